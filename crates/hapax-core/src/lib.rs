@@ -1,0 +1,37 @@
+//! The Hapax protocol, for people who write stores and broker adapters.
+//!
+//! This crate knows what a key, a record and a claim are and how they may change. It does no I/O, starts no
+//! task and knows no HTTP. People who *use* Hapax want the crate `hapax`.
+//!
+//! In reading order:
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`key`] | what a caller names an operation by, and what that name is unique within |
+//! | [`fingerprint`] | the digest of what makes two requests the same |
+//! | [`record`] | what is stored for one key |
+//! | [`transition`] | the state machine, as pure functions: the one truth |
+//! | [`store`] | the contract every store keeps |
+//! | [`codec`] | records as bytes |
+//! | [`clock`] | who says what time it is |
+//! | [`error`] | what a store may answer when it cannot answer |
+#![warn(missing_docs)]
+
+pub mod clock;
+pub mod codec;
+pub mod error;
+pub mod fingerprint;
+pub mod key;
+pub mod record;
+pub mod store;
+pub mod transition;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use error::{StoreError, StoreErrorKind};
+pub use fingerprint::Fingerprint;
+pub use key::{Key, KeyError, RecordId, Scope, ScopedKey};
+pub use record::{Class, Fence, Format, Nonce, Reason, Record, Recorded, State, Status, Timestamp};
+pub use store::{
+    BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, OnLapse, Page, Promise, Query,
+    Settled, Settlement, Stats, Store, Swept, Verdict,
+};

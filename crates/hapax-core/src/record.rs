@@ -1,0 +1,317 @@
+//! What is stored for one scoped key: [`Record`], its [`State`], the [`Recorded`] outcome and the [`Fence`].
+//!
+//! This file owns the shape of a record. It does not know how a record may change (that is
+//! [`transition`](crate::transition)) nor how it is written down (that is [`codec`](crate::codec)).
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::fingerprint::Fingerprint;
+use crate::key::ScopedKey;
+
+/// A moment on the store's clock, in milliseconds since the Unix epoch.
+///
+/// Only the store that wrote a timestamp may compare it with "now": two machines do not agree on the time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// The moment `ms` milliseconds after the Unix epoch.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// This moment plus `span`; the far future when that overflows.
+    #[must_use]
+    pub fn after(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    /// How long it is from `earlier` to this moment; zero when `earlier` is not earlier.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// The random part of a [`Fence`]: 128 bits chosen by the claimant for one attempt, compared by equality.
+///
+/// Equality survives a store that lost its tail; an ordered counter does not.
+#[derive(Clone, Copy, Eq, Hash)]
+pub struct Nonce([u8; 16]);
+
+impl Nonce {
+    /// A fresh nonce from the operating system's random source.
+    ///
+    /// # Panics
+    /// When the operating system has no random source: a guessable fence would be worse than none.
+    pub fn random() -> Self {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("the operating system's random source answers");
+        Self(bytes)
+    }
+
+    /// The nonce with these bytes.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes of the nonce.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl PartialEq for Nonce {
+    fn eq(&self, other: &Self) -> bool {
+        use subtle::ConstantTimeEq;
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl fmt::Debug for Nonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Half of it tells attempts apart for people and does not let a reader of logs forge a write.
+        self.0[..8].iter().try_for_each(|b| write!(f, "{b:02x}"))?;
+        f.write_str("…")
+    }
+}
+
+/// The token of one attempt, checked by every later write.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Fence {
+    /// Names the attempt; a write applies only while the record holds this nonce.
+    pub nonce: Nonce,
+    /// 1 for the first attempt, growing with every later one; for fencing downstream systems.
+    pub attempt: u32,
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum State {
+    /// Somebody holds the claim and is believed to be working.
+    InProgress,
+    /// A pinned outcome of class success.
+    Completed,
+    /// A pinned outcome of class error.
+    Failed,
+    /// The owner is gone and nobody knows whether the operation happened.
+    Uncertain,
+    /// The key is free again; a tombstone of the last attempt.
+    Released,
+}
+
+impl State {
+    /// Every state, in the order in which people read about them.
+    pub const ALL: [Self; 5] =
+        [Self::InProgress, Self::Completed, Self::Failed, Self::Uncertain, Self::Released];
+
+    /// Whether the outcome is final: it answers every retry until its retention ends.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed)
+    }
+
+    /// The name used in SQL, JSON, metrics and documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Uncertain => "uncertain",
+            Self::Released => "released",
+        }
+    }
+
+    /// The state with this [`name`](Self::name).
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why nobody knows whether the operation happened.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Reason {
+    /// The lease ended without a word from its owner.
+    Lapsed,
+    /// The handler panicked.
+    Panicked,
+    /// The process that owned the store ended while the claim was open.
+    Restarted,
+    /// The handler itself declared that it does not know.
+    Declared,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 4] = [Self::Lapsed, Self::Panicked, Self::Restarted, Self::Declared];
+
+    /// The name used in SQL, JSON, metrics and documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lapsed => "lapsed",
+            Self::Panicked => "panicked",
+            Self::Restarted => "restarted",
+            Self::Declared => "declared",
+        }
+    }
+}
+
+/// Whether an outcome is a success or an error; a pinned error is *failed*, not *completed*.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Class {
+    /// The operation did what was asked.
+    Success,
+    /// The operation ended with an error.
+    Error,
+}
+
+/// Who wrote the bytes of a [`Recorded`] and can read them back.
+///
+/// A surface must refuse to decode a format that is not its own: a function's result is no HTTP response.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Format(pub u8);
+
+impl Format {
+    /// Result of a function: JSON in the payload.
+    pub const FUNCTION: Self = Self(1);
+    /// An HTTP response: head in the metadata, body in the payload.
+    pub const HTTP: Self = Self(2);
+    /// Text written by a person who settled the record.
+    pub const OPERATOR: Self = Self(3);
+}
+
+/// One outcome as it was recorded: what a retry is answered from.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Recorded {
+    /// Success or error.
+    pub class: Class,
+    /// Who can read `meta` and `payload`.
+    pub format: Format,
+    /// What goes with the payload: a response head, an error code.
+    pub meta: Bytes,
+    /// The result itself.
+    pub payload: Bytes,
+}
+
+impl Recorded {
+    /// An outcome of `class` in `format` with nothing but a payload.
+    pub fn new(class: Class, format: Format, payload: impl Into<Bytes>) -> Self {
+        Self { class, format, meta: Bytes::new(), payload: payload.into() }
+    }
+
+    /// Bytes of metadata and payload together.
+    pub fn len(&self) -> usize {
+        self.meta.len() + self.payload.len()
+    }
+
+    /// Whether there is neither metadata nor payload.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Sizes only: a stored body may hold what must not reach a log.
+        f.debug_struct("Recorded")
+            .field("class", &self.class)
+            .field("format", &self.format)
+            .field("meta_bytes", &self.meta.len())
+            .field("payload_bytes", &self.payload.len())
+            .finish()
+    }
+}
+
+/// A record's [`State`] with what belongs to it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Status {
+    /// Claimed; believed until `lease_until` on the store's clock.
+    InProgress {
+        /// When the claim stops being believed without renewal.
+        lease_until: Timestamp,
+    },
+    /// Final.
+    Pinned {
+        /// What every retry is answered with.
+        recorded: Recorded,
+    },
+    /// Nobody knows.
+    Uncertain {
+        /// Why not.
+        reason: Reason,
+    },
+    /// Free again.
+    Released {
+        /// What the released attempt answered, when it answered at all.
+        answered: Option<Recorded>,
+    },
+}
+
+/// Stored state for one scoped key.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Record {
+    /// Which operation this is the record of.
+    pub key: ScopedKey,
+    /// What the claimant asked for; a retry must ask for the same.
+    pub fingerprint: Fingerprint,
+    /// The attempt that wrote last.
+    pub fence: Fence,
+    /// Where the record stands.
+    pub status: Status,
+    /// When the first attempt claimed the key.
+    pub created_at: Timestamp,
+    /// When the status last changed.
+    pub updated_at: Timestamp,
+    /// When a sweep may remove the record. Never the lease: that is a field of [`Status::InProgress`].
+    pub expires_at: Timestamp,
+}
+
+impl Record {
+    /// The state as it was written.
+    ///
+    /// A lapsed claim is still [`State::InProgress`] here until somebody touches it; people should be shown
+    /// [`state_at`](Self::state_at).
+    pub const fn state(&self) -> State {
+        match &self.status {
+            Status::InProgress { .. } => State::InProgress,
+            Status::Pinned { recorded } => match recorded.class {
+                Class::Success => State::Completed,
+                Class::Error => State::Failed,
+            },
+            Status::Uncertain { .. } => State::Uncertain,
+            Status::Released { .. } => State::Released,
+        }
+    }
+
+    /// The state as it is at `now`: a claim whose lease has lapsed is uncertain, whether or not anybody has
+    /// written that down yet.
+    pub fn state_at(&self, now: Timestamp) -> State {
+        if self.is_lapsed(now) { State::Uncertain } else { self.state() }
+    }
+
+    /// Whether this is a claim that is no longer believed at `now`.
+    pub fn is_lapsed(&self, now: Timestamp) -> bool {
+        matches!(self.status, Status::InProgress { lease_until } if lease_until <= now)
+    }
+
+    /// The outcome that is stored: pinned, or answered by a released attempt.
+    pub const fn recorded(&self) -> Option<&Recorded> {
+        match &self.status {
+            Status::Pinned { recorded } => Some(recorded),
+            Status::Released { answered } => answered.as_ref(),
+            Status::InProgress { .. } | Status::Uncertain { .. } => None,
+        }
+    }
+}
