@@ -1,1 +1,3 @@
-//! placeholder
+//! Retry anything, it happens once.
+mod memory;
+pub use memory::MemoryStore;

@@ -1,0 +1,346 @@
+//! [`MemoryStore`]: the reference store, a sharded map over [`hapax_core::transition`].
+//!
+//! It owns records of one process and forgets them with it. It refuses claims when it is full and never evicts:
+//! an evicted record would let its operation run again.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hapax_core::transition::{self, Change, Decision, Due};
+use hapax_core::{
+    BoxFuture, Claim, ClaimRequest, Clock, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Promise,
+    Query, Reason, Record, RecordId, Recorded, Settled, Settlement, State, Stats, Store, StoreError,
+    StoreErrorKind, Swept, SystemClock, Timestamp,
+};
+use hashbrown::{HashMap, HashSet};
+use parking_lot::Mutex;
+
+/// Enough that two of a handful of cores rarely want the same one.
+const SHARDS: usize = 64;
+
+/// What a record takes beside its outcome: itself, its place in the map and in the queue of its end.
+const RECORD_BYTES: u64 = (size_of::<Record>() + 2 * size_of::<RecordId>() + 64) as u64;
+
+/// How many finished records a claim removes by itself before it is refused for lack of room.
+const MAKE_ROOM_BATCH: usize = 64;
+
+/// Keeps records in this process's memory.
+///
+/// *Promise*: de-duplication inside one living process; a restart forgets everything.
+///
+/// ```
+/// use hapax::MemoryStore;
+///
+/// let store = MemoryStore::new().records_max(10_000);
+/// ```
+pub struct MemoryStore {
+    shards: Box<[Mutex<Shard>]>,
+    clock: Arc<dyn Clock>,
+    records_max: u64,
+    bytes_max: u64,
+    records: AtomicU64,
+    bytes: AtomicU64,
+}
+
+#[derive(Default)]
+struct Shard {
+    records: HashMap<RecordId, Box<Record>>,
+    /// Pinned and released records by the time they end. A place may be out of date: the record decides.
+    ends: BinaryHeap<Reverse<(Timestamp, RecordId)>>,
+    /// Records in progress or uncertain; few, and rarely old enough to be dropped.
+    open: HashSet<RecordId>,
+}
+
+impl MemoryStore {
+    /// An empty store on the system's clock, for a million records and 512 MiB.
+    pub fn new() -> Self {
+        Self::with_clock(SystemClock::new())
+    }
+
+    /// An empty store on `clock`.
+    pub fn with_clock(clock: impl Clock) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            clock: Arc::new(clock),
+            records_max: 1_000_000,
+            bytes_max: 512 << 20,
+            records: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// How many records may be there before new claims are refused.
+    #[must_use]
+    pub fn records_max(mut self, records_max: u64) -> Self {
+        self.records_max = records_max;
+        self
+    }
+
+    /// How many bytes may be used before new claims are refused. Outcomes of claims already taken are always
+    /// kept.
+    #[must_use]
+    pub fn bytes_max(mut self, bytes_max: u64) -> Self {
+        self.bytes_max = bytes_max;
+        self
+    }
+
+    fn shard(&self, id: &RecordId) -> &Mutex<Shard> {
+        // The ninth byte is the first of the scoped hash: the first eight are the same for one key everywhere.
+        &self.shards[usize::from(id.as_bytes()[8]) % SHARDS]
+    }
+
+    /// One atomic step on one record: decide, then write.
+    fn step<A>(&self, id: &RecordId, decide: impl FnOnce(Option<&Record>, Timestamp) -> Decision<A>) -> A {
+        let mut shard = self.shard(id).lock();
+        let Decision { change, answer } =
+            decide(shard.records.get(id).map(|record| &**record), self.clock.now());
+        self.apply(&mut shard, id, change);
+        answer
+    }
+
+    fn apply(&self, shard: &mut Shard, id: &RecordId, change: Change) {
+        let before = match change {
+            Change::Keep => return,
+            Change::Put(record) => {
+                if matches!(record.state(), State::InProgress | State::Uncertain) {
+                    shard.open.insert(*id);
+                } else {
+                    shard.open.remove(id);
+                    shard.ends.push(Reverse((record.expires_at, *id)));
+                }
+                self.records.fetch_add(1, Ordering::Relaxed);
+                self.bytes.fetch_add(bytes_of(&record), Ordering::Relaxed);
+                shard.records.insert(*id, record)
+            }
+            Change::Remove => {
+                shard.open.remove(id);
+                shard.records.remove(id)
+            }
+        };
+        if let Some(before) = before {
+            self.records.fetch_sub(1, Ordering::Relaxed);
+            self.bytes.fetch_sub(bytes_of(&before), Ordering::Relaxed);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.records.load(Ordering::Relaxed) >= self.records_max
+            || self.bytes.load(Ordering::Relaxed) >= self.bytes_max
+    }
+
+    fn claim_now(&self, ask: &ClaimRequest) -> Result<Claim, StoreError> {
+        let id = &ask.key.id;
+        let mut shard = self.shard(id).lock();
+        let now = self.clock.now();
+        let decision = transition::claim(shard.records.get(id).map(|record| &**record), ask, now);
+        let grows = matches!(decision.change, Change::Put(_)) && !shard.records.contains_key(id);
+        if grows && self.is_full() {
+            self.sweep_shard(&mut shard, now, MAKE_ROOM_BATCH, &mut Swept::default());
+            if self.is_full() {
+                return Err(StoreError::new(StoreErrorKind::Full, "claim"));
+            }
+        }
+        self.apply(&mut shard, id, decision.change);
+        Ok(decision.answer)
+    }
+
+    /// Removes at most `batch_max` due records of one shard; looks at no record that is not near its end.
+    fn sweep_shard(&self, shard: &mut Shard, now: Timestamp, batch_max: usize, swept: &mut Swept) {
+        let mut left = batch_max;
+        while let Some(&Reverse((ends_at, id))) = shard.ends.peek() {
+            if ends_at > now {
+                break;
+            }
+            if left == 0 {
+                swept.more = true;
+                return;
+            }
+            shard.ends.pop();
+            let due = shard.records.get(&id).and_then(|record| transition::due(record, now));
+            if due == Some(Due::Expired) {
+                self.apply(shard, &id, Change::Remove);
+                swept.expired += 1;
+                left -= 1;
+            }
+        }
+        let dropped: Vec<RecordId> = shard
+            .open
+            .iter()
+            .filter(|id| shard.records.get(*id).is_some_and(|record| transition::due(record, now).is_some()))
+            .take(left + 1)
+            .copied()
+            .collect();
+        for id in dropped {
+            if left == 0 {
+                swept.more = true;
+                return;
+            }
+            self.apply(shard, &id, Change::Remove);
+            swept.dropped += 1;
+            left -= 1;
+        }
+    }
+
+    fn sweep_now(&self, batch_max: usize) -> Swept {
+        let mut swept = Swept::default();
+        for shard in &self.shards {
+            let done = usize::try_from(swept.expired + swept.dropped).unwrap_or(usize::MAX);
+            self.sweep_shard(&mut shard.lock(), self.clock.now(), batch_max.saturating_sub(done), &mut swept);
+            if swept.more {
+                break;
+            }
+        }
+        swept
+    }
+
+    fn list_now(&self, query: &Query) -> Result<Page, StoreError> {
+        let now = self.clock.now();
+        let after = query.cursor.as_deref().map(parse_cursor).transpose()?;
+        // Newest first; the id makes the order total.
+        let place = |record: &Record| (Reverse(record.created_at), record.key.id);
+        let mut found: Vec<Record> = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            found.extend(
+                shard
+                    .records
+                    .values()
+                    .filter(|record| after.is_none_or(|after| place(record) > after))
+                    .filter(|record| query.admits(record, now))
+                    .map(|record| (**record).clone()),
+            );
+        }
+        found.sort_unstable_by_key(place);
+        let more = found.len() > query.limit;
+        found.truncate(query.limit);
+        let next = found.last().filter(|_| more).map(|last| {
+            let (Reverse(created_at), id) = place(last);
+            format!("{}-{id}", created_at.as_millis())
+        });
+        Ok(Page { records: found, unreadable: Vec::new(), next, now })
+    }
+
+    fn stats_now(&self) -> Stats {
+        let now = self.clock.now();
+        let mut stats = Stats { bytes: self.bytes.load(Ordering::Relaxed), ..Stats::default() };
+        for shard in &self.shards {
+            shard.lock().records.values().for_each(|record| stats.count(record.state_at(now)));
+        }
+        stats
+    }
+}
+
+fn bytes_of(record: &Record) -> u64 {
+    RECORD_BYTES + record.recorded().map_or(0, |recorded| recorded.len() as u64)
+}
+
+fn parse_cursor(cursor: &str) -> Result<(Reverse<Timestamp>, RecordId), StoreError> {
+    let parse = || {
+        let (created_at, id) = cursor.split_once('-')?;
+        Some((Reverse(Timestamp::from_millis(created_at.parse().ok()?)), RecordId::parse(id)?))
+    };
+    parse().ok_or_else(|| StoreError::new(StoreErrorKind::Invalid, "list").with_source("unknown cursor"))
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("records", &self.records)
+            .field("records_max", &self.records_max)
+            .field("bytes", &self.bytes)
+            .field("bytes_max", &self.bytes_max)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store for MemoryStore {
+    fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Box::pin(async move { self.claim_now(ask) })
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(async move { Ok(self.step(&lease.id, |record, now| transition::renew(record, lease, now))) })
+    }
+
+    fn complete<'a>(
+        &'a self,
+        lease: &'a Lease,
+        done: &'a Recorded,
+        retention: Duration,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(async move {
+            Ok(self.step(&lease.id, |record, now| transition::complete(record, lease, done, retention, now)))
+        })
+    }
+
+    fn release<'a>(
+        &'a self,
+        lease: &'a Lease,
+        answered: Option<&'a Recorded>,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(async move {
+            Ok(self.step(&lease.id, |record, now| transition::release(record, lease, answered, now)))
+        })
+    }
+
+    fn abandon<'a>(&'a self, lease: &'a Lease, reason: Reason) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(async move {
+            Ok(self.step(&lease.id, |record, now| transition::abandon(record, lease, reason, now)))
+        })
+    }
+
+    fn settle<'a>(
+        &'a self,
+        id: &'a RecordId,
+        settlement: &'a Settlement,
+    ) -> BoxFuture<'a, Result<Settled, StoreError>> {
+        Box::pin(async move { Ok(self.step(id, |record, now| transition::settle(record, settlement, now))) })
+    }
+
+    fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
+        Box::pin(async move {
+            let shard = self.shard(id).lock();
+            Ok(match shard.records.get(id) {
+                Some(record) => Lookup::Found { record: record.clone(), now: self.clock.now() },
+                None => Lookup::Absent,
+            })
+        })
+    }
+
+    fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, StoreError>> {
+        Box::pin(async move { self.list_now(query) })
+    }
+
+    fn delete<'a>(&'a self, id: &'a RecordId, nonce: Nonce) -> BoxFuture<'a, Result<Deleted, StoreError>> {
+        Box::pin(async move { Ok(self.step(id, |record, now| transition::delete(record, nonce, now))) })
+    }
+
+    fn sweep(&self, batch_max: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
+        Box::pin(async move { Ok(self.sweep_now(batch_max)) })
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
+        Box::pin(async move { Ok(self.stats_now()) })
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
+        Box::pin(async move {
+            let mut warnings =
+                vec!["one process only: a restart or a second process knows nothing of it".to_owned()];
+            if self.is_full() {
+                warnings.push("full: new claims are refused".to_owned());
+            }
+            Ok(Health { store: "memory", promise: Promise::OneProcess, warnings })
+        })
+    }
+}
