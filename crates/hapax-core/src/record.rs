@@ -43,7 +43,7 @@ impl Timestamp {
 /// The random part of a [`Fence`]: 128 bits chosen by the claimant for one attempt, compared by equality.
 ///
 /// Equality survives a store that lost its tail; an ordered counter does not.
-#[derive(Clone, Copy, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nonce([u8; 16]);
 
 impl Nonce {
@@ -65,13 +65,6 @@ impl Nonce {
     /// The bytes of the nonce.
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
-    }
-}
-
-impl PartialEq for Nonce {
-    fn eq(&self, other: &Self) -> bool {
-        use subtle::ConstantTimeEq;
-        self.0.ct_eq(&other.0).into()
     }
 }
 
@@ -190,6 +183,9 @@ impl Format {
     pub const HTTP: Self = Self(2);
     /// Text written by a person who settled the record.
     pub const OPERATOR: Self = Self(3);
+    /// The outcome was larger than may be kept, or could not be written down: it is known that the operation
+    /// ended, and how, but not what it answered.
+    pub const NOT_KEPT: Self = Self(4);
 }
 
 /// One outcome as it was recorded: what a retry is answered from.
