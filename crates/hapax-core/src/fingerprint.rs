@@ -1,6 +1,14 @@
 //! [`Fingerprint`]: the digest of what makes two requests the same.
+//!
+//! It knows parts with names; which parts a request has is for its surface to say.
+
+mod canonical;
 
 use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::key::part;
 
 /// A versioned digest of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -9,7 +17,28 @@ pub struct Fingerprint {
     digest: [u8; 32],
 }
 
+/// The algorithm that makes fingerprints now; stored with each, so that a later one never compares them wrongly.
+const ALGORITHM: u8 = 1;
+
 impl Fingerprint {
+    /// The fingerprint of a request of which nothing counts but its key: every use of the key matches.
+    pub fn empty() -> Self {
+        Self::builder().build()
+    }
+
+    /// Starts a fingerprint with no parts.
+    ///
+    /// ```
+    /// use hapax_core::Fingerprint;
+    ///
+    /// let of = |body: &[u8]| Fingerprint::builder().part("path", b"/orders").json("body", body).build();
+    /// assert_eq!(of(br#"{"a": 1, "b": 2}"#), of(br#"{"b":2,"a":1}"#));
+    /// assert_ne!(of(br#"{"a": 1}"#), of(br#"{"a": 1.0}"#));
+    /// ```
+    pub fn builder() -> FingerprintBuilder {
+        FingerprintBuilder::new()
+    }
+
     /// The fingerprint with these parts, as a store reads them back.
     pub const fn from_parts(algorithm: u8, digest: [u8; 32]) -> Self {
         Self { algorithm, digest }
@@ -30,6 +59,63 @@ impl Fingerprint {
     pub fn matches(&self, other: &Self) -> Option<bool> {
         use subtle::ConstantTimeEq;
         (self.algorithm == other.algorithm).then(|| self.digest.ct_eq(&other.digest).into())
+    }
+}
+
+/// Collects what counts, part by part. Names, kinds and lengths are hashed too, so parts never run together.
+#[derive(Clone)]
+#[must_use]
+pub struct FingerprintBuilder {
+    hash: Sha256,
+}
+
+/// How a part's bytes were made; hashed with them, so that raw bytes never pass for canonical ones.
+#[derive(Clone, Copy)]
+enum Kind {
+    Raw = 0,
+    Json = 1,
+}
+
+impl FingerprintBuilder {
+    fn new() -> Self {
+        let mut hash = Sha256::new();
+        part(&mut hash, b"hapax fingerprint 1");
+        Self { hash }
+    }
+
+    /// Adds bytes as they are. Order counts.
+    pub fn part(self, name: &str, bytes: &[u8]) -> Self {
+        self.add(name, Kind::Raw, bytes)
+    }
+
+    /// Adds a JSON text of which neither the order of members nor whitespace nor the spelling of strings counts.
+    ///
+    /// Numbers count as written: `1` and `1.0` differ, and so do integers beyond a float's precision. A text that
+    /// is no JSON, repeats a name in one object, has half a surrogate pair or nests deeper than
+    /// [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX) is taken byte by byte (F-05).
+    pub fn json(self, name: &str, bytes: &[u8]) -> Self {
+        match canonical::json(bytes) {
+            Some(canonical) => self.add(name, Kind::Json, canonical.as_bytes()),
+            None => self.add(name, Kind::Raw, bytes),
+        }
+    }
+
+    /// The fingerprint of the parts so far.
+    pub fn build(self) -> Fingerprint {
+        Fingerprint { algorithm: ALGORITHM, digest: self.hash.finalize().into() }
+    }
+
+    fn add(mut self, name: &str, kind: Kind, bytes: &[u8]) -> Self {
+        part(&mut self.hash, name.as_bytes());
+        self.hash.update([kind as u8]);
+        part(&mut self.hash, bytes);
+        self
+    }
+}
+
+impl fmt::Debug for FingerprintBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FingerprintBuilder")
     }
 }
 

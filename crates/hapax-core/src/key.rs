@@ -2,19 +2,72 @@
 //!
 //! `Debug` of everything here shows hashes, never a key or a principal.
 
+mod derive;
+mod error;
+mod header;
+mod rules;
+mod scope;
+
 use std::fmt;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
+pub use error::KeyError;
+pub use rules::{KeyFormat, KeyRules};
+pub(crate) use scope::part;
+pub use scope::{PrincipalHash, RecordId, Scope, ScopedKey, key_hash};
 
-/// The most characters a key may have.
+/// The most characters a key may have: what the APIs that made keys popular allow, so that their clients' keys fit.
 pub const KEY_LENGTH_MAX: usize = 255;
 
 /// What the caller chose to name one logical operation: 1 to 255 printable ASCII characters, not only spaces.
+///
+/// ```
+/// use hapax_core::Key;
+///
+/// assert_eq!(Key::parse(b"\"order-1\"")?, Key::parse(b"order-1")?);
+/// assert_eq!(Key::derive("order-1", "create", None)?, Key::derive("order-1", "create", None)?);
+/// # Ok::<(), hapax_core::KeyError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Key(Arc<str>);
 
 impl Key {
+    /// The key with this content, as functions and events have it: nothing is quoted, nothing is escaped.
+    ///
+    /// # Errors
+    /// [`KeyError`] when the content is empty, all spaces, too long or not printable ASCII (K-07, K-08).
+    pub fn new(content: impl Into<Arc<str>>) -> Result<Self, KeyError> {
+        let content = content.into();
+        if let Some(at) = content.bytes().position(|byte| !matches!(byte, b' '..=b'~')) {
+            return Err(KeyError::Character { at });
+        }
+        if content.is_empty() {
+            return Err(KeyError::Empty);
+        }
+        if content.bytes().all(|byte| byte == b' ') {
+            return Err(KeyError::OnlySpaces);
+        }
+        if content.len() > KEY_LENGTH_MAX {
+            return Err(KeyError::TooLong { length: content.len(), length_max: KEY_LENGTH_MAX });
+        }
+        Ok(Self(content))
+    }
+
+    /// The key in a header's value, quoted or bare, by the default [`KeyRules`] (K-01 to K-08).
+    ///
+    /// # Errors
+    /// [`KeyError`] when the value holds no key. It must be refused then, never ignored (K-05).
+    pub fn parse(header_value: &[u8]) -> Result<Self, KeyError> {
+        header::parse(header_value)
+    }
+
+    /// A fresh key: a UUID of version 7.
+    ///
+    /// Make it once per operation, before the first attempt; a key made per attempt protects nothing.
+    pub fn random() -> Self {
+        Self(uuid::Uuid::now_v7().to_string().into())
+    }
+
     /// The key itself. It may identify a customer's order: keep it out of logs.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -23,195 +76,6 @@ impl Key {
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Key(hash {})", Hex(&key_hash(self)))
-    }
-}
-
-/// Why something is not a key.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum KeyError {
-    /// Nothing there.
-    Empty,
-}
-
-/// What a key is unique within: a namespace, a principal and an operation.
-///
-/// The principal is hashed on the way in, so that a token passed as one is never kept.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Scope {
-    namespace: Arc<str>,
-    principal: Option<PrincipalHash>,
-    operation: Arc<str>,
-}
-
-/// Hash of a principal.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PrincipalHash([u8; 16]);
-
-impl Scope {
-    /// The scope of `operation` (method and path, function name, consumer name) for everybody.
-    pub fn new(operation: impl Into<Arc<str>>) -> Self {
-        Self { namespace: Arc::from(""), principal: None, operation: operation.into() }
-    }
-
-    /// The same in a namespace: deployments that share a store keep apart by it.
-    #[must_use]
-    pub fn in_namespace(mut self, namespace: impl Into<Arc<str>>) -> Self {
-        self.namespace = namespace.into();
-        self
-    }
-
-    /// The same for one principal (tenant, user, account).
-    #[must_use]
-    pub fn principal(mut self, principal: impl AsRef<[u8]>) -> Self {
-        let mut hash = Sha256::new();
-        part(&mut hash, b"hapax principal 1");
-        part(&mut hash, principal.as_ref());
-        self.principal = Some(PrincipalHash(first(&hash.finalize())));
-        self
-    }
-
-    /// The namespace; empty when none was chosen.
-    pub fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    /// The operation.
-    pub fn operation(&self) -> &str {
-        &self.operation
-    }
-
-    /// The principal's hash, when there is a principal.
-    pub fn principal_hash(&self) -> Option<&PrincipalHash> {
-        self.principal.as_ref()
-    }
-
-    /// The scope with these parts, as a store reads them back.
-    pub fn from_parts(namespace: &str, principal: Option<PrincipalHash>, operation: &str) -> Self {
-        Self { namespace: namespace.into(), principal, operation: operation.into() }
-    }
-}
-
-impl From<&str> for Scope {
-    fn from(operation: &str) -> Self {
-        Self::new(operation)
-    }
-}
-
-impl PrincipalHash {
-    /// The hash with these bytes, as a store reads them back.
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// The bytes of the hash.
-    pub const fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for PrincipalHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", Hex(&self.0))
-    }
-}
-
-/// Names one record: 8 bytes of the key's own hash, then 24 bytes of the hash of scope and key.
-///
-/// The first part lets people find a key whose scope they do not know; the second keeps scopes apart. It is not
-/// keyed, so every process derives the same id.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RecordId([u8; 32]);
-
-impl RecordId {
-    /// The id with these bytes.
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    /// The bytes of the id.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    /// The id that these 64 hexadecimal digits spell.
-    pub fn parse(hex: &str) -> Option<Self> {
-        let mut bytes = [0; 32];
-        if hex.len() != 2 * bytes.len() || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        for (byte, digits) in bytes.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-        }
-        Some(Self(bytes))
-    }
-}
-
-impl fmt::Display for RecordId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", Hex(&self.0))
-    }
-}
-
-impl fmt::Debug for RecordId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-/// A key in its scope: what a record is the record of. It holds no key, only hashes.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct ScopedKey {
-    /// The scope.
-    pub scope: Scope,
-    /// The record's name.
-    pub id: RecordId,
-}
-
-impl ScopedKey {
-    /// `key` in `scope`.
-    pub fn new(scope: Scope, key: &Key) -> Self {
-        let mut hash = Sha256::new();
-        part(&mut hash, b"hapax scoped key 1");
-        part(&mut hash, scope.namespace.as_bytes());
-        match &scope.principal {
-            Some(principal) => part(&mut hash, &principal.0),
-            None => part(&mut hash, b""),
-        }
-        part(&mut hash, scope.operation.as_bytes());
-        part(&mut hash, key.0.as_bytes());
-        let mut id = [0; 32];
-        id[..8].copy_from_slice(&key_hash(key));
-        id[8..].copy_from_slice(&first::<24>(&hash.finalize()));
-        Self { scope, id: RecordId(id) }
-    }
-}
-
-/// The key's own hash, the first part of every id it has in any scope.
-pub fn key_hash(key: &Key) -> [u8; 8] {
-    let mut hash = Sha256::new();
-    part(&mut hash, b"hapax key 1");
-    part(&mut hash, key.0.as_bytes());
-    first(&hash.finalize())
-}
-
-/// Length first, so that no two lists of parts hash alike.
-pub(crate) fn part(hash: &mut Sha256, bytes: &[u8]) {
-    hash.update((bytes.len() as u64).to_be_bytes());
-    hash.update(bytes);
-}
-
-fn first<const N: usize>(digest: &[u8]) -> [u8; N] {
-    let mut out = [0; N];
-    out.copy_from_slice(&digest[..N]);
-    out
-}
-
-struct Hex<'a>(&'a [u8]);
-
-impl fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+        write!(f, "Key(hash {})", scope::Hex(&key_hash(self)))
     }
 }

@@ -21,6 +21,7 @@ pub mod clock;
 pub mod codec;
 pub mod error;
 pub mod fingerprint;
+mod json;
 pub mod key;
 pub mod record;
 pub mod store;
@@ -28,8 +29,9 @@ pub mod transition;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{StoreError, StoreErrorKind};
-pub use fingerprint::Fingerprint;
-pub use key::{Key, KeyError, RecordId, Scope, ScopedKey};
+pub use fingerprint::{Fingerprint, FingerprintBuilder};
+pub use json::DEPTH_MAX as JSON_DEPTH_MAX;
+pub use key::{Key, KeyError, KeyFormat, KeyRules, RecordId, Scope, ScopedKey};
 pub use record::{Class, Fence, Format, Nonce, Reason, Record, Recorded, State, Status, Timestamp};
 pub use store::{
     BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, OnLapse, Page, Promise, Query,

@@ -72,9 +72,10 @@ pub fn claim(record: Option<&Record>, ask: &ClaimRequest, now: Timestamp) -> Dec
     }
     match &record.status {
         Status::Released { .. } => acquire(Some(record), ask, now),
-        Status::Pinned { recorded } => {
-            Decision::keep(Claim::Replay { recorded: recorded.clone(), remaining: record.expires_at.since(now) })
-        }
+        Status::Pinned { recorded } => Decision::keep(Claim::Replay {
+            recorded: recorded.clone(),
+            remaining: record.expires_at.since(now),
+        }),
         Status::InProgress { lease_until } if *lease_until > now => {
             Decision::keep(Claim::Busy { lease_left: lease_until.since(now) })
         }
@@ -90,9 +91,10 @@ fn repeat_claim(record: &Record, ask: &ClaimRequest, now: Timestamp) -> Decision
             let status = Status::InProgress { lease_until: now.after(ask.lease) };
             Decision::put(Record { status, ..record.clone() }, Claim::Acquired(lease))
         }
-        Status::Pinned { recorded } => {
-            Decision::keep(Claim::Replay { recorded: recorded.clone(), remaining: record.expires_at.since(now) })
-        }
+        Status::Pinned { recorded } => Decision::keep(Claim::Replay {
+            recorded: recorded.clone(),
+            remaining: record.expires_at.since(now),
+        }),
         Status::Uncertain { reason } => {
             Decision::keep(Claim::Uncertain { fence: record.fence, reason: *reason })
         }

@@ -1,0 +1,246 @@
+//! A JSON reader that loses nothing: numbers stay as written, members keep their order and their duplicates.
+//!
+//! It reads RFC 8259 and no more, in one pass, and nests to a [limit](DEPTH_MAX). What to do about duplicate
+//! names is for its users to decide.
+
+use std::borrow::Cow;
+
+/// How deep arrays and objects may nest: as deep as `serde_json` reads, and far from the end of any stack.
+pub const DEPTH_MAX: usize = 128;
+
+pub(crate) enum Json<'a> {
+    Null,
+    Bool(bool),
+    Number(Number<'a>),
+    String(Cow<'a, str>),
+    Array(Vec<Json<'a>>),
+    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+}
+
+/// A number as it was written, and where.
+pub(crate) struct Number<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) at: usize,
+}
+
+/// What is wrong with the text, and where.
+pub(crate) struct JsonError {
+    pub(crate) at: usize,
+    pub(crate) why: &'static str,
+}
+
+pub(crate) fn parse(bytes: &[u8]) -> Result<Json<'_>, JsonError> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| JsonError { at: error.valid_up_to(), why: "this is not UTF-8" })?;
+    let mut reader = Reader { text, at: 0, depth: 0 };
+    let value = reader.value()?;
+    reader.skip_whitespace();
+    if reader.at < text.len() {
+        return Err(reader.error("there is more after the end"));
+    }
+    Ok(value)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Recurses at most [`DEPTH_MAX`] times.
+    fn value(&mut self) -> Result<Json<'a>, JsonError> {
+        self.skip_whitespace();
+        match self.peek() {
+            Some(b'{') => self.nested(Self::object),
+            Some(b'[') => self.nested(Self::array),
+            Some(b'"') => self.string().map(Json::String),
+            Some(b'-' | b'0'..=b'9') => self.number().map(Json::Number),
+            Some(b'n') => self.word("null", Json::Null),
+            Some(b't') => self.word("true", Json::Bool(true)),
+            Some(b'f') => self.word("false", Json::Bool(false)),
+            Some(_) => Err(self.error("a value was expected")),
+            None => Err(self.error("the text ends too early")),
+        }
+    }
+
+    fn nested(&mut self, read: fn(&mut Self) -> Result<Json<'a>, JsonError>) -> Result<Json<'a>, JsonError> {
+        if self.depth == DEPTH_MAX {
+            return Err(self.error("this nests too deep"));
+        }
+        self.depth += 1;
+        self.at += 1;
+        let value = read(self)?;
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn array(&mut self) -> Result<Json<'a>, JsonError> {
+        let mut items = Vec::new();
+        if self.take_token(b']') {
+            return Ok(Json::Array(items));
+        }
+        loop {
+            items.push(self.value()?);
+            if self.take_token(b']') {
+                return Ok(Json::Array(items));
+            }
+            self.expect(b',', "a comma or ] was expected")?;
+        }
+    }
+
+    fn object(&mut self) -> Result<Json<'a>, JsonError> {
+        let mut members = Vec::new();
+        if self.take_token(b'}') {
+            return Ok(Json::Object(members));
+        }
+        loop {
+            self.skip_whitespace();
+            if self.peek() != Some(b'"') {
+                return Err(self.error("a name in quotes was expected"));
+            }
+            let name = self.string()?;
+            self.expect(b':', "a colon was expected")?;
+            members.push((name, self.value()?));
+            if self.take_token(b'}') {
+                return Ok(Json::Object(members));
+            }
+            self.expect(b',', "a comma or } was expected")?;
+        }
+    }
+
+    /// Borrowed when nothing is escaped.
+    fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
+        self.at += 1;
+        let mut unescaped: Option<String> = None;
+        loop {
+            let start = self.at;
+            self.skip_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f));
+            let run = &self.text[start..self.at];
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(match unescaped {
+                        None => Cow::Borrowed(run),
+                        Some(before) => Cow::Owned(before + run),
+                    });
+                }
+                Some(b'\\') => {
+                    let unescaped = unescaped.get_or_insert_default();
+                    unescaped.push_str(run);
+                    unescaped.push(self.escape()?);
+                }
+                Some(_) => return Err(self.error("a control character must be escaped")),
+                None => return Err(self.error("the closing quote is missing")),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, JsonError> {
+        let start = self.at;
+        self.at += 2;
+        let plain = match self.text.as_bytes().get(start + 1) {
+            Some(b'u') => return self.unicode_escape(start),
+            Some(byte @ (b'"' | b'\\' | b'/')) => *byte,
+            Some(b'b') => 0x08,
+            Some(b'f') => 0x0c,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            _ => return Err(JsonError { at: start, why: "the \\ escapes nothing" }),
+        };
+        Ok(plain.into())
+    }
+
+    /// One `\uXXXX`, or two that are the halves of one character.
+    fn unicode_escape(&mut self, start: usize) -> Result<char, JsonError> {
+        let lone = JsonError { at: start, why: "half of a surrogate pair stands alone" };
+        let first = self.four_digits(start)?;
+        if !(0xd800..0xe000).contains(&first) {
+            return char::from_u32(first).ok_or(lone);
+        }
+        if first >= 0xdc00 || !self.text[self.at..].starts_with("\\u") {
+            return Err(lone);
+        }
+        self.at += 2;
+        let second = self.four_digits(start)?;
+        if !(0xdc00..0xe000).contains(&second) {
+            return Err(lone);
+        }
+        char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)).ok_or(lone)
+    }
+
+    fn four_digits(&mut self, start: usize) -> Result<u32, JsonError> {
+        let digits = self.text.as_bytes().get(self.at..self.at + 4);
+        let value = digits.and_then(|digits| {
+            digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))
+        });
+        self.at += 4;
+        value.ok_or(JsonError { at: start, why: "\\u needs four hexadecimal digits" })
+    }
+
+    fn number(&mut self) -> Result<Number<'a>, JsonError> {
+        let at = self.at;
+        self.take(b'-');
+        if !self.take(b'0') {
+            self.digits()?;
+        }
+        if self.take(b'.') {
+            self.digits()?;
+        }
+        if self.take(b'e') || self.take(b'E') {
+            if !self.take(b'+') {
+                self.take(b'-');
+            }
+            self.digits()?;
+        }
+        Ok(Number { text: &self.text[at..self.at], at })
+    }
+
+    fn digits(&mut self) -> Result<(), JsonError> {
+        let start = self.at;
+        self.skip_while(|byte| byte.is_ascii_digit());
+        if self.at == start { Err(self.error("a digit was expected")) } else { Ok(()) }
+    }
+
+    fn word(&mut self, word: &str, value: Json<'a>) -> Result<Json<'a>, JsonError> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(self.error("a value was expected"));
+        }
+        self.at += word.len();
+        Ok(value)
+    }
+
+    fn expect(&mut self, token: u8, why: &'static str) -> Result<(), JsonError> {
+        if self.take_token(token) { Ok(()) } else { Err(self.error(why)) }
+    }
+
+    fn take_token(&mut self, token: u8) -> bool {
+        self.skip_whitespace();
+        self.take(token)
+    }
+
+    fn take(&mut self, wanted: u8) -> bool {
+        let found = self.peek() == Some(wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn skip_whitespace(&mut self) {
+        self.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+    }
+
+    fn skip_while(&mut self, wanted: impl Fn(u8) -> bool) {
+        while self.peek().is_some_and(&wanted) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn error(&self, why: &'static str) -> JsonError {
+        JsonError { at: self.at, why }
+    }
+}

@@ -1,0 +1,156 @@
+//! Keys derived from what the operation is about, the same in every language.
+//!
+//! The parameters are hashed as Python's `json.dumps(params, sort_keys=True)` prints them: services in other
+//! languages derive the same key with a few lines of their own.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
+use super::scope::{Hex, first};
+use super::{Key, KeyError};
+use crate::json::{self, Json, Number};
+
+impl Key {
+    /// The key of doing `action` to `entity`, the same in every process and every language.
+    ///
+    /// It is the first half of SHA-256 over `entity:action` and, when there are parameters, `:` and their JSON as
+    /// Python prints it with sorted names, as 32 hexadecimal digits. `null`, `{}` and `[]` are no parameters.
+    ///
+    /// ```
+    /// use hapax_core::Key;
+    ///
+    /// let params = serde_json::json!({ "currency": "EUR", "amount": 12.5 });
+    /// let key = Key::derive("order-123", "refund", Some(&params))?;
+    /// assert_eq!(key, Key::derive_json("order-123", "refund", r#"{"amount": 12.50, "currency": "EUR"}"#)?);
+    /// # Ok::<(), hapax_core::KeyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`KeyError::Params`] when the parameters nest deeper than [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX).
+    pub fn derive(entity: &str, action: &str, params: Option<&serde_json::Value>) -> Result<Self, KeyError> {
+        // By way of text, so that there is one printer and numbers survive however serde_json keeps them.
+        match params {
+            Some(params) => Self::derive_json(entity, action, &params.to_string()),
+            None => derived(entity, action, Json::Null),
+        }
+    }
+
+    /// The same from parameters that are still text, with integers of any size.
+    ///
+    /// # Errors
+    /// [`KeyError::Params`] when the text is no JSON, nests too deep, has a number too large for a float, or a
+    /// surrogate without its other half.
+    pub fn derive_json(entity: &str, action: &str, params_json: &str) -> Result<Self, KeyError> {
+        let params = json::parse(params_json.as_bytes())
+            .map_err(|error| KeyError::Params { at: error.at, why: error.why })?;
+        derived(entity, action, params)
+    }
+}
+
+fn derived(entity: &str, action: &str, params: Json<'_>) -> Result<Key, KeyError> {
+    let mut text = format!("{entity}:{action}");
+    let absent = match &params {
+        Json::Null => true,
+        Json::Array(items) => items.is_empty(),
+        Json::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    if !absent {
+        text.push(':');
+        print(&mut text, params)?;
+    }
+    Ok(Key(Hex(&first::<16>(&Sha256::digest(text))).to_string().into()))
+}
+
+/// As Python's `json.dumps(…, sort_keys=True)` does. Recurses as deep as the reader did.
+fn print(text: &mut String, value: Json<'_>) -> Result<(), KeyError> {
+    match value {
+        Json::Null => text.push_str("null"),
+        Json::Bool(value) => text.push_str(if value { "true" } else { "false" }),
+        Json::Number(number) => print_number(text, &number)?,
+        Json::String(content) => print_string(text, &content),
+        Json::Array(items) => {
+            text.push('[');
+            let mut separator = "";
+            for item in items {
+                text.push_str(separator);
+                print(text, item)?;
+                separator = ", ";
+            }
+            text.push(']');
+        }
+        Json::Object(members) => {
+            text.push('{');
+            let mut separator = "";
+            // The map orders names by code point, as Python does, and the last of several values wins.
+            for (name, value) in members.into_iter().collect::<BTreeMap<_, _>>() {
+                text.push_str(separator);
+                print_string(text, &name);
+                text.push_str(": ");
+                print(text, value)?;
+                separator = ", ";
+            }
+            text.push('}');
+        }
+    }
+    Ok(())
+}
+
+fn print_string(text: &mut String, content: &str) {
+    text.push('"');
+    for character in content.chars() {
+        match character {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            '\u{8}' => text.push_str("\\b"),
+            '\u{c}' => text.push_str("\\f"),
+            ' '..='~' => text.push(character),
+            _ => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    // Writing to a string cannot fail.
+                    let _ = write!(text, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    text.push('"');
+}
+
+fn print_number(text: &mut String, number: &Number<'_>) -> Result<(), KeyError> {
+    if number.text == "-0" {
+        // Python's integers have no negative zero.
+        text.push('0');
+    } else if number.text.contains(['.', 'e', 'E']) {
+        let value = number.text.parse().unwrap_or(f64::INFINITY);
+        if !value.is_finite() {
+            return Err(KeyError::Params { at: number.at, why: "the number is too large for a float" });
+        }
+        print_float(text, value);
+    } else {
+        text.push_str(number.text);
+    }
+    Ok(())
+}
+
+/// As Python's `repr` does: the fewest digits that read back as the same float, with an exponent of at least two
+/// digits below 0.0001 and from 1e16 on.
+fn print_float(text: &mut String, value: f64) {
+    let scientific = format!("{value:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse() {
+        Ok(-4..16) => {
+            let _ = write!(text, "{value:?}");
+        }
+        Ok(exponent @ i32::MIN..0) => {
+            let _ = write!(text, "{mantissa}e-{:02}", exponent.unsigned_abs());
+        }
+        _ => {
+            let _ = write!(text, "{mantissa}e+{exponent:0>2}");
+        }
+    }
+}

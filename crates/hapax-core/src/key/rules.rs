@@ -1,0 +1,178 @@
+//! [`KeyRules`]: what a deployment asks of a key beyond being one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{KEY_LENGTH_MAX, Key, KeyError, header};
+
+/// What a deployment asks of the keys it is sent (K-01 to K-08). The default takes every key.
+///
+/// ```
+/// use hapax_core::key::{KeyFormat, KeyRules};
+///
+/// let rules = KeyRules::new().length_min(8).format(KeyFormat::UuidV7);
+/// let none: [&[u8]; 0] = [];
+/// assert_eq!(rules.parse(none), Ok(None));
+/// assert!(rules.parse([&b"abc"[..]]).is_err());
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct KeyRules {
+    spelling: Spelling,
+    length_min: usize,
+    length_max: usize,
+    format: KeyFormat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Spelling {
+    QuotedOrBare,
+    Quoted,
+}
+
+/// What a key must look like.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum KeyFormat {
+    /// Anything that is a key.
+    #[default]
+    Any,
+    /// A UUID of any version, in the usual spelling with hyphens.
+    Uuid,
+    /// A UUID of version 7, which tells when it was made.
+    UuidV7,
+    /// A ULID, which tells when it was made.
+    Ulid,
+    /// Whatever the predicate takes.
+    Custom {
+        /// What the refusal says is expected: it follows "the key is not".
+        expected: &'static str,
+        /// Whether this is such a key.
+        admits: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    },
+}
+
+impl KeyRules {
+    /// Every key is taken: quoted or bare, 1 to 255 characters.
+    pub fn new() -> Self {
+        Self {
+            spelling: Spelling::QuotedOrBare,
+            length_min: 1,
+            length_max: KEY_LENGTH_MAX,
+            format: KeyFormat::Any,
+        }
+    }
+
+    /// Only quoted keys: the header as the IETF draft defines it, nothing else.
+    pub fn strict(mut self) -> Self {
+        self.spelling = Spelling::Quoted;
+        self
+    }
+
+    /// The fewest characters, after unescaping.
+    pub fn length_min(mut self, length_min: usize) -> Self {
+        self.length_min = length_min;
+        self
+    }
+
+    /// The most characters, after unescaping. More than [`KEY_LENGTH_MAX`] cannot be allowed.
+    pub fn length_max(mut self, length_max: usize) -> Self {
+        self.length_max = length_max.min(KEY_LENGTH_MAX);
+        self
+    }
+
+    /// What a key must look like.
+    pub fn format(mut self, format: KeyFormat) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// The key in a header's lines, each given apart; `None` when there is no line.
+    ///
+    /// Whether a missing key is a mistake is for the caller to say. An unusable one always is (K-05).
+    ///
+    /// # Errors
+    /// [`KeyError`] when there is more than one line, or when the line holds no key that the rules take.
+    pub fn parse<'a>(&self, lines: impl IntoIterator<Item = &'a [u8]>) -> Result<Option<Key>, KeyError> {
+        let mut lines = lines.into_iter();
+        let Some(line) = lines.next() else {
+            return Ok(None);
+        };
+        // Judged before joining: two lines can join into one valid string.
+        let further = lines.count();
+        if further > 0 {
+            return Err(KeyError::ManyLines { lines: further + 1 });
+        }
+        if self.spelling == Spelling::Quoted && !header::is_quoted(line) {
+            return Err(KeyError::Unquoted);
+        }
+        let key = Key::parse(line)?;
+        self.check(&key)?;
+        Ok(Some(key))
+    }
+
+    /// Checks a key that came by another way than a header.
+    ///
+    /// # Errors
+    /// [`KeyError`] when its length or format is not what the rules ask for.
+    pub fn check(&self, key: &Key) -> Result<(), KeyError> {
+        let length = key.as_str().len();
+        if length < self.length_min {
+            return Err(KeyError::TooShort { length, length_min: self.length_min });
+        }
+        if length > self.length_max {
+            return Err(KeyError::TooLong { length, length_max: self.length_max });
+        }
+        self.format.check(key.as_str())
+    }
+}
+
+impl Default for KeyRules {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl KeyFormat {
+    fn check(&self, key: &str) -> Result<(), KeyError> {
+        let (admitted, expected) = match self {
+            Self::Any => return Ok(()),
+            Self::Uuid => (uuid(key).is_some(), "a UUID"),
+            Self::UuidV7 => (uuid(key).is_some_and(is_version_7), "a UUID of version 7"),
+            Self::Ulid => (is_ulid(key), "a ULID"),
+            Self::Custom { expected, admits } => (admits(key), *expected),
+        };
+        if admitted { Ok(()) } else { Err(KeyError::Format { expected }) }
+    }
+}
+
+impl fmt::Debug for KeyFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("Any"),
+            Self::Uuid => f.write_str("Uuid"),
+            Self::UuidV7 => f.write_str("UuidV7"),
+            Self::Ulid => f.write_str("Ulid"),
+            Self::Custom { expected, .. } => write!(f, "Custom({expected})"),
+        }
+    }
+}
+
+/// Only the spelling with hyphens: braces, `urn:` and bare digits would be other keys for the same UUID.
+fn uuid(key: &str) -> Option<uuid::Uuid> {
+    const HYPHENATED_LENGTH: usize = 36;
+    (key.len() == HYPHENATED_LENGTH).then(|| uuid::Uuid::try_parse(key).ok()).flatten()
+}
+
+fn is_version_7(uuid: uuid::Uuid) -> bool {
+    uuid.get_version_num() == 7 && uuid.get_variant() == uuid::Variant::RFC4122
+}
+
+/// 26 digits of Crockford's base 32, of which the first holds three bits only.
+fn is_ulid(key: &str) -> bool {
+    let digit = |byte: u8| match byte.to_ascii_uppercase() {
+        b'I' | b'L' | b'O' | b'U' => false,
+        byte => byte.is_ascii_digit() || byte.is_ascii_uppercase(),
+    };
+    key.len() == 26 && matches!(key.as_bytes()[0], b'0'..=b'7') && key.bytes().all(digit)
+}
