@@ -1,3 +1,56 @@
 //! Retry anything, it happens once.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use hapax::{Hapax, MemoryStore};
+//!
+//! let hapax = Hapax::new(MemoryStore::new());
+//! let order = serde_json::json!({ "item": "book", "amount": 2 });
+//!
+//! // However often this is called with one key, the body runs once.
+//! for _ in 0..3 {
+//!     let done = hapax
+//!         .once("create-order", "order-123")
+//!         .input(&order)
+//!         .run(|cx| async move {
+//!             // Pass `cx.effect_key("charge")` on to whoever takes the money.
+//!             Ok::<_, std::io::Error>(format!("created in attempt {}", cx.attempt()))
+//!         })
+//!         .await
+//!         .unwrap();
+//!     assert_eq!(done.value, "created in attempt 1");
+//! }
+//! # });
+//! ```
+//!
+//! # What is promised
+//!
+//! *At most once* by default: a crash in the middle leaves the key **uncertain**, visible and to be settled, and
+//! nothing runs a second time by itself. [`OnLapse::Rerun`] makes it *at least once*. What survives the death of a
+//! process is up to the store.
+//!
+//! | store | crate | promise |
+//! |---|---|---|
+//! | [`MemoryStore`] | here | de-duplication inside one living process |
+//! | `FileStore` | `hapax-store-file` | at most once on one machine, durable before it answers |
+//!
+//! # Reading on
+//!
+//! [`Hapax`] is the front door, [`Once`] one operation, [`Policy`] its rules, [`Context`] what a run may know about
+//! itself, [`observe`] what can be measured. Who writes a store wants `hapax-core` and `hapax-testkit`.
+
+mod engine;
+mod function;
+mod hapax;
 mod memory;
-pub use memory::MemoryStore;
+pub mod observe;
+pub mod policy;
+
+pub use hapax_core as core;
+pub use hapax_core::{Key, KeyError, OnLapse, Scope};
+
+pub use crate::engine::{Context, LeaseLost, Question, Reconciled};
+pub use crate::function::{Done, Fail, IntoKey, Once, OnceError, Outcome, StoredError};
+pub use crate::hapax::{AskError, Builder, Drained, Hapax, Keeper};
+pub use crate::memory::MemoryStore;
+pub use crate::policy::Policy;

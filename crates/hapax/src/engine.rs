@@ -1,0 +1,460 @@
+//! Claim, run, complete or release. The only file that sequences store calls.
+//!
+//! The order of one execution:
+//!
+//! 1. a task of its own is spawned, so that a caller that goes away can neither cancel the run nor lose its result;
+//! 2. the key is **claimed**; anything but *acquired* hands the work back unrun;
+//! 3. the lease is renewed while the work **runs**;
+//! 4. the outcome is **recorded** (pinned, released or left uncertain), and only then answered. When recording
+//!    fails, the true result is answered all the same, marked as not recorded, and recording goes on behind it.
+
+pub(crate) mod cache;
+pub(crate) mod calls;
+mod context;
+pub(crate) mod lease;
+mod reconcile;
+mod sweep;
+pub(crate) mod wait;
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use hapax_core::{
+    Claim, ClaimRequest, Fence, Fenced, Fingerprint, Format, Lease, Lookup, Nonce, Reason, RecordId,
+    Recorded, ScopedKey, Status, StoreError, StoreErrorKind,
+};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::DropGuard;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use self::cache::{Facts, Known};
+use self::calls::{Calls, Pauses};
+pub use self::context::{Context, LeaseLost};
+use self::lease::{Hold, Leases};
+pub(crate) use self::reconcile::Reconcile;
+pub use self::reconcile::{Question, Reconciled};
+pub(crate) use self::sweep::sweep_for_ever;
+use self::wait::Waiters;
+use crate::observe::{self, Present};
+use crate::policy::Policy;
+
+/// How often a claim whose answer was lost is asked for again before the caller is refused.
+const CLAIM_TRIES: u32 = 4;
+/// How often recording is tried while the caller waits.
+const RECORD_TRIES: u32 = 3;
+/// How often it is tried behind the caller's back: at pauses of 2 s, about an hour.
+const RECORD_TRIES_BEHIND: u32 = 1800;
+/// How often one call asks a reconciler: a second time only when somebody else's attempt lapsed meanwhile.
+const RECONCILE_MAX: u32 = 2;
+/// The longest pause a duplicate is advised to make.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(1);
+
+/// One operation to be executed.
+pub(crate) struct Job {
+    pub(crate) key: ScopedKey,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) policy: Policy,
+    pub(crate) reconcile: Option<Reconcile>,
+}
+
+/// What a run hands over: a value for its own caller, and what becomes of the record.
+pub(crate) struct Ended<V> {
+    pub(crate) value: V,
+    pub(crate) finish: Finish,
+}
+
+/// What becomes of the record after a run.
+#[derive(Clone)]
+pub(crate) enum Finish {
+    Pin(Recorded),
+    Release(Option<Recorded>),
+    Uncertain,
+}
+
+/// What an execution gives its caller.
+pub(crate) enum Execution<V> {
+    Ran { value: V, recorded: bool },
+    Replayed(Recorded),
+}
+
+/// Why nothing was executed, or why nobody can say what came of it.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    InProgress { retry_after: Duration },
+    Mismatch,
+    Uncertain { id: RecordId, reason: Reason },
+    Unreadable { id: RecordId },
+    Superseded { id: RecordId },
+    Deadline { id: RecordId },
+    Draining,
+    Store(StoreError),
+}
+
+/// The parts that every execution shares.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) calls: Calls,
+    pub(crate) leases: Arc<Leases>,
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) facts: Facts,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) draining: AtomicBool,
+    /// Ends the tasks that keep leases and sweep.
+    pub(crate) _keepers: DropGuard,
+}
+
+/// How one attempt went.
+enum Attempt<V, W> {
+    Ended(Result<Execution<V>, Refusal>),
+    NotAcquired(Box<Unrun<W>>),
+}
+
+/// The key was not acquired: the work comes back as it was.
+struct Unrun<W> {
+    claim: Claim,
+    job: Job,
+    work: W,
+}
+
+impl Engine {
+    /// Executes `work` once for the job's key, or answers from what was recorded.
+    pub(crate) async fn execute<V, W, F>(
+        self: &Arc<Self>,
+        mut job: Job,
+        mut work: W,
+    ) -> Result<Execution<V>, Refusal>
+    where
+        V: Send + 'static,
+        W: FnOnce(Context) -> F + Send + 'static,
+        F: Future<Output = Ended<V>> + Send + 'static,
+    {
+        let started = Instant::now();
+        let id = job.key.id;
+        let wait_until = started + job.policy.wait;
+        let deadline = job.policy.deadline.map(|deadline| started + deadline);
+        let mut place = None;
+        let mut reconciliations = 0;
+        loop {
+            match self.facts.ask(&id, &job.fingerprint) {
+                Some(Known::Replay(recorded)) => return Ok(Execution::Replayed(recorded)),
+                Some(Known::Mismatch) => return Err(Refusal::Mismatch),
+                None => {}
+            }
+            let token = self.admit()?;
+            let attempt = tokio::spawn(self.clone().attempt(job, work, token));
+            let claim = match outcome_of(attempt, deadline, id).await? {
+                Attempt::Ended(result) => return result,
+                Attempt::NotAcquired(unrun) => {
+                    (job, work) = (unrun.job, unrun.work);
+                    unrun.claim
+                }
+            };
+            match claim {
+                Claim::Busy { lease_left } => {
+                    let until = deadline.map_or(wait_until, |deadline| deadline.min(wait_until));
+                    if !self.wait_for_news(&mut place, id, until).await {
+                        return Err(Refusal::InProgress { retry_after: lease_left.min(RETRY_AFTER_MAX) });
+                    }
+                }
+                Claim::Uncertain { fence, reason } if reconciliations < RECONCILE_MAX => {
+                    reconciliations += 1;
+                    if !self.reconcile(&job, fence, reason).await? {
+                        return Err(Refusal::Uncertain { id, reason });
+                    }
+                }
+                Claim::Uncertain { reason, .. } => return Err(Refusal::Uncertain { id, reason }),
+                Claim::Replay { recorded, remaining } => {
+                    self.facts.keep(id, job.fingerprint, &recorded, remaining);
+                    return Ok(Execution::Replayed(recorded));
+                }
+                Claim::Mismatch => return Err(Refusal::Mismatch),
+                Claim::Unreadable | Claim::Acquired(_) => return Err(Refusal::Unreadable { id }),
+            }
+        }
+    }
+
+    /// Lets an execution begin unless the process is draining.
+    fn admit(&self) -> Result<TaskTrackerToken, Refusal> {
+        // The place among the tasks is taken before looking, so that draining either sees it or is seen.
+        let token = self.tasks.token();
+        if self.draining.load(Ordering::SeqCst) { Err(Refusal::Draining) } else { Ok(token) }
+    }
+
+    /// Waits until the record may have changed; false when there is no time or no room to wait.
+    async fn wait_for_news(&self, place: &mut Option<wait::Place>, id: RecordId, until: Instant) -> bool {
+        if until <= Instant::now() {
+            return false;
+        }
+        match place {
+            Some(place) => place.changed(until).await,
+            // Claim once more before the first wait: the news may have come before there was anybody to hear it.
+            None => {
+                *place = self.waiters.join(id);
+                place.is_some()
+            }
+        }
+    }
+
+    /// Claims and, if acquired, runs and records. Runs in a task of its own.
+    async fn attempt<V, W, F>(self: Arc<Self>, job: Job, work: W, _token: TaskTrackerToken) -> Attempt<V, W>
+    where
+        W: FnOnce(Context) -> F + Send + 'static,
+        F: Future<Output = Ended<V>> + Send + 'static,
+    {
+        match self.claim(&job).await {
+            Ok((Claim::Acquired(lease), asked_at)) => {
+                Attempt::Ended(self.perform(&job, lease, asked_at, work).await)
+            }
+            Ok((claim, _)) => Attempt::NotAcquired(Box::new(Unrun { claim, job, work })),
+            Err(error) => Attempt::Ended(Err(Refusal::Store(error))),
+        }
+    }
+
+    /// Claims, asking again with the same nonce when an answer was lost.
+    async fn claim(self: &Arc<Self>, job: &Job) -> Result<(Claim, Instant), StoreError> {
+        let policy = &job.policy;
+        let mut ask = ClaimRequest {
+            key: job.key.clone(),
+            fingerprint: job.fingerprint,
+            nonce: Nonce::random(),
+            lease: policy.lease,
+            on_lapse: policy.on_lapse,
+            attempts_max: policy.attempts_max,
+            uncertain_retention: policy.uncertain_retention,
+        };
+        let mut pauses = Pauses::new();
+        let mut in_doubt = false;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let asked_at = Instant::now();
+            let answer = self.calls.once("claim", ask.lease, self.calls.store.claim(&ask)).await;
+            match answer {
+                // This process was held up for a whole lease, before the answer or after it. Nothing has run,
+                // and the claim may be in other hands before anything does.
+                Ok(Claim::Acquired(_)) if asked_at.elapsed() >= ask.lease && tries < CLAIM_TRIES => {
+                    self.give_up(&ask).await;
+                }
+                // Its own claim, written down as uncertain before its answer arrived.
+                Ok(Claim::Uncertain { fence, .. }) if fence.nonce == ask.nonce && tries < CLAIM_TRIES => {
+                    self.give_up(&ask).await;
+                }
+                Ok(claim) => {
+                    observe::claimed_in(asked_at.elapsed());
+                    return Ok((claim, asked_at));
+                }
+                Err(error)
+                    if tries < CLAIM_TRIES && (error.is_unknown() || in_doubt && error.is_transient()) =>
+                {
+                    in_doubt = true;
+                    pauses.next().await;
+                    continue;
+                }
+                Err(error) => {
+                    if in_doubt || error.is_unknown() {
+                        self.give_up_behind(ask);
+                    }
+                    return Err(error);
+                }
+            }
+            ask.nonce = Nonce::random();
+            in_doubt = false;
+        }
+    }
+
+    /// Releases a claim that may stand although nothing will run for it.
+    async fn give_up(&self, ask: &ClaimRequest) {
+        let lease = unused(ask);
+        let release = || self.calls.store.release(&lease, None);
+        // Should it fail, the lease lapses and the record tells that nobody knows.
+        let _ = self.calls.insist("release", lease.length, RECORD_TRIES, release).await;
+        self.waiters.wake(&lease.id);
+    }
+
+    fn give_up_behind(self: &Arc<Self>, ask: ClaimRequest) {
+        let engine = self.clone();
+        self.tasks.spawn(async move {
+            let lease = unused(&ask);
+            let release = || engine.calls.store.release(&lease, None);
+            let _ = engine.calls.insist("release", lease.length, RECORD_TRIES_BEHIND, release).await;
+            engine.waiters.wake(&lease.id);
+        });
+    }
+
+    /// Runs the work under its lease and records what came of it.
+    async fn perform<V, W, F>(
+        self: &Arc<Self>,
+        job: &Job,
+        lease: Lease,
+        asked_at: Instant,
+        work: W,
+    ) -> Result<Execution<V>, Refusal>
+    where
+        W: FnOnce(Context) -> F + Send + 'static,
+        F: Future<Output = Ended<V>> + Send + 'static,
+    {
+        let _present = Present::in_gauge(observe::IN_PROGRESS);
+        let id = lease.id;
+        let hold = self.leases.hold(lease, asked_at, job.policy.run_max);
+        let context = Context::new(hold.held.clone(), self.calls.clone());
+        // Called inside the guard: a panic before the first await is a panic of the run, too.
+        match AssertUnwindSafe(async move { work(context).await }).catch_unwind().await {
+            Ok(ended) => self.finish(job, hold, ended).await,
+            Err(_panic) => {
+                tracing::error!(%id, "the handler panicked; its record is uncertain");
+                let reason = Reason::Panicked;
+                let lease = &hold.held.lease;
+                let abandon = || self.calls.store.abandon(lease, reason);
+                let _ = self.calls.insist("abandon", lease.length, RECORD_TRIES, abandon).await;
+                self.waiters.wake(&id);
+                Err(Refusal::Uncertain { id, reason })
+            }
+        }
+    }
+
+    /// Records the outcome, then answers.
+    async fn finish<V>(
+        self: &Arc<Self>,
+        job: &Job,
+        hold: Hold,
+        ended: Ended<V>,
+    ) -> Result<Execution<V>, Refusal> {
+        let Ended { value, finish } = ended;
+        let finish = finish.within(job.policy.outcome_bytes_max);
+        let started = Instant::now();
+        let fenced = self.record(job, &hold, &finish, RECORD_TRIES).await;
+        observe::recorded_in(started.elapsed());
+        let recorded = match fenced {
+            Ok(Fenced::Applied) => true,
+            Ok(Fenced::Lost) => {
+                observe::lease_lost();
+                if matches!(finish, Finish::Pin(_)) {
+                    return self.truth(job).await;
+                }
+                false
+            }
+            Err(error) => {
+                tracing::error!(id = %job.key.id, %error, "outcome not recorded yet; trying on behind the answer");
+                self.record_behind(job, hold, finish);
+                false
+            }
+        };
+        Ok(Execution::Ran { value, recorded })
+    }
+
+    /// Writes the outcome down. What the store finds too large is written down as not kept.
+    async fn record(
+        &self,
+        job: &Job,
+        hold: &Hold,
+        finish: &Finish,
+        tries: u32,
+    ) -> Result<Fenced, StoreError> {
+        let lease = &hold.held.lease;
+        let store = &self.calls.store;
+        let retention = job.policy.retention;
+        let fenced = match finish {
+            Finish::Pin(recorded) => {
+                let complete = || store.complete(lease, recorded, retention);
+                match self.calls.insist("complete", lease.length, tries, complete).await {
+                    Err(error) if error.kind() == StoreErrorKind::TooLarge => {
+                        let short = not_kept(recorded);
+                        let complete = || store.complete(lease, &short, retention);
+                        self.calls.insist("complete", lease.length, tries, complete).await
+                    }
+                    fenced => {
+                        if matches!(fenced, Ok(Fenced::Applied)) {
+                            self.facts.keep(lease.id, job.fingerprint, recorded, retention);
+                        }
+                        fenced
+                    }
+                }
+            }
+            Finish::Release(answered) => {
+                let release = || store.release(lease, answered.as_ref());
+                self.calls.insist("release", lease.length, tries, release).await
+            }
+            Finish::Uncertain => {
+                let abandon = || store.abandon(lease, Reason::Declared);
+                self.calls.insist("abandon", lease.length, tries, abandon).await
+            }
+        };
+        self.waiters.wake(&lease.id);
+        fenced
+    }
+
+    /// Goes on recording after the caller was answered; the lease is renewed meanwhile.
+    fn record_behind(self: &Arc<Self>, job: &Job, hold: Hold, finish: Finish) {
+        let engine = self.clone();
+        let job = Job { key: job.key.clone(), reconcile: None, ..*job };
+        self.tasks.spawn(async move {
+            match engine.record(&job, &hold, &finish, RECORD_TRIES_BEHIND).await {
+                Ok(Fenced::Applied) => tracing::info!(id = %job.key.id, "outcome recorded after all"),
+                Ok(Fenced::Lost) => observe::lease_lost(),
+                Err(error) => tracing::error!(id = %job.key.id, %error, "outcome never recorded"),
+            }
+        });
+    }
+
+    /// Another attempt took over: what it pinned is the answer, not what this one made.
+    async fn truth<V>(&self, job: &Job) -> Result<Execution<V>, Refusal> {
+        let id = job.key.id;
+        let get = || self.calls.store.get(&id);
+        let look =
+            self.calls.insist("get", job.policy.lease, RECORD_TRIES, get).await.map_err(Refusal::Store)?;
+        if let Lookup::Found { record, .. } = look
+            && record.fingerprint.matches(&job.fingerprint) == Some(true)
+            && let Status::Pinned { recorded } = record.status
+        {
+            return Ok(Execution::Replayed(recorded));
+        }
+        Err(Refusal::Superseded { id })
+    }
+}
+
+/// Waits for an attempt, but not beyond the caller's deadline; the attempt itself goes on.
+async fn outcome_of<V, W>(
+    mut attempt: JoinHandle<Attempt<V, W>>,
+    deadline: Option<Instant>,
+    id: RecordId,
+) -> Result<Attempt<V, W>, Refusal> {
+    let joined = match deadline {
+        None => attempt.await,
+        Some(deadline) => match tokio::time::timeout_at(deadline, &mut attempt).await {
+            Ok(joined) => joined,
+            Err(_elapsed) => return Err(Refusal::Deadline { id }),
+        },
+    };
+    // The work's own panics are caught inside; this is a runtime that is shutting down, or a defect of ours.
+    joined.map_err(|_| Refusal::Uncertain { id, reason: Reason::Panicked })
+}
+
+impl Finish {
+    /// The same, with an outcome that is larger than may be kept marked as such.
+    fn within(self, bytes_max: usize) -> Self {
+        match self {
+            Self::Pin(recorded) if recorded.len() > bytes_max => Self::Pin(not_kept(&recorded)),
+            // A tombstone is for people: what does not fit is left out.
+            Self::Release(Some(answered)) if answered.len() > bytes_max => Self::Release(None),
+            finish => finish,
+        }
+    }
+}
+
+/// That the operation ended, and how, without what it answered.
+pub(crate) fn not_kept(recorded: &Recorded) -> Recorded {
+    Recorded::new(recorded.class, Format::NOT_KEPT, Bytes::new())
+}
+
+/// The lease of a claim that was asked for and will not be used. Its attempt number was never told and is not
+/// looked at: the nonce decides.
+fn unused(ask: &ClaimRequest) -> Lease {
+    Lease { id: ask.key.id, fence: Fence { nonce: ask.nonce, attempt: 0 }, length: ask.lease }
+}

@@ -1,0 +1,84 @@
+//! One store call at a time: bounded, a panic caught, and asked again with the same nonce when its answer is lost.
+//!
+//! A store has three answers: applied, not applied, unknown. Whatever is not an answer (time ran out, the store
+//! panicked) is *unknown* here, and unknown is settled by sending the same call again, never by guessing.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use hapax_core::{Store, StoreError, StoreErrorKind};
+
+use crate::observe;
+
+/// The first pause before asking again; it doubles each time.
+const PAUSE_FIRST: Duration = Duration::from_millis(10);
+/// The longest pause: a store that comes back is noticed within it.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// The store, and how long one call to it may take.
+#[derive(Clone, Debug)]
+pub(crate) struct Calls {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) timeout: Duration,
+}
+
+impl Calls {
+    /// One call. A lease is not to lapse because of one slow call, so a call gets a third of it at most.
+    pub(crate) async fn once<T>(
+        &self,
+        op: &'static str,
+        lease: Duration,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let bounded =
+            tokio::time::timeout(self.timeout.min(lease / 3), AssertUnwindSafe(call).catch_unwind());
+        let error = match bounded.await {
+            Ok(Ok(Ok(answer))) => return Ok(answer),
+            Ok(Ok(Err(error))) => error,
+            Ok(Err(_panic)) => StoreError::new(StoreErrorKind::Unknown, op).with_source("the store panicked"),
+            Err(_elapsed) => {
+                StoreError::new(StoreErrorKind::Unknown, op).with_source("the store did not answer in time")
+            }
+        };
+        observe::store_error(&error);
+        Err(error)
+    }
+
+    /// The same call until it is answered, fails for good, or has been tried `tries_max` times.
+    pub(crate) async fn insist<T, F>(
+        &self,
+        op: &'static str,
+        lease: Duration,
+        tries_max: u32,
+        mut call: impl FnMut() -> F,
+    ) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let mut pauses = Pauses::new();
+        for _ in 1..tries_max {
+            match self.once(op, lease, call()).await {
+                Err(error) if error.is_transient() => pauses.next().await,
+                answer => return answer,
+            }
+        }
+        self.once(op, lease, call()).await
+    }
+}
+
+/// Growing pauses between two tries.
+pub(crate) struct Pauses(Duration);
+
+impl Pauses {
+    pub(crate) fn new() -> Self {
+        Self(PAUSE_FIRST)
+    }
+
+    pub(crate) async fn next(&mut self) {
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 * 2).min(PAUSE_MAX);
+    }
+}

@@ -1,0 +1,213 @@
+//! Heartbeat: renews every lease of this process at a third of its length, and knows which ones were lost.
+//!
+//! The leases are kept by one task of their own. By default it has its own thread and runtime, so that handlers
+//! which block every worker of the user's runtime cannot make their own leases lapse.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use hapax_core::{Fenced, Lease};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::calls::Calls;
+use crate::observe;
+
+/// All leases this process holds.
+#[derive(Debug)]
+pub(crate) struct Leases {
+    slots: Mutex<Slots>,
+    started: Instant,
+    /// When the keeper looks again, in milliseconds since `started`; a lease due earlier nudges it.
+    wakes_at_ms: AtomicU64,
+    nudge: Notify,
+    idle_pause: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    held: Vec<Option<Arc<HeldLease>>>,
+    free: Vec<usize>,
+}
+
+/// One lease and what its owner should know about it.
+#[derive(Debug)]
+pub(crate) struct HeldLease {
+    pub(crate) lease: Lease,
+    started: Instant,
+    renewed_until: Instant,
+    /// When the claim was last known to stand: the moment before the call that confirmed it was sent.
+    confirmed_ms: AtomicU64,
+    next_ms: AtomicU64,
+    renewing: AtomicBool,
+    lost: AtomicBool,
+    reported: AtomicBool,
+}
+
+/// A lease is kept as long as this exists.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    leases: Arc<Leases>,
+    slot: usize,
+    pub(crate) held: Arc<HeldLease>,
+}
+
+impl Leases {
+    /// `usual` is the length most leases will have; the keeper looks around three times as often.
+    pub(crate) fn new(usual: Duration) -> Self {
+        Self {
+            slots: Mutex::default(),
+            started: Instant::now(),
+            wakes_at_ms: AtomicU64::new(0),
+            nudge: Notify::new(),
+            idle_pause: usual / 3,
+        }
+    }
+
+    /// Keeps `lease`, which stood at `asked_at`, until the hold is dropped or `run_max` is over.
+    pub(crate) fn hold(self: &Arc<Self>, lease: Lease, asked_at: Instant, run_max: Duration) -> Hold {
+        let confirmed_ms = self.ms(asked_at);
+        let next_ms = confirmed_ms + ms(lease.length / 3);
+        let held = Arc::new(HeldLease {
+            lease,
+            started: self.started,
+            renewed_until: asked_at + run_max,
+            confirmed_ms: AtomicU64::new(confirmed_ms),
+            next_ms: AtomicU64::new(next_ms),
+            renewing: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
+            reported: AtomicBool::new(false),
+        });
+        let slot = self.slots.lock().put(held.clone());
+        if next_ms < self.wakes_at_ms.load(Ordering::Acquire) {
+            self.nudge.notify_one();
+        }
+        Hold { leases: self.clone(), slot, held }
+    }
+
+    /// Renews what is due, until `stop`.
+    pub(crate) async fn keep(self: Arc<Self>, calls: Calls, stop: CancellationToken) {
+        loop {
+            let pause = self.plan();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = self.nudge.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            for held in self.due() {
+                tokio::spawn(renew(held, calls.clone()));
+            }
+        }
+    }
+
+    /// How long nothing will be due.
+    fn plan(&self) -> Duration {
+        let now_ms = self.ms(Instant::now());
+        let slots = self.slots.lock();
+        let first = slots.held.iter().flatten().map(|held| held.next_ms.load(Ordering::Acquire)).min();
+        let wakes_at = first.unwrap_or(u64::MAX).min(now_ms + ms(self.idle_pause));
+        // Stored under the lock: a lease that comes later compares with it after it has taken its slot.
+        self.wakes_at_ms.store(wakes_at, Ordering::Release);
+        Duration::from_millis(wakes_at.saturating_sub(now_ms).max(1))
+    }
+
+    fn due(&self) -> Vec<Arc<HeldLease>> {
+        let now = Instant::now();
+        let now_ms = self.ms(now);
+        let slots = self.slots.lock();
+        let due = slots.held.iter().flatten().filter(|held| held.next_ms.load(Ordering::Acquire) <= now_ms);
+        due.filter(|held| held.is_to_be_renewed(now)).cloned().collect()
+    }
+
+    fn ms(&self, at: Instant) -> u64 {
+        ms(at.saturating_duration_since(self.started))
+    }
+}
+
+impl Slots {
+    fn put(&mut self, held: Arc<HeldLease>) -> usize {
+        match self.free.pop() {
+            Some(slot) => {
+                self.held[slot] = Some(held);
+                slot
+            }
+            None => {
+                self.held.push(Some(held));
+                self.held.len() - 1
+            }
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut slots = self.leases.slots.lock();
+        slots.held[self.slot] = None;
+        slots.free.push(self.slot);
+    }
+}
+
+impl HeldLease {
+    /// Whether the lease is certainly no longer this attempt's, or may have lapsed by this process's own clock.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.lost.load(Ordering::Acquire) || self.is_lapsed(Instant::now())
+    }
+
+    fn is_lapsed(&self, now: Instant) -> bool {
+        let confirmed = self.started + Duration::from_millis(self.confirmed_ms.load(Ordering::Acquire));
+        now.saturating_duration_since(confirmed) >= self.lease.length
+    }
+
+    /// Notes that the claim stood at `asked_at`.
+    fn confirm(&self, asked_at: Instant) {
+        let at_ms = ms(asked_at.saturating_duration_since(self.started));
+        self.confirmed_ms.fetch_max(at_ms, Ordering::AcqRel);
+        self.next_ms.store(at_ms + ms(self.lease.length / 3), Ordering::Release);
+    }
+
+    fn is_to_be_renewed(&self, now: Instant) -> bool {
+        if now >= self.renewed_until || self.lost.load(Ordering::Acquire) {
+            // Never due again. The run goes on; its outcome is recorded if the record still holds its nonce.
+            self.next_ms.store(u64::MAX, Ordering::Release);
+            return false;
+        }
+        !self.renewing.swap(true, Ordering::AcqRel)
+    }
+
+    fn report_lost(&self) {
+        if !self.reported.swap(true, Ordering::AcqRel) {
+            observe::lease_lost();
+            tracing::warn!(id = %self.lease.id, attempt = self.lease.fence.attempt, "lease lost while its run goes on");
+        }
+    }
+}
+
+/// Renews one lease; `Ok(false)` when it belongs to somebody else now.
+pub(crate) async fn renew(held: Arc<HeldLease>, calls: Calls) {
+    let asked_at = Instant::now();
+    let lease = &held.lease;
+    match calls.once("renew", lease.length, calls.store.renew(lease)).await {
+        Ok(Fenced::Applied) => held.confirm(asked_at),
+        Ok(Fenced::Lost) => {
+            held.lost.store(true, Ordering::Release);
+            held.report_lost();
+        }
+        Err(_) => {
+            if held.is_lapsed(Instant::now()) {
+                held.report_lost();
+            }
+            // Soon again: four more tries fit into the lease.
+            let soon = ms(asked_at.saturating_duration_since(held.started)) + ms(lease.length / 12).max(1);
+            held.next_ms.store(soon, Ordering::Release);
+        }
+    }
+    held.renewing.store(false, Ordering::Release);
+}
+
+fn ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,56 @@
+//! The engine's own sweeper: small batches, at intervals, so that nobody has to remember to sweep.
+
+use std::time::Duration;
+
+use hapax_core::Nonce;
+use tokio_util::sync::CancellationToken;
+
+use super::calls::Calls;
+use crate::observe;
+
+/// Small enough that a batch never holds up a claim for long.
+const BATCH: usize = 1000;
+
+/// Sweeps every `every`, give or take a tenth, until `stop`.
+pub(crate) async fn sweep_for_ever(calls: Calls, every: Duration, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(jittered(every)) => {}
+        }
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = sweep(&calls) => {}
+        }
+    }
+}
+
+async fn sweep(calls: &Calls) {
+    let patience = calls.timeout * 3;
+    loop {
+        match calls.once("sweep", patience, calls.store.sweep(BATCH)).await {
+            Ok(swept) => {
+                observe::swept(&swept);
+                if !swept.more {
+                    break;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "failed to sweep; next time");
+                return;
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+    if let Ok(stats) = calls.once("stats", patience, calls.store.stats()).await {
+        observe::uncertain(stats.uncertain);
+    }
+}
+
+/// Processes that started together do not sweep together.
+fn jittered(every: Duration) -> Duration {
+    let chance = u32::from(Nonce::random().as_bytes()[0]);
+    every * 9 / 10 + every / 5 * chance / 255
+}

@@ -1,0 +1,170 @@
+//! Bounded waiting of a duplicate for the first one's result.
+//!
+//! Waiters of one key share one poller, whatever their number, and are woken at once when the owner is in this
+//! process or the store pushes. A waiter that is woken claims again; it never infers from being woken that
+//! anything happened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_core::{Lookup, RecordId, State};
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+use tokio::time::Instant;
+
+use super::calls::Calls;
+use crate::observe::{self, Present};
+
+/// How many may wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) per_key: usize,
+    pub(crate) in_all: usize,
+}
+
+/// Everybody who waits in this process.
+#[derive(Debug)]
+pub(crate) struct Waiters {
+    keys: Mutex<Keys>,
+    limits: Limits,
+    poll: Duration,
+    calls: Calls,
+}
+
+#[derive(Debug, Default)]
+struct Keys {
+    by_id: HashMap<RecordId, Waited>,
+    in_all: usize,
+}
+
+#[derive(Debug)]
+struct Waited {
+    changed: Arc<Notify>,
+    /// Ends the poller when the last one leaves.
+    deserted: Arc<Notify>,
+    waiters: usize,
+}
+
+/// A place among those who wait for one key.
+pub(crate) struct Place {
+    waiters: Arc<Waiters>,
+    id: RecordId,
+    changed: Arc<Notify>,
+    next: std::pin::Pin<Box<OwnedNotified>>,
+    _present: Present,
+}
+
+impl Waiters {
+    pub(crate) fn new(calls: Calls, poll: Duration, limits: Limits) -> Self {
+        Self { keys: Mutex::default(), limits, poll, calls }
+    }
+
+    /// Takes a place; none when there are too many waiting already.
+    ///
+    /// News from now on is not missed: whoever joined claims once more before the first wait.
+    pub(crate) fn join(self: &Arc<Self>, id: RecordId) -> Option<Place> {
+        let mut keys = self.keys.lock();
+        if keys.in_all >= self.limits.in_all {
+            return None;
+        }
+        let is_first = !keys.by_id.contains_key(&id);
+        let waited = keys.by_id.entry(id).or_insert_with(|| Waited {
+            changed: Arc::new(Notify::new()),
+            deserted: Arc::new(Notify::new()),
+            waiters: 0,
+        });
+        if waited.waiters >= self.limits.per_key {
+            return None;
+        }
+        waited.waiters += 1;
+        let changed = waited.changed.clone();
+        if is_first {
+            tokio::spawn(poll(self.clone(), id, changed.clone(), waited.deserted.clone()));
+        }
+        keys.in_all += 1;
+        let next = listen(&changed);
+        Some(Place {
+            waiters: self.clone(),
+            id,
+            changed,
+            next,
+            _present: Present::in_gauge(observe::WAITERS),
+        })
+    }
+
+    /// Tells those who wait for `id` that its record changed.
+    pub(crate) fn wake(&self, id: &RecordId) {
+        let keys = self.keys.lock();
+        if keys.in_all == 0 {
+            return;
+        }
+        if let Some(waited) = keys.by_id.get(id) {
+            waited.changed.notify_waiters();
+        }
+    }
+
+    fn leave(&self, id: &RecordId) {
+        let mut keys = self.keys.lock();
+        keys.in_all -= 1;
+        if let Some(waited) = keys.by_id.get_mut(id) {
+            waited.waiters -= 1;
+            if waited.waiters == 0 {
+                waited.deserted.notify_one();
+                keys.by_id.remove(id);
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Waits for news; false when `until` came first.
+    pub(crate) async fn changed(&mut self, until: Instant) -> bool {
+        let is_news = tokio::time::timeout_at(until, self.next.as_mut()).await.is_ok();
+        if is_news {
+            self.next = listen(&self.changed);
+        }
+        is_news
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.waiters.leave(&self.id);
+    }
+}
+
+fn listen(changed: &Arc<Notify>) -> std::pin::Pin<Box<OwnedNotified>> {
+    let mut next = Box::pin(changed.clone().notified_owned());
+    next.as_mut().enable();
+    next
+}
+
+/// Looks at the record until nobody waits for it any more: when the store says that it changed, and from time to
+/// time because such news may be lost.
+async fn poll(waiters: Arc<Waiters>, id: RecordId, changed: Arc<Notify>, deserted: Arc<Notify>) {
+    let calls = &waiters.calls;
+    loop {
+        let pushed = async {
+            match calls.store.watch(&id) {
+                Some(news) => news.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = deserted.notified() => return,
+            () = pushed => {}
+            () = tokio::time::sleep(waiters.poll) => {}
+        }
+        let look = calls.once("get", calls.timeout * 3, calls.store.get(&id)).await;
+        let is_in_progress = matches!(
+            &look,
+            Ok(Lookup::Found { record, now }) if record.state_at(*now) == State::InProgress
+        );
+        if look.is_ok() && !is_in_progress {
+            changed.notify_waiters();
+        }
+    }
+}

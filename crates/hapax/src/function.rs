@@ -1,0 +1,255 @@
+//! [`Once`]: make any async function idempotent.
+//!
+//! `Ok` is pinned and replayed. `Err` releases the key, so that a retry may run again, unless the error says
+//! otherwise with [`Fail::Final`] or [`Fail::Unknown`].
+
+mod error;
+mod outcome;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_core::{Class, Fingerprint, Format, Key, KeyError, OnLapse, Recorded, Scope, ScopedKey};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use self::error::{OnceError, StoredError};
+pub use self::outcome::{Fail, Outcome};
+use self::outcome::{Failure, Meaning};
+use crate::engine::{Context, Ended, Execution, Finish, Job, Question, Reconcile, Reconciled, not_kept};
+use crate::hapax::Hapax;
+use crate::observe;
+use crate::policy::Policy;
+
+/// The `surface` label of functions.
+const SURFACE: &str = "function";
+
+/// What may be given as a key.
+pub trait IntoKey {
+    /// The key, or why it is none.
+    ///
+    /// # Errors
+    /// When it is empty, too long or holds what a key may not hold.
+    fn into_key(self) -> Result<Key, KeyError>;
+}
+
+impl IntoKey for Key {
+    fn into_key(self) -> Result<Key, KeyError> {
+        Ok(self)
+    }
+}
+
+impl IntoKey for &Key {
+    fn into_key(self) -> Result<Key, KeyError> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoKey for &str {
+    fn into_key(self) -> Result<Key, KeyError> {
+        Key::new(self)
+    }
+}
+
+impl IntoKey for String {
+    fn into_key(self) -> Result<Key, KeyError> {
+        Key::new(self)
+    }
+}
+
+/// One operation to be run once, made by [`Hapax::once`].
+#[must_use = "nothing happens until `run` is called and awaited"]
+pub struct Once {
+    hapax: Hapax,
+    scope: Scope,
+    key: Result<Key, KeyError>,
+    input: Result<Fingerprint, serde_json::Error>,
+    policy: Policy,
+    reconcile: Option<Reconcile>,
+}
+
+/// A result, and where it came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Done<T> {
+    /// The one result.
+    pub value: T,
+    /// Whether it came from an earlier run.
+    pub replayed: bool,
+    /// Whether it is stored. When not, it is true all the same, storing goes on in the background, and until then
+    /// a retry is told "in progress" or "uncertain", never run again.
+    pub recorded: bool,
+}
+
+impl Once {
+    pub(crate) fn new(hapax: Hapax, scope: Scope, key: Result<Key, KeyError>) -> Self {
+        let policy = hapax.policy;
+        Self { hapax, scope, key, input: Ok(Fingerprint::empty()), policy, reconcile: None }
+    }
+
+    /// What is asked for. The same key with another input is a mistake and is refused as such.
+    pub fn input(mut self, input: &(impl Serialize + ?Sized)) -> Self {
+        // Through the canonical form: maps that iterate in another order are the same input.
+        self.input =
+            serde_json::to_vec(input).map(|json| Fingerprint::builder().json("input", &json).build());
+        self
+    }
+
+    /// This policy instead of the one set up.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// How long the result answers retries; see [`Policy::retention`].
+    pub fn retention(mut self, retention: Duration) -> Self {
+        self.policy = self.policy.retention(retention);
+        self
+    }
+
+    /// How long the claim is believed without renewal; see [`Policy::lease`].
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.policy = self.policy.lease(lease);
+        self
+    }
+
+    /// How long to wait for somebody else's result; see [`Policy::wait`].
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.policy = self.policy.wait(wait);
+        self
+    }
+
+    /// How long to wait for the run itself; see [`Policy::deadline`].
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.policy = self.policy.deadline(deadline);
+        self
+    }
+
+    /// What a lapsed lease means; see [`Policy::on_lapse`].
+    pub fn on_lapse(mut self, on_lapse: OnLapse) -> Self {
+        self.policy = self.policy.on_lapse(on_lapse);
+        self
+    }
+
+    /// Whom to ask "did this happen?" when nobody knows, before refusing as uncertain.
+    pub fn reconcile<T, A, F>(mut self, ask: A) -> Self
+    where
+        T: Serialize + Send + 'static,
+        A: Fn(Question) -> F + Send + Sync + 'static,
+        F: Future<Output = Reconciled<T>> + Send + 'static,
+    {
+        self.reconcile = Some(Arc::new(move |question| {
+            let answer = ask(question);
+            Box::pin(async move {
+                match answer.await {
+                    Reconciled::Applied(value) => Reconciled::Applied(encode(&value)),
+                    Reconciled::NotApplied => Reconciled::NotApplied,
+                    Reconciled::Unknown => Reconciled::Unknown,
+                }
+            })
+        }));
+        self
+    }
+
+    /// Runs `work`, or answers with the result of the run that came first.
+    ///
+    /// The work runs in a task of its own: dropping the future that this returns does not stop it, and its result
+    /// is recorded for the retry.
+    ///
+    /// # Errors
+    /// [`OnceError`]; only [`OnceError::Failed`] means that the work ran now and failed.
+    pub async fn run<T, E, W, F>(self, work: W) -> Result<Done<T>, OnceError<E>>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        E: Send + 'static,
+        W: FnOnce(Context) -> F + Send + 'static,
+        F: Future + Send + 'static,
+        F::Output: Outcome<Value = T, Error = E>,
+    {
+        let route = self.scope.clone();
+        let result = self.execute(work).await;
+        observe::request(SURFACE, route.operation(), counted_as(&result));
+        result
+    }
+
+    async fn execute<T, E, W, F>(self, work: W) -> Result<Done<T>, OnceError<E>>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        E: Send + 'static,
+        W: FnOnce(Context) -> F + Send + 'static,
+        F: Future + Send + 'static,
+        F::Output: Outcome<Value = T, Error = E>,
+    {
+        let key = self.key.map_err(OnceError::Key)?;
+        let job = Job {
+            key: ScopedKey::new(self.scope, &key),
+            fingerprint: self.input.map_err(OnceError::Input)?,
+            policy: self.policy,
+            reconcile: self.reconcile,
+        };
+        let work = move |context| async move { ended(work(context).await.into_result()) };
+        match self.hapax.engine.execute(job, work).await {
+            Ok(Execution::Ran { value: Ok(value), recorded }) => {
+                Ok(Done { value, replayed: false, recorded })
+            }
+            Ok(Execution::Ran { value: Err(error), .. }) => Err(OnceError::Failed(error)),
+            Ok(Execution::Replayed(recorded)) => decode(&recorded),
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+}
+
+/// What becomes of the record after the work returned.
+fn ended<T: Serialize, E>(result: Result<T, Failure<E>>) -> Ended<Result<T, E>> {
+    match result {
+        Ok(value) => Ended { finish: Finish::Pin(encode(&value)), value: Ok(value) },
+        Err(Failure { error, meaning, stored }) => {
+            let finish = match meaning {
+                Meaning::Retry => Finish::Release(Some(stored.encode())),
+                Meaning::Final => Finish::Pin(stored.encode()),
+                Meaning::Unknown => Finish::Uncertain,
+            };
+            Ended { finish, value: Err(error) }
+        }
+    }
+}
+
+/// A value that JSON cannot hold still happened: it is recorded as not kept, never run again.
+fn encode(value: &impl Serialize) -> Recorded {
+    match serde_json::to_vec(value) {
+        Ok(json) => Recorded::new(Class::Success, Format::FUNCTION, json),
+        Err(error) => {
+            tracing::error!(%error, "a result cannot be written as JSON; retries will not get it");
+            not_kept(&Recorded::new(Class::Success, Format::FUNCTION, Vec::new()))
+        }
+    }
+}
+
+fn decode<T: DeserializeOwned, E>(recorded: &Recorded) -> Result<Done<T>, OnceError<E>> {
+    match (recorded.format, recorded.class) {
+        (Format::FUNCTION, Class::Success) => serde_json::from_slice(&recorded.payload)
+            .map(|value| Done { value, replayed: true, recorded: true })
+            .map_err(|error| OnceError::ResultUnavailable { source: Some(error) }),
+        (Format::NOT_KEPT, _) | (_, Class::Success) => Err(OnceError::ResultUnavailable { source: None }),
+        (_, Class::Error) => Err(OnceError::PreviouslyFailed(StoredError::decode(recorded))),
+    }
+}
+
+fn counted_as<T, E>(result: &Result<Done<T>, OnceError<E>>) -> observe::Outcome {
+    use observe::Outcome as Counted;
+    match result {
+        Ok(done) if done.replayed => Counted::Replayed,
+        Ok(done) if !done.recorded => Counted::Unrecorded,
+        Ok(_) => Counted::Ran,
+        Err(OnceError::Failed(_)) => Counted::Failed,
+        Err(OnceError::PreviouslyFailed(_) | OnceError::ResultUnavailable { .. }) => Counted::Replayed,
+        Err(OnceError::InProgress { .. }) => Counted::InProgress,
+        Err(OnceError::Mismatch) => Counted::Mismatch,
+        Err(OnceError::Uncertain { .. } | OnceError::Unreadable { .. } | OnceError::Superseded { .. }) => {
+            Counted::Uncertain
+        }
+        Err(OnceError::Deadline { .. }) => Counted::Deadline,
+        Err(OnceError::Store(_)) => Counted::StoreError,
+        Err(OnceError::Key(_) | OnceError::Input(_) | OnceError::Draining) => Counted::Refused,
+    }
+}

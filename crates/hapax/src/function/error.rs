@@ -1,0 +1,158 @@
+//! What [`Once::run`](super::Once::run) answers when there is no result.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use hapax_core::{Class, Format, KeyError, Reason, RecordId, Recorded, StoreError};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Refusal;
+
+/// Why there is no result. Only [`Failed`](Self::Failed) and [`PreviouslyFailed`](Self::PreviouslyFailed) come from
+/// the work itself.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OnceError<E> {
+    /// That is not a key. Nothing ran.
+    Key(KeyError),
+    /// The input cannot be written as JSON, so it has no fingerprint. Nothing ran.
+    Input(serde_json::Error),
+    /// Somebody else is running this operation. Ask again.
+    InProgress {
+        /// When it is worth asking again.
+        retry_after: Duration,
+    },
+    /// The key was used with another input. Nothing ran.
+    Mismatch,
+    /// Nobody knows whether the operation happened. It does not run again until somebody settles its record.
+    Uncertain {
+        /// The record to settle.
+        id: RecordId,
+        /// Why nobody knows.
+        reason: Reason,
+    },
+    /// The work ran now and failed.
+    Failed(E),
+    /// The work ran before and failed for good; this is what it left.
+    PreviouslyFailed(StoredError),
+    /// The work ran before, but its result was not kept or cannot be read as this type. It does not run again.
+    ResultUnavailable {
+        /// What was wrong with the stored result, when one was kept.
+        source: Option<serde_json::Error>,
+    },
+    /// The caller's deadline passed. The work goes on, and its result will be recorded: ask again.
+    Deadline {
+        /// The record it will be in.
+        id: RecordId,
+    },
+    /// Another attempt took the operation over while this one ran; ask again for what it made.
+    Superseded {
+        /// The record it is in.
+        id: RecordId,
+    },
+    /// There is a record that cannot be read: it may have happened.
+    Unreadable {
+        /// The record.
+        id: RecordId,
+    },
+    /// This process is shutting down. Nothing ran.
+    Draining,
+    /// The store could not take the claim. Nothing ran.
+    Store(StoreError),
+}
+
+impl<E> From<Refusal> for OnceError<E> {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::InProgress { retry_after } => Self::InProgress { retry_after },
+            Refusal::Mismatch => Self::Mismatch,
+            Refusal::Uncertain { id, reason } => Self::Uncertain { id, reason },
+            Refusal::Unreadable { id } => Self::Unreadable { id },
+            Refusal::Superseded { id } => Self::Superseded { id },
+            Refusal::Deadline { id } => Self::Deadline { id },
+            Refusal::Draining => Self::Draining,
+            Refusal::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl<E> fmt::Display for OnceError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(_) => f.write_str("that is not a key"),
+            Self::Input(_) => f.write_str("the input cannot be written as JSON"),
+            Self::InProgress { retry_after } => {
+                write!(f, "the operation is in progress, ask again in {} ms", retry_after.as_millis())
+            }
+            Self::Mismatch => f.write_str("the key was used with another input"),
+            Self::Uncertain { id, reason } => {
+                write!(
+                    f,
+                    "nobody knows whether the operation happened ({}), settle record {id}",
+                    reason.name()
+                )
+            }
+            Self::Failed(_) => f.write_str("the operation failed"),
+            Self::PreviouslyFailed(stored) => write!(f, "the operation failed before: {stored}"),
+            Self::ResultUnavailable { .. } => {
+                f.write_str("the operation ran before, its result is not available")
+            }
+            Self::Deadline { id } => write!(f, "the operation goes on beyond the deadline, see record {id}"),
+            Self::Superseded { id } => write!(f, "another attempt took over, see record {id}"),
+            Self::Unreadable { id } => {
+                write!(f, "record {id} cannot be read, the operation may have happened")
+            }
+            Self::Draining => f.write_str("this process is shutting down"),
+            Self::Store(_) => f.write_str("the store could not take the claim"),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for OnceError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Key(error) => Some(error),
+            Self::Input(error) => Some(error),
+            Self::Failed(error) => Some(error),
+            Self::PreviouslyFailed(error) => Some(error),
+            Self::ResultUnavailable { source } => source.as_ref().map(|error| error as _),
+            Self::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// What is left of an error that was pinned: its text, and data if it had any.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StoredError {
+    /// The error's text.
+    pub message: String,
+    /// What [`Fail::last_with`](super::Fail::last_with) was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<serde_json::Value>,
+}
+
+impl StoredError {
+    pub(super) fn encode(&self) -> Recorded {
+        // Strings and JSON values always have a JSON form.
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        Recorded::new(Class::Error, Format::FUNCTION, json)
+    }
+
+    pub(super) fn decode(recorded: &Recorded) -> Self {
+        serde_json::from_slice(&recorded.payload).unwrap_or_else(|_| Self {
+            // Settled by a person: plain text.
+            message: String::from_utf8_lossy(&recorded.payload).into_owned(),
+            data: None,
+        })
+    }
+}
+
+impl fmt::Display for StoredError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for StoredError {}

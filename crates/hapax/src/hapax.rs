@@ -1,0 +1,281 @@
+//! [`Hapax`]: the front door, and how it is set up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hapax_core::{Deleted, Lookup, Nonce, Scope, ScopedKey, Settled, Settlement, Store, StoreError, Verdict};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::engine::cache::Facts;
+use crate::engine::calls::Calls;
+use crate::engine::lease::Leases;
+use crate::engine::wait::{Limits, Waiters};
+use crate::engine::{Engine, sweep_for_ever};
+use crate::function::{IntoKey, Once};
+use crate::policy::Policy;
+
+/// Executes operations once. Clones share everything; make one per process and store.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// use hapax::{Hapax, MemoryStore};
+///
+/// let hapax = Hapax::new(MemoryStore::new());
+/// let charge = || hapax.once("charge", "order-123").run(|_cx| async { Ok::<_, std::io::Error>(42) });
+///
+/// assert_eq!(charge().await.unwrap().value, 42);
+/// assert!(charge().await.unwrap().replayed);
+/// # });
+/// ```
+#[derive(Clone, Debug)]
+pub struct Hapax {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) policy: Policy,
+}
+
+/// Where leases are renewed and sweeping is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Keeper {
+    /// On a thread of its own, which handlers that block the runtime cannot hold up.
+    #[default]
+    OwnThread,
+    /// On the runtime in which [`Builder::build`] is called: for simulated time, and for places where a thread is
+    /// not welcome.
+    SharedRuntime,
+}
+
+/// Sets up a [`Hapax`].
+#[derive(Debug)]
+#[must_use]
+pub struct Builder {
+    store: Arc<dyn Store>,
+    policy: Policy,
+    store_timeout: Duration,
+    cache_bytes: u64,
+    waiters: Limits,
+    poll: Duration,
+    sweep: Option<Duration>,
+    keeper: Keeper,
+}
+
+/// How a drain ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Drained {
+    /// Executions that had not ended when time was up. Their records stay in progress and lapse.
+    pub left: usize,
+}
+
+impl Hapax {
+    /// Hapax on `store` with the defaults.
+    pub fn new(store: impl Store) -> Self {
+        Self::builder(Arc::new(store)).build()
+    }
+
+    /// Sets up Hapax on `store`.
+    pub fn builder(store: Arc<dyn Store>) -> Builder {
+        Builder {
+            store,
+            policy: Policy::default(),
+            store_timeout: Duration::from_secs(5),
+            cache_bytes: 0,
+            waiters: Limits { per_key: 1000, in_all: 10_000 },
+            poll: Duration::from_secs(1),
+            sweep: Some(Duration::from_secs(3600)),
+            keeper: Keeper::default(),
+        }
+    }
+
+    /// One operation: `key` names it, `scope` is what the key is unique within.
+    pub fn once(&self, scope: impl Into<Scope>, key: impl IntoKey) -> Once {
+        Once::new(self.clone(), scope.into(), key.into_key())
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.engine.calls.store
+    }
+
+    /// What is recorded for a key. For people and reports: never a ground to run anything.
+    ///
+    /// # Errors
+    /// When the key is none or the store cannot answer.
+    pub async fn get(&self, scope: impl Into<Scope>, key: impl IntoKey) -> Result<Lookup, AskError> {
+        let key = ScopedKey::new(scope.into(), &key.into_key()?);
+        Ok(self.store().get(&key.id).await?)
+    }
+
+    /// Decides an uncertain record.
+    ///
+    /// # Errors
+    /// When the key is none or the store cannot answer.
+    pub async fn settle(
+        &self,
+        scope: impl Into<Scope>,
+        key: impl IntoKey,
+        verdict: Verdict,
+    ) -> Result<Settled, AskError> {
+        let id = ScopedKey::new(scope.into(), &key.into_key()?).id;
+        let Lookup::Found { record, .. } = self.store().get(&id).await? else {
+            return Ok(Settled::Absent);
+        };
+        let settlement = Settlement { attempt: record.fence.nonce, nonce: Nonce::random(), verdict };
+        let calls = &self.engine.calls;
+        let settled =
+            calls.insist("settle", self.policy.lease, 3, || calls.store.settle(&id, &settlement)).await?;
+        self.engine.waiters.wake(&id);
+        Ok(settled)
+    }
+
+    /// Removes a finished or uncertain record; the key is new afterwards.
+    ///
+    /// # Errors
+    /// When the key is none or the store cannot answer.
+    pub async fn delete(&self, scope: impl Into<Scope>, key: impl IntoKey) -> Result<Deleted, AskError> {
+        let id = ScopedKey::new(scope.into(), &key.into_key()?).id;
+        let Lookup::Found { record, .. } = self.store().get(&id).await? else {
+            return Ok(Deleted::Absent);
+        };
+        let deleted = self.store().delete(&id, record.fence.nonce).await?;
+        self.engine.facts.forget(&id);
+        Ok(deleted)
+    }
+
+    /// Admits nothing new and waits for what runs to end and be recorded, but not longer than `limit`.
+    pub async fn drain(&self, limit: Duration) -> Drained {
+        self.engine.draining.store(true, Ordering::SeqCst);
+        self.engine.tasks.close();
+        let _ = tokio::time::timeout(limit, self.engine.tasks.wait()).await;
+        Drained { left: self.engine.tasks.len() }
+    }
+}
+
+impl Builder {
+    /// The policy of operations that do not say otherwise.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// How long one store call may take before its answer counts as lost; never more than a third of the lease.
+    /// Default 5 s.
+    pub fn store_timeout(mut self, store_timeout: Duration) -> Self {
+        self.store_timeout = store_timeout;
+        self
+    }
+
+    /// Bytes of finished records to answer from memory. Default: none.
+    pub fn cache(mut self, bytes: u64) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// How many duplicates may wait for one key, and in all. Default 1,000 and 10,000.
+    pub fn waiters_max(mut self, per_key: usize, in_all: usize) -> Self {
+        self.waiters = Limits { per_key, in_all };
+        self
+    }
+
+    /// How often the store is asked about a key that somebody waits for, in case no news came. Default 1 s.
+    pub fn poll(mut self, poll: Duration) -> Self {
+        self.poll = poll;
+        self
+    }
+
+    /// How often to sweep; `None` leaves it to a job of yours. Default hourly.
+    pub fn sweep(mut self, every: Option<Duration>) -> Self {
+        self.sweep = every;
+        self
+    }
+
+    /// Where leases are renewed. Default: on a thread of its own.
+    pub fn keeper(mut self, keeper: Keeper) -> Self {
+        self.keeper = keeper;
+        self
+    }
+
+    /// Hapax as set up.
+    ///
+    /// # Panics
+    /// When the operating system gives no thread, or with [`Keeper::SharedRuntime`] outside a Tokio runtime.
+    #[must_use = "nothing runs by itself"]
+    pub fn build(self) -> Hapax {
+        let calls = Calls { store: self.store, timeout: self.store_timeout };
+        let stop = CancellationToken::new();
+        let leases = Arc::new(Leases::new(self.policy.lease));
+        let keep = {
+            let (leases, calls, stop) = (leases.clone(), calls.clone(), stop.clone());
+            async move {
+                if let Some(every) = self.sweep {
+                    tokio::spawn(sweep_for_ever(calls.clone(), every, stop.clone()));
+                }
+                leases.keep(calls, stop).await;
+            }
+        };
+        match self.keeper {
+            Keeper::SharedRuntime => drop(tokio::spawn(keep)),
+            Keeper::OwnThread => {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                    .expect("the operating system gives a runtime's resources");
+                std::thread::Builder::new()
+                    .name("hapax-keeper".into())
+                    .spawn(move || runtime.block_on(keep))
+                    .expect("the operating system gives a thread");
+            }
+        }
+        let waiters = Arc::new(Waiters::new(calls.clone(), self.poll, self.waiters));
+        let engine = Engine {
+            calls,
+            leases,
+            waiters,
+            facts: Facts::new(self.cache_bytes),
+            tasks: TaskTracker::new(),
+            draining: AtomicBool::new(false),
+            _keepers: stop.drop_guard(),
+        };
+        Hapax { engine: Arc::new(engine), policy: self.policy }
+    }
+}
+
+/// Why a question about a record has no answer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AskError {
+    /// That is not a key.
+    Key(hapax_core::KeyError),
+    /// The store cannot answer.
+    Store(StoreError),
+}
+
+impl std::fmt::Display for AskError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Key(_) => f.write_str("not a key"),
+            Self::Store(_) => f.write_str("the store cannot answer"),
+        }
+    }
+}
+
+impl std::error::Error for AskError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Key(error) => Some(error),
+            Self::Store(error) => Some(error),
+        }
+    }
+}
+
+impl From<hapax_core::KeyError> for AskError {
+    fn from(error: hapax_core::KeyError) -> Self {
+        Self::Key(error)
+    }
+}
+
+impl From<StoreError> for AskError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -1,0 +1,111 @@
+//! Every span, metric and log-field name, in one place. Facades only: who records them is the user's choice.
+//!
+//! Keys and principals appear nowhere; a record is shown by its id, which holds hashes only.
+
+use std::time::Duration;
+
+use hapax_core::{StoreError, Swept};
+
+/// Counter: requests by `surface`, `route` and `outcome`.
+pub const REQUESTS: &str = "hapax_requests_total";
+/// Histogram: seconds a claim took.
+pub const CLAIM_SECONDS: &str = "hapax_claim_seconds";
+/// Histogram: seconds it took to record an outcome.
+pub const COMPLETE_SECONDS: &str = "hapax_complete_seconds";
+/// Gauge: runs of this process.
+pub const IN_PROGRESS: &str = "hapax_in_progress";
+/// Gauge: uncertain records in the store, as of the last sweep.
+pub const UNCERTAIN: &str = "hapax_uncertain";
+/// Gauge: duplicates of this process that wait for a result.
+pub const WAITERS: &str = "hapax_waiters";
+/// Counter: failed store calls by `op` and `kind`.
+pub const STORE_ERRORS: &str = "hapax_store_errors_total";
+/// Counter: swept records by `why` (`expired`, `dropped`).
+pub const SWEPT: &str = "hapax_swept_total";
+/// Counter: leases that lapsed or were taken while their run went on.
+pub const LEASE_LOST: &str = "hapax_lease_lost_total";
+
+/// What became of one request, as the `outcome` label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    Ran,
+    Failed,
+    Replayed,
+    Unrecorded,
+    InProgress,
+    Mismatch,
+    Uncertain,
+    Deadline,
+    Refused,
+    StoreError,
+}
+
+impl Outcome {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ran => "ran",
+            Self::Failed => "failed",
+            Self::Replayed => "replayed",
+            Self::Unrecorded => "unrecorded",
+            Self::InProgress => "in_progress",
+            Self::Mismatch => "mismatch",
+            Self::Uncertain => "uncertain",
+            Self::Deadline => "deadline",
+            Self::Refused => "refused",
+            Self::StoreError => "store_error",
+        }
+    }
+}
+
+/// Counts exactly one outcome for a request.
+pub(crate) fn request(surface: &'static str, route: &str, outcome: Outcome) {
+    metrics::counter!(REQUESTS, "surface" => surface, "route" => route.to_owned(), "outcome" => outcome.name())
+        .increment(1);
+}
+
+pub(crate) fn claimed_in(took: Duration) {
+    metrics::histogram!(CLAIM_SECONDS).record(took);
+}
+
+pub(crate) fn recorded_in(took: Duration) {
+    metrics::histogram!(COMPLETE_SECONDS).record(took);
+}
+
+pub(crate) fn store_error(error: &StoreError) {
+    metrics::counter!(STORE_ERRORS, "op" => error.op(), "kind" => error.kind().name()).increment(1);
+}
+
+pub(crate) fn swept(swept: &Swept) {
+    metrics::counter!(SWEPT, "why" => "expired").increment(swept.expired);
+    metrics::counter!(SWEPT, "why" => "dropped").increment(swept.dropped);
+    if swept.dropped > 0 {
+        tracing::warn!(
+            dropped = swept.dropped,
+            "records nobody settled were dropped after their uncertain_retention"
+        );
+    }
+}
+
+pub(crate) fn uncertain(records: u64) {
+    metrics::gauge!(UNCERTAIN).set(records as f64);
+}
+
+pub(crate) fn lease_lost() {
+    metrics::counter!(LEASE_LOST).increment(1);
+}
+
+/// Counts something that is there as long as this is.
+pub(crate) struct Present(&'static str);
+
+impl Present {
+    pub(crate) fn in_gauge(name: &'static str) -> Self {
+        metrics::gauge!(name).increment(1.0);
+        Self(name)
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        metrics::gauge!(self.0).decrement(1.0);
+    }
+}

@@ -1,0 +1,116 @@
+//! [`Policy`]: how long things last, what a lapsed lease means and how much is kept. Knows no HTTP and no store.
+
+use std::time::Duration;
+
+use hapax_core::OnLapse;
+
+/// The rules one operation is run by.
+///
+/// ```
+/// use hapax::Policy;
+/// use std::time::Duration;
+///
+/// let policy = Policy::default().retention(Duration::from_secs(7 * 24 * 3600)).wait(Duration::from_secs(2));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Policy {
+    pub(crate) lease: Duration,
+    pub(crate) retention: Duration,
+    pub(crate) uncertain_retention: Duration,
+    pub(crate) wait: Duration,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) run_max: Duration,
+    pub(crate) on_lapse: OnLapse,
+    pub(crate) attempts_max: u32,
+    pub(crate) outcome_bytes_max: usize,
+}
+
+/// The shortest lease: below it, a scheduler's hiccup looks like a dead owner.
+pub const LEASE_MIN: Duration = Duration::from_millis(30);
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(30),
+            retention: Duration::from_secs(24 * 3600),
+            uncertain_retention: Duration::from_secs(30 * 24 * 3600),
+            wait: Duration::ZERO,
+            deadline: None,
+            run_max: Duration::from_secs(3600),
+            on_lapse: OnLapse::Uncertain,
+            attempts_max: 5,
+            outcome_bytes_max: 1 << 20,
+        }
+    }
+}
+
+impl Policy {
+    /// How long a claim is believed without renewal; renewed at a third of it. At least [`LEASE_MIN`].
+    /// Default 30 s.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease.max(LEASE_MIN);
+        self
+    }
+
+    /// How long a finished record answers, counted from completion. Longer than any caller retries.
+    /// Default 24 h.
+    #[must_use]
+    pub fn retention(mut self, retention: Duration) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// How long a record that never finished is kept for people. Default 30 days.
+    #[must_use]
+    pub fn uncertain_retention(mut self, uncertain_retention: Duration) -> Self {
+        self.uncertain_retention = uncertain_retention;
+        self
+    }
+
+    /// How long a duplicate waits for the first one's result before it is told "in progress". Default: not at all.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// How long a caller is kept waiting for its own run. The run goes on and is recorded. Default: no limit.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// How long a run's lease is renewed. A handler that hangs longer lets its lease lapse, so that people see
+    /// an uncertain record instead of one in progress for ever; should it end after all, its outcome is still
+    /// recorded. Default 1 h.
+    #[must_use]
+    pub fn run_max(mut self, run_max: Duration) -> Self {
+        self.run_max = run_max;
+        self
+    }
+
+    /// What a lapsed lease means. Default: uncertain (at most once).
+    #[must_use]
+    pub fn on_lapse(mut self, on_lapse: OnLapse) -> Self {
+        self.on_lapse = on_lapse;
+        self
+    }
+
+    /// With [`OnLapse::Rerun`]: the highest attempt number a takeover may have; then the record becomes
+    /// uncertain, because something crashes every time. Default 5.
+    #[must_use]
+    pub fn attempts_max(mut self, attempts_max: u32) -> Self {
+        self.attempts_max = attempts_max.max(1);
+        self
+    }
+
+    /// The largest outcome that is kept. A larger one reaches its own caller; retries are told that it is not
+    /// available, and nothing runs again. Default 1 MiB.
+    #[must_use]
+    pub fn outcome_bytes_max(mut self, outcome_bytes_max: usize) -> Self {
+        self.outcome_bytes_max = outcome_bytes_max;
+        self
+    }
+}
