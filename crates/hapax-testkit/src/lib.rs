@@ -1,1 +1,14 @@
-//! placeholder
+//! Conformance suites for Hapax stores, a store that fails on purpose, and a history checker.
+
+mod faulty;
+mod op;
+mod random;
+mod reference;
+mod rig;
+pub mod store_suite;
+
+pub use faulty::{Fault, Faulty, Fired, Plan, Point, Step};
+pub use op::Op;
+pub use random::Random;
+pub use reference::ReferenceStore;
+pub use rig::{Facts, Removal, Rig, Time};

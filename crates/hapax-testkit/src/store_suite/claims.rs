@@ -1,0 +1,151 @@
+//! Claims: one owner per key, and a true answer for everybody else.
+
+use std::time::Duration;
+
+use hapax_core::{
+    Claim, ClaimRequest, Class, Fence, Fenced, Fingerprint, Format, Lease, Recorded, Scope, State, Status,
+};
+
+use super::script::*;
+use crate::rig::{Rig, Time};
+
+/// a key that nobody has used is acquired, and the record says by whom and for what.
+pub async fn a_fresh_key_is_acquired(rig: &impl Rig) {
+    let store = rig.store();
+    let ask = ask(rig, "fresh");
+    assert_eq!(found(&*store, &ask.key.id).await, None);
+
+    let lease = acquire(&*store, &ask).await;
+
+    let fence = Fence { nonce: ask.nonce, attempt: 1 };
+    assert_eq!(lease, Lease { id: ask.key.id, fence, length: ask.lease });
+    let record = record(&*store, &ask.key.id).await;
+    assert_eq!((&record.key, record.fingerprint, record.fence), (&ask.key, ask.fingerprint, fence));
+    assert_eq!(record.state(), State::InProgress);
+    assert_eq!(record.created_at, record.updated_at);
+    assert_eq!(record.expires_at, record.created_at.after(ask.uncertain_retention));
+    assert_eq!(record.status, Status::InProgress { lease_until: record.created_at.after(ask.lease) });
+}
+
+/// while somebody works on a key, nobody else gets it, and asking changes nothing.
+pub async fn a_claimed_key_is_busy(rig: &impl Rig) {
+    let store = rig.store();
+    let first = ask(rig, "busy");
+    acquire(&*store, &first).await;
+    let before = record(&*store, &first.key.id).await;
+
+    for second in [retry(&first), takeover(&first)] {
+        let answer = claim(&*store, &second).await;
+        let Claim::Busy { lease_left } = answer else { panic!("the key should be busy, not {answer:?}") };
+        assert!(lease_left > Duration::ZERO && lease_left <= first.lease, "{lease_left:?} left");
+        if rig.facts().time == Time::Manual {
+            assert_eq!(lease_left, first.lease);
+        }
+    }
+
+    assert_eq!(record(&*store, &first.key.id).await, before);
+}
+
+/// F-01: a key that was used for something else is a mistake in every state but released, and the mistake is
+/// judged before the state.
+pub async fn another_fingerprint_is_a_mismatch(rig: &impl Rig) {
+    let store = rig.store();
+    for state in [State::InProgress, State::Completed, State::Failed, State::Uncertain] {
+        let (first, _) = in_state(rig, &*store, state).await;
+        let before = record(&*store, &first.key.id).await;
+        for second in [retry(&first), takeover(&first)] {
+            let other = ClaimRequest { fingerprint: fingerprint("three socks"), ..second };
+            assert_eq!(claim(&*store, &other).await, Claim::Mismatch, "in state {state}");
+        }
+        assert_eq!(record(&*store, &first.key.id).await, before, "in state {state}");
+    }
+}
+
+/// F-01: fingerprints of different algorithms cannot be compared; that is neither a match nor a mismatch.
+pub async fn another_algorithm_is_not_compared(rig: &impl Rig) {
+    let store = rig.store();
+    let first = ask(rig, "algorithm");
+    acquire(&*store, &first).await;
+    let fingerprint = Fingerprint::from_parts(200, *first.fingerprint.digest());
+
+    let answer = claim(&*store, &ClaimRequest { fingerprint, ..retry(&first) }).await;
+
+    assert_eq!(answer, Claim::Unreadable);
+}
+
+/// D-01: a finished key answers with its outcome, to the byte, as often as it is asked.
+pub async fn a_finished_key_replays(rig: &impl Rig) {
+    let store = rig.store();
+    let every_byte: Vec<u8> = (0..=255).collect();
+    let outcomes = [
+        Recorded::new(Class::Success, Format::FUNCTION, ""),
+        Recorded::new(Class::Error, Format::OPERATOR, "no stock"),
+        Recorded {
+            class: Class::Success,
+            format: Format(200),
+            meta: every_byte.clone().into(),
+            payload: every_byte.into(),
+        },
+    ];
+    for (number, done) in outcomes.iter().enumerate() {
+        let first = ask(rig, &format!("replay {number}"));
+        let lease = acquire(&*store, &first).await;
+        assert_eq!(complete(rig, &*store, &lease, done).await, Fenced::Applied);
+        let before = record(&*store, &first.key.id).await;
+        assert_eq!(before.recorded(), Some(done));
+        assert_eq!(before.state(), if done.class == Class::Error { State::Failed } else { State::Completed });
+
+        for second in [retry(&first), takeover(&first), first.clone()] {
+            let answer = claim(&*store, &second).await;
+            assert_replays(&answer, done);
+            let Claim::Replay { remaining, .. } = answer else { unreachable!("it is a replay") };
+            assert!(remaining <= retention(rig), "{remaining:?} left");
+            if rig.facts().time == Time::Manual {
+                assert_eq!(remaining, retention(rig));
+            }
+        }
+        assert_eq!(record(&*store, &first.key.id).await, before);
+    }
+}
+
+/// a released key is free at once, also for a mended request, and attempts go on counting.
+pub async fn a_released_key_is_claimed_again(rig: &impl Rig) {
+    let store = rig.store();
+    let first = ask(rig, "released");
+    let lease = acquire(&*store, &first).await;
+    let answered = outcome("try later");
+    assert_eq!(store.release(&lease, Some(&answered)).await.expect("release answers"), Fenced::Applied);
+    let tombstone = record(&*store, &first.key.id).await;
+    assert_eq!(tombstone.status, Status::Released { answered: Some(answered) });
+
+    let mended = ClaimRequest { fingerprint: fingerprint("two blue socks"), ..retry(&first) };
+    let lease = acquire(&*store, &mended).await;
+
+    assert_eq!(lease.fence, Fence { nonce: mended.nonce, attempt: 2 });
+    let record = record(&*store, &first.key.id).await;
+    assert_eq!((record.fingerprint, record.created_at), (mended.fingerprint, tombstone.created_at));
+}
+
+/// One key in different scopes names different operations, and each scope is stored as it was given.
+pub async fn scopes_keep_keys_apart(rig: &impl Rig) {
+    let store = rig.store();
+    let scopes = [
+        Scope::new("POST /orders"),
+        Scope::new("POST /orders/'; -- %_\\ \u{1f9e6}"),
+        Scope::new("POST /orders").in_namespace("stäging"),
+        Scope::new("POST /orders").principal("alice"),
+        Scope::new("POST /orders").principal("bob"),
+        Scope::new(""),
+    ];
+    for (number, scope) in scopes.into_iter().enumerate() {
+        // The principal's hash is no text: the number keeps the ids apart as the real hash would.
+        let mut key = key_in(scope, "one key");
+        let mut id = *key.id.as_bytes();
+        id[31] = number as u8;
+        key.id = hapax_core::RecordId::from_bytes(id);
+        let ask = ClaimRequest { key, ..ask(rig, "one key") };
+        let lease = acquire(&*store, &ask).await;
+        assert_eq!(lease.fence.attempt, 1);
+        assert_eq!(record(&*store, &ask.key.id).await.key, ask.key);
+    }
+}

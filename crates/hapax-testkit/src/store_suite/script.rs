@@ -1,0 +1,217 @@
+//! What the cases are written with: requests, outcomes and the few steps that every second case takes.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hapax_core::{
+    Claim, ClaimRequest, Class, Fenced, Fingerprint, Format, Lease, Lookup, Nonce, OnLapse, Reason, Record,
+    RecordId, Recorded, Scope, ScopedKey, Settlement, State, Store, StoreError, Verdict,
+};
+
+use crate::Random;
+use crate::rig::Rig;
+
+/// Takeovers allowed in the cases that do not test their number.
+const ATTEMPTS_MAX: u32 = 5;
+
+/// The scope of every key that does not test scopes.
+const OPERATION: &str = "POST /orders";
+
+/// The key with this name in the usual scope.
+pub(super) fn key(name: &str) -> ScopedKey {
+    key_in(Scope::new(OPERATION).in_namespace("suite"), name)
+}
+
+/// The key with this name in `scope`.
+pub(super) fn key_in(scope: Scope, name: &str) -> ScopedKey {
+    let id = record_id([name, scope.namespace(), scope.operation()]);
+    ScopedKey { scope, id }
+}
+
+/// An id that spreads like a hash. The first eight bytes depend on the name alone, as those of a real key do.
+fn record_id(parts: [&str; 3]) -> RecordId {
+    let mut bytes = [0; 32];
+    let mut seed = 0xcbf2_9ce4_8422_2325_u64;
+    for (part, chunk) in parts.into_iter().zip([0..8, 8..16, 16..32]) {
+        for byte in part.bytes() {
+            seed = (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        let spread = Random::seeded(seed).bytes();
+        let length = chunk.len();
+        bytes[chunk].copy_from_slice(&spread[..length]);
+    }
+    RecordId::from_bytes(bytes)
+}
+
+/// The fingerprint of what was asked for in words.
+pub(super) fn fingerprint(words: &str) -> Fingerprint {
+    Fingerprint::from_parts(1, *record_id([words, "", ""]).as_bytes())
+}
+
+/// A first claim of the key with this name, at most once.
+pub(super) fn ask(rig: &impl Rig, name: &str) -> ClaimRequest {
+    let lease = rig.facts().lease;
+    ClaimRequest {
+        key: key(name),
+        fingerprint: fingerprint("two red socks"),
+        nonce: Nonce::random(),
+        lease,
+        on_lapse: OnLapse::Uncertain,
+        attempts_max: ATTEMPTS_MAX,
+        uncertain_retention: lease * 20,
+    }
+}
+
+/// Another attempt of the same request.
+pub(super) fn retry(ask: &ClaimRequest) -> ClaimRequest {
+    ClaimRequest { nonce: Nonce::random(), ..ask.clone() }
+}
+
+/// Another attempt of the same request that may take over a lapsed claim.
+pub(super) fn takeover(ask: &ClaimRequest) -> ClaimRequest {
+    ClaimRequest { on_lapse: OnLapse::Rerun, ..retry(ask) }
+}
+
+/// How long the cases keep finished records: a while, and soon over.
+pub(super) fn retention(rig: &impl Rig) -> Duration {
+    rig.facts().lease * 4
+}
+
+/// A successful outcome with metadata and payload.
+pub(super) fn outcome(text: &str) -> Recorded {
+    Recorded {
+        class: Class::Success,
+        format: Format::FUNCTION,
+        meta: Bytes::from_static(b"meta"),
+        payload: Bytes::from(text.to_owned()),
+    }
+}
+
+/// The lease of `ask` if it was granted on attempt `attempt`, whether or not it was.
+pub(super) fn lease_of(ask: &ClaimRequest, attempt: u32) -> Lease {
+    Lease { id: ask.key.id, fence: hapax_core::Fence { nonce: ask.nonce, attempt }, length: ask.lease }
+}
+
+/// A settlement of the attempt with this nonce.
+pub(super) fn settlement(attempt: Nonce, verdict: Verdict) -> Settlement {
+    Settlement { attempt, nonce: Nonce::random(), verdict }
+}
+
+/// Claims, which must succeed.
+pub(super) async fn acquire(store: &dyn Store, ask: &ClaimRequest) -> Lease {
+    match claim(store, ask).await {
+        Claim::Acquired(lease) => lease,
+        other => panic!("the claim should be acquired, not {other:?}"),
+    }
+}
+
+/// Claims, whatever the answer.
+pub(super) async fn claim(store: &dyn Store, ask: &ClaimRequest) -> Claim {
+    store.claim(ask).await.expect("claim answers")
+}
+
+/// Completes with the usual retention, whatever the answer.
+pub(super) async fn complete(rig: &impl Rig, store: &dyn Store, lease: &Lease, done: &Recorded) -> Fenced {
+    store.complete(lease, done, retention(rig)).await.expect("complete answers")
+}
+
+/// Releases without an answer, whatever the store says.
+pub(super) async fn release(store: &dyn Store, lease: &Lease) -> Fenced {
+    store.release(lease, None).await.expect("release answers")
+}
+
+/// The writes that name an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Write {
+    Renew,
+    Complete,
+    Release,
+    Abandon,
+}
+
+impl Write {
+    /// Those that change least first, so that a store that lets one through is caught at that one.
+    pub(super) const ALL: [Self; 4] = [Self::Renew, Self::Abandon, Self::Release, Self::Complete];
+
+    /// Sends the write, whatever the answer.
+    pub(super) async fn send(self, rig: &impl Rig, store: &dyn Store, lease: &Lease) -> Fenced {
+        self.try_send(rig, store, lease).await.expect("the write answers")
+    }
+
+    /// Sends the write.
+    pub(super) async fn try_send(
+        self,
+        rig: &impl Rig,
+        store: &dyn Store,
+        lease: &Lease,
+    ) -> Result<Fenced, StoreError> {
+        match self {
+            Self::Renew => store.renew(lease).await,
+            Self::Complete => store.complete(lease, &outcome("done"), retention(rig)).await,
+            Self::Release => store.release(lease, None).await,
+            Self::Abandon => store.abandon(lease, Reason::Declared).await,
+        }
+    }
+}
+
+/// The record as it is stored, which must be there and readable.
+pub(super) async fn record(store: &dyn Store, id: &RecordId) -> Record {
+    found(store, id).await.expect("the record is there")
+}
+
+/// The record as it is stored, if there is one.
+pub(super) async fn found(store: &dyn Store, id: &RecordId) -> Option<Record> {
+    match store.get(id).await.expect("get answers") {
+        Lookup::Found { record, .. } => Some(*record),
+        Lookup::Absent => None,
+        Lookup::Unreadable { why } => panic!("the record should be readable: {why}"),
+    }
+}
+
+/// The record's state as the store's clock sees it now, if there is a record.
+pub(super) async fn state(store: &dyn Store, id: &RecordId) -> Option<State> {
+    match store.get(id).await.expect("get answers") {
+        Lookup::Found { record, now } => Some(record.state_at(now)),
+        Lookup::Absent => None,
+        Lookup::Unreadable { why } => panic!("the record should be readable: {why}"),
+    }
+}
+
+/// A record in each of its states, with the lease of the attempt that it holds.
+pub(super) async fn in_state(rig: &impl Rig, store: &dyn Store, state: State) -> (ClaimRequest, Lease) {
+    let ask = ask(rig, state.name());
+    let lease = acquire(store, &ask).await;
+    let applied = match state {
+        State::InProgress => Fenced::Applied,
+        State::Completed => complete(rig, store, &lease, &outcome("done")).await,
+        State::Failed => {
+            let done = Recorded { class: Class::Error, ..outcome("refused") };
+            complete(rig, store, &lease, &done).await
+        }
+        State::Uncertain => store.abandon(&lease, Reason::Panicked).await.expect("abandon answers"),
+        State::Released => release(store, &lease).await,
+    };
+    assert_eq!(applied, Fenced::Applied, "the record gets into state {state}");
+    (ask, lease)
+}
+
+/// Panics unless the answer says that nobody knows, of the attempt `lease` and for `reason`.
+#[track_caller]
+pub(super) fn assert_uncertain(answer: Claim, lease: &Lease, reason: Reason) {
+    assert_eq!(answer, Claim::Uncertain { fence: lease.fence, reason });
+}
+
+/// Panics unless the answer is a replay of `done`.
+#[track_caller]
+pub(super) fn assert_replays(answer: &Claim, done: &Recorded) {
+    match answer {
+        Claim::Replay { recorded, .. } => assert_eq!(recorded, done, "the outcome is replayed as recorded"),
+        other => panic!("the claim should be answered with the outcome, not {other:?}"),
+    }
+}
+
+/// Panics unless the answer is that somebody is at work.
+#[track_caller]
+pub(super) fn assert_busy(answer: &Claim) {
+    assert!(matches!(answer, Claim::Busy { .. }), "the key should be busy, not {answer:?}");
+}
