@@ -1,1 +1,64 @@
-fn main() {}
+//! `cargo xtask`: the developer's commands. This file reads what was typed and knows nothing else.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks through these")]
+
+mod catalogue;
+mod goals;
+mod long_run;
+mod nearest;
+mod process;
+mod programs;
+mod steps;
+mod tally;
+mod test;
+mod timetable;
+mod tools;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask test [STEP ...]           everything CI runs, or only the steps named
+       cargo xtask bench [NAME [FLAGS]]      one benchmark; without a name, the list
+       cargo xtask prove [NAME [FLAGS]]      one long proof; without a name, the list
+
+FLAGS go to the program that is run.";
+
+fn main() -> ExitCode {
+    let typed: Vec<String> = env::args().skip(1).collect();
+    match dispatch(&typed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(typed: &[String]) -> Result<()> {
+    let Some((command, rest)) = typed.split_first() else { bail!("no command given\n\n{USAGE}") };
+    match command.as_str() {
+        "test" => test::run(&root()?, rest),
+        "bench" => long_run::run(&root()?, catalogue::BENCHES, "bench", rest),
+        "prove" => long_run::run(&root()?, catalogue::PROOFS, "prove", rest),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        other => {
+            let hint = nearest::hint(other, ["test", "bench", "prove"]);
+            bail!("unknown command `{other}`{hint}\n\n{USAGE}")
+        }
+    }
+}
+
+/// The workspace's root. Asked of cargo at run time: a build shared between two checkouts must not remember
+/// the other one's folder.
+fn root() -> Result<PathBuf> {
+    let own = env::var_os("CARGO_MANIFEST_DIR").context("start this through `cargo xtask`")?;
+    let root = PathBuf::from(own).parent().map(PathBuf::from);
+    root.context("xtask lies in the workspace's root folder")
+}

@@ -1,0 +1,107 @@
+//! What there is to measure and to prove: one table for `bench`, one for `prove`, one for the short runs that
+//! belong to `test`. The goal names are part of what people and scripts rely on.
+
+use std::time::Duration;
+
+/// One program of the workspace and how it is started.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// The crate it belongs to.
+    pub(crate) package: &'static str,
+    /// Its name under that crate's `src/bin`.
+    pub(crate) bin: &'static str,
+    /// What it is started with when nobody asks for anything else.
+    pub(crate) flags: &'static [&'static str],
+}
+
+/// One benchmark or one long proof.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// What is typed after `bench` or `prove`.
+    pub(crate) name: &'static str,
+    /// One line for the list.
+    pub(crate) about: &'static str,
+    /// Run one after the other; flags that are typed go to the first, in place of its own.
+    pub(crate) programs: &'static [Program],
+    /// The goals that must be printed between them.
+    pub(crate) goals: &'static [&'static str],
+}
+
+/// A bounded run of a proof that every change has to pass.
+#[derive(Debug)]
+pub(crate) struct Slice {
+    /// The program and how far it goes.
+    pub(crate) program: Program,
+    /// The goals it must print.
+    pub(crate) goals: &'static [&'static str],
+    /// About ten times what it takes on two busy cores: past it, something hangs.
+    pub(crate) limit: Duration,
+}
+
+const E2E: &str = "hapax-e2e";
+const MODEL: &str = "hapax-model";
+
+/// `cargo xtask bench`.
+pub(crate) const BENCHES: &[Entry] = &[
+    Entry {
+        name: "engine",
+        about: "what once() costs over a bare task, on the memory store",
+        programs: &[Program { package: E2E, bin: "bench_engine", flags: &[] }],
+        goals: &["engine-once"],
+    },
+    Entry {
+        name: "store",
+        about: "pairs of claim and completion per second in the file store, against plain SQLite; growth",
+        programs: &[Program { package: E2E, bin: "bench_store", flags: &[] }],
+        goals: &["file-pairs", "file-growth"],
+    },
+];
+
+/// `cargo xtask prove`.
+pub(crate) const PROOFS: &[Entry] = &[
+    Entry {
+        name: "model",
+        about: "every interleaving of three executors, then every seeded defect must be caught",
+        programs: &[
+            Program { package: MODEL, bin: "model", flags: &["--executors", "3"] },
+            Program { package: MODEL, bin: "teeth", flags: &[] },
+        ],
+        goals: &["model-violations", "model-teeth"],
+    },
+    Entry {
+        name: "simulation",
+        about: "every scenario, await point and fault, then random histories (--histories N, --seed N)",
+        programs: &[Program { package: E2E, bin: "simulation", flags: &[] }],
+        goals: &["simulation-violations", "simulation-faults-fired"],
+    },
+    Entry {
+        name: "crash",
+        about: "the file store under kill -9 and under a disk that forgets what was not synced (--rounds N)",
+        programs: &[Program { package: E2E, bin: "crash", flags: &[] }],
+        goals: &["crash-lost", "crash-busy-kills"],
+    },
+];
+
+/// `cargo xtask test`, step `model`.
+pub(crate) const MODEL_SLICE: Slice = Slice {
+    program: Program { package: MODEL, bin: "model", flags: &["--executors", "2"] },
+    goals: &["model-violations"],
+    limit: Duration::from_secs(15 * 60),
+};
+
+/// `cargo xtask test`, step `simulation`.
+pub(crate) const SIMULATION_SLICE: Slice = Slice {
+    program: Program { package: E2E, bin: "simulation", flags: &["--histories", "20000"] },
+    goals: &["simulation-violations", "simulation-faults-fired"],
+    limit: Duration::from_secs(15 * 60),
+};
+
+/// `cargo xtask test`, step `crash`.
+pub(crate) const CRASH_SLICE: Slice = Slice {
+    program: Program { package: E2E, bin: "crash", flags: &["--rounds", "300"] },
+    goals: &["crash-lost", "crash-busy-kills"],
+    limit: Duration::from_secs(15 * 60),
+};
+
+#[cfg(test)]
+mod tests;

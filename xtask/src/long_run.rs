@@ -1,0 +1,66 @@
+//! `cargo xtask bench` and `cargo xtask prove`: one entry of a table, built for speed, judged by its goals.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::catalogue::Entry;
+use crate::goals::Goals;
+use crate::{nearest, process, programs};
+
+/// A proof may be asked to go on for hours; whoever started it also ends it.
+const NO_LIMIT: Duration = Duration::MAX;
+
+/// Runs the entry that `typed` names, or lists what there is.
+pub(crate) fn run(root: &Path, table: &[Entry], kind: &str, typed: &[String]) -> Result<()> {
+    let Some((name, flags)) = typed.split_first() else {
+        println!("{}", list(table));
+        return Ok(());
+    };
+    let entry = find(table, kind, name)?;
+
+    let mut goals = Goals::default();
+    let mut stopped = None;
+    for (position, program) in entry.programs.iter().enumerate() {
+        let mut command = programs::cargo(root);
+        command.args(["run", "--release", "--package", program.package, "--bin", program.bin, "--"]);
+        match position {
+            0 if !flags.is_empty() => command.args(flags),
+            _ => command.args(program.flags),
+        };
+        println!("── {}", process::shown(&command));
+        if let Err(error) = process::run(&mut command, NO_LIMIT, |line| goals.read(line)) {
+            stopped = Some(error);
+            break;
+        }
+    }
+
+    println!();
+    goals.lines().iter().for_each(|line| println!("{line}"));
+    let verdict = goals.judge(entry.goals);
+    match stopped {
+        // A program that ends badly because of a short goal is best explained by the goal.
+        Some(error) => verdict.and(Err(error)).with_context(|| format!("{kind} {name}")),
+        None => verdict.with_context(|| format!("{kind} {name}")),
+    }
+}
+
+fn find<'a>(table: &'a [Entry], kind: &str, name: &str) -> Result<&'a Entry> {
+    match table.iter().find(|entry| entry.name == name) {
+        Some(entry) => Ok(entry),
+        None => {
+            let hint = nearest::hint(name, table.iter().map(|entry| entry.name));
+            bail!("`{kind}` knows no `{name}`{hint}\n\n{}", list(table))
+        }
+    }
+}
+
+fn list(table: &[Entry]) -> String {
+    let lines: Vec<String> =
+        table.iter().map(|entry| format!("{:<12} {}", entry.name, entry.about)).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+//! The nearest known name to a mistyped one.
+
+/// `": did you mean `store`?"`, or nothing when no known name is near enough to be meant.
+pub(crate) fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let near = known.into_iter().map(|name| (distance(typed, name), name)).min();
+    match near {
+        // More than half of the name wrong is no typing mistake.
+        Some((wrong, name)) if wrong * 2 <= name.len().max(2) => format!(": did you mean `{name}`?"),
+        _ => String::new(),
+    }
+}
+
+/// Levenshtein distance by single rows: how many letters to insert, drop or change.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests;

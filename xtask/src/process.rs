@@ -1,0 +1,84 @@
+//! Runs another program: passes its output on line by line as it comes and lets the caller read along.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// One line a program wrote, and where.
+enum Line {
+    Out(String),
+    Err(String),
+}
+
+/// Runs `command` to its end, with no standard input. Fails when it cannot be started, ends with another
+/// code than 0, or is still running at `limit`; then it is ended.
+pub(crate) fn run(command: &mut Command, limit: Duration, mut read: impl FnMut(&str)) -> Result<()> {
+    let shown = shown(command);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("failed to start `{shown}`"))?;
+    let (lines, arrived) = mpsc::channel();
+    forward(child.stdout.take(), lines.clone(), Line::Out);
+    forward(child.stderr.take(), lines, Line::Err);
+
+    let started = Instant::now();
+    loop {
+        match arrived.recv_timeout(limit.saturating_sub(started.elapsed())) {
+            Ok(Line::Out(line)) => {
+                println!("{line}");
+                read(&line);
+            }
+            Ok(Line::Err(line)) => {
+                eprintln!("{line}");
+                read(&line);
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                child.kill().and_then(|()| child.wait()).context("failed to end it")?;
+                bail!("`{shown}` was still running after {} s and was ended", limit.as_secs());
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    let status = child.wait().with_context(|| format!("failed to wait for `{shown}`"))?;
+    ensure!(status.success(), "`{shown}` ended with {status}");
+    Ok(())
+}
+
+/// Whether `command` can be started and answers with success; what it prints is dropped.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// The command as a person would type it.
+pub(crate) fn shown(command: &Command) -> String {
+    let program = command.get_program().to_string_lossy();
+    let name = program.rsplit('/').next().unwrap_or(&program).to_owned();
+    command.get_args().fold(name, |line, argument| format!("{line} {}", argument.to_string_lossy()))
+}
+
+fn forward<S: Read + Send + 'static>(stream: Option<S>, lines: Sender<Line>, as_line: fn(String) -> Line) {
+    let Some(stream) = stream else { return };
+    thread::spawn(move || -> io::Result<()> {
+        let mut reader = BufReader::new(stream);
+        let mut bytes = Vec::new();
+        while reader.read_until(b'\n', &mut bytes)? > 0 {
+            let line = String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']).to_owned();
+            if lines.send(as_line(line)).is_err() {
+                break;
+            }
+            bytes.clear();
+        }
+        Ok(())
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! The steps of `cargo xtask test`, cheapest first, so that a small mistake is told in seconds.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::catalogue::{CRASH_SLICE, MODEL_SLICE, SIMULATION_SLICE, Slice};
+use crate::goals::Goals;
+use crate::programs::{self, CARGO_LIMIT};
+use crate::tally::Tally;
+use crate::timetable::End;
+use crate::{process, tools};
+
+/// An example shows one thing and ends; this is a hundred times what one takes.
+const EXAMPLE_LIMIT: Duration = Duration::from_secs(60);
+
+/// What the steps of one run share.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The workspace's root.
+    pub(crate) root: PathBuf,
+    /// Test cases counted so far.
+    pub(crate) tally: Tally,
+}
+
+/// One step.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// What is typed to run it alone.
+    pub(crate) name: &'static str,
+    /// One line for the reader of the output.
+    pub(crate) about: &'static str,
+    /// Does it. `Ok(End::Failed)` is never returned: a fault is an `Err` that says what it is.
+    pub(crate) run: fn(&mut Run) -> Result<End>,
+}
+
+/// All steps, in the order in which they run.
+pub(crate) const STEPS: &[Step] = &[
+    Step { name: "tools", about: "what the tests need beside Rust, installed if missing", run: tools },
+    Step { name: "fmt", about: "the code is formatted", run: fmt },
+    Step { name: "deny", about: "licences, banned crates and sources of the dependencies", run: deny },
+    Step { name: "clippy", about: "no lint in any target", run: clippy },
+    Step { name: "tests", about: "unit, integration and tidy tests", run: tests },
+    Step { name: "doctests", about: "the examples in the documentation run", run: doctests },
+    Step { name: "rustdoc", about: "the documentation builds without a warning", run: rustdoc },
+    Step { name: "examples", about: "every example runs to its end", run: examples },
+    Step { name: "model", about: "every interleaving of two executors", run: |run| slice(run, &MODEL_SLICE) },
+    Step {
+        name: "simulation",
+        about: "every scenario, await point and fault, and 20,000 random histories",
+        run: |run| slice(run, &SIMULATION_SLICE),
+    },
+    Step {
+        name: "crash",
+        about: "the file store under kill -9 and a forgetful disk, 300 rounds",
+        run: |run| slice(run, &CRASH_SLICE),
+    },
+];
+
+fn tools(_: &mut Run) -> Result<End> {
+    tools::install_missing().map(|()| End::Passed)
+}
+
+fn fmt(run: &mut Run) -> Result<End> {
+    cargo(run, &["fmt", "--all", "--check"]).context("not formatted, `cargo fmt --all` puts it right")
+}
+
+fn deny(run: &mut Run) -> Result<End> {
+    if !process::succeeds(programs::cargo(&run.root).args(["deny", "--version"])) {
+        // Building it takes longer than all the tests together, so it is not installed behind anyone's back.
+        let reason = "cargo-deny is not installed (cargo install cargo-deny --locked)";
+        return Ok(End::Skipped(reason.to_owned()));
+    }
+    // Advisories are left out: they need a database from the network and change without any change of ours.
+    cargo(run, &["deny", "check", "bans", "licenses", "sources"])
+}
+
+fn clippy(run: &mut Run) -> Result<End> {
+    cargo(run, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+fn tests(run: &mut Run) -> Result<End> {
+    if process::succeeds(programs::cargo(&run.root).args(["nextest", "--version"])) {
+        counted(run, &["nextest", "run", "--workspace"])
+    } else {
+        counted(run, &["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"])
+    }
+}
+
+fn doctests(run: &mut Run) -> Result<End> {
+    counted(run, &["test", "--workspace", "--no-fail-fast", "--doc"])
+}
+
+fn rustdoc(run: &mut Run) -> Result<End> {
+    let mut command = programs::cargo(&run.root);
+    command.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    process::run(&mut command, CARGO_LIMIT, |_| {}).map(|()| End::Passed)
+}
+
+fn examples(run: &mut Run) -> Result<End> {
+    let names = programs::examples(&run.root)?;
+    if names.is_empty() {
+        return Ok(End::Skipped("no crate has an example".to_owned()));
+    }
+    programs::build(&run.root)?;
+    let built = programs::built()?;
+    for name in &names {
+        println!("── example {name}");
+        let mut command = Command::new(built.join("examples").join(name));
+        command.current_dir(fresh_folder(&built.join("example-runs").join(name))?);
+        process::run(&mut command, EXAMPLE_LIMIT, |_| {})?;
+    }
+    Ok(End::Passed)
+}
+
+fn slice(run: &mut Run, slice: &Slice) -> Result<End> {
+    programs::build(&run.root)?;
+    let mut command = Command::new(programs::built()?.join(slice.program.bin));
+    command.args(slice.program.flags).current_dir(&run.root);
+    println!("── {}", process::shown(&command));
+    let mut goals = Goals::default();
+    let ended = process::run(&mut command, slice.limit, |line| goals.read(line));
+    ended.and_then(|()| goals.judge(slice.goals)).map(|()| End::Passed)
+}
+
+fn cargo(run: &Run, arguments: &[&str]) -> Result<End> {
+    let mut command = programs::cargo(&run.root);
+    process::run(command.args(arguments), CARGO_LIMIT, |_| {}).map(|()| End::Passed)
+}
+
+/// Runs a test runner and counts its cases. Output in which nothing can be counted is a failure: otherwise a
+/// runner that changed its words would look like one that ran no test.
+fn counted(run: &mut Run, arguments: &[&str]) -> Result<End> {
+    let before = run.tally.closing_lines();
+    let mut command = programs::cargo(&run.root);
+    command.args(arguments).env("CARGO_TERM_COLOR", "never");
+    process::run(&mut command, CARGO_LIMIT, |line| run.tally.read(line))?;
+    ensure!(run.tally.closing_lines() > before, "`{}` printed no closing line", process::shown(&command));
+    Ok(End::Passed)
+}
+
+/// An empty folder: what an earlier run left behind must not change what this one does.
+fn fresh_folder(folder: &Path) -> Result<&Path> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("failed to remove {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    Ok(folder)
+}

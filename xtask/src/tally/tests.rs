@@ -1,0 +1,38 @@
+use super::Tally;
+
+fn tally(output: &[&str]) -> Tally {
+    let mut tally = Tally::default();
+    output.iter().for_each(|line| tally.read(line));
+    tally
+}
+
+#[test]
+fn nextest_and_cargo_test_are_added_up() {
+    let tally = tally(&[
+        "        PASS [   0.004s] hapax-core::it key::quoted",
+        "     Summary [   1.204s] 12 tests run: 12 passed (1 slow), 2 skipped",
+        "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+    ]);
+    assert_eq!(tally.to_string(), "17 passed, 0 failed, 3 skipped");
+    assert_eq!(tally.closing_lines(), 2);
+}
+
+#[test]
+fn every_way_to_fail_counts_as_failed() {
+    let tally = tally(&[
+        "     Summary [   9.1s] 9 tests run: 5 passed, 2 failed, 1 timed out, 1 exec failed, 0 skipped",
+        "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s",
+    ]);
+    assert_eq!(tally.to_string(), "6 passed, 6 failed");
+}
+
+#[test]
+fn other_lines_count_nothing() {
+    assert_eq!(tally(&["3 passed, 0 failed", "running 3 tests", "Summary"]), Tally::default());
+}
+
+#[test]
+fn one_test_is_counted_like_many() {
+    let tally = tally(&["     Summary [   0.004s] 1 test run: 1 passed, 0 skipped"]);
+    assert_eq!(tally.to_string(), "1 passed, 0 failed");
+}

@@ -1,0 +1,65 @@
+//! `cargo xtask test`: runs the steps in order, stops at the first fault and closes with times and counts.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::nearest;
+use crate::steps::{Run, STEPS, Step};
+use crate::tally::Tally;
+use crate::timetable::{End, Timetable};
+
+/// Runs all steps, or only those that `typed` names.
+pub(crate) fn run(root: &Path, typed: &[String]) -> Result<()> {
+    let steps = chosen(STEPS, typed)?;
+    let mut run = Run { root: root.to_owned(), tally: Tally::default() };
+    let mut table = Timetable::default();
+    let ended = run_steps(&steps, &mut run, &mut table);
+    println!("\n{table}\n");
+    if run.tally.closing_lines() > 0 {
+        println!("{}", run.tally);
+    }
+    ended
+}
+
+fn chosen<'a>(steps: &'a [Step], typed: &[String]) -> Result<Vec<&'a Step>> {
+    for name in typed {
+        if !steps.iter().any(|step| step.name == name) {
+            let hint = nearest::hint(name, steps.iter().map(|step| step.name));
+            let list: Vec<String> =
+                steps.iter().map(|step| format!("{:<12} {}", step.name, step.about)).collect();
+            bail!("there is no step `{name}`{hint}\n\n{}", list.join("\n"));
+        }
+    }
+    let is_chosen = |step: &&Step| typed.is_empty() || typed.iter().any(|name| name == step.name);
+    Ok(steps.iter().filter(is_chosen).collect())
+}
+
+fn run_steps(steps: &[&Step], run: &mut Run, table: &mut Timetable) -> Result<()> {
+    for step in steps {
+        println!("\n━━ {}: {}", step.name, step.about);
+        let started = Instant::now();
+        let ended = (step.run)(run);
+        let took = started.elapsed();
+        match ended {
+            Ok(end) => {
+                report(step, &end, took);
+                table.add(step.name, end, took);
+            }
+            Err(error) => {
+                report(step, &End::Failed, took);
+                table.add(step.name, End::Failed, took);
+                bail!("step `{0}` failed: {error:#}\nto run it alone: cargo xtask test {0}", step.name);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn report(step: &Step, end: &End, took: Duration) {
+    println!("━━ {}: {end} ({:.1} s)", step.name, took.as_secs_f64());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! The closing table of `cargo xtask test`: each step, how it ended and how long it took.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How a step ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It did all it is there for.
+    Passed,
+    /// It could not run here; the reason says what is missing and how to get it.
+    Skipped(String),
+    /// It found a fault.
+    Failed,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Passed => f.write_str("ok"),
+            End::Skipped(reason) => write!(f, "skipped: {reason}"),
+            End::Failed => f.write_str("FAILED"),
+        }
+    }
+}
+
+/// The steps so far, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Timetable {
+    rows: Vec<(&'static str, End, Duration)>,
+}
+
+impl Timetable {
+    pub(crate) fn add(&mut self, step: &'static str, end: End, took: Duration) {
+        self.rows.push((step, end, took));
+    }
+}
+
+impl fmt::Display for Timetable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (step, end, took) in &self.rows {
+            writeln!(f, "{step:<12} {:>8.1} s  {end}", took.as_secs_f64())?;
+        }
+        let total: Duration = self.rows.iter().map(|(_, _, took)| *took).sum();
+        write!(f, "{:<12} {:>8.1} s", "total", total.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! What the tests need beside the Rust toolchain: found, or installed from Debian's packages.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::process;
+
+/// Package lists and a compiler over a slow line; past this, the line is dead.
+const APT_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// A program the tests cannot do without.
+struct Tool {
+    /// A command that succeeds when it is there and complete.
+    probe: &'static [&'static str],
+    /// The Debian packages that bring it.
+    packages: &'static [&'static str],
+    /// Who needs it.
+    why: &'static str,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        probe: &["cc", "--version"],
+        packages: &["gcc", "libc6-dev"],
+        why: "SQLite and the crash test's forgetful disk are written in C",
+    },
+    Tool {
+        probe: &["python3", "-c", "import hashlib, json"],
+        packages: &["python3"],
+        why: "derived keys are compared with what CPython derives",
+    },
+    Tool { probe: &["git", "--version"], packages: &["git"], why: "the tidy rules ask which files are ours" },
+];
+
+/// Installs whatever is missing. Where that is not allowed, fails with the line that does it.
+pub(crate) fn install_missing() -> Result<()> {
+    let missing: Vec<&Tool> = TOOLS.iter().filter(|tool| !is_there(tool)).collect();
+    if missing.is_empty() {
+        println!("all there: {}", names(TOOLS.iter()).join(", "));
+        return Ok(());
+    }
+    for tool in &missing {
+        println!("missing: {} ({})", tool.probe[0], tool.why);
+    }
+    let packages: Vec<&str> = missing.iter().flat_map(|tool| tool.packages).copied().collect();
+    let line = format!("apt-get update && apt-get install -y {}", packages.join(" "));
+    if !process::succeeds(Command::new("apt-get").arg("--version")) {
+        bail!("install {} and run this again; on Debian: {line}", names(missing).join(", "));
+    }
+    let Some(prefix) = root_prefix() else { bail!("run this as root, then try again: {line}") };
+
+    apt(prefix, &["update"])?;
+    apt(prefix, &[&["install", "-y", "--no-install-recommends"][..], &packages].concat())?;
+    match missing.into_iter().find(|tool| !is_there(tool)) {
+        Some(tool) => bail!("`{}` still fails after installing it", tool.probe.join(" ")),
+        None => Ok(()),
+    }
+}
+
+fn is_there(tool: &Tool) -> bool {
+    process::succeeds(Command::new(tool.probe[0]).args(&tool.probe[1..]))
+}
+
+fn names<'a>(tools: impl IntoIterator<Item = &'a Tool>) -> Vec<&'static str> {
+    tools.into_iter().map(|tool| tool.probe[0]).collect()
+}
+
+/// What to put before a command that needs root, or `None` when there is no way without asking for a password.
+fn root_prefix() -> Option<&'static [&'static str]> {
+    let user = Command::new("id").arg("-u").output().ok()?;
+    if user.stdout.trim_ascii() == b"0" {
+        return Some(&[]);
+    }
+    process::succeeds(Command::new("sudo").args(["-n", "true"])).then_some(&["sudo", "-n"])
+}
+
+fn apt(prefix: &[&str], arguments: &[&str]) -> Result<()> {
+    let line = [prefix, &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"], arguments].concat();
+    process::run(Command::new(line[0]).args(&line[1..]), APT_LIMIT, |_| {})
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Rules about Markdown: every relative link leads somewhere, every error page can be reached.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use crate::tree::{File, check, files, root, sample};
+
+/// The relative targets of all links in a Markdown text, without their anchors. Code blocks hold no links.
+fn links(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut in_code = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        }
+        if in_code {
+            continue;
+        }
+        let inline = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+        // `[name]: target`, the other form.
+        let reference = line.trim_start().strip_prefix('[').and_then(|rest| rest.split_once("]: "));
+        found.extend(inline.chain(reference.map(|(_, target)| target.trim())));
+    }
+    let is_relative = |target: &&str| !target.contains("://") && !target.starts_with("mailto:");
+    let targets = found.into_iter().filter(is_relative).filter_map(|target| target.split('#').next());
+    targets.filter(|target| !target.is_empty()).collect()
+}
+
+/// Where a link in the file `from` leads, relative to the root.
+fn resolve(from: &str, target: &str) -> PathBuf {
+    let folder = Path::new(from).parent().unwrap_or(Path::new(""));
+    let mut resolved = PathBuf::new();
+    for part in folder.join(target).components() {
+        match part {
+            Component::ParentDir => drop(resolved.pop()),
+            Component::CurDir => {}
+            part => resolved.push(part),
+        }
+    }
+    resolved
+}
+
+fn dead_links(file: &File, exists: impl Fn(&Path) -> bool) -> Vec<String> {
+    if !file.path.ends_with(".md") {
+        return Vec::new();
+    }
+    let dead = links(&file.text).into_iter().filter(|target| !exists(&resolve(&file.path, target)));
+    dead.map(|target| format!("{}: the link to `{target}` leads nowhere", file.path)).collect()
+}
+
+/// Pages under `docs/errors` that no other page links to.
+fn lost_error_pages(files: &[File]) -> Vec<String> {
+    let mut linked = BTreeSet::new();
+    for file in files.iter().filter(|file| file.path.ends_with(".md")) {
+        let targets = links(&file.text).into_iter().map(|target| resolve(&file.path, target));
+        linked.extend(targets.filter(|target| target != Path::new(&file.path)));
+    }
+    let is_page = |path: &str| path.starts_with("docs/errors/") && !path.ends_with("README.md");
+    let pages = files.iter().filter(|file| is_page(&file.path));
+    let lost = pages.filter(|page| !linked.contains(Path::new(&page.path)));
+    lost.map(|page| format!("{}: no page links to it", page.path)).collect()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    check(|file| dead_links(file, |path| root().join(path).exists()));
+}
+
+#[test]
+fn dead_links_bite() {
+    let exists = |path: &Path| path == Path::new("spec/protocol.md");
+    let dead = |text: &str| dead_links(&sample("docs/guide/start.md", text), exists);
+    assert!(dead("[a](../../spec/protocol.md#keys) [b](https://example.com/x) [c](#here)").is_empty());
+    assert_eq!(dead("[a](../spec/protocol.md)").len(), 1);
+    assert_eq!(dead("[a](../../spec/protocol.md) and [b](gone.md)").len(), 1);
+    assert_eq!(dead("[a]: gone.md").len(), 1);
+    assert!(dead("```\n[a](gone.md)\n```").is_empty());
+}
+
+#[test]
+fn every_error_page_can_be_reached() {
+    let lost = lost_error_pages(&files());
+    assert!(lost.is_empty(), "\n{}\n", lost.join("\n"));
+}
+
+#[test]
+fn lost_error_pages_bite() {
+    let page = || sample("docs/errors/in-use.md", "See [this page](in-use.md).");
+    assert_eq!(lost_error_pages(&[page()]).len(), 1);
+    let index = sample("docs/errors/README.md", "- [in use](in-use.md)");
+    assert!(lost_error_pages(&[page(), index]).is_empty());
+}

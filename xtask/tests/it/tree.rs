@@ -1,0 +1,48 @@
+//! The files that are ours: what git tracks or would track.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// One text file of the tree.
+pub(crate) struct File {
+    /// Relative to the root, with `/` between folders.
+    pub(crate) path: String,
+    /// All of it.
+    pub(crate) text: String,
+}
+
+/// The workspace's root, asked at run time: the build may be shared with another checkout.
+pub(crate) fn root() -> PathBuf {
+    let own = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap());
+    own.parent().unwrap().to_owned()
+}
+
+/// Every text file. Files that are not UTF-8, such as stored bytes for the codec's tests, are left out.
+pub(crate) fn files() -> Vec<File> {
+    let listed = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
+    let paths = String::from_utf8(listed.stdout).unwrap();
+    let read = |path: &str| {
+        let text = fs::read_to_string(root().join(path)).ok()?;
+        Some(File { path: path.to_owned(), text })
+    };
+    let files: Vec<File> = paths.split_terminator('\0').filter_map(read).collect();
+    assert!(files.iter().any(|file| file.path == "Cargo.toml"), "the tree has no Cargo.toml");
+    files
+}
+
+/// Fails with every complaint of `rule` about the tree, one to a line.
+pub(crate) fn check(rule: impl Fn(&File) -> Vec<String>) {
+    let complaints: Vec<String> = files().iter().flat_map(rule).collect();
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+/// A file for showing that a rule bites.
+pub(crate) fn sample(path: &str, text: &str) -> File {
+    File { path: path.to_owned(), text: text.to_owned() }
+}
