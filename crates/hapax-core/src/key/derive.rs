@@ -140,17 +140,37 @@ fn print_number(text: &mut String, number: &Number<'_>) -> Result<(), KeyError> 
 /// As Python's `repr` does: the fewest digits that read back as the same float, with an exponent of at least two
 /// digits below 0.0001 and from 1e16 on.
 fn print_float(text: &mut String, value: f64) {
-    let scientific = format!("{value:e}");
+    let scientific = shortest(value);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    match exponent.parse() {
-        Ok(-4..16) => {
-            let _ = write!(text, "{value:?}");
-        }
-        Ok(exponent @ i32::MIN..0) => {
-            let _ = write!(text, "{mantissa}e-{:02}", exponent.unsigned_abs());
-        }
-        _ => {
-            let _ = write!(text, "{mantissa}e+{exponent:0>2}");
-        }
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if !(-4..16).contains(&exponent) {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{mantissa}e{sign}{:02}", exponent.unsigned_abs());
+        return;
     }
+    if value.is_sign_negative() {
+        text.push('-');
+    }
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let shift = exponent.unsigned_abs() as usize;
+    if exponent < 0 {
+        let _ = write!(text, "0.{}{digits}", "0".repeat(shift - 1));
+    } else {
+        let padded = format!("{digits:0<width$}", width = shift + 2);
+        let (whole, fraction) = padded.split_at(shift + 1);
+        let _ = write!(text, "{whole}.{fraction}");
+    }
+}
+
+/// The fewest digits that read back as `value`, and of those the nearest to it.
+///
+/// Where two are equally near, Rust takes the upper one and Python the even one, as exact formatting does. At a
+/// power of two the gap below is narrower and the nearest may not read back; then the other one is meant.
+fn shortest(value: f64) -> String {
+    let shortest = format!("{value:e}");
+    let decimals =
+        shortest.split_once('.').map_or(0, |(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
+    let even = format!("{value:.decimals$e}");
+    if even.parse() == Ok(value) { even } else { shortest }
 }

@@ -1,0 +1,252 @@
+//! Requests that say the same have one fingerprint; all others have another.
+
+use std::collections::BTreeSet;
+
+use hapax_core::{Fingerprint, JSON_DEPTH_MAX};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn of(body: &str) -> Fingerprint {
+    Fingerprint::builder().json("body", body.as_bytes()).build()
+}
+
+fn raw(body: &str) -> Fingerprint {
+    Fingerprint::builder().part("body", body.as_bytes()).build()
+}
+
+#[test]
+fn f_02_every_part_counts_and_none_runs_into_the_next() {
+    let build = |parts: &[(&str, &str)]| {
+        parts.iter().fold(Fingerprint::builder(), |b, (name, bytes)| b.part(name, bytes.as_bytes())).build()
+    };
+    let all = [
+        Fingerprint::empty(),
+        build(&[("", "")]),
+        build(&[("a", "")]),
+        build(&[("", "a")]),
+        build(&[("a", "b")]),
+        build(&[("ab", "")]),
+        build(&[("a", "b"), ("c", "d")]),
+        build(&[("c", "d"), ("a", "b")]),
+        build(&[("a", "b"), ("", "")]),
+        build(&[("a", "bc"), ("", "d")]),
+    ];
+    let digests: BTreeSet<_> = all.iter().map(|fingerprint| *fingerprint.digest()).collect();
+    assert_eq!(digests.len(), all.len());
+    assert_eq!(build(&[]), Fingerprint::empty());
+}
+
+#[test]
+fn f_02_the_algorithm_is_named_and_only_like_is_compared_with_like() {
+    let fingerprint = raw("x");
+    assert_eq!(fingerprint.algorithm(), 1);
+    assert_eq!(fingerprint.matches(&raw("x")), Some(true));
+    assert_eq!(fingerprint.matches(&raw("y")), Some(false));
+    let newer = Fingerprint::from_parts(2, *fingerprint.digest());
+    assert_eq!(fingerprint.matches(&newer), None);
+}
+
+/// Fingerprints are kept for days and compared by other processes: algorithm 1 must never change.
+#[test]
+fn f_02_algorithm_1_is_settled() {
+    let fingerprint = Fingerprint::builder()
+        .part("method", b"POST")
+        .json("body", br#"{"b": [1.0, "\u00e9\u0007"], "a": {}}"#)
+        .json("raw", b"{")
+        .build();
+    let hex: String = fingerprint.digest().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, "3ca7b9549ba6793fa18d60ff10ddcb1659905d6b7a57d42c72fec5447fe3326c");
+}
+
+#[test]
+fn f_05_spelling_does_not_count() {
+    let spellings = [
+        r#"{"b":[1,{"x":null,"y":true}],"a":"é/\"\\\n"}"#,
+        r#" { "a" : "\u00e9\/\u0022\u005C\u000a" , "b" : [ 1 , { "y" : true , "x" : null } ] } "#,
+        "{\t\"\\u0062\"\r\n:[1,{\"\\u0079\":true,\"x\":null}],\"a\":\"\u{e9}/\\\"\\\\\\n\"}",
+    ];
+    for spelling in spellings {
+        assert_eq!(of(spelling), of(spellings[0]), "{spelling}");
+        assert_ne!(of(spelling), raw(spelling), "canonical, not raw: {spelling}");
+    }
+    assert_eq!(of(r#""\ud83d\ude00""#), of("\"😀\""));
+}
+
+#[test]
+fn f_05_numbers_count_as_written() {
+    let different =
+        ["1", "1.0", "1e0", "1E0", "10e-1", "-1", "9007199254740992", "9007199254740993", "0", "-0", "0.0"];
+    let digests: BTreeSet<_> = different.iter().map(|number| *of(number).digest()).collect();
+    assert_eq!(digests.len(), different.len());
+}
+
+#[test]
+fn f_05_meaning_counts() {
+    let different = [
+        "null",
+        "true",
+        "false",
+        "[]",
+        "{}",
+        "\"\"",
+        "\"null\"",
+        "[1,2]",
+        "[2,1]",
+        "[[1],2]",
+        "[1,[2]]",
+        "[12]",
+        r#"{"a":1}"#,
+        r#"{"a":2}"#,
+        r#"{"A":1}"#,
+        r#"{"a":"1"}"#,
+        r#"{"a":[1]}"#,
+        r#"["a",1]"#,
+        r#"{"a":{"b":1}}"#,
+        r#"{"a":1,"b":2}"#,
+        r#"{"a":2,"b":1}"#,
+        r#""a\u0000""#,
+        r#""a\\u0000""#,
+        "\"e\u{301}\"",
+        "\"\u{e9}\"",
+    ];
+    let digests: BTreeSet<_> = different.iter().map(|body| *of(body).digest()).collect();
+    assert_eq!(digests.len(), different.len());
+}
+
+#[test]
+fn f_05_what_has_no_sure_meaning_is_taken_byte_by_byte() {
+    let unsure = [
+        "",
+        " ",
+        "{",
+        "[1,]",
+        "NaN",
+        "01",
+        "'a'",
+        "1 2",
+        "\u{feff}{}",
+        "\"\t\"",
+        "tru",
+        r#"{"a":1,"a":1}"#,
+        r#"{"a":1,"\u0061":2}"#,
+        r#"[{"x":{"a":1,"b":2,"a":3}}]"#,
+        r#""\ud800""#,
+        r#""\udc00\ud800""#,
+        r#"{"\ud800":1}"#,
+    ];
+    for body in unsure {
+        assert_eq!(of(body), raw(body), "{body}");
+    }
+    let not_utf8 = b"\"\xff\"";
+    assert_eq!(
+        Fingerprint::builder().json("body", not_utf8).build(),
+        Fingerprint::builder().part("body", not_utf8).build()
+    );
+}
+
+#[test]
+fn f_05_canonical_text_as_raw_bytes_is_another_request() {
+    for body in ["1", "[1]", r#"{"a":1}"#, "\"x\""] {
+        assert_ne!(of(body), raw(body), "{body}");
+    }
+}
+
+/// RFC 8785 orders names by UTF-16 code units: U+1F600 starts with a surrogate and comes before U+FF5E.
+#[test]
+fn f_05_names_of_all_planes_may_come_in_any_order() {
+    assert_eq!(of(r#"{"😀":1,"～":2,"z":3}"#), of(r#"{"z":3,"～":2,"😀":1}"#));
+}
+
+#[test]
+fn f_05_depth_has_a_limit() {
+    let nested = |depth: usize| format!("{} 1{}", "[".repeat(depth), "]".repeat(depth));
+    assert_ne!(of(&nested(JSON_DEPTH_MAX)), raw(&nested(JSON_DEPTH_MAX)));
+    assert_eq!(of(&nested(JSON_DEPTH_MAX + 1)), raw(&nested(JSON_DEPTH_MAX + 1)));
+    assert_eq!(of(&nested(100_000)), raw(&nested(100_000)));
+    let objects = "{\"a\":".repeat(100_000);
+    assert_eq!(of(&objects), raw(&objects));
+    let siblings = format!("[{}]", vec!["[[1]]"; 1000].join(","));
+    assert_ne!(of(&siblings), raw(&siblings), "closing brackets give depth back");
+}
+
+#[test]
+fn debug_shows_little_of_a_digest() {
+    let fingerprint = Fingerprint::from_parts(1, [0xab; 32]);
+    assert_eq!(format!("{fingerprint:?}"), "v1:abababababababab");
+    let builder = Fingerprint::builder().part("body", b"secret");
+    assert_eq!(format!("{builder:?}"), "FingerprintBuilder");
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!(null)),
+        any::<bool>().prop_map(|value| json!(value)),
+        any::<i64>().prop_map(|value| json!(value)),
+        ".{0,6}".prop_map(|value| json!(value)),
+    ];
+    leaf.prop_recursive(4, 24, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(|items| json!(items)),
+            prop::collection::btree_map("(.|[a-c]){0,3}", inner, 0..5).prop_map(|members| json!(members)),
+        ]
+    })
+}
+
+/// The same value written another way: members backwards, spaces everywhere, every character escaped.
+fn respelled(value: &Value) -> String {
+    let escaped = |text: &str| {
+        let units: String = text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect();
+        format!("\"{units}\"")
+    };
+    match value {
+        Value::String(text) => escaped(text),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(respelled).collect();
+            format!("[ {} ]", items.join(" ,\n"))
+        }
+        Value::Object(members) => {
+            let members: Vec<_> = members
+                .iter()
+                .rev()
+                .map(|(name, value)| format!("{} :\t{}", escaped(name), respelled(value)))
+                .collect();
+            format!("{{\r{} }}", members.join(" , "))
+        }
+        other => other.to_string(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn f_05_any_value_respelled_is_the_same(value in any_json()) {
+        prop_assert_eq!(of(&respelled(&value)), of(&value.to_string()));
+        prop_assert_ne!(of(&value.to_string()), raw(&value.to_string()));
+    }
+
+    #[test]
+    fn f_05_any_two_values_differ_when_they_are_different(a in any_json(), b in any_json()) {
+        prop_assert_eq!(a == b, of(&a.to_string()) == of(&respelled(&b)));
+    }
+
+    #[test]
+    fn f_05_a_changed_value_is_a_different_request(members in prop::collection::btree_map(".{0,3}", any::<u32>(), 1..6), at in any::<prop::sample::Index>()) {
+        let mut changed = members.clone();
+        let name = members.keys().nth(at.index(members.len())).unwrap();
+        *changed.get_mut(name).unwrap() ^= 1;
+        prop_assert_ne!(of(&json!(changed).to_string()), of(&json!(members).to_string()));
+    }
+
+    #[test]
+    fn f_05_arbitrary_bytes_have_a_fingerprint(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        let twice = [(), ()].map(|()| Fingerprint::builder().json("body", &bytes).build());
+        prop_assert_eq!(twice[0], twice[1]);
+    }
+
+    #[test]
+    fn f_05_what_looks_like_json_has_one_fingerprint(text in "[\\[\\]{}:,\"0-9a-bnul\\\\. -]{0,16}") {
+        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+        if !is_json {
+            prop_assert_eq!(of(&text), raw(&text));
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What the core promises, file by file.
+#![allow(clippy::unwrap_used, reason = "a panic is the report")]
+
+mod codec;
+mod derive;
+mod fingerprint;
+mod key;
+mod sample;
