@@ -31,14 +31,16 @@ impl Goals {
         &self.lines
     }
 
-    /// Fails when a goal is short, unreadable, or one of `expected` was never printed: a program that
-    /// measures nothing must not look like one that succeeded.
-    pub(crate) fn judge(&self, expected: &[&str]) -> Result<()> {
+    /// What to make of a run that `ended` so. A short goal explains a bad end, a bad end explains a missing goal,
+    /// and a goal of `expected` that is missing is a failure by itself: a program that measures nothing must not
+    /// look like one that succeeded.
+    pub(crate) fn judge(&self, ended: Result<()>, expected: &[&str]) -> Result<()> {
         ensure!(self.unreadable.is_empty(), "unreadable goal line: {}", self.unreadable.join(" | "));
-        let printed = |name: &str| self.met.iter().chain(&self.short).any(|printed| printed == name);
-        let missing: Vec<&str> = expected.iter().copied().filter(|name| !printed(name)).collect();
-        ensure!(missing.is_empty(), "no goal line was printed for {}", missing.join(", "));
         ensure!(self.short.is_empty(), "short of the goal: {}", self.short.join(", "));
+        ended?;
+        let missing: Vec<&str> =
+            expected.iter().copied().filter(|name| !self.met.iter().any(|met| met == name)).collect();
+        ensure!(missing.is_empty(), "no goal line was printed for {}", missing.join(", "));
         Ok(())
     }
 }

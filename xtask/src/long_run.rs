@@ -21,7 +21,13 @@ pub(crate) fn run(root: &Path, table: &[Entry], kind: &str, typed: &[String]) ->
     let entry = find(table, kind, name)?;
 
     let mut goals = Goals::default();
-    let mut stopped = None;
+    let ended = run_programs(root, entry, flags, &mut goals);
+    println!();
+    goals.lines().iter().for_each(|line| println!("{line}"));
+    goals.judge(ended, entry.goals).with_context(|| format!("{kind} {name}"))
+}
+
+fn run_programs(root: &Path, entry: &Entry, flags: &[String], goals: &mut Goals) -> Result<()> {
     for (position, program) in entry.programs.iter().enumerate() {
         let mut command = programs::cargo(root);
         command.args(["run", "--release", "--package", program.package, "--bin", program.bin, "--"]);
@@ -30,20 +36,9 @@ pub(crate) fn run(root: &Path, table: &[Entry], kind: &str, typed: &[String]) ->
             _ => command.args(program.flags),
         };
         println!("── {}", process::shown(&command));
-        if let Err(error) = process::run(&mut command, NO_LIMIT, |line| goals.read(line)) {
-            stopped = Some(error);
-            break;
-        }
+        process::run(&mut command, NO_LIMIT, |line| goals.read(line))?;
     }
-
-    println!();
-    goals.lines().iter().for_each(|line| println!("{line}"));
-    let verdict = goals.judge(entry.goals);
-    match stopped {
-        // A program that ends badly because of a short goal is best explained by the goal.
-        Some(error) => verdict.and(Err(error)).with_context(|| format!("{kind} {name}")),
-        None => verdict.with_context(|| format!("{kind} {name}")),
-    }
+    Ok(())
 }
 
 fn find<'a>(table: &'a [Entry], kind: &str, name: &str) -> Result<&'a Entry> {

@@ -123,7 +123,7 @@ fn slice(run: &mut Run, slice: &Slice) -> Result<End> {
     println!("── {}", process::shown(&command));
     let mut goals = Goals::default();
     let ended = process::run(&mut command, slice.limit, |line| goals.read(line));
-    ended.and_then(|()| goals.judge(slice.goals)).map(|()| End::Passed)
+    goals.judge(ended, slice.goals).map(|()| End::Passed)
 }
 
 fn cargo(run: &Run, arguments: &[&str]) -> Result<End> {

@@ -14,8 +14,9 @@ pub(crate) struct Tally {
 impl Tally {
     /// Takes in one line of a runner's output; everything but closing lines is passed over.
     pub(crate) fn read(&mut self, line: &str) {
-        let line = line.trim_start();
-        let counts = if line.starts_with("Summary [") {
+        // Nextest sets its summary in by some spaces, and by others the output of a failed test, which may hold
+        // a `test result:` of its own.
+        let counts = if line.trim_start().starts_with("Summary [") {
             line.split_once(" run: ").map(|(_, counts)| counts)
         } else if let Some(result) = line.strip_prefix("test result: ") {
             result.split_once(". ").map(|(_, counts)| counts)

@@ -1,9 +1,15 @@
+use anyhow::{Result, anyhow};
+
 use super::Goals;
 
 fn judged(output: &[&str], expected: &[&str]) -> Result<(), String> {
+    ended(Ok(()), output, expected)
+}
+
+fn ended(ended: Result<()>, output: &[&str], expected: &[&str]) -> Result<(), String> {
     let mut goals = Goals::default();
     output.iter().for_each(|line| goals.read(line));
-    goals.judge(expected).map_err(|error| error.to_string())
+    goals.judge(ended, expected).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -37,4 +43,13 @@ fn a_goal_line_of_another_form_fails_instead_of_being_passed_over() {
         let error = judged(&[line], &[]).unwrap_err();
         assert!(error.starts_with("unreadable goal line"), "{line}: {error}");
     }
+}
+
+#[test]
+fn a_bad_end_is_told_unless_a_short_goal_explains_it() {
+    let bad = || Err(anyhow!("ended with 101"));
+    assert_eq!(ended(bad(), &[], &["a"]), Err("ended with 101".to_owned()));
+    assert_eq!(ended(bad(), &["goal a measured 1 target 1 ok"], &["a"]), Err("ended with 101".to_owned()));
+    let short = ["goal a measured 1 target 2 short"];
+    assert_eq!(ended(bad(), &short, &["a"]), Err("short of the goal: a".to_owned()));
 }

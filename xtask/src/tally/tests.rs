@@ -28,6 +28,9 @@ fn every_way_to_fail_counts_as_failed() {
 
 #[test]
 fn other_lines_count_nothing() {
+    let shown_by_nextest =
+        "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 24 filtered out";
+    assert_eq!(tally(&[shown_by_nextest]), Tally::default());
     assert_eq!(tally(&["3 passed, 0 failed", "running 3 tests", "Summary"]), Tally::default());
 }
 
