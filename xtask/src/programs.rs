@@ -29,7 +29,7 @@ pub(crate) fn build(root: &Path) -> Result<()> {
     process::run(&mut command, CARGO_LIMIT, |_| {})
 }
 
-/// The folder that holds what [`build`] made: this program's own.
+/// The folder that holds what [`build`] made: this program's own, because `cargo xtask` is built in the same profile.
 pub(crate) fn built() -> Result<PathBuf> {
     let own = env::current_exe().context("failed to find this program's own file")?;
     own.parent().map(PathBuf::from).context("a program lies in a folder")
