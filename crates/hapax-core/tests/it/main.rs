@@ -6,3 +6,5 @@ mod derive;
 mod fingerprint;
 mod key;
 mod sample;
+mod transition;
+mod walk;
