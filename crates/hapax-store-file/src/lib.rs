@@ -1,1 +1,68 @@
-//! placeholder
+//! The embedded, durable store of Hapax: one directory, one owning process, no server.
+//!
+//! | owner or executor crashes or pauses | process killed, same disk | power loss | other machine | promise |
+//! |---|---|---|---|---|
+//! | at most once holds | outcomes are durable | durable if the disk honours fsync | none: one node | at most once |
+//!
+//! # Set-up
+//!
+//! Name a directory on a local disk. It is made if it is missing, readable by its user only.
+//!
+//! ```
+//! use hapax_core::Store;
+//! use hapax_store_file::FileStore;
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("hapax-data");
+//! let store = FileStore::open(path)?;
+//! # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+//! # runtime.block_on(async {
+//! assert_eq!(store.health().await?.promise, hapax_core::Promise::AtMostOnce);
+//! # Ok::<(), hapax_core::StoreError>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The records are in `hapax.db`, an SQLite database with its log `hapax.db-wal` beside it; a file `LOCK` names
+//! the process that owns them. Copy all files or, while the store is open, use SQLite's own backup. People may
+//! look at it at any time: `sqlite3 -readonly hapax.db 'SELECT * FROM records'`, or
+//! [`FileStore::open_read_only`].
+//!
+//! # What is lost when
+//!
+//! | what happens | what is lost |
+//! |---|---|
+//! | the process is killed at any moment | nothing acknowledged; its open claims are *uncertain* when the store is opened again |
+//! | power fails | nothing acknowledged, if the disk really writes when told to sync |
+//! | the disk or the allowed size is full | nothing: writes are refused with `Full` until there is room, reads and replays go on |
+//! | a write or sync fails | the callers of that moment get `Unknown`, everybody later `Stopped`, until the store is opened again |
+//! | bytes on the disk change | the records concerned are *unreadable*: never run again, never answered from, never overwritten, left by a sweep |
+//! | the wall clock is set back between two runs | nothing: the store's clock goes on from where it was |
+//! | the directory is lost or an old copy is put back | everything since: keys are fresh again |
+//!
+//! A record that cannot be read keeps its key: a claim is answered `Unreadable`, and every other write fails
+//! with `Incompatible` and changes nothing. Somebody who knows what happened has to repair or remove its row.
+//!
+//! # How it works
+//!
+//! One thread writes. It takes all operations that wait, decides each with
+//! [`transition`](hapax_core::transition), commits them together and answers after the disk has them: many
+//! callers share one sync, and a lone caller waits for nobody. Two more threads read. Nothing here blocks an
+//! async runtime, except opening and dropping the store.
+
+mod clock;
+mod config;
+mod directory;
+mod error;
+mod list;
+mod queue;
+mod reader;
+mod row;
+mod schema;
+mod store;
+mod sweep;
+mod writer;
+
+pub use config::Options;
+pub use error::OpenError;
+pub use store::{Activity, FileStore, OUTCOME_BYTES_MAX, SCOPE_BYTES_MAX};

@@ -1,0 +1,94 @@
+//! [`Options`]: how to open a file store.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hapax_core::{Clock, StoreError};
+
+use crate::store::FileStore;
+
+/// How to open a [`FileStore`].
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// let store = hapax_store_file::FileStore::options().size_max(4 << 30).open(dir.path())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Options {
+    pub(crate) clock: Option<Arc<dyn Clock>>,
+    pub(crate) size_max: Option<u64>,
+    pub(crate) sync: Sync,
+    pub(crate) network: Network,
+}
+
+/// Whether a commit waits for the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Sync {
+    #[default]
+    Full,
+    Off,
+}
+
+/// What to do about a directory on a network file system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Network {
+    #[default]
+    Refuse,
+    Allow,
+}
+
+impl Options {
+    /// The defaults: the system's clock, no limit of size.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Judges leases and retention by this clock instead of the system's.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Refuses to grow the database beyond this many bytes: claims then fail with
+    /// [`Full`](hapax_core::StoreErrorKind::Full) until a sweep or a deletion makes room.
+    ///
+    /// The log beside the database comes on top; it is usually below 40 MiB.
+    pub fn size_max(mut self, bytes: u64) -> Self {
+        self.size_max = Some(bytes);
+        self
+    }
+
+    /// Opens a directory that lies on a network file system all the same.
+    ///
+    /// Such file systems tend to grant one lock to two machines and to answer a sync before the bytes are safe.
+    /// Either can make an operation run twice.
+    pub fn danger_allow_network_file_system(mut self) -> Self {
+        self.network = Network::Allow;
+        self
+    }
+
+    /// Answers before the disk has the bytes. For tests that must see what that loses.
+    #[doc(hidden)]
+    pub fn danger_no_sync(mut self) -> Self {
+        self.sync = Sync::Off;
+        self
+    }
+
+    /// Opens the store in `dir` as its one owner; see [`FileStore::open`].
+    ///
+    /// # Errors
+    /// As [`FileStore::open`].
+    pub fn open(self, dir: impl AsRef<Path>) -> Result<FileStore, StoreError> {
+        FileStore::open_with(dir.as_ref(), self)
+    }
+
+    /// Opens the store in `dir` to look at it; see [`FileStore::open_read_only`].
+    ///
+    /// # Errors
+    /// As [`FileStore::open_read_only`].
+    pub fn open_read_only(self, dir: impl AsRef<Path>) -> Result<FileStore, StoreError> {
+        FileStore::open_read_only_with(dir.as_ref(), self)
+    }
+}

@@ -1,0 +1,256 @@
+//! The directory of a store: who may use it, what must lie in it, and that it is really on the disk.
+//!
+//! Knows files, not records. Whatever is refused here is left exactly as it was found.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use crate::config::Network;
+use crate::error::OpenError;
+use crate::schema;
+
+/// The database.
+const DATABASE: &str = "hapax.db";
+/// The database while it is being made; never looked into.
+const DATABASE_NEW: &str = "hapax.db.new";
+/// Held by the one process that may write, and naming it.
+const LOCK: &str = "LOCK";
+/// What SQLite keeps in the first bytes of a file.
+const HEADER_LENGTH: usize = 100;
+
+/// The paths of a store.
+#[derive(Clone, Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+}
+
+/// The right to write to a directory; ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Ownership {
+    _lock: File,
+}
+
+impl Directory {
+    /// The store in `path`, which must exist.
+    pub(crate) fn existing(path: &Path, network: Network) -> Result<Self, OpenError> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(OpenError::NotADirectory { path: path.to_owned() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(OpenError::Missing { path: path.to_owned() });
+            }
+            Err(source) => return Err(inaccessible(path, source)),
+        }
+        let directory = Self { path: path.to_owned() };
+        directory.refuse_network(network)?;
+        // Not opened here: see `database_is_ours`.
+        if !directory.database().exists() {
+            return Err(OpenError::Missing { path: path.to_owned() });
+        }
+        Ok(directory)
+    }
+
+    /// The store in `path`, made if need be and owned by the caller from now on.
+    pub(crate) fn owned(path: &Path, network: Network) -> Result<(Self, Ownership), OpenError> {
+        let directory = Self { path: path.to_owned() };
+        directory.refuse_network(network)?;
+        directory.make()?;
+        // Nobody has ever owned it: do not leave a mark on what is not ours.
+        if !directory.path.join(LOCK).exists() {
+            directory.database_is_ours()?;
+        }
+        let ownership = directory.own()?;
+        if !directory.database_is_ours()? {
+            directory.make_database()?;
+        }
+        Ok((directory, ownership))
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+
+    /// Bytes of the database's log.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        fs::metadata(self.beside("-wal")).map_or(0, |found| found.len())
+    }
+
+    fn beside(&self, suffix: &str) -> PathBuf {
+        self.path.join(format!("{DATABASE}{suffix}"))
+    }
+
+    fn make(&self) -> Result<(), OpenError> {
+        match fs::metadata(&self.path) {
+            Ok(found) if found.is_dir() => Ok(()),
+            Ok(_) => Err(OpenError::NotADirectory { path: self.path.clone() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make_directories(&self.path).map_err(|source| inaccessible(&self.path, source))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                Err(OpenError::NotADirectory { path: self.path.clone() })
+            }
+            Err(source) => Err(inaccessible(&self.path, source)),
+        }
+    }
+
+    fn own(&self) -> Result<Ownership, OpenError> {
+        let path = self.path.join(LOCK);
+        let failed = |source| inaccessible(&path, source);
+        let mut file = private_file().create(true).truncate(false).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+                return Err(OpenError::InUse { path: self.path.clone(), pid });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()))
+            .map_err(failed)?;
+        Ok(Ownership { _lock: file })
+    }
+
+    /// Whether there is a database. It is made elsewhere and moved here when complete, so whatever is here and
+    /// does not look like ours is not ours, and a cut or empty file is damage, not a fresh store.
+    ///
+    /// Only for a directory that no store in this process has open: on Unix closing any handle of a file ends
+    /// all locks that the process holds on it, the engine's too.
+    fn database_is_ours(&self) -> Result<bool, OpenError> {
+        let path = self.database();
+        let mut header = [0; HEADER_LENGTH];
+        let read = match File::open(&path) {
+            Ok(mut file) => file.read_exact(&mut header),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return if self.beside("-wal").exists() {
+                    Err(OpenError::Incomplete { path })
+                } else {
+                    Ok(false)
+                };
+            }
+            Err(source) => return Err(inaccessible(&path, source)),
+        };
+        match read {
+            Ok(()) => schema::check_header(&header, &path).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(OpenError::Foreign { path }),
+            Err(source) => Err(inaccessible(&path, source)),
+        }
+    }
+
+    fn make_database(&self) -> Result<(), OpenError> {
+        let new = self.path.join(DATABASE_NEW);
+        let failed = |source| inaccessible(&new, source);
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        private_file().create_new(true).open(&new).map_err(failed)?;
+        schema::create(&new)?;
+        File::open(&new).and_then(|file| file.sync_all()).map_err(failed)?;
+        fs::rename(&new, self.database()).map_err(failed)?;
+        sync_directory(&self.path).map_err(failed)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn refuse_network(&self, network: Network) -> Result<(), OpenError> {
+        if network == Network::Allow {
+            return Ok(());
+        }
+        let existing = self.path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+        let found = rustix::fs::statfs(existing).map_err(|error| inaccessible(existing, error.into()))?;
+        match network_file_system(found.f_type as u32) {
+            Some(file_system) => Err(OpenError::Network { path: self.path.clone(), file_system }),
+            None => Ok(()),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn refuse_network(&self, _network: Network) -> Result<(), OpenError> {
+        Ok(())
+    }
+}
+
+/// The network file system with this number in `statfs`; the numbers are those of `linux/magic.h`.
+#[cfg(target_os = "linux")]
+fn network_file_system(magic: u32) -> Option<&'static str> {
+    match magic {
+        0x6969 => Some("NFS"),
+        0x517B => Some("SMB"),
+        0xFF53_4D42 => Some("CIFS"),
+        0xFE53_4D42 => Some("SMB2"),
+        0x0102_1997 => Some("9p"),
+        0x5346_414F => Some("AFS"),
+        0x00C3_6400 => Some("Ceph"),
+        _ => None,
+    }
+}
+
+/// Makes the directory and what is missing above it, each synced into the one above.
+fn make_directories(path: &Path) -> io::Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Err(io::ErrorKind::NotFound.into()),
+    };
+    if !parent.exists() {
+        make_directories(parent)?;
+    }
+    match make_private_directory(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    sync_directory(parent)
+}
+
+#[cfg(unix)]
+fn make_private_directory(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn make_private_directory(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
+}
+
+#[cfg(unix)]
+fn private_file() -> OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+#[cfg(not(unix))]
+fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options
+}
+
+/// A new name in a directory is durable only once the directory is.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+}
+
+fn inaccessible(path: &Path, source: io::Error) -> OpenError {
+    OpenError::Inaccessible { path: path.to_owned(), source }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_file_systems_are_known_by_number() {
+        assert_eq!(network_file_system(0x6969), Some("NFS"));
+        assert_eq!(network_file_system(0xFF53_4D42), Some("CIFS"));
+        assert_eq!(network_file_system(0x0102_1997), Some("9p"));
+        // ext4 and tmpfs.
+        assert_eq!(network_file_system(0xEF53), None);
+        assert_eq!(network_file_system(0x0102_1994), None);
+    }
+}

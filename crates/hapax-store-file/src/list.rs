@@ -1,0 +1,132 @@
+//! Listing records, newest first: which rows to look at, in which order, and where the next page starts.
+
+use hapax_core::{Page, Query, RecordId, State, Timestamp};
+use rusqlite::Connection;
+
+use crate::error::Refusal;
+use crate::reader::ReadError;
+use crate::row::{self, Stored, state_number};
+
+/// How many rows are looked up at a time. Each stretch is a read of its own, so that a search through millions
+/// of records does not hold back the log of the writer.
+const STRETCH: u32 = 256;
+
+/// How a search goes through the records.
+enum Path {
+    /// By the index, all ids between these two.
+    Prefix { first: [u8; 16], last: [u8; 16] },
+    /// By the index, these states, of which there are few records.
+    States(Vec<i64>),
+    /// Through all rows, newest first.
+    All,
+    /// Nothing can match.
+    Nothing,
+}
+
+/// One page of `query`.
+pub(crate) fn list(connection: &Connection, query: &Query, now: Timestamp) -> Result<Page, ReadError> {
+    let mut page = Page { now, ..Page::default() };
+    let mut before = match &query.cursor {
+        Some(cursor) => parse_cursor(cursor).ok_or(ReadError::Refused(Refusal::Cursor))?,
+        None => i64::MAX,
+    };
+    if query.limit == 0 {
+        return Ok(page);
+    }
+    let path = Path::of(query);
+    loop {
+        let rowids = path.next_stretch(connection, before)?;
+        for rowid in &rowids {
+            let (record, unreadable) = match row::at(connection, *rowid)? {
+                Stored::Absent => continue,
+                Stored::Found(row) if query.admits(&row.record, now) => (Some(row.record), None),
+                Stored::Found(_) => continue,
+                Stored::Unreadable(damage) => (None, Some(damage.id)),
+            };
+            if page.records.len() + page.unreadable.len() == query.limit {
+                page.next = Some(format_cursor(before));
+                return Ok(page);
+            }
+            page.records.extend(record);
+            page.unreadable.extend(unreadable);
+            before = *rowid;
+        }
+        match rowids.last() {
+            Some(last) if rowids.len() == STRETCH as usize => before = *last,
+            _ => return Ok(page),
+        }
+    }
+}
+
+impl Path {
+    fn of(query: &Query) -> Self {
+        if let Some(prefix) = query.id_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
+            return match (bound(prefix, b'0'), bound(prefix, b'f')) {
+                (Some(first), Some(last)) => Self::Prefix { first, last },
+                _ => Self::Nothing,
+            };
+        }
+        // Most records are completed: going through all of them in order is cheaper than sorting an index.
+        if query.states.is_empty() || query.states.contains(&State::Completed) {
+            return Self::All;
+        }
+        let mut numbers: Vec<i64> = query.states.iter().copied().map(state_number).collect();
+        if query.states.contains(&State::Uncertain) {
+            // A claim whose lease has lapsed is uncertain before anybody writes that down.
+            numbers.push(state_number(State::InProgress));
+        }
+        Self::States(numbers)
+    }
+
+    /// The next rows to look at, from the newest, all older than row `before`.
+    fn next_stretch(&self, connection: &Connection, before: i64) -> rusqlite::Result<Vec<i64>> {
+        // The unary plus keeps the engine from walking the rows in order instead of using the index.
+        match self {
+            Self::Prefix { first, last } => connection
+                .prepare_cached(
+                    "SELECT rowid FROM record INDEXED BY record_by_hash \
+                     WHERE hash BETWEEN ?1 AND ?2 AND +rowid < ?3 ORDER BY +rowid DESC LIMIT ?4",
+                )?
+                .query_map((first, last, before, STRETCH), |row| row.get(0))?
+                .collect(),
+            Self::States(numbers) => {
+                let mut padded = [0; 5];
+                for (slot, number) in padded.iter_mut().zip(numbers) {
+                    *slot = *number;
+                }
+                let [a, b, c, d, e] = padded;
+                connection
+                    .prepare_cached(
+                        "SELECT rowid FROM record INDEXED BY record_by_state \
+                         WHERE state IN (?1, ?2, ?3, ?4, ?5) AND +rowid < ?6 ORDER BY +rowid DESC LIMIT ?7",
+                    )?
+                    .query_map((a, b, c, d, e, before, STRETCH), |row| row.get(0))?
+                    .collect()
+            }
+            Self::All => connection
+                .prepare_cached("SELECT rowid FROM record WHERE rowid < ?1 ORDER BY rowid DESC LIMIT ?2")?
+                .query_map((before, STRETCH), |row| row.get(0))?
+                .collect(),
+            Self::Nothing => Ok(Vec::new()),
+        }
+    }
+}
+
+/// The first or last half-id that starts with `prefix`; `None` when no id does.
+fn bound(prefix: &str, filler: u8) -> Option<[u8; 16]> {
+    let mut digits = [filler; 64];
+    if prefix.len() > digits.len() || prefix.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return None;
+    }
+    digits[..prefix.len()].copy_from_slice(prefix.as_bytes());
+    let id = RecordId::parse(std::str::from_utf8(&digits).ok()?)?;
+    row::hash_of(&id).try_into().ok()
+}
+
+fn format_cursor(rowid: i64) -> String {
+    format!("{rowid:x}")
+}
+
+fn parse_cursor(cursor: &str) -> Option<i64> {
+    i64::from_str_radix(cursor, 16).ok().filter(|rowid| format_cursor(*rowid) == cursor && *rowid > 0)
+}

@@ -1,0 +1,271 @@
+//! One record as rows: read, judged readable or not, and written. The only file with the statements for that.
+
+use hapax_core::{Record, RecordId, State, Status, Timestamp, codec};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Rows, params};
+
+use crate::error::Cause;
+
+/// The columns that [`read`] expects, in its order.
+macro_rules! columns {
+    () => {
+        "SELECT r.rowid, r.hash, r.tail, r.state, r.lease_ms, r.due_ms, r.updated_ms, r.head, r.outcome_row, \
+                o.outcome \
+         FROM record r LEFT JOIN outcome o ON o.rowid = r.outcome_row "
+    };
+}
+
+const BY_HASH: &str = concat!(columns!(), "WHERE r.hash = ?1");
+const BY_ROWID: &str = concat!(columns!(), "WHERE r.rowid = ?1");
+
+const INSERT: &str = "INSERT INTO record (hash, tail, state, lease_ms, due_ms, updated_ms, head, outcome_row) \
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+// A renewal changes neither of the indexed columns: naming them would still cost a look at the index.
+const UPDATE_LEASE: &str = "UPDATE record SET lease_ms = ?2, updated_ms = ?3, head = ?4 WHERE rowid = ?1";
+const UPDATE: &str = "UPDATE record SET state = ?2, lease_ms = ?3, due_ms = ?4, updated_ms = ?5, head = ?6, \
+                      outcome_row = ?7 WHERE rowid = ?1";
+const DELETE: &str = "DELETE FROM record WHERE rowid = ?1";
+const INSERT_OUTCOME: &str = "INSERT INTO outcome (outcome) VALUES (?1)";
+const DELETE_OUTCOME: &str = "DELETE FROM outcome WHERE rowid = ?1";
+
+/// How many bytes of an id the index holds.
+const HASH_LENGTH: usize = 16;
+
+/// A record and where it is stored.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) place: Place,
+    pub(crate) record: Record,
+}
+
+/// Where a record is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    rowid: i64,
+    outcome_row: Option<i64>,
+}
+
+/// What is stored under an id.
+#[derive(Debug)]
+pub(crate) enum Stored {
+    Absent,
+    Found(Box<Row>),
+    Unreadable(Damage),
+}
+
+/// A row that cannot be read.
+#[derive(Debug)]
+pub(crate) struct Damage {
+    /// Which record it says it is; zeros where that cannot be told.
+    pub(crate) id: RecordId,
+    /// What is wrong; never any content.
+    pub(crate) why: String,
+}
+
+/// The part of an id that the index holds.
+pub(crate) fn hash_of(id: &RecordId) -> &[u8] {
+    &id.as_bytes()[..HASH_LENGTH]
+}
+
+/// What is stored under `id`.
+///
+/// A page that the engine calls damaged may hold the record, so that is unreadable too, never absent.
+pub(crate) fn find(connection: &Connection, id: &RecordId) -> rusqlite::Result<Stored> {
+    let mut statement = connection.prepare_cached(BY_HASH)?;
+    let mut rows = statement.query([hash_of(id)])?;
+    // Usually there is one row. Others share half of their id; one that cannot be read may be the one.
+    let mut stored = Stored::Absent;
+    loop {
+        match next(&mut rows)? {
+            None => return Ok(stored),
+            Some(Ok(row)) if row.record.key.id == *id => return Ok(Stored::Found(Box::new(row))),
+            Some(Ok(_)) => {}
+            Some(Err(damage)) => stored = Stored::Unreadable(damage),
+        }
+    }
+}
+
+/// What is stored in row `rowid`.
+pub(crate) fn at(connection: &Connection, rowid: i64) -> rusqlite::Result<Stored> {
+    let mut statement = connection.prepare_cached(BY_ROWID)?;
+    let mut rows = statement.query([rowid])?;
+    Ok(match next(&mut rows)? {
+        None => Stored::Absent,
+        Some(Ok(row)) => Stored::Found(Box::new(row)),
+        Some(Err(damage)) => Stored::Unreadable(damage),
+    })
+}
+
+/// The next row, with what is wrong with it if it makes no sense.
+fn next(rows: &mut Rows<'_>) -> rusqlite::Result<Option<Result<Row, Damage>>> {
+    match rows.next() {
+        Ok(None) => Ok(None),
+        Ok(Some(row)) => read(row).map(Some),
+        Err(error) if Cause::of(&error) == Cause::Corrupt => {
+            let id = RecordId::from_bytes([0; 32]);
+            Ok(Some(Err(Damage { id, why: format!("the database is damaged: {error}") })))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads one row of [`columns`].
+fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, Damage>> {
+    let id = whole_id(row.get_ref(1)?, row.get_ref(2)?);
+    let damage = |why: &str| Damage { id, why: why.to_owned() };
+    let Ok(head) = row.get_ref(7)?.as_blob() else {
+        return Ok(Err(damage("the record's head is damaged")));
+    };
+    let outcome_row = match row.get_ref(8)? {
+        ValueRef::Null => None,
+        ValueRef::Integer(rowid) => Some(rowid),
+        _ => return Ok(Err(damage("the reference to the record's outcome is damaged"))),
+    };
+    let outcome = match row.get_ref(9)? {
+        ValueRef::Null => None,
+        ValueRef::Blob(bytes) => Some(bytes),
+        _ => return Ok(Err(damage("the record's outcome is damaged"))),
+    };
+    let record = match codec::decode(&id, head, outcome) {
+        Ok(record) => record,
+        Err(unreadable) => return Ok(Err(damage(&unreadable.to_string()))),
+    };
+    let clear = Clear::of(&record);
+    let agrees = row.get_ref(3)? == ValueRef::Integer(clear.state)
+        && row.get_ref(4)? == clear.lease_ms.map_or(ValueRef::Null, ValueRef::Integer)
+        && row.get_ref(5)? == ValueRef::Integer(clear.due_ms)
+        && row.get_ref(6)? == ValueRef::Integer(clear.updated_ms);
+    if !agrees {
+        return Ok(Err(damage("the record's columns contradict its head")));
+    }
+    Ok(Ok(Row { place: Place { rowid: row.get(0)?, outcome_row }, record }))
+}
+
+/// The id in two halves. A half of the wrong length gives an id that no checksum fits.
+fn whole_id(hash: ValueRef<'_>, tail: ValueRef<'_>) -> RecordId {
+    let mut id = [0; 32];
+    for (half, stored) in id.chunks_exact_mut(HASH_LENGTH).zip([hash, tail]) {
+        if let Ok(bytes) = stored.as_blob()
+            && bytes.len() == half.len()
+        {
+            half.copy_from_slice(bytes);
+        }
+    }
+    RecordId::from_bytes(id)
+}
+
+/// Stores a record that has no row.
+pub(crate) fn insert(connection: &Connection, record: &Record) -> rusqlite::Result<()> {
+    let outcome_row = insert_outcome(connection, record)?;
+    let (hash, tail) = record.key.id.as_bytes().split_at(HASH_LENGTH);
+    let clear = Clear::of(record);
+    connection.prepare_cached(INSERT)?.execute(params![
+        hash,
+        tail,
+        clear.state,
+        clear.lease_ms,
+        clear.due_ms,
+        clear.updated_ms,
+        codec::encode_head(record),
+        outcome_row
+    ])?;
+    Ok(())
+}
+
+/// Stores a record in the place of `row`.
+pub(crate) fn replace(connection: &Connection, row: &Row, record: &Record) -> rusqlite::Result<()> {
+    if record.created_at != row.record.created_at {
+        // A new life of an expired record. A new row keeps the rows in the order of creation.
+        remove(connection, row.place)?;
+        return insert(connection, record);
+    }
+    let (before, after) = (Clear::of(&row.record), Clear::of(record));
+    let head = codec::encode_head(record);
+    if before.indexed() == after.indexed() && row.place.outcome_row.is_none() && record.recorded().is_none() {
+        connection.prepare_cached(UPDATE_LEASE)?.execute(params![
+            row.place.rowid,
+            after.lease_ms,
+            after.updated_ms,
+            head
+        ])?;
+        return Ok(());
+    }
+    remove_outcome(connection, row.place)?;
+    let outcome_row = insert_outcome(connection, record)?;
+    connection.prepare_cached(UPDATE)?.execute(params![
+        row.place.rowid,
+        after.state,
+        after.lease_ms,
+        after.due_ms,
+        after.updated_ms,
+        head,
+        outcome_row
+    ])?;
+    Ok(())
+}
+
+/// Removes a record with its outcome.
+pub(crate) fn remove(connection: &Connection, place: Place) -> rusqlite::Result<()> {
+    remove_outcome(connection, place)?;
+    connection.prepare_cached(DELETE)?.execute([place.rowid])?;
+    Ok(())
+}
+
+fn insert_outcome(connection: &Connection, record: &Record) -> rusqlite::Result<Option<i64>> {
+    let Some(recorded) = record.recorded() else {
+        return Ok(None);
+    };
+    let bytes = codec::encode_outcome(&record.key.id, record.fence.nonce, recorded);
+    connection.prepare_cached(INSERT_OUTCOME)?.insert([bytes]).map(Some)
+}
+
+fn remove_outcome(connection: &Connection, place: Place) -> rusqlite::Result<()> {
+    if let Some(outcome_row) = place.outcome_row {
+        connection.prepare_cached(DELETE_OUTCOME)?.execute([outcome_row])?;
+    }
+    Ok(())
+}
+
+/// The columns beside the head, for indexes and for people. The head is the truth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Clear {
+    state: i64,
+    lease_ms: Option<i64>,
+    due_ms: i64,
+    updated_ms: i64,
+}
+
+impl Clear {
+    fn of(record: &Record) -> Self {
+        let lease_ms = match record.status {
+            Status::InProgress { lease_until } => Some(millis(lease_until)),
+            _ => None,
+        };
+        Self {
+            state: state_number(record.state()),
+            lease_ms,
+            due_ms: millis(record.expires_at),
+            updated_ms: millis(record.updated_at),
+        }
+    }
+
+    fn indexed(&self) -> (i64, i64) {
+        (self.state, self.due_ms)
+    }
+}
+
+/// The number of a state in the column `state`.
+pub(crate) const fn state_number(state: State) -> i64 {
+    match state {
+        State::InProgress => 1,
+        State::Completed => 2,
+        State::Failed => 3,
+        State::Uncertain => 4,
+        State::Released => 5,
+    }
+}
+
+/// A moment as SQLite can hold it; what lies beyond is the far future either way.
+pub(crate) fn millis(at: Timestamp) -> i64 {
+    i64::try_from(at.as_millis()).unwrap_or(i64::MAX)
+}

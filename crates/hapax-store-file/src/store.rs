@@ -1,0 +1,360 @@
+//! [`FileStore`]: the handle that callers hold. It starts the threads, hands them work and ends them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use hapax_core::transition::{Answer, Command};
+use hapax_core::{
+    BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Promise, Query,
+    Reason, RecordId, Recorded, Settled, Settlement, Stats, Store, StoreError, StoreErrorKind, Swept,
+    Verdict,
+};
+use tokio::sync::oneshot;
+
+use crate::clock::StoreClock;
+use crate::config::{Options, Sync};
+use crate::directory::{Directory, Ownership};
+use crate::error::{OpenError, Refusal};
+use crate::queue::{Queue, Refused};
+use crate::reader::{self, Readers};
+use crate::writer::{Job, Shared, Step, Writer, op};
+use crate::{list, schema};
+
+/// The most bytes that an outcome may have: the writer copies it while others wait.
+pub const OUTCOME_BYTES_MAX: usize = 64 << 20;
+/// The most bytes that the names in a scope may have together; they are stored with every record.
+pub const SCOPE_BYTES_MAX: usize = 64 << 10;
+
+/// From which share of its limit on a database is called nearly full, in percent.
+const NEARLY_FULL_PERCENT: u64 = 90;
+/// From which size on the log is worth a warning: a reader must have kept it from being reset.
+const LOG_BYTES_NOTABLE: u64 = 1 << 30;
+
+/// Keeps records in a directory, durable before it answers. See the [crate](crate) for what that means.
+///
+/// Dropping the store finishes what was asked of it, moves its log into the database and frees the directory.
+/// That takes as long as the disk does, and needs no async runtime.
+#[derive(Debug)]
+pub struct FileStore {
+    // In the order in which they must end: the last connection to close moves the log into the database, and
+    // the directory may be taken by another process only after that.
+    readers: Readers,
+    writer: Option<WriterThread>,
+    shared: Arc<Shared>,
+    clock: StoreClock,
+    directory: Directory,
+    sync: Sync,
+    size_max: Option<u64>,
+    _ownership: Option<Ownership>,
+}
+
+/// How much a store has written since it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Activity {
+    /// Claims, renewals, completions, releases, settlements and deletions that were answered.
+    pub operations: u64,
+    /// Commits, each with one sync of the disk, that they shared with each other and with sweeps.
+    pub commits: u64,
+}
+
+impl FileStore {
+    /// Opens the store in `dir` as its one owner, and makes it if there is none.
+    ///
+    /// Claims that an earlier process left open become uncertain. This blocks for as long as the disk takes.
+    ///
+    /// # Errors
+    /// [`InUse`](StoreErrorKind::InUse) when another process owns it, [`Incompatible`](StoreErrorKind::Incompatible)
+    /// when what is there is not a store that this version reads, [`Unavailable`](StoreErrorKind::Unavailable)
+    /// when the directory cannot be used. The source is an [`OpenError`], which says what to do. In all these
+    /// cases nothing was changed.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// let store = hapax_store_file::FileStore::open(dir.path().join("hapax-data"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Options::new().open(dir)
+    }
+
+    /// Opens the store in `dir` to look at it, also while another process owns it.
+    ///
+    /// Everything that writes answers [`Invalid`](StoreErrorKind::Invalid).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`Unavailable`](StoreErrorKind::Unavailable) when there is no store.
+    pub fn open_read_only(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Options::new().open_read_only(dir)
+    }
+
+    /// More about how to open a store.
+    pub fn options() -> Options {
+        Options::new()
+    }
+
+    /// How much was written since the store was opened: operations divided by commits is how many callers
+    /// shared one sync of the disk.
+    pub fn activity(&self) -> Activity {
+        Activity {
+            operations: self.shared.operations.load(Ordering::Relaxed),
+            commits: self.shared.commits.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn open_with(dir: &Path, options: Options) -> Result<Self, StoreError> {
+        let (directory, ownership) = Directory::owned(dir, options.network)?;
+        let database = directory.database();
+        let engine = |source| StoreError::from(OpenError::Engine { path: database.clone(), source });
+        let connection = schema::connect_writer(&database, options.sync, options.size_max)?;
+        schema::make_log_durable(&connection).map_err(engine)?;
+        let clock = StoreClock::open(&connection, options.clock).map_err(engine)?;
+        let shared = Arc::new(Shared::default());
+        let queue = Arc::new(Queue::new());
+        let mut writer = Writer::new(connection, clock.clone(), Arc::clone(&shared), Arc::clone(&queue))
+            .map_err(engine)?;
+        let restarted = writer.restart().map_err(|failure| failure.error("open"))?;
+        if restarted > 0 {
+            tracing::warn!(restarted, "claims of an earlier process are uncertain now");
+        }
+        let readers = Readers::start(|| Ok(schema::connect_reader(&database)?))?;
+        Ok(Self {
+            readers,
+            writer: Some(WriterThread::start(writer, queue)?),
+            shared,
+            clock,
+            directory,
+            sync: options.sync,
+            size_max: options.size_max,
+            _ownership: Some(ownership),
+        })
+    }
+
+    pub(crate) fn open_read_only_with(dir: &Path, options: Options) -> Result<Self, StoreError> {
+        let directory = Directory::existing(dir, options.network)?;
+        let database = directory.database();
+        let first = schema::connect_reader(&database)?;
+        let clock = StoreClock::open(&first, options.clock)
+            .map_err(|source| OpenError::Engine { path: database.clone(), source })?;
+        let readers = Readers::start(|| Ok(schema::connect_reader(&database)?))?;
+        Ok(Self {
+            readers,
+            writer: None,
+            shared: Arc::new(Shared::default()),
+            clock,
+            directory,
+            sync: options.sync,
+            size_max: options.size_max,
+            _ownership: None,
+        })
+    }
+
+    /// Hands a job to the writer and waits for its answer.
+    async fn write<T>(
+        &self,
+        op: &'static str,
+        job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job,
+    ) -> Result<T, StoreError> {
+        let Some(writer) = &self.writer else {
+            return Err(Refusal::ReadOnly.error(op));
+        };
+        let (reply, answer) = oneshot::channel();
+        writer.queue.push(job(reply)).map_err(|refused| match refused {
+            Refused::Full => Refusal::QueueFull.error(op),
+            Refused::Closed => Refusal::Stopped.error(op),
+        })?;
+        answer.await.unwrap_or_else(|_| Err(Refusal::AnswerLost.error(op)))
+    }
+
+    async fn step(&self, command: Command) -> Result<Answer, StoreError> {
+        let op = op(&command);
+        check_size(&command).map_err(|refusal| refusal.error(op))?;
+        self.write(op, |reply| Job::Step(Step { command, reply })).await
+    }
+
+    async fn fenced(&self, command: Command) -> Result<Fenced, StoreError> {
+        match self.step(command).await? {
+            Answer::Fenced(fenced) => Ok(fenced),
+            other => unreachable!("a fenced write was answered with {other:?}"),
+        }
+    }
+
+    fn refuse_if_stopped(&self, op: &'static str) -> Result<(), StoreError> {
+        if self.shared.is_stopped() { Err(Refusal::Stopped.error(op)) } else { Ok(()) }
+    }
+
+    fn warnings(&self, pages: reader::Pages) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.writer.is_none() {
+            warnings.push("opened read-only: nothing can be claimed here".to_owned());
+        }
+        if self.sync == Sync::Off {
+            warnings.push("syncing is off: a power failure loses what was acknowledged".to_owned());
+        }
+        if let Some(size_max) = self.size_max {
+            let percent = pages.used_bytes().saturating_mul(100) / size_max.max(1);
+            if percent >= NEARLY_FULL_PERCENT {
+                warnings.push(format!("{percent} % of the allowed size are used; sweep, or allow more"));
+            }
+        }
+        if self.directory.log_bytes() >= LOG_BYTES_NOTABLE {
+            warnings.push("the log is larger than 1 GiB: a reader keeps it from being reset".to_owned());
+        }
+        warnings
+    }
+}
+
+impl Store for FileStore {
+    fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Box::pin(async move {
+            match self.step(Command::Claim(ask.clone())).await? {
+                Answer::Claim(claim) => Ok(claim),
+                other => unreachable!("a claim was answered with {other:?}"),
+            }
+        })
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(self.fenced(Command::Renew(lease.clone())))
+    }
+
+    fn complete<'a>(
+        &'a self,
+        lease: &'a Lease,
+        done: &'a Recorded,
+        retention: Duration,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(self.fenced(Command::Complete { lease: lease.clone(), done: done.clone(), retention }))
+    }
+
+    fn release<'a>(
+        &'a self,
+        lease: &'a Lease,
+        answered: Option<&'a Recorded>,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(self.fenced(Command::Release { lease: lease.clone(), answered: answered.cloned() }))
+    }
+
+    fn abandon<'a>(&'a self, lease: &'a Lease, reason: Reason) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(self.fenced(Command::Abandon { lease: lease.clone(), reason }))
+    }
+
+    fn settle<'a>(
+        &'a self,
+        id: &'a RecordId,
+        settlement: &'a Settlement,
+    ) -> BoxFuture<'a, Result<Settled, StoreError>> {
+        Box::pin(async move {
+            match self.step(Command::Settle { id: *id, settlement: settlement.clone() }).await? {
+                Answer::Settled(settled) => Ok(settled),
+                other => unreachable!("a settlement was answered with {other:?}"),
+            }
+        })
+    }
+
+    fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
+        Box::pin(async move {
+            self.refuse_if_stopped("get")?;
+            let (id, clock) = (*id, self.clock.clone());
+            self.readers.run("get", move |connection| reader::get(connection, &id, clock.now())).await
+        })
+    }
+
+    fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, StoreError>> {
+        Box::pin(async move {
+            self.refuse_if_stopped("list")?;
+            let (query, clock) = (query.clone(), self.clock.clone());
+            self.readers.run("list", move |connection| list::list(connection, &query, clock.now())).await
+        })
+    }
+
+    fn delete<'a>(&'a self, id: &'a RecordId, nonce: Nonce) -> BoxFuture<'a, Result<Deleted, StoreError>> {
+        Box::pin(async move {
+            match self.step(Command::Delete { id: *id, nonce }).await? {
+                Answer::Deleted(deleted) => Ok(deleted),
+                other => unreachable!("a deletion was answered with {other:?}"),
+            }
+        })
+    }
+
+    fn sweep(&self, batch_max: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
+        Box::pin(self.write("sweep", move |reply| Job::Sweep { batch_max, reply }))
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
+        Box::pin(async move {
+            self.refuse_if_stopped("stats")?;
+            let clock = self.clock.clone();
+            let mut stats =
+                self.readers.run("stats", move |connection| reader::stats(connection, clock.now())).await?;
+            stats.bytes += self.directory.log_bytes();
+            Ok(stats)
+        })
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
+        Box::pin(async move {
+            self.refuse_if_stopped("health")?;
+            let pages = self.readers.run("health", |connection| Ok(reader::pages(connection)?)).await?;
+            let promise = match self.sync {
+                Sync::Full => Promise::AtMostOnce,
+                Sync::Off => Promise::BestEffort,
+            };
+            Ok(Health { store: "file", promise, warnings: self.warnings(pages) })
+        })
+    }
+}
+
+/// The writing thread and the way to it.
+#[derive(Debug)]
+struct WriterThread {
+    queue: Arc<Queue<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl WriterThread {
+    fn start(writer: Writer, queue: Arc<Queue<Job>>) -> Result<Self, StoreError> {
+        let thread =
+            thread::Builder::new()
+                .name("hapax-file-write".to_owned())
+                .spawn(move || writer.run())
+                .map_err(|error| StoreError::new(StoreErrorKind::Unavailable, "open").with_source(error))?;
+        Ok(Self { queue, thread: Some(thread) })
+    }
+}
+
+impl Drop for WriterThread {
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(thread) = self.thread.take() {
+            // A panic there was already reported to whoever waited.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn check_size(command: &Command) -> Result<(), Refusal> {
+    let recorded = match command {
+        Command::Claim(ask) => {
+            let scope = &ask.key.scope;
+            return if scope.namespace().len() + scope.operation().len() > SCOPE_BYTES_MAX {
+                Err(Refusal::ScopeTooLarge)
+            } else {
+                Ok(())
+            };
+        }
+        Command::Complete { done, .. } => Some(done),
+        Command::Release { answered, .. } => answered.as_ref(),
+        Command::Settle { settlement, .. } => match &settlement.verdict {
+            Verdict::Applied { recorded, .. } => Some(recorded),
+            Verdict::NotApplied => None,
+        },
+        Command::Renew(_) | Command::Abandon { .. } | Command::Delete { .. } => None,
+    };
+    match recorded {
+        Some(recorded) if recorded.len() > OUTCOME_BYTES_MAX => Err(Refusal::OutcomeTooLarge),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,62 @@
+//! Finding records by state and time, and removing those that are due. Touches only what the index says is due.
+
+use hapax_core::transition::{self, Due};
+use hapax_core::{State, Swept};
+use rusqlite::Connection;
+
+use crate::row::{self, Place, Stored, millis, state_number};
+use crate::writer::Work;
+
+/// How many records one sweep removes at most, whatever it is asked for: others wait for its transaction.
+const BATCH_MAX: usize = 10_000;
+
+const DUE: &str = "SELECT rowid FROM record INDEXED BY record_by_state WHERE state = ?1 AND due_ms <= ?2 \
+                   ORDER BY due_ms";
+const IN_STATE: &str = "SELECT rowid FROM record INDEXED BY record_by_state WHERE state = ?1";
+
+/// Removes at most `batch_max` records that are due, each decided anew from what its row says now.
+///
+/// A row that cannot be read is left: nobody can say what it was worth.
+pub(crate) fn remove_due(work: &mut Work<'_>, batch_max: usize) -> rusqlite::Result<Swept> {
+    let batch_max = batch_max.min(BATCH_MAX);
+    let mut swept = Swept::default();
+    for (place, due) in find_due(work, batch_max + 1)? {
+        if swept.expired + swept.dropped == batch_max as u64 {
+            swept.more = true;
+            break;
+        }
+        work.remove(place)?;
+        match due {
+            Due::Expired => swept.expired += 1,
+            Due::Dropped => swept.dropped += 1,
+        }
+    }
+    Ok(swept)
+}
+
+/// The first `count_max` records that are due. They are all found before the first is removed, because removing
+/// would pull the index from under the search.
+fn find_due(work: &Work<'_>, count_max: usize) -> rusqlite::Result<Vec<(Place, Due)>> {
+    let mut found = Vec::new();
+    let mut statement = work.connection.prepare_cached(DUE)?;
+    for state in State::ALL {
+        let mut rowids = statement.query((state_number(state), millis(work.now)))?;
+        while found.len() < count_max
+            && let Some(entry) = rowids.next()?
+        {
+            if let Stored::Found(row) = row::at(work.connection, entry.get(0)?)?
+                && let Some(due) = transition::due(&row.record, work.now)
+            {
+                found.push((row.place, due));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Every claim that is written down as being worked on.
+pub(crate) fn in_progress(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
+    let mut statement = connection.prepare(IN_STATE)?;
+    let rowids = statement.query_map([state_number(State::InProgress)], |row| row.get(0))?;
+    rowids.collect()
+}

@@ -1,0 +1,309 @@
+//! The one thread that writes. It takes what waits, does all of it in one transaction, and answers after the
+//! commit: many callers share one sync of the disk, and a lone caller waits for nobody.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use hapax_core::transition::{self, Answer, Change, Command};
+use hapax_core::{Claim, StoreError, Swept, Timestamp};
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use crate::clock::{Mark, StoreClock};
+use crate::error::{Failure, Phase, Refusal};
+use crate::queue::Queue;
+use crate::row::{self, Place, Row, Stored};
+use crate::sweep;
+
+/// How many operations share a commit at most. More would not make the sync cheaper per operation by much, and
+/// the first of them would wait longer.
+const BATCH_MAX: usize = 1_024;
+
+/// Where an answer goes. Nobody need be there any more.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// Something to write.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// One step of the state machine.
+    Step(Step),
+    /// Remove what is due.
+    Sweep { batch_max: usize, reply: Reply<Swept> },
+}
+
+/// One step of the state machine and who waits for it.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) command: Command,
+    pub(crate) reply: Reply<Answer>,
+}
+
+impl Job {
+    fn refuse(self, refusal: Refusal) {
+        match self {
+            Self::Step(step) => {
+                let op = op(&step.command);
+                step.answer(Err(refusal.error(op)));
+            }
+            Self::Sweep { reply, .. } => send(reply, Err(refusal.error("sweep"))),
+        }
+    }
+}
+
+impl Step {
+    fn answer(self, answer: Result<Answer, StoreError>) {
+        send(self.reply, answer);
+    }
+}
+
+/// A caller that gave up is not there to hear the answer.
+fn send<T>(reply: Reply<T>, answer: Result<T, StoreError>) {
+    let _ = reply.send(answer);
+}
+
+/// What the threads of a store and its handle share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Set once and for ever when the store must not be used any more.
+    pub(crate) stopped: AtomicBool,
+    pub(crate) operations: AtomicU64,
+    pub(crate) commits: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+}
+
+/// The writing thread's own things.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    connection: Connection,
+    clock: StoreClock,
+    mark: Mark,
+    shared: Arc<Shared>,
+    queue: Arc<Queue<Job>>,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        connection: Connection,
+        clock: StoreClock,
+        shared: Arc<Shared>,
+        queue: Arc<Queue<Job>>,
+    ) -> rusqlite::Result<Self> {
+        let mark = Mark::read(&connection)?;
+        Ok(Self { connection, clock, mark, shared, queue })
+    }
+
+    /// Writes down that the claims of an earlier process are uncertain: whoever could own one is gone.
+    pub(crate) fn restart(&mut self) -> Result<usize, Failure> {
+        self.transact(|work| {
+            let mut restarted = 0;
+            for rowid in sweep::in_progress(work.connection)? {
+                if let Stored::Found(row) = row::at(work.connection, rowid)? {
+                    let change = transition::restart(&row.record, work.now);
+                    restarted += usize::from(work.apply(Some(&row), &change)?);
+                }
+            }
+            Ok(restarted)
+        })
+    }
+
+    /// Serves until the queue is closed and empty, or the store must stop.
+    pub(crate) fn run(mut self) {
+        let _guard = StopGuard { shared: Arc::clone(&self.shared), queue: Arc::clone(&self.queue) };
+        while let Some(jobs) = self.queue.take(BATCH_MAX) {
+            self.serve(jobs);
+        }
+        self.close();
+    }
+
+    fn serve(&mut self, jobs: Vec<Job>) {
+        let mut steps = Vec::with_capacity(jobs.len());
+        let mut sweeps = Vec::new();
+        for job in jobs {
+            match job {
+                Job::Step(step) => steps.push(step),
+                Job::Sweep { batch_max, reply } => sweeps.push((batch_max, reply)),
+            }
+        }
+        if !steps.is_empty() {
+            self.serve_steps(steps);
+        }
+        // A sweep is a transaction of its own: it may take as long as many steps together.
+        for (batch_max, reply) in sweeps {
+            let swept = self.attempt(|work| sweep::remove_due(work, batch_max));
+            send(reply, swept.map_err(|stop| stop.error("sweep")));
+        }
+    }
+
+    fn serve_steps(&mut self, steps: Vec<Step>) {
+        let done = self.attempt(|work| {
+            steps.iter().map(|step| work.step(&step.command)).collect::<rusqlite::Result<Vec<_>>>()
+        });
+        match done {
+            Ok(answers) => {
+                self.shared.operations.fetch_add(steps.len() as u64, Ordering::Relaxed);
+                for (step, answer) in steps.into_iter().zip(answers) {
+                    let op = op(&step.command);
+                    step.answer(answer.map_err(|refusal| refusal.error(op)));
+                }
+            }
+            // One of them cannot be done. Alone, the others can.
+            Err(Stop::Failed(failure)) if steps.len() > 1 && failure.judge().separable => {
+                steps.into_iter().for_each(|step| self.serve_steps(vec![step]));
+            }
+            Err(stop) => {
+                for step in steps {
+                    let error = stop.error(op(&step.command));
+                    step.answer(Err(error));
+                }
+            }
+        }
+    }
+
+    /// Runs one transaction, unless the store has stopped, and stops it when nobody can say what a later one
+    /// would mean.
+    fn attempt<T>(&mut self, work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>) -> Result<T, Stop> {
+        if self.shared.is_stopped() {
+            return Err(Stop::Earlier);
+        }
+        self.transact(work).map_err(|failure| {
+            let rolled_back = self.connection.is_autocommit();
+            if failure.judge().fatal || !rolled_back {
+                tracing::error!(error = %failure, "file store stopped; it must be opened again");
+                stop(&self.shared, &self.queue);
+            }
+            Stop::Failed(failure)
+        })
+    }
+
+    /// One transaction around `work`. A failure leaves nothing of it behind, except that nobody knows about one
+    /// that came while committing.
+    fn transact<T>(&mut self, work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>) -> Result<T, Failure> {
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(Failure::at(Phase::Begin))?;
+        let mut batch = Work { connection: &transaction, now: self.clock.now(), wrote: false };
+        let value = work(&mut batch).map_err(Failure::at(Phase::Work))?;
+        let Work { now, wrote, .. } = batch;
+        if !wrote {
+            // The end of a transaction without changes does not touch the disk.
+            transaction.finish().map_err(Failure::at(Phase::Work))?;
+            return Ok(value);
+        }
+        let mark = self.mark.cover(&transaction, now).map_err(Failure::at(Phase::Work))?;
+        transaction.commit().map_err(Failure::at(Phase::Commit))?;
+        self.mark = mark;
+        self.shared.commits.fetch_add(1, Ordering::Relaxed);
+        Ok(value)
+    }
+
+    /// An orderly end. The last connection to close moves the log into the database by itself.
+    fn close(self) {
+        if self.shared.is_stopped() {
+            return;
+        }
+        if let Err(error) = self.mark.settle(&self.connection, self.clock.now()) {
+            tracing::warn!(%error, "file store closed without noting the time; its clock may start a second ahead");
+        }
+    }
+}
+
+/// One transaction at work.
+#[derive(Debug)]
+pub(crate) struct Work<'a> {
+    pub(crate) connection: &'a Connection,
+    /// The time of every decision in it.
+    pub(crate) now: Timestamp,
+    wrote: bool,
+}
+
+impl Work<'_> {
+    /// Decides one command and writes what was decided. The inner error is about this command alone.
+    fn step(&mut self, command: &Command) -> rusqlite::Result<Result<Answer, Refusal>> {
+        let row = match row::find(self.connection, command.id())? {
+            Stored::Absent => None,
+            Stored::Found(row) => Some(row),
+            // Present: no claim may pass, and no write can tell whether the record still holds its attempt.
+            Stored::Unreadable(_) => {
+                return Ok(match command {
+                    Command::Claim(_) => Ok(Answer::Claim(Claim::Unreadable)),
+                    _ => Err(Refusal::Unreadable),
+                });
+            }
+        };
+        let decision = transition::decide(row.as_deref().map(|row| &row.record), command, self.now);
+        self.apply(row.as_deref(), &decision.change)?;
+        Ok(Ok(decision.answer))
+    }
+
+    /// Writes a change down; whether there was one.
+    pub(crate) fn apply(&mut self, row: Option<&Row>, change: &Change) -> rusqlite::Result<bool> {
+        match (change, row) {
+            (Change::Keep, _) | (Change::Remove, None) => return Ok(false),
+            (Change::Put(record), None) => row::insert(self.connection, record)?,
+            (Change::Put(record), Some(row)) => row::replace(self.connection, row, record)?,
+            (Change::Remove, Some(row)) => row::remove(self.connection, row.place)?,
+        }
+        self.wrote = true;
+        Ok(true)
+    }
+
+    pub(crate) fn remove(&mut self, place: Place) -> rusqlite::Result<()> {
+        self.wrote = true;
+        row::remove(self.connection, place)
+    }
+}
+
+/// Why a transaction gave no answers.
+#[derive(Debug)]
+enum Stop {
+    /// The store had stopped before.
+    Earlier,
+    /// It failed.
+    Failed(Failure),
+}
+
+impl Stop {
+    fn error(&self, op: &'static str) -> StoreError {
+        match self {
+            Self::Earlier => Refusal::Stopped.error(op),
+            Self::Failed(failure) => failure.error(op),
+        }
+    }
+}
+
+/// Ends the store also when its thread ends by a panic: nobody may wait for an answer that will not come.
+#[derive(Debug)]
+struct StopGuard {
+    shared: Arc<Shared>,
+    queue: Arc<Queue<Job>>,
+}
+
+impl Drop for StopGuard {
+    fn drop(&mut self) {
+        stop(&self.shared, &self.queue);
+    }
+}
+
+fn stop(shared: &Shared, queue: &Queue<Job>) {
+    shared.stopped.store(true, Ordering::Release);
+    queue.abort().into_iter().for_each(|job| job.refuse(Refusal::Stopped));
+}
+
+/// The name of a command in errors.
+pub(crate) const fn op(command: &Command) -> &'static str {
+    match command {
+        Command::Claim(_) => "claim",
+        Command::Renew(_) => "renew",
+        Command::Complete { .. } => "complete",
+        Command::Release { .. } => "release",
+        Command::Abandon { .. } => "abandon",
+        Command::Settle { .. } => "settle",
+        Command::Delete { .. } => "delete",
+    }
+}

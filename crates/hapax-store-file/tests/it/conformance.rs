@@ -1,0 +1,44 @@
+//! The suite that every store passes, on a clock that the test moves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_core::{RecordId, Store};
+use hapax_store_file::{FileStore, OUTCOME_BYTES_MAX};
+use hapax_testkit::{Facts, Rig};
+
+use crate::fixture::Home;
+
+struct FileRig {
+    store: Arc<FileStore>,
+    home: Home,
+}
+
+impl Rig for FileRig {
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    async fn advance(&self, span: Duration) {
+        self.home.clock.advance(span);
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { outcome_bytes_refused: Some(OUTCOME_BYTES_MAX + 1), ..Facts::default() }
+    }
+
+    async fn damage(&self, id: &RecordId) -> bool {
+        let damaged = self.home.shell().execute(
+            "UPDATE record SET head = zeroblob(length(head)) WHERE hash = ?1",
+            [&id.as_bytes()[..16]],
+        );
+        damaged.unwrap() == 1
+    }
+}
+
+async fn rig() -> FileRig {
+    let home = Home::new();
+    FileRig { store: Arc::new(home.open()), home }
+}
+
+hapax_testkit::store_suite!(rig);
