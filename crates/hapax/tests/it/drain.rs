@@ -1,0 +1,106 @@
+//! Callers that go away, deadlines, and the end of a process.
+
+use std::time::Duration;
+
+use hapax::OnceError;
+use hapax::core::State;
+
+use crate::world::{World, settle_down};
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_goes_away_does_not_stop_the_run_and_the_retry_gets_its_result() {
+    let world = World::new();
+    let slow = world.start_slow("k", |policy| policy).await;
+    slow.caller.abort();
+    settle_down().await;
+    assert_eq!(
+        world.state("k").await,
+        Some(State::InProgress),
+        "nothing is freed by a caller that goes away"
+    );
+    slow.finish();
+    settle_down().await;
+    let retry = world.charge("k").await.unwrap();
+    assert_eq!((retry.value, retry.replayed), (1, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_goes_away_at_any_await_changes_nothing() {
+    for polls in 0..40 {
+        let world = World::new();
+        let mut call = Box::pin(world.charge("k"));
+        for _ in 0..polls {
+            if futures_util::poll!(call.as_mut()).is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(call);
+        settle_down().await;
+        let retry = world.charge("k").await.unwrap();
+        assert_eq!((retry.value, world.effects.count()), (1, 1), "dropped after {polls} polls");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_answers_the_caller_and_the_run_goes_on() {
+    let world = World::new();
+    let minute = Duration::from_secs(60);
+    let effects = world.effects.clone();
+    let late = world.hapax.once("charge", "k").deadline(minute).run(move |_cx| async move {
+        tokio::time::sleep(3 * minute).await;
+        Ok::<_, String>(effects.happen())
+    });
+    assert!(matches!(late.await, Err(OnceError::Deadline { .. })));
+    assert!(matches!(world.charge("k").await, Err(OnceError::InProgress { .. })));
+    tokio::time::sleep(3 * minute).await;
+    assert_eq!(world.charge("k").await.unwrap().value, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn draining_admits_nothing_and_waits_for_what_runs() {
+    let world = World::new();
+    let slow = world.start_slow("k", |policy| policy).await;
+    let drain = tokio::spawn({
+        let hapax = world.hapax.clone();
+        async move { hapax.drain(Duration::from_secs(60)).await }
+    });
+    settle_down().await;
+    assert!(matches!(world.charge("other").await, Err(OnceError::Draining)));
+    assert!(!drain.is_finished());
+    slow.finish();
+    assert_eq!(drain.await.unwrap().left, 0);
+    assert!(slow.caller.await.unwrap().unwrap().recorded);
+    assert_eq!(world.second().charge("k").await.unwrap().value, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn draining_ends_when_its_time_is_up_and_says_what_is_left() {
+    let world = World::new();
+    let slow = world.start_slow("k", |policy| policy).await;
+    assert_eq!(world.hapax.drain(Duration::from_secs(1)).await.left, 1);
+    slow.answer().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn draining_waits_for_outcomes_that_are_still_being_recorded() {
+    use hapax_testkit::{Fault, Op, Plan};
+    let world = World::new();
+    let down = Fault::ErrorBefore(hapax::core::StoreErrorKind::Unavailable);
+    world.faulty.set_plan(Plan::new().always(Op::Complete, down));
+    assert!(!world.charge("k").await.unwrap().recorded);
+    assert_eq!(world.hapax.drain(Duration::from_secs(5)).await.left, 1);
+    world.faulty.set_plan(Plan::new());
+    assert_eq!(world.hapax.drain(Duration::from_secs(60)).await.left, 0);
+    assert_eq!(world.state("k").await, Some(State::Completed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sweeper_removes_what_is_over() {
+    let world = World::with(|builder| builder.sweep(Some(Duration::from_secs(3600))));
+    world.charge("k").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(20 * 3600)).await;
+    assert_eq!(world.state("k").await, Some(State::Completed), "not before its retention is over");
+    tokio::time::sleep(Duration::from_secs(10 * 3600)).await;
+    assert_eq!(world.state("k").await, None);
+}

@@ -1,0 +1,239 @@
+//! What callers of `once()` see.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use hapax::core::{KeyError, Lookup, Reason, State};
+use hapax::{Fail, Hapax, MemoryStore, OnceError, Scope, StoredError};
+use serde_json::json;
+
+use crate::world::{Answer, World};
+
+fn run(hapax: &Hapax, key: &str) -> impl Future<Output = Answer> {
+    hapax.once("charge", key).run(|cx| async move { Ok::<_, String>(cx.attempt()) })
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_call_runs_and_the_second_is_answered_from_the_record() {
+    let world = World::new();
+    let first = world.charge("k").await.unwrap();
+    assert_eq!((first.value, first.replayed, first.recorded), (1, false, true));
+    let second = world.charge("k").await.unwrap();
+    assert_eq!((second.value, second.replayed, second.recorded), (1, true, true));
+    assert_eq!(world.effects.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_and_scopes_and_principals_keep_operations_apart() {
+    let hapax = Hapax::new(MemoryStore::new());
+    let count = async |scope: Scope, key: &str| {
+        hapax.once(scope, key).run(|_cx| async { Ok::<_, String>(()) }).await.unwrap().replayed
+    };
+    assert!(!count(Scope::new("a"), "k").await);
+    assert!(!count(Scope::new("a"), "other").await);
+    assert!(!count(Scope::new("b"), "k").await);
+    assert!(!count(Scope::new("a").principal("ann"), "k").await);
+    assert!(!count(Scope::new("a").principal("bob"), "k").await);
+    assert!(!count(Scope::new("a").in_namespace("test"), "k").await);
+    assert!(count(Scope::new("a").principal("ann"), "k").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_input_under_the_same_key_is_refused_and_changes_nothing() {
+    let hapax = Hapax::new(MemoryStore::new());
+    let ask = |amount: u32| {
+        hapax.once("charge", "k").input(&json!({ "amount": amount })).run(|_cx| async { Ok::<_, String>(7) })
+    };
+    assert_eq!(ask(5).await.unwrap().value, 7);
+    assert!(matches!(ask(6).await, Err(OnceError::Mismatch)));
+    assert!(ask(5).await.unwrap().replayed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mismatch_is_told_before_in_progress() {
+    let world = World::new();
+    let slow = world.start_slow("k", |policy| policy).await;
+    let other =
+        world.hapax.once("charge", "k").input("another").run(|_cx| async { Ok::<u32, String>(0) }).await;
+    assert!(matches!(other, Err(OnceError::Mismatch)));
+    slow.answer().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_order_of_a_map_is_no_difference() {
+    let hapax = Hapax::new(MemoryStore::new());
+    for round in 0..20 {
+        let input: HashMap<String, u32> = (0..20).map(|n| (format!("member {n}"), n)).collect();
+        let done =
+            hapax.once("charge", "k").input(&input).run(|_cx| async { Ok::<_, String>(()) }).await.unwrap();
+        assert_eq!(done.replayed, round > 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_error_releases_the_key_and_the_retry_runs_as_the_next_attempt() {
+    let hapax = Hapax::new(MemoryStore::new());
+    let failed = hapax.once("charge", "k").run(|_cx| async { Err::<u32, _>("no route".to_owned()) }).await;
+    assert!(matches!(failed, Err(OnceError::Failed(text)) if text == "no route"));
+    let done = run(&hapax, "k").await.unwrap();
+    assert_eq!((done.value, done.replayed), (2, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_key_may_be_used_for_a_mended_request() {
+    let hapax = Hapax::new(MemoryStore::new());
+    let once = |input: &str| hapax.once("charge", "k").input(input);
+    let failed = once("wrong").run(|_cx| async { Err::<u32, _>("mend it".to_owned()) }).await;
+    assert!(matches!(failed, Err(OnceError::Failed(_))));
+    assert_eq!(once("right").run(|_cx| async { Ok::<_, String>(1) }).await.unwrap().value, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_final_error_is_pinned_with_its_data() {
+    let hapax = Hapax::new(MemoryStore::new());
+    let ask = || {
+        hapax.once("charge", "k").run(|_cx| async {
+            Err::<u32, _>(Fail::last_with("card declined".to_owned(), json!({ "code": 51 })))
+        })
+    };
+    assert!(matches!(ask().await, Err(OnceError::Failed(text)) if text == "card declined"));
+    let Err(OnceError::PreviouslyFailed(stored)) = ask().await else { panic!("the error is replayed") };
+    assert_eq!(stored, StoredError { message: "card declined".into(), data: Some(json!({ "code": 51 })) });
+    let Lookup::Found { record, .. } = hapax.get("charge", "k").await.unwrap() else { panic!("it is there") };
+    assert_eq!(record.state(), State::Failed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_does_not_know_makes_the_record_uncertain() {
+    let world = World::new();
+    let effects = world.effects.clone();
+    let lost = world.hapax.once("charge", "k").run(move |_cx| async move {
+        effects.happen();
+        Err::<u32, _>(Fail::Unknown("connection reset".to_owned()))
+    });
+    assert!(matches!(lost.await, Err(OnceError::Failed(_))));
+    assert!(matches!(world.charge("k").await, Err(OnceError::Uncertain { reason: Reason::Declared, .. })));
+    assert_eq!(world.effects.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_makes_the_record_uncertain_at_once_and_nothing_runs_again() {
+    let world = World::new();
+    let effects = world.effects.clone();
+    let panicked = world.hapax.once("charge", "k").run(move |_cx| async move {
+        effects.happen();
+        if true {
+            panic!("a defect in the handler")
+        }
+        Ok::<u32, String>(0)
+    });
+    assert!(matches!(panicked.await, Err(OnceError::Uncertain { reason: Reason::Panicked, .. })));
+    assert!(matches!(world.charge("k").await, Err(OnceError::Uncertain { reason: Reason::Panicked, .. })));
+    assert_eq!(world.effects.count(), 1);
+    assert_eq!(world.state("k").await, Some(State::Uncertain));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_before_the_first_await_is_caught_too() {
+    let hapax = Hapax::new(MemoryStore::new());
+    let panicked = hapax.once("charge", "k").run(|cx| {
+        assert!(cx.attempt() > 1, "a defect before the future is made");
+        async { Ok::<u32, String>(0) }
+    });
+    assert!(matches!(panicked.await, Err(OnceError::Uncertain { reason: Reason::Panicked, .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_a_key_is_refused_and_nothing_runs() {
+    let world = World::new();
+    let long = "x".repeat(256);
+    for wrong in ["", "   ", "tab\tinside", "ключ", long.as_str()] {
+        assert!(matches!(world.charge(wrong).await, Err(OnceError::Key(_))), "{wrong:?}");
+    }
+    assert!(matches!(world.charge("").await, Err(OnceError::Key(KeyError::Empty))));
+    assert_eq!((world.effects.count(), world.faulty.calls()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_input_without_a_json_form_is_refused_and_nothing_runs() {
+    let world = World::new();
+    let input = HashMap::from([((1, 2), 3)]);
+    let refused =
+        world.hapax.once("charge", "k").input(&input).run(|_cx| async { Ok::<u32, String>(0) }).await;
+    assert!(matches!(refused, Err(OnceError::Input(_))));
+    assert_eq!(world.faulty.calls(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_without_a_json_form_reaches_its_caller_and_is_never_made_again() {
+    let hapax = Hapax::new(MemoryStore::new());
+    let ask = || hapax.once("charge", "k").run(|_cx| async { Ok::<_, String>(HashMap::from([((1, 2), 3)])) });
+    // A map with such keys can be made, but neither written nor read as JSON.
+    assert_eq!(ask().await.unwrap().value[&(1, 2)], 3);
+    assert!(matches!(ask().await, Err(OnceError::ResultUnavailable { source: None })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_over_the_limit_reaches_its_caller_and_is_never_made_again() {
+    let world = World::new();
+    let ask = || {
+        let effects = world.effects.clone();
+        let policy = hapax::Policy::default().outcome_bytes_max(100);
+        world.hapax.once("charge", "k").policy(policy).run(move |_cx| async move {
+            effects.happen();
+            Ok::<_, String>("x".repeat(101))
+        })
+    };
+    assert_eq!(ask().await.unwrap().value.len(), 101);
+    assert!(matches!(ask().await, Err(OnceError::ResultUnavailable { source: None })));
+    assert_eq!(world.effects.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_of_another_type_is_not_run_again() {
+    let hapax = Hapax::new(MemoryStore::new());
+    hapax.once("charge", "k").run(|_cx| async { Ok::<_, String>("text".to_owned()) }).await.unwrap();
+    let as_number = run(&hapax, "k").await;
+    assert!(matches!(as_number, Err(OnceError::ResultUnavailable { source: Some(_) })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn effect_keys_are_the_same_in_every_attempt_and_different_for_every_step_and_operation() {
+    let hapax = Hapax::new(MemoryStore::new());
+    let keys = async |key: &str| {
+        let run = hapax.once("charge", key).run(|cx| async move {
+            Err::<u32, _>(format!("{} {}", cx.effect_key("card").as_str(), cx.effect_key("mail").as_str()))
+        });
+        let Err(OnceError::Failed(keys)) = run.await else { panic!("it fails on purpose") };
+        keys.split_once(' ').map(|(card, mail)| (card.to_owned(), mail.to_owned())).unwrap()
+    };
+    let first = keys("k").await;
+    assert_eq!(keys("k").await, first, "the second attempt derives the same keys");
+    assert_ne!(first.0, first.1);
+    assert_ne!(keys("other").await.0, first.0);
+    assert_eq!(first.0.len(), 32);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_its_retention_a_key_is_new() {
+    let world = World::new();
+    let day = Duration::from_secs(86_400);
+    world.charge_with("k", |policy| policy.retention(day)).await.unwrap();
+    tokio::time::advance(day - Duration::from_secs(1)).await;
+    assert!(world.charge("k").await.unwrap().replayed);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert!(!world.charge("k").await.unwrap().replayed);
+    assert_eq!(world.effects.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_key_is_new_and_a_running_one_is_not_deleted() {
+    use hapax::core::Deleted;
+    let world = World::new();
+    let slow = world.start_slow("k", |policy| policy).await;
+    assert_eq!(world.hapax.delete("charge", "k").await.unwrap(), Deleted::InProgress);
+    slow.answer().await.unwrap();
+    assert_eq!(world.hapax.delete("charge", "k").await.unwrap(), Deleted::Applied);
+    assert_eq!(world.hapax.delete("charge", "k").await.unwrap(), Deleted::Absent);
+    assert_eq!(world.charge("k").await.unwrap().value, 2);
+}

@@ -1,0 +1,15 @@
+//! The engine and `once()` on the memory store, in simulated time where time matters.
+
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its report")]
+
+mod cache;
+mod canary;
+mod checklist;
+mod drain;
+mod function;
+mod lease;
+mod memory;
+mod reconcile;
+mod recording;
+mod wait;
+mod world;

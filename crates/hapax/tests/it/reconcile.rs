@@ -1,0 +1,100 @@
+//! Settling what is uncertain: by a person, or by asking whoever may know.
+
+use hapax::core::{Class, Format, Reason, Recorded, Settled, State, Verdict};
+use hapax::{OnceError, Reconciled};
+
+use crate::world::{LEASE, World};
+
+/// A world in which nobody knows what became of `k`.
+async fn uncertain() -> World {
+    let world = World::new();
+    let owner = world.second();
+    let slow = owner.start_slow("k", |policy| policy).await;
+    owner.faulty.crash();
+    slow.caller.abort();
+    tokio::time::sleep(2 * LEASE).await;
+    assert!(matches!(world.charge("k").await, Err(OnceError::Uncertain { reason: Reason::Lapsed, .. })));
+    world
+}
+
+fn applied(payload: &'static str) -> Verdict {
+    let recorded = Recorded::new(Class::Success, Format::FUNCTION, payload);
+    Verdict::Applied { recorded, retention: LEASE }
+}
+
+#[tokio::test(start_paused = true)]
+async fn settled_as_applied_it_answers_with_the_given_result() {
+    let world = uncertain().await;
+    assert_eq!(world.hapax.settle("charge", "k", applied("41")).await.unwrap(), Settled::Applied);
+    let replay = world.charge("k").await.unwrap();
+    assert_eq!((replay.value, replay.replayed, world.effects.count()), (41, true, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn settled_as_not_applied_it_may_run() {
+    let world = uncertain().await;
+    assert_eq!(world.hapax.settle("charge", "k", Verdict::NotApplied).await.unwrap(), Settled::Applied);
+    assert_eq!(world.charge("k").await.unwrap().value, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_is_uncertain_can_be_settled() {
+    let world = World::new();
+    assert_eq!(world.hapax.settle("charge", "k", applied("1")).await.unwrap(), Settled::Absent);
+    let slow = world.start_slow("k", |policy| policy).await;
+    let refused = Settled::NotUncertain(State::InProgress);
+    assert_eq!(world.hapax.settle("charge", "k", applied("1")).await.unwrap(), refused);
+    slow.answer().await.unwrap();
+    let refused = Settled::NotUncertain(State::Completed);
+    assert_eq!(world.hapax.settle("charge", "k", Verdict::NotApplied).await.unwrap(), refused);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_owner_finds_itself_settled_and_answers_with_the_settlement() {
+    use hapax_testkit::{Fault, Op, Plan};
+    let world = World::new();
+    let down = Fault::ErrorBefore(hapax::core::StoreErrorKind::Unavailable);
+    world.faulty.set_plan(Plan::new().always(Op::Renew, down));
+    let slow = world.start_slow("k", |policy| policy).await;
+    tokio::time::sleep(2 * LEASE).await;
+    let person = world.second();
+    assert_eq!(person.hapax.settle("charge", "k", applied("41")).await.unwrap(), Settled::Applied);
+    let late = slow.answer().await.unwrap();
+    assert_eq!((late.value, late.replayed), (41, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciler_that_knows_the_result_settles_with_it() {
+    let world = uncertain().await;
+    let effects = world.effects.clone();
+    let once = world.hapax.once("charge", "k").reconcile(|question| async move {
+        assert_eq!(question.fence.attempt, 1);
+        Reconciled::Applied(41)
+    });
+    let done = once.run(move |_cx| async move { Ok::<_, String>(effects.happen()) }).await.unwrap();
+    assert_eq!((done.value, done.replayed, world.effects.count()), (41, true, 1));
+    assert_eq!(world.charge("k").await.unwrap().value, 41);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciler_that_knows_it_did_not_happen_lets_it_run() {
+    let world = uncertain().await;
+    let once = world.hapax.once("charge", "k").reconcile(|_question| async { Reconciled::<u32>::NotApplied });
+    let done = once.run(|cx| async move { Ok::<_, String>(cx.attempt()) }).await.unwrap();
+    assert_eq!((done.value, done.replayed), (2, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciler_that_does_not_know_or_panics_leaves_it_uncertain() {
+    let world = uncertain().await;
+    let unsure = world.hapax.once("charge", "k").reconcile(|_question| async { Reconciled::<u32>::Unknown });
+    let answer = unsure.run(|_cx| async { Ok::<u32, String>(0) }).await;
+    assert!(matches!(answer, Err(OnceError::Uncertain { .. })));
+    let broken = world.hapax.once("charge", "k").reconcile(|question| async move {
+        assert!(question.fence.attempt > 1, "a defect in the reconciler");
+        Reconciled::Applied(1)
+    });
+    let answer = broken.run(|_cx| async { Ok::<u32, String>(0) }).await;
+    assert!(matches!(answer, Err(OnceError::Uncertain { .. })));
+    assert_eq!(world.effects.count(), 1);
+}

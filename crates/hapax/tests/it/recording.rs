@@ -1,0 +1,182 @@
+//! Lost answers and failing stores: every crash point between two store calls, by name.
+
+use std::time::Duration;
+
+use hapax::core::{Lookup, Reason, State, StoreErrorKind};
+use hapax::{OnLapse, OnceError};
+use hapax_testkit::{Fault, Op, Plan, Point};
+
+use crate::world::{LEASE, World, settle_down};
+
+const DOWN: Fault = Fault::ErrorBefore(StoreErrorKind::Unavailable);
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_down_at_claim_refuses_and_nothing_runs() {
+    let world = World::new();
+    world.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    let refused = world.charge("k").await;
+    assert!(matches!(refused, Err(OnceError::Store(error)) if error.kind() == StoreErrorKind::Unavailable));
+    assert_eq!((world.effects.count(), world.faulty.calls()), (0, 1));
+    world.faulty.set_plan(Plan::new());
+    assert_eq!(world.charge("k").await.unwrap().value, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_answer_is_lost_is_asked_for_again_and_runs_once_as_the_first_attempt() {
+    let world = World::new();
+    world.faulty.set_plan(Plan::new().at_nth(Op::Claim, 1, Fault::AnswerLost).at_nth(
+        Op::Claim,
+        2,
+        Fault::AnswerLost,
+    ));
+    let done =
+        world.hapax.once("charge", "k").run(|cx| async move { Ok::<_, String>(cx.attempt()) }).await.unwrap();
+    assert_eq!(
+        (done.value, done.replayed),
+        (1, false),
+        "the repeat has the same nonce, so it is the same attempt"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_stays_unknown_is_released_behind_the_refusal() {
+    let world = World::new();
+    world.faulty.set_plan(Plan::new().always(Op::Claim, Fault::AnswerLost));
+    assert!(matches!(world.charge("k").await, Err(OnceError::Store(error)) if error.is_unknown()));
+    settle_down().await;
+    assert_eq!(world.state("k").await, Some(State::Released), "nothing ran, so the key is free");
+    world.faulty.set_plan(Plan::new());
+    assert_eq!(world.charge("k").await.unwrap().value, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_or_stalls_counts_as_a_lost_answer() {
+    for fault in [Fault::Panic(Point::After), Fault::Stall(Point::After), Fault::Panic(Point::Before)] {
+        for op in [Op::Claim, Op::Complete] {
+            let world = World::new();
+            world.faulty.set_plan(Plan::new().at_nth(op, 1, fault));
+            let done = world.charge("k").await.unwrap();
+            assert_eq!((done.value, done.recorded), (1, true), "{fault:?} at {op}");
+            assert!(world.charge("k").await.unwrap().replayed, "{fault:?} at {op}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_completion_whose_answer_is_lost_is_asked_for_again() {
+    let world = World::new();
+    world.faulty.set_plan(Plan::new().at_nth(Op::Complete, 1, Fault::AnswerLost));
+    let done = world.charge("k").await.unwrap();
+    assert!(done.recorded);
+    assert_eq!(world.effects.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_cannot_be_recorded_is_answered_as_such_and_recorded_later() {
+    let world = World::new();
+    world.faulty.set_plan(Plan::new().always(Op::Complete, DOWN));
+    let done = world.charge("k").await.unwrap();
+    assert_eq!((done.value, done.replayed, done.recorded), (1, false, false));
+    // Until it is recorded a duplicate is told to come again, and its lease is renewed: never a second run.
+    tokio::time::sleep(2 * LEASE).await;
+    assert!(matches!(world.second().charge("k").await, Err(OnceError::InProgress { .. })));
+    world.faulty.set_plan(Plan::new());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let replay = world.charge("k").await.unwrap();
+    assert_eq!((replay.value, replay.replayed), (1, true));
+    assert_eq!(world.effects.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_completion_by_the_rightful_owner_is_welcome_though_the_record_was_uncertain() {
+    let world = World::new();
+    world.faulty.set_plan(Plan::new().always(Op::Complete, DOWN).always(Op::Renew, DOWN));
+    assert!(!world.charge("k").await.unwrap().recorded);
+    tokio::time::sleep(2 * LEASE).await;
+    assert!(matches!(
+        world.second().charge("k").await,
+        Err(OnceError::Uncertain { reason: Reason::Lapsed, .. })
+    ));
+    world.faulty.set_plan(Plan::new());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(world.state("k").await, Some(State::Completed));
+    assert_eq!(world.charge("k").await.unwrap().value, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_that_the_store_finds_too_large_is_recorded_as_not_kept() {
+    let world = World::new();
+    let too_large = Fault::ErrorBefore(StoreErrorKind::TooLarge);
+    world.faulty.set_plan(Plan::new().at_nth(Op::Complete, 1, too_large));
+    assert!(world.charge("k").await.unwrap().recorded);
+    assert!(matches!(world.charge("k").await, Err(OnceError::ResultUnavailable { .. })));
+    assert_eq!(world.effects.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_whose_answer_is_lost_frees_the_key_all_the_same() {
+    let world = World::new();
+    world.faulty.set_plan(Plan::new().at_nth(Op::Release, 1, Fault::AnswerLost));
+    let failed = world.hapax.once("charge", "k").run(|_cx| async { Err::<u32, _>("no".to_owned()) }).await;
+    assert!(matches!(failed, Err(OnceError::Failed(_))));
+    assert_eq!(world.state("k").await, Some(State::Released));
+    assert_eq!(world.charge("k").await.unwrap().value, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_attempt_stays_visible_with_what_it_said() {
+    let world = World::new();
+    let failed =
+        world.hapax.once("charge", "k").run(|_cx| async { Err::<u32, _>("no route".to_owned()) }).await;
+    assert!(failed.is_err());
+    let Lookup::Found { record, .. } = world.hapax.get("charge", "k").await.unwrap() else {
+        panic!("a tombstone")
+    };
+    let answered = record.recorded().expect("what was answered");
+    assert!(String::from_utf8_lossy(&answered.payload).contains("no route"));
+    assert_eq!((record.state(), record.fence.attempt), (State::Released, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_was_superseded_answers_with_what_the_other_one_pinned() {
+    let world = World::new();
+    let rerun = |policy: hapax::Policy| policy.on_lapse(OnLapse::Rerun);
+    world.faulty.set_plan(Plan::new().always(Op::Renew, DOWN));
+    let slow = world.start_slow("k", rerun).await;
+    tokio::time::sleep(2 * LEASE).await;
+    let taken = world.second().charge_with("k", rerun).await.unwrap();
+    assert_eq!((taken.value, taken.replayed), (2, false));
+    let late = slow.answer().await.unwrap();
+    assert_eq!(
+        (late.value, late.replayed),
+        (2, true),
+        "one outcome for everybody, though the effect happened twice"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_was_superseded_by_one_still_running_says_so() {
+    let world = World::new();
+    let rerun = |policy: hapax::Policy| policy.on_lapse(OnLapse::Rerun);
+    world.faulty.set_plan(Plan::new().always(Op::Renew, DOWN));
+    let slow = world.start_slow("k", rerun).await;
+    tokio::time::sleep(2 * LEASE).await;
+    let second = world.second();
+    let other = second.start_slow("k", rerun).await;
+    assert!(matches!(slow.answer().await, Err(OnceError::Superseded { .. })));
+    assert_eq!(other.answer().await.unwrap().value, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_answered_after_a_whole_lease_is_given_up_and_claimed_anew() {
+    // Timers of this process fire late: its store call returns after the lease has lapsed.
+    let world = World::with(|builder| builder.store_timeout(Duration::from_secs(3600)));
+    world.faulty.observe(|step| {
+        if step.op == Op::Claim && step.call == 1 && step.point == Point::After {
+            futures_util::FutureExt::now_or_never(tokio::time::advance(2 * LEASE));
+        }
+    });
+    let done =
+        world.hapax.once("charge", "k").run(|cx| async move { Ok::<_, String>(cx.attempt()) }).await.unwrap();
+    assert_eq!(done.value, 2, "the first attempt was released unrun");
+}

@@ -1,0 +1,128 @@
+//! What the tests share: an engine over a store that can be made to fail, a counter of effects, simulated time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use hapax::core::{Lookup, State, Store};
+use hapax::{Builder, Done, Hapax, Keeper, MemoryStore, OnceError, Policy};
+use hapax_testkit::{Faulty, TokioClock};
+use tokio::sync::Notify;
+
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+
+/// One process on a store of its own, or sharing another one's store.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) hapax: Hapax,
+    pub(crate) faulty: Faulty,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) effects: Arc<Effects>,
+}
+
+/// Counts what really happened.
+#[derive(Default)]
+pub(crate) struct Effects(AtomicU32);
+
+impl Effects {
+    pub(crate) fn happen(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+pub(crate) type Answer = Result<Done<u32>, OnceError<String>>;
+
+impl World {
+    /// Everything as it comes, in the runtime's own (usually paused) time.
+    pub(crate) fn new() -> Self {
+        Self::with(|builder| builder)
+    }
+
+    pub(crate) fn with(set_up: impl FnOnce(Builder) -> Builder) -> Self {
+        Self::over(Arc::new(MemoryStore::with_clock(TokioClock::new())), set_up)
+    }
+
+    pub(crate) fn over(store: Arc<dyn Store>, set_up: impl FnOnce(Builder) -> Builder) -> Self {
+        let faulty = Faulty::new(store.clone());
+        let builder = Hapax::builder(Arc::new(faulty.clone())).keeper(Keeper::SharedRuntime).sweep(None);
+        Self { hapax: set_up(builder).build(), faulty, store, effects: Arc::default() }
+    }
+
+    /// Another process on the same store; effects are counted together.
+    pub(crate) fn second(&self) -> Self {
+        self.second_with(|builder| builder)
+    }
+
+    pub(crate) fn second_with(&self, set_up: impl FnOnce(Builder) -> Builder) -> Self {
+        Self { effects: self.effects.clone(), ..Self::over(self.store.clone(), set_up) }
+    }
+
+    /// Runs one operation whose only effect is to be counted; its value is the count.
+    pub(crate) async fn charge(&self, key: &str) -> Answer {
+        self.charge_with(key, |policy| policy).await
+    }
+
+    pub(crate) async fn charge_with(&self, key: &str, adapt: impl FnOnce(Policy) -> Policy) -> Answer {
+        let effects = self.effects.clone();
+        self.hapax
+            .once("charge", key)
+            .policy(adapt(Policy::default()))
+            .run(move |_cx| async move { Ok::<_, String>(effects.happen()) })
+            .await
+    }
+
+    /// Starts an operation that happens, says so, and then waits to be let go.
+    pub(crate) async fn start_slow(&self, key: &str, adapt: impl FnOnce(Policy) -> Policy) -> Slow {
+        let (began, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let effects = self.effects.clone();
+        let run = {
+            let (began, finish) = (began.clone(), finish.clone());
+            self.hapax.once("charge", key).policy(adapt(Policy::default())).run(move |_cx| async move {
+                let value = effects.happen();
+                began.notify_one();
+                finish.notified().await;
+                Ok::<_, String>(value)
+            })
+        };
+        let caller = tokio::spawn(run);
+        began.notified().await;
+        Slow { caller, finish }
+    }
+
+    pub(crate) async fn state(&self, key: &str) -> Option<State> {
+        match self.hapax.get("charge", key).await.unwrap() {
+            Lookup::Found { record, now } => Some(record.state_at(now)),
+            _ => None,
+        }
+    }
+}
+
+/// An operation that is running.
+pub(crate) struct Slow {
+    pub(crate) caller: tokio::task::JoinHandle<Answer>,
+    finish: Arc<Notify>,
+}
+
+impl Slow {
+    /// Lets the work end.
+    pub(crate) fn finish(&self) {
+        self.finish.notify_one();
+    }
+
+    /// Lets the work end and takes its answer.
+    pub(crate) async fn answer(self) -> Answer {
+        self.finish();
+        self.caller.await.unwrap()
+    }
+}
+
+/// Lets everything that can run do so, without time passing.
+pub(crate) async fn settle_down() {
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+}
