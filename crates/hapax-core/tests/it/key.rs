@@ -288,6 +288,13 @@ fn s_01_an_id_starts_with_its_keys_own_hash() {
     }
 }
 
+/// Ids know nothing of what is asked for, so equal requests under two keys never meet.
+#[test]
+fn f_10_two_keys_are_two_operations() {
+    let id = |key| ScopedKey::new(Scope::new("pay"), &Key::new(key).unwrap()).id;
+    assert_ne!(id("first"), id("second"));
+}
+
 #[test]
 fn scopes_read_well() {
     assert_eq!(Scope::new("POST /pay").to_string(), "POST /pay");

@@ -1,6 +1,7 @@
 //! What the core promises, file by file.
 #![allow(clippy::unwrap_used, reason = "a panic is the report")]
 
+mod clock;
 mod codec;
 mod derive;
 mod fingerprint;
