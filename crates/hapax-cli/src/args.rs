@@ -1,0 +1,276 @@
+//! What can be typed. What it means is decided by [`commands`](crate::commands).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+use hapax_core::{Class, Format, State};
+
+use crate::time::parse_duration;
+
+/// The store that is used when none is named.
+pub(crate) const STORE_DEFAULT: &str = "file:./hapax-data";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed for a reason not listed here
+  2  usage: a flag, a key, a URL or a value that makes no sense
+  3  there is no such record
+  4  refused: several records match, the record changed meanwhile, is in another
+     state than needed, or the change was not confirmed
+  5  the store is missing, unavailable, in use, full or cannot be read
+
+Every error has a code in brackets, such as error[store-in-use], and a page with
+that name in docs/errors.";
+
+/// Retry anything, it happens once: keys, records, sweeping and checks.
+#[derive(Debug, Parser)]
+#[command(name = "hapax", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Where the records are: `file:DIR` or `memory:`
+    // A store URL may come to hold a password, so help never shows the value it found.
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "HAPAX_STORE_URL",
+        hide_env_values = true,
+        default_value = STORE_DEFAULT
+    )]
+    pub(crate) store: String,
+
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Log what the store does, on stderr
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a key
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Look at records and decide the uncertain ones
+    #[command(subcommand)]
+    Records(RecordsCommand),
+    /// Remove records whose time is over
+    Sweep(Sweep),
+    /// Tell whether the store can be used and what it promises
+    Check,
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// A fresh random key (UUIDv7)
+    New,
+    /// The key that every service derives from the same words
+    ///
+    /// The same entity, action and params give the same 32 hexadecimal digits in every language: the first half
+    /// of SHA-256 over `ENTITY:ACTION`, followed by `:` and the params as Python's
+    /// `json.dumps(params, sort_keys=True)` writes them when there are any.
+    Derive {
+        /// What is acted on, such as order-123
+        entity: String,
+        /// What is done to it, such as create
+        action: String,
+        /// What else makes this operation different from others, as JSON
+        #[arg(long, value_name = "JSON")]
+        params: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RecordsCommand {
+    /// List records, newest first
+    List(List),
+    /// Tell one record's story
+    Show(Show),
+    /// Decide an uncertain record: it was applied, or it was not
+    Settle(Settle),
+    /// Free the key of an uncertain record for a new run (the same as settle --not-applied)
+    ///
+    /// Only for an operation that you know did not happen: the next request with the key runs it.
+    Release(Change),
+    /// Remove a record: the next request with its key runs as if it were the first
+    Delete(Change),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    /// Only records in this state (may be repeated)
+    #[arg(long, value_name = "STATE", value_parser = parse_state)]
+    pub(crate) state: Vec<State>,
+    /// Only this namespace
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// Only operations that start with this
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) operation: Option<String>,
+    /// Only records whose id starts with these hexadecimal digits
+    #[arg(long, value_name = "PREFIX", conflicts_with = "key")]
+    pub(crate) id: Option<String>,
+    /// Only records of this key, in any scope
+    #[arg(long)]
+    pub(crate) key: Option<String>,
+    /// Only records that have not changed for this long: 90s, 24h, 7d
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) older_than: Option<Duration>,
+    /// Only records that changed within this time
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) newer_than: Option<Duration>,
+    /// How many records a page has
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) limit: u32,
+    /// Go on where the page before ended
+    #[arg(long)]
+    pub(crate) cursor: Option<String>,
+    /// All pages
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// How a record is named: by its id, or by its key and as much of the scope as is known.
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("name").required(true).args(["id", "key"]))]
+pub(crate) struct Name {
+    /// The record's id, or at least 8 of its first hexadecimal digits
+    pub(crate) id: Option<String>,
+    /// The key, instead of an id
+    #[arg(long)]
+    pub(crate) key: Option<String>,
+    /// The key's operation; without it every scope is searched
+    #[arg(long, value_name = "NAME", requires = "key")]
+    pub(crate) operation: Option<String>,
+    /// The key's namespace
+    #[arg(long, value_name = "NAME", requires = "key")]
+    pub(crate) namespace: Option<String>,
+    /// The key's principal, as the service knows it
+    #[arg(long, value_name = "NAME", requires = "key")]
+    pub(crate) principal: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    pub(crate) name: Name,
+    /// Show the stored result too; it may be confidential
+    #[arg(long)]
+    pub(crate) payload: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Change {
+    #[command(flatten)]
+    pub(crate) name: Name,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("verdict").required(true).args(["applied", "not_applied"]))]
+#[command(group = ArgGroup::new("result").args(["payload", "payload_file", "json_value"]))]
+pub(crate) struct Settle {
+    #[command(flatten)]
+    pub(crate) change: Change,
+    /// It happened: retries are answered with the result given here
+    #[arg(long)]
+    pub(crate) applied: bool,
+    /// It did not happen: the next request with the key runs it
+    #[arg(long, conflicts_with_all = ["result", "class", "format", "retention"])]
+    pub(crate) not_applied: bool,
+    /// The result as a function returned it, in JSON
+    #[arg(long, value_name = "JSON", conflicts_with = "format")]
+    pub(crate) json_value: Option<String>,
+    /// The result as text
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) payload: Option<String>,
+    /// The result, read from a file (`-` for stdin)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) payload_file: Option<PathBuf>,
+    /// Whether the operation succeeded
+    #[arg(long, value_enum, default_value_t = ClassName::Success)]
+    pub(crate) class: ClassName,
+    /// Who can read the payload: people, or a function whose result it is in JSON
+    #[arg(long, value_enum, default_value_t = FormatName::Operator)]
+    pub(crate) format: FormatName,
+    /// How long retries are answered with the result
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
+    pub(crate) retention: Duration,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ClassName {
+    Success,
+    Error,
+}
+
+impl From<ClassName> for Class {
+    fn from(name: ClassName) -> Self {
+        match name {
+            ClassName::Success => Self::Success,
+            ClassName::Error => Self::Error,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum FormatName {
+    Operator,
+    Function,
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Self {
+        match name {
+            FormatName::Operator => Self::OPERATOR,
+            FormatName::Function => Self::FUNCTION,
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sweep {
+    /// How many records are removed in one step
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) batch: u32,
+    /// Sweep again and again, this long apart, until stopped
+    #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
+    pub(crate) every: Option<Duration>,
+}
+
+fn parse_state(text: &str) -> Result<State, String> {
+    State::from_name(text).ok_or_else(|| {
+        let names: Vec<_> = State::ALL.iter().map(|state| state.name()).collect();
+        format!("known states are {}", names.join(", "))
+    })
+}
+
+/// An interval of nothing would keep the store busy for ever.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("the interval must be longer than nothing".to_owned()),
+        span => Ok(span),
+    }
+}
+
+#[cfg(test)]
+mod tests;

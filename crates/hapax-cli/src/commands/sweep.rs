@@ -1,0 +1,150 @@
+//! `hapax sweep`: removes what is due, once or for ever.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use hapax_core::{Store, StoreError, StoreErrorKind, Swept};
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::Context;
+use crate::args::Sweep;
+use crate::failure::{Code, Failure};
+use crate::output::note;
+use crate::stores::Access;
+
+pub(crate) async fn run(sweep: &Sweep, context: &Context) -> Result<(), Failure> {
+    let mut stop = stop_signal()?;
+    let batch_max = sweep.batch as usize;
+    let Some(every) = sweep.every else {
+        return round(batch_max, context, &stop).await;
+    };
+    // A store that cannot be used at all should say so at once, not once an interval.
+    round(batch_max, context, &stop).await?;
+    while !stopped_within(every, &mut stop).await {
+        match round(batch_max, context, &stop).await {
+            Err(failure) if is_passing(&failure) => failure.report(context.output.json),
+            ended => ended?,
+        }
+    }
+    Ok(())
+}
+
+/// One sweep of everything that is due. The store is opened for it and closed after it, so that between two
+/// rounds a service can own the directory.
+async fn round(batch_max: usize, context: &Context, stop: &watch::Receiver<bool>) -> Result<(), Failure> {
+    let store = context.store.open_shared(Access::Write)?;
+    let swept = sweep_all(&*store, batch_max, stop)
+        .await
+        .map_err(|error| Failure::store(error, format!("cannot sweep {}", context.store)))?;
+    drop(store);
+    if swept.dropped > 0 {
+        note(&format!(
+            "warning: {} record(s) never finished, were settled by nobody and are dropped now",
+            swept.dropped
+        ));
+    }
+    if context.output.json {
+        context
+            .output
+            .document(&json!({ "expired": swept.expired, "dropped": swept.dropped, "more": swept.more }))
+    } else {
+        let more = if swept.more { "; stopped before the end" } else { "" };
+        context.output.text(&format!("removed {} expired, {} dropped{more}", swept.expired, swept.dropped))
+    }
+}
+
+/// Sweeps batch by batch; a request to stop is obeyed between two batches.
+async fn sweep_all(
+    store: &dyn Store,
+    batch_max: usize,
+    stop: &watch::Receiver<bool>,
+) -> Result<Swept, StoreError> {
+    let mut progress = Progress::new();
+    let mut total = Swept::default();
+    loop {
+        let swept = store.sweep(batch_max).await?;
+        total.expired += swept.expired;
+        total.dropped += swept.dropped;
+        total.more = swept.more;
+        progress.show(total);
+        if !total.more || *stop.borrow() {
+            return Ok(total);
+        }
+    }
+}
+
+/// A line on the terminal that counts up; nothing where nobody watches.
+struct Progress {
+    watched: bool,
+    shown: bool,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self { watched: io::stderr().is_terminal(), shown: false }
+    }
+
+    fn show(&mut self, total: Swept) {
+        // A sweep of one batch is over before anybody could read about it.
+        if self.watched && (total.more || self.shown) {
+            self.shown = true;
+            // A terminal that is gone is no reason to stop sweeping.
+            let _ = write!(io::stderr(), "\r{} removed so far", total.expired + total.dropped);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown {
+            note("");
+        }
+    }
+}
+
+/// Whether the next round may well succeed: somebody else has the store just now.
+fn is_passing(failure: &Failure) -> bool {
+    matches!(failure.code(), Code::Store(StoreErrorKind::InUse | StoreErrorKind::Unavailable))
+}
+
+async fn stopped_within(span: Duration, stop: &mut watch::Receiver<bool>) -> bool {
+    tokio::time::timeout(span, stop.wait_for(|stopped| *stopped)).await.is_ok()
+}
+
+/// Turns true when the process is asked to end.
+fn stop_signal() -> Result<watch::Receiver<bool>, Failure> {
+    let (told, stop) = watch::channel(false);
+    let asked = asked_to_end()
+        .map_err(|error| Failure::new(Code::Failed, "cannot listen for signals").because(error))?;
+    tokio::spawn(async move {
+        asked.await;
+        told.send_replace(true);
+        // Kept until the end: a closed channel would look like a request to stop.
+        std::future::pending::<()>().await;
+    });
+    Ok(stop)
+}
+
+#[cfg(unix)]
+fn asked_to_end() -> io::Result<impl Future<Output = ()> + Send> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn asked_to_end() -> io::Result<impl Future<Output = ()> + Send> {
+    Ok(async {
+        // Without a way to be told, the sweep simply ends with its process.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}

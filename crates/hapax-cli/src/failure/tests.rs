@@ -1,0 +1,105 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::*;
+
+const STORE_KINDS: [StoreErrorKind; 8] = [
+    StoreErrorKind::Unavailable,
+    StoreErrorKind::Unknown,
+    StoreErrorKind::Full,
+    StoreErrorKind::TooLarge,
+    StoreErrorKind::Stopped,
+    StoreErrorKind::Incompatible,
+    StoreErrorKind::InUse,
+    StoreErrorKind::Invalid,
+];
+
+const CODES: [Code; 14] = [
+    Code::KeyInvalid,
+    Code::InputInvalid,
+    Code::StoreUrlInvalid,
+    Code::StoreNotShared,
+    Code::StoreMissing,
+    Code::RecordMissing,
+    Code::RecordAmbiguous,
+    Code::RecordUnreadable,
+    Code::RecordChanged,
+    Code::InProgress,
+    Code::NotUncertain,
+    Code::NotConfirmed,
+    Code::Failed,
+    Code::OutputClosed,
+];
+
+/// What only the library answers with.
+const LIBRARY: [&str; 7] = [
+    "key-reused",
+    "uncertain",
+    "previously-failed",
+    "result-unavailable",
+    "deadline",
+    "superseded",
+    "draining",
+];
+
+#[test]
+fn every_code_has_its_page_and_every_page_its_code() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    let found: BTreeSet<String> = std::fs::read_dir(pages)
+        .unwrap()
+        .map(|page| page.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .filter(|name| name != "README")
+        .collect();
+    let store = STORE_KINDS.map(|kind| Code::Store(kind).name());
+    let expected: BTreeSet<String> =
+        CODES.map(Code::name).into_iter().chain(store).chain(LIBRARY).map(str::to_owned).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_page_says_what_it_means_why_it_comes_and_what_to_do() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    for page in std::fs::read_dir(pages).unwrap() {
+        let path = page.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if name == "README" {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with(&format!("# {name}\n")), "{name} has another title");
+        for part in ["## Meaning", "## Cause", "## What to do"] {
+            assert!(text.contains(part), "{name} has no part {part}");
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_store_error_is_listed_here() {
+    let names: BTreeSet<_> = STORE_KINDS.map(StoreErrorKind::name).into();
+    let source = include_str!("../../../hapax-core/src/error.rs");
+    let arms = source.lines().filter(|line| line.trim().starts_with("Self::") && line.contains("=> \""));
+    let known: BTreeSet<_> = arms.filter_map(|line| line.split('"').nth(1)).collect();
+    assert_eq!(names, known);
+    for kind in STORE_KINDS {
+        assert_eq!(store_code(kind), format!("store-{}", kind.name().replace('_', "-")));
+    }
+}
+
+#[test]
+fn all_causes_are_told() {
+    let io = io::Error::new(io::ErrorKind::PermissionDenied, "no entry");
+    let error = StoreError::new(StoreErrorKind::Unavailable, "open").with_source(io);
+    let text = Failure::store(error, "cannot open the store").text();
+    assert_eq!(
+        text,
+        "error[store-unavailable]: cannot open the store\n  because: open: the store is unavailable\n  \
+         because: no entry\n  what to do: mend what the causes above name, then try again"
+    );
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_failure() {
+    let closed = Failure::output(io::ErrorKind::BrokenPipe.into());
+    assert_eq!(closed.code().exit(), 0);
+    assert_eq!(Failure::output(io::ErrorKind::StorageFull.into()).code().exit(), 1);
+}

@@ -1,0 +1,78 @@
+//! Stdout: JSON for programs, tables on a terminal, plain aligned text otherwise.
+
+use std::io::{self, IsTerminal, Write};
+
+use comfy_table::{Table, presets};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Where data goes and how it looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    pub(crate) json: bool,
+    pub(crate) terminal: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json, terminal: io::stdout().is_terminal() }
+    }
+
+    /// Prints one JSON document.
+    pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(document).map_err(|error| Failure::output(error.into()))?;
+        self.text(&text)
+    }
+
+    /// Prints a line, or lines.
+    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::output)
+    }
+
+    /// Prints rows in columns, under a header where one is given.
+    pub(crate) fn table(&self, header: Option<&[&str]>, rows: Vec<Vec<String>>) -> Result<(), Failure> {
+        let mut table = Table::new();
+        table.load_style(if self.terminal { presets::UTF8_FULL_CONDENSED } else { presets::NOTHING });
+        if let Some(header) = header {
+            table.set_header(header.to_vec());
+        }
+        table.add_rows(rows);
+        self.text(&if self.terminal { table.to_string() } else { without_padding(&table.to_string()) })
+    }
+}
+
+/// Writes to stderr; a closed stderr is nobody's failure.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Text from a store or a caller made safe for a terminal: control characters are shown, not obeyed.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        if c.is_control() {
+            out.extend(c.escape_default())
+        } else {
+            out.push(c)
+        }
+        out
+    })
+}
+
+/// The lines of a table without the room for a frame that is not there.
+fn without_padding(table: &str) -> String {
+    let lines = table.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_not_obeyed() {
+        assert_eq!(printable("POST /\u{1b}[2J\n"), "POST /\\u{1b}[2J\\n");
+        assert_eq!(printable("Zürich"), "Zürich");
+    }
+}

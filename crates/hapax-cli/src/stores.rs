@@ -1,0 +1,147 @@
+//! URL to store: the only list of stores.
+
+use std::error::Error;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hapax::MemoryStore;
+use hapax_core::{Store, StoreError};
+use hapax_store_file::{FileStore, OpenError};
+
+use crate::failure::{Code, Failure};
+
+/// Every scheme, as people type it.
+const SCHEMES: [&str; 2] = ["file", "memory"];
+
+/// Where the records are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum StoreUrl {
+    /// A directory.
+    File(PathBuf),
+    /// The memory of this process.
+    Memory,
+}
+
+/// What a command wants of the store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// Only to read, beside whoever owns the store.
+    Read,
+    /// To change it.
+    Write,
+}
+
+impl StoreUrl {
+    /// Reads what was typed. Errors name the scheme only: the rest of a URL may hold a password.
+    pub(crate) fn parse(url: &str) -> Result<Self, Failure> {
+        let invalid = |message: String| Failure::new(Code::StoreUrlInvalid, message);
+        let Some((scheme, rest)) = url.split_once(':') else {
+            return Err(invalid("the store has no scheme".to_owned())
+                .hint("write file:DIR for a directory, or memory: for a store in memory"));
+        };
+        match scheme {
+            "memory" if rest.is_empty() => Ok(Self::Memory),
+            "memory" => {
+                Err(invalid("memory: takes nothing after the colon".to_owned()).hint("write memory:"))
+            }
+            "file" => directory(rest)
+                .map(Self::File)
+                .ok_or_else(|| invalid("file: names no directory of this machine".to_owned()))
+                .map_err(|failure| {
+                    failure.hint("write file:DIR, such as file:./hapax-data or file:/var/lib/hapax")
+                }),
+            _ => Err(invalid(format!("there is no store called {scheme:?}")).hint(nearest(scheme))),
+        }
+    }
+
+    /// Opens the store. It is never created here: an empty store under a mistyped name helps nobody.
+    pub(crate) fn open(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
+        match self {
+            Self::Memory => Ok(Arc::new(MemoryStore::new())),
+            Self::File(directory) => open_file(directory, access)
+                .map(|store| Arc::new(store) as Arc<dyn Store>)
+                .map_err(|error| self.failure(error, access)),
+        }
+    }
+
+    fn failure(&self, error: StoreError, access: Access) -> Failure {
+        if is_missing(&error) {
+            return Failure::new(Code::StoreMissing, format!("there is no store at {self}")).hint(
+                "name the directory with --store file:DIR or HAPAX_STORE_URL; \
+                 it is made by the first process that runs operations with it",
+            );
+        }
+        let how = match access {
+            Access::Read => "reading",
+            Access::Write => "writing",
+        };
+        Failure::store(error, format!("cannot open {self} for {how}"))
+    }
+
+    /// Opens a store that outlives this process.
+    pub(crate) fn open_shared(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
+        if *self == Self::Memory {
+            return Err(Failure::new(
+                Code::StoreNotShared,
+                "memory: is empty here: such a store lives and ends with the process that uses it",
+            )
+            .hint("name a store that is kept, such as --store file:./hapax-data"));
+        }
+        self.open(access)
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(directory) => write!(f, "file:{}", directory.display()),
+            Self::Memory => f.write_str("memory:"),
+        }
+    }
+}
+
+/// Opening for writing makes what is missing, so what is there is looked at first.
+fn open_file(directory: &Path, access: Access) -> Result<FileStore, StoreError> {
+    let reader = FileStore::open_read_only(directory)?;
+    match access {
+        Access::Read => Ok(reader),
+        Access::Write => {
+            drop(reader);
+            FileStore::open(directory)
+        }
+    }
+}
+
+fn is_missing(error: &StoreError) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<OpenError>());
+    matches!(cause, Some(OpenError::Missing { .. }))
+}
+
+/// `DIR`, `/DIR`, `///DIR` or `//localhost/DIR`; none for another host or for nothing.
+fn directory(rest: &str) -> Option<PathBuf> {
+    let path = match rest.strip_prefix("//") {
+        Some(authority) => authority.strip_prefix("localhost").unwrap_or(authority),
+        None => rest,
+    };
+    let is_foreign = rest.starts_with("//") && !path.starts_with('/');
+    (!path.is_empty() && !is_foreign).then(|| PathBuf::from(path))
+}
+
+fn nearest(scheme: &str) -> String {
+    /// A slip of the fingers, not another word.
+    const EDITS_MAX: usize = 2;
+    let lower = scheme.to_ascii_lowercase();
+    let near = SCHEMES
+        .into_iter()
+        .map(|known| (strsim::damerau_levenshtein(&lower, known), known))
+        .min()
+        .filter(|(edits, _)| *edits <= EDITS_MAX);
+    match near {
+        Some((_, known)) => format!("did you mean {known}: ?"),
+        None => "known stores are file:DIR and memory:".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+use super::*;
+
+fn file(path: &str) -> StoreUrl {
+    StoreUrl::File(path.into())
+}
+
+fn refusal(url: &str) -> String {
+    format!("{:?}", StoreUrl::parse(url).unwrap_err())
+}
+
+#[test]
+fn directories_are_named_in_every_usual_way() {
+    let cases = [
+        ("file:./hapax-data", file("./hapax-data")),
+        ("file:data", file("data")),
+        ("file:/var/lib/hapax", file("/var/lib/hapax")),
+        ("file:///var/lib/hapax", file("/var/lib/hapax")),
+        ("file://localhost/var/lib/hapax", file("/var/lib/hapax")),
+        ("memory:", StoreUrl::Memory),
+    ];
+    for (url, expected) in cases {
+        assert_eq!(StoreUrl::parse(url).unwrap(), expected, "{url}");
+    }
+}
+
+#[test]
+fn what_names_no_directory_of_this_machine_is_refused() {
+    for url in ["file:", "file://", "file://other/dir", "file://localhost", "memory:x", "", "hapax-data"] {
+        assert_eq!(StoreUrl::parse(url).unwrap_err().code(), Code::StoreUrlInvalid, "{url}");
+    }
+}
+
+#[test]
+fn an_unknown_scheme_is_told_with_the_nearest_known_one() {
+    assert!(refusal("fiel:./data").contains("did you mean file:"));
+    assert!(refusal("FILE:./data").contains("did you mean file:"));
+    assert!(refusal("memroy:").contains("did you mean memory:"));
+    assert!(refusal("carrier-pigeon:").contains("file:DIR and memory:"));
+}
+
+#[test]
+fn a_password_in_an_unknown_url_is_not_repeated() {
+    assert!(!refusal("postgrse://app:hunter2@db/hapax").contains("hunter2"));
+}
+
+#[test]
+fn memory_is_not_shared_with_this_process() {
+    let refused = StoreUrl::Memory.open_shared(Access::Read).unwrap_err();
+    assert_eq!(refused.code(), Code::StoreNotShared);
+}

@@ -1,0 +1,66 @@
+//! Running `hapax` and looking at what it printed.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// What a run printed and how it ended.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    fn new(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("ended by itself"),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// The run, which must have ended with `code`.
+    #[track_caller]
+    pub(crate) fn ended(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:?}");
+        self
+    }
+
+    /// The run, which must have failed with the error `name`, told without noise.
+    #[track_caller]
+    pub(crate) fn failed(self, code: i32, name: &str) -> Self {
+        let run = self.ended(code);
+        assert!(run.stderr.contains(&format!("error[{name}]: ")), "{run:?}");
+        assert_eq!(run.stdout, "", "an error is no data");
+        for noise in ["panicked at", "backtrace", "StoreError {", "Os {"] {
+            assert!(!run.stderr.contains(noise), "{run:?}");
+        }
+        run
+    }
+
+    /// What it printed, as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// The command, in `dir`, untouched by the environment of the tests.
+pub(crate) fn command(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
+    command.current_dir(dir).env_remove("HAPAX_STORE_URL").stdin(Stdio::null());
+    command
+}
+
+/// Runs `hapax ARGS` in `dir`.
+pub(crate) fn hapax(dir: &Path, args: &[&str]) -> Run {
+    Run::new(command(dir).args(args).output().unwrap())
+}
+
+/// Runs `hapax ARGS` in `dir` with a store named by the environment.
+pub(crate) fn hapax_with_store(dir: &Path, store: &str, args: &[&str]) -> Run {
+    Run::new(command(dir).env("HAPAX_STORE_URL", store).args(args).output().unwrap())
+}

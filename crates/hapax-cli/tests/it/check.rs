@@ -1,0 +1,98 @@
+//! `hapax check`.
+
+use crate::binary::{hapax, hapax_with_store};
+use crate::fixture::{DAY, Fixture, HOUR};
+
+#[test]
+fn a_store_is_told_with_its_promise_and_its_counts() {
+    let fixture = Fixture::prepared(HOUR, async |prepare| {
+        prepare.completed("a", DAY).await;
+        prepare.uncertain("b").await;
+    });
+    let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
+    assert!(text.contains("promise  at most once"), "{text}");
+    assert!(
+        text.contains("records  2 (in_progress 0, completed 1, failed 0, uncertain 1, released 0)"),
+        "{text}"
+    );
+    assert!(text.contains("1 uncertain record(s)"), "{text}");
+    assert!(text.ends_with("ok\n"), "{text}");
+    let document = hapax(fixture.path(), &["check", "--json"]).ended(0).json();
+    assert_eq!(document["store"]["kind"], "file");
+    assert_eq!(document["store"]["url"], "file:./hapax-data");
+    assert_eq!(document["records"], 2);
+    assert_eq!(document["states"]["uncertain"], 1);
+}
+
+#[test]
+fn memory_can_be_used_but_warns() {
+    let fixture = Fixture::bare();
+    let text = hapax(fixture.path(), &["check", "--store", "memory:"]).ended(0).stdout;
+    assert!(text.contains("one living process"), "{text}");
+    assert!(text.contains("warning  memory: starts empty"), "{text}");
+}
+
+#[test]
+fn a_store_that_is_in_use_can_be_checked() {
+    let fixture = Fixture::empty();
+    let held = fixture.open();
+    hapax(fixture.path(), &["check"]).ended(0);
+    drop(held);
+}
+
+#[test]
+fn a_store_that_is_not_there_is_not_made() {
+    let fixture = Fixture::bare();
+    for command in [&["check"][..], &["records", "list"], &["sweep"]] {
+        let run = hapax(fixture.path(), command).failed(5, "store-missing");
+        assert!(run.stderr.contains("file:./hapax-data"), "{run:?}");
+    }
+    assert!(!fixture.store().exists());
+    // A directory that holds something else is not turned into a store either.
+    std::fs::create_dir(fixture.store()).unwrap();
+    hapax(fixture.path(), &["sweep"]).failed(5, "store-missing");
+    assert_eq!(std::fs::read_dir(fixture.store()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_in_the_place_of_the_directory_is_refused() {
+    let fixture = Fixture::bare();
+    std::fs::write(fixture.store(), "not a directory").unwrap();
+    let run = hapax(fixture.path(), &["check"]).failed(5, "store-unavailable");
+    assert!(run.stderr.contains("is not a directory"), "{run:?}");
+    assert_eq!(std::fs::read_to_string(fixture.store()).unwrap(), "not a directory");
+}
+
+#[test]
+fn a_damaged_file_is_refused_and_left_alone() {
+    let fixture = Fixture::empty();
+    std::fs::write(fixture.database(), "not a database ".repeat(100)).unwrap();
+    for command in [&["check"][..], &["records", "list"], &["sweep"]] {
+        hapax(fixture.path(), command).failed(5, "store-incompatible");
+    }
+    assert!(std::fs::read_to_string(fixture.database()).unwrap().starts_with("not a database"));
+}
+
+#[test]
+fn a_store_of_a_newer_version_is_refused_and_left_alone() {
+    let fixture = Fixture::empty();
+    let mut bytes = std::fs::read(fixture.database()).unwrap();
+    // Where SQLite keeps the version that its user chose.
+    bytes[60..64].copy_from_slice(&999_u32.to_be_bytes());
+    std::fs::write(fixture.database(), &bytes).unwrap();
+    for command in [&["check"][..], &["records", "list"], &["sweep"]] {
+        let run = hapax(fixture.path(), command).failed(5, "store-incompatible");
+        assert!(run.stderr.contains("version 999"), "{run:?}");
+    }
+    assert_eq!(std::fs::read(fixture.database()).unwrap(), bytes);
+}
+
+#[test]
+fn the_environment_names_the_store_and_a_flag_outranks_it() {
+    let fixture = Fixture::empty();
+    let document = hapax_with_store(fixture.path(), "memory:", &["check", "--json"]).ended(0).json();
+    assert_eq!(document["store"]["kind"], "memory");
+    let args = ["check", "--json", "--store", "file:hapax-data"];
+    let document = hapax_with_store(fixture.path(), "memory:", &args).ended(0).json();
+    assert_eq!(document["store"]["kind"], "file");
+}

@@ -1,0 +1,95 @@
+//! `hapax sweep`.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::binary::{command, hapax};
+use crate::fixture::{DAY, Fixture, Prepare, block_on};
+
+/// Three expired records, one dropped and one that stays.
+fn due() -> Fixture {
+    Fixture::prepared(40 * DAY, async |prepare| {
+        for name in ["a", "b", "c"] {
+            prepare.completed(name, DAY).await;
+        }
+        prepare.uncertain("d").await;
+        prepare.completed("stays", 90 * DAY).await;
+    })
+}
+
+#[test]
+fn what_is_due_is_removed_and_told() {
+    let fixture = due();
+    let run = hapax(fixture.path(), &["sweep", "--batch", "2"]).ended(0);
+    assert_eq!(run.stdout, "removed 3 expired, 1 dropped\n");
+    assert!(run.stderr.contains("1 record(s) never finished"), "{run:?}");
+    let left = hapax(fixture.path(), &["records", "list", "--json"]).ended(0).json();
+    assert_eq!(left["records"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_sweep_is_told_in_json() {
+    let fixture = due();
+    let first = hapax(fixture.path(), &["sweep", "--json"]).ended(0).json();
+    assert_eq!(first, serde_json::json!({ "expired": 3, "dropped": 1, "more": false }));
+    let second = hapax(fixture.path(), &["sweep", "--json"]).ended(0).json();
+    assert_eq!(second, serde_json::json!({ "expired": 0, "dropped": 0, "more": false }));
+}
+
+#[cfg(unix)]
+#[test]
+fn sweeping_for_ever_ends_well_and_leaves_the_store_free_meanwhile() {
+    for signal in ["-TERM", "-INT"] {
+        let fixture = due();
+        let mut child = command(fixture.path())
+            .args(["sweep", "--every", "1h"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "removed 3 expired, 1 dropped\n");
+        drop(fixture.open());
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{signal}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn sweeping_for_ever_goes_on_after_a_round_that_found_the_store_in_use() {
+    let fixture = due();
+    let mut child = command(fixture.path())
+        .args(["sweep", "--every", "5ms"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    stdout.next().unwrap().unwrap();
+    let held = loop {
+        // It may be sweeping at this very moment.
+        match hapax_store_file::FileStore::open(fixture.store()) {
+            Ok(store) => break Prepare { store },
+            Err(_) => std::thread::yield_now(),
+        }
+    };
+    assert!(stderr.any(|line| line.unwrap().contains("error[store-in-use]")));
+    block_on(held.completed("later", Duration::from_millis(1)));
+    drop(held);
+    assert!(stdout.any(|line| line.unwrap() == "removed 1 expired, 0 dropped"));
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_batch_or_an_interval_of_nothing_is_refused() {
+    let fixture = due();
+    hapax(fixture.path(), &["sweep", "--batch", "0"]).ended(2);
+    hapax(fixture.path(), &["sweep", "--every", "0s"]).ended(2);
+    hapax(fixture.path(), &["sweep", "--every", "often"]).ended(2);
+}

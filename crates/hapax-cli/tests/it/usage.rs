@@ -1,0 +1,88 @@
+//! Help, versions, completions and what is typed wrongly.
+
+use crate::binary::{command, hapax};
+use crate::fixture::{DAY, Fixture, HOUR};
+
+#[test]
+fn the_version_is_printed() {
+    let fixture = Fixture::bare();
+    let run = hapax(fixture.path(), &["--version"]).ended(0);
+    assert_eq!(run.stdout, format!("hapax {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn help_tells_the_exit_codes() {
+    let fixture = Fixture::bare();
+    let help = hapax(fixture.path(), &["--help"]).ended(0).stdout;
+    assert!(help.contains("Exit codes:") && help.contains("HAPAX_STORE_URL"), "{help}");
+}
+
+#[test]
+fn every_shell_gets_a_completion_script() {
+    let fixture = Fixture::bare();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = hapax(fixture.path(), &["completions", shell]).ended(0).stdout;
+        assert!(script.contains("settle"), "{shell}");
+    }
+}
+
+#[test]
+fn what_is_not_known_is_told_with_the_nearest_known() {
+    let fixture = Fixture::bare();
+    let run = hapax(fixture.path(), &["recrods"]).ended(2);
+    assert!(run.stderr.contains("records"), "{run:?}");
+    let run = hapax(fixture.path(), &["records", "list", "--stat", "failed"]).ended(2);
+    assert!(run.stderr.contains("--state"), "{run:?}");
+    let run = hapax(fixture.path(), &["records", "list", "--state", "done"]).ended(2);
+    assert!(run.stderr.contains("in_progress"), "{run:?}");
+    let run = hapax(fixture.path(), &["records", "list", "--older-than", "24"]).ended(2);
+    assert!(run.stderr.contains("90s, 24h or 7d"), "{run:?}");
+}
+
+#[test]
+fn an_unknown_store_is_told_with_the_nearest_known() {
+    let fixture = Fixture::bare();
+    for (url, hint) in [
+        ("flie:./data", "did you mean file:"),
+        ("memoy:", "did you mean memory:"),
+        ("./data", "write file:DIR"),
+        ("carrier-pigeon://x", "known stores are"),
+        ("file:", "write file:DIR"),
+        ("", "write file:DIR"),
+    ] {
+        let run = hapax(fixture.path(), &["check", "--store", url]).failed(2, "store-url-invalid");
+        assert!(run.stderr.contains(hint), "{url}: {run:?}");
+    }
+}
+
+#[test]
+fn records_of_a_store_in_memory_are_another_process_s() {
+    let fixture = Fixture::bare();
+    for command in [&["records", "list"][..], &["records", "show", "00000000"], &["sweep"]] {
+        let args = [command, &["--store", "memory:"]].concat();
+        let run = hapax(fixture.path(), &args).failed(2, "store-not-shared");
+        assert!(run.stderr.contains("empty"), "{run:?}");
+    }
+}
+
+#[test]
+fn an_error_is_told_in_json_too() {
+    let fixture = Fixture::bare();
+    let run = hapax(fixture.path(), &["check", "--json"]).ended(5);
+    assert_eq!(run.stdout, "");
+    let error: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
+    assert_eq!(error["error"]["code"], "store-missing");
+    assert!(error["error"]["hint"].as_str().unwrap().contains("--store"));
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_failure() {
+    let fixture = Fixture::prepared(HOUR, async |prepare| {
+        prepare.completed("a", DAY).await;
+    });
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command(fixture.path()).args(["records", "list"]).stdout(writer).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
