@@ -1,5 +1,6 @@
 //! Conformance suites for Hapax stores, a store that fails on purpose, and a history checker.
 
+mod clock;
 mod faulty;
 mod op;
 mod random;
@@ -7,6 +8,7 @@ mod reference;
 mod rig;
 pub mod store_suite;
 
+pub use clock::TokioClock;
 pub use faulty::{Fault, Faulty, Fired, Plan, Point, Step};
 pub use op::Op;
 pub use random::Random;

@@ -150,20 +150,9 @@ impl ReferenceStore {
 fn parse_cursor(cursor: &str) -> Result<(Reverse<Timestamp>, RecordId), StoreError> {
     let parse = || {
         let (created_at, id) = cursor.split_once('-')?;
-        Some((Reverse(Timestamp::from_millis(created_at.parse().ok()?)), parse_id(id)?))
+        Some((Reverse(Timestamp::from_millis(created_at.parse().ok()?)), RecordId::parse(id)?))
     };
     parse().ok_or_else(|| StoreError::new(StoreErrorKind::Invalid, "list").with_source("unknown cursor"))
-}
-
-fn parse_id(hex: &str) -> Option<RecordId> {
-    let mut bytes = [0; 32];
-    if hex.len() != 2 * bytes.len() || !hex.is_ascii() {
-        return None;
-    }
-    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-        *byte = u8::from_str_radix(&hex[at..at + 2], 16).ok()?;
-    }
-    Some(RecordId::from_bytes(bytes))
 }
 
 impl fmt::Debug for ReferenceStore {

@@ -5,8 +5,22 @@
 //! [`Rig::advance`], so the same cases run on a manual clock in microseconds and against a real server in a few
 //! leases.
 
+pub mod ambiguous;
+pub mod cancellation;
 pub mod claims;
+pub mod delete;
+pub mod expiry;
 pub mod fences;
+pub mod lapse;
+pub mod leases;
+pub mod limits;
+pub mod list;
+pub mod lost_answers;
+pub mod model;
+pub mod races;
+pub mod settle;
+pub mod sweep;
+pub mod unreadable;
 
 mod script;
 
@@ -118,6 +132,106 @@ macro_rules! __store_suite_cases {
                 a_released_attempt_is_over,
                 a_takeover_fences_the_first_owner_out,
                 attempts_count_up;
+            leases:
+                a_renewed_lease_holds_on,
+                a_renewal_counts_from_now,
+                a_renewal_may_be_longer,
+                a_lapsed_lease_may_be_renewed,
+                an_uncertain_record_stays_uncertain,
+                repeating_a_claim_renews_it;
+            lapse:
+                a_lapsed_claim_is_uncertain,
+                a_lapsed_claim_is_shown_as_uncertain,
+                a_lapsed_claim_is_taken_over_when_asked,
+                an_uncertain_record_is_taken_over_when_asked,
+                takeovers_end_at_attempts_max,
+                a_late_completion_by_the_owner_is_welcome,
+                a_late_release_by_the_owner_is_welcome,
+                an_abandoned_claim_is_uncertain_at_once;
+            settle:
+                applied_pins_the_outcome,
+                not_applied_frees_the_key,
+                a_lapsed_claim_may_be_settled,
+                a_settlement_fences_the_owner_out,
+                only_the_uncertain_is_settled,
+                another_attempt_is_not_settled;
+            delete:
+                a_resting_record_is_removed,
+                a_claim_in_progress_is_not_removed,
+                a_changed_record_stays,
+                an_absent_record_is_absent;
+            expiry:
+                a_finished_record_answers_for_its_retention,
+                retention_counts_from_completion,
+                a_repeated_completion_does_not_extend_retention,
+                a_long_retention_is_kept,
+                an_uncertain_record_does_not_expire,
+                a_renewed_claim_outlives_its_retention,
+                a_tombstone_is_forgotten;
+            sweep:
+                expired_records_are_removed,
+                what_is_not_due_stays,
+                the_unsettled_are_dropped_and_counted,
+                a_batch_is_a_limit;
+            list:
+                pages_show_every_record_once,
+                a_listed_record_is_whole,
+                states_are_filtered,
+                scopes_and_ids_are_filtered,
+                ages_are_filtered,
+                filtered_pages_show_every_record_once,
+                a_strange_cursor_is_refused,
+                counts_agree,
+                a_serving_store_is_healthy;
+            limits:
+                a_large_outcome_is_kept,
+                a_too_large_outcome_is_refused,
+                a_long_scope_is_kept,
+                a_full_store_refuses_only_new_keys;
+            unreadable:
+                an_unreadable_record_is_not_claimed,
+                an_unreadable_record_is_shown,
+                an_unreadable_record_is_not_overwritten,
+                an_unreadable_record_is_not_swept;
+            lost_answers:
+                a_repeated_claim_is_the_same_claim,
+                a_repeated_takeover_is_the_same_takeover,
+                a_repeated_write_is_applied_once,
+                a_repeated_settlement_is_applied_once,
+                a_repeated_deletion_finds_nothing,
+                a_delayed_claim_does_not_revive_its_attempt,
+                delayed_writes_do_not_touch_the_next_attempt,
+                a_delayed_settlement_does_not_touch_the_next_attempt;
+            ambiguous:
+                an_ambiguous_claim_is_asked_again,
+                an_ambiguous_write_is_sent_again,
+                an_ambiguous_settlement_is_sent_again,
+                an_ambiguous_deletion_is_sent_again,
+                a_claim_sent_twice_at_once_is_one_claim,
+                a_completion_sent_twice_at_once_is_one;
+            cancellation:
+                a_dropped_claim_may_be_repeated,
+                a_dropped_claim_may_be_released,
+                a_dropped_renewal_may_be_repeated,
+                a_dropped_completion_may_be_repeated,
+                a_dropped_ending_may_be_repeated,
+                a_dropped_settlement_may_be_repeated,
+                a_dropped_deletion_may_be_repeated,
+                a_dropped_sweep_may_be_repeated,
+                dropped_calls_harm_nobody;
+            races:
+                one_claim_wins,
+                one_takeover_wins,
+                a_late_owner_or_a_takeover_wins,
+                a_late_renewal_or_a_takeover_wins,
+                a_completion_or_a_release_wins,
+                one_settlement_wins,
+                a_late_owner_or_a_settlement_wins,
+                a_sweep_spares_a_new_claim,
+                a_deletion_spares_a_new_claim,
+                many_keys_at_once_are_all_kept;
+            model:
+                the_store_agrees_with_the_transition_function;
         }
     };
 }

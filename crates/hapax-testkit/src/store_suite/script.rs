@@ -1,14 +1,15 @@
 //! What the cases are written with: requests, outcomes and the few steps that every second case takes.
 
+use std::fmt::Debug;
+use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hapax_core::{
-    Claim, ClaimRequest, Class, Fenced, Fingerprint, Format, Lease, Lookup, Nonce, OnLapse, Reason, Record,
-    RecordId, Recorded, Scope, ScopedKey, Settlement, State, Store, StoreError, Verdict,
+    Claim, ClaimRequest, Class, Fenced, Fingerprint, Format, Key, Lease, Lookup, Nonce, OnLapse, Reason,
+    Record, RecordId, Recorded, Scope, ScopedKey, Settlement, State, Store, StoreError, Verdict,
 };
 
-use crate::Random;
 use crate::rig::Rig;
 
 /// Takeovers allowed in the cases that do not test their number.
@@ -24,28 +25,12 @@ pub(super) fn key(name: &str) -> ScopedKey {
 
 /// The key with this name in `scope`.
 pub(super) fn key_in(scope: Scope, name: &str) -> ScopedKey {
-    let id = record_id([name, scope.namespace(), scope.operation()]);
-    ScopedKey { scope, id }
-}
-
-/// An id that spreads like a hash. The first eight bytes depend on the name alone, as those of a real key do.
-fn record_id(parts: [&str; 3]) -> RecordId {
-    let mut bytes = [0; 32];
-    let mut seed = 0xcbf2_9ce4_8422_2325_u64;
-    for (part, chunk) in parts.into_iter().zip([0..8, 8..16, 16..32]) {
-        for byte in part.bytes() {
-            seed = (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        let spread = Random::seeded(seed).bytes();
-        let length = chunk.len();
-        bytes[chunk].copy_from_slice(&spread[..length]);
-    }
-    RecordId::from_bytes(bytes)
+    ScopedKey::new(scope, &Key::new(name).expect("the cases use proper keys"))
 }
 
 /// The fingerprint of what was asked for in words.
 pub(super) fn fingerprint(words: &str) -> Fingerprint {
-    Fingerprint::from_parts(1, *record_id([words, "", ""]).as_bytes())
+    Fingerprint::builder().part("words", words.as_bytes()).build()
 }
 
 /// A first claim of the key with this name, at most once.
@@ -214,4 +199,12 @@ pub(super) fn assert_replays(answer: &Claim, done: &Recorded) {
 #[track_caller]
 pub(super) fn assert_busy(answer: &Claim) {
     assert!(matches!(answer, Claim::Busy { .. }), "the key should be busy, not {answer:?}");
+}
+
+/// The number that the environment variable `name` sets, or `default` when it is not set.
+pub(super) fn from_env<N: FromStr<Err: Debug>>(name: &str, default: N) -> N {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|error| panic!("{name}={text} is no number: {error:?}")),
+        Err(_) => default,
+    }
 }

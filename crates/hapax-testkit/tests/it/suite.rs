@@ -1,4 +1,4 @@
-//! The suite passes on the two stores that are right by construction.
+//! The suite passes on stores that are right by construction, on a clock that rests and on one that does not.
 
 mod memory {
     use std::sync::Arc;
@@ -35,4 +35,55 @@ mod memory {
     }
 
     hapax_testkit::store_suite!(memory_rig);
+}
+
+mod reference {
+    use crate::rigs::reference_rig;
+
+    hapax_testkit::store_suite!(reference_rig);
+}
+
+mod own_time {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use hapax_core::{Clock, ManualClock, Store, Timestamp};
+    use hapax_testkit::{Facts, ReferenceStore, Rig, Time};
+
+    /// Moves a little whenever somebody looks at it, as a server's clock does, and nobody has to wait for it.
+    #[derive(Clone, Debug)]
+    struct RestlessClock(ManualClock);
+
+    impl Clock for RestlessClock {
+        fn now(&self) -> Timestamp {
+            self.0.advance(Duration::from_millis(1));
+            self.0.now()
+        }
+    }
+
+    struct OwnTimeRig {
+        clock: ManualClock,
+        store: Arc<ReferenceStore>,
+    }
+
+    async fn own_time_rig() -> OwnTimeRig {
+        let clock = ManualClock::new();
+        OwnTimeRig { store: Arc::new(ReferenceStore::new(RestlessClock(clock.clone()))), clock }
+    }
+
+    impl Rig for OwnTimeRig {
+        fn store(&self) -> Arc<dyn Store> {
+            self.store.clone()
+        }
+
+        async fn advance(&self, span: Duration) {
+            self.clock.advance(span + Duration::from_millis(1));
+        }
+
+        fn facts(&self) -> Facts {
+            Facts { time: Time::Real, ..Facts::default() }
+        }
+    }
+
+    hapax_testkit::store_suite!(own_time_rig);
 }

@@ -1,0 +1,51 @@
+//! Deleting: a person may remove what nobody works on, if it is still what they looked at.
+
+use hapax_core::{Deleted, Nonce, State};
+
+use super::script::*;
+use crate::rig::Rig;
+
+/// D-07: what nobody works on is removed, and the key is new.
+pub async fn a_resting_record_is_removed(rig: &impl Rig) {
+    let store = rig.store();
+    for state in State::ALL.into_iter().filter(|state| *state != State::InProgress) {
+        let (ask, lease) = in_state(rig, &*store, state).await;
+        let deleted = store.delete(&ask.key.id, lease.fence.nonce).await.expect("delete answers");
+        assert_eq!(deleted, Deleted::Applied, "in state {state}");
+        assert_eq!(found(&*store, &ask.key.id).await, None, "in state {state}");
+        assert_eq!(acquire(&*store, &retry(&ask)).await.fence.attempt, 1, "in state {state}");
+    }
+}
+
+/// D-07: a claim in progress is not removed under its owner, until its lease has lapsed.
+pub async fn a_claim_in_progress_is_not_removed(rig: &impl Rig) {
+    let store = rig.store();
+    let ask = ask(rig, "at work");
+    let lease = acquire(&*store, &ask).await;
+    let before = record(&*store, &ask.key.id).await;
+    let deleted = store.delete(&ask.key.id, lease.fence.nonce).await.expect("delete answers");
+    assert_eq!(deleted, Deleted::InProgress);
+    assert_eq!(record(&*store, &ask.key.id).await, before);
+    rig.advance(ask.lease).await;
+    let deleted = store.delete(&ask.key.id, lease.fence.nonce).await.expect("delete answers");
+    assert_eq!(deleted, Deleted::Applied);
+    assert_eq!(found(&*store, &ask.key.id).await, None);
+}
+
+/// D-07: a record that has changed since somebody looked stays.
+pub async fn a_changed_record_stays(rig: &impl Rig) {
+    let store = rig.store();
+    for state in State::ALL {
+        let (ask, _) = in_state(rig, &*store, state).await;
+        let before = record(&*store, &ask.key.id).await;
+        let deleted = store.delete(&ask.key.id, Nonce::random()).await.expect("delete answers");
+        assert_eq!(deleted, Deleted::Changed, "in state {state}");
+        assert_eq!(record(&*store, &ask.key.id).await, before, "in state {state}");
+    }
+}
+
+/// D-07: what is not there cannot be removed.
+pub async fn an_absent_record_is_absent(rig: &impl Rig) {
+    let deleted = rig.store().delete(&key("absent").id, Nonce::random()).await;
+    assert_eq!(deleted.expect("delete answers"), Deleted::Absent);
+}

@@ -1,0 +1,79 @@
+//! Limits: what does not fit is refused before anything happens, and refusing harms nobody else.
+
+use hapax_core::{ClaimRequest, Class, Deleted, Fenced, Format, Recorded, Scope, State, StoreErrorKind};
+
+use super::script::*;
+use crate::rig::Rig;
+
+/// How many records the store of the full-store case holds.
+const RECORDS_MAX: usize = 8;
+
+/// The largest outcome that the store says it takes comes back to the byte.
+pub async fn a_large_outcome_is_kept(rig: &impl Rig) {
+    let store = rig.store();
+    let ask = ask(rig, "large");
+    let lease = acquire(&*store, &ask).await;
+    let payload: Vec<u8> = (0..rig.facts().outcome_bytes).map(|at| (at % 251) as u8).collect();
+    let done = Recorded::new(Class::Success, Format::HTTP, payload);
+    assert_eq!(complete(rig, &*store, &lease, &done).await, Fenced::Applied);
+    assert_replays(&claim(&*store, &retry(&ask)).await, &done);
+}
+
+/// An outcome that is too large is refused and changes nothing: a smaller one may follow.
+pub async fn a_too_large_outcome_is_refused(rig: &impl Rig) {
+    let Some(bytes) = rig.facts().outcome_bytes_refused else { return };
+    let store = rig.store();
+    let ask = ask(rig, "too large");
+    let lease = acquire(&*store, &ask).await;
+    let before = record(&*store, &ask.key.id).await;
+    let done = Recorded::new(Class::Success, Format::HTTP, vec![0; bytes]);
+    let error = store.complete(&lease, &done, retention(rig)).await.expect_err("it is too large");
+    assert_eq!(error.kind(), StoreErrorKind::TooLarge);
+    assert_eq!(record(&*store, &ask.key.id).await, before);
+    assert_eq!(complete(rig, &*store, &lease, &outcome("small")).await, Fenced::Applied);
+}
+
+/// A scope of several thousand characters is stored as it is.
+pub async fn a_long_scope_is_kept(rig: &impl Rig) {
+    let store = rig.store();
+    let scope = Scope::new(format!("POST /{}", "x".repeat(4000))).in_namespace("n".repeat(200));
+    let ask = ClaimRequest { key: key_in(scope, "long"), ..ask(rig, "long") };
+    acquire(&*store, &ask).await;
+    assert_eq!(record(&*store, &ask.key.id).await.key, ask.key);
+}
+
+/// A full store refuses new keys, never forgets old ones, lets their owners finish, and takes new keys again
+/// when there is room.
+pub async fn a_full_store_refuses_only_new_keys(rig: &impl Rig) {
+    let Some(store) = rig.small_store(RECORDS_MAX) else { return };
+    let mut owners = Vec::new();
+    for number in 0..RECORDS_MAX {
+        let ask = ask(rig, &format!("room {number}"));
+        let lease = acquire(&*store, &ask).await;
+        owners.push((ask, lease));
+    }
+    let late = ask(rig, "no room");
+    let error = store.claim(&late).await.expect_err("there is no room");
+    assert_eq!(error.kind(), StoreErrorKind::Full);
+    assert_eq!(found(&*store, &late.key.id).await, None);
+
+    let done = outcome("done");
+    for (ask, lease) in &owners {
+        assert_busy(&claim(&*store, &retry(ask)).await);
+        assert_eq!(store.renew(lease).await.expect("renew answers"), Fenced::Applied);
+        assert_eq!(complete(rig, &*store, lease, &done).await, Fenced::Applied);
+        assert_replays(&claim(&*store, &retry(ask)).await, &done);
+    }
+    store.claim(&late).await.expect_err("there is still no room");
+
+    let (first, lease) = &owners[0];
+    let deleted = store.delete(&first.key.id, lease.fence.nonce).await.expect("delete answers");
+    assert_eq!(deleted, Deleted::Applied);
+    acquire(&*store, &late).await;
+    store.claim(&retry(first)).await.expect_err("the room is taken again");
+
+    rig.advance(retention(rig)).await;
+    store.sweep(RECORDS_MAX).await.expect("sweep answers");
+    acquire(&*store, &retry(first)).await;
+    assert_eq!(state(&*store, &first.key.id).await, Some(State::InProgress));
+}

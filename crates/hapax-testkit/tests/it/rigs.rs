@@ -1,0 +1,55 @@
+//! The rig around [`ReferenceStore`], with or without something wrong in front of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_core::{ManualClock, RecordId, Store};
+use hapax_testkit::{Facts, ReferenceStore, Rig};
+
+/// An outcome of this many bytes is refused by no store here; the default megabyte is slow to compare.
+const OUTCOME_BYTES: usize = 1 << 16;
+
+/// A [`ReferenceStore`] and a hand on its clock; `front` is what the cases talk to.
+pub(crate) struct ReferenceRig {
+    clock: ManualClock,
+    back: Arc<ReferenceStore>,
+    front: Arc<dyn Store>,
+    wrap: fn(Arc<dyn Store>) -> Arc<dyn Store>,
+}
+
+/// The store as it is.
+pub(crate) async fn reference_rig() -> ReferenceRig {
+    ReferenceRig::wrapped(|store| store)
+}
+
+impl ReferenceRig {
+    /// The store with something in front of it.
+    pub(crate) fn wrapped(wrap: fn(Arc<dyn Store>) -> Arc<dyn Store>) -> Self {
+        let clock = ManualClock::new();
+        let back = Arc::new(ReferenceStore::new(clock.clone()));
+        Self { clock, front: wrap(back.clone()), back, wrap }
+    }
+}
+
+impl Rig for ReferenceRig {
+    fn store(&self) -> Arc<dyn Store> {
+        self.front.clone()
+    }
+
+    async fn advance(&self, span: Duration) {
+        self.clock.advance(span);
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { outcome_bytes: OUTCOME_BYTES, ..Facts::default() }
+    }
+
+    fn small_store(&self, records_max: usize) -> Option<Arc<dyn Store>> {
+        let store = ReferenceStore::new(self.clock.clone()).records_max(records_max);
+        Some((self.wrap)(Arc::new(store)))
+    }
+
+    async fn damage(&self, id: &RecordId) -> bool {
+        self.back.damage(id)
+    }
+}
