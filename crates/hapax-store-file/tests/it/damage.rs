@@ -1,0 +1,140 @@
+//! What cannot be read is there: never claimed, never overwritten, never swept.
+
+use std::fs;
+use std::time::Duration;
+
+use hapax_core::{Claim, Lookup, Nonce, Query, Reason, Settlement, Store, StoreErrorKind, Verdict};
+
+use crate::fixture::{Home, RETENTION, acquire, ask, done, finish, scoped};
+
+/// Ways to damage the one finished record of a store, with the statement that does it.
+const DAMAGES: [(&str, &str); 12] = [
+    ("head zeroed", "UPDATE record SET head = zeroblob(length(head))"),
+    ("head cut", "UPDATE record SET head = substr(head, 1, 40)"),
+    ("head of another version", "UPDATE record SET head = CAST(x'09' || substr(head, 2) AS BLOB)"),
+    ("head not bytes", "UPDATE record SET head = 'text'"),
+    ("state contradicts", "UPDATE record SET state = 5"),
+    ("lease contradicts", "UPDATE record SET lease_ms = 1"),
+    ("due contradicts", "UPDATE record SET due_ms = due_ms - 1"),
+    ("update contradicts", "UPDATE record SET updated_ms = 7"),
+    ("second half of the id changed", "UPDATE record SET tail = zeroblob(16)"),
+    ("outcome zeroed", "UPDATE outcome SET outcome = zeroblob(length(outcome))"),
+    ("outcome gone", "DELETE FROM outcome"),
+    ("outcome forgotten", "UPDATE record SET outcome_row = NULL"),
+];
+
+#[tokio::test]
+async fn a_damaged_record_is_present_and_left_alone() {
+    for (name, statement) in DAMAGES {
+        let home = Home::new();
+        let store = home.open();
+        let lease = finish(&store, "a", "the result").await;
+        assert_eq!(home.shell().execute(statement, []).unwrap(), 1, "{name}");
+        let damaged = dump(&home);
+
+        assert_eq!(store.claim(&ask("a")).await.unwrap(), Claim::Unreadable, "{name}");
+        match store.get(&lease.id).await.unwrap() {
+            Lookup::Unreadable { why } => assert!(!why.contains("the result"), "{name}: {why}"),
+            other => panic!("{name}: {other:?}"),
+        }
+        let settlement =
+            Settlement { attempt: lease.fence.nonce, nonce: Nonce::random(), verdict: Verdict::NotApplied };
+        let refused = [
+            store.renew(&lease).await.unwrap_err(),
+            store.complete(&lease, &done("other"), RETENTION).await.unwrap_err(),
+            store.release(&lease, None).await.unwrap_err(),
+            store.abandon(&lease, Reason::Declared).await.unwrap_err(),
+            store.settle(&lease.id, &settlement).await.unwrap_err(),
+            store.delete(&lease.id, lease.fence.nonce).await.unwrap_err(),
+        ];
+        for error in refused {
+            assert_eq!(error.kind(), StoreErrorKind::Incompatible, "{name}: {error}");
+        }
+        let page = store.list(&Query::default()).await.unwrap();
+        assert_eq!((page.records.len(), page.unreadable.len()), (0, 1), "{name}");
+        // All of it is long due by what its columns say.
+        home.clock.advance(Duration::from_secs(365 * 24 * 3600));
+        let swept = store.sweep(10).await.unwrap();
+        assert_eq!((swept.expired, swept.dropped), (0, 0), "{name}");
+        assert_eq!(dump(&home), damaged, "{name}: changed");
+        // Nobody else suffers.
+        acquire(&store, "b").await;
+        drop(store);
+
+        let store = home.open();
+        assert_eq!(store.claim(&ask("a")).await.unwrap(), Claim::Unreadable, "{name}, opened again");
+    }
+}
+
+/// The rows of the damaged record.
+fn dump(home: &Home) -> Vec<(String, String, Option<String>)> {
+    let shell = home.shell();
+    let mut statement = shell
+        .prepare(
+            "SELECT quote(hash), state || quote(lease_ms) || due_ms || updated_ms || quote(head), quote(outcome) \
+             FROM record LEFT JOIN outcome ON outcome.rowid = outcome_row",
+        )
+        .unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    rows.map(|row| row.unwrap()).collect()
+}
+
+#[tokio::test]
+async fn swapped_outcomes_are_noticed() {
+    let home = Home::new();
+    let store = home.open();
+    finish(&store, "a", "for a").await;
+    finish(&store, "b", "for b").await;
+    home.shell().execute("UPDATE record SET outcome_row = 3 - outcome_row", []).unwrap();
+    for name in ["a", "b"] {
+        assert_eq!(store.claim(&ask(name)).await.unwrap(), Claim::Unreadable);
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_claim_of_an_earlier_process_does_not_keep_the_store_shut() {
+    let home = Home::new();
+    let store = home.open();
+    acquire(&store, "a").await;
+    acquire(&store, "b").await;
+    drop(store);
+    let hash = &scoped("a").id.as_bytes()[..16].to_vec();
+    home.shell().execute("UPDATE record SET head = x'00' WHERE hash = ?1", [hash]).unwrap();
+    let store = home.open();
+    assert_eq!(store.claim(&ask("a")).await.unwrap(), Claim::Unreadable);
+    assert!(matches!(
+        store.claim(&ask("b")).await.unwrap(),
+        Claim::Uncertain { reason: Reason::Restarted, .. }
+    ));
+}
+
+#[tokio::test]
+async fn pages_overwritten_on_disk_never_make_a_key_fresh() {
+    let home = Home::new();
+    let store = home.open();
+    let names: Vec<String> = (0..300).map(|n| format!("key-{n}")).collect();
+    for name in &names {
+        finish(&store, name, "x").await;
+    }
+    drop(store);
+    // All pages but the first, which holds the layout, and those of the layout's other tables.
+    let mut bytes = fs::read(home.database()).unwrap();
+    let keep = 4096 * 6;
+    assert!(bytes.len() > 2 * keep);
+    for page in bytes[keep..].chunks_mut(4096).step_by(2) {
+        page.fill(0xA5);
+    }
+    fs::write(home.database(), bytes).unwrap();
+
+    let store = home.open();
+    let mut unreadable = 0;
+    for name in &names {
+        match store.claim(&ask(name)).await {
+            Ok(Claim::Unreadable) => unreadable += 1,
+            Ok(Claim::Replay { recorded, .. }) => assert_eq!(recorded, done("x")),
+            Ok(other) => panic!("{name}: {other:?}"),
+            Err(error) => assert_eq!(error.kind(), StoreErrorKind::Incompatible, "{name}: {error}"),
+        }
+    }
+    assert!(unreadable > 0);
+}

@@ -1,0 +1,125 @@
+//! No room, and too large.
+
+use std::time::Duration;
+
+use hapax_core::{Claim, Deleted, Fenced, Lookup, Scope, ScopedKey, Store, StoreErrorKind};
+use hapax_store_file::{FileStore, OUTCOME_BYTES_MAX, SCOPE_BYTES_MAX};
+
+use crate::fixture::{Home, RETENTION, acquire, ask, ask_for, done, finish, scoped};
+
+const SIZE_MAX: u64 = 1 << 20;
+
+/// Fills a small store until it refuses; the names that were finished, oldest first.
+async fn fill(store: &FileStore, round: u32) -> Vec<String> {
+    let result = done(&"x".repeat(8_000));
+    let mut names = Vec::new();
+    loop {
+        let name = format!("fill-{round}-{}", names.len());
+        let lease = match store.claim(&ask(&name)).await {
+            Ok(Claim::Acquired(lease)) => lease,
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => {
+                assert_eq!(error.kind(), StoreErrorKind::Full);
+                return names;
+            }
+        };
+        if let Err(error) = store.complete(&lease, &result, RETENTION).await {
+            assert_eq!(error.kind(), StoreErrorKind::Full);
+            assert!(matches!(store.get(&lease.id).await.unwrap(), Lookup::Found { .. }), "the claim stands");
+            return names;
+        }
+        names.push(name);
+    }
+}
+
+fn open_small(home: &Home) -> FileStore {
+    FileStore::options().clock(home.clock.clone()).size_max(SIZE_MAX).open(home.path()).unwrap()
+}
+
+#[tokio::test]
+async fn a_full_store_refuses_and_goes_on_when_there_is_room() {
+    let home = Home::new();
+    let store = open_small(&home);
+    let names = fill(&store, 1).await;
+    assert!(names.len() > 50, "{} records fitted", names.len());
+    assert!(std::fs::metadata(home.database()).unwrap().len() <= SIZE_MAX);
+    let warnings = store.health().await.unwrap().warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("allowed size")), "{warnings:?}");
+
+    // Nothing that was acknowledged is lost, and replays go on.
+    for name in &names {
+        assert!(matches!(store.claim(&ask(name)).await.unwrap(), Claim::Replay { .. }), "{name}");
+    }
+
+    // Room by deleting.
+    let Lookup::Found { record, .. } = store.get(&scoped(&names[0]).id).await.unwrap() else { panic!() };
+    assert_eq!(store.delete(&record.key.id, record.fence.nonce).await.unwrap(), Deleted::Applied);
+    finish(&store, "after a deletion", "x").await;
+
+    // Room by sweeping.
+    fill(&store, 2).await;
+    home.clock.advance(RETENTION + Duration::from_secs(1));
+    let swept = store.sweep(1000).await.unwrap();
+    assert!(swept.expired as usize >= names.len());
+    let again = fill(&store, 3).await;
+    assert!(again.len() > 50, "{} records fitted again", again.len());
+}
+
+#[tokio::test]
+async fn what_needs_no_room_is_answered_beside_what_does() {
+    use futures_util::future::{join_all, poll_immediate};
+    let home = Home::new();
+    let store = open_small(&home);
+    let names = fill(&store, 1).await;
+    // Enough claims that some do not fit, with a replay and a deletion in the same batch.
+    let Lookup::Found { record, .. } = store.get(&scoped(&names[1]).id).await.unwrap() else { panic!() };
+    let result = done(&"x".repeat(100_000));
+    let opened = acquire_any(&store, &names).await;
+    let replay = ask(&names[0]);
+    let held = home.shell();
+    held.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut completions: Vec<_> =
+        opened.iter().map(|lease| store.complete(lease, &result, RETENTION)).collect();
+    for completion in &mut completions {
+        assert!(poll_immediate(completion).await.is_none());
+    }
+    let (mut replay, mut delete) = (store.claim(&replay), store.delete(&record.key.id, record.fence.nonce));
+    assert!(poll_immediate(&mut replay).await.is_none());
+    assert!(poll_immediate(&mut delete).await.is_none());
+    held.execute_batch("ROLLBACK").unwrap();
+
+    for completion in join_all(completions).await {
+        assert_eq!(completion.unwrap_err().kind(), StoreErrorKind::Full);
+    }
+    assert!(matches!(replay.await.unwrap(), Claim::Replay { .. }));
+    assert_eq!(delete.await.unwrap(), Deleted::Applied);
+}
+
+/// Makes room for a few claims and takes them.
+async fn acquire_any(store: &FileStore, names: &[String]) -> Vec<hapax_core::Lease> {
+    let Lookup::Found { record, .. } = store.get(&scoped(&names[2]).id).await.unwrap() else { panic!() };
+    assert_eq!(store.delete(&record.key.id, record.fence.nonce).await.unwrap(), Deleted::Applied);
+    vec![acquire(store, "open-1").await, acquire(store, "open-2").await]
+}
+
+#[tokio::test]
+async fn an_outcome_beyond_the_limit_is_refused_and_the_claim_stands() {
+    let home = Home::new();
+    let store = home.open();
+    let lease = acquire(&store, "a").await;
+    let error =
+        store.complete(&lease, &done(&"x".repeat(OUTCOME_BYTES_MAX + 1)), RETENTION).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::TooLarge);
+    assert_eq!(store.complete(&lease, &done("small"), RETENTION).await.unwrap(), Fenced::Applied);
+}
+
+#[tokio::test]
+async fn a_scope_beyond_the_limit_is_refused() {
+    let home = Home::new();
+    let store = home.open();
+    let key = scoped("a");
+    let wide = |bytes| ScopedKey { scope: Scope::new("o".repeat(bytes)), ..key.clone() };
+    let error = store.claim(&ask_for(wide(SCOPE_BYTES_MAX + 1))).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::TooLarge);
+    assert!(matches!(store.claim(&ask_for(wide(SCOPE_BYTES_MAX))).await.unwrap(), Claim::Acquired(_)));
+}

@@ -1,0 +1,194 @@
+//! Who may open a directory, and what is refused without leaving a mark.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+use hapax_core::{Lookup, Promise, Query, Store, StoreError, StoreErrorKind};
+use hapax_store_file::{FileStore, OpenError};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use crate::fixture::{Home, acquire, finish, scoped};
+
+fn refused(dir: &Path) -> (StoreErrorKind, String) {
+    described(FileStore::open(dir).expect_err("the directory is refused"))
+}
+
+fn described(error: StoreError) -> (StoreErrorKind, String) {
+    let source = error.source().and_then(|source| source.downcast_ref::<OpenError>());
+    (error.kind(), source.expect("the source says what to do").to_string())
+}
+
+/// Every file below `dir` with its bytes.
+fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_second_owner_is_told_who_the_first_is() {
+    let home = Home::new();
+    let store = home.open();
+    let (kind, text) = refused(home.path());
+    assert_eq!(kind, StoreErrorKind::InUse);
+    assert!(text.contains(&format!("in use by process {}", std::process::id())), "{text}");
+    // The first one is not disturbed.
+    acquire(&store, "a").await;
+    drop(store);
+    home.open();
+}
+
+#[tokio::test]
+async fn a_reader_looks_on_while_the_owner_writes() {
+    let home = Home::new();
+    let store = home.open();
+    finish(&store, "a", "first").await;
+    let reader = FileStore::options().clock(home.clock.clone()).open_read_only(home.path()).unwrap();
+    finish(&store, "b", "second").await;
+    for name in ["a", "b"] {
+        assert!(matches!(reader.get(&scoped(name).id).await.unwrap(), Lookup::Found { .. }));
+    }
+    assert_eq!(reader.list(&Query::default()).await.unwrap().records.len(), 2);
+    assert_eq!(reader.stats().await.unwrap().completed, 2);
+    let health = reader.health().await.unwrap();
+    assert_eq!(health.promise, Promise::AtMostOnce);
+    assert!(health.warnings.iter().any(|warning| warning.contains("read-only")), "{health:?}");
+
+    let error = reader.sweep(10).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Invalid);
+    assert!(error.source().unwrap().to_string().contains("read-only"));
+    let error = reader.claim(&crate::fixture::ask("c")).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Invalid);
+    // Opening and closing a reader takes nothing from the owner.
+    drop(reader);
+    acquire(&store, "c").await;
+}
+
+#[test]
+fn a_reader_does_not_turn_open_claims_uncertain() {
+    let home = Home::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = home.open();
+    runtime.block_on(acquire(&store, "a"));
+    let reader = FileStore::options().clock(home.clock.clone()).open_read_only(home.path()).unwrap();
+    assert_eq!(runtime.block_on(reader.stats()).unwrap().in_progress, 1);
+}
+
+#[test]
+fn a_missing_store_cannot_be_read() {
+    let dir = TempDir::new().unwrap();
+    for path in [dir.path().to_owned(), dir.path().join("nowhere")] {
+        let (kind, text) = described(FileStore::open_read_only(&path).unwrap_err());
+        assert_eq!(kind, StoreErrorKind::Unavailable);
+        assert!(text.contains("no store"), "{text}");
+    }
+    assert!(contents(dir.path()).is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_missing_directory_is_made_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("deep").join("er");
+    let store = FileStore::open(&path).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o700);
+    for name in ["LOCK", "hapax.db", "hapax.db-wal"] {
+        assert_eq!(mode(&path.join(name)), 0o600, "{name}");
+    }
+    drop(store);
+}
+
+#[test]
+fn a_file_in_place_of_the_directory_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("file");
+    fs::write(&path, "mine").unwrap();
+    for path in [path.clone(), path.join("below")] {
+        let (kind, text) = refused(&path);
+        assert_eq!(kind, StoreErrorKind::Unavailable);
+        assert!(text.contains("not a directory"), "{text}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), b"mine");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_that_cannot_be_made_is_refused() {
+    let (kind, text) = refused(Path::new("/proc/hapax-data"));
+    assert_eq!(kind, StoreErrorKind::Unavailable);
+    assert!(text.contains("/proc/hapax-data") && text.contains("read-only"), "{text}");
+}
+
+#[test]
+fn a_foreign_file_is_refused_and_left_as_it_was() {
+    let foreign: [(&str, fn(&Path)); 3] = [
+        ("text", |path| fs::write(path, "no database at all, but long enough ".repeat(20)).unwrap()),
+        ("empty", |path| fs::write(path, "").unwrap()),
+        ("another program's database", |path| {
+            Connection::open(path).unwrap().execute_batch("CREATE TABLE theirs (a)").unwrap();
+        }),
+    ];
+    for (name, make) in foreign {
+        let dir = TempDir::new().unwrap();
+        make(&dir.path().join("hapax.db"));
+        let before = contents(dir.path());
+        let (kind, text) = refused(dir.path());
+        assert_eq!(kind, StoreErrorKind::Incompatible, "{name}");
+        assert!(text.contains("hapax.db"), "{text}");
+        assert_eq!(contents(dir.path()), before, "{name}");
+        let (kind, _) = described(FileStore::open_read_only(dir.path()).unwrap_err());
+        assert_eq!(kind, StoreErrorKind::Incompatible, "{name}, read-only");
+    }
+}
+
+#[test]
+fn another_version_is_refused_and_left_as_it_was() {
+    let home = Home::new();
+    drop(home.open());
+    home.shell().pragma_update(None, "user_version", 2).unwrap();
+    let before = contents(home.path());
+    let (kind, text) = refused(home.path());
+    assert_eq!(kind, StoreErrorKind::Incompatible);
+    assert!(text.contains("version 2") && text.contains("version 1"), "{text}");
+    let (kind, _) = described(FileStore::open_read_only(home.path()).unwrap_err());
+    assert_eq!(kind, StoreErrorKind::Incompatible);
+    assert_eq!(contents(home.path())["hapax.db"], before["hapax.db"]);
+}
+
+#[test]
+fn a_cut_database_is_no_fresh_store() {
+    let home = Home::new();
+    drop(home.open());
+    for bytes in [0, 50, 5000] {
+        fs::File::options().write(true).open(home.database()).unwrap().set_len(bytes).unwrap();
+        let (kind, _) = refused(home.path());
+        assert_eq!(kind, StoreErrorKind::Incompatible, "cut to {bytes}");
+    }
+}
+
+#[test]
+fn a_log_without_its_database_is_no_fresh_store() {
+    let home = Home::new();
+    drop(home.open());
+    fs::rename(home.database(), home.path().join("hapax.db-wal")).unwrap();
+    let (kind, text) = refused(home.path());
+    assert_eq!(kind, StoreErrorKind::Incompatible);
+    assert!(text.contains("missing while its log is still there"), "{text}");
+    assert!(!home.database().exists());
+}
+
+#[test]
+fn a_database_that_was_never_finished_is_made_again() {
+    let home = Home::new();
+    fs::write(home.path().join("hapax.db.new"), "half a database").unwrap();
+    drop(home.open());
+    assert!(home.database().exists());
+    assert!(!home.path().join("hapax.db.new").exists());
+}
