@@ -86,3 +86,38 @@ fn a_reader_who_has_seen_enough_is_no_failure() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+/// Lines that start with `$ ` are typed, the line below is what comes.
+#[cfg(unix)]
+#[test]
+fn the_examples_of_the_guide_print_what_it_says() {
+    let fixture = Fixture::bare();
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_hapax"));
+    let guide = include_str!("../../../../docs/guide/cli.md");
+    let mut examples = 0;
+    for (typed, printed) in guide.lines().zip(guide.lines().skip(1)) {
+        let Some(typed) = typed.strip_prefix("$ ") else { continue };
+        let shell = std::process::Command::new("/bin/sh")
+            .args(["-c", typed])
+            .current_dir(fixture.path())
+            .env("PATH", binary.parent().unwrap())
+            .output();
+        assert_eq!(String::from_utf8(shell.unwrap().stdout).unwrap(), format!("{printed}\n"), "{typed}");
+        examples += 1;
+    }
+    assert!(examples >= 2);
+}
+
+#[test]
+fn the_guide_lists_every_exit_code_of_the_help() {
+    let fixture = Fixture::bare();
+    let help = hapax(fixture.path(), &["--help"]).ended(0).stdout;
+    let guide = include_str!("../../../../docs/guide/cli.md");
+    let codes =
+        help.lines().filter_map(|line| line.strip_prefix("  ")?.split_once("  ")?.0.parse::<u8>().ok());
+    let codes: Vec<_> = codes.collect();
+    assert_eq!(codes, [0, 1, 2, 3, 4, 5]);
+    for code in codes {
+        assert!(guide.contains(&format!("\n| {code} | ")), "{code}");
+    }
+}
