@@ -55,12 +55,17 @@ pub(crate) fn command(dir: &Path) -> Command {
     command
 }
 
+/// Runs the command to its end.
+pub(crate) fn run(command: &mut Command) -> Run {
+    Run::new(command.output().unwrap())
+}
+
 /// Runs `hapax ARGS` in `dir`.
 pub(crate) fn hapax(dir: &Path, args: &[&str]) -> Run {
-    Run::new(command(dir).args(args).output().unwrap())
+    run(command(dir).args(args))
 }
 
 /// Runs `hapax ARGS` in `dir` with a store named by the environment.
 pub(crate) fn hapax_with_store(dir: &Path, store: &str, args: &[&str]) -> Run {
-    Run::new(command(dir).env("HAPAX_STORE_URL", store).args(args).output().unwrap())
+    run(command(dir).env("HAPAX_STORE_URL", store).args(args))
 }

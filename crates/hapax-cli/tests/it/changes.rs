@@ -4,7 +4,7 @@ use hapax::{Done, Hapax, OnceError};
 use hapax_core::RecordId;
 use serde_json::Value;
 
-use crate::binary::{Run, hapax};
+use crate::binary::{Run, command, hapax, run};
 use crate::fixture::{DAY, Fixture, HOUR, block_on, key_text};
 
 fn uncertain() -> (Fixture, String) {
@@ -147,6 +147,17 @@ fn nothing_is_changed_without_a_yes() {
     hapax(fixture.path(), &["records", "release", &id]).failed(4, "not-confirmed");
     hapax(fixture.path(), &["records", "delete", &id]).failed(4, "not-confirmed");
     assert_eq!(record(&fixture, &id), before);
+}
+
+#[test]
+fn a_yes_from_a_file_is_nobody_s_yes() {
+    let (fixture, id) = uncertain();
+    let answer = fixture.path().join("answer");
+    std::fs::write(&answer, "yes\n").unwrap();
+    let mut release = command(fixture.path());
+    release.args(["records", "release", &id]).stdin(std::fs::File::open(answer).unwrap());
+    run(&mut release).failed(4, "not-confirmed");
+    assert_eq!(record(&fixture, &id)["state"], "uncertain");
 }
 
 #[test]
