@@ -5,6 +5,7 @@
 mod canonical;
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
@@ -23,7 +24,8 @@ const ALGORITHM: u8 = 1;
 impl Fingerprint {
     /// The fingerprint of a request of which nothing counts but its key: every use of the key matches.
     pub fn empty() -> Self {
-        Self::builder().build()
+        static EMPTY: LazyLock<Fingerprint> = LazyLock::new(|| Fingerprint::builder().build());
+        *EMPTY
     }
 
     /// Starts a fingerprint with no parts.

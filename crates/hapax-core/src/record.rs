@@ -3,8 +3,10 @@
 //! This file owns the shape of a record. It does not know how a record may change (that is
 //! [`transition`](crate::transition)) nor how it is written down (that is [`codec`](crate::codec)).
 
+use std::cell::RefCell;
 use std::fmt;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -47,14 +49,18 @@ impl Timestamp {
 pub struct Nonce([u8; 16]);
 
 impl Nonce {
-    /// A fresh nonce from the operating system's random source.
+    /// A fresh nonce: random bytes from the operating system, fetched for several nonces at a time.
     ///
     /// # Panics
     /// When the operating system has no random source: a guessable fence would be worse than none.
     pub fn random() -> Self {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).expect("the operating system's random source answers");
-        Self(bytes)
+        let mut nonce = RANDOM.with_borrow_mut(Reservoir::take);
+        // A forked process inherits the bytes that are left. Time goes on differently in both, so the nonces
+        // that they make for one key still differ.
+        for (byte, tick) in nonce[8..].iter_mut().zip(nanos_since_start().to_ne_bytes()) {
+            *byte ^= tick;
+        }
+        Self(nonce)
     }
 
     /// The nonce with these bytes.
@@ -74,6 +80,36 @@ impl fmt::Debug for Nonce {
         self.0[..8].iter().try_for_each(|b| write!(f, "{b:02x}"))?;
         f.write_str("…")
     }
+}
+
+/// Random bytes of one thread, enough for sixteen nonces: a system call for each would cost more than a claim.
+struct Reservoir {
+    bytes: [u8; 256],
+    used: usize,
+}
+
+thread_local! {
+    static RANDOM: RefCell<Reservoir> = const { RefCell::new(Reservoir { bytes: [0; 256], used: 256 }) };
+}
+
+impl Reservoir {
+    fn take(&mut self) -> [u8; 16] {
+        if self.used == self.bytes.len() {
+            getrandom::fill(&mut self.bytes).expect("the operating system's random source answers");
+            self.used = 0;
+        }
+        let mut taken = [0; 16];
+        let left = &mut self.bytes[self.used..self.used + 16];
+        taken.copy_from_slice(left);
+        left.fill(0);
+        self.used += 16;
+        taken
+    }
+}
+
+fn nanos_since_start() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The token of one attempt, checked by every later write.

@@ -148,7 +148,8 @@ impl Engine {
                 None => {}
             }
             let token = self.admit()?;
-            let attempt = tokio::spawn(self.clone().attempt(job, work, token));
+            // Boxed: a spawned future is moved several times.
+            let attempt = tokio::spawn(Box::pin(self.clone().attempt(job, work, token)));
             let claim = match outcome_of(attempt, deadline, id).await? {
                 Attempt::Ended(result) => return result,
                 Attempt::NotAcquired(unrun) => {
@@ -236,10 +237,11 @@ impl Engine {
             tries += 1;
             let asked_at = Instant::now();
             let answer = self.calls.once("claim", ask.lease, self.calls.store.claim(&ask)).await;
+            let took = asked_at.elapsed();
             match answer {
                 // This process was held up for a whole lease, before the answer or after it. Nothing has run,
                 // and the claim may be in other hands before anything does.
-                Ok(Claim::Acquired(_)) if asked_at.elapsed() >= ask.lease && tries < CLAIM_TRIES => {
+                Ok(Claim::Acquired(_)) if took >= ask.lease && tries < CLAIM_TRIES => {
                     self.give_up(&ask).await;
                 }
                 // Its own claim, written down as uncertain before its answer arrived.
@@ -247,7 +249,7 @@ impl Engine {
                     self.give_up(&ask).await;
                 }
                 Ok(claim) => {
-                    observe::claimed_in(asked_at.elapsed());
+                    observe::claimed_in(took);
                     return Ok((claim, asked_at));
                 }
                 Err(error)

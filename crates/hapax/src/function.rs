@@ -166,36 +166,33 @@ impl Once {
         F: Future + Send + 'static,
         F::Output: Outcome<Value = T, Error = E>,
     {
-        let route = self.scope.clone();
-        let result = self.execute(work).await;
+        let (hapax, route) = (self.hapax.clone(), self.scope.clone());
+        let result = match self.job() {
+            Ok(job) => {
+                let work = move |context| async move { ended(work(context).await.into_result()) };
+                match hapax.engine.execute(job, work).await {
+                    Ok(Execution::Ran { value: Ok(value), recorded }) => {
+                        Ok(Done { value, replayed: false, recorded })
+                    }
+                    Ok(Execution::Ran { value: Err(error), .. }) => Err(OnceError::Failed(error)),
+                    Ok(Execution::Replayed(recorded)) => decode(&recorded),
+                    Err(refusal) => Err(refusal.into()),
+                }
+            }
+            Err(error) => Err(error),
+        };
         observe::request(SURFACE, route.operation(), counted_as(&result));
         result
     }
 
-    async fn execute<T, E, W, F>(self, work: W) -> Result<Done<T>, OnceError<E>>
-    where
-        T: Serialize + DeserializeOwned + Send + 'static,
-        E: Send + 'static,
-        W: FnOnce(Context) -> F + Send + 'static,
-        F: Future + Send + 'static,
-        F::Output: Outcome<Value = T, Error = E>,
-    {
+    fn job<E>(self) -> Result<Job, OnceError<E>> {
         let key = self.key.map_err(OnceError::Key)?;
-        let job = Job {
+        Ok(Job {
             key: ScopedKey::new(self.scope, &key),
             fingerprint: self.input.map_err(OnceError::Input)?,
             policy: self.policy,
             reconcile: self.reconcile,
-        };
-        let work = move |context| async move { ended(work(context).await.into_result()) };
-        match self.hapax.engine.execute(job, work).await {
-            Ok(Execution::Ran { value: Ok(value), recorded }) => {
-                Ok(Done { value, replayed: false, recorded })
-            }
-            Ok(Execution::Ran { value: Err(error), .. }) => Err(OnceError::Failed(error)),
-            Ok(Execution::Replayed(recorded)) => decode(&recorded),
-            Err(refusal) => Err(refusal.into()),
-        }
+        })
     }
 }
 

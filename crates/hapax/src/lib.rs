@@ -54,3 +54,7 @@ pub use crate::function::{Done, Fail, IntoKey, Once, OnceError, Outcome, StoredE
 pub use crate::hapax::{AskError, Builder, Drained, Hapax, Keeper};
 pub use crate::memory::MemoryStore;
 pub use crate::policy::Policy;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
