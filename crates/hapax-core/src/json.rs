@@ -156,24 +156,26 @@ impl<'a> Reader<'a> {
     fn unicode_escape(&mut self, start: usize) -> Result<char, JsonError> {
         let lone = JsonError { at: start, why: "half of a surrogate pair stands alone" };
         let first = self.four_digits(start)?;
-        if !(0xd800..0xe000).contains(&first) {
-            return char::from_u32(first).ok_or(lone);
+        if let Some(character) = char::from_u32(first.into()) {
+            return Ok(character);
         }
-        if first >= 0xdc00 || !self.text[self.at..].starts_with("\\u") {
+        if !self.text[self.at..].starts_with("\\u") {
             return Err(lone);
         }
         self.at += 2;
         let second = self.four_digits(start)?;
-        if !(0xdc00..0xe000).contains(&second) {
-            return Err(lone);
+        match char::decode_utf16([first, second]).next() {
+            Some(Ok(character)) => Ok(character),
+            _ => Err(lone),
         }
-        char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)).ok_or(lone)
     }
 
-    fn four_digits(&mut self, start: usize) -> Result<u32, JsonError> {
+    fn four_digits(&mut self, start: usize) -> Result<u16, JsonError> {
         let digits = self.text.as_bytes().get(self.at..self.at + 4);
         let value = digits.and_then(|digits| {
-            digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))
+            digits
+                .iter()
+                .try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)? as u16))
         });
         self.at += 4;
         value.ok_or(JsonError { at: start, why: "\\u needs four hexadecimal digits" })

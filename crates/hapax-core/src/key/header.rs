@@ -115,17 +115,12 @@ fn number(input: &mut Input<'_>) -> Option<Number> {
     ((1..=12).contains(&whole) && (1..=3).contains(&fraction)).then_some(Number::Decimal)
 }
 
-/// Base 64 between colons; padding may be left out, as the RFC tells parsers to allow.
+/// Base 64 between colons; padding may be left out or cut short, as the RFC tells parsers to allow.
 fn byte_sequence(input: &mut Input<'_>) -> Option<()> {
     input.next();
     let digits = input.skip_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'));
     let padding = input.skip_while(|byte| byte == b'=');
-    let complete = match padding {
-        0 => digits % 4 != 1,
-        1 => digits % 4 == 3,
-        2 => digits % 4 == 2,
-        _ => false,
-    };
+    let complete = digits % 4 != 1 && padding <= digits.next_multiple_of(4) - digits;
     (input.take(b':') && complete).then_some(())
 }
 

@@ -183,6 +183,8 @@ fn unusable_params_are_refused_where_they_go_wrong() {
     assert_eq!(at("\"\\ud800\""), 1);
     assert_eq!(at("\"\\udc00\""), 1);
     assert_eq!(at("\"\\ud800\\u0041\""), 1);
+    assert_eq!(at("\"\\ud800\\ud800\""), 1);
+    assert_eq!(at("\"\\udc00\\udc00\""), 1);
     assert_eq!(at("1 1"), 2);
     assert_eq!(at("\u{feff}1"), 0);
     assert_eq!(

@@ -55,7 +55,7 @@ fn k_04_parameters_are_not_part_of_the_key() {
     let spellings = [
         r#""k";v=1"#,
         r#""k"; a;  b=?0;*c.d_e-f=tok/en"#,
-        r#""k";d=-12.345;e=:aGk=:;f=:aGk:;g="x\"y";h=@-5;i=%"f%c3%bc""#,
+        r#""k";d=-12.345;e=:aGk=:;f=:aGk:;f=:aG=:;g="x\"y";h=@-5;i=%"f%c3%bc""#,
         r#""k";i=999999999999999;j=123456789012.123;l=*!"#,
     ];
     for spelling in spellings {
@@ -86,6 +86,7 @@ fn k_04_parameters_that_do_not_parse_are_refused() {
         r#""k";v=:aGk"#,
         r#""k";v=:aG=k:"#,
         r#""k";v=:aG===:"#,
+        r#""k";v=:aGkk=:"#,
         r#""k";v="open"#,
         r#""k";v=%"%C3""#,
         r#""k";v=%"%c3""#,
