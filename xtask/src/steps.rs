@@ -70,7 +70,7 @@ fn fmt(run: &mut Run) -> Result<End> {
 
 fn deny(run: &mut Run) -> Result<End> {
     if !process::succeeds(programs::cargo(&run.root).args(["deny", "--version"])) {
-        // Building it takes longer than all the tests together, so it is not installed behind anyone's back.
+        // Building it takes minutes, so it is not installed behind anyone's back.
         let reason = "cargo-deny is not installed (cargo install cargo-deny --locked)";
         return Ok(End::Skipped(reason.to_owned()));
     }

@@ -1,6 +1,24 @@
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use super::{BENCHES, CRASH_SLICE, Entry, MODEL_SLICE, PROOFS, SIMULATION_SLICE};
+use super::{BENCHES, CRASH_SLICE, E2E, Entry, MODEL, MODEL_SLICE, PROOFS, SIMULATION_SLICE};
+
+#[test]
+fn every_program_is_in_a_table_and_every_table_names_real_programs() {
+    let entries = BENCHES.iter().chain(PROOFS);
+    let named: BTreeSet<PathBuf> = entries
+        .flat_map(|entry| entry.programs)
+        .map(|program| Path::new(program.package).join("src/bin").join(program.bin).with_extension("rs"))
+        .collect();
+    let crates = crate::root().unwrap().join("crates");
+    let real: BTreeSet<PathBuf> = [E2E, MODEL]
+        .iter()
+        .flat_map(|package| fs::read_dir(crates.join(package).join("src/bin")).unwrap())
+        .map(|file| file.unwrap().path().strip_prefix(&crates).unwrap().to_owned())
+        .collect();
+    assert_eq!(named, real);
+}
 
 #[test]
 fn a_slice_prints_no_goal_that_its_long_proof_does_not() {
