@@ -342,3 +342,6 @@ impl fmt::Display for Refusal {
 }
 
 impl Error for Refusal {}
+
+#[cfg(test)]
+mod tests;

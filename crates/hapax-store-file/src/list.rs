@@ -11,6 +11,9 @@ use crate::row::{self, Stored, state_number};
 /// of records does not hold back the log of the writer.
 const STRETCH: u32 = 256;
 
+/// How many records a page holds at most, whatever it is asked for.
+const PAGE_MAX: usize = 10_000;
+
 /// How a search goes through the records.
 enum Path {
     /// By the index, all ids between these two.
@@ -30,7 +33,8 @@ pub(crate) fn list(connection: &Connection, query: &Query, now: Timestamp) -> Re
         Some(cursor) => parse_cursor(cursor).ok_or(ReadError::Refused(Refusal::Cursor))?,
         None => i64::MAX,
     };
-    if query.limit == 0 {
+    let limit = query.limit.min(PAGE_MAX);
+    if limit == 0 {
         return Ok(page);
     }
     let path = Path::of(query);
@@ -43,7 +47,7 @@ pub(crate) fn list(connection: &Connection, query: &Query, now: Timestamp) -> Re
                 Stored::Found(_) => continue,
                 Stored::Unreadable(damage) => (None, Some(damage.id)),
             };
-            if page.records.len() + page.unreadable.len() == query.limit {
+            if page.records.len() + page.unreadable.len() == limit {
                 page.next = Some(format_cursor(before));
                 return Ok(page);
             }

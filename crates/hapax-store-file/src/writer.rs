@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hapax_core::transition::{self, Answer, Change, Command};
-use hapax_core::{Claim, StoreError, Swept, Timestamp};
+use hapax_core::{Claim, StoreError, StoreErrorKind, Swept, Timestamp};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
@@ -13,7 +13,7 @@ use crate::clock::{Mark, StoreClock};
 use crate::error::{Failure, Phase, Refusal};
 use crate::queue::Queue;
 use crate::row::{self, Place, Row, Stored};
-use crate::sweep;
+use crate::{schema, sweep};
 
 /// How many operations share a commit at most. More would not make the sync cheaper per operation by much, and
 /// the first of them would wait longer.
@@ -171,10 +171,16 @@ impl Writer {
             return Err(Stop::Earlier);
         }
         self.transact(work).map_err(|failure| {
+            let judgement = failure.judge();
             let rolled_back = self.connection.is_autocommit();
-            if failure.judge().fatal || !rolled_back {
+            if judgement.fatal || !rolled_back {
                 tracing::error!(error = %failure, "file store stopped; it must be opened again");
                 stop(&self.shared, &self.queue);
+            } else if judgement.kind == StoreErrorKind::Full
+                && let Err(error) = schema::shorten_log(&self.connection)
+            {
+                // A log that starts again has room even where the disk has none: a sweep may need it.
+                tracing::debug!(%error, "file store is full and its log cannot be shortened");
             }
             Stop::Failed(failure)
         })

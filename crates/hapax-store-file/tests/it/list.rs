@@ -113,16 +113,14 @@ async fn an_id_prefix_of_any_length_finds_its_records() {
     // The first sixteen digits are the key's own hash: both scopes.
     assert_eq!(found(&whole[..16]).await, [elsewhere.id.to_string(), whole.clone()]);
     for length in [17, 31, 32, 33, 63, 64] {
-        assert_eq!(found(&whole[..length]).await, [whole.clone()], "{length} digits");
+        assert_eq!(found(&whole[..length]).await, [whole.as_str()], "{length} digits");
     }
     let expected: Vec<String> =
         ids(&store, Query::default()).await.into_iter().filter(|id| id.starts_with(&whole[..1])).collect();
     assert_eq!(found(&whole[..1]).await, expected);
     assert_eq!(found("").await.len(), 41);
-    for nothing in ["zz", "é", &whole[..16].to_uppercase(), &format!("{whole}0")] {
-        if nothing.bytes().any(|byte| !byte.is_ascii_digit()) {
-            assert!(found(nothing).await.is_empty(), "{nothing}");
-        }
+    for nothing in ["zz", "é", "ABCDEF", &format!("{whole}0")] {
+        assert!(found(nothing).await.is_empty(), "{nothing}");
     }
 }
 

@@ -1,7 +1,11 @@
 //! The file store: the suite that every store passes, and what only this one can do.
 
+// The fixtures are as much a test as those who call them.
+#![allow(clippy::unwrap_used)]
+
 mod batch;
 mod conformance;
+mod crash;
 mod damage;
 mod fixture;
 mod limits;

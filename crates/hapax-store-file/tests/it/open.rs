@@ -128,7 +128,8 @@ fn a_directory_that_cannot_be_made_is_refused() {
 
 #[test]
 fn a_foreign_file_is_refused_and_left_as_it_was() {
-    let foreign: [(&str, fn(&Path)); 3] = [
+    type Make = fn(&Path);
+    let foreign: [(&str, Make); 3] = [
         ("text", |path| fs::write(path, "no database at all, but long enough ".repeat(20)).unwrap()),
         ("empty", |path| fs::write(path, "").unwrap()),
         ("another program's database", |path| {
