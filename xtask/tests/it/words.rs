@@ -8,7 +8,11 @@ const PROMISE: [&str; 2] = [concat!("exactly", " once"), concat!("exactly", "-on
 /// Files that may say it, and why.
 const MAY_PROMISE: &[(&str, &str)] = &[
     ("Cargo.toml", "a keyword people search for, not a promise"),
+    ("ARCHITECTURE.md", "says that nobody can promise it outside the store"),
     ("README.md", "says that nobody can promise it outside a transaction"),
+    ("crates/hapax-model/src/teeth.rs", "counts how often a text occurs"),
+    ("crates/hapax-model/src/teeth/list.rs", "counts how often a text occurs"),
+    ("crates/hapax-testkit/src/store_suite/list.rs", "counts how often a record is shown"),
 ];
 
 /// Folders that exist on one machine only. Split, so that this file passes its own rule.
@@ -55,10 +59,10 @@ fn nothing_promises_more_than_it_keeps() {
 fn promises_bite() {
     for promise in PROMISE {
         let text = format!("Delivered\n{}.\n", promise.to_uppercase());
-        let complaints = promises(&sample("README.md", &text));
-        assert!(complaints.len() == 1 && complaints[0].starts_with("README.md:2: "), "{complaints:?}");
+        let complaints = promises(&sample("docs/a.md", &text));
+        assert!(complaints.len() == 1 && complaints[0].starts_with("docs/a.md:2: "), "{complaints:?}");
     }
-    assert!(promises(&sample("README.md", "Retry anything, it happens once.")).is_empty());
+    assert!(promises(&sample("docs/a.md", "Retry anything, it happens once.")).is_empty());
 }
 
 #[test]
