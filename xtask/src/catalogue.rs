@@ -10,7 +10,7 @@ pub(crate) struct Program {
     pub(crate) package: &'static str,
     /// Its name under that crate's `src/bin`.
     pub(crate) bin: &'static str,
-    /// What it is started with when nobody asks for anything else.
+    /// One flag and its value, for when nobody types another value.
     pub(crate) flags: &'static [&'static str],
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Entry {
     pub(crate) name: &'static str,
     /// One line for the list.
     pub(crate) about: &'static str,
-    /// Run one after the other; flags that are typed go to the first, in place of its own.
+    /// Run one after the other; flags that are typed go to the first.
     pub(crate) programs: &'static [Program],
     /// The goals that must be printed between them.
     pub(crate) goals: &'static [&'static str],

@@ -31,14 +31,18 @@ fn run_programs(root: &Path, entry: &Entry, flags: &[String], goals: &mut Goals)
     for (position, program) in entry.programs.iter().enumerate() {
         let mut command = programs::cargo(root);
         command.args(["run", "--release", "--package", program.package, "--bin", program.bin, "--"]);
-        match position {
-            0 if !flags.is_empty() => command.args(flags),
-            _ => command.args(program.flags),
-        };
+        let typed = if position == 0 { flags } else { &[] };
+        command.args(unless_typed(program.flags, typed)).args(typed);
         println!("── {}", process::shown(&command));
         process::run(&mut command, NO_LIMIT, |line| goals.read(line))?;
     }
     Ok(())
+}
+
+/// A program's own flags, unless the first of them was typed with another value.
+fn unless_typed<'a>(own: &'a [&'a str], typed: &[String]) -> &'a [&'a str] {
+    let is_typed = |name: &&str| typed.iter().any(|flag| flag.split('=').next() == Some(name));
+    if own.first().is_some_and(is_typed) { &[] } else { own }
 }
 
 fn find<'a>(table: &'a [Entry], kind: &str, name: &str) -> Result<&'a Entry> {

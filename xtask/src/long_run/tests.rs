@@ -1,4 +1,4 @@
-use super::{find, list};
+use super::{find, list, unless_typed};
 use crate::catalogue::{BENCHES, PROOFS};
 
 #[test]
@@ -13,4 +13,17 @@ fn an_unknown_name_is_answered_with_the_nearest_and_the_list() {
     let error = find(BENCHES, "bench", "stor").unwrap_err().to_string();
     assert!(error.starts_with("`bench` knows no `stor`: did you mean `store`?"), "{error}");
     assert!(error.contains("engine"), "{error}");
+}
+
+#[test]
+fn a_typed_flag_takes_the_place_of_the_programs_own_and_others_join_it() {
+    let own = ["--executors", "3"];
+    let with = |typed: &[&str]| {
+        let typed: Vec<String> = typed.iter().map(|flag| (*flag).to_owned()).collect();
+        unless_typed(&own, &typed).len()
+    };
+    assert_eq!(with(&[]), 2);
+    assert_eq!(with(&["--mode", "amo"]), 2);
+    assert_eq!(with(&["--executors", "2"]), 0);
+    assert_eq!(with(&["--executors=2"]), 0);
 }
