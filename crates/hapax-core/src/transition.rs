@@ -86,10 +86,9 @@ pub fn claim(record: Option<&Record>, ask: &ClaimRequest, now: Timestamp) -> Dec
 /// The claim was applied before and its answer was lost, or a copy of it was delayed.
 fn repeat_claim(record: &Record, ask: &ClaimRequest, now: Timestamp) -> Decision<Claim> {
     match &record.status {
-        Status::InProgress { .. } => {
+        Status::InProgress { lease_until } => {
             let lease = Lease { id: record.key.id, fence: record.fence, length: ask.lease };
-            let status = Status::InProgress { lease_until: now.after(ask.lease) };
-            Decision::put(Record { status, ..record.clone() }, Claim::Acquired(lease))
+            Decision::put(extended(record, *lease_until, ask.lease, now), Claim::Acquired(lease))
         }
         Status::Pinned { recorded } => Decision::keep(Claim::Replay {
             recorded: recorded.clone(),
@@ -143,9 +142,8 @@ fn acquire(before: Option<&Record>, ask: &ClaimRequest, now: Timestamp) -> Decis
 pub fn renew(record: Option<&Record>, lease: &Lease, now: Timestamp) -> Decision<Fenced> {
     match held(record, lease.fence.nonce) {
         Some(record) => match record.status {
-            Status::InProgress { .. } => {
-                let status = Status::InProgress { lease_until: now.after(lease.length) };
-                Decision::put(Record { status, ..record.clone() }, Fenced::Applied)
+            Status::InProgress { lease_until } => {
+                Decision::put(extended(record, lease_until, lease.length, now), Fenced::Applied)
             }
             Status::Uncertain { .. } => Decision::keep(Fenced::Applied),
             Status::Pinned { .. } | Status::Released { .. } => Decision::keep(Fenced::Lost),
@@ -286,6 +284,15 @@ fn is_expired(record: &Record, now: Timestamp) -> bool {
 
 fn held(record: Option<&Record>, nonce: Nonce) -> Option<&Record> {
     record.filter(|record| record.fence.nonce == nonce)
+}
+
+/// The same claim, believed for `lease` from now. What is kept for people counts from the owner's last sign of
+/// life, so it moves along: an uncertain record is never due the moment it becomes one.
+fn extended(record: &Record, lease_until: Timestamp, lease: Duration, now: Timestamp) -> Record {
+    let extended_until = now.after(lease);
+    let expires_at = record.expires_at.after(extended_until.since(lease_until));
+    let status = Status::InProgress { lease_until: extended_until };
+    Record { status, expires_at, ..record.clone() }
 }
 
 fn changed(record: &Record, status: Status, now: Timestamp) -> Record {

@@ -202,9 +202,9 @@ fn d_05_a_claim_repeated_with_its_nonce() {
         &Command::Claim(ask(A)),
         "
         absent             | acquired a1                  | in progress until 1030, a1, 1000 1000 3000
-        in progress        | acquired a2                  | in progress until 1030, a2, 800 900 5000
-        in progress, old   | acquired a2                  | in progress until 1030, a2, 800 900 1000
-        lapsed             | acquired a2                  | in progress until 1030, a2, 800 900 5000
+        in progress        | acquired a2                  | in progress until 1030, a2, 800 900 5020
+        in progress, old   | acquired a2                  | in progress until 1030, a2, 800 900 1020
+        lapsed             | acquired a2                  | in progress until 1030, a2, 800 900 5030
         completed          | replay Success done for 4000 | keep
         failed             | replay Error no for 4000     | keep
         completed, expired | acquired a1                  | in progress until 1030, a1, 1000 1000 3000
@@ -305,9 +305,9 @@ fn x_03_a_renewal() {
         &Command::Renew(lease(A)),
         "
         absent             | lost    | keep
-        in progress        | applied | in progress until 1030, a2, 800 900 5000
-        in progress, old   | applied | in progress until 1030, a2, 800 900 1000
-        lapsed             | applied | in progress until 1030, a2, 800 900 5000
+        in progress        | applied | in progress until 1030, a2, 800 900 5020
+        in progress, old   | applied | in progress until 1030, a2, 800 900 1020
+        lapsed             | applied | in progress until 1030, a2, 800 900 5030
         completed          | lost    | keep
         failed             | lost    | keep
         completed, expired | lost    | keep
@@ -581,4 +581,22 @@ fn a_command_names_its_record() {
     for command in commands {
         assert_eq!(*command.id(), key().id);
     }
+}
+
+#[test]
+fn x_03_what_is_kept_for_people_counts_from_the_owners_last_sign_of_life() {
+    let put = |decision: Decision<Answer>| match decision.change {
+        Change::Put(record) => *record,
+        other => panic!("the record changes: {other:?}"),
+    };
+    let ask = ClaimRequest { uncertain_retention: Duration::from_secs(60), ..ask(A) };
+    let lease = Lease { id: key().id, fence: Fence { nonce: A, attempt: 1 }, length: ask.lease };
+    let mut record = put(decide(None, &Command::Claim(ask), second(0)));
+    for renewed_at in (10..=1000).step_by(10) {
+        record = put(decide(Some(&record), &Command::Renew(lease.clone()), second(renewed_at)));
+    }
+    let abandon = Command::Abandon { lease, reason: Reason::Panicked };
+    let record = put(decide(Some(&record), &abandon, second(1001)));
+    assert_eq!(due(&record, second(1059)), None);
+    assert_eq!(due(&record, second(1060)), Some(Due::Dropped));
 }
