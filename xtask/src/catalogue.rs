@@ -34,7 +34,7 @@ pub(crate) struct Slice {
     pub(crate) program: Program,
     /// The goals it must print.
     pub(crate) goals: &'static [&'static str],
-    /// About ten times what it takes on two busy cores: past it, something hangs.
+    /// Past it, something hangs. The model takes under two minutes on two busy cores, with its build.
     pub(crate) limit: Duration,
 }
 

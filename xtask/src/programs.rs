@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::process;
 
-/// A cold build of everything takes about 20 minutes on two cores; past this, something hangs.
+/// Well above the 20 minutes that a cold build on two cores is planned to take; past this, something hangs.
 pub(crate) const CARGO_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// The cargo that runs us, in the workspace's root.

@@ -14,7 +14,7 @@ use crate::tally::Tally;
 use crate::timetable::End;
 use crate::{process, tools};
 
-/// An example shows one thing and ends; this is a hundred times what one takes.
+/// An example shows one thing and ends; one that needs a minute shows something else.
 const EXAMPLE_LIMIT: Duration = Duration::from_secs(60);
 
 /// What the steps of one run share.
