@@ -2,6 +2,7 @@
 
 mod clock;
 mod faulty;
+mod history;
 mod op;
 mod random;
 mod reference;
@@ -10,6 +11,7 @@ pub mod store_suite;
 
 pub use clock::TokioClock;
 pub use faulty::{Fault, Faulty, Fired, Plan, Point, Step};
+pub use history::{Checked, History, Recording, Reply, Request, Rule, Ticket, Violation};
 pub use op::Op;
 pub use random::Random;
 pub use reference::ReferenceStore;

@@ -14,7 +14,7 @@ pub(crate) struct ReferenceRig {
     clock: ManualClock,
     back: Arc<ReferenceStore>,
     front: Arc<dyn Store>,
-    wrap: fn(Arc<dyn Store>) -> Arc<dyn Store>,
+    wrap: Box<dyn Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync>,
 }
 
 /// The store as it is.
@@ -24,10 +24,10 @@ pub(crate) async fn reference_rig() -> ReferenceRig {
 
 impl ReferenceRig {
     /// The store with something in front of it.
-    pub(crate) fn wrapped(wrap: fn(Arc<dyn Store>) -> Arc<dyn Store>) -> Self {
+    pub(crate) fn wrapped(wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync + 'static) -> Self {
         let clock = ManualClock::new();
         let back = Arc::new(ReferenceStore::new(clock.clone()));
-        Self { clock, front: wrap(back.clone()), back, wrap }
+        Self { clock, front: wrap(back.clone()), back, wrap: Box::new(wrap) }
     }
 }
 

@@ -1,0 +1,488 @@
+//! The checker refuses what no correct store could have answered, and accepts everything else, faults included.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_core::transition::{Answer, Command};
+use hapax_core::{
+    Claim, ClaimRequest, Class, Deleted, Fence, Fenced, Fingerprint, Format, Key, Lease, Lookup, ManualClock,
+    Nonce, OnLapse, RecordId, Recorded, Scope, ScopedKey, Settled, Settlement, Store, StoreErrorKind,
+    Verdict,
+};
+use hapax_testkit::{
+    Fault, Faulty, History, Op, Plan, Random, Recording, ReferenceStore, Reply, Request, Rule, Ticket,
+};
+
+use crate::wrong::{self, Wrong};
+
+const LEASE: Duration = Duration::from_secs(30);
+const RETENTION: Duration = Duration::from_secs(600);
+
+/// A history written by hand, about one key.
+struct Tale {
+    clock: ManualClock,
+    history: History,
+}
+
+impl Tale {
+    fn new() -> Self {
+        let clock = ManualClock::new();
+        Self { history: History::new(clock.clone()), clock }
+    }
+
+    fn invoke(&self, command: Command) -> Ticket {
+        self.history.invoke("someone", Request::Command(command))
+    }
+
+    fn answer(&self, ticket: Ticket, answer: Answer) {
+        self.history.answer(ticket, Ok(Reply::Answer(answer)));
+    }
+
+    fn call(&self, command: Command, answer: Answer) {
+        let ticket = self.invoke(command);
+        self.answer(ticket, answer);
+    }
+
+    fn acquired(&self, ask: &ClaimRequest, attempt: u32) {
+        self.call(Command::Claim(ask.clone()), acquired(ask, attempt));
+    }
+
+    fn completed(&self, ask: &ClaimRequest, attempt: u32, text: &str) {
+        self.call(complete(ask, attempt, text), Answer::Fenced(Fenced::Applied));
+    }
+
+    #[track_caller]
+    fn assert_breaks(&self, rule: Rule) {
+        let violation = self.history.check().expect_err("the history should be refused");
+        assert_eq!(violation.rule(), rule, "{violation}");
+    }
+
+    #[track_caller]
+    fn assert_legal(&self) {
+        if let Err(violation) = self.history.check() {
+            panic!("the history should be accepted: {violation}");
+        }
+    }
+}
+
+fn key() -> ScopedKey {
+    ScopedKey::new(Scope::new("history"), &Key::new("one key").unwrap())
+}
+
+fn ask(nonce: u8) -> ClaimRequest {
+    ClaimRequest {
+        key: key(),
+        fingerprint: Fingerprint::empty(),
+        nonce: Nonce::from_bytes([nonce; 16]),
+        lease: LEASE,
+        on_lapse: OnLapse::Uncertain,
+        attempts_max: 5,
+        uncertain_retention: LEASE * 100,
+    }
+}
+
+fn rerun(nonce: u8) -> ClaimRequest {
+    ClaimRequest { on_lapse: OnLapse::Rerun, ..ask(nonce) }
+}
+
+fn lease(ask: &ClaimRequest, attempt: u32) -> Lease {
+    Lease { id: ask.key.id, fence: Fence { nonce: ask.nonce, attempt }, length: ask.lease }
+}
+
+fn acquired(ask: &ClaimRequest, attempt: u32) -> Answer {
+    Answer::Claim(Claim::Acquired(lease(ask, attempt)))
+}
+
+fn outcome(text: &str) -> Recorded {
+    Recorded::new(Class::Success, Format::FUNCTION, text.to_owned())
+}
+
+fn complete(ask: &ClaimRequest, attempt: u32, text: &str) -> Command {
+    Command::Complete { lease: lease(ask, attempt), done: outcome(text), retention: RETENTION }
+}
+
+fn release(ask: &ClaimRequest, attempt: u32) -> Command {
+    Command::Release { lease: lease(ask, attempt), answered: None }
+}
+
+fn replay(text: &str, remaining: Duration) -> Answer {
+    Answer::Claim(Claim::Replay { recorded: outcome(text), remaining })
+}
+
+#[test]
+fn two_acquired_claims_are_refused() {
+    let tale = Tale::new();
+    tale.acquired(&ask(1), 1);
+    tale.acquired(&ask(2), 1);
+    tale.assert_breaks(Rule::NotLinearisable);
+}
+
+#[test]
+fn a_lost_update_is_refused() {
+    let tale = Tale::new();
+    tale.acquired(&ask(1), 1);
+    tale.completed(&ask(1), 1, "done");
+    let busy = Claim::Busy { lease_left: LEASE };
+    tale.call(Command::Claim(ask(2)), Answer::Claim(busy));
+    tale.assert_breaks(Rule::NotLinearisable);
+}
+
+#[test]
+fn a_stale_completion_that_was_applied_is_refused() {
+    let tale = Tale::new();
+    tale.acquired(&rerun(1), 1);
+    tale.clock.advance(LEASE);
+    tale.acquired(&rerun(2), 2);
+    tale.completed(&rerun(1), 1, "late");
+    tale.assert_breaks(Rule::NotLinearisable);
+}
+
+#[test]
+fn a_replay_of_another_value_is_refused() {
+    let tale = Tale::new();
+    tale.acquired(&ask(1), 1);
+    tale.completed(&ask(1), 1, "done");
+    tale.call(Command::Claim(ask(2)), replay("something else", RETENTION));
+    tale.assert_breaks(Rule::NotLinearisable);
+}
+
+#[test]
+fn a_takeover_before_the_lease_lapsed_is_refused() {
+    for (waited, legal) in [(LEASE - Duration::from_millis(1), false), (LEASE, true)] {
+        let tale = Tale::new();
+        tale.acquired(&rerun(1), 1);
+        tale.clock.advance(waited);
+        tale.acquired(&rerun(2), 2);
+        if legal { tale.assert_legal() } else { tale.assert_breaks(Rule::NotLinearisable) }
+    }
+}
+
+#[test]
+fn a_wrong_span_is_refused() {
+    let tale = Tale::new();
+    tale.acquired(&ask(1), 1);
+    tale.clock.advance(LEASE / 2);
+    let busy = Claim::Busy { lease_left: LEASE };
+    tale.call(Command::Claim(ask(2)), Answer::Claim(busy));
+    tale.assert_breaks(Rule::NotLinearisable);
+}
+
+#[test]
+fn a_record_that_vanished_is_refused_unless_a_sweep_may_have_taken_it() {
+    for (waited, legal) in [(RETENTION / 2, false), (RETENTION, true)] {
+        let tale = Tale::new();
+        tale.acquired(&ask(1), 1);
+        tale.completed(&ask(1), 1, "done");
+        tale.clock.advance(waited);
+        let sweep = tale.history.invoke("sweeper", Request::Sweep);
+        tale.history.answer(sweep, Ok(Reply::Swept));
+        let get = tale.history.invoke("reader", Request::Get(key().id));
+        tale.history.answer(get, Ok(Reply::Lookup(Lookup::Absent)));
+        if legal { tale.assert_legal() } else { tale.assert_breaks(Rule::NotLinearisable) }
+    }
+}
+
+#[test]
+fn a_sweep_that_had_ended_explains_nothing_later() {
+    let tale = Tale::new();
+    let sweep = tale.history.invoke("sweeper", Request::Sweep);
+    tale.history.answer(sweep, Ok(Reply::Swept));
+    tale.acquired(&ask(1), 1);
+    tale.completed(&ask(1), 1, "done");
+    tale.clock.advance(RETENTION);
+    let get = tale.history.invoke("reader", Request::Get(key().id));
+    tale.history.answer(get, Ok(Reply::Lookup(Lookup::Absent)));
+    tale.assert_breaks(Rule::NotLinearisable);
+}
+
+#[test]
+fn an_answer_is_explained_by_calls_at_the_same_time_only() {
+    // Released before or after the second claim, depending on whether the two overlap.
+    for overlap in [true, false] {
+        let tale = Tale::new();
+        tale.acquired(&ask(1), 1);
+        let claim = tale.invoke(Command::Claim(ask(2)));
+        if overlap {
+            tale.call(release(&ask(1), 1), Answer::Fenced(Fenced::Applied));
+            tale.answer(claim, acquired(&ask(2), 2));
+            tale.assert_legal();
+        } else {
+            tale.answer(claim, acquired(&ask(2), 2));
+            tale.call(release(&ask(1), 1), Answer::Fenced(Fenced::Applied));
+            tale.assert_breaks(Rule::NotLinearisable);
+        }
+    }
+}
+
+#[test]
+fn an_ambiguous_call_may_have_happened_or_not_or_later() {
+    let unknown = |tale: &Tale, command| {
+        let ticket = tale.invoke(command);
+        tale.history.answer(ticket, Err(StoreErrorKind::Unknown));
+    };
+    let tale = Tale::new();
+    tale.acquired(&ask(1), 1);
+    unknown(&tale, complete(&ask(1), 1, "done"));
+    tale.call(Command::Claim(ask(2)), replay("done", RETENTION));
+    tale.assert_legal();
+
+    let tale = Tale::new();
+    tale.acquired(&ask(1), 1);
+    unknown(&tale, complete(&ask(1), 1, "done"));
+    tale.call(Command::Claim(ask(2)), Answer::Claim(Claim::Busy { lease_left: LEASE }));
+    tale.assert_legal();
+    tale.call(Command::Claim(ask(3)), replay("done", RETENTION));
+    tale.assert_legal();
+    tale.call(Command::Claim(ask(4)), Answer::Claim(Claim::Busy { lease_left: LEASE }));
+    tale.assert_breaks(Rule::NotLinearisable);
+}
+
+#[test]
+fn a_call_that_was_not_applied_explains_nothing() {
+    let tale = Tale::new();
+    tale.acquired(&ask(1), 1);
+    let ticket = tale.invoke(complete(&ask(1), 1, "done"));
+    tale.history.answer(ticket, Err(StoreErrorKind::Unavailable));
+    tale.call(Command::Claim(ask(2)), replay("done", RETENTION));
+    tale.assert_breaks(Rule::NotLinearisable);
+}
+
+#[test]
+fn a_call_that_is_never_answered_may_act_much_later() {
+    let tale = Tale::new();
+    let _lost = tale.invoke(Command::Claim(ask(1)));
+    tale.clock.advance(LEASE * 3);
+    tale.acquired(&ask(2), 1);
+    tale.call(release(&ask(2), 1), Answer::Fenced(Fenced::Applied));
+    // The lost claim comes through only now.
+    tale.call(Command::Claim(ask(3)), Answer::Claim(Claim::Busy { lease_left: LEASE }));
+    tale.assert_legal();
+}
+
+#[test]
+fn a_slow_call_may_act_at_any_time_it_took() {
+    // The first claim takes longer than a lease. Where in it the store acted decides what is left for others.
+    for left in [Duration::from_secs(1), LEASE / 2, LEASE] {
+        let tale = Tale::new();
+        let slow = tale.invoke(Command::Claim(ask(1)));
+        tale.clock.advance(LEASE * 2);
+        tale.answer(slow, acquired(&ask(1), 1));
+        tale.call(Command::Claim(ask(2)), Answer::Claim(Claim::Busy { lease_left: left }));
+        tale.assert_legal();
+    }
+}
+
+#[test]
+fn the_story_is_short_and_marks_where_it_breaks() {
+    let tale = Tale::new();
+    for nonce in 10..60 {
+        tale.call(
+            Command::Delete { id: key().id, nonce: ask(nonce).nonce },
+            Answer::Deleted(Deleted::Absent),
+        );
+    }
+    tale.acquired(&ask(1), 1);
+    for nonce in 10..60 {
+        tale.call(Command::Claim(ask(nonce)), Answer::Claim(Claim::Busy { lease_left: LEASE }));
+    }
+    tale.acquired(&ask(2), 1);
+    tale.completed(&ask(2), 1, "done");
+    let story = tale.history.check().expect_err("two owners").to_string();
+    let lines: Vec<&str> = story.lines().collect();
+    assert_eq!(lines.len(), 3, "a headline and the two claims:\n{story}");
+    assert!(lines[2].starts_with('>') && lines[2].contains("Acquired"), "{story}");
+}
+
+#[test]
+fn an_effect_needs_a_granted_claim() {
+    let tale = Tale::new();
+    tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
+    tale.acquired(&ask(1), 1);
+    tale.assert_breaks(Rule::EffectWithoutClaim);
+}
+
+#[test]
+fn one_fence_has_one_effect() {
+    let tale = Tale::new();
+    tale.acquired(&ask(1), 1);
+    tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
+    tale.assert_legal();
+    tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
+    tale.assert_breaks(Rule::EffectTwiceUnderOneFence);
+}
+
+#[test]
+fn a_second_effect_is_explained_by_a_release() {
+    let tale = Tale::new();
+    tale.acquired(&ask(1), 1);
+    tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
+    tale.call(release(&ask(1), 1), Answer::Fenced(Fenced::Applied));
+    tale.acquired(&ask(2), 2);
+    tale.history.effect("someone", key().id, lease(&ask(2), 2).fence);
+    tale.assert_legal();
+}
+
+#[test]
+fn a_second_effect_is_explained_by_a_permitted_takeover() {
+    let tale = Tale::new();
+    tale.acquired(&rerun(1), 1);
+    tale.history.effect("someone", key().id, lease(&rerun(1), 1).fence);
+    tale.clock.advance(LEASE);
+    tale.acquired(&rerun(2), 2);
+    tale.history.effect("someone", key().id, lease(&rerun(2), 2).fence);
+    tale.assert_legal();
+}
+
+#[test]
+fn a_second_effect_is_explained_by_a_settlement() {
+    let tale = Tale::new();
+    tale.acquired(&ask(1), 1);
+    tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
+    tale.clock.advance(LEASE);
+    let settlement = Settlement {
+        attempt: ask(1).nonce,
+        nonce: Nonce::from_bytes([99; 16]),
+        verdict: Verdict::NotApplied,
+    };
+    tale.call(Command::Settle { id: key().id, settlement }, Answer::Settled(Settled::Applied));
+    tale.acquired(&ask(2), 2);
+    tale.history.effect("someone", key().id, lease(&ask(2), 2).fence);
+    tale.assert_legal();
+}
+
+#[test]
+fn a_second_effect_without_explanation_is_refused() {
+    let tale = Tale::new();
+    tale.acquired(&ask(1), 1);
+    tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
+    tale.clock.advance(LEASE);
+    tale.acquired(&ask(2), 2);
+    tale.assert_breaks(Rule::NotLinearisable);
+    tale.history.effect("someone", key().id, lease(&ask(2), 2).fence);
+    tale.assert_breaks(Rule::SecondEffect);
+}
+
+#[test]
+fn an_effect_after_its_attempt_ended_is_refused() {
+    for ending in [release(&ask(1), 1), complete(&ask(1), 1, "done")] {
+        let tale = Tale::new();
+        tale.acquired(&ask(1), 1);
+        tale.call(ending, Answer::Fenced(Fenced::Applied));
+        tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
+        tale.assert_breaks(Rule::EffectAfterEnd);
+    }
+}
+
+#[test]
+fn callers_are_told_one_outcome_while_it_is_kept() {
+    for (waited, legal) in [(RETENTION / 2, false), (RETENTION, true)] {
+        let tale = Tale::new();
+        tale.acquired(&ask(1), 1);
+        tale.completed(&ask(1), 1, "first");
+        tale.history.outcome("someone", key().id, &outcome("first"));
+        tale.clock.advance(waited);
+        if legal {
+            tale.acquired(&ask(2), 1);
+            tale.completed(&ask(2), 1, "second");
+        } else {
+            let ticket = tale.invoke(complete(&ask(2), 1, "second"));
+            tale.history.answer(ticket, Err(StoreErrorKind::Unknown));
+        }
+        tale.history.outcome("someone", key().id, &outcome("second"));
+        if legal { tale.assert_legal() } else { tale.assert_breaks(Rule::TwoOutcomes) }
+    }
+}
+
+#[test]
+fn callers_are_told_only_what_was_recorded() {
+    let tale = Tale::new();
+    tale.acquired(&ask(1), 1);
+    tale.call(complete(&ask(1), 1, "done"), Answer::Fenced(Fenced::Applied));
+    tale.history.outcome("someone", key().id, &outcome("made up"));
+    tale.assert_breaks(Rule::OutcomeNeverRecorded);
+}
+
+/// How many processes work on the keys at once, and how many operations each starts.
+const PROCESSES: u64 = 4;
+const OPERATIONS: u64 = 40;
+
+/// Many processes with faulty connections work on two keys of one store, and their history is judged.
+async fn crowd(seed: u64, wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store>) -> History {
+    let clock = ManualClock::new();
+    let history = History::new(clock.clone());
+    let store = wrap(Arc::new(ReferenceStore::new(clock.clone())));
+    let faults = [
+        Fault::ErrorBefore(StoreErrorKind::Unavailable),
+        Fault::ErrorBefore(StoreErrorKind::Unknown),
+        Fault::AnswerLost,
+    ];
+    let mut processes = Vec::new();
+    for process in 0..PROCESSES {
+        let faulty = Faulty::new(store.clone());
+        faulty.set_plan(Plan::new().by_chance(seed ^ process, 150, &Op::ALL, &faults));
+        let store = Recording::new(&history, &format!("process {process}"), Arc::new(faulty));
+        let random = Random::seeded(seed.wrapping_mul(31).wrapping_add(process));
+        processes.push(tokio::spawn(work(store, clock.clone(), random)));
+    }
+    for process in processes {
+        process.await.expect("no process panics");
+    }
+    history
+}
+
+async fn work(store: Recording, clock: ManualClock, mut random: Random) {
+    let mut held: Option<Lease> = None;
+    for _ in 0..OPERATIONS {
+        let key = ScopedKey::new(Scope::new("crowd"), &Key::new(format!("{}", random.below(2))).unwrap());
+        let id: RecordId = key.id;
+        match (random.below(10), held.take()) {
+            (0, lease) => {
+                clock.advance(LEASE / 3);
+                held = lease;
+            }
+            (1, _) => drop(store.sweep(10).await),
+            (2, _) => drop(store.get(&id).await),
+            (3, Some(lease)) => {
+                drop(store.renew(&lease).await);
+                held = Some(lease);
+            }
+            (4, Some(lease)) => drop(store.release(&lease, None).await),
+            (5 | 6, Some(lease)) => {
+                let done = outcome(&format!("{}", random.below(1000)));
+                drop(store.complete(&lease, &done, LEASE * 2).await);
+            }
+            (_, lease) => {
+                let ask = ClaimRequest {
+                    key,
+                    nonce: Nonce::from_bytes(random.bytes()),
+                    uncertain_retention: LEASE * 3,
+                    ..if random.chance(500) { ask(0) } else { rerun(0) }
+                };
+                held = match store.claim(&ask).await {
+                    Ok(Claim::Acquired(lease)) => Some(lease),
+                    _ => lease,
+                };
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_correct_store_is_never_refused() {
+    for seed in 0..100 {
+        let history = crowd(seed, |store| store).await;
+        let checked = history.check().unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
+        assert_eq!(checked.keys, 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_store_is_refused() {
+    for defect in [Wrong::UnfencedComplete, Wrong::ReleaseByAnyone, Wrong::LeaseNeverLapses] {
+        let mut refused = false;
+        for seed in 0..100 {
+            refused |= crowd(seed, |store| wrong::wrap(defect, store)).await.check().is_err();
+        }
+        assert!(refused, "{defect:?} should be noticed");
+    }
+}

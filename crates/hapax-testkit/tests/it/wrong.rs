@@ -1,0 +1,351 @@
+//! Stores with one thing wrong each, made of a correct store and a way to misuse it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_core::{
+    BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, Nonce, OnLapse, Page, Query,
+    Reason, Record, RecordId, Recorded, Settled, Settlement, State, Stats, Status, Store, StoreError,
+    StoreErrorKind, Swept,
+};
+
+/// What is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wrong {
+    /// Anybody's completion counts.
+    UnfencedComplete,
+    /// Anybody's release counts.
+    ReleaseByAnyone,
+    /// Anybody's renewal counts.
+    RenewByAnyone,
+    /// Anybody's abandonment counts.
+    AbandonByAnyone,
+    /// A write that was lost is said to be applied.
+    LostCalledApplied,
+    /// A claim is believed for ever.
+    LeaseNeverLapses,
+    /// A lapsed claim is taken over although only "at most once" was asked for.
+    LapseRerunsSilently,
+    /// Takeovers are not limited.
+    AttemptsUnlimited,
+    /// Attempts are always number one.
+    AttemptsNotCounted,
+    /// A claim looks first and writes then.
+    ClaimNotAtomic,
+    /// The same claim again is somebody else's.
+    ClaimNotRepeatable,
+    /// The same completion again is lost.
+    CompleteNotRepeatable,
+    /// The owner of a lapsed claim may no longer complete it.
+    LateOwnerRefused,
+    /// A completion is two writes.
+    CompleteInTwoSteps,
+    /// The outcome's last byte is not kept.
+    OutcomeTruncated,
+    /// A finished record answers for ever.
+    ExpiryIgnored,
+    /// Retention is counted from the claim.
+    RetentionFromClaim,
+    /// A used key is only a mismatch when it is finished.
+    MismatchAfterBusy,
+    /// A settlement does not look at the state.
+    SettlesAnything,
+    /// A settlement does not look at the attempt.
+    SettlesAnyAttempt,
+    /// A claim in progress may be deleted.
+    DeletesInProgress,
+    /// A sweep takes uncertain records that still have time.
+    SweepsTooMuch,
+    /// A sweep knows no batches.
+    SweepUnlimited,
+    /// The last record of a page is left out.
+    ListDropsRecords,
+    /// A state is listed as it was written, not as it is.
+    ListByWrittenState,
+    /// Any cursor is the start.
+    CursorIgnored,
+    /// A lapsed claim is counted as in progress.
+    StatsByWrittenState,
+    /// A full store forgets something.
+    EvictsWhenFull,
+    /// What cannot be read is not there.
+    UnreadableAsAbsent,
+    /// What cannot be read is left out of lists.
+    UnreadableNotListed,
+}
+
+/// `inner` with `defect`.
+pub(crate) fn wrap(defect: Wrong, inner: Arc<dyn Store>) -> Arc<dyn Store> {
+    Arc::new(WrongStore { defect, inner })
+}
+
+#[derive(Debug)]
+struct WrongStore {
+    defect: Wrong,
+    inner: Arc<dyn Store>,
+}
+
+impl WrongStore {
+    fn is(&self, defect: Wrong) -> bool {
+        self.defect == defect
+    }
+
+    async fn found(&self, id: &RecordId) -> Option<(Record, State)> {
+        match self.inner.get(id).await {
+            Ok(Lookup::Found { record, now }) => {
+                let state = record.state_at(now);
+                Some((*record, state))
+            }
+            _ => None,
+        }
+    }
+
+    /// The lease of whoever holds the record, for somebody who does not.
+    async fn stolen(&self, lease: &Lease) -> Lease {
+        match self.found(&lease.id).await {
+            Some((record, _)) => Lease { fence: record.fence, ..lease.clone() },
+            None => lease.clone(),
+        }
+    }
+
+    async fn lease_for(&self, defect: Wrong, lease: &Lease) -> Lease {
+        if self.is(defect) { self.stolen(lease).await } else { lease.clone() }
+    }
+
+    fn said(&self, answer: Fenced) -> Fenced {
+        if self.is(Wrong::LostCalledApplied) { Fenced::Applied } else { answer }
+    }
+
+    async fn remove(&self, record: &Record) -> Result<(), StoreError> {
+        let lease = Lease { id: record.key.id, fence: record.fence, length: Duration::ZERO };
+        self.inner.abandon(&lease, Reason::Declared).await?;
+        self.inner.delete(&record.key.id, record.fence.nonce).await?;
+        Ok(())
+    }
+
+    async fn claim_wrongly(&self, ask: &ClaimRequest) -> Result<Claim, StoreError> {
+        let found = self.found(&ask.key.id).await;
+        match (self.defect, &found) {
+            (Wrong::LeaseNeverLapses, Some((record, State::Uncertain)))
+                if matches!(record.status, Status::InProgress { .. }) =>
+            {
+                let lease = Lease { id: ask.key.id, fence: record.fence, length: ask.lease };
+                self.inner.renew(&lease).await?;
+            }
+            (Wrong::LapseRerunsSilently, _) => {
+                let ask = ClaimRequest { on_lapse: OnLapse::Rerun, ..ask.clone() };
+                return self.inner.claim(&ask).await;
+            }
+            (Wrong::AttemptsUnlimited, _) => {
+                return self.inner.claim(&ClaimRequest { attempts_max: u32::MAX, ..ask.clone() }).await;
+            }
+            (Wrong::ClaimNotAtomic, None) => {
+                tokio::task::yield_now().await;
+                if let Some((record, _)) = self.found(&ask.key.id).await {
+                    self.remove(&record).await?;
+                }
+            }
+            (Wrong::ClaimNotRepeatable, Some((record, State::InProgress)))
+                if record.fence.nonce == ask.nonce =>
+            {
+                return Ok(Claim::Busy { lease_left: ask.lease });
+            }
+            (Wrong::ExpiryIgnored, Some((Record { status: Status::Pinned { recorded }, .. }, _))) => {
+                return Ok(Claim::Replay { recorded: recorded.clone(), remaining: ask.lease });
+            }
+            (Wrong::MismatchAfterBusy, Some((_, State::InProgress))) => {
+                return Ok(Claim::Busy { lease_left: ask.lease });
+            }
+            _ => {}
+        }
+        match self.inner.claim(ask).await {
+            Ok(Claim::Acquired(mut lease)) if self.is(Wrong::AttemptsNotCounted) => {
+                lease.fence.attempt = 1;
+                Ok(Claim::Acquired(lease))
+            }
+            Ok(Claim::Unreadable) if self.is(Wrong::UnreadableAsAbsent) => {
+                let fence = hapax_core::Fence { nonce: ask.nonce, attempt: 1 };
+                Ok(Claim::Acquired(Lease { id: ask.key.id, fence, length: ask.lease }))
+            }
+            Err(error) if error.kind() == StoreErrorKind::Full && self.is(Wrong::EvictsWhenFull) => {
+                let page = self.inner.list(&Query { limit: 1, ..Query::default() }).await?;
+                for record in page.records {
+                    self.remove(&record).await?;
+                }
+                self.inner.claim(ask).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn complete_wrongly(
+        &self,
+        lease: &Lease,
+        done: &Recorded,
+        retention: Duration,
+    ) -> Result<Fenced, StoreError> {
+        let lease = &self.lease_for(Wrong::UnfencedComplete, lease).await;
+        let found = self.found(&lease.id).await;
+        match (self.defect, &found) {
+            (Wrong::CompleteNotRepeatable, Some((_, State::Completed | State::Failed)))
+            | (Wrong::LateOwnerRefused, Some((_, State::Uncertain))) => return Ok(Fenced::Lost),
+            (Wrong::CompleteInTwoSteps, _) => {
+                self.inner.abandon(lease, Reason::Declared).await?;
+                tokio::task::yield_now().await;
+            }
+            (Wrong::OutcomeTruncated, _) => {
+                let payload = done.payload.slice(..done.payload.len().saturating_sub(1));
+                let done = Recorded { payload, ..done.clone() };
+                return self.inner.complete(lease, &done, retention).await;
+            }
+            (Wrong::RetentionFromClaim, Some((record, _))) => {
+                let Lookup::Found { now, .. } = self.inner.get(&lease.id).await? else {
+                    return Ok(Fenced::Lost);
+                };
+                let retention = retention.saturating_sub(now.since(record.created_at));
+                return self.inner.complete(lease, done, retention).await;
+            }
+            _ => {}
+        }
+        Ok(self.said(self.inner.complete(lease, done, retention).await?))
+    }
+
+    async fn settle_wrongly(&self, id: &RecordId, settlement: &Settlement) -> Result<Settled, StoreError> {
+        let Some((record, state)) = self.found(id).await else {
+            return self.inner.settle(id, settlement).await;
+        };
+        let lease = Lease { id: *id, fence: record.fence, length: Duration::ZERO };
+        if self.is(Wrong::SettlesAnything) && state == State::InProgress {
+            self.inner.abandon(&lease, Reason::Declared).await?;
+        }
+        if self.is(Wrong::SettlesAnyAttempt) && record.fence.nonce != settlement.nonce {
+            let settlement = Settlement { attempt: record.fence.nonce, ..settlement.clone() };
+            return self.inner.settle(id, &settlement).await;
+        }
+        self.inner.settle(id, settlement).await
+    }
+
+    async fn list_wrongly(&self, query: &Query) -> Result<Page, StoreError> {
+        let mut query = query.clone();
+        if self.is(Wrong::CursorIgnored) && query.cursor.as_ref().is_some_and(|cursor| cursor.len() < 20) {
+            query.cursor = None;
+        }
+        let wanted = query.states.clone();
+        if self.is(Wrong::ListByWrittenState) {
+            query.states.clear();
+        }
+        let mut page = self.inner.list(&query).await?;
+        match self.defect {
+            Wrong::ListByWrittenState if !wanted.is_empty() => {
+                page.records.retain(|record| wanted.contains(&record.state()));
+            }
+            Wrong::ListDropsRecords => {
+                page.records.pop();
+            }
+            Wrong::UnreadableNotListed => page.unreadable.clear(),
+            _ => {}
+        }
+        Ok(page)
+    }
+}
+
+impl Store for WrongStore {
+    fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Box::pin(self.claim_wrongly(ask))
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(async move {
+            let lease = self.lease_for(Wrong::RenewByAnyone, lease).await;
+            self.inner.renew(&lease).await
+        })
+    }
+
+    fn complete<'a>(
+        &'a self,
+        lease: &'a Lease,
+        done: &'a Recorded,
+        retention: Duration,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(self.complete_wrongly(lease, done, retention))
+    }
+
+    fn release<'a>(
+        &'a self,
+        lease: &'a Lease,
+        answered: Option<&'a Recorded>,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(async move {
+            let lease = self.lease_for(Wrong::ReleaseByAnyone, lease).await;
+            self.inner.release(&lease, answered).await
+        })
+    }
+
+    fn abandon<'a>(&'a self, lease: &'a Lease, reason: Reason) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(async move {
+            let lease = self.lease_for(Wrong::AbandonByAnyone, lease).await;
+            self.inner.abandon(&lease, reason).await
+        })
+    }
+
+    fn settle<'a>(
+        &'a self,
+        id: &'a RecordId,
+        settlement: &'a Settlement,
+    ) -> BoxFuture<'a, Result<Settled, StoreError>> {
+        Box::pin(self.settle_wrongly(id, settlement))
+    }
+
+    fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
+        Box::pin(async move {
+            match self.inner.get(id).await? {
+                Lookup::Unreadable { .. } if self.is(Wrong::UnreadableAsAbsent) => Ok(Lookup::Absent),
+                lookup => Ok(lookup),
+            }
+        })
+    }
+
+    fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, StoreError>> {
+        Box::pin(self.list_wrongly(query))
+    }
+
+    fn delete<'a>(&'a self, id: &'a RecordId, nonce: Nonce) -> BoxFuture<'a, Result<Deleted, StoreError>> {
+        Box::pin(async move {
+            let deleted = self.inner.delete(id, nonce).await?;
+            if let (Wrong::DeletesInProgress, Deleted::InProgress, Some((record, _))) =
+                (self.defect, deleted, self.found(id).await)
+            {
+                self.remove(&record).await?;
+                return Ok(Deleted::Applied);
+            }
+            Ok(deleted)
+        })
+    }
+
+    fn sweep(&self, batch_max: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
+        Box::pin(async move {
+            if self.is(Wrong::SweepsTooMuch) {
+                let query = Query { states: vec![State::Uncertain], ..Query::default() };
+                for record in self.inner.list(&query).await?.records {
+                    self.remove(&record).await?;
+                }
+            }
+            let batch_max = if self.is(Wrong::SweepUnlimited) { usize::MAX } else { batch_max };
+            self.inner.sweep(batch_max).await
+        })
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
+        Box::pin(async move {
+            let mut stats = self.inner.stats().await?;
+            if self.is(Wrong::StatsByWrittenState) {
+                stats.in_progress += std::mem::take(&mut stats.uncertain);
+            }
+            Ok(stats)
+        })
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
+        self.inner.health()
+    }
+}
