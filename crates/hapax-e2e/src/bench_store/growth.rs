@@ -1,0 +1,95 @@
+//! What a claim costs one caller when millions of records are there already.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use hapax_core::{Claim, Store};
+use hapax_store_file::FileStore;
+use tokio::runtime::Runtime;
+
+use super::callers::{ask, spread};
+use super::{Effort, Sample};
+use crate::crash::Seed;
+
+/// Records in the small store.
+const SMALL: u64 = 10_000;
+
+/// Callers that fill the stores; as many as fit into one commit.
+const FILLERS: usize = 1024;
+
+/// Keys that are made at a time while filling.
+const FILL_STEP: u64 = 200_000;
+
+/// Turns that each store gets; they are short.
+const TURNS: usize = 5;
+
+/// Median latency of a claim in both stores.
+#[derive(Clone, Debug, Default)]
+pub struct Growth {
+    /// Records in the large store.
+    pub live_records: u64,
+    /// How long it took to fill.
+    pub filled_in: Duration,
+    /// Microseconds in the small store.
+    pub small_us: Sample,
+    /// Microseconds in the large store.
+    pub large_us: Sample,
+    /// Large over small, turn by turn.
+    pub ratio: Sample,
+}
+
+/// Fills a small and a large store through their own claims, then lets one caller claim in either, in turns.
+pub fn measure(runtime: &Runtime, effort: &Effort) -> Result<Growth> {
+    let dirs = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let mut seed = Seed::new(5);
+    let small = Arc::new(FileStore::open(dirs.0.path())?);
+    runtime.block_on(fill(&small, SMALL, &mut seed))?;
+    let large = Arc::new(FileStore::open(dirs.1.path())?);
+    let started = Instant::now();
+    runtime.block_on(fill(&large, effort.live_records, &mut seed))?;
+    let mut growth =
+        Growth { live_records: effort.live_records, filled_in: started.elapsed(), ..Growth::default() };
+    for _ in 0..TURNS {
+        let small_us = runtime.block_on(claim_latency_us(&small, effort.timed_claims, &mut seed))?;
+        let large_us = runtime.block_on(claim_latency_us(&large, effort.timed_claims, &mut seed))?;
+        growth.small_us.push(small_us);
+        growth.large_us.push(large_us);
+        growth.ratio.push(large_us / small_us);
+    }
+    Ok(growth)
+}
+
+async fn fill(store: &Arc<FileStore>, records: u64, seed: &mut Seed) -> Result<()> {
+    let mut left = records;
+    while left > 0 {
+        let count = left.min(FILL_STEP);
+        let ids: Vec<_> = (0..count).map(|_| seed.bytes()).collect();
+        let store = Arc::clone(store);
+        spread(&ids, FILLERS, move |id| {
+            let store = Arc::clone(&store);
+            async move {
+                ensure!(
+                    matches!(store.claim(&ask(id)).await?, Claim::Acquired(_)),
+                    "a fresh key was not acquired"
+                );
+                Ok(())
+            }
+        })
+        .await?;
+        left -= count;
+    }
+    Ok(())
+}
+
+async fn claim_latency_us(store: &FileStore, claims: usize, seed: &mut Seed) -> Result<f64> {
+    let mut micros = Vec::with_capacity(claims);
+    for _ in 0..claims {
+        let ask = ask(seed.bytes());
+        let started = Instant::now();
+        let claim = store.claim(&ask).await?;
+        micros.push(started.elapsed().as_secs_f64() * 1e6);
+        ensure!(matches!(claim, Claim::Acquired(_)), "a fresh key was not acquired");
+    }
+    Ok(micros.into_iter().collect::<Sample>().median())
+}

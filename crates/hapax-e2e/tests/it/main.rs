@@ -1,0 +1,3 @@
+//! Proofs of Hapax as a whole, in slices that fit into a test run.
+
+mod crash;
