@@ -20,8 +20,6 @@ const BY_ROWID: &str = concat!(columns!(), "WHERE r.rowid = ?1");
 
 const INSERT: &str = "INSERT INTO record (hash, tail, state, lease_ms, due_ms, updated_ms, head, outcome_row) \
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-// A renewal changes neither of the indexed columns: naming them would still cost a look at the index.
-const UPDATE_LEASE: &str = "UPDATE record SET lease_ms = ?2, updated_ms = ?3, head = ?4 WHERE rowid = ?1";
 const UPDATE: &str = "UPDATE record SET state = ?2, lease_ms = ?3, due_ms = ?4, updated_ms = ?5, head = ?6, \
                       outcome_row = ?7 WHERE rowid = ?1";
 const DELETE: &str = "DELETE FROM record WHERE rowid = ?1";
@@ -179,26 +177,16 @@ pub(crate) fn replace(connection: &Connection, row: &Row, record: &Record) -> ru
         remove(connection, row.place)?;
         return insert(connection, record);
     }
-    let (before, after) = (Clear::of(&row.record), Clear::of(record));
-    let head = codec::encode_head(record);
-    if before.indexed() == after.indexed() && row.place.outcome_row.is_none() && record.recorded().is_none() {
-        connection.prepare_cached(UPDATE_LEASE)?.execute(params![
-            row.place.rowid,
-            after.lease_ms,
-            after.updated_ms,
-            head
-        ])?;
-        return Ok(());
-    }
     remove_outcome(connection, row.place)?;
     let outcome_row = insert_outcome(connection, record)?;
+    let clear = Clear::of(record);
     connection.prepare_cached(UPDATE)?.execute(params![
         row.place.rowid,
-        after.state,
-        after.lease_ms,
-        after.due_ms,
-        after.updated_ms,
-        head,
+        clear.state,
+        clear.lease_ms,
+        clear.due_ms,
+        clear.updated_ms,
+        codec::encode_head(record),
         outcome_row
     ])?;
     Ok(())
@@ -247,10 +235,6 @@ impl Clear {
             due_ms: millis(record.expires_at),
             updated_ms: millis(record.updated_at),
         }
-    }
-
-    fn indexed(&self) -> (i64, i64) {
-        (self.state, self.due_ms)
     }
 }
 

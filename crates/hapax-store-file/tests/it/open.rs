@@ -193,3 +193,24 @@ fn a_database_that_was_never_finished_is_made_again() {
     assert!(home.database().exists());
     assert!(!home.path().join("hapax.db.new").exists());
 }
+
+#[tokio::test]
+async fn a_store_that_does_not_sync_says_so() {
+    let home = Home::new();
+    let health = home.open().health().await.unwrap();
+    assert_eq!((health.store, health.promise), ("file", Promise::AtMostOnce));
+    assert!(health.warnings.is_empty(), "{health:?}");
+    let store = FileStore::options().danger_no_sync().open(home.path()).unwrap();
+    let health = store.health().await.unwrap();
+    assert_eq!(health.promise, Promise::BestEffort);
+    assert!(health.warnings.iter().any(|warning| warning.contains("syncing is off")), "{health:?}");
+}
+
+#[test]
+fn a_database_without_its_indexes_is_refused() {
+    let home = Home::new();
+    drop(home.open());
+    home.shell().execute_batch("DROP INDEX record_by_hash").unwrap();
+    let (kind, _) = refused(home.path());
+    assert_eq!(kind, StoreErrorKind::Incompatible);
+}
