@@ -119,6 +119,7 @@ enum Attempt<V, W> {
 /// The key was not acquired: the work comes back as it was.
 struct Unrun<W> {
     claim: Claim,
+    asked_at: Instant,
     job: Job,
     work: W,
 }
@@ -150,11 +151,11 @@ impl Engine {
             let token = self.admit()?;
             // Boxed: a spawned future is moved several times.
             let attempt = tokio::spawn(Box::pin(self.clone().attempt(job, work, token)));
-            let claim = match outcome_of(attempt, deadline, id).await? {
+            let (claim, asked_at) = match outcome_of(attempt, deadline, id).await? {
                 Attempt::Ended(result) => return result,
                 Attempt::NotAcquired(unrun) => {
                     (job, work) = (unrun.job, unrun.work);
-                    unrun.claim
+                    (unrun.claim, unrun.asked_at)
                 }
             };
             match claim {
@@ -172,7 +173,7 @@ impl Engine {
                 }
                 Claim::Uncertain { reason, .. } => return Err(Refusal::Uncertain { id, reason }),
                 Claim::Replay { recorded, remaining } => {
-                    self.facts.keep(id, job.fingerprint, &recorded, remaining);
+                    self.facts.keep(id, job.fingerprint, &recorded, asked_at, remaining);
                     return Ok(Execution::Replayed(recorded));
                 }
                 Claim::Mismatch => return Err(Refusal::Mismatch),
@@ -213,7 +214,7 @@ impl Engine {
             Ok((Claim::Acquired(lease), asked_at)) => {
                 Attempt::Ended(self.perform(&job, lease, asked_at, work).await)
             }
-            Ok((claim, _)) => Attempt::NotAcquired(Box::new(Unrun { claim, job, work })),
+            Ok((claim, asked_at)) => Attempt::NotAcquired(Box::new(Unrun { claim, asked_at, job, work })),
             Err(error) => Attempt::Ended(Err(Refusal::Store(error))),
         }
     }
@@ -331,7 +332,7 @@ impl Engine {
         let Ended { value, finish } = ended;
         let finish = finish.within(job.policy.outcome_bytes_max);
         let started = Instant::now();
-        let fenced = self.record(job, &hold, &finish, RECORD_TRIES).await;
+        let fenced = self.record(job, &hold, &finish, started, RECORD_TRIES).await;
         observe::recorded_in(started.elapsed());
         let recorded = match fenced {
             Ok(Fenced::Applied) => true,
@@ -344,7 +345,7 @@ impl Engine {
             }
             Err(error) => {
                 tracing::error!(id = %job.key.id, %error, "outcome not recorded yet; trying on behind the answer");
-                self.record_behind(job, hold, finish);
+                self.record_behind(job, hold, finish, started);
                 false
             }
         };
@@ -352,11 +353,15 @@ impl Engine {
     }
 
     /// Writes the outcome down. What the store finds too large is written down as not kept.
+    ///
+    /// The outcome was ready at `ended_at`: its retention counts from some moment after that, whichever try it was
+    /// that the store applied.
     async fn record(
         &self,
         job: &Job,
         hold: &Hold,
         finish: &Finish,
+        ended_at: Instant,
         tries: u32,
     ) -> Result<Fenced, StoreError> {
         let lease = &hold.held.lease;
@@ -373,7 +378,7 @@ impl Engine {
                     }
                     fenced => {
                         if matches!(fenced, Ok(Fenced::Applied)) {
-                            self.facts.keep(lease.id, job.fingerprint, recorded, retention);
+                            self.facts.keep(lease.id, job.fingerprint, recorded, ended_at, retention);
                         }
                         fenced
                     }
@@ -393,11 +398,11 @@ impl Engine {
     }
 
     /// Goes on recording after the caller was answered; the lease is renewed meanwhile.
-    fn record_behind(self: &Arc<Self>, job: &Job, hold: Hold, finish: Finish) {
+    fn record_behind(self: &Arc<Self>, job: &Job, hold: Hold, finish: Finish, ended_at: Instant) {
         let engine = self.clone();
         let job = Job { key: job.key.clone(), reconcile: None, ..*job };
         self.tasks.spawn(async move {
-            match engine.record(&job, &hold, &finish, RECORD_TRIES_BEHIND).await {
+            match engine.record(&job, &hold, &finish, ended_at, RECORD_TRIES_BEHIND).await {
                 Ok(Fenced::Applied) => tracing::info!(id = %job.key.id, "outcome recorded after all"),
                 Ok(Fenced::Lost) => observe::lease_lost(),
                 Err(error) => tracing::error!(id = %job.key.id, %error, "outcome never recorded"),
@@ -409,9 +414,9 @@ impl Engine {
     async fn truth<V>(&self, job: &Job) -> Result<Execution<V>, Refusal> {
         let id = job.key.id;
         let get = || self.calls.store.get(&id);
-        let look =
-            self.calls.insist("get", job.policy.lease, RECORD_TRIES, get).await.map_err(Refusal::Store)?;
-        if let Lookup::Found { record, .. } = look
+        // A store that cannot say now changes nothing about having run and lost: not a refusal of the store.
+        let look = self.calls.insist("get", job.policy.lease, RECORD_TRIES, get).await;
+        if let Ok(Lookup::Found { record, .. }) = look
             && record.fingerprint.matches(&job.fingerprint) == Some(true)
             && let Status::Pinned { recorded } = record.status
         {

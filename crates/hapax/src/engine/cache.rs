@@ -62,16 +62,17 @@ impl Facts {
         }
     }
 
-    /// Keeps a fact that the store has made durable and answers with for `remaining`.
+    /// Keeps a fact that the store has made durable and answers with for at least `remaining` from `since`.
     pub(crate) fn keep(
         &self,
         id: RecordId,
         fingerprint: Fingerprint,
         recorded: &Recorded,
+        since: Instant,
         remaining: Duration,
     ) {
         if let Some(cache) = &self.cache {
-            let good_until = Instant::now() + remaining.min(FACT_AGE_MAX);
+            let good_until = since + remaining.min(FACT_AGE_MAX);
             cache.insert(id, Arc::new(Fact { fingerprint, recorded: recorded.clone(), good_until }));
         }
     }
