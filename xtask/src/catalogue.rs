@@ -8,10 +8,23 @@ use std::time::Duration;
 pub(crate) struct Program {
     /// The crate it belongs to.
     pub(crate) package: &'static str,
-    /// Its name under that crate's `src/bin`.
+    /// Its name under that crate's `src/bin`, or under `benches` when gungraun runs it.
     pub(crate) bin: &'static str,
+    /// Who runs it.
+    pub(crate) runner: Runner,
+    /// The crate's features that it needs.
+    pub(crate) features: &'static [&'static str],
     /// One flag and its value, for when nobody types another value.
     pub(crate) flags: &'static [&'static str],
+}
+
+/// Who runs a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Runner {
+    /// It runs by itself.
+    Itself,
+    /// Gungraun, under valgrind: for instruction counts.
+    Gungraun,
 }
 
 /// One benchmark or one long proof.
@@ -38,6 +51,21 @@ pub(crate) struct Slice {
     pub(crate) limit: Duration,
 }
 
+impl Program {
+    /// A program that runs by itself and needs no features.
+    const fn new(package: &'static str, bin: &'static str, flags: &'static [&'static str]) -> Self {
+        Self { package, bin, runner: Runner::Itself, features: &[], flags }
+    }
+
+    const fn with(self, features: &'static [&'static str]) -> Self {
+        Self { features, ..self }
+    }
+
+    const fn run_by(self, runner: Runner) -> Self {
+        Self { runner, ..self }
+    }
+}
+
 const E2E: &str = "hapax-e2e";
 const MODEL: &str = "hapax-model";
 
@@ -45,14 +73,17 @@ const MODEL: &str = "hapax-model";
 pub(crate) const BENCHES: &[Entry] = &[
     Entry {
         name: "engine",
-        about: "what once() costs over a bare task, on the memory store",
-        programs: &[Program { package: E2E, bin: "bench_engine", flags: &[] }],
+        about: "what once() costs over a bare task, on the memory store; instruction counts",
+        programs: &[
+            Program::new(E2E, "bench_engine", &[]),
+            Program::new(E2E, "instructions", &[]).with(&["instructions"]).run_by(Runner::Gungraun),
+        ],
         goals: &["engine-once"],
     },
     Entry {
         name: "store",
         about: "pairs of claim and completion per second in the file store, against plain SQLite; growth",
-        programs: &[Program { package: E2E, bin: "bench_store", flags: &[] }],
+        programs: &[Program::new(E2E, "bench_store", &[]).with(&["engines"])],
         goals: &["file-pairs", "file-growth"],
     },
 ];
@@ -62,43 +93,40 @@ pub(crate) const PROOFS: &[Entry] = &[
     Entry {
         name: "model",
         about: "every interleaving of three executors, then every seeded defect must be caught",
-        programs: &[
-            Program { package: MODEL, bin: "model", flags: &["--executors", "3"] },
-            Program { package: MODEL, bin: "teeth", flags: &[] },
-        ],
+        programs: &[Program::new(MODEL, "model", &["--executors", "3"]), Program::new(MODEL, "teeth", &[])],
         goals: &["model-violations", "model-teeth"],
     },
     Entry {
         name: "simulation",
         about: "every scenario, await point and fault, then random histories (--histories N, --seed N)",
-        programs: &[Program { package: E2E, bin: "simulation", flags: &[] }],
+        programs: &[Program::new(E2E, "simulation", &[])],
         goals: &["simulation-violations", "simulation-faults-fired"],
     },
     Entry {
         name: "crash",
         about: "the file store under kill -9 and under a disk that forgets what was not synced (--rounds N)",
-        programs: &[Program { package: E2E, bin: "crash", flags: &[] }],
+        programs: &[Program::new(E2E, "crash", &[])],
         goals: &["crash-lost", "crash-busy-kills"],
     },
 ];
 
 /// `cargo xtask test`, step `model`.
 pub(crate) const MODEL_SLICE: Slice = Slice {
-    program: Program { package: MODEL, bin: "model", flags: &["--executors", "2"] },
+    program: Program::new(MODEL, "model", &["--executors", "2"]),
     goals: &["model-violations"],
     limit: Duration::from_secs(15 * 60),
 };
 
 /// `cargo xtask test`, step `simulation`.
 pub(crate) const SIMULATION_SLICE: Slice = Slice {
-    program: Program { package: E2E, bin: "simulation", flags: &["--histories", "20000"] },
+    program: Program::new(E2E, "simulation", &["--histories", "20000"]),
     goals: &["simulation-violations", "simulation-faults-fired"],
     limit: Duration::from_secs(15 * 60),
 };
 
 /// `cargo xtask test`, step `crash`.
 pub(crate) const CRASH_SLICE: Slice = Slice {
-    program: Program { package: E2E, bin: "crash", flags: &["--rounds", "300"] },
+    program: Program::new(E2E, "crash", &["--rounds", "300"]),
     goals: &["crash-lost", "crash-busy-kills"],
     limit: Duration::from_secs(15 * 60),
 };

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::catalogue::Entry;
+use crate::catalogue::{Entry, Runner};
 use crate::goals::Goals;
-use crate::{nearest, process, programs};
+use crate::{nearest, process, programs, tools};
 
 /// A proof may be asked to go on for hours; whoever started it also ends it.
 const NO_LIMIT: Duration = Duration::MAX;
@@ -30,7 +30,14 @@ pub(crate) fn run(root: &Path, table: &[Entry], kind: &str, typed: &[String]) ->
 fn run_programs(root: &Path, entry: &Entry, flags: &[String], goals: &mut Goals) -> Result<()> {
     for (position, program) in entry.programs.iter().enumerate() {
         let mut command = programs::cargo(root);
-        command.args(["run", "--release", "--package", program.package, "--bin", program.bin, "--"]);
+        match program.runner {
+            Runner::Itself => command.args(["run", "--release", "--bin", program.bin]),
+            Runner::Gungraun => {
+                command.env("GUNGRAUN_RUNNER", tools::gungraun_runner(root)?);
+                command.args(["bench", "--bench", program.bin])
+            }
+        };
+        command.args(["--package", program.package, "--features", &program.features.join(","), "--"]);
         let typed = if position == 0 { flags } else { &[] };
         command.args(unless_typed(program.flags, typed)).args(typed);
         println!("── {}", process::shown(&command));

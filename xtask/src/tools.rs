@@ -1,11 +1,12 @@
 //! What the tests need beside the Rust toolchain: found, or installed from Debian's packages.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use crate::process;
+use crate::{process, programs};
 
 /// Package lists and a compiler over a slow line; past this, the line is dead.
 const APT_LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -34,11 +35,40 @@ const TOOLS: &[Tool] = &[
     Tool { probe: &["git", "--version"], packages: &["git"], why: "the tidy rules ask which files are ours" },
 ];
 
-/// Installs whatever is missing. Where that is not allowed, fails with the line that does it.
+/// What counting instructions needs beside the rest.
+const COUNTING: &[Tool] = &[Tool {
+    probe: &["valgrind", "--version"],
+    packages: &["valgrind"],
+    why: "instructions are counted under it",
+}];
+
+/// Must be the version of `gungraun` in hapax-e2e's manifest.
+const GUNGRAUN_VERSION: &str = "0.20.0";
+
+/// Installs whatever the tests miss. Where that is not allowed, fails with the line that does it.
 pub(crate) fn install_missing() -> Result<()> {
-    let missing: Vec<&Tool> = TOOLS.iter().filter(|tool| !is_there(tool)).collect();
+    install(TOOLS)
+}
+
+/// Gungraun's runner, installed beside what cargo builds when it is not there yet.
+pub(crate) fn gungraun_runner(root: &Path) -> Result<PathBuf> {
+    install(COUNTING)?;
+    let folder = programs::built()?.join("gungraun");
+    let runner = folder.join("bin/gungraun-runner");
+    if !runner.is_file() {
+        let mut command = programs::cargo(root);
+        command
+            .args(["install", "gungraun-runner", "--locked", "--version", GUNGRAUN_VERSION, "--root"])
+            .arg(&folder);
+        process::run(&mut command, programs::CARGO_LIMIT, |_| {})?;
+    }
+    Ok(runner)
+}
+
+fn install(tools: &[Tool]) -> Result<()> {
+    let missing: Vec<&Tool> = tools.iter().filter(|tool| !is_there(tool)).collect();
     if missing.is_empty() {
-        println!("all there: {}", names(TOOLS.iter()).join(", "));
+        println!("all there: {}", names(tools.iter()).join(", "));
         return Ok(());
     }
     for tool in &missing {

@@ -2,22 +2,35 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{BENCHES, CRASH_SLICE, E2E, Entry, MODEL, MODEL_SLICE, PROOFS, SIMULATION_SLICE};
+use super::{
+    BENCHES, CRASH_SLICE, E2E, Entry, MODEL, MODEL_SLICE, PROOFS, Program, Runner, SIMULATION_SLICE,
+};
 
 #[test]
 fn every_program_is_in_a_table_and_every_table_names_real_programs() {
     let entries = BENCHES.iter().chain(PROOFS);
     let named: BTreeSet<PathBuf> = entries
         .flat_map(|entry| entry.programs)
-        .map(|program| Path::new(program.package).join("src/bin").join(program.bin).with_extension("rs"))
+        .map(|program| {
+            Path::new(program.package).join(folder(program)).join(program.bin).with_extension("rs")
+        })
         .collect();
     let crates = crate::root().unwrap().join("crates");
     let real: BTreeSet<PathBuf> = [E2E, MODEL]
         .iter()
-        .flat_map(|package| fs::read_dir(crates.join(package).join("src/bin")).unwrap())
+        .flat_map(|package| [crates.join(package).join("src/bin"), crates.join(package).join("benches")])
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten()
         .map(|file| file.unwrap().path().strip_prefix(&crates).unwrap().to_owned())
         .collect();
     assert_eq!(named, real);
+}
+
+fn folder(program: &Program) -> &'static str {
+    match program.runner {
+        Runner::Itself => "src/bin",
+        Runner::Gungraun => "benches",
+    }
 }
 
 #[test]
