@@ -175,7 +175,12 @@ impl HeldLease {
             self.next_ms.store(u64::MAX, Ordering::Release);
             return false;
         }
-        !self.renewing.swap(true, Ordering::AcqRel)
+        if self.renewing.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        // Not due while it is being renewed, or the keeper would look again at once; the renewal's end says when.
+        self.next_ms.store(u64::MAX, Ordering::Release);
+        true
     }
 
     fn report_lost(&self) {
