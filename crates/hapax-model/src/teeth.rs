@@ -1,0 +1,69 @@
+//! Defects that the proofs must find: each is a small change to the production code that breaks a named
+//! property. A proof that stays quiet about one of them is worth nothing.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+mod list;
+
+pub use list::TEETH;
+
+/// One defect: in `file`, `find` becomes `replace`.
+#[derive(Clone, Copy, Debug)]
+pub struct Tooth {
+    /// What the defect is.
+    pub name: &'static str,
+    /// The file, from the root of the workspace.
+    pub file: &'static str,
+    /// The text to replace; it occurs exactly once in the file.
+    pub find: &'static str,
+    /// What replaces it.
+    pub replace: &'static str,
+    /// The properties of which at least one must be found broken.
+    pub breaks: &'static [&'static str],
+    /// Which proof must find it.
+    pub caught_by: Proof,
+}
+
+/// A proof that finds defects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Proof {
+    /// The model of this crate, with two executors.
+    Model,
+}
+
+impl Proof {
+    /// What cargo is asked to run; it prints `violated NAME …` for each property that it finds broken.
+    pub const fn command(self) -> &'static [&'static str] {
+        match self {
+            // One thread, so that the same defect is always found by the same property.
+            Self::Model => &[
+                "run",
+                "--quiet",
+                "-p",
+                "hapax-model",
+                "--bin",
+                "model",
+                "--",
+                "--threads",
+                "1",
+                "--fail-fast",
+            ],
+        }
+    }
+}
+
+impl Tooth {
+    /// The source with the defect in it.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or the text does not occur in it exactly once.
+    pub fn apply(&self, workspace: &Path) -> Result<String> {
+        let path = workspace.join(self.file);
+        let source = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+        let found = source.matches(self.find).count();
+        ensure!(found == 1, "tooth {}: its text occurs {found} times in {}", self.name, self.file);
+        Ok(source.replacen(self.find, self.replace, 1))
+    }
+}
