@@ -3,3 +3,4 @@
 pub mod bench_store;
 pub mod crash;
 pub mod goal;
+pub mod simulation;

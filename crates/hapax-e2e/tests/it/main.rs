@@ -1,3 +1,4 @@
 //! Proofs of Hapax as a whole, in slices that fit into a test run.
 
 mod crash;
+mod simulation;

@@ -1,0 +1,197 @@
+//! `simulation`: every scenario with every fault at every place, then seeded random histories.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report is what this program is for")]
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use clap::Parser;
+use hapax_e2e::goal::{self, Goal};
+use hapax_e2e::simulation::event::Kind;
+use hapax_e2e::simulation::oracle::Violation;
+use hapax_e2e::simulation::random;
+use hapax_e2e::simulation::scenario::{self, Scenario};
+use hapax_e2e::simulation::systematic::{self, Row};
+
+/// Faults that must fire in each random history on average, so that a run that tests nothing is noticed.
+const FAULTS_PER_HISTORY: f64 = 20.0;
+/// Faults that must fire in each scenario on average.
+const FAULTS_PER_SCENARIO: f64 = 100.0;
+/// How many stories are told before the rest is only counted.
+const STORIES_MAX: usize = 3;
+
+/// Simulates the engine on a simulated clock, with everything going wrong that can.
+#[derive(Parser)]
+struct Args {
+    /// How many random histories to play.
+    #[arg(long, default_value_t = 20_000)]
+    histories: u64,
+    /// The seed of the first; the others follow.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many threads play them.
+    #[arg(long, default_value_t = 2)]
+    threads: u64,
+    /// Play only this scenario.
+    #[arg(long)]
+    scenario: Option<String>,
+    /// Play no scenarios.
+    #[arg(long)]
+    random_only: bool,
+    /// Tell the story of every history, wrong or not.
+    #[arg(long)]
+    story: bool,
+}
+
+#[derive(Default)]
+struct Tally {
+    histories: u64,
+    operations: u64,
+    fired: [u64; Kind::ALL.len()],
+    /// Seeds of histories in which something was wrong.
+    wrong: Vec<u64>,
+    /// The rules that were broken.
+    broken: BTreeSet<&'static str>,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let chosen: Vec<Scenario> = scenario::ALL
+        .iter()
+        .filter(|scenario| {
+            !args.random_only && args.scenario.as_ref().is_none_or(|name| name == scenario.name)
+        })
+        .copied()
+        .collect();
+    if chosen.is_empty() && !args.random_only {
+        let names: Vec<&str> = scenario::ALL.iter().map(|scenario| scenario.name).collect();
+        eprintln!("there is no such scenario; there are: {}", names.join(", "));
+        return ExitCode::FAILURE;
+    }
+    let rows = systematic(&chosen);
+    let histories = if args.scenario.is_some() { 0 } else { args.histories };
+    let tally = histories_in_threads(&args, histories);
+    let scenario_faults: u64 = rows.iter().flat_map(|row| row.fired).sum();
+    let faults = scenario_faults + tally.fired.iter().sum::<u64>();
+    let wrong = rows.iter().map(|row| row.failures.len()).sum::<usize>() + tally.wrong.len();
+    let floor = FAULTS_PER_SCENARIO * chosen.len() as f64 + FAULTS_PER_HISTORY * histories as f64;
+    let broken = rows.iter().flat_map(|row| &row.failures).flat_map(|(_, played)| &played.violations);
+    let broken: BTreeSet<&str> = broken.map(Violation::id).chain(tally.broken).collect();
+    broken.iter().for_each(|rule| println!("violated {rule}"));
+    let goals = [
+        Goal::at_most("simulation-violations", wrong as f64, 0.0),
+        Goal::at_least("simulation-faults-fired", faults as f64, floor),
+    ];
+    goals.iter().for_each(Goal::print);
+    goal::exit(&goals)
+}
+
+fn systematic(chosen: &[Scenario]) -> Vec<Row> {
+    if chosen.is_empty() {
+        return Vec::new();
+    }
+    let started = Instant::now();
+    let rows: Vec<Row> = chosen.iter().map(systematic::exhaust).collect();
+    print_header("faults fired");
+    for row in &rows {
+        print_row(row.name, &row.fired);
+    }
+    let mut sums = [0; Kind::ALL.len()];
+    for row in &rows {
+        sums.iter_mut().zip(row.fired).for_each(|(sum, fired)| *sum += fired);
+    }
+    print_row("all scenarios", &sums);
+    let plays: u64 = rows.iter().map(|row| row.plays).sum();
+    println!("{} scenarios, {plays} plays in {:.1} s", rows.len(), started.elapsed().as_secs_f64());
+    for row in &rows {
+        for (case, played) in row.failures.iter().take(STORIES_MAX) {
+            println!("\nWRONG  {}: {case}\n{}", row.name, played.story());
+            println!("again: simulation --histories 0 --scenario '{}'", row.name);
+        }
+    }
+    rows
+}
+
+/// Plays the histories, each thread its own stretch of seeds, and prints what fired.
+fn histories_in_threads(args: &Args, histories: u64) -> Tally {
+    if histories == 0 {
+        return Tally::default();
+    }
+    let started = Instant::now();
+    let enough = AtomicBool::new(false);
+    let threads = args.threads.max(1);
+    let tallies: Vec<Tally> = thread::scope(|scope| {
+        let enough = &enough;
+        let workers: Vec<_> = (0..threads)
+            .map(|worker| {
+                let first = args.seed + histories * worker / threads;
+                let end = args.seed + histories * (worker + 1) / threads;
+                scope.spawn(move || stretch(first..end, args.story, enough))
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
+    });
+    let mut all = Tally::default();
+    for tally in tallies {
+        all.histories += tally.histories;
+        all.operations += tally.operations;
+        all.fired.iter_mut().zip(tally.fired).for_each(|(sum, fired)| *sum += fired);
+        all.wrong.extend(tally.wrong);
+        all.broken.extend(tally.broken);
+    }
+    print_header("faults fired");
+    print_row("random histories", &all.fired);
+    println!(
+        "{} histories of {} to {} operations, {} in all, in {:.1} s",
+        all.histories,
+        random::OPERATIONS_MIN,
+        random::OPERATIONS_MAX,
+        all.operations,
+        started.elapsed().as_secs_f64()
+    );
+    for seed in all.wrong.iter().take(STORIES_MAX) {
+        println!("\nWRONG  seed {seed}\n{}", random::history(*seed).story());
+        println!("again: simulation --random-only --histories 1 --seed {seed}");
+    }
+    if !all.wrong.is_empty() {
+        println!("all wrong seeds: {:?}", all.wrong);
+    }
+    all
+}
+
+fn stretch(seeds: std::ops::Range<u64>, tells: bool, enough: &AtomicBool) -> Tally {
+    let mut tally = Tally::default();
+    for seed in seeds {
+        if enough.load(Ordering::Relaxed) {
+            break;
+        }
+        let played = random::history(seed);
+        tally.histories += 1;
+        tally.operations += random::operations(seed);
+        tally.fired.iter_mut().zip(played.fired).for_each(|(sum, fired)| *sum += fired);
+        if tells {
+            println!("{}", played.story());
+        }
+        if !played.violations.is_empty() {
+            tally.wrong.push(seed);
+            tally.broken.extend(played.violations.iter().map(Violation::id));
+            // Enough to see; a broken engine need not be tried a million times.
+            if tally.wrong.len() >= 10 {
+                enough.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+    tally
+}
+
+fn print_header(what: &str) {
+    let columns: Vec<String> = Kind::ALL.iter().map(|kind| format!("{:>9}", kind.name())).collect();
+    println!("{what:<30}{}{:>10}", columns.join(""), "all");
+}
+
+fn print_row(name: &str, fired: &[u64; Kind::ALL.len()]) {
+    let columns: Vec<String> = fired.iter().map(|fired| format!("{fired:>9}")).collect();
+    println!("{name:<30}{}{:>10}", columns.join(""), fired.iter().sum::<u64>());
+}
