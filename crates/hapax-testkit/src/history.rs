@@ -1,9 +1,10 @@
 //! [`History`]: what was asked of a store, what it answered and what was done because of it; and whether all of
 //! that can be true of a store that keeps the contract.
 //!
-//! It owns the record of events and the verdict. How calls are put in order is in `linear`, the rules about
-//! effects and outcomes are in `effects`, and the words for people in `story`.
+//! It owns the record of events and the verdict. How calls are put in order is in `linear` and `belief`, the
+//! rules about effects and outcomes are in `effects`, and the words for people in `story`.
 
+mod belief;
 mod effects;
 mod linear;
 mod recording;

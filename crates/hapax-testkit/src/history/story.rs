@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use hapax_core::transition::{Answer, Command};
-use hapax_core::{Claim, RecordId, Timestamp};
+use hapax_core::{Claim, Fence, Lookup, RecordId, Timestamp};
 
 use super::{Call, Effect, End, Outcome, Reply, Request};
 
@@ -180,6 +180,10 @@ fn replied(reply: &Reply) -> String {
         Reply::Answer(Answer::Fenced(fenced)) => format!("{fenced:?}"),
         Reply::Answer(Answer::Settled(settled)) => format!("{settled:?}"),
         Reply::Answer(Answer::Deleted(deleted)) => format!("{deleted:?}"),
+        Reply::Lookup(Lookup::Found { record, .. }) => {
+            let Fence { nonce, attempt } = record.fence;
+            format!("Found {} by attempt {attempt} ({nonce:?})", record.state())
+        }
         Reply::Lookup(lookup) => format!("{lookup:?}"),
         Reply::Swept => "swept".to_owned(),
     }

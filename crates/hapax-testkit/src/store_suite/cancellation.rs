@@ -61,7 +61,7 @@ pub async fn a_dropped_renewal_may_be_repeated(rig: &impl Rig) {
         let ended = cut(polls, store.renew(&lease)).await.is_some();
         let after = record(&store, &ask.key.id).await;
         assert!(matches!(after.status, Status::InProgress { .. }), "after {polls} polls");
-        assert_eq!((after.fence, after.expires_at), (before.fence, before.expires_at));
+        assert_eq!((after.fence, after.updated_at), (before.fence, before.updated_at));
         assert_eq!(store.renew(&lease).await.expect("renew answers"), Fenced::Applied);
         if ended {
             return;

@@ -32,7 +32,7 @@ fn stores() -> (Faulty, Arc<dyn Store>) {
 }
 
 async fn is_there(store: &dyn Store, ask: &ClaimRequest) -> bool {
-    store.get(&ask.key.id).await.unwrap() != Lookup::Absent
+    store.get(&ask.key.id).await.expect("get answers") != Lookup::Absent
 }
 
 fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {

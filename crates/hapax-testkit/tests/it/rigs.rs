@@ -9,12 +9,14 @@ use hapax_testkit::{Facts, ReferenceStore, Rig};
 /// An outcome of this many bytes is refused by no store here; the default megabyte is slow to compare.
 const OUTCOME_BYTES: usize = 1 << 16;
 
+type Wrap = Box<dyn Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync>;
+
 /// A [`ReferenceStore`] and a hand on its clock; `front` is what the cases talk to.
 pub(crate) struct ReferenceRig {
     clock: ManualClock,
     back: Arc<ReferenceStore>,
     front: Arc<dyn Store>,
-    wrap: Box<dyn Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync>,
+    wrap: Wrap,
 }
 
 /// The store as it is.

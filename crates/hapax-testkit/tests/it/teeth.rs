@@ -44,8 +44,7 @@ teeth! {
         "fences::a_stranger_changes_nothing", "lost_answers::delayed_writes_do_not_touch_the_next_attempt";
     renew_by_anyone: RenewByAnyone => "fences::a_stranger_changes_nothing";
     abandon_by_anyone: AbandonByAnyone => "fences::a_stranger_changes_nothing";
-    lost_called_applied: LostCalledApplied =>
-        "fences::a_write_needs_a_record", "races::a_completion_or_a_release_wins";
+    lost_called_applied: LostCalledApplied => "fences::a_write_needs_a_record";
     lease_never_lapses: LeaseNeverLapses => "lapse::a_lapsed_claim_is_uncertain";
     lapse_reruns_silently: LapseRerunsSilently => "lapse::a_lapsed_claim_is_uncertain";
     attempts_unlimited: AttemptsUnlimited => "lapse::takeovers_end_at_attempts_max";
