@@ -43,10 +43,12 @@
 //! # How to test what uses a store
 //!
 //! [`Faulty`] stands between one process and its store and does to each call what a [`Plan`] says: fail, lose the
-//! answer, rest, panic, have the caller dropped, die. [`Recording`] writes every call down in a [`History`], and
+//! answer, rest, panic, have the caller dropped, die. [`TokioClock`] lets leases lapse in a runtime whose time is
+//! paused. [`Recording`] writes every call down in a [`History`], and
 //! [`History::check`] judges it: is there one order of calls that explains every answer, and was everything done
 //! at most as often as was promised?
 
+mod clock;
 mod faulty;
 mod history;
 mod op;
@@ -55,6 +57,7 @@ mod reference;
 mod rig;
 pub mod store_suite;
 
+pub use clock::TokioClock;
 pub use faulty::{Fault, Faulty, Fired, Plan, Point, Step};
 pub use history::{Checked, History, Recording, Reply, Request, Rule, Ticket, Violation};
 pub use op::Op;

@@ -1,4 +1,4 @@
-//! The store conformance suite: one plain async function per rule, and [`store_suite!`](crate::store_suite) to
+//! The store conformance suite: one plain async function per rule, and [`store_suite!`](crate::store_suite!) to
 //! make a test of each.
 //!
 //! A case takes a [`Rig`], panics when the rule is broken and has no other effect. Time passes only through
