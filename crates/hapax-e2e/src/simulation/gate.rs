@@ -120,8 +120,7 @@ impl Gate {
     /// The process dies. Its callers are gone with it.
     pub fn crash(&self) {
         if !self.is_dead.swap(true, Ordering::Relaxed) {
-            self.ground.note(Event::Crashed { process: self.process });
-            self.ground.gone(self.process);
+            self.ground.died(self.process);
             self.hang_up.notify_waiters();
         }
     }

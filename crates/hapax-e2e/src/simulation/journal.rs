@@ -41,7 +41,11 @@ struct Book {
     /// What each call asks for.
     inputs: Vec<u8>,
     processes: u32,
-    gone: Vec<ProcessId>,
+    /// Attempts that got the key again after their run had ended, by a copy of their claim that landed late.
+    orphans: Vec<AttemptId>,
+    dead: Vec<ProcessId>,
+    /// Drained to the end.
+    done: Vec<ProcessId>,
     fired: [u64; Kind::ALL.len()],
 }
 
@@ -101,9 +105,16 @@ impl Ground {
         process
     }
 
-    /// A process died, or ended after everything it did was done.
-    pub fn gone(&self, process: ProcessId) {
-        self.book.lock().gone.push(process);
+    /// A process died.
+    pub fn died(&self, process: ProcessId) {
+        let mut book = self.book.lock();
+        book.dead.push(process);
+        book.note(self.clock.ms(), Event::Crashed { process });
+    }
+
+    /// Everything that a process did is done.
+    pub fn done(&self, process: ProcessId) {
+        self.book.lock().done.push(process);
     }
 
     /// A caller asks.
@@ -194,7 +205,7 @@ impl Ground {
         let attempt = *book.names.get(&nonce)?;
         let owner = book.owners[attempt.index()]?;
         let has_ended = book.runs.iter().any(|run| run.attempt == attempt && run.ended.is_some());
-        if !has_ended && !book.gone.contains(&owner) {
+        if !has_ended && !book.dead.contains(&owner) && !book.done.contains(&owner) {
             return None;
         }
         let created_ms = record.created_at.as_millis();
@@ -206,6 +217,20 @@ impl Ground {
                 && run.happened_ms.is_some_and(|at_ms| at_ms >= created_ms)
         };
         Some(book.runs.iter().rfind(is_undeclared).map(|run| position(&book.runs, run)))
+    }
+
+    /// What became of the attempt that holds a key's record, when its process did not die: how its run ended, if
+    /// there was one. Nothing is said of a claim that only a late copy of itself made.
+    pub fn survivor(&self, key: KeyId) -> Option<Option<Ending>> {
+        let nonce = self.record(key)?.fence.nonce;
+        let book = self.book.lock();
+        let attempt = *book.names.get(&nonce)?;
+        let owner = book.owners[attempt.index()]?;
+        if book.orphans.contains(&attempt) {
+            return None;
+        }
+        let run = book.runs.iter().rfind(|run| run.attempt == attempt);
+        (!book.dead.contains(&owner)).then(|| run.and_then(|run| run.ended))
     }
 
     /// Lets the store decide one command, and notes what it did.
@@ -284,6 +309,10 @@ impl Book {
             (Command::Claim(ask), Told::Claim(claim)) => {
                 let attempt = self.name(ask.nonce);
                 self.owners[attempt.index()] = Some(process);
+                let is_over = self.runs.iter().any(|run| run.attempt == attempt && run.ended.is_some());
+                if is_over && matches!(claim, Claim::Acquired(_)) {
+                    self.orphans.push(attempt);
+                }
                 let step = match claim {
                     Claim::Acquired(lease) => Step::Acquired {
                         number: lease.fence.attempt,

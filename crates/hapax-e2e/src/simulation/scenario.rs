@@ -24,6 +24,8 @@ pub struct Scenario {
     pub settings: fn(OnLapse) -> Settings,
     /// What goes wrong by the scenario's own plan, in which process.
     pub planned: fn(usize, Plan) -> Plan,
+    /// Whether that leaves the engine able to give up a claim at once.
+    pub is_gentle: bool,
     /// The play.
     pub play: for<'a> fn(&'a mut World) -> Act<'a>,
     /// What the callers are told, in the order in which they ask.
@@ -37,6 +39,7 @@ const PLAIN: Scenario = Scenario {
     processes: 2,
     settings: |on_lapse| Settings::plain(2, on_lapse),
     planned: |_, plan| plan,
+    is_gentle: true,
     play: |_| Box::pin(async {}),
     at_most_once: "",
     at_least_once: "",
@@ -77,16 +80,19 @@ pub const ALL: &[Scenario] = &[
     scenario("release then retry", release_then_retry, "failed, ran, replayed"),
     Scenario {
         planned: |process, plan| fail_first(process, plan, Op::Release, 8),
+        is_gentle: false,
         ..scenario("release store failure", release_fails, "failed, in progress, ran")
     },
     Scenario {
         planned: late_owner_calls,
+        is_gentle: false,
         at_most_once: "ran unrecorded, uncertain, replayed, replayed",
         at_least_once: "ran unrecorded, ran, replayed, replayed",
         ..scenario("settle against a late owner", settle_late_owner, "")
     },
     Scenario {
         planned: late_owner_calls,
+        is_gentle: false,
         at_most_once: "failed, uncertain, ran, replayed",
         at_least_once: "failed, ran, replayed, replayed",
         ..scenario("settle against a late release", settle_late_release, "")

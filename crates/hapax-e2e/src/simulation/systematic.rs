@@ -10,7 +10,7 @@ use super::gate::{Gate, Trap};
 use super::process::{Deed, Process};
 use super::report::{Played, play};
 use super::scenario::Scenario;
-use super::world::World;
+use super::world::{Settings, World};
 
 /// How many calls in a row an outage strikes: more than the engine tries while a caller waits.
 const OUTAGE_CALLS: u64 = 8;
@@ -192,7 +192,10 @@ fn exhaust_place(scenario: &Scenario, mut case: Case, row: &mut Row) {
 
 /// Plays a scenario once; tells whether the fault fired before the healing.
 pub fn play_case(scenario: &Scenario, on_lapse: OnLapse, case: Option<Case>) -> (Played, bool) {
-    play((scenario.settings)(on_lapse), async |world: &mut World| {
+    // A claim that lands when its owner no longer waits for it is nobody's.
+    let is_gentle = scenario.is_gentle && case.is_none_or(|case| case.trouble != Trouble::LandsLate);
+    let settings = Settings { is_gentle, ..(scenario.settings)(on_lapse) };
+    play(settings, async |world: &mut World| {
         for (index, process) in world.processes.iter().enumerate() {
             let planned = |plan| (scenario.planned)(index, plan);
             match case.filter(|case| case.process == index) {

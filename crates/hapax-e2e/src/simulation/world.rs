@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::clock::millis;
-use super::event::{Answer, CallId, Event, KeyId, Kind, Place, RunId};
+use super::event::{Answer, CallId, Ending, Event, KeyId, Kind, Place, RunId};
 use super::journal::{Ground, SCOPE, key_name};
 use super::oracle::Violation;
 use super::process::Process;
@@ -39,6 +39,8 @@ pub struct Settings {
     pub attempts_max: u32,
     /// Bytes of finished records that a process answers from memory.
     pub cache_bytes: u64,
+    /// Whether so little goes wrong that a claim for which nothing ran must have been given up.
+    pub is_gentle: bool,
 }
 
 impl Settings {
@@ -52,6 +54,7 @@ impl Settings {
             uncertain_retention: Duration::from_secs(30 * 24 * 3600),
             attempts_max: 1000,
             cache_bytes: 0,
+            is_gentle: false,
         }
     }
 
@@ -265,7 +268,7 @@ impl World {
             if left > 0 {
                 self.wrong("L1 everything ends", format!("{process} drained, and {left} tasks were left"));
             }
-            self.ground.gone(process);
+            self.ground.done(process);
         }
         sleep(LATE + 2 * LEASE).await;
         self.processes = vec![self.open()];
@@ -279,6 +282,9 @@ impl World {
     /// Asks for a key in a world without faults and compares the answer with the record.
     async fn judge(&mut self, key: KeyId) {
         let before = self.state(key);
+        if before == Some(State::Uncertain) {
+            self.judge_doubt(key);
+        }
         let answer = self.ask_now(key).await;
         let rerun = self.settings.on_lapse == OnLapse::Rerun;
         let is_right = match before {
@@ -302,6 +308,22 @@ impl World {
                 let words = settled.map_or("nothing", Answer::words);
                 self.wrong("L1 settled", format!("{key} was settled and answered {words}"));
             }
+        }
+    }
+
+    /// A record is in doubt: somebody must be to blame.
+    fn judge_doubt(&mut self, key: KeyId) {
+        match self.ground.survivor(key) {
+            Some(Some(ending @ (Ending::Value | Ending::Final | Ending::Retry))) => {
+                let what =
+                    format!("{key} is uncertain though its run ended with {ending:?} and its process lives");
+                self.wrong("L1 recorded after all", what);
+            }
+            Some(None) if self.settings.is_gentle => {
+                let what = format!("{key} is uncertain though nothing ran and nobody died");
+                self.wrong("L1 given up", what);
+            }
+            _ => {}
         }
     }
 
