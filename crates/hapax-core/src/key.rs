@@ -10,6 +10,7 @@ mod scope;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use error::KeyError;
 pub use rules::{KeyFormat, KeyRules};
@@ -66,6 +67,11 @@ impl Key {
     /// Make it once per operation, before the first attempt; a key made per attempt protects nothing.
     pub fn random() -> Self {
         Self(uuid::Uuid::now_v7().to_string().into())
+    }
+
+    /// When the key was made, when it tells: a UUID of version 7 and a ULID begin with the time.
+    pub fn made_at(&self) -> Option<SystemTime> {
+        rules::made_at_ms(&self.0).map(|ms| UNIX_EPOCH + Duration::from_millis(ms))
     }
 
     /// The key itself. It may identify a customer's order: keep it out of logs.

@@ -1,6 +1,7 @@
 //! A payment that is retried until it goes through, and charged once.
 //!
 //! `cargo run -p hapax --example function`
+#![allow(clippy::print_stdout, reason = "an example shows what happens")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -26,13 +26,14 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use hapax_core::{
     Claim, ClaimRequest, Fence, Fenced, Fingerprint, Format, Lease, Lookup, Nonce, Reason, RecordId,
-    Recorded, ScopedKey, Status, StoreError, StoreErrorKind,
+    Recorded, ScopedKey, State, Status, StoreError, StoreErrorKind,
 };
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::Instrument;
 
 use self::cache::{Facts, Known};
 use self::calls::{Calls, Pauses};
@@ -62,6 +63,8 @@ pub(crate) struct Job {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) policy: Policy,
     pub(crate) reconcile: Option<Reconcile>,
+    /// The key says that it was made longer ago than records are kept: what it named may be forgotten.
+    pub(crate) is_expired: bool,
 }
 
 /// What a run hands over: a value for its own caller, and what becomes of the record.
@@ -89,6 +92,7 @@ pub(crate) enum Execution<V> {
 pub(crate) enum Refusal {
     InProgress { retry_after: Duration },
     Mismatch,
+    Expired,
     Uncertain { id: RecordId, reason: Reason },
     Unreadable { id: RecordId },
     Superseded { id: RecordId },
@@ -140,6 +144,9 @@ impl Engine {
         let id = job.key.id;
         let wait_until = started + job.policy.wait;
         let deadline = job.policy.deadline.map(|deadline| started + deadline);
+        if job.is_expired && !self.remembers(&job).await? {
+            return Err(Refusal::Expired);
+        }
         let mut place = None;
         let mut reconciliations = 0;
         loop {
@@ -149,8 +156,9 @@ impl Engine {
                 None => {}
             }
             let token = self.admit()?;
+            let span = observe::execution(&job.key);
             // Boxed: a spawned future is moved several times.
-            let attempt = tokio::spawn(Box::pin(self.clone().attempt(job, work, token)));
+            let attempt = tokio::spawn(Box::pin(self.clone().attempt(job, work, token)).instrument(span));
             let (claim, asked_at) = match outcome_of(attempt, deadline, id).await? {
                 Attempt::Ended(result) => return result,
                 Attempt::NotAcquired(unrun) => {
@@ -179,6 +187,18 @@ impl Engine {
                 Claim::Mismatch => return Err(Refusal::Mismatch),
                 Claim::Unreadable | Claim::Acquired(_) => return Err(Refusal::Unreadable { id }),
             }
+        }
+    }
+
+    /// Whether there is still a record of an old key, which the claim may be answered from.
+    async fn remembers(&self, job: &Job) -> Result<bool, Refusal> {
+        let id = &job.key.id;
+        let look = self.calls.once("get", job.policy.lease, self.calls.store.get(id)).await;
+        match look.map_err(Refusal::Store)? {
+            Lookup::Absent => Ok(false),
+            Lookup::Found { record, now } => Ok(record.state_at(now) != State::Released
+                && (!record.state().is_terminal() || record.expires_at > now)),
+            Lookup::Unreadable { .. } => Ok(true),
         }
     }
 
@@ -240,15 +260,11 @@ impl Engine {
             let answer = self.calls.once("claim", ask.lease, self.calls.store.claim(&ask)).await;
             let took = asked_at.elapsed();
             match answer {
-                // This process was held up for a whole lease, before the answer or after it. Nothing has run,
-                // and the claim may be in other hands before anything does.
-                Ok(Claim::Acquired(_)) if took >= ask.lease && tries < CLAIM_TRIES => {
-                    self.give_up(&ask).await;
-                }
+                // This process was held up for a whole lease before it could hear the answer. Nothing has run, and
+                // the claim may be in other hands before anything does.
+                Ok(Claim::Acquired(_)) if took >= ask.lease => self.give_up(&ask).await,
                 // Its own claim, written down as uncertain before its answer arrived.
-                Ok(Claim::Uncertain { fence, .. }) if fence.nonce == ask.nonce && tries < CLAIM_TRIES => {
-                    self.give_up(&ask).await;
-                }
+                Ok(Claim::Uncertain { fence, .. }) if fence.nonce == ask.nonce => self.give_up(&ask).await,
                 Ok(claim) => {
                     observe::claimed_in(took);
                     return Ok((claim, asked_at));
@@ -266,6 +282,10 @@ impl Engine {
                     }
                     return Err(error);
                 }
+            }
+            if tries == CLAIM_TRIES {
+                let late = StoreError::new(StoreErrorKind::Unavailable, "claim");
+                return Err(late.with_source("every answer came later than the lease it was about"));
             }
             ask.nonce = Nonce::random();
             in_doubt = false;
@@ -305,6 +325,7 @@ impl Engine {
     {
         let _present = Present::in_gauge(observe::IN_PROGRESS);
         let id = lease.id;
+        observe::attempt(&lease);
         let hold = self.leases.hold(lease, asked_at, job.policy.run_max);
         let context = Context::new(hold.held.clone(), self.calls.clone());
         // Called inside the guard: a panic before the first await is a panic of the run, too.

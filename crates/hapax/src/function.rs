@@ -8,7 +8,7 @@ mod outcome;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hapax_core::{Class, Fingerprint, Format, Key, KeyError, OnLapse, Recorded, Scope, ScopedKey};
 use serde::Serialize;
@@ -20,7 +20,7 @@ use self::outcome::{Failure, Meaning};
 use crate::engine::{Context, Ended, Execution, Finish, Job, Question, Reconcile, Reconciled, not_kept};
 use crate::hapax::Hapax;
 use crate::observe;
-use crate::policy::Policy;
+use crate::policy::{ExpiredKeys, Policy};
 
 /// The `surface` label of functions.
 const SURFACE: &str = "function";
@@ -188,12 +188,20 @@ impl Once {
     fn job<E>(self) -> Result<Job, OnceError<E>> {
         let key = self.key.map_err(OnceError::Key)?;
         Ok(Job {
+            is_expired: self.policy.expired_keys == ExpiredKeys::Refuse
+                && is_older(&key, self.policy.retention),
             key: ScopedKey::new(self.scope, &key),
             fingerprint: self.input.map_err(OnceError::Input)?,
             policy: self.policy,
             reconcile: self.reconcile,
         })
     }
+}
+
+/// Whether a key tells that it was made longer ago than `retention`.
+fn is_older(key: &Key, retention: Duration) -> bool {
+    key.made_at()
+        .is_some_and(|made_at| SystemTime::now().duration_since(made_at).is_ok_and(|age| age > retention))
 }
 
 /// What becomes of the record after the work returned.
@@ -247,6 +255,8 @@ fn counted_as<T, E>(result: &Result<Done<T>, OnceError<E>>) -> observe::Outcome 
         }
         Err(OnceError::Deadline { .. }) => Counted::Deadline,
         Err(OnceError::Store(_)) => Counted::StoreError,
-        Err(OnceError::Key(_) | OnceError::Input(_) | OnceError::Draining) => Counted::Refused,
+        Err(OnceError::Key(_) | OnceError::Expired | OnceError::Input(_) | OnceError::Draining) => {
+            Counted::Refused
+        }
     }
 }

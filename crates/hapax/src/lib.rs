@@ -53,7 +53,7 @@ pub use crate::engine::{Context, LeaseLost, Question, Reconciled};
 pub use crate::function::{Done, Fail, IntoKey, Once, OnceError, Outcome, StoredError};
 pub use crate::hapax::{AskError, Builder, Drained, Hapax, Keeper};
 pub use crate::memory::MemoryStore;
-pub use crate::policy::Policy;
+pub use crate::policy::{ExpiredKeys, Policy};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

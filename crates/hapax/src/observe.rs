@@ -1,10 +1,14 @@
 //! Every span, metric and log-field name, in one place. Facades only: who records them is the user's choice.
 //!
 //! Keys and principals appear nowhere; a record is shown by its id, which holds hashes only.
+//!
+//! One span, `hapax.execution`, is around every execution, also when its caller is gone. Its fields are `operation`,
+//! `id` and, once the key is acquired, `attempt`; it is a child of the span in which the caller asked.
 
 use std::time::Duration;
 
-use hapax_core::{StoreError, Swept};
+use hapax_core::{Lease, ScopedKey, StoreError, Swept};
+use tracing::Span;
 
 /// Counter: requests by `surface`, `route` and `outcome`.
 pub const REQUESTS: &str = "hapax_requests_total";
@@ -55,6 +59,21 @@ impl Outcome {
             Self::StoreError => "store_error",
         }
     }
+}
+
+/// The span around one execution.
+pub(crate) fn execution(key: &ScopedKey) -> Span {
+    tracing::info_span!(
+        "hapax.execution",
+        operation = key.scope.operation(),
+        id = %key.id,
+        attempt = tracing::field::Empty,
+    )
+}
+
+/// Notes in the current execution's span which attempt it is.
+pub(crate) fn attempt(lease: &Lease) {
+    Span::current().record("attempt", lease.fence.attempt);
 }
 
 /// Counts exactly one outcome for a request.

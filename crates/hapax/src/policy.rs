@@ -23,6 +23,18 @@ pub struct Policy {
     pub(crate) on_lapse: OnLapse,
     pub(crate) attempts_max: u32,
     pub(crate) outcome_bytes_max: usize,
+    pub(crate) expired_keys: ExpiredKeys,
+}
+
+/// What to do with a key that tells when it was made (a UUID of version 7, a ULID), longer ago than records are
+/// kept, and of which there is no record: it may be new, or its record may be forgotten.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ExpiredKeys {
+    /// Run it as new.
+    #[default]
+    Run,
+    /// Refuse it. The clocks of whoever makes keys must then be about right.
+    Refuse,
 }
 
 /// The shortest lease: below it, a scheduler's hiccup looks like a dead owner.
@@ -40,6 +52,7 @@ impl Default for Policy {
             on_lapse: OnLapse::Uncertain,
             attempts_max: 5,
             outcome_bytes_max: 1 << 20,
+            expired_keys: ExpiredKeys::Run,
         }
     }
 }
@@ -111,6 +124,13 @@ impl Policy {
     #[must_use]
     pub fn outcome_bytes_max(mut self, outcome_bytes_max: usize) -> Self {
         self.outcome_bytes_max = outcome_bytes_max;
+        self
+    }
+
+    /// What to do with a key that is older than records are kept. Default: run it as new.
+    #[must_use]
+    pub fn expired_keys(mut self, expired_keys: ExpiredKeys) -> Self {
+        self.expired_keys = expired_keys;
         self
     }
 }

@@ -32,7 +32,8 @@ const CODES: [Code; 14] = [
 ];
 
 /// What only the library answers with.
-const LIBRARY: [&str; 7] = [
+const LIBRARY: [&str; 8] = [
+    "key-expired",
     "key-reused",
     "uncertain",
     "previously-failed",

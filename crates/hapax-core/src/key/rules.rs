@@ -170,9 +170,25 @@ fn is_version_7(uuid: uuid::Uuid) -> bool {
 
 /// 26 digits of Crockford's base 32, of which the first holds three bits only.
 fn is_ulid(key: &str) -> bool {
-    let digit = |byte: u8| match byte.to_ascii_uppercase() {
-        b'I' | b'L' | b'O' | b'U' => false,
-        byte => byte.is_ascii_digit() || byte.is_ascii_uppercase(),
-    };
-    key.len() == 26 && matches!(key.as_bytes()[0], b'0'..=b'7') && key.bytes().all(digit)
+    key.len() == 26
+        && matches!(key.as_bytes()[0], b'0'..=b'7')
+        && key.bytes().all(|byte| crockford(byte).is_some())
+}
+
+fn crockford(byte: u8) -> Option<u64> {
+    const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    let digit = byte.to_ascii_uppercase();
+    (0..).zip(DIGITS).find(|(_, known)| **known == digit).map(|(value, _)| value)
+}
+
+/// The time with which a key begins, in milliseconds since the Unix epoch, when it is of a form that begins with one.
+pub(super) fn made_at_ms(key: &str) -> Option<u64> {
+    const ULID_TIME_DIGITS: usize = 10;
+    if let Some(uuid) = uuid(key).filter(|uuid| is_version_7(*uuid)) {
+        return Some((uuid.as_u128() >> 80) as u64);
+    }
+    if !is_ulid(key) {
+        return None;
+    }
+    key.bytes().take(ULID_TIME_DIGITS).try_fold(0, |ms, byte| Some(ms << 5 | crockford(byte)?))
 }

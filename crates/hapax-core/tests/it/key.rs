@@ -333,3 +333,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_key_that_begins_with_the_time_tells_when_it_was_made() {
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+    let made_at =
+        |key: &str| Key::new(key).unwrap().made_at().map(|at| at.duration_since(UNIX_EPOCH).unwrap());
+    let february_2022 = Duration::from_millis(0x017F_22E2_79B0);
+    assert_eq!(made_at("017F22E2-79B0-7CC3-98C4-DC0C0C07398F"), Some(february_2022));
+    assert_eq!(made_at("01FWHE4YDGFK1SHH6W1G60EECF"), Some(february_2022), "the same bits as a ULID");
+    assert_eq!(made_at("7ZZZZZZZZZZZZZZZZZZZZZZZZZ"), Some(Duration::from_millis((1 << 48) - 1)));
+    for silent in ["order-1", "8e03978e-40d5-43dd-bc93-6894a57f9324", "81FWHE4YDGFK1SHH6W1G60EECF"] {
+        assert_eq!(made_at(silent), None, "{silent}");
+    }
+    let age = SystemTime::now().duration_since(Key::random().made_at().unwrap()).unwrap();
+    assert!(age < Duration::from_secs(60), "{age:?}");
+}

@@ -25,6 +25,9 @@ pub enum OnceError<E> {
     },
     /// The key was used with another input. Nothing ran.
     Mismatch,
+    /// The key was made longer ago than records are kept, and there is no record of it: it may have been used and
+    /// forgotten. Nothing ran. See [`ExpiredKeys`](crate::policy::ExpiredKeys).
+    Expired,
     /// Nobody knows whether the operation happened. It does not run again until somebody settles its record.
     Uncertain {
         /// The record to settle.
@@ -67,6 +70,7 @@ impl<E> From<Refusal> for OnceError<E> {
         match refusal {
             Refusal::InProgress { retry_after } => Self::InProgress { retry_after },
             Refusal::Mismatch => Self::Mismatch,
+            Refusal::Expired => Self::Expired,
             Refusal::Uncertain { id, reason } => Self::Uncertain { id, reason },
             Refusal::Unreadable { id } => Self::Unreadable { id },
             Refusal::Superseded { id } => Self::Superseded { id },
@@ -86,6 +90,7 @@ impl<E> fmt::Display for OnceError<E> {
                 write!(f, "the operation is in progress, ask again in {} ms", retry_after.as_millis())
             }
             Self::Mismatch => f.write_str("the key was used with another input"),
+            Self::Expired => f.write_str("the key is older than records are kept"),
             Self::Uncertain { id, reason } => {
                 write!(
                     f,

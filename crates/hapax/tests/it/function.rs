@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use hapax::core::{KeyError, Lookup, Reason, State};
-use hapax::{Fail, Hapax, MemoryStore, OnceError, Scope, StoredError};
+use hapax::{ExpiredKeys, Fail, Hapax, MemoryStore, OnceError, Scope, StoredError};
 use serde_json::json;
 
 use crate::world::{Answer, World};
@@ -236,4 +236,22 @@ async fn a_deleted_key_is_new_and_a_running_one_is_not_deleted() {
     assert_eq!(world.hapax.delete("charge", "k").await.unwrap(), Deleted::Applied);
     assert_eq!(world.hapax.delete("charge", "k").await.unwrap(), Deleted::Absent);
     assert_eq!(world.charge("k").await.unwrap().value, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_older_than_records_are_kept_is_refused_where_that_was_asked_for() {
+    // Of February 2022.
+    const OLD: &str = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F";
+    let world = World::new();
+    let strict = |policy: hapax::Policy| policy.expired_keys(ExpiredKeys::Refuse);
+    assert!(matches!(world.charge_with(OLD, strict).await, Err(OnceError::Expired)));
+    assert_eq!(world.effects.count(), 0);
+    let fresh = hapax::Key::random();
+    assert_eq!(world.charge_with(fresh.as_str(), strict).await.unwrap().value, 1);
+    assert_eq!(world.charge_with("tells nothing", strict).await.unwrap().value, 2);
+    // As long as its record is there, an old key is answered from it.
+    assert_eq!(world.charge(OLD).await.unwrap().value, 3, "not asked for");
+    assert!(world.charge_with(OLD, strict).await.unwrap().replayed);
+    tokio::time::advance(Duration::from_secs(25 * 3600)).await;
+    assert!(matches!(world.charge_with(OLD, strict).await, Err(OnceError::Expired)));
 }

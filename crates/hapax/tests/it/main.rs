@@ -9,6 +9,7 @@ mod drain;
 mod function;
 mod lease;
 mod memory;
+mod observe;
 mod reconcile;
 mod recording;
 mod wait;

@@ -180,3 +180,16 @@ async fn a_claim_answered_after_a_whole_lease_is_given_up_and_claimed_anew() {
         world.hapax.once("charge", "k").run(|cx| async move { Ok::<_, String>(cx.attempt()) }).await.unwrap();
     assert_eq!(done.value, 2, "the first attempt was released unrun");
 }
+
+#[tokio::test(start_paused = true)]
+async fn claims_that_are_always_answered_too_late_are_refused_and_nothing_runs() {
+    let world = World::new();
+    world.faulty.observe(|step| {
+        if step.op == Op::Claim && step.point == Point::After {
+            futures_util::FutureExt::now_or_never(tokio::time::advance(2 * LEASE));
+        }
+    });
+    let refused = world.charge("k").await;
+    assert!(matches!(refused, Err(OnceError::Store(error)) if error.kind() == StoreErrorKind::Unavailable));
+    assert_eq!((world.effects.count(), world.state("k").await), (0, Some(State::Released)));
+}

@@ -1,0 +1,149 @@
+//! What can be measured and read: one outcome for every request, one span for every execution, and never a key.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use hapax::observe;
+use hapax_testkit::{Fault, Op, Plan};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use tracing::instrument::WithSubscriber;
+
+use crate::world::World;
+
+const CANARY: &str = "canary-9c41";
+
+/// Runs `scene` with everything it says and counts written down.
+fn watched<F: Future<Output = ()>>(scene: impl FnOnce() -> F) -> (String, Snapshotter) {
+    let recorder = DebuggingRecorder::new();
+    let said = Said::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
+        .with_ansi(false)
+        .with_writer({
+            let said = said.clone();
+            move || said.clone()
+        })
+        .finish();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    metrics::with_local_recorder(&recorder, || {
+        tracing::subscriber::with_default(subscriber, || {
+            runtime.block_on(async { scene().with_current_subscriber().await });
+        });
+    });
+    let text = String::from_utf8(said.0.lock().unwrap().clone()).unwrap();
+    (text, recorder.snapshotter())
+}
+
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Said {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What was counted of a request's outcomes, as `outcome=count`, sorted.
+fn outcomes(snapshotter: &Snapshotter) -> Vec<String> {
+    let mut counted: Vec<String> = snapshotter
+        .snapshot()
+        .into_vec()
+        .into_iter()
+        .filter(|(key, ..)| key.key().name() == observe::REQUESTS)
+        .map(|(key, _, _, value)| {
+            let label =
+                |name: &str| key.key().labels().find(|label| label.key() == name).unwrap().value().to_owned();
+            assert_eq!((label("surface"), label("route")), ("function".to_owned(), "charge".to_owned()));
+            let DebugValue::Counter(count) = value else { panic!("requests are counted") };
+            format!("{}={count}", label("outcome"))
+        })
+        .collect();
+    counted.sort();
+    counted
+}
+
+#[test]
+fn every_request_is_counted_with_one_outcome() {
+    let (_, snapshotter) = watched(|| async {
+        let world = World::new();
+        world.charge("k").await.unwrap();
+        world.charge("k").await.unwrap();
+        world.charge("k").await.unwrap();
+        let _ = world.charge("").await;
+        let _ =
+            world.hapax.once("charge", "k").input("another").run(|_cx| async { Ok::<u32, String>(0) }).await;
+        let _ = world.hapax.once("charge", "k2").run(|_cx| async { Err::<u32, _>("no".to_owned()) }).await;
+        let slow = world.start_slow("k3", |policy| policy).await;
+        let _ = world.charge("k3").await;
+        slow.answer().await.unwrap();
+        world
+            .faulty
+            .set_plan(Plan::new().always(Op::Claim, Fault::ErrorBefore(hapax::core::StoreErrorKind::Full)));
+        let _ = world.charge("k4").await;
+    });
+    let expected =
+        ["failed=1", "in_progress=1", "mismatch=1", "ran=2", "refused=1", "replayed=2", "store_error=1"];
+    assert_eq!(outcomes(&snapshotter), expected);
+}
+
+#[test]
+fn nothing_that_is_said_or_counted_shows_a_key_a_principal_an_input_or_a_result() {
+    let (said, snapshotter) = watched(|| async {
+        let world = World::new();
+        let scope = || hapax::Scope::new("charge").principal(CANARY);
+        let once = || world.hapax.once(scope(), CANARY).input(CANARY);
+        once().run(|_cx| async { Ok::<_, String>(CANARY.to_owned()) }).await.unwrap();
+        once().run(|_cx| async { Ok::<_, String>(CANARY.to_owned()) }).await.unwrap();
+        // A handler that panics with a secret in its text, and a store that fails, are both reported.
+        let panics = world.hapax.once(scope(), "k").run(|cx| async move {
+            assert!(cx.attempt() > 1, "not in our logs");
+            Ok::<u32, String>(0)
+        });
+        assert!(panics.await.is_err());
+        world.faulty.set_plan(Plan::new().always(Op::Complete, Fault::AnswerLost));
+        let done = world
+            .hapax
+            .once(scope(), "k2")
+            .input(CANARY)
+            .run(|_cx| async { Ok::<_, String>(CANARY.to_owned()) });
+        assert!(!done.await.unwrap().recorded);
+    });
+    assert!(said.contains("hapax.execution") && said.contains("operation=\"charge\""), "{said}");
+    assert!(said.contains("attempt=1"), "{said}");
+    assert!(said.contains("panicked") && said.contains("not recorded"), "{said}");
+    assert!(!said.contains(CANARY) && !said.contains("not in our logs"), "{said}");
+    for (key, ..) in snapshotter.snapshot().into_vec() {
+        assert!(!format!("{key:?}").contains(CANARY), "{key:?}");
+    }
+}
+
+#[test]
+fn gauges_return_to_nothing_and_store_errors_are_counted_by_kind() {
+    let (_, snapshotter) = watched(|| async {
+        let world = World::new();
+        world.faulty.set_plan(Plan::new().at_nth(Op::Claim, 1, Fault::AnswerLost));
+        world.charge("k").await.unwrap();
+    });
+    let mut seen = Vec::new();
+    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+        match (key.key().name(), value) {
+            (observe::IN_PROGRESS, DebugValue::Gauge(value)) => seen.push(format!("in progress {value}")),
+            (observe::STORE_ERRORS, DebugValue::Counter(count)) => {
+                let labels: Vec<_> = key.key().labels().map(|label| label.value().to_owned()).collect();
+                seen.push(format!("{} {count}", labels.join(" ")));
+            }
+            (observe::CLAIM_SECONDS, DebugValue::Histogram(values)) => {
+                seen.push(format!("{} claim", values.len()))
+            }
+            _ => {}
+        }
+    }
+    seen.sort();
+    assert_eq!(seen, ["1 claim", "claim unknown 1", "in progress 0"]);
+}
