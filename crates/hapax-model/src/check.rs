@@ -38,12 +38,29 @@ pub struct Violation {
     pub path: Vec<String>,
 }
 
-/// Explores `mode` within `bounds` with `threads` threads, up to the first violation.
-pub fn check(mode: Mode, bounds: Bounds, threads: usize) -> Report {
+/// When a search ends before everything is explored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Until {
+    /// At the first violation of any property.
+    AnyViolation,
+    /// At the first violation of one of these. L1 and L2 look ahead, so they often see a defect before the
+    /// property that names it.
+    Violated(Vec<String>),
+}
+
+/// Explores `mode` within `bounds` with `threads` threads, to the end or `until` a violation.
+pub fn check(mode: Mode, bounds: Bounds, threads: usize, until: &Until) -> Report {
     let began = Instant::now();
     let protocol = Protocol(Steps { mode, bounds });
-    let checker =
-        protocol.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let finish_when = match until {
+        Until::AnyViolation => HasDiscoveries::AnyFailures,
+        Until::Violated(names) => {
+            let named = |name: &&'static str| names.iter().any(|wanted| wanted == name);
+            let properties = protocol.properties();
+            HasDiscoveries::AnyOf(properties.iter().map(|property| property.name).filter(named).collect())
+        }
+    };
+    let checker = protocol.checker().threads(threads).finish_when(finish_when).spawn_bfs().join();
     let mut discoveries = checker.discoveries();
     let mut held = Vec::new();
     let mut violations = Vec::new();

@@ -52,4 +52,4 @@ mod steps;
 pub mod teeth;
 
 pub use bounds::{Bounds, Mode};
-pub use check::{Report, Violation, check};
+pub use check::{Report, Until, Violation, check};

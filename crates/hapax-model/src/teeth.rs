@@ -34,23 +34,19 @@ pub enum Proof {
 }
 
 impl Proof {
-    /// What cargo is asked to run; it prints `violated NAME …` for each property that it finds broken.
-    pub const fn command(self) -> &'static [&'static str] {
-        match self {
-            // One thread, so that the same defect is always found by the same property.
-            Self::Model => &[
-                "run",
-                "--quiet",
-                "-p",
-                "hapax-model",
-                "--bin",
-                "model",
-                "--",
-                "--threads",
-                "1",
-                "--fail-fast",
-            ],
+    /// What cargo is asked to run; it prints `violated NAME …` for each property that it finds broken, and goes
+    /// on until one of `breaks` is.
+    pub fn command(self, breaks: &[&str]) -> Vec<String> {
+        let mut command: Vec<String> = match self {
+            // One thread, so that the same defect is always found in the same way.
+            Self::Model => ["run", "--quiet", "-p", "hapax-model", "--bin", "model", "--", "--threads", "1"]
+                .map(Into::into)
+                .into(),
+        };
+        if !breaks.is_empty() {
+            command.extend(["--until".to_owned(), breaks.join(",")]);
         }
+        command
     }
 }
 

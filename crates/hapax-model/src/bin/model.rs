@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use hapax_model::{Bounds, Mode, Report, check};
+use hapax_model::{Bounds, Mode, Report, Until, check};
 
 /// Explores every interleaving of the protocol within bounds.
 #[derive(Parser)]
@@ -18,9 +18,9 @@ struct Args {
     /// How many threads search.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Stop after the first mode with a violation.
-    #[arg(long)]
-    fail_fast: bool,
+    /// Stop at the first violation of one of these properties, not of any.
+    #[arg(long, value_delimiter = ',')]
+    until: Vec<String>,
 }
 
 #[derive(Clone)]
@@ -36,11 +36,12 @@ fn modes(name: &str) -> Result<Modes, String> {
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    let until = if args.until.is_empty() { Until::AnyViolation } else { Until::Violated(args.until) };
     let mut violations = 0;
     println!("{}", Report::HEAD);
     for mode in args.mode.0 {
         let bounds = if args.executors == 3 { Bounds::three(mode) } else { Bounds::two(mode) };
-        let report = check(mode, bounds, args.threads);
+        let report = check(mode, bounds, args.threads, &until);
         println!("{report}");
         for violation in &report.violations {
             let steps = violation.path.len().saturating_sub(1);
@@ -50,7 +51,9 @@ fn main() -> ExitCode {
             }
         }
         violations += report.violations.len();
-        if args.fail_fast && violations > 0 {
+        if let Until::Violated(names) = &until
+            && report.violations.iter().any(|violation| names.iter().any(|name| name == violation.property))
+        {
             break;
         }
     }

@@ -21,7 +21,7 @@ struct Args {
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
     let copy = Copy::new()?;
-    let control = copy.run(Proof::Model)?;
+    let control = copy.run(Proof::Model, &[])?;
     ensure!(control.broken.is_empty(), "without any defect the model finds {:?} broken", control.broken);
     println!("control without a defect is clean in {:.1} s", control.seconds);
     let teeth: Vec<_> = TEETH.iter().filter(|tooth| tooth.name.contains(&args.only)).collect();
@@ -75,7 +75,8 @@ impl Copy {
     fn bite(&self, tooth: &Tooth) -> Result<bool> {
         let damaged = tooth.apply(&self.original)?;
         fs::write(self.root.join(tooth.file), damaged)?;
-        let outcome = self.run(tooth.caught_by).with_context(|| format!("tooth {}", tooth.name))?;
+        let outcome =
+            self.run(tooth.caught_by, tooth.breaks).with_context(|| format!("tooth {}", tooth.name))?;
         copy_file(&self.original.join(tooth.file), &self.root.join(tooth.file))?;
         let caught = outcome.broken.iter().any(|property| tooth.breaks.contains(&property.as_str()));
         let breaks = tooth.breaks.join(" or ");
@@ -92,10 +93,10 @@ impl Copy {
         Ok(caught)
     }
 
-    fn run(&self, proof: Proof) -> Result<Outcome> {
+    fn run(&self, proof: Proof, breaks: &[&str]) -> Result<Outcome> {
         let began = Instant::now();
         let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(proof.command())
+            .args(proof.command(breaks))
             .current_dir(&self.root)
             .env("CARGO_NET_OFFLINE", "true")
             .env("CARGO_BUILD_BUILD_DIR", &self.target)

@@ -51,7 +51,7 @@ pub const TEETH: &[Tooth] = &[
             ") -> Decision<Fenced> {\n",
             "    match record {\n",
         ),
-        breaks: &["S7", "S6", "S1"],
+        breaks: &["S1"],
         caught_by: Proof::Model,
     },
     Tooth {
@@ -108,7 +108,7 @@ pub const TEETH: &[Tooth] = &[
             ") -> Decision<Fenced> {\n",
             "    match record {\n",
         ),
-        breaks: &["S7", "S8"],
+        breaks: &["S8"],
         caught_by: Proof::Model,
     },
     Tooth {
@@ -135,7 +135,7 @@ pub const TEETH: &[Tooth] = &[
         file: TRANSITION,
         find: "        OnLapse::Uncertain => false,",
         replace: "        OnLapse::Uncertain => true,",
-        breaks: &["S4", "S7"],
+        breaks: &["S4"],
         caught_by: Proof::Model,
     },
     Tooth {
@@ -151,7 +151,7 @@ pub const TEETH: &[Tooth] = &[
         file: TRANSITION,
         find: "    let fence = Fence { nonce: ask.nonce, attempt };",
         replace: "    let fence = Fence { nonce: before.map_or(ask.nonce, |record| record.fence.nonce), attempt };",
-        breaks: &["S5", "S7"],
+        breaks: &["S5"],
         caught_by: Proof::Model,
     },
     Tooth {
@@ -167,7 +167,7 @@ pub const TEETH: &[Tooth] = &[
         file: TRANSITION,
         find: "            Decision::keep(Claim::Busy { lease_left: lease_until.since(now) })",
         replace: concat!("            let _ = lease_until;\n", "            acquire(None, ask, now)",),
-        breaks: &["S7", "S9"],
+        breaks: &["S4"],
         caught_by: Proof::Model,
     },
     Tooth {
@@ -215,7 +215,7 @@ pub const TEETH: &[Tooth] = &[
         file: TRANSITION,
         find: "            Some(false) => return Decision::keep(Claim::Mismatch),",
         replace: "            Some(false) => {}",
-        breaks: &["S2", "S7"],
+        breaks: &["S2"],
         caught_by: Proof::Model,
     },
     Tooth {
@@ -239,7 +239,7 @@ pub const TEETH: &[Tooth] = &[
         file: TRANSITION,
         find: "    settled.fence.nonce = settlement.nonce;",
         replace: "    settled.fence.attempt += 0;",
-        breaks: &["S5", "S7"],
+        breaks: &["S7"],
         caught_by: Proof::Model,
     },
     Tooth {
@@ -271,7 +271,7 @@ pub const TEETH: &[Tooth] = &[
         file: TRANSITION,
         find: "    due(record, now) == Some(Due::Expired)",
         replace: "    due(record, now).is_some()",
-        breaks: &["S4", "S7"],
+        breaks: &["S4"],
         caught_by: Proof::Model,
     },
     Tooth {

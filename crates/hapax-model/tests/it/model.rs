@@ -1,10 +1,10 @@
 //! Two executors, every mode.
 
-use hapax_model::{Bounds, Mode, check};
+use hapax_model::{Bounds, Mode, Until, check};
 
 /// Explores `mode` and expects every property to hold, over at least `states_min` states.
 fn explore(mode: Mode, reached: &[&str], states_min: usize) {
-    let report = check(mode, Bounds::two(mode), 2);
+    let report = check(mode, Bounds::two(mode), 2, &Until::AnyViolation);
     assert!(report.violations.is_empty(), "{mode:?}: {:#?}", report.violations);
     for property in reached {
         assert!(report.held.contains(property), "{mode:?}: {property} was not reached");
