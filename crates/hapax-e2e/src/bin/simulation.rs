@@ -40,6 +40,9 @@ struct Args {
     /// Play no scenarios.
     #[arg(long)]
     random_only: bool,
+    /// Stop as soon as one of these rules is broken.
+    #[arg(long, value_delimiter = ',')]
+    until: Vec<String>,
     /// Tell the story of every history, wrong or not.
     #[arg(long)]
     story: bool,
@@ -70,8 +73,9 @@ fn main() -> ExitCode {
         eprintln!("there is no such scenario; there are: {}", names.join(", "));
         return ExitCode::FAILURE;
     }
-    let rows = systematic(&chosen);
-    let histories = if args.scenario.is_some() { 0 } else { args.histories };
+    let rows = systematic(&chosen, &args.until);
+    let is_over = args.scenario.is_some() || rows.iter().any(|row| breaks(row, &args.until));
+    let histories = if is_over { 0 } else { args.histories };
     let tally = histories_in_threads(&args, histories);
     let scenario_faults: u64 = rows.iter().flat_map(|row| row.fired).sum();
     let faults = scenario_faults + tally.fired.iter().sum::<u64>();
@@ -88,12 +92,18 @@ fn main() -> ExitCode {
     goal::exit(&goals)
 }
 
-fn systematic(chosen: &[Scenario]) -> Vec<Row> {
+fn systematic(chosen: &[Scenario], until: &[String]) -> Vec<Row> {
     if chosen.is_empty() {
         return Vec::new();
     }
     let started = Instant::now();
-    let rows: Vec<Row> = chosen.iter().map(systematic::exhaust).collect();
+    let mut rows: Vec<Row> = Vec::new();
+    for scenario in chosen {
+        rows.push(systematic::exhaust(scenario));
+        if rows.iter().any(|row| breaks(row, until)) {
+            break;
+        }
+    }
     print_header("faults fired");
     for row in &rows {
         print_row(row.name, &row.fired);
@@ -114,6 +124,10 @@ fn systematic(chosen: &[Scenario]) -> Vec<Row> {
     rows
 }
 
+fn breaks(row: &Row, until: &[String]) -> bool {
+    row.failures.iter().any(|(_, played)| played.breaks(until))
+}
+
 /// Plays the histories, each thread its own stretch of seeds, and prints what fired.
 fn histories_in_threads(args: &Args, histories: u64) -> Tally {
     if histories == 0 {
@@ -128,7 +142,7 @@ fn histories_in_threads(args: &Args, histories: u64) -> Tally {
             .map(|worker| {
                 let first = args.seed + histories * worker / threads;
                 let end = args.seed + histories * (worker + 1) / threads;
-                scope.spawn(move || stretch(first..end, args.story, enough))
+                scope.spawn(move || stretch(first..end, args, enough))
             })
             .collect();
         workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
@@ -161,7 +175,7 @@ fn histories_in_threads(args: &Args, histories: u64) -> Tally {
     all
 }
 
-fn stretch(seeds: std::ops::Range<u64>, tells: bool, enough: &AtomicBool) -> Tally {
+fn stretch(seeds: std::ops::Range<u64>, args: &Args, enough: &AtomicBool) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
         if enough.load(Ordering::Relaxed) {
@@ -171,14 +185,14 @@ fn stretch(seeds: std::ops::Range<u64>, tells: bool, enough: &AtomicBool) -> Tal
         tally.histories += 1;
         tally.operations += random::operations(seed);
         tally.fired.iter_mut().zip(played.fired).for_each(|(sum, fired)| *sum += fired);
-        if tells {
+        if args.story {
             println!("{}", played.story());
         }
         if !played.violations.is_empty() {
             tally.wrong.push(seed);
             tally.broken.extend(played.violations.iter().map(Violation::id));
             // Enough to see; a broken engine need not be tried a million times.
-            if tally.wrong.len() >= 10 {
+            if tally.wrong.len() >= 10 || played.breaks(&args.until) {
                 enough.store(true, Ordering::Relaxed);
             }
         }

@@ -1,7 +1,8 @@
 //! The oracle: reads a journal from beginning to end and says what may not have happened.
 //!
 //! It keeps a naive picture of every record, made only from what was applied, and judges by it what the engine
-//! did and what callers were told. Rules are named after the invariants of the protocol model:
+//! did and what callers were told. Rules that the protocol model also checks have its names
+//! for them:
 //!
 //! | rule | |
 //! |---|---|
@@ -13,6 +14,8 @@
 //! | S7 | fence: a record changes hands only when it was free, expired or lapsed |
 //! | S8 | nothing is released after an effect that did not ask for it, nor while its run goes on |
 //! | S9 | at least once: a run follows a claim of its own, so doubles have a takeover or a release between them |
+//! | L1 | once nothing goes wrong any more, everybody is answered, everything is recorded, and every key ends |
+//! | T1 | without a fault a scenario's callers are told what the scenario says |
 //! | P1 | who was told that nothing was executed executed nothing, then or later |
 //! | P2 | without a fault nothing lapses, fails or goes unrecorded, and no waiter is sent away early |
 
@@ -50,9 +53,18 @@ impl fmt::Display for Violation {
     }
 }
 
+/// By what a journal is judged.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms {
+    /// What a lapsed lease means.
+    pub on_lapse: OnLapse,
+    /// Whether so few store calls go wrong that no lease may lapse of it.
+    pub is_mild: bool,
+}
+
 /// Reads a journal and lists what is wrong with it.
-pub fn judge(entries: &[Entry], on_lapse: OnLapse) -> Vec<Violation> {
-    let mut oracle = Oracle { on_lapse, ..Oracle::default() };
+pub fn judge(entries: &[Entry], terms: Terms) -> Vec<Violation> {
+    let mut oracle = Oracle { terms, ..Oracle::default() };
     for (index, entry) in entries.iter().enumerate() {
         oracle.entry = index;
         oracle.at_ms = entry.at_ms;
@@ -63,7 +75,7 @@ pub fn judge(entries: &[Entry], on_lapse: OnLapse) -> Vec<Violation> {
 
 #[derive(Debug, Default)]
 struct Oracle {
-    on_lapse: OnLapse,
+    terms: Terms,
     entry: usize,
     at_ms: u64,
     records: Records,
@@ -73,6 +85,8 @@ struct Oracle {
     run_of: Vec<Option<RunId>>,
     /// Until when each process may be excused for what it does not do.
     disturbed_until: Vec<u64>,
+    /// Until when each may be excused for letting a lease lapse.
+    neglects_until: Vec<u64>,
     /// Who drains, and how many calls had been made by then.
     draining: Vec<(ProcessId, usize)>,
     violations: Vec<Violation>,
@@ -120,9 +134,7 @@ impl Oracle {
             Event::Happened { run } => self.happened(run),
             Event::Ended { run, ending } => self.runs[run.index()].ended = Some(ending),
             Event::Applied { process, key, attempt, step } => self.applied(process, key, attempt, step),
-            Event::Struck { process, place: Place::Call | Place::Wire, .. } => {
-                self.disturb(process, 2 * millis(LATE));
-            }
+            Event::Struck { process, place: Place::Call | Place::Wire, .. } => self.trouble(process),
             Event::Paused { process, pause_ms } => self.disturb(process, pause_ms + 2 * millis(LATE)),
             Event::Crashed { process } => self.disturb(process, u64::MAX / 2),
             Event::Stepped { store_ms } => {
@@ -131,15 +143,31 @@ impl Oracle {
                     self.disturb(ProcessId(process as u32), 2 * millis(LATE));
                 }
             }
-            Event::Opened { .. } => self.disturbed_until.push(0),
+            Event::Opened { .. } => {
+                self.disturbed_until.push(0);
+                self.neglects_until.push(0);
+            }
             Event::Draining { process } => self.draining.push((process, self.calls.len())),
             Event::Gone { .. } | Event::Struck { .. } | Event::Swept { .. } | Event::Healed => {}
         }
     }
 
+    /// A store call of the process went wrong.
+    fn trouble(&mut self, process: ProcessId) {
+        let neglects_until = self.neglects_until[process.index()];
+        self.disturb(process, 2 * millis(LATE));
+        if self.terms.is_mild {
+            self.neglects_until[process.index()] = neglects_until;
+        }
+    }
+
+    /// Something is wrong with the process as a whole.
     fn disturb(&mut self, process: ProcessId, span_ms: u64) {
-        let until = &mut self.disturbed_until[process.index()];
-        *until = (*until).max(self.at_ms + span_ms);
+        let until = self.at_ms + span_ms;
+        for excused_until in [&mut self.disturbed_until, &mut self.neglects_until] {
+            let excused_until = &mut excused_until[process.index()];
+            *excused_until = until.max(*excused_until);
+        }
     }
 
     /// Whether anything went wrong with the process at or after `since_ms`.
@@ -178,7 +206,7 @@ impl Oracle {
 
     fn happened(&mut self, run: RunId) {
         let Run { key, life, .. } = self.runs[run.index()];
-        if self.on_lapse == OnLapse::Uncertain {
+        if self.terms.on_lapse == OnLapse::Uncertain {
             let unexplained = self.runs.iter().enumerate().find(|(index, other)| {
                 *index != run.index()
                     && other.key == key

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax::{Hapax, Keeper, Policy};
-use hapax_testkit::{Fault, Faulty, Plan, Point};
+use hapax_testkit::{Fault, Faulty, History, Plan, Point};
 
 use super::event::{Kind, Place, ProcessId};
 use super::gate::Gate;
@@ -30,10 +30,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// A process that begins now.
-    pub fn open(ground: &Arc<Ground>, policy: Policy, cache_bytes: u64) -> Self {
+    /// A process that begins now, its calls written down in `history` if there is one.
+    pub fn open(ground: &Arc<Ground>, policy: Policy, cache_bytes: u64, history: Option<&History>) -> Self {
         let gate = Arc::new(Gate::new(ground.opened(), ground.clone()));
-        let wire = Wire::new(gate.clone());
+        let wire = Wire::new(gate.clone(), history.cloned());
         let faulty = Faulty::new(Arc::new(wire.clone()));
         let hapax = Hapax::builder(Arc::new(faulty.clone()))
             .policy(policy)

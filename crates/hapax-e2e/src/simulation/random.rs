@@ -41,6 +41,7 @@ impl Plot {
             retention,
             attempts_max: if random.chance(200) { 3 } else { 100_000 },
             cache_bytes: if random.chance(300) { 1 << 20 } else { 0 },
+            is_recorded: random.chance(250),
             ..Settings::plain(processes, on_lapse)
         };
         // Most faults need few operations to show; the smaller of two draws leaves time for more histories.
@@ -61,7 +62,7 @@ pub fn history(seed: u64) -> Played {
     let plot = Plot::of(&mut random);
     let (played, ()) = play(plot.settings, async |world: &mut World| {
         for process in &world.processes {
-            trouble(process, plot.faults_per_mille, &mut random);
+            trouble(process, &plot, &mut random);
         }
         for _ in 0..plot.operations {
             operate(world, &plot, &mut random).await;
@@ -76,7 +77,8 @@ pub fn operations(seed: u64) -> u64 {
 }
 
 /// Lets the store calls of a process go wrong by chance.
-fn trouble(process: &Process, per_mille: u32, random: &mut Random) {
+fn trouble(process: &Process, plot: &Plot, random: &mut Random) {
+    let per_mille = plot.faults_per_mille;
     let mut faults = vec![
         Fault::ErrorBefore(StoreErrorKind::Unavailable),
         Fault::ErrorBefore(StoreErrorKind::Unknown),
@@ -128,7 +130,7 @@ async fn operate(world: &mut World, plot: &Plot, random: &mut Random) {
 
 fn reopen(world: &mut World, plot: &Plot, process: usize, random: &mut Random) {
     world.restart(process);
-    trouble(&world.processes[process], plot.faults_per_mille, random);
+    trouble(&world.processes[process], plot, random);
 }
 
 /// Something happens to a whole process, or to time.

@@ -39,7 +39,7 @@ pub fn play<T>(settings: Settings, act: impl AsyncFnOnce(&mut World) -> T) -> (P
             let told = told(&world.ground.answers());
             world.heal().await;
             let entries = world.ground.entries();
-            let mut violations = oracle::judge(&entries, settings.on_lapse);
+            let mut violations = oracle::judge(&entries, settings.terms());
             violations.append(&mut world.violations);
             (Played { violations, fired: world.ground.fired(), told, entries }, seen)
         })
@@ -52,6 +52,11 @@ fn told(answers: &[Option<Answer>]) -> String {
 }
 
 impl Played {
+    /// Whether one of these rules was broken.
+    pub fn breaks(&self, rules: &[String]) -> bool {
+        self.violations.iter().any(|violation| rules.iter().any(|rule| rule == violation.id()))
+    }
+
     /// Everything that happened, with what is wrong about it at its place.
     pub fn story(&self) -> String {
         let mut story = String::new();

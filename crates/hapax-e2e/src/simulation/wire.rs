@@ -12,7 +12,7 @@ use hapax_core::{
     BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Query, Reason,
     RecordId, Recorded, Settled, Settlement, Stats, Store, StoreError, StoreErrorKind, Swept,
 };
-use hapax_testkit::Random;
+use hapax_testkit::{History, Random, Reply, Request, Ticket};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
@@ -24,6 +24,7 @@ use super::gate::Gate;
 #[derive(Clone, Debug)]
 pub struct Wire {
     gate: Arc<Gate>,
+    history: Option<History>,
     state: Arc<State>,
 }
 
@@ -54,9 +55,9 @@ enum Fate {
 }
 
 impl Wire {
-    /// A wire on which every call goes straight through.
-    pub fn new(gate: Arc<Gate>) -> Self {
-        Self { gate, state: Arc::default() }
+    /// A wire on which every call goes straight through, and is written down in `history` if there is one.
+    pub fn new(gate: Arc<Gate>, history: Option<History>) -> Self {
+        Self { gate, history, state: Arc::default() }
     }
 
     /// The nth call from now lands later than a lease.
@@ -95,29 +96,39 @@ impl Wire {
 
     async fn carry(&self, command: Command) -> Result<Answer, StoreError> {
         self.gate.open().await;
-        let process = self.gate.process;
+        let landing = self.landing(command);
         let answer = match self.fate() {
-            Fate::Straight => self.gate.ground.apply(process, &command),
+            Fate::Straight => landing.land(),
             Fate::Late(span) => {
-                let ground = self.gate.ground.clone();
                 let landed = tokio::spawn(async move {
                     sleep(span).await;
-                    ground.apply(process, &command)
+                    landing.land()
                 });
                 landed.await.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::Unknown, "carry")))
             }
             Fate::Twice(span) => {
-                let ground = self.gate.ground.clone();
-                let answer = ground.apply(process, &command);
+                let copy = self.landing(landing.command.clone());
                 tokio::spawn(async move {
                     sleep(span).await;
-                    ground.apply(process, &command)
+                    copy.land()
                 });
-                answer
+                landing.land()
             }
         };
         self.gate.open().await;
         answer
+    }
+
+    /// A call that has left the process.
+    fn landing(&self, command: Command) -> Landing {
+        let note = self.begin(|| Request::Command(command.clone()));
+        Landing { gate: self.gate.clone(), command, note }
+    }
+
+    fn begin(&self, request: impl FnOnce() -> Request) -> Option<Note> {
+        let history = self.history.clone()?;
+        let ticket = history.invoke(&self.gate.process.to_string(), request());
+        Some(Note { history, ticket })
     }
 
     async fn fenced(&self, command: Command) -> Result<Fenced, StoreError> {
@@ -128,12 +139,41 @@ impl Wire {
     }
 }
 
+/// A call on its way; it may land when nobody waits for it any more.
+struct Landing {
+    gate: Arc<Gate>,
+    command: Command,
+    note: Option<Note>,
+}
+
+/// A call that the history has seen begin.
+struct Note {
+    history: History,
+    ticket: Ticket,
+}
+
+impl Landing {
+    fn land(self) -> Result<Answer, StoreError> {
+        let answer = self.gate.ground.apply(self.gate.process, &self.command);
+        if let Some(note) = self.note {
+            note.end(answer.as_ref().map(|answer| Reply::Answer(answer.clone())));
+        }
+        answer
+    }
+}
+
+impl Note {
+    fn end(self, reply: Result<Reply, &StoreError>) {
+        self.history.answer(self.ticket, reply.map_err(StoreError::kind));
+    }
+}
+
 fn by_chance(random: &mut Random, per_mille: u32) -> Fate {
     if !random.chance(per_mille) {
         return Fate::Straight;
     }
     let span = LATE * random.below(100) as u32 / 100 + Duration::from_millis(1);
-    if random.chance(500) { Fate::Late(span) } else { Fate::Twice(span) }
+    if random.chance(500) { Fate::Twice(span) } else { Fate::Late(span) }
 }
 
 fn not_its_answer() -> StoreError {
@@ -198,7 +238,11 @@ impl Store for Wire {
     fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         Box::pin(async move {
             self.gate.open().await;
+            let note = self.begin(|| Request::Get(*id));
             let found = self.gate.ground.get(id);
+            if let Some(note) = note {
+                note.end(found.as_ref().map(|found| Reply::Lookup(found.clone())));
+            }
             self.gate.open().await;
             found
         })
@@ -215,7 +259,12 @@ impl Store for Wire {
     fn sweep(&self, batch_max: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
         Box::pin(async move {
             self.gate.open().await;
-            self.gate.ground.sweep(self.gate.process, batch_max)
+            let note = self.begin(|| Request::Sweep);
+            let swept = self.gate.ground.sweep(self.gate.process, batch_max);
+            if let Some(note) = note {
+                note.end(swept.as_ref().map(|_| Reply::Swept));
+            }
+            swept
         })
     }
 

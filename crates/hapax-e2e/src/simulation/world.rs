@@ -7,13 +7,14 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use hapax::{OnLapse, Policy, Reconciled};
 use hapax_core::{Class, Format, Nonce, Recorded, Settlement, State, StoreError, Verdict};
+use hapax_testkit::History;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::clock::millis;
 use super::event::{Answer, CallId, Ending, Event, KeyId, Kind, Place, RunId};
 use super::journal::{Ground, SCOPE, key_name};
-use super::oracle::Violation;
+use super::oracle::{Terms, Violation};
 use super::process::Process;
 use super::work::Work;
 use super::{LATE, LEASE};
@@ -41,6 +42,10 @@ pub struct Settings {
     pub cache_bytes: u64,
     /// Whether so little goes wrong that a claim for which nothing ran must have been given up.
     pub is_gentle: bool,
+    /// Whether so few store calls go wrong that no lease may lapse of it.
+    pub is_mild: bool,
+    /// Whether store calls are written down and checked for being linearisable.
+    pub is_recorded: bool,
 }
 
 impl Settings {
@@ -55,7 +60,14 @@ impl Settings {
             attempts_max: 1000,
             cache_bytes: 0,
             is_gentle: false,
+            is_mild: false,
+            is_recorded: true,
         }
+    }
+
+    /// By what the journal is judged.
+    pub fn terms(&self) -> Terms {
+        Terms { on_lapse: self.on_lapse, is_mild: self.is_mild }
     }
 
     fn policy(&self) -> Policy {
@@ -115,6 +127,7 @@ pub struct World {
     pub processes: Vec<Process>,
     /// Processes that were replaced while they drained: what they still do counts, too.
     retired: Vec<Process>,
+    history: Option<History>,
     callers: Vec<(CallId, JoinHandle<()>)>,
     /// What was found wrong while healing.
     pub violations: Vec<Violation>,
@@ -124,10 +137,19 @@ impl World {
     /// A new world. To be made inside the simulated runtime.
     pub fn new(settings: Settings) -> Self {
         let ground = Ground::new(settings.keys);
+        let history = settings.is_recorded.then(|| History::new(ground.clock.clone()));
         let processes = (0..settings.processes)
-            .map(|_| Process::open(&ground, settings.policy(), settings.cache_bytes))
+            .map(|_| Process::open(&ground, settings.policy(), settings.cache_bytes, history.as_ref()))
             .collect();
-        Self { ground, settings, processes, retired: Vec::new(), callers: Vec::new(), violations: Vec::new() }
+        Self {
+            ground,
+            settings,
+            processes,
+            retired: Vec::new(),
+            history,
+            callers: Vec::new(),
+            violations: Vec::new(),
+        }
     }
 
     /// Lets a caller of this process ask, and does not wait for the answer.
@@ -178,7 +200,7 @@ impl World {
     }
 
     fn open(&self) -> Process {
-        Process::open(&self.ground, self.settings.policy(), self.settings.cache_bytes)
+        Process::open(&self.ground, self.settings.policy(), self.settings.cache_bytes, self.history.as_ref())
     }
 
     /// The process dies.
@@ -277,6 +299,9 @@ impl World {
         }
         // What it held must not be dropped before it is recorded.
         self.drain(0, PATIENCE).await;
+        if let Some(Err(violation)) = self.history.as_ref().map(History::check) {
+            self.wrong("LIN linearisable", violation.to_string());
+        }
     }
 
     /// Asks for a key in a world without faults and compares the answer with the record.

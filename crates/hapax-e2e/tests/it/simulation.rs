@@ -9,6 +9,7 @@ use hapax_core::OnLapse::{Rerun, Uncertain};
 use hapax_e2e::simulation::event::{
     Answer, AttemptId, CallId, Ending, Entry, Event, KeyId, Kind, ProcessId, RunId, Step,
 };
+use hapax_e2e::simulation::oracle::Terms;
 use hapax_e2e::simulation::report::play;
 use hapax_e2e::simulation::work::Work;
 use hapax_e2e::simulation::world::{Ask, Settings, World};
@@ -180,7 +181,7 @@ fn answered(call: u32, answer: Answer) -> Event {
 
 #[track_caller]
 fn breaks(rule: &str, events: &[Event]) {
-    let violations = oracle::judge(&journal(events), Uncertain);
+    let violations = oracle::judge(&journal(events), Terms { on_lapse: Uncertain, is_mild: false });
     assert!(violations.iter().any(|violation| violation.rule.starts_with(rule)), "{rule}: {violations:?}");
 }
 
@@ -198,8 +199,9 @@ fn the_oracle_accepts_a_run_and_its_replay() {
         applied(1, Step::Replay { value: RunId(0), input: 0 }),
         answered(1, Answer::Replayed(RunId(0))),
     ];
-    assert_eq!(oracle::judge(&journal(&events), Uncertain), []);
-    assert_eq!(oracle::judge(&journal(&events), Rerun), []);
+    for on_lapse in [Uncertain, Rerun] {
+        assert_eq!(oracle::judge(&journal(&events), Terms { on_lapse, is_mild: true }), []);
+    }
 }
 
 #[test]

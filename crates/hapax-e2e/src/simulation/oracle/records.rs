@@ -251,7 +251,7 @@ impl Oracle {
     fn was_neglected(&mut self, key: KeyId) {
         let picture = self.picture(key);
         let (Some(owner), claimed_ms) = (picture.owner, picture.claimed_ms) else { return };
-        if !self.is_excused(owner, claimed_ms) {
+        if self.neglects_until[owner.index()] < claimed_ms.max(1) {
             self.wrong(
                 "P2 undisturbed",
                 format!("the lease of {key} lapsed and nothing was wrong with {owner}"),
