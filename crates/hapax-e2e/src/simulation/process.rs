@@ -27,6 +27,8 @@ pub struct Process {
     pub gate: Arc<Gate>,
     /// Whether it no longer admits anything.
     pub is_draining: bool,
+    /// Whether most of its store calls fail for now.
+    pub is_cut_off: bool,
 }
 
 impl Process {
@@ -42,7 +44,7 @@ impl Process {
             .sweep(None)
             .keeper(Keeper::SharedRuntime)
             .build();
-        let process = Self { hapax, faulty, wire, gate, is_draining: false };
+        let process = Self { hapax, faulty, wire, gate, is_draining: false, is_cut_off: false };
         process.watch(None);
         process
     }

@@ -100,6 +100,10 @@ async fn operate(world: &mut World, plot: &Plot, random: &mut Random) {
         }
         return;
     }
+    if world.processes[process].is_cut_off && random.chance(250) {
+        world.processes[process].is_cut_off = false;
+        trouble(&world.processes[process], plot, random);
+    }
     if random.chance(plot.upheavals_per_mille) {
         upheaval(world, plot, process, random).await;
     } else if world.processes[process].is_draining && random.chance(500) {
@@ -144,12 +148,13 @@ async fn upheaval(world: &mut World, plot: &Plot, process: usize, random: &mut R
                 reopen(world, plot, process, random);
             }
         }
-        50..75 => world.hang_up(process),
+        50..65 => world.hang_up(process),
+        65..75 => cut_off(&mut world.processes[process], random),
         75..83 => {
             world.ground.struck(gate.process, Kind::Step, Place::Process);
             gate.step_store();
         }
-        83..91 => {
+        83..90 => {
             world.ground.struck(gate.process, Kind::Step, Place::Process);
             gate.freeze();
         }
@@ -157,6 +162,13 @@ async fn upheaval(world: &mut World, plot: &Plot, process: usize, random: &mut R
             world.drain(process, Duration::from_millis(random.below(1000))).await;
         }
     }
+}
+
+/// Nearly all store calls of the process fail, until it finds its way back.
+fn cut_off(process: &mut Process, random: &mut Random) {
+    process.is_cut_off = true;
+    let faults = [Fault::ErrorBefore(StoreErrorKind::Unavailable), Fault::AnswerLost];
+    process.faulty.set_plan(Plan::new().by_chance(random.next_u64(), 950, &Op::ALL, &faults));
 }
 
 fn ask(plot: &Plot, random: &mut Random) -> Ask {
