@@ -5,9 +5,16 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
+mod engine;
 mod list;
 
+pub use engine::ENGINE_TEETH;
 pub use list::TEETH;
+
+/// Every defect, those of the protocol first.
+pub fn all() -> impl Iterator<Item = &'static Tooth> {
+    TEETH.iter().chain(ENGINE_TEETH)
+}
 
 /// One defect: in `file`, `find` becomes `replace`.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +38,14 @@ pub struct Tooth {
 pub enum Proof {
     /// The model of this crate, with two executors.
     Model,
+    /// The simulation of the engine: all scenarios, and histories until something breaks.
+    Simulation,
 }
 
 impl Proof {
+    /// Every proof.
+    pub const ALL: [Self; 2] = [Self::Model, Self::Simulation];
+
     /// What cargo is asked to run; it prints `violated NAME …` for each property that it finds broken, and goes
     /// on until one of `breaks` is.
     pub fn command(self, breaks: &[&str]) -> Vec<String> {
@@ -42,6 +54,11 @@ impl Proof {
             Self::Model => ["run", "--quiet", "-p", "hapax-model", "--bin", "model", "--", "--threads", "1"]
                 .map(Into::into)
                 .into(),
+            Self::Simulation => ["run", "--quiet", "-p", "hapax-e2e", "--bin", "simulation", "--"]
+                .into_iter()
+                .chain(["--histories", "2000", "--threads", "1"])
+                .map(Into::into)
+                .collect(),
         };
         if !breaks.is_empty() {
             command.extend(["--until".to_owned(), breaks.join(",")]);
