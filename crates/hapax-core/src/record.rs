@@ -300,6 +300,8 @@ pub struct Record {
     pub fingerprint: Fingerprint,
     /// The attempt that wrote last.
     pub fence: Fence,
+    /// How many attempts in a row were taken over from an owner that was gone. A release begins anew.
+    pub takeovers: u32,
     /// Where the record stands.
     pub status: Status,
     /// When the first attempt claimed the key.

@@ -47,8 +47,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Extends a claim's lease to its full length from now.
     ///
     /// *Atomic*. *Dropped*: extended or not. *Lost answer*: repeating extends again. A lapsed claim that nobody
-    /// else has taken is extended too; a record already written down as uncertain stays uncertain and answers
-    /// [`Fenced::Applied`], because its owner may still complete it. Rules.
+    /// else has taken is extended too. A record already written down as uncertain answers [`Fenced::Lost`]: somebody
+    /// may be deciding about it. Its owner may still complete it. Rules.
     fn renew<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Fenced, StoreError>>;
 
     /// Pins the outcome of the attempt that holds the record; it answers retries for `retention` from now.
@@ -141,7 +141,8 @@ pub struct ClaimRequest {
     pub lease: Duration,
     /// What to do with a lapsed claim.
     pub on_lapse: OnLapse,
-    /// The highest attempt number that a takeover may have; beyond it the record becomes uncertain instead.
+    /// How many attempts in a row may end without a word from their owner; then the record becomes uncertain
+    /// instead of being taken over. Attempts that released the key do not count.
     pub attempts_max: u32,
     /// How long a record that never finishes is kept for people before a sweep drops it.
     pub uncertain_retention: Duration,

@@ -105,7 +105,7 @@ fn repeat_claim(record: &Record, ask: &ClaimRequest, now: Timestamp) -> Decision
 /// The owner is gone: its claim lapsed or was already written down as uncertain.
 fn claim_lapsed(record: &Record, ask: &ClaimRequest, now: Timestamp) -> Decision<Claim> {
     let may_rerun = match ask.on_lapse {
-        OnLapse::Rerun => record.fence.attempt < ask.attempts_max,
+        OnLapse::Rerun => record.takeovers.saturating_add(1) < ask.attempts_max,
         OnLapse::Uncertain => false,
     };
     if may_rerun {
@@ -126,10 +126,15 @@ fn claim_lapsed(record: &Record, ask: &ClaimRequest, now: Timestamp) -> Decision
 fn acquire(before: Option<&Record>, ask: &ClaimRequest, now: Timestamp) -> Decision<Claim> {
     let attempt = before.map_or(1, |record| record.fence.attempt.saturating_add(1));
     let fence = Fence { nonce: ask.nonce, attempt };
+    let takeovers = match before {
+        Some(Record { status: Status::Released { .. }, .. }) | None => 0,
+        Some(record) => record.takeovers.saturating_add(1),
+    };
     let record = Record {
         key: ask.key.clone(),
         fingerprint: ask.fingerprint,
         fence,
+        takeovers,
         status: Status::InProgress { lease_until: now.after(ask.lease) },
         created_at: before.map_or(now, |record| record.created_at),
         updated_at: now,
@@ -145,8 +150,9 @@ pub fn renew(record: Option<&Record>, lease: &Lease, now: Timestamp) -> Decision
             Status::InProgress { lease_until } => {
                 Decision::put(extended(record, lease_until, lease.length, now), Fenced::Applied)
             }
-            Status::Uncertain { .. } => Decision::keep(Fenced::Applied),
-            Status::Pinned { .. } | Status::Released { .. } => Decision::keep(Fenced::Lost),
+            Status::Uncertain { .. } | Status::Pinned { .. } | Status::Released { .. } => {
+                Decision::keep(Fenced::Lost)
+            }
         },
         None => Decision::keep(Fenced::Lost),
     }

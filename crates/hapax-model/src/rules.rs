@@ -79,9 +79,9 @@ impl Step {
         let forgets = self.forgets(held.ghost);
         match (self.before, self.after) {
             (None, None) => None,
-            (None, Some(after)) => self.acquisition(0, after),
+            (None, Some(after)) => self.acquisition(0, 0, after),
             (Some(_), None) if forgets => None,
-            (Some(_), Some(after)) if forgets => self.acquisition(0, after),
+            (Some(_), Some(after)) if forgets => self.acquisition(0, 0, after),
             (Some(before), after) => match before.phase {
                 Phase::Pinned { .. } => (after != self.before).then_some(Rule::Final),
                 Phase::Released => self.after_released(before, after),
@@ -96,7 +96,7 @@ impl Step {
             _ if after == before => None,
             // The attempt is over: nobody would work on what its delayed claim gets.
             Cause::Claim { nonce, .. } if nonce == before.nonce => Some(Rule::NoNonceTwice),
-            _ => self.acquisition(before.attempt, after),
+            _ => self.acquisition(before.attempt, 0, after),
         }
     }
 
@@ -112,8 +112,10 @@ impl Step {
             && other == before.other
             && !before.is_live()
         {
-            let is_last = u32::from(before.attempt) >= held.attempts_max;
-            return if is_last { Some(Rule::Explained) } else { self.acquisition(before.attempt, after) };
+            let takeovers = before.takeovers + 1;
+            let is_last = u32::from(takeovers) >= held.attempts_max;
+            let acquired = || self.acquisition(before.attempt, takeovers, after);
+            return if is_last { Some(Rule::Explained) } else { acquired() };
         }
         let undeclared = held.ghost.effects.without(held.ghost.declared);
         if after.phase == Phase::Released
@@ -181,14 +183,15 @@ impl Step {
         }
     }
 
-    /// Judges a record that was claimed after `attempts` earlier attempts.
-    fn acquisition(&self, attempts: u8, after: Slot) -> Option<Rule> {
+    /// Judges a record that was claimed after `attempts` earlier attempts, the last `takeovers` of them by takeover.
+    fn acquisition(&self, attempts: u8, takeovers: u8, after: Slot) -> Option<Rule> {
         let Cause::Claim { nonce, other } = self.cause else { return Some(Rule::Fence) };
         let phase = Phase::InProgress { ticks_left: LEASE_TICKS };
-        let expected = Slot { nonce, attempt: attempts + 1, other, phase, expiry: Expiry::Unfinished };
+        let (attempt, expiry) = (attempts + 1, Expiry::Unfinished);
+        let expected = Slot { nonce, attempt, takeovers, other, phase, expiry };
         if after == expected {
             None
-        } else if after == (Slot { attempt: after.attempt, ..expected }) {
+        } else if after == (Slot { attempt: after.attempt, takeovers: after.takeovers, ..expected }) {
             Some(Rule::Explained)
         } else {
             Some(Rule::Fence)

@@ -34,6 +34,8 @@ pub(crate) struct Slot {
     pub nonce: u8,
     /// The attempt number.
     pub attempt: u8,
+    /// How many attempts in a row were taken over.
+    pub takeovers: u8,
     /// Whether it was claimed for the other request.
     pub other: bool,
     /// Where it stands.
@@ -82,6 +84,7 @@ impl Slot {
         Self {
             nonce: nonce_id(record.fence.nonce),
             attempt: u8::try_from(record.fence.attempt).unwrap_or(u8::MAX),
+            takeovers: u8::try_from(record.takeovers).unwrap_or(u8::MAX),
             other: record.fingerprint == fingerprint(true),
             phase,
             expiry: Expiry::of(record.expires_at.since(NOW)),
@@ -100,6 +103,7 @@ impl Slot {
             key: scoped_key(),
             fingerprint: fingerprint(self.other),
             fence: Fence { nonce: nonce(self.nonce), attempt: u32::from(self.attempt) },
+            takeovers: u32::from(self.takeovers),
             status,
             created_at: NOW,
             updated_at: NOW,

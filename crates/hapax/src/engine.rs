@@ -20,7 +20,8 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -28,9 +29,8 @@ use hapax_core::{
     Claim, ClaimRequest, Fence, Fenced, Fingerprint, Format, Lease, Lookup, Nonce, Reason, RecordId,
     Recorded, ScopedKey, State, Status, StoreError, StoreErrorKind,
 };
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument;
@@ -63,8 +63,14 @@ pub(crate) struct Job {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) policy: Policy,
     pub(crate) reconcile: Option<Reconcile>,
-    /// The key says that it was made longer ago than records are kept: what it named may be forgotten.
-    pub(crate) is_expired: bool,
+    /// From when on a record of this key may be forgotten, where such keys are to be refused.
+    pub(crate) expires_at: Option<SystemTime>,
+}
+
+impl Job {
+    fn is_expired(&self) -> bool {
+        self.expires_at.is_some_and(|expires_at| SystemTime::now() > expires_at)
+    }
 }
 
 /// What a run hands over: a value for its own caller, and what becomes of the record.
@@ -110,8 +116,25 @@ pub(crate) struct Engine {
     pub(crate) facts: Facts,
     pub(crate) tasks: TaskTracker,
     pub(crate) draining: AtomicBool,
-    /// Ends the tasks that keep leases and sweep.
-    pub(crate) _keepers: DropGuard,
+    pub(crate) _keeper: KeeperGuard,
+}
+
+/// Ends what renews and sweeps, and waits until it has let go of the store: whoever drops the last [`Engine`] may open
+/// the store again.
+#[derive(Debug)]
+pub(crate) struct KeeperGuard {
+    pub(crate) stop: CancellationToken,
+    pub(crate) thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for KeeperGuard {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(thread) = self.thread.take() {
+            // The thread wakes, drops its few tasks and ends. Its panic, if it had one, was reported by itself.
+            let _ = thread.join();
+        }
+    }
 }
 
 /// How one attempt went.
@@ -129,22 +152,33 @@ struct Unrun<W> {
 }
 
 impl Engine {
-    /// Executes `work` once for the job's key, or answers from what was recorded.
-    pub(crate) async fn execute<V, W, F>(
-        self: &Arc<Self>,
-        mut job: Job,
-        mut work: W,
-    ) -> Result<Execution<V>, Refusal>
+    /// Executes `work` once for the job's key, or answers from what was recorded, within the caller's deadline.
+    pub(crate) async fn execute<V, W, F>(self: &Arc<Self>, job: Job, work: W) -> Result<Execution<V>, Refusal>
     where
         V: Send + 'static,
         W: FnOnce(Context) -> F + Send + 'static,
         F: Future<Output = Ended<V>> + Send + 'static,
     {
-        let started = Instant::now();
         let id = job.key.id;
-        let wait_until = started + job.policy.wait;
-        let deadline = job.policy.deadline.map(|deadline| started + deadline);
-        if job.is_expired && !self.remembers(&job).await? {
+        match job.policy.deadline {
+            None => self.answer(job, work).await,
+            // To be dropped at its deadline is for a caller's future what it is to be dropped by its caller.
+            Some(deadline) => match tokio::time::timeout(deadline, self.answer(job, work)).await {
+                Ok(answer) => answer,
+                Err(_elapsed) => Err(Refusal::Deadline { id }),
+            },
+        }
+    }
+
+    async fn answer<V, W, F>(self: &Arc<Self>, mut job: Job, mut work: W) -> Result<Execution<V>, Refusal>
+    where
+        V: Send + 'static,
+        W: FnOnce(Context) -> F + Send + 'static,
+        F: Future<Output = Ended<V>> + Send + 'static,
+    {
+        let id = job.key.id;
+        let wait_until = Instant::now() + job.policy.wait;
+        if job.is_expired() && !self.remembers(&job).await? {
             return Err(Refusal::Expired);
         }
         let mut place = None;
@@ -159,7 +193,9 @@ impl Engine {
             let span = observe::execution(&job.key);
             // Boxed: a spawned future is moved several times.
             let attempt = tokio::spawn(Box::pin(self.clone().attempt(job, work, token)).instrument(span));
-            let (claim, asked_at) = match outcome_of(attempt, deadline, id).await? {
+            // The work's own panics are caught inside: this is a runtime that is shutting down, or a defect of ours.
+            let ended = attempt.await.map_err(|_| Refusal::Uncertain { id, reason: Reason::Panicked })?;
+            let (claim, asked_at) = match ended {
                 Attempt::Ended(result) => return result,
                 Attempt::NotAcquired(unrun) => {
                     (job, work) = (unrun.job, unrun.work);
@@ -168,8 +204,7 @@ impl Engine {
             };
             match claim {
                 Claim::Busy { lease_left } => {
-                    let until = deadline.map_or(wait_until, |deadline| deadline.min(wait_until));
-                    if !self.wait_for_news(&mut place, id, until).await {
+                    if !self.wait_for_news(&mut place, id, wait_until).await {
                         return Err(Refusal::InProgress { retry_after: lease_left.min(RETRY_AFTER_MAX) });
                     }
                 }
@@ -193,7 +228,7 @@ impl Engine {
     /// Whether there is still a record of an old key, which the claim may be answered from.
     async fn remembers(&self, job: &Job) -> Result<bool, Refusal> {
         let id = &job.key.id;
-        let look = self.calls.once("get", job.policy.lease, self.calls.store.get(id)).await;
+        let look = self.calls.once("get", self.calls.timeout, self.calls.store.get(id)).await;
         match look.map_err(Refusal::Store)? {
             Lookup::Absent => Ok(false),
             Lookup::Found { record, now } => Ok(record.state_at(now) != State::Released
@@ -231,6 +266,11 @@ impl Engine {
         F: Future<Output = Ended<V>> + Send + 'static,
     {
         match self.claim(&job).await {
+            // Nothing was remembered of it at the moment that counts: the claim itself.
+            Ok((Claim::Acquired(lease), _)) if lease.fence.attempt == 1 && job.is_expired() => {
+                self.give_up(lease).await;
+                Attempt::Ended(Err(Refusal::Expired))
+            }
             Ok((Claim::Acquired(lease), asked_at)) => {
                 Attempt::Ended(self.perform(&job, lease, asked_at, work).await)
             }
@@ -257,14 +297,17 @@ impl Engine {
         loop {
             tries += 1;
             let asked_at = Instant::now();
-            let answer = self.calls.once("claim", ask.lease, self.calls.store.claim(&ask)).await;
+            let answer =
+                self.calls.once("claim", self.calls.within(ask.lease), self.calls.store.claim(&ask)).await;
             let took = asked_at.elapsed();
             match answer {
                 // This process was held up for a whole lease before it could hear the answer. Nothing has run, and
                 // the claim may be in other hands before anything does.
-                Ok(Claim::Acquired(_)) if took >= ask.lease => self.give_up(&ask).await,
+                Ok(Claim::Acquired(_)) if took >= ask.lease => self.give_up(unused(&ask)).await,
                 // Its own claim, written down as uncertain before its answer arrived.
-                Ok(Claim::Uncertain { fence, .. }) if fence.nonce == ask.nonce => self.give_up(&ask).await,
+                Ok(Claim::Uncertain { fence, .. }) if fence.nonce == ask.nonce => {
+                    self.give_up(unused(&ask)).await
+                }
                 Ok(claim) => {
                     observe::claimed_in(took);
                     return Ok((claim, asked_at));
@@ -278,7 +321,7 @@ impl Engine {
                 }
                 Err(error) => {
                     if in_doubt || error.is_unknown() {
-                        self.give_up_behind(ask);
+                        self.give_up_behind(unused(&ask));
                     }
                     return Err(error);
                 }
@@ -293,22 +336,23 @@ impl Engine {
     }
 
     /// Releases a claim that may stand although nothing will run for it.
-    async fn give_up(&self, ask: &ClaimRequest) {
-        let lease = unused(ask);
-        let release = || self.calls.store.release(&lease, None);
-        // Should it fail, the lease lapses and the record tells that nobody knows.
-        let _ = self.calls.insist("release", lease.length, RECORD_TRIES, release).await;
-        self.waiters.wake(&lease.id);
+    async fn give_up(self: &Arc<Self>, lease: Lease) {
+        if self.release_unrun(&lease, RECORD_TRIES).await.is_err() {
+            self.give_up_behind(lease);
+        }
     }
 
-    fn give_up_behind(self: &Arc<Self>, ask: ClaimRequest) {
+    fn give_up_behind(self: &Arc<Self>, lease: Lease) {
         let engine = self.clone();
-        self.tasks.spawn(async move {
-            let lease = unused(&ask);
-            let release = || engine.calls.store.release(&lease, None);
-            let _ = engine.calls.insist("release", lease.length, RECORD_TRIES_BEHIND, release).await;
-            engine.waiters.wake(&lease.id);
-        });
+        // Should it never succeed, the lease lapses, and the record tells that nobody knows.
+        self.tasks.spawn(async move { engine.release_unrun(&lease, RECORD_TRIES_BEHIND).await });
+    }
+
+    async fn release_unrun(&self, lease: &Lease, tries: u32) -> Result<Fenced, StoreError> {
+        let release = || self.calls.store.release(lease, None);
+        let released = self.calls.insist("release", self.calls.within(lease.length), tries, release).await;
+        self.waiters.wake(&lease.id);
+        released
     }
 
     /// Runs the work under its lease and records what came of it.
@@ -336,7 +380,10 @@ impl Engine {
                 let reason = Reason::Panicked;
                 let lease = &hold.held.lease;
                 let abandon = || self.calls.store.abandon(lease, reason);
-                let _ = self.calls.insist("abandon", lease.length, RECORD_TRIES, abandon).await;
+                let _ = self
+                    .calls
+                    .insist("abandon", self.calls.within(lease.length), RECORD_TRIES, abandon)
+                    .await;
                 self.waiters.wake(&id);
                 Err(Refusal::Uncertain { id, reason })
             }
@@ -358,7 +405,7 @@ impl Engine {
         let recorded = match fenced {
             Ok(Fenced::Applied) => true,
             Ok(Fenced::Lost) => {
-                observe::lease_lost();
+                hold.held.report_lost();
                 if matches!(finish, Finish::Pin(_)) {
                     return self.truth(job).await;
                 }
@@ -388,14 +435,15 @@ impl Engine {
         let lease = &hold.held.lease;
         let store = &self.calls.store;
         let retention = job.policy.retention;
+        let within = self.calls.within(lease.length);
         let fenced = match finish {
             Finish::Pin(recorded) => {
                 let complete = || store.complete(lease, recorded, retention);
-                match self.calls.insist("complete", lease.length, tries, complete).await {
+                match self.calls.insist("complete", within, tries, complete).await {
                     Err(error) if error.kind() == StoreErrorKind::TooLarge => {
                         let short = not_kept(recorded);
                         let complete = || store.complete(lease, &short, retention);
-                        self.calls.insist("complete", lease.length, tries, complete).await
+                        self.calls.insist("complete", within, tries, complete).await
                     }
                     fenced => {
                         if matches!(fenced, Ok(Fenced::Applied)) {
@@ -407,11 +455,11 @@ impl Engine {
             }
             Finish::Release(answered) => {
                 let release = || store.release(lease, answered.as_ref());
-                self.calls.insist("release", lease.length, tries, release).await
+                self.calls.insist("release", within, tries, release).await
             }
             Finish::Uncertain => {
                 let abandon = || store.abandon(lease, Reason::Declared);
-                self.calls.insist("abandon", lease.length, tries, abandon).await
+                self.calls.insist("abandon", within, tries, abandon).await
             }
         };
         self.waiters.wake(&lease.id);
@@ -425,7 +473,7 @@ impl Engine {
         self.tasks.spawn(async move {
             match engine.record(&job, &hold, &finish, ended_at, RECORD_TRIES_BEHIND).await {
                 Ok(Fenced::Applied) => tracing::info!(id = %job.key.id, "outcome recorded after all"),
-                Ok(Fenced::Lost) => observe::lease_lost(),
+                Ok(Fenced::Lost) => hold.held.report_lost(),
                 Err(error) => tracing::error!(id = %job.key.id, %error, "outcome never recorded"),
             }
         });
@@ -436,7 +484,7 @@ impl Engine {
         let id = job.key.id;
         let get = || self.calls.store.get(&id);
         // A store that cannot say now changes nothing about having run and lost: not a refusal of the store.
-        let look = self.calls.insist("get", job.policy.lease, RECORD_TRIES, get).await;
+        let look = self.calls.insist("get", self.calls.timeout, RECORD_TRIES, get).await;
         if let Ok(Lookup::Found { record, .. }) = look
             && record.fingerprint.matches(&job.fingerprint) == Some(true)
             && let Status::Pinned { recorded } = record.status
@@ -445,23 +493,6 @@ impl Engine {
         }
         Err(Refusal::Superseded { id })
     }
-}
-
-/// Waits for an attempt, but not beyond the caller's deadline; the attempt itself goes on.
-async fn outcome_of<V, W>(
-    mut attempt: JoinHandle<Attempt<V, W>>,
-    deadline: Option<Instant>,
-    id: RecordId,
-) -> Result<Attempt<V, W>, Refusal> {
-    let joined = match deadline {
-        None => attempt.await,
-        Some(deadline) => match tokio::time::timeout_at(deadline, &mut attempt).await {
-            Ok(joined) => joined,
-            Err(_elapsed) => return Err(Refusal::Deadline { id }),
-        },
-    };
-    // The work's own panics are caught inside; this is a runtime that is shutting down, or a defect of ours.
-    joined.map_err(|_| Refusal::Uncertain { id, reason: Reason::Panicked })
 }
 
 impl Finish {

@@ -8,7 +8,7 @@ mod outcome;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use hapax_core::{Class, Fingerprint, Format, Key, KeyError, OnLapse, Recorded, Scope, ScopedKey};
 use serde::Serialize;
@@ -76,8 +76,9 @@ pub struct Done<T> {
     pub value: T,
     /// Whether it came from an earlier run.
     pub replayed: bool,
-    /// Whether it is stored. When not, it is true all the same, storing goes on in the background, and until then
-    /// a retry is told "in progress" or "uncertain", never run again.
+    /// Whether it is stored. When not, it is true all the same, and storing goes on in the background. Until that
+    /// succeeds a retry is told "in progress", and once the lease has lapsed "uncertain"; only with
+    /// [`OnLapse::Rerun`] may it run again then.
     pub recorded: bool,
 }
 
@@ -188,20 +189,18 @@ impl Once {
     fn job<E>(self) -> Result<Job, OnceError<E>> {
         let key = self.key.map_err(OnceError::Key)?;
         Ok(Job {
-            is_expired: self.policy.expired_keys == ExpiredKeys::Refuse
-                && is_older(&key, self.policy.retention),
+            expires_at: match self.policy.expired_keys {
+                ExpiredKeys::Run => None,
+                ExpiredKeys::Refuse => {
+                    key.made_at().and_then(|made_at| made_at.checked_add(self.policy.retention))
+                }
+            },
             key: ScopedKey::new(self.scope, &key),
             fingerprint: self.input.map_err(OnceError::Input)?,
             policy: self.policy,
             reconcile: self.reconcile,
         })
     }
-}
-
-/// Whether a key tells that it was made longer ago than `retention`.
-fn is_older(key: &Key, retention: Duration) -> bool {
-    key.made_at()
-        .is_some_and(|made_at| SystemTime::now().duration_since(made_at).is_ok_and(|age| age > retention))
 }
 
 /// What becomes of the record after the work returned.
@@ -235,8 +234,11 @@ fn decode<T: DeserializeOwned, E>(recorded: &Recorded) -> Result<Done<T>, OnceEr
         (Format::FUNCTION, Class::Success) => serde_json::from_slice(&recorded.payload)
             .map(|value| Done { value, replayed: true, recorded: true })
             .map_err(|error| OnceError::ResultUnavailable { source: Some(error) }),
-        (Format::NOT_KEPT, _) | (_, Class::Success) => Err(OnceError::ResultUnavailable { source: None }),
-        (_, Class::Error) => Err(OnceError::PreviouslyFailed(StoredError::decode(recorded))),
+        (Format::FUNCTION | Format::OPERATOR, Class::Error) => {
+            Err(OnceError::PreviouslyFailed(StoredError::decode(recorded)))
+        }
+        // Not kept, or written by somebody whose bytes mean something else.
+        _ => Err(OnceError::ResultUnavailable { source: None }),
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hapax_core::{Deleted, Lookup, Nonce, Scope, ScopedKey, Settled, Settlement, Store, StoreError, Verdict};
+use hapax_core::{
+    Deleted, Lookup, Nonce, RecordId, Scope, ScopedKey, Settled, Settlement, Store, StoreError, Verdict,
+};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -12,9 +14,12 @@ use crate::engine::cache::Facts;
 use crate::engine::calls::Calls;
 use crate::engine::lease::Leases;
 use crate::engine::wait::{Limits, Waiters};
-use crate::engine::{Engine, sweep_for_ever};
+use crate::engine::{Engine, KeeperGuard, sweep_for_ever};
 use crate::function::{IntoKey, Once};
-use crate::policy::Policy;
+use crate::policy::{Policy, SPAN_MAX};
+
+/// How often a settlement whose answer was lost is sent again.
+const SETTLE_TRIES: u32 = 3;
 
 /// Executes operations once. Clones share everything; make one per process and store.
 ///
@@ -102,8 +107,8 @@ impl Hapax {
     /// # Errors
     /// When the key is none or the store cannot answer.
     pub async fn get(&self, scope: impl Into<Scope>, key: impl IntoKey) -> Result<Lookup, AskError> {
-        let key = ScopedKey::new(scope.into(), &key.into_key()?);
-        Ok(self.store().get(&key.id).await?)
+        let id = ScopedKey::new(scope.into(), &key.into_key()?).id;
+        Ok(self.look_up(&id).await?)
     }
 
     /// Decides an uncertain record.
@@ -117,29 +122,41 @@ impl Hapax {
         verdict: Verdict,
     ) -> Result<Settled, AskError> {
         let id = ScopedKey::new(scope.into(), &key.into_key()?).id;
-        let Lookup::Found { record, .. } = self.store().get(&id).await? else {
-            return Ok(Settled::Absent);
+        let record = match self.look_up(&id).await? {
+            Lookup::Found { record, .. } => record,
+            Lookup::Absent => return Ok(Settled::Absent),
+            Lookup::Unreadable { why } => return Err(AskError::Unreadable { id, why }),
         };
         let settlement = Settlement { attempt: record.fence.nonce, nonce: Nonce::random(), verdict };
         let calls = &self.engine.calls;
-        let settled =
-            calls.insist("settle", self.policy.lease, 3, || calls.store.settle(&id, &settlement)).await?;
+        let settle = || calls.store.settle(&id, &settlement);
+        let settled = calls.insist("settle", calls.timeout, SETTLE_TRIES, settle).await?;
         self.engine.waiters.wake(&id);
         Ok(settled)
     }
 
-    /// Removes a finished or uncertain record; the key is new afterwards.
+    /// Removes a finished or uncertain record; the key is new afterwards. Where finished records are answered from
+    /// memory, this process and others may do so for up to a minute more.
     ///
     /// # Errors
     /// When the key is none or the store cannot answer.
     pub async fn delete(&self, scope: impl Into<Scope>, key: impl IntoKey) -> Result<Deleted, AskError> {
         let id = ScopedKey::new(scope.into(), &key.into_key()?).id;
-        let Lookup::Found { record, .. } = self.store().get(&id).await? else {
-            return Ok(Deleted::Absent);
+        let record = match self.look_up(&id).await? {
+            Lookup::Found { record, .. } => record,
+            Lookup::Absent => return Ok(Deleted::Absent),
+            Lookup::Unreadable { why } => return Err(AskError::Unreadable { id, why }),
         };
-        let deleted = self.store().delete(&id, record.fence.nonce).await?;
+        let calls = &self.engine.calls;
+        let deleted =
+            calls.once("delete", calls.timeout, calls.store.delete(&id, record.fence.nonce)).await?;
         self.engine.facts.forget(&id);
         Ok(deleted)
+    }
+
+    async fn look_up(&self, id: &RecordId) -> Result<Lookup, StoreError> {
+        let calls = &self.engine.calls;
+        calls.once("get", calls.timeout, calls.store.get(id)).await
     }
 
     /// Admits nothing new and waits for what runs to end and be recorded, but not longer than `limit`.
@@ -161,7 +178,7 @@ impl Builder {
     /// How long one store call may take before its answer counts as lost; never more than a third of the lease.
     /// Default 5 s.
     pub fn store_timeout(mut self, store_timeout: Duration) -> Self {
-        self.store_timeout = store_timeout;
+        self.store_timeout = store_timeout.min(SPAN_MAX);
         self
     }
 
@@ -179,13 +196,13 @@ impl Builder {
 
     /// How often the store is asked about a key that somebody waits for, in case no news came. Default 1 s.
     pub fn poll(mut self, poll: Duration) -> Self {
-        self.poll = poll;
+        self.poll = poll.min(SPAN_MAX);
         self
     }
 
     /// How often to sweep; `None` leaves it to a job of yours. Default hourly.
     pub fn sweep(mut self, every: Option<Duration>) -> Self {
-        self.sweep = every;
+        self.sweep = every.map(|every| every.min(SPAN_MAX));
         self
     }
 
@@ -213,19 +230,24 @@ impl Builder {
                 leases.keep(calls, stop).await;
             }
         };
-        match self.keeper {
-            Keeper::SharedRuntime => drop(tokio::spawn(keep)),
+        let thread = match self.keeper {
+            Keeper::SharedRuntime => {
+                tokio::spawn(keep);
+                None
+            }
             Keeper::OwnThread => {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
                     .build()
                     .expect("the operating system gives a runtime's resources");
-                std::thread::Builder::new()
-                    .name("hapax-keeper".into())
-                    .spawn(move || runtime.block_on(keep))
-                    .expect("the operating system gives a thread");
+                let thread = std::thread::Builder::new().name("hapax-keeper".into());
+                Some(
+                    thread
+                        .spawn(move || runtime.block_on(keep))
+                        .expect("the operating system gives a thread"),
+                )
             }
-        }
+        };
         let waiters = Arc::new(Waiters::new(calls.clone(), self.poll, self.waiters));
         let engine = Engine {
             calls,
@@ -234,7 +256,7 @@ impl Builder {
             facts: Facts::new(self.cache_bytes),
             tasks: TaskTracker::new(),
             draining: AtomicBool::new(false),
-            _keepers: stop.drop_guard(),
+            _keeper: KeeperGuard { stop, thread },
         };
         Hapax { engine: Arc::new(engine), policy: self.policy }
     }
@@ -246,6 +268,13 @@ impl Builder {
 pub enum AskError {
     /// That is not a key.
     Key(hapax_core::KeyError),
+    /// There is a record, and it cannot be read.
+    Unreadable {
+        /// Which record.
+        id: RecordId,
+        /// What is wrong with it; never its content.
+        why: String,
+    },
     /// The store cannot answer.
     Store(StoreError),
 }
@@ -254,6 +283,7 @@ impl std::fmt::Display for AskError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Key(_) => f.write_str("not a key"),
+            Self::Unreadable { id, why } => write!(f, "record {id} cannot be read: {why}"),
             Self::Store(_) => f.write_str("the store cannot answer"),
         }
     }
@@ -264,6 +294,7 @@ impl std::error::Error for AskError {
         match self {
             Self::Key(error) => Some(error),
             Self::Store(error) => Some(error),
+            Self::Unreadable { .. } => None,
         }
     }
 }

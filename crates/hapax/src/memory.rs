@@ -139,7 +139,8 @@ impl MemoryStore {
         let decision = transition::claim(shard.records.get(id).map(|record| &**record), ask, now);
         let grows = matches!(decision.change, Change::Put(_)) && !shard.records.contains_key(id);
         if grows && self.is_full() {
-            self.sweep_shard(&mut shard, now, MAKE_ROOM_BATCH, &mut Swept::default());
+            // Only what is over anyway: dropping what nobody settled is for a sweep, which says so.
+            self.sweep_ended(&mut shard, now, MAKE_ROOM_BATCH, &mut Swept::default());
             if self.is_full() {
                 return Err(StoreError::new(StoreErrorKind::Full, "claim"));
             }
@@ -148,8 +149,8 @@ impl MemoryStore {
         Ok(decision.answer)
     }
 
-    /// Removes at most `batch_max` due records of one shard; looks at no record that is not near its end.
-    fn sweep_shard(&self, shard: &mut Shard, now: Timestamp, batch_max: usize, swept: &mut Swept) {
+    /// Removes at most `batch_max` ended records of one shard and looks at no others; answers how many more fit.
+    fn sweep_ended(&self, shard: &mut Shard, now: Timestamp, batch_max: usize, swept: &mut Swept) -> usize {
         let mut left = batch_max;
         while let Some(&Reverse((ends_at, id))) = shard.ends.peek() {
             if ends_at > now {
@@ -157,7 +158,7 @@ impl MemoryStore {
             }
             if left == 0 {
                 swept.more = true;
-                return;
+                break;
             }
             shard.ends.pop();
             let due = shard.records.get(&id).and_then(|record| transition::due(record, now));
@@ -167,6 +168,12 @@ impl MemoryStore {
                 left -= 1;
             }
         }
+        left
+    }
+
+    /// Removes at most `batch_max` records of one shard that never ended and that nobody settled in time.
+    fn sweep_open(&self, shard: &mut Shard, now: Timestamp, batch_max: usize, swept: &mut Swept) {
+        let mut left = batch_max;
         let dropped: Vec<RecordId> = shard
             .open
             .iter()
@@ -189,7 +196,11 @@ impl MemoryStore {
         let mut swept = Swept::default();
         for shard in &self.shards {
             let done = usize::try_from(swept.expired + swept.dropped).unwrap_or(usize::MAX);
-            self.sweep_shard(&mut shard.lock(), self.clock.now(), batch_max.saturating_sub(done), &mut swept);
+            let (mut shard, now) = (shard.lock(), self.clock.now());
+            let left = self.sweep_ended(&mut shard, now, batch_max.saturating_sub(done), &mut swept);
+            if !swept.more {
+                self.sweep_open(&mut shard, now, left, &mut swept);
+            }
             if swept.more {
                 break;
             }

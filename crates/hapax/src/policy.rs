@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hapax_core::OnLapse;
 
-/// The rules one operation is run by.
+/// The rules one operation is run by. Spans longer than [`SPAN_MAX`] count as that.
 ///
 /// ```
 /// use hapax::Policy;
@@ -40,6 +40,9 @@ pub enum ExpiredKeys {
 /// The shortest lease: below it, a scheduler's hiccup looks like a dead owner.
 pub const LEASE_MIN: Duration = Duration::from_millis(30);
 
+/// The longest span: a hundred years, which is for ever and can still be added to a point in time.
+pub const SPAN_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -62,7 +65,7 @@ impl Policy {
     /// Default 30 s.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = lease.max(LEASE_MIN);
+        self.lease = lease.clamp(LEASE_MIN, SPAN_MAX);
         self
     }
 
@@ -70,28 +73,28 @@ impl Policy {
     /// Default 24 h.
     #[must_use]
     pub fn retention(mut self, retention: Duration) -> Self {
-        self.retention = retention;
+        self.retention = retention.min(SPAN_MAX);
         self
     }
 
     /// How long a record that never finished is kept for people. Default 30 days.
     #[must_use]
     pub fn uncertain_retention(mut self, uncertain_retention: Duration) -> Self {
-        self.uncertain_retention = uncertain_retention;
+        self.uncertain_retention = uncertain_retention.min(SPAN_MAX);
         self
     }
 
     /// How long a duplicate waits for the first one's result before it is told "in progress". Default: not at all.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait = wait;
+        self.wait = wait.min(SPAN_MAX);
         self
     }
 
-    /// How long a caller is kept waiting for its own run. The run goes on and is recorded. Default: no limit.
+    /// How long a caller is kept waiting for an answer of any kind. A run goes on and is recorded. Default: no limit.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = Some(deadline);
+        self.deadline = Some(deadline.min(SPAN_MAX));
         self
     }
 
@@ -100,7 +103,7 @@ impl Policy {
     /// recorded. Default 1 h.
     #[must_use]
     pub fn run_max(mut self, run_max: Duration) -> Self {
-        self.run_max = run_max;
+        self.run_max = run_max.min(SPAN_MAX);
         self
     }
 
@@ -111,8 +114,9 @@ impl Policy {
         self
     }
 
-    /// With [`OnLapse::Rerun`]: the highest attempt number a takeover may have; then the record becomes
-    /// uncertain, because something crashes every time. Default 5.
+    /// With [`OnLapse::Rerun`]: how many attempts in a row may end without a word from their owner; then the record
+    /// becomes uncertain, because something crashes every time. Attempts that released the key do not count.
+    /// Default 5.
     #[must_use]
     pub fn attempts_max(mut self, attempts_max: u32) -> Self {
         self.attempts_max = attempts_max.max(1);

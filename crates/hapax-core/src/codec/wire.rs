@@ -37,6 +37,8 @@ pub(super) struct Head {
     principal: Option<Vec<u8>>,
     #[prost(string, tag = "14")]
     operation: String,
+    #[prost(uint32, tag = "15")]
+    takeovers: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -77,6 +79,7 @@ impl Head {
             namespace: scope.namespace().to_owned(),
             principal: scope.principal_hash().map(|hash| hash.as_bytes().to_vec()),
             operation: scope.operation().to_owned(),
+            takeovers: record.takeovers,
         }
     }
 
@@ -94,6 +97,7 @@ impl Head {
         };
         Ok(Record {
             fence: Fence { nonce: self.nonce()?, attempt: self.attempt },
+            takeovers: self.takeovers,
             fingerprint: Fingerprint::from_parts(algorithm, digest),
             status: self.status(recorded)?,
             created_at: Timestamp::from_millis(self.created_at_ms),

@@ -191,7 +191,8 @@ fn bytes(tag: u8, value: &[u8]) -> Vec<u8> {
 #[test]
 fn fields_of_a_newer_minor_are_skipped() {
     for (name, record) in sample::one_of_each() {
-        let newer = [number(15, 5), bytes(15, b"new")].concat();
+        // Tag 99, once as a number and once as bytes.
+        let newer = b"\x98\x06\x05\x9a\x06\x03new".to_vec();
         assert_eq!(read_with(&record, &newer, &newer).as_ref(), Ok(&record), "{name}");
     }
 }

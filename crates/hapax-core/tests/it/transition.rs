@@ -40,6 +40,7 @@ fn states() -> [(&'static str, Option<Record>); 11] {
             key: key(),
             fingerprint: fingerprint("same"),
             fence: Fence { nonce: A, attempt: 2 },
+            takeovers: 1,
             status,
             created_at: second(800),
             updated_at: second(900),
@@ -311,8 +312,8 @@ fn x_03_a_renewal() {
         completed          | lost    | keep
         failed             | lost    | keep
         completed, expired | lost    | keep
-        uncertain          | applied | keep
-        uncertain, old     | applied | keep
+        uncertain          | lost    | keep
+        uncertain, old     | lost    | keep
         released           | lost    | keep
         released, expired  | lost    | keep
         ",

@@ -142,7 +142,8 @@ fn check_takeover(before: &Record, command: &Command, after: Option<&Record>, no
     let unknown = before.state_at(now) == State::Uncertain;
     if unknown && after.fence.nonce != before.fence.nonce {
         assert_eq!(ask.on_lapse, OnLapse::Rerun, "a lapsed claim was taken over");
-        assert!(after.fence.attempt <= ask.attempts_max, "more attempts than allowed");
+        assert_eq!(after.takeovers, before.takeovers + 1, "a takeover is counted");
+        assert!(after.takeovers < ask.attempts_max, "more attempts in a row than allowed");
     }
 }
 

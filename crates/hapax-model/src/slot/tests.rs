@@ -17,7 +17,7 @@ fn slots() -> Vec<Slot> {
     let mut slots = Vec::new();
     for phase in phases {
         for expiry in expiries {
-            slots.push(Slot { nonce: 1, attempt: 1, other: false, phase, expiry });
+            slots.push(Slot { nonce: 1, attempt: 1, takeovers: 0, other: false, phase, expiry });
         }
     }
     slots

@@ -68,7 +68,7 @@ pub async fn an_uncertain_record_stays_uncertain(rig: &impl Rig) {
     let store = rig.store();
     let (first, lease) = in_state(rig, &*store, State::Uncertain).await;
     let before = record(&*store, &first.key.id).await;
-    assert_eq!(store.renew(&lease).await.expect("renew answers"), Fenced::Applied);
+    assert_eq!(store.renew(&lease).await.expect("renew answers"), Fenced::Lost);
     assert_eq!(record(&*store, &first.key.id).await, before);
     assert_uncertain(claim(&*store, &retry(&first)).await, &lease, Reason::Panicked);
 }

@@ -28,18 +28,23 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// One call. A lease is not to lapse because of one slow call, so a call gets a third of it at most.
+    /// How long a call about a lease of this length may take: a lease is not to lapse because of one slow call.
+    pub(crate) fn within(&self, lease: Duration) -> Duration {
+        self.timeout.min(lease / 3)
+    }
+
+    /// One call, which may take `limit`.
     pub(crate) async fn once<T>(
         &self,
         op: &'static str,
-        lease: Duration,
+        limit: Duration,
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let mut call = pin!(AssertUnwindSafe(call).catch_unwind());
         // A store in memory answers at once, and then no timer is needed.
         let bounded = match poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
             Poll::Ready(ended) => Ok(ended),
-            Poll::Pending => tokio::time::timeout(self.timeout.min(lease / 3), call).await,
+            Poll::Pending => tokio::time::timeout(limit, call).await,
         };
         let error = match bounded {
             Ok(Ok(Ok(answer))) => return Ok(answer),
@@ -57,7 +62,7 @@ impl Calls {
     pub(crate) async fn insist<T, F>(
         &self,
         op: &'static str,
-        lease: Duration,
+        limit: Duration,
         tries_max: u32,
         mut call: impl FnMut() -> F,
     ) -> Result<T, StoreError>
@@ -66,12 +71,12 @@ impl Calls {
     {
         let mut pauses = Pauses::new();
         for _ in 1..tries_max {
-            match self.once(op, lease, call()).await {
+            match self.once(op, limit, call()).await {
                 Err(error) if error.is_transient() => pauses.next().await,
                 answer => return answer,
             }
         }
-        self.once(op, lease, call()).await
+        self.once(op, limit, call()).await
     }
 }
 

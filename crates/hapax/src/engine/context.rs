@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hapax_core::{Fence, Key, RecordId};
+use hapax_core::{Fence, Fenced, Key, RecordId};
 
 use super::calls::Calls;
-use super::lease::{self, HeldLease};
+use super::lease::HeldLease;
 
 /// Handed to the work: its fence, its keys for downstream calls, and whether it still owns what it works on.
 #[derive(Clone, Debug)]
@@ -65,7 +65,9 @@ impl Context {
     /// # Errors
     /// [`LeaseLost`] when it does not, or when nobody could say.
     pub async fn confirm(&self) -> Result<(), LeaseLost> {
-        lease::renew(self.held.clone(), self.calls.clone()).await;
-        if self.held.is_doubtful() { Err(LeaseLost) } else { Ok(()) }
+        match self.held.renew(&self.calls).await {
+            Ok(Fenced::Applied) if !self.held.is_doubtful() => Ok(()),
+            _ => Err(LeaseLost),
+        }
     }
 }

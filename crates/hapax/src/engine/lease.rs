@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use hapax_core::{Fenced, Lease};
+use hapax_core::{Fenced, Lease, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -37,8 +37,9 @@ struct Slots {
 #[derive(Debug)]
 pub(crate) struct HeldLease {
     pub(crate) lease: Lease,
-    started: Instant,
-    renewed_until: Instant,
+    leases: Arc<Leases>,
+    /// When to stop renewing; never, when that is beyond all time.
+    renewed_until: Option<Instant>,
     /// When the claim was last known to stand: the moment before the call that confirmed it was sent.
     confirmed_ms: AtomicU64,
     next_ms: AtomicU64,
@@ -50,7 +51,6 @@ pub(crate) struct HeldLease {
 /// A lease is kept as long as this exists.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    leases: Arc<Leases>,
     slot: usize,
     pub(crate) held: Arc<HeldLease>,
 }
@@ -73,8 +73,8 @@ impl Leases {
         let next_ms = confirmed_ms + ms(lease.length / 3);
         let held = Arc::new(HeldLease {
             lease,
-            started: self.started,
-            renewed_until: asked_at + run_max,
+            leases: self.clone(),
+            renewed_until: asked_at.checked_add(run_max),
             confirmed_ms: AtomicU64::new(confirmed_ms),
             next_ms: AtomicU64::new(next_ms),
             renewing: AtomicBool::new(false),
@@ -82,10 +82,8 @@ impl Leases {
             reported: AtomicBool::new(false),
         });
         let slot = self.slots.lock().put(held.clone());
-        if next_ms < self.wakes_at_ms.load(Ordering::Acquire) {
-            self.nudge.notify_one();
-        }
-        Hold { leases: self.clone(), slot, held }
+        self.nudge_before(next_ms);
+        Hold { slot, held }
     }
 
     /// Renews what is due, until `stop`.
@@ -99,7 +97,8 @@ impl Leases {
                 () = tokio::time::sleep(pause) => {}
             }
             for held in self.due() {
-                tokio::spawn(renew(held, calls.clone()));
+                let calls = calls.clone();
+                tokio::spawn(async move { held.renew(&calls).await });
             }
         }
     }
@@ -121,6 +120,13 @@ impl Leases {
         let slots = self.slots.lock();
         let due = slots.held.iter().flatten().filter(|held| held.next_ms.load(Ordering::Acquire) <= now_ms);
         due.filter(|held| held.is_to_be_renewed(now)).cloned().collect()
+    }
+
+    /// Wakes the keeper if it would sleep through this moment.
+    fn nudge_before(&self, due_ms: u64) {
+        if due_ms < self.wakes_at_ms.load(Ordering::Acquire) {
+            self.nudge.notify_one();
+        }
     }
 
     fn ms(&self, at: Instant) -> u64 {
@@ -145,7 +151,7 @@ impl Slots {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let mut slots = self.leases.slots.lock();
+        let mut slots = self.held.leases.slots.lock();
         slots.held[self.slot] = None;
         slots.free.push(self.slot);
     }
@@ -158,19 +164,42 @@ impl HeldLease {
     }
 
     fn is_lapsed(&self, now: Instant) -> bool {
-        let confirmed = self.started + Duration::from_millis(self.confirmed_ms.load(Ordering::Acquire));
-        now.saturating_duration_since(confirmed) >= self.lease.length
+        let confirmed_ms = self.confirmed_ms.load(Ordering::Acquire);
+        self.leases.ms(now).saturating_sub(confirmed_ms) >= ms(self.lease.length)
     }
 
-    /// Notes that the claim stood at `asked_at`.
-    fn confirm(&self, asked_at: Instant) {
-        let at_ms = ms(asked_at.saturating_duration_since(self.started));
-        self.confirmed_ms.fetch_max(at_ms, Ordering::AcqRel);
-        self.next_ms.store(at_ms + ms(self.lease.length / 3), Ordering::Release);
+    /// Asks the store to renew the lease. Only [`Fenced::Applied`] says that the record is still this attempt's.
+    pub(crate) async fn renew(&self, calls: &Calls) -> Result<Fenced, StoreError> {
+        let asked_at = Instant::now();
+        let lease = &self.lease;
+        let fenced = calls.once("renew", calls.within(lease.length), calls.store.renew(lease)).await;
+        let asked_ms = self.leases.ms(asked_at);
+        let next_ms = match fenced {
+            Ok(Fenced::Applied) => {
+                self.confirmed_ms.fetch_max(asked_ms, Ordering::AcqRel);
+                asked_ms + ms(lease.length / 3)
+            }
+            Ok(Fenced::Lost) => {
+                self.lost.store(true, Ordering::Release);
+                self.report_lost();
+                u64::MAX
+            }
+            Err(_) => {
+                if self.is_lapsed(Instant::now()) {
+                    self.report_lost();
+                }
+                // Soon again: eight tries fit into the two thirds of the lease that are left.
+                self.leases.ms(Instant::now()) + ms(lease.length / 12).max(1)
+            }
+        };
+        self.next_ms.store(next_ms, Ordering::Release);
+        self.renewing.store(false, Ordering::Release);
+        self.leases.nudge_before(next_ms);
+        fenced
     }
 
     fn is_to_be_renewed(&self, now: Instant) -> bool {
-        if now >= self.renewed_until || self.lost.load(Ordering::Acquire) {
+        if self.renewed_until.is_some_and(|until| now >= until) || self.lost.load(Ordering::Acquire) {
             // Never due again. The run goes on; its outcome is recorded if the record still holds its nonce.
             self.next_ms.store(u64::MAX, Ordering::Release);
             return false;
@@ -183,34 +212,13 @@ impl HeldLease {
         true
     }
 
-    fn report_lost(&self) {
+    /// Says once that the lease was lost.
+    pub(crate) fn report_lost(&self) {
         if !self.reported.swap(true, Ordering::AcqRel) {
             observe::lease_lost();
             tracing::warn!(id = %self.lease.id, attempt = self.lease.fence.attempt, "lease lost while its run goes on");
         }
     }
-}
-
-/// Renews one lease; `Ok(false)` when it belongs to somebody else now.
-pub(crate) async fn renew(held: Arc<HeldLease>, calls: Calls) {
-    let asked_at = Instant::now();
-    let lease = &held.lease;
-    match calls.once("renew", lease.length, calls.store.renew(lease)).await {
-        Ok(Fenced::Applied) => held.confirm(asked_at),
-        Ok(Fenced::Lost) => {
-            held.lost.store(true, Ordering::Release);
-            held.report_lost();
-        }
-        Err(_) => {
-            if held.is_lapsed(Instant::now()) {
-                held.report_lost();
-            }
-            // Soon again: four more tries fit into the lease.
-            let soon = ms(asked_at.saturating_duration_since(held.started)) + ms(lease.length / 12).max(1);
-            held.next_ms.store(soon, Ordering::Release);
-        }
-    }
-    held.renewing.store(false, Ordering::Release);
 }
 
 fn ms(span: Duration) -> u64 {

@@ -48,7 +48,7 @@ impl Engine {
         };
         let settlement = Settlement { attempt: fence.nonce, nonce: Nonce::random(), verdict };
         let settle = || self.calls.store.settle(&id, &settlement);
-        let settled = self.calls.insist("settle", job.policy.lease, RECORD_TRIES, settle).await;
+        let settled = self.calls.insist("settle", self.calls.timeout, RECORD_TRIES, settle).await;
         self.waiters.wake(&id);
         // Whatever it was, the next claim tells how things stand now.
         settled.map(|_| true).map_err(Refusal::Store)

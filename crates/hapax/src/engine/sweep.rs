@@ -10,6 +10,10 @@ use crate::observe;
 
 /// Small enough that a batch never holds up a claim for long.
 const BATCH: usize = 1000;
+/// A batch on a slow disk may take longer than a claim ever should.
+const BATCH_TIME_MAX: Duration = Duration::from_secs(60);
+/// A batch whose answer was lost may have been swept, so the next one is tried; but not for ever.
+const LOST_ANSWERS_MAX: u32 = 10;
 
 /// Sweeps every `every`, give or take a tenth, until `stop`.
 pub(crate) async fn sweep_for_ever(calls: Calls, every: Duration, stop: CancellationToken) {
@@ -28,15 +32,16 @@ pub(crate) async fn sweep_for_ever(calls: Calls, every: Duration, stop: Cancella
 }
 
 async fn sweep(calls: &Calls) {
-    let patience = calls.timeout * 3;
+    let mut lost_answers = 0;
     loop {
-        match calls.once("sweep", patience, calls.store.sweep(BATCH)).await {
+        match calls.once("sweep", BATCH_TIME_MAX, calls.store.sweep(BATCH)).await {
             Ok(swept) => {
                 observe::swept(&swept);
                 if !swept.more {
                     break;
                 }
             }
+            Err(error) if error.is_unknown() && lost_answers < LOST_ANSWERS_MAX => lost_answers += 1,
             Err(error) => {
                 tracing::warn!(%error, "failed to sweep; next time");
                 return;
@@ -44,7 +49,7 @@ async fn sweep(calls: &Calls) {
         }
         tokio::task::yield_now().await;
     }
-    if let Ok(stats) = calls.once("stats", patience, calls.store.stats()).await {
+    if let Ok(stats) = calls.once("stats", BATCH_TIME_MAX, calls.store.stats()).await {
         observe::uncertain(stats.uncertain);
     }
 }

@@ -66,18 +66,16 @@ impl Waiters {
     /// News from now on is not missed: whoever joined claims once more before the first wait.
     pub(crate) fn join(self: &Arc<Self>, id: RecordId) -> Option<Place> {
         let mut keys = self.keys.lock();
-        if keys.in_all >= self.limits.in_all {
+        let already = keys.by_id.get(&id).map_or(0, |waited| waited.waiters);
+        if keys.in_all >= self.limits.in_all || already >= self.limits.per_key {
             return None;
         }
-        let is_first = !keys.by_id.contains_key(&id);
+        let is_first = already == 0;
         let waited = keys.by_id.entry(id).or_insert_with(|| Waited {
             changed: Arc::new(Notify::new()),
             deserted: Arc::new(Notify::new()),
             waiters: 0,
         });
-        if waited.waiters >= self.limits.per_key {
-            return None;
-        }
         waited.waiters += 1;
         let changed = waited.changed.clone();
         if is_first {
@@ -158,7 +156,7 @@ async fn poll(waiters: Arc<Waiters>, id: RecordId, changed: Arc<Notify>, deserte
             () = pushed => {}
             () = tokio::time::sleep(waiters.poll) => {}
         }
-        let look = calls.once("get", calls.timeout * 3, calls.store.get(&id)).await;
+        let look = calls.once("get", calls.timeout, calls.store.get(&id)).await;
         let is_in_progress = matches!(
             &look,
             Ok(Lookup::Found { record, now }) if record.state_at(*now) == State::InProgress

@@ -35,7 +35,8 @@ pub enum OnceError<E> {
         /// Why nobody knows.
         reason: Reason,
     },
-    /// The work ran now and failed.
+    /// The work ran now and failed. Should a [`Fail::Final`](super::Fail::Final) not be stored, a retry is told so:
+    /// it is in progress or uncertain then, as after any result that was not recorded.
     Failed(E),
     /// The work ran before and failed for good; this is what it left.
     PreviouslyFailed(StoredError),
@@ -44,7 +45,7 @@ pub enum OnceError<E> {
         /// What was wrong with the stored result, when one was kept.
         source: Option<serde_json::Error>,
     },
-    /// The caller's deadline passed. The work goes on, and its result will be recorded: ask again.
+    /// The caller's deadline passed. If the work had begun it goes on, and its result will be recorded: ask again.
     Deadline {
         /// The record it will be in.
         id: RecordId,
@@ -103,7 +104,9 @@ impl<E> fmt::Display for OnceError<E> {
             Self::ResultUnavailable { .. } => {
                 f.write_str("the operation ran before, its result is not available")
             }
-            Self::Deadline { id } => write!(f, "the operation goes on beyond the deadline, see record {id}"),
+            Self::Deadline { id } => {
+                write!(f, "no answer within the deadline, the operation may go on, see record {id}")
+            }
             Self::Superseded { id } => write!(f, "another attempt took over, see record {id}"),
             Self::Unreadable { id } => {
                 write!(f, "record {id} cannot be read, the operation may have happened")

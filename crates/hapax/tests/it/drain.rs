@@ -104,3 +104,39 @@ async fn the_sweeper_removes_what_is_over() {
     tokio::time::sleep(Duration::from_secs(10 * 3600)).await;
     assert_eq!(world.state("k").await, None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_sweeper_goes_on_when_an_answer_is_lost() {
+    use hapax_testkit::{Fault, Op, Plan};
+    let world = World::with(|builder| builder.sweep(Some(Duration::from_secs(3600))));
+    for n in 0..3000 {
+        world
+            .charge_with(&format!("k{n}"), |policy| policy.retention(Duration::from_secs(60)))
+            .await
+            .unwrap();
+    }
+    world.faulty.set_plan(Plan::new().at_nth(Op::Sweep, 1, Fault::AnswerLost).at_nth(
+        Op::Sweep,
+        2,
+        Fault::AnswerLost,
+    ));
+    tokio::time::sleep(Duration::from_secs(5000)).await;
+    assert_eq!(
+        world.store.stats().await.unwrap().records(),
+        0,
+        "all in the first round, not a batch an hour"
+    );
+}
+
+/// In real time: a store that one process at a time may own can be opened again as soon as Hapax is dropped.
+#[tokio::test]
+async fn a_dropped_hapax_has_let_go_of_its_store() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..10 {
+        let store = hapax_store_file::FileStore::open(dir.path()).expect("nobody holds it any more");
+        let hapax = hapax::Hapax::new(store);
+        let done = hapax.once("charge", "k").run(|_cx| async { Ok::<_, String>(7) }).await.unwrap();
+        assert_eq!((done.value, done.replayed), (7, round > 0));
+        assert_eq!(hapax.drain(Duration::from_secs(5)).await.left, 0);
+    }
+}

@@ -255,3 +255,55 @@ async fn a_key_older_than_records_are_kept_is_refused_where_that_was_asked_for()
     tokio::time::advance(Duration::from_secs(25 * 3600)).await;
     assert!(matches!(world.charge_with(OLD, strict).await, Err(OnceError::Expired)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_old_key_whose_record_ends_while_it_is_claimed_is_refused_too() {
+    use hapax::core::StoreErrorKind;
+    use hapax_testkit::{Fault, Op, Plan};
+    const OLD: &str = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F";
+    let world = World::new();
+    let hour = Duration::from_secs(3600);
+    world.charge_with(OLD, |policy| policy.retention(hour)).await.unwrap();
+    tokio::time::advance(hour - Duration::from_millis(5)).await;
+    // The record is there when it is looked for, and gone when the claim is asked for again.
+    world.faulty.set_plan(Plan::new().at_nth(Op::Claim, 1, Fault::ErrorBefore(StoreErrorKind::Unknown)));
+    let late =
+        world.charge_with(OLD, |policy| policy.retention(hour).expired_keys(ExpiredKeys::Refuse)).await;
+    assert!(matches!(late, Err(OnceError::Expired)));
+    assert_eq!(world.effects.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_surface_recorded_is_not_taken_for_a_functions_result() {
+    use hapax::core::{Class, Format, Recorded, Settled, Verdict};
+    for (format, class) in
+        [(Format::HTTP, Class::Success), (Format::HTTP, Class::Error), (Format(200), Class::Error)]
+    {
+        let world = World::new();
+        let lost =
+            world.hapax.once("charge", "k").run(|_cx| async { Err::<u32, _>(Fail::Unknown("?".to_owned())) });
+        assert!(lost.await.is_err());
+        let recorded = Recorded::new(class, format, "7");
+        let verdict = Verdict::Applied { recorded, retention: Duration::from_secs(60) };
+        assert_eq!(world.hapax.settle("charge", "k", verdict).await.unwrap(), Settled::Applied);
+        assert!(matches!(world.charge("k").await, Err(OnceError::ResultUnavailable { source: None })));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_cannot_be_read_is_never_called_absent() {
+    use hapax::AskError;
+    use hapax::core::{Key, ScopedKey, Verdict};
+    use hapax_testkit::{ReferenceStore, TokioClock};
+    let store = std::sync::Arc::new(ReferenceStore::new(TokioClock::new()));
+    let world = World::over(store.clone(), |builder| builder);
+    world.charge("k").await.unwrap();
+    let id = ScopedKey::new(Scope::new("charge"), &Key::new("k").unwrap()).id;
+    assert!(store.damage(&id));
+    assert!(matches!(world.charge("k").await, Err(OnceError::Unreadable { .. })));
+    let settled = world.hapax.settle("charge", "k", Verdict::NotApplied).await;
+    assert!(matches!(settled, Err(AskError::Unreadable { .. })));
+    assert!(matches!(world.hapax.delete("charge", "k").await, Err(AskError::Unreadable { .. })));
+    assert!(matches!(world.hapax.get("charge", "k").await, Ok(Lookup::Unreadable { .. })));
+    assert_eq!(world.effects.count(), 1);
+}

@@ -125,3 +125,98 @@ async fn handlers_that_block_the_runtime_do_not_lose_their_lease() {
         .unwrap();
     assert!(!done.value, "renewed from a thread of its own");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_much_shorter_than_most_is_kept_too() {
+    let world = World::new();
+    let short = Duration::from_millis(300);
+    let slow = world.start_slow("k", |policy| policy.lease(short)).await;
+    for _ in 0..100 {
+        tokio::time::sleep(short / 10).await;
+        assert_eq!(world.state("k").await, Some(State::InProgress));
+    }
+    assert!(slow.answer().await.unwrap().recorded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn renewals_that_fail_are_tried_several_times_within_one_lease() {
+    let world = World::new();
+    world.faulty.set_plan(Plan::new().always(Op::Renew, DOWN));
+    let slow = world.start_slow("k", |policy| policy).await;
+    let before = world.faulty.calls();
+    tokio::time::sleep(LEASE - Duration::from_secs(1)).await;
+    let tries = world.faulty.calls() - before;
+    assert!((4..=10).contains(&tries), "{tries}");
+    slow.answer().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_not_confirmed_when_nobody_can_say() {
+    let world = World::new();
+    world.faulty.set_plan(Plan::new().always(Op::Renew, DOWN));
+    let done =
+        world.hapax.once("charge", "k").run(|cx| async move { Ok::<_, String>(cx.confirm().await.is_err()) });
+    assert!(done.await.unwrap().value);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_record_was_written_down_as_uncertain_is_not_confirmed_but_may_complete() {
+    let world = World::new();
+    world.faulty.set_plan(Plan::new().always(Op::Renew, DOWN));
+    let (began, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let run = {
+        let (began, go_on) = (began.clone(), go_on.clone());
+        world.hapax.once("charge", "k").run(move |cx| async move {
+            began.notify_one();
+            go_on.notified().await;
+            Ok::<_, String>(u32::from(cx.confirm().await.is_err() && cx.is_lease_doubtful()))
+        })
+    };
+    let caller = tokio::spawn(run);
+    began.notified().await;
+    tokio::time::sleep(LEASE + Duration::from_secs(1)).await;
+    assert!(matches!(world.second().charge("k").await, Err(OnceError::Uncertain { .. })));
+    world.faulty.set_plan(Plan::new());
+    go_on.notify_one();
+    let late = caller.await.unwrap().unwrap();
+    assert_eq!(
+        (late.value, late.recorded),
+        (1, true),
+        "somebody may be deciding about it, so it is not blessed"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_that_released_the_key_do_not_count_as_crashes() {
+    let world = World::new();
+    let rerun = |policy: Policy| policy.on_lapse(OnLapse::Rerun).attempts_max(2);
+    for _ in 0..5 {
+        let failed =
+            world.hapax.once("charge", "k").run(|_cx| async { Err::<u32, _>("no".to_owned()) }).await;
+        assert!(matches!(failed, Err(OnceError::Failed(_))));
+    }
+    let process = world.second();
+    let slow = process.start_slow("k", rerun).await;
+    process.faulty.crash();
+    slow.caller.abort();
+    tokio::time::sleep(2 * LEASE).await;
+    assert_eq!(world.charge_with("k", rerun).await.unwrap().value, 2, "taken over: it crashed only once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_without_an_end_are_taken_for_very_long_ones() {
+    let for_ever = |policy: Policy| {
+        let max = Duration::MAX;
+        let policy = policy.lease(max).retention(max).uncertain_retention(max);
+        policy.wait(max).deadline(max).run_max(max)
+    };
+    let world = World::with(|builder| {
+        let builder = builder.policy(for_ever(Policy::default())).store_timeout(Duration::MAX);
+        builder.poll(Duration::MAX).sweep(Some(Duration::MAX))
+    });
+    assert_eq!(world.charge_with("k", for_ever).await.unwrap().value, 1);
+    assert!(world.charge_with("k", for_ever).await.unwrap().replayed);
+    let slow = world.start_slow("k2", for_ever).await;
+    tokio::time::sleep(LEASE).await;
+    slow.answer().await.unwrap();
+}

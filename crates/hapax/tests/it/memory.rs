@@ -102,3 +102,18 @@ async fn bytes_are_given_back() {
     assert_eq!(store.sweep(1000).await.unwrap().expired, 100);
     assert_eq!(store.stats().await.unwrap().bytes, empty);
 }
+
+#[tokio::test]
+async fn room_is_never_made_by_dropping_what_nobody_settled() {
+    let clock = ManualClock::new();
+    let store = MemoryStore::with_clock(clock.clone()).records_max(640);
+    for n in 0..640 {
+        assert!(matches!(store.claim(&ask(&format!("k{n}"))).await.unwrap(), Claim::Acquired(_)));
+    }
+    clock.advance(Duration::from_secs(2 * 3600));
+    for n in 0..64 {
+        assert_eq!(store.claim(&ask(&format!("new {n}"))).await.unwrap_err().kind(), StoreErrorKind::Full);
+    }
+    assert_eq!(store.stats().await.unwrap().uncertain, 640);
+    assert_eq!(store.sweep(1000).await.unwrap().dropped, 640, "only a sweep, which says so, drops them");
+}

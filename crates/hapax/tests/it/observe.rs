@@ -147,3 +147,29 @@ fn gauges_return_to_nothing_and_store_errors_are_counted_by_kind() {
     seen.sort();
     assert_eq!(seen, ["1 claim", "claim unknown 1", "in progress 0"]);
 }
+
+#[test]
+fn a_lost_lease_is_counted_once() {
+    let (_, snapshotter) = watched(|| async {
+        let world = World::new();
+        let slow = world.start_slow("k", |policy| policy).await;
+        world.faulty.set_plan(
+            Plan::new().always(Op::Renew, Fault::ErrorBefore(hapax::core::StoreErrorKind::Unavailable)),
+        );
+        tokio::time::sleep(2 * crate::world::LEASE).await;
+        let person = world.second();
+        assert!(person.charge("k").await.is_err());
+        person.hapax.settle("charge", "k", hapax::core::Verdict::NotApplied).await.unwrap();
+        world.faulty.set_plan(Plan::new());
+        tokio::time::sleep(crate::world::LEASE).await;
+        assert!(slow.answer().await.is_err());
+    });
+    let lost: Vec<DebugValue> = snapshotter
+        .snapshot()
+        .into_vec()
+        .into_iter()
+        .filter(|(key, ..)| key.key().name() == observe::LEASE_LOST)
+        .map(|(_, _, _, value)| value)
+        .collect();
+    assert_eq!(lost, [DebugValue::Counter(1)]);
+}

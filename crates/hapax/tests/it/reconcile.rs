@@ -98,3 +98,14 @@ async fn a_reconciler_that_does_not_know_or_panics_leaves_it_uncertain() {
     assert!(matches!(answer, Err(OnceError::Uncertain { .. })));
     assert_eq!(world.effects.count(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciler_that_hangs_holds_nobody_beyond_the_deadline() {
+    let world = uncertain().await;
+    let once = world.hapax.once("charge", "k").deadline(LEASE).reconcile(|_question| async {
+        std::future::pending::<()>().await;
+        Reconciled::Applied(1)
+    });
+    let answer = once.run(|_cx| async { Ok::<u32, String>(0) }).await;
+    assert!(matches!(answer, Err(OnceError::Deadline { .. })));
+}

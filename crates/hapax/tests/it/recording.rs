@@ -193,3 +193,24 @@ async fn claims_that_are_always_answered_too_late_are_refused_and_nothing_runs()
     assert!(matches!(refused, Err(OnceError::Store(error)) if error.kind() == StoreErrorKind::Unavailable));
     assert_eq!((world.effects.count(), world.state("k").await), (0, Some(State::Released)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_given_up_while_the_store_is_down_is_released_when_it_is_back() {
+    let world = World::new();
+    world.faulty.set_plan(Plan::new().always(Op::Release, DOWN));
+    world.faulty.observe(|step| {
+        if step.op == Op::Claim && step.call == 1 && step.point == Point::After {
+            futures_util::FutureExt::now_or_never(tokio::time::advance(2 * LEASE));
+        }
+    });
+    let caller = tokio::spawn({
+        let world = world.clone();
+        async move { world.charge("k").await }
+    });
+    let answer = caller.await.unwrap();
+    assert!(answer.is_err(), "its own claim stands in its way: {answer:?}");
+    world.faulty.set_plan(Plan::new());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(world.state("k").await, Some(State::Released), "nothing ran, so nobody has to settle it");
+    assert_eq!(world.charge("k").await.unwrap().value, 1);
+}

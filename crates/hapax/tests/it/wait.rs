@@ -173,3 +173,14 @@ async fn a_waiter_that_goes_away_gives_its_place_back_and_frees_nothing() {
     slow.answer().await.unwrap();
     assert!(next.await.unwrap().unwrap().replayed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_may_wait_nobody_polls() {
+    let world = World::with(|builder| builder.waiters_max(0, 10));
+    let slow = world.start_slow("k", |policy| policy).await;
+    assert!(matches!(world.charge_with("k", patient).await, Err(OnceError::InProgress { .. })));
+    let before = world.faulty.calls();
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    assert_eq!(world.faulty.calls(), before, "no poller was left behind");
+    slow.answer().await.unwrap();
+}

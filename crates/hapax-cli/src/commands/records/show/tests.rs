@@ -11,6 +11,7 @@ fn record(status: Status) -> Record {
         key: ScopedKey::new(Scope::new("charge"), &Key::new("k").unwrap()),
         fingerprint: Fingerprint::from_parts(1, [0; 32]),
         fence: Fence { nonce: Nonce::from_bytes([1; 16]), attempt: 2 },
+        takeovers: 1,
         status,
         created_at: Timestamp::from_millis(NOW.as_millis() - 60_000),
         updated_at: Timestamp::from_millis(NOW.as_millis() - 30_000),
