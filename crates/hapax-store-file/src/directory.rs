@@ -16,8 +16,6 @@ const DATABASE: &str = "hapax.db";
 const DATABASE_NEW: &str = "hapax.db.new";
 /// Held by the one process that may write, and naming it.
 const LOCK: &str = "LOCK";
-/// What SQLite keeps in the first bytes of a file.
-const HEADER_LENGTH: usize = 100;
 
 /// The paths of a store.
 #[derive(Clone, Debug)]
@@ -44,7 +42,6 @@ impl Directory {
         }
         let directory = Self { path: path.to_owned() };
         directory.refuse_network(network)?;
-        // Not opened here: see `database_is_ours`.
         if !directory.database().exists() {
             return Err(OpenError::Missing { path: path.to_owned() });
         }
@@ -57,11 +54,11 @@ impl Directory {
         directory.refuse_network(network)?;
         directory.make()?;
         // Nobody has ever owned it: do not leave a mark on what is not ours.
-        if !directory.path.join(LOCK).exists() {
-            directory.database_is_ours()?;
+        if !directory.path.join(LOCK).exists() && directory.has_database()? {
+            directory.refuse_foreign()?;
         }
         let ownership = directory.own()?;
-        if !directory.database_is_ours()? {
+        if !directory.has_database()? {
             directory.make_database()?;
         }
         Ok((directory, ownership))
@@ -73,7 +70,7 @@ impl Directory {
 
     /// Bytes of the database's log.
     pub(crate) fn log_bytes(&self) -> u64 {
-        fs::metadata(self.beside("-wal")).map_or(0, |found| found.len())
+        schema::log_bytes(&self.database())
     }
 
     fn beside(&self, suffix: &str) -> PathBuf {
@@ -117,27 +114,24 @@ impl Directory {
     /// Whether there is a database. It is made elsewhere and moved here when complete, so whatever is here and
     /// does not look like ours is not ours, and a cut or empty file is damage, not a fresh store.
     ///
-    /// Only for a directory that no store in this process has open: on Unix closing any handle of a file ends
-    /// all locks that the process holds on it, the engine's too.
-    fn database_is_ours(&self) -> Result<bool, OpenError> {
+    /// It is never opened here, only by the engine: on Unix closing any handle of a file ends all locks that the
+    /// process holds on it, also those of the engine for a store that is open.
+    fn has_database(&self) -> Result<bool, OpenError> {
         let path = self.database();
-        let mut header = [0; HEADER_LENGTH];
-        let read = match File::open(&path) {
-            Ok(mut file) => file.read_exact(&mut header),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return if self.beside("-wal").exists() {
-                    Err(OpenError::Incomplete { path })
-                } else {
-                    Ok(false)
-                };
-            }
-            Err(source) => return Err(inaccessible(&path, source)),
-        };
-        match read {
-            Ok(()) => schema::check_header(&header, &path).map(|()| true),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(OpenError::Foreign { path }),
+        match path.try_exists() {
+            Ok(false) if self.beside("-wal").exists() => Err(OpenError::Incomplete { path }),
+            Ok(found) => Ok(found),
             Err(source) => Err(inaccessible(&path, source)),
         }
+    }
+
+    fn refuse_foreign(&self) -> Result<(), OpenError> {
+        let path = self.database();
+        // A database of ours has a log instead. The engine would take this one back into the file to read it.
+        if self.beside("-journal").exists() {
+            return Err(OpenError::Foreign { path });
+        }
+        schema::check(&path)
     }
 
     fn make_database(&self) -> Result<(), OpenError> {

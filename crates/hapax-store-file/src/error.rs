@@ -40,6 +40,16 @@ pub enum OpenError {
         /// Who, when it said so.
         pid: Option<u32>,
     },
+    /// Somebody reads the database and keeps what an earlier process left in its log from being moved.
+    LogHeld {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The disk has no room for what must be written down before the store can be used.
+    Full {
+        /// Where.
+        path: PathBuf,
+    },
     /// There is no store to look at.
     Missing {
         /// Where.
@@ -78,7 +88,8 @@ impl OpenError {
             | Self::Inaccessible { .. }
             | Self::Network { .. }
             | Self::Missing { .. } => StoreErrorKind::Unavailable,
-            Self::InUse { .. } => StoreErrorKind::InUse,
+            Self::InUse { .. } | Self::LogHeld { .. } => StoreErrorKind::InUse,
+            Self::Full { .. } => StoreErrorKind::Full,
             Self::Foreign { .. } | Self::Incomplete { .. } | Self::Version { .. } => {
                 StoreErrorKind::Incompatible
             }
@@ -122,14 +133,24 @@ impl fmt::Display for OpenError {
             ),
             Self::InUse { path, pid: Some(pid) } => write!(
                 f,
-                "{} is in use by process {pid}; stop that process, ask it through its admin address, or open \
-                 the store read-only",
+                "{} is in use by process {pid}; stop that process, or open the store read-only",
                 path.display()
             ),
             Self::InUse { path, pid: None } => write!(
                 f,
-                "{} is in use by another process; stop that process, ask it through its admin address, or \
-                 open the store read-only",
+                "{} is in use by another process; stop that process, or open the store read-only",
+                path.display()
+            ),
+            Self::LogHeld { path } => write!(
+                f,
+                "somebody reads {} in one long transaction and keeps its log from being emptied, as a database \
+                 shell or a backup does; let that end, and open the store again",
+                path.display()
+            ),
+            Self::Full { path } => write!(
+                f,
+                "the disk has no room to note in {} what became of the claims of an earlier process; free some \
+                 space, and open the store again",
                 path.display()
             ),
             Self::Missing { path } => {
@@ -304,6 +325,7 @@ impl Error for Failure {
 pub(crate) enum Refusal {
     ReadOnly,
     QueueFull,
+    NoRoom,
     Stopped,
     AnswerLost,
     Unreadable,
@@ -317,6 +339,7 @@ impl Refusal {
         let kind = match self {
             Self::ReadOnly | Self::Cursor => StoreErrorKind::Invalid,
             Self::QueueFull => StoreErrorKind::Unavailable,
+            Self::NoRoom => StoreErrorKind::Full,
             Self::Stopped => StoreErrorKind::Stopped,
             Self::AnswerLost => StoreErrorKind::Unknown,
             Self::Unreadable => StoreErrorKind::Incompatible,
@@ -331,6 +354,7 @@ impl fmt::Display for Refusal {
         f.write_str(match self {
             Self::ReadOnly => "the store was opened read-only; write through the process that owns it",
             Self::QueueFull => "too many operations wait for the disk",
+            Self::NoRoom => "there is no room for new records; sweep, allow more, or free some disk space",
             Self::Stopped => "a write or sync failed, so nobody can say what a later one would mean",
             Self::AnswerLost => "the writing thread ended before it could answer",
             Self::Unreadable => "the record is there and cannot be read, so it is left as it is",

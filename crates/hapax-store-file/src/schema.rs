@@ -1,19 +1,19 @@
 //! The database file: how it is made, told apart from others, and set up for a connection.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::config::Sync;
-use crate::error::OpenError;
+use crate::error::{Cause, OpenError};
 
 /// The version of the layout that this crate reads and writes; SQLite's `user_version`.
 pub(crate) const VERSION: u32 = 1;
 /// Says whose file this is, to us and to `file(1)`; SQLite's `application_id`: "HAPX".
 const APPLICATION_ID: u32 = 0x4841_5058;
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Counts what a store cannot do without: a lookup without its index would be right, and hopelessly slow.
 const PARTS: &str = "SELECT count(*) FROM sqlite_schema WHERE name IN \
@@ -30,18 +30,34 @@ const READER_CACHE_KIB: u32 = 4_096;
 const PAGES_MAX: u64 = 0xFFFF_FFFE;
 /// More statements than this crate has.
 const STATEMENTS_MAX: usize = 64;
-/// How long a person's own transaction on the file is waited for.
+/// How long a person's own transaction on the file, or on its log, is waited for.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 
-/// Checks the first bytes of a file without giving it to the engine, which might change it.
-pub(crate) fn check_header(header: &[u8; 100], path: &Path) -> Result<(), OpenError> {
-    let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    // The offsets are those of SQLite's file format.
-    let (user_version, application_id) = (number(60), number(68));
-    if !header.starts_with(MAGIC) || application_id != APPLICATION_ID {
-        return Err(OpenError::Foreign { path: path.to_owned() });
-    }
-    check_version(user_version, path)
+/// Refuses what is not a database of ours, and leaves it as it is.
+pub(crate) fn check(path: &Path) -> Result<(), OpenError> {
+    open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map(drop)
+}
+
+/// Opens the database and makes sure that it is ours before anything is asked of it that could change it.
+fn open(path: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
+    let failed = |source| engine(path, source);
+    // Closing the last connection would move a stranger's log into the stranger's database.
+    let keep_log = log_bytes(path) > 0;
+    let connection =
+        Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failed)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(failed)?;
+    let set_keep_log = |keep| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep);
+    set_keep_log(keep_log).map_err(failed)?;
+    check_connection(&connection, path)?;
+    set_keep_log(false).map_err(failed)?;
+    Ok(connection)
+}
+
+/// Bytes of the log beside the database at `path`.
+pub(crate) fn log_bytes(path: &Path) -> u64 {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(log).map_or(0, |found| found.len())
 }
 
 fn check_version(found: u32, path: &Path) -> Result<(), OpenError> {
@@ -68,14 +84,9 @@ pub(crate) fn create(path: &Path) -> Result<(), OpenError> {
 }
 
 /// A connection that may write. There is one.
-pub(crate) fn connect_writer(
-    path: &Path,
-    sync: Sync,
-    size_max: Option<u64>,
-) -> Result<Connection, OpenError> {
-    let connect = || {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
+pub(crate) fn connect_writer(path: &Path, sync: Sync) -> Result<Connection, OpenError> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let prepare = || {
         set_up(&connection, WRITER_CACHE_KIB)?;
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         let level = match sync {
@@ -86,31 +97,25 @@ pub(crate) fn connect_writer(
         // Where a plain sync leaves the bytes in the drive's own memory.
         connection.pragma_update(None, "fullfsync", true)?;
         connection.pragma_update(None, "checkpoint_fullfsync", true)?;
-        connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
-        if let Some(bytes) = size_max {
-            let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-            let pages = (bytes / u64::from(page_bytes)).clamp(1, PAGES_MAX);
-            let pages = u32::try_from(pages).expect("PAGES_MAX fits");
-            connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
-        }
-        Ok(connection)
+        connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))
     };
-    let connection = connect().map_err(|source| engine(path, source))?;
-    check_connection(&connection, path)?;
+    prepare().map_err(|source| engine(path, source))?;
     Ok(connection)
 }
 
 /// A connection that only reads.
 pub(crate) fn connect_reader(path: &Path) -> Result<Connection, OpenError> {
-    let connect = || {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
-        set_up(&connection, READER_CACHE_KIB)?;
-        Ok(connection)
-    };
-    let connection = connect().map_err(|source| engine(path, source))?;
-    check_connection(&connection, path)?;
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    set_up(&connection, READER_CACHE_KIB).map_err(|source| engine(path, source))?;
     Ok(connection)
+}
+
+/// Keeps the database from growing beyond `size_max` bytes, or beyond what it has when that is more.
+pub(crate) fn limit_size(connection: &Connection, size_max: u64) -> rusqlite::Result<()> {
+    let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let pages = (size_max / u64::from(page_bytes)).clamp(1, PAGES_MAX);
+    let pages = u32::try_from(pages).expect("PAGES_MAX fits");
+    connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
 }
 
 /// Moves what it can from the log into the database, so that the log can start again from its beginning.
@@ -121,13 +126,16 @@ pub(crate) fn shorten_log(connection: &Connection) -> rusqlite::Result<()> {
 /// Moves what a crash or a failed sync left in the log into the database.
 ///
 /// After a failed sync the operating system may show bytes of the log that the disk does not have, and a second
-/// sync would not write them. Copied into the database they are written anew.
-pub(crate) fn make_log_durable(connection: &Connection) -> rusqlite::Result<()> {
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+/// sync would not write them. Copied into the database they are written anew. That holds only if the log starts
+/// again: what a crash leaves of it would otherwise be laid over the database once more.
+pub(crate) fn make_log_durable(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let busy: bool = connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        .map_err(|source| engine(path, source))?;
+    if busy { Err(OpenError::LogHeld { path: path.to_owned() }) } else { Ok(()) }
 }
 
 fn set_up(connection: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
-    connection.busy_timeout(BUSY_WAIT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     // Without this the engine plans some statements anew for every value bound to them.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -143,15 +151,24 @@ fn set_up(connection: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
 /// What the engine itself says, log included.
 fn check_connection(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
-    if number("application_id").map_err(|source| engine(path, source))? != APPLICATION_ID {
-        return Err(OpenError::Foreign { path: path.to_owned() });
+    let foreign = || OpenError::Foreign { path: path.to_owned() };
+    let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => foreign(),
+        _ => engine(path, source),
+    };
+    if number("application_id").map_err(failed)? != APPLICATION_ID {
+        return Err(foreign());
     }
-    check_version(number("user_version").map_err(|source| engine(path, source))?, path)?;
-    let parts: i64 =
-        connection.query_row(PARTS, [], |row| row.get(0)).map_err(|source| engine(path, source))?;
-    if parts == 5 { Ok(()) } else { Err(OpenError::Foreign { path: path.to_owned() }) }
+    check_version(number("user_version").map_err(failed)?, path)?;
+    let parts: i64 = connection.query_row(PARTS, [], |row| row.get(0)).map_err(failed)?;
+    if parts == 5 { Ok(()) } else { Err(foreign()) }
 }
 
 fn engine(path: &Path, source: rusqlite::Error) -> OpenError {
-    OpenError::Engine { path: path.to_owned(), source }
+    let path = path.to_owned();
+    if Cause::of(&source) == Cause::Full {
+        OpenError::Full { path }
+    } else {
+        OpenError::Engine { path, source }
+    }
 }

@@ -66,7 +66,8 @@ impl FileStore {
     /// Claims that an earlier process left open become uncertain. This blocks for as long as the disk takes.
     ///
     /// # Errors
-    /// [`InUse`](StoreErrorKind::InUse) when another process owns it, [`Incompatible`](StoreErrorKind::Incompatible)
+    /// [`InUse`](StoreErrorKind::InUse) when another process owns it or keeps its log from being emptied,
+    /// [`Full`](StoreErrorKind::Full) when the disk has no room to note the open claims, [`Incompatible`](StoreErrorKind::Incompatible)
     /// when what is there is not a store that this version reads, [`Unavailable`](StoreErrorKind::Unavailable)
     /// when the directory cannot be used. The source is an [`OpenError`], which says what to do. In all these
     /// cases nothing was changed.
@@ -108,16 +109,23 @@ impl FileStore {
         let (directory, ownership) = Directory::owned(dir, options.network)?;
         let database = directory.database();
         let engine = |source| StoreError::from(OpenError::Engine { path: database.clone(), source });
-        let connection = schema::connect_writer(&database, options.sync, options.size_max)?;
-        schema::make_log_durable(&connection).map_err(engine)?;
+        let connection = schema::connect_writer(&database, options.sync)?;
+        schema::make_log_durable(&connection, &database)?;
         let clock = StoreClock::open(&connection, options.clock).map_err(engine)?;
         let shared = Arc::new(Shared::default());
         let queue = Arc::new(Queue::new());
         let mut writer = Writer::new(connection, clock.clone(), Arc::clone(&shared), Arc::clone(&queue))
             .map_err(engine)?;
-        let restarted = writer.restart().map_err(|failure| failure.error("open"))?;
+        let restarted = writer.restart().map_err(|failure| match failure.judge().kind {
+            StoreErrorKind::Full => OpenError::Full { path: database.clone() }.into(),
+            _ => failure.error("open"),
+        })?;
         if restarted > 0 {
             tracing::warn!(restarted, "claims of an earlier process are uncertain now");
+        }
+        // Only now: the claims of an earlier process must be uncertain also where there is no room for others.
+        if let Some(size_max) = options.size_max {
+            writer.limit_size(size_max).map_err(engine)?;
         }
         let readers = Readers::start(|| Ok(schema::connect_reader(&database)?))?;
         Ok(Self {
@@ -187,9 +195,6 @@ impl FileStore {
 
     fn warnings(&self, pages: reader::Pages) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.writer.is_none() {
-            warnings.push("opened read-only: nothing can be claimed here".to_owned());
-        }
         if self.sync == Sync::Off {
             warnings.push("syncing is off: a power failure loses what was acknowledged".to_owned());
         }

@@ -84,6 +84,8 @@ pub(crate) struct Writer {
     mark: Mark,
     shared: Arc<Shared>,
     queue: Arc<Queue<Job>>,
+    /// Whether the log was shortened for what is being served, because there was no room.
+    shortened: bool,
 }
 
 impl Writer {
@@ -94,11 +96,23 @@ impl Writer {
         queue: Arc<Queue<Job>>,
     ) -> rusqlite::Result<Self> {
         let mark = Mark::read(&connection)?;
-        Ok(Self { connection, clock, mark, shared, queue })
+        Ok(Self { connection, clock, mark, shared, queue, shortened: false })
     }
 
     /// Writes down that the claims of an earlier process are uncertain: whoever could own one is gone.
     pub(crate) fn restart(&mut self) -> Result<usize, Failure> {
+        match self.restart_claims() {
+            Err(failure) if failure.judge().kind == StoreErrorKind::Full => {
+                // What is due may go, and leaves its place in the file to the others.
+                self.transact(|work| sweep::remove_due(work, usize::MAX))?;
+                self.shorten_log();
+                self.restart_claims()
+            }
+            done => done,
+        }
+    }
+
+    fn restart_claims(&mut self) -> Result<usize, Failure> {
         self.transact(|work| {
             let mut restarted = 0;
             for rowid in sweep::in_progress(work.connection)? {
@@ -111,6 +125,11 @@ impl Writer {
         })
     }
 
+    /// Refuses to let the database grow beyond `size_max` bytes from now on.
+    pub(crate) fn limit_size(&self, size_max: u64) -> rusqlite::Result<()> {
+        schema::limit_size(&self.connection, size_max)
+    }
+
     /// Serves until the queue is closed and empty, or the store must stop.
     pub(crate) fn run(mut self) {
         let _guard = StopGuard { shared: Arc::clone(&self.shared), queue: Arc::clone(&self.queue) };
@@ -121,6 +140,7 @@ impl Writer {
     }
 
     fn serve(&mut self, jobs: Vec<Job>) {
+        self.shortened = false;
         let mut steps = Vec::with_capacity(jobs.len());
         let mut sweeps = Vec::new();
         for job in jobs {
@@ -130,7 +150,7 @@ impl Writer {
             }
         }
         if !steps.is_empty() {
-            self.serve_steps(steps);
+            self.serve_steps(steps, Room::Untried);
         }
         // A sweep is a transaction of its own: it may take as long as many steps together.
         for (batch_max, reply) in sweeps {
@@ -139,9 +159,9 @@ impl Writer {
         }
     }
 
-    fn serve_steps(&mut self, steps: Vec<Step>) {
+    fn serve_steps(&mut self, mut steps: Vec<Step>, room: Room) {
         let done = self.attempt(|work| {
-            steps.iter().map(|step| work.step(&step.command)).collect::<rusqlite::Result<Vec<_>>>()
+            steps.iter().map(|step| work.step(&step.command, room)).collect::<rusqlite::Result<Vec<_>>>()
         });
         match done {
             Ok(answers) => {
@@ -151,9 +171,14 @@ impl Writer {
                     step.answer(answer.map_err(|refusal| refusal.error(op)));
                 }
             }
-            // One of them cannot be done. Alone, the others can.
+            // One of them cannot be done. Without it, or without new records, the others can.
             Err(Stop::Failed(failure)) if steps.len() > 1 && failure.judge().separable => {
-                steps.into_iter().for_each(|step| self.serve_steps(vec![step]));
+                if failure.judge().kind == StoreErrorKind::Full && room == Room::Untried {
+                    return self.serve_steps(steps, Room::Missing);
+                }
+                let later = steps.split_off(steps.len() / 2);
+                self.serve_steps(steps, room);
+                self.serve_steps(later, room);
             }
             Err(stop) => {
                 for step in steps {
@@ -176,14 +201,19 @@ impl Writer {
             if judgement.fatal || !rolled_back {
                 tracing::error!(error = %failure, "file store stopped; it must be opened again");
                 stop(&self.shared, &self.queue);
-            } else if judgement.kind == StoreErrorKind::Full
-                && let Err(error) = schema::shorten_log(&self.connection)
-            {
-                // A log that starts again has room even where the disk has none: a sweep may need it.
-                tracing::debug!(%error, "file store is full and its log cannot be shortened");
+            } else if judgement.kind == StoreErrorKind::Full && !self.shortened {
+                self.shortened = true;
+                self.shorten_log();
             }
             Stop::Failed(failure)
         })
+    }
+
+    /// A log that starts again has room even where the disk has none: a sweep may need it.
+    fn shorten_log(&self) {
+        if let Err(error) = schema::shorten_log(&self.connection) {
+            tracing::debug!(%error, "file store is full and its log cannot be shortened");
+        }
     }
 
     /// One transaction around `work`. A failure leaves nothing of it behind, except that nobody knows about one
@@ -219,6 +249,16 @@ impl Writer {
     }
 }
 
+/// What is known about the room for new records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Room {
+    /// Nothing.
+    Untried,
+    /// A moment ago there was none for all of a batch. Its new records are refused together: to find out which
+    /// of them fits would take a transaction for each.
+    Missing,
+}
+
 /// One transaction at work.
 #[derive(Debug)]
 pub(crate) struct Work<'a> {
@@ -230,7 +270,7 @@ pub(crate) struct Work<'a> {
 
 impl Work<'_> {
     /// Decides one command and writes what was decided. The inner error is about this command alone.
-    fn step(&mut self, command: &Command) -> rusqlite::Result<Result<Answer, Refusal>> {
+    fn step(&mut self, command: &Command, room: Room) -> rusqlite::Result<Result<Answer, Refusal>> {
         let row = match row::find(self.connection, command.id())? {
             Stored::Absent => None,
             Stored::Found(row) => Some(row),
@@ -243,6 +283,9 @@ impl Work<'_> {
             }
         };
         let decision = transition::decide(row.as_deref().map(|row| &row.record), command, self.now);
+        if room == Room::Missing && row.is_none() && matches!(decision.change, Change::Put(_)) {
+            return Ok(Err(Refusal::NoRoom));
+        }
         self.apply(row.as_deref(), &decision.change)?;
         Ok(Ok(decision.answer))
     }

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use hapax_core::{Claim, Deleted, Fenced, Lookup, Scope, ScopedKey, Store, StoreErrorKind};
+use futures_util::future::{join_all, poll_immediate};
+use hapax_core::{
+    Claim, ClaimRequest, Deleted, Fenced, Lease, Lookup, Reason, Scope, ScopedKey, Store, StoreErrorKind,
+};
 use hapax_store_file::{FileStore, OUTCOME_BYTES_MAX, SCOPE_BYTES_MAX};
 
-use crate::fixture::{Home, RETENTION, acquire, ask, ask_for, done, finish, scoped};
+use crate::fixture::{Home, RETENTION, UNCERTAIN_RETENTION, acquire, ask, ask_for, done, finish, scoped};
 
 const SIZE_MAX: u64 = 1 << 20;
 
@@ -65,9 +68,97 @@ async fn a_full_store_refuses_and_goes_on_when_there_is_room() {
     assert!(again.len() > 50, "{} records fitted again", again.len());
 }
 
+/// Fills a small store with open claims until it refuses, many at a time while they fit.
+async fn fill_with_claims(store: &FileStore) -> Vec<(ClaimRequest, Lease)> {
+    let mut opened = Vec::new();
+    let mut names = 0..;
+    for together in [256, 16, 1] {
+        let mut full = false;
+        while !full {
+            let asks: Vec<_> =
+                names.by_ref().take(together).map(|n: u32| ask(&format!("open-{n}"))).collect();
+            let claims = join_all(asks.iter().map(|ask| store.claim(ask))).await;
+            for (ask, claim) in asks.iter().zip(claims) {
+                match claim {
+                    Ok(Claim::Acquired(lease)) => opened.push((ask.clone(), lease)),
+                    Ok(other) => panic!("{other:?}"),
+                    Err(error) => {
+                        assert_eq!(error.kind(), StoreErrorKind::Full);
+                        full = true;
+                    }
+                }
+            }
+        }
+    }
+    opened
+}
+
+#[tokio::test]
+async fn a_full_store_is_opened_again() {
+    let home = Home::new();
+    let store = open_small(&home);
+    for n in 0..20 {
+        finish(&store, &format!("done-{n}"), "result").await;
+    }
+    let opened = fill_with_claims(&store).await;
+    assert!(opened.len() > 1000, "{} claims fitted", opened.len());
+    drop(store);
+
+    let store = open_small(&home);
+    assert_eq!(store.stats().await.unwrap().uncertain, opened.len() as u64);
+    for (claimed, lease) in opened.iter().step_by(100) {
+        let claim = store.claim(&ask_for(claimed.key.clone())).await.unwrap();
+        assert_eq!(claim, Claim::Uncertain { fence: lease.fence, reason: Reason::Restarted });
+    }
+    for n in 0..20 {
+        let claim = store.claim(&ask(&format!("done-{n}"))).await.unwrap();
+        assert!(matches!(claim, Claim::Replay { .. }), "done-{n}");
+    }
+    // The limit holds again, and there is room again once something went.
+    let mut fitted = 0;
+    while store.claim(&ask(&format!("new-{fitted}"))).await.is_ok() {
+        fitted += 1;
+        assert!(fitted < opened.len(), "the limit is gone");
+    }
+    home.clock.advance(UNCERTAIN_RETENTION + RETENTION);
+    while store.sweep(1000).await.unwrap().more {}
+    assert!(fill_with_claims(&store).await.len() > 1000);
+}
+
+#[tokio::test]
+async fn one_batch_without_room_for_all_takes_few_commits() {
+    let home = Home::new();
+    let store = open_small(&home);
+    let opened = fill_with_claims(&store).await;
+    let asks: Vec<_> = (0..100).map(|n| ask(&format!("new-{n}"))).collect();
+    let before = store.activity().commits;
+    let held = home.shell();
+    held.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut claims: Vec<_> = asks.iter().map(|ask| store.claim(ask)).collect();
+    let mut renewals: Vec<_> = opened.iter().take(200).map(|(_, lease)| store.renew(lease)).collect();
+    for claim in &mut claims {
+        assert!(poll_immediate(claim).await.is_none());
+    }
+    for renewal in &mut renewals {
+        assert!(poll_immediate(renewal).await.is_none());
+    }
+    held.execute_batch("ROLLBACK").unwrap();
+
+    let claims = join_all(claims).await;
+    assert!(claims.iter().any(|claim| claim.is_err()));
+    for error in claims.into_iter().filter_map(Result::err) {
+        assert_eq!(error.kind(), StoreErrorKind::Full);
+    }
+    for renewal in join_all(renewals).await {
+        assert_eq!(renewal.unwrap(), Fenced::Applied);
+    }
+    // The writer may have taken the first few before the rest came.
+    let commits = store.activity().commits - before;
+    assert!(commits <= 4, "{commits} commits");
+}
+
 #[tokio::test]
 async fn what_needs_no_room_is_answered_beside_what_does() {
-    use futures_util::future::{join_all, poll_immediate};
     let home = Home::new();
     let store = open_small(&home);
     let names = fill(&store, 1).await;
@@ -96,7 +187,7 @@ async fn what_needs_no_room_is_answered_beside_what_does() {
 }
 
 /// Makes room for a few claims and takes them.
-async fn acquire_any(store: &FileStore, names: &[String]) -> Vec<hapax_core::Lease> {
+async fn acquire_any(store: &FileStore, names: &[String]) -> Vec<Lease> {
     let Lookup::Found { record, .. } = store.get(&scoped(&names[2]).id).await.unwrap() else { panic!() };
     assert_eq!(store.delete(&record.key.id, record.fence.nonce).await.unwrap(), Deleted::Applied);
     vec![acquire(store, "open-1").await, acquire(store, "open-2").await]
