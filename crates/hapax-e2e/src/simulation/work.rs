@@ -58,9 +58,10 @@ impl Work {
         key: KeyId,
         context: Context,
     ) -> Result<u32, Fail<Oops>> {
+        // An answer that was under way when the process died still reaches its engine, and goes no further.
+        gate.open().await;
         let ground = &gate.ground;
         let run = ground.started(call, gate.process, key, context.fence());
-        gate.open().await;
         if let Some(ending) = trip(&gate, self.trouble_before).await {
             return end(&gate, run, ending);
         }

@@ -125,6 +125,21 @@ fn a_process_that_is_paused_or_dead_has_no_effects() {
     assert_eq!(effects.count(), 0, "{}", played.story());
 }
 
+#[test]
+fn an_answer_that_finds_its_process_dead_starts_nothing() {
+    let (played, ()) = play(Settings::plain(1, Uncertain), async |world: &mut World| {
+        let late = Fault::Delay(Point::After, LEASE / 4);
+        world.processes[0].faulty.set_plan(Plan::new().at_nth(Op::Claim, 1, late));
+        world.call(0, Ask::of(Work::taking(0)));
+        tokio::time::sleep(LEASE / 8).await;
+        world.crash(0);
+        tokio::time::sleep(LEASE).await;
+    });
+    assert!(played.violations.is_empty(), "{}", played.story());
+    let is_start = |entry: &&Entry| matches!(entry.event, Event::Started { process: ProcessId(0), .. });
+    assert_eq!(played.entries.iter().filter(is_start).count(), 0, "{}", played.story());
+}
+
 /// A journal written by hand: one process, one key, two calls.
 fn journal(rest: &[Event]) -> Vec<Entry> {
     let process = ProcessId(0);
