@@ -14,7 +14,7 @@ use std::fmt;
 use prost::Message;
 
 use crate::key::RecordId;
-use crate::record::{Nonce, Record, Recorded};
+use crate::record::{Class, Format, Nonce, Record, Recorded};
 
 /// The version of the layout that this crate writes.
 pub const VERSION: u8 = 1;
@@ -94,6 +94,43 @@ pub fn decode(id: &RecordId, head: &[u8], outcome: Option<&[u8]>) -> Result<Reco
         (false, Some(_)) => return Err(Unreadable::OutcomeForeign),
     };
     head.into_record(*id, recorded)
+}
+
+/// Reads the record `id` back from its head alone, for those who need its times and not its outcome.
+///
+/// An outcome that the head tells of is empty in what is returned: do not store it, and answer nobody from it.
+///
+/// # Errors
+/// [`Unreadable`] as for [`decode`], about the head.
+///
+/// ```
+/// # use hapax_core::{codec, transition, ClaimRequest, Class, Fingerprint, Format, Key, Nonce, Recorded, Scope,
+/// #     ScopedKey, State, Timestamp};
+/// # use std::time::Duration;
+/// # let key = ScopedKey::new(Scope::new("POST /orders"), &Key::new("order-1")?);
+/// # let ask = ClaimRequest { key, fingerprint: Fingerprint::empty(), nonce: Nonce::random(),
+/// #     lease: Duration::from_secs(30), on_lapse: Default::default(), attempts_max: 3,
+/// #     uncertain_retention: Duration::from_secs(86400) };
+/// # let decision = transition::claim(None, &ask, Timestamp::from_millis(0));
+/// # let transition::Change::Put(mut record) = decision.change else { unreachable!() };
+/// # for (class, state) in [(Class::Success, State::Completed), (Class::Error, State::Failed)] {
+/// # record.status = hapax_core::Status::Pinned { recorded: Recorded::new(class, Format::FUNCTION, "large") };
+/// let head = codec::decode_head(&record.key.id, &codec::encode_head(&record))?;
+/// assert_eq!((head.state(), head.expires_at), (state, record.expires_at));
+/// assert!(head.recorded().is_some_and(Recorded::is_empty));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn decode_head(id: &RecordId, head: &[u8]) -> Result<Record, Unreadable> {
+    let head: wire::Head = open(head, Seal::head(id), Part::Head)?;
+    if !head.has_outcome {
+        return head.into_record(*id, None);
+    }
+    // The state says of which class its outcome is; the wrong one is refused.
+    let empty = |class| Some(Recorded::new(class, Format::OPERATOR, ""));
+    head.clone()
+        .into_record(*id, empty(Class::Success))
+        .or_else(|_| head.into_record(*id, empty(Class::Error)))
 }
 
 /// Which of a record's two blobs.

@@ -21,6 +21,18 @@ const LOCK: &str = "LOCK";
 #[derive(Clone, Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
+    file_system: FileSystem,
+}
+
+/// What a directory lies on, as far as it matters to a store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum FileSystem {
+    /// Nothing is known against it.
+    Usual,
+    /// A program serves it, from a local disk or from far away: that cannot be told.
+    Fuse,
+    /// Its locks and syncs cannot be relied on.
+    Network(&'static str),
 }
 
 /// The right to write to a directory; ends when dropped.
@@ -40,8 +52,7 @@ impl Directory {
             }
             Err(source) => return Err(inaccessible(path, source)),
         }
-        let directory = Self { path: path.to_owned() };
-        directory.refuse_network(network)?;
+        let directory = Self::at(path, network)?;
         if !directory.database().exists() {
             return Err(OpenError::Missing { path: path.to_owned() });
         }
@@ -50,8 +61,7 @@ impl Directory {
 
     /// The store in `path`, made if need be and owned by the caller from now on.
     pub(crate) fn owned(path: &Path, network: Network) -> Result<(Self, Ownership), OpenError> {
-        let directory = Self { path: path.to_owned() };
-        directory.refuse_network(network)?;
+        let directory = Self::at(path, network)?;
         directory.make()?;
         // Nobody has ever owned it: do not leave a mark on what is not ours.
         if !directory.path.join(LOCK).exists() && directory.has_database()? {
@@ -62,6 +72,31 @@ impl Directory {
             directory.make_database()?;
         }
         Ok((directory, ownership))
+    }
+
+    fn at(path: &Path, network: Network) -> Result<Self, OpenError> {
+        let file_system = file_system_of(path)?;
+        match (file_system, network) {
+            (FileSystem::Network(file_system), Network::Refuse) => {
+                Err(OpenError::Network { path: path.to_owned(), file_system })
+            }
+            _ => Ok(Self { path: path.to_owned(), file_system }),
+        }
+    }
+
+    /// What should be known about the file system.
+    pub(crate) fn warning(&self) -> Option<String> {
+        match self.file_system {
+            FileSystem::Usual => None,
+            FileSystem::Fuse => Some(
+                "the directory lies on a FUSE file system; make sure that it is a local one: the locks and syncs \
+                 of sshfs, s3fs and their like cannot be relied on"
+                    .to_owned(),
+            ),
+            FileSystem::Network(name) => Some(format!(
+                "the directory lies on {name}, a network file system, whose locks and syncs cannot be relied on"
+            )),
+        }
     }
 
     pub(crate) fn database(&self) -> PathBuf {
@@ -147,38 +182,36 @@ impl Directory {
         fs::rename(&new, self.database()).map_err(failed)?;
         sync_directory(&self.path).map_err(failed)
     }
-
-    #[cfg(target_os = "linux")]
-    fn refuse_network(&self, network: Network) -> Result<(), OpenError> {
-        if network == Network::Allow {
-            return Ok(());
-        }
-        let existing = self.path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
-        let found = rustix::fs::statfs(existing).map_err(|error| inaccessible(existing, error.into()))?;
-        match network_file_system(found.f_type as u32) {
-            Some(file_system) => Err(OpenError::Network { path: self.path.clone(), file_system }),
-            None => Ok(()),
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn refuse_network(&self, _network: Network) -> Result<(), OpenError> {
-        Ok(())
-    }
 }
 
-/// The network file system with this number in `statfs`; the numbers are those of `linux/magic.h`.
 #[cfg(target_os = "linux")]
-fn network_file_system(magic: u32) -> Option<&'static str> {
-    match magic {
-        0x6969 => Some("NFS"),
-        0x517B => Some("SMB"),
-        0xFF53_4D42 => Some("CIFS"),
-        0xFE53_4D42 => Some("SMB2"),
-        0x0102_1997 => Some("9p"),
-        0x5346_414F => Some("AFS"),
-        0x00C3_6400 => Some("Ceph"),
-        _ => None,
+fn file_system_of(path: &Path) -> Result<FileSystem, OpenError> {
+    let existing = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    let found = rustix::fs::statfs(existing).map_err(|error| inaccessible(existing, error.into()))?;
+    Ok(FileSystem::numbered(found.f_type as u32))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn file_system_of(_path: &Path) -> Result<FileSystem, OpenError> {
+    Ok(FileSystem::Usual)
+}
+
+#[cfg(target_os = "linux")]
+impl FileSystem {
+    /// The file system with this number in `statfs`; the numbers are those of `linux/magic.h`.
+    const fn numbered(magic: u32) -> Self {
+        match magic {
+            0x6969 => Self::Network("NFS"),
+            0x517B => Self::Network("SMB"),
+            0xFF53_4D42 => Self::Network("CIFS"),
+            0xFE53_4D42 => Self::Network("SMB2"),
+            0x0102_1997 => Self::Network("9p"),
+            0x5346_414F => Self::Network("AFS"),
+            0x00C3_6400 => Self::Network("Ceph"),
+            // That of virtiofs too.
+            0x6573_5546 => Self::Fuse,
+            _ => Self::Usual,
+        }
     }
 }
 
@@ -239,12 +272,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_file_systems_are_known_by_number() {
-        assert_eq!(network_file_system(0x6969), Some("NFS"));
-        assert_eq!(network_file_system(0xFF53_4D42), Some("CIFS"));
-        assert_eq!(network_file_system(0x0102_1997), Some("9p"));
+    fn file_systems_are_known_by_number() {
+        assert_eq!(FileSystem::numbered(0x6969), FileSystem::Network("NFS"));
+        assert_eq!(FileSystem::numbered(0xFF53_4D42), FileSystem::Network("CIFS"));
+        assert_eq!(FileSystem::numbered(0x0102_1997), FileSystem::Network("9p"));
+        assert_eq!(FileSystem::numbered(0x6573_5546), FileSystem::Fuse);
         // ext4 and tmpfs.
-        assert_eq!(network_file_system(0xEF53), None);
-        assert_eq!(network_file_system(0x0102_1994), None);
+        assert_eq!(FileSystem::numbered(0xEF53), FileSystem::Usual);
+        assert_eq!(FileSystem::numbered(0x0102_1994), FileSystem::Usual);
+    }
+
+    #[test]
+    fn what_cannot_be_relied_on_is_warned_of() {
+        let warning = |file_system| Directory { path: PathBuf::new(), file_system }.warning();
+        assert_eq!(warning(FileSystem::Usual), None);
+        assert!(warning(FileSystem::Fuse).is_some_and(|text| text.contains("FUSE")));
+        assert!(warning(FileSystem::Network("NFS")).is_some_and(|text| text.contains("NFS")));
     }
 }

@@ -6,17 +6,23 @@ use rusqlite::{Connection, Rows, params};
 
 use crate::error::Cause;
 
+/// The columns that [`read_head`] expects, in its order.
+macro_rules! head_columns {
+    () => {
+        "SELECT r.rowid, r.hash, r.tail, r.state, r.lease_ms, r.due_ms, r.updated_ms, r.head, r.outcome_row"
+    };
+}
+
 /// The columns that [`read`] expects, in its order.
 macro_rules! columns {
     () => {
-        "SELECT r.rowid, r.hash, r.tail, r.state, r.lease_ms, r.due_ms, r.updated_ms, r.head, r.outcome_row, \
-                o.outcome \
-         FROM record r LEFT JOIN outcome o ON o.rowid = r.outcome_row "
+        concat!(head_columns!(), ", o.outcome FROM record r LEFT JOIN outcome o ON o.rowid = r.outcome_row ")
     };
 }
 
 const BY_HASH: &str = concat!(columns!(), "WHERE r.hash = ?1");
 const BY_ROWID: &str = concat!(columns!(), "WHERE r.rowid = ?1");
+const HEAD_BY_ROWID: &str = concat!(head_columns!(), " FROM record r WHERE r.rowid = ?1");
 
 const INSERT: &str = "INSERT INTO record (hash, tail, state, lease_ms, due_ms, updated_ms, head, outcome_row) \
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
@@ -74,7 +80,7 @@ pub(crate) fn find(connection: &Connection, id: &RecordId) -> rusqlite::Result<S
     // Usually there is one row. Others share half of their id; one that cannot be read may be the one.
     let mut stored = Stored::Absent;
     loop {
-        match next(&mut rows)? {
+        match next(&mut rows, read)? {
             None => return Ok(stored),
             Some(Ok(row)) if row.record.key.id == *id => return Ok(Stored::Found(Box::new(row))),
             Some(Ok(_)) => {}
@@ -87,7 +93,18 @@ pub(crate) fn find(connection: &Connection, id: &RecordId) -> rusqlite::Result<S
 pub(crate) fn at(connection: &Connection, rowid: i64) -> rusqlite::Result<Stored> {
     let mut statement = connection.prepare_cached(BY_ROWID)?;
     let mut rows = statement.query([rowid])?;
-    Ok(match next(&mut rows)? {
+    stored(next(&mut rows, read)?)
+}
+
+/// What is stored in row `rowid`, with an empty outcome in place of its own: that may be large.
+pub(crate) fn head_at(connection: &Connection, rowid: i64) -> rusqlite::Result<Stored> {
+    let mut statement = connection.prepare_cached(HEAD_BY_ROWID)?;
+    let mut rows = statement.query([rowid])?;
+    stored(next(&mut rows, |row| read_head(row, codec::decode_head))?)
+}
+
+fn stored(row: Option<Result<Row, Damage>>) -> rusqlite::Result<Stored> {
+    Ok(match row {
         None => Stored::Absent,
         Some(Ok(row)) => Stored::Found(Box::new(row)),
         Some(Err(damage)) => Stored::Unreadable(damage),
@@ -95,7 +112,10 @@ pub(crate) fn at(connection: &Connection, rowid: i64) -> rusqlite::Result<Stored
 }
 
 /// The next row, with what is wrong with it if it makes no sense.
-fn next(rows: &mut Rows<'_>) -> rusqlite::Result<Option<Result<Row, Damage>>> {
+fn next(
+    rows: &mut Rows<'_>,
+    read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, Damage>>,
+) -> rusqlite::Result<Option<Result<Row, Damage>>> {
     match rows.next() {
         Ok(None) => Ok(None),
         Ok(Some(row)) => read(row).map(Some),
@@ -109,6 +129,22 @@ fn next(rows: &mut Rows<'_>) -> rusqlite::Result<Option<Result<Row, Damage>>> {
 
 /// Reads one row of [`columns`].
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, Damage>> {
+    let outcome = match row.get_ref(9)? {
+        ValueRef::Null => None,
+        ValueRef::Blob(bytes) => Some(bytes),
+        _ => {
+            let id = whole_id(row.get_ref(1)?, row.get_ref(2)?);
+            return Ok(Err(Damage { id, why: "the record's outcome is damaged".to_owned() }));
+        }
+    };
+    read_head(row, |id, head| codec::decode(id, head, outcome))
+}
+
+/// Reads one row of [`head_columns`], the record as `decode` says.
+fn read_head(
+    row: &rusqlite::Row<'_>,
+    decode: impl FnOnce(&RecordId, &[u8]) -> Result<Record, codec::Unreadable>,
+) -> rusqlite::Result<Result<Row, Damage>> {
     let id = whole_id(row.get_ref(1)?, row.get_ref(2)?);
     let damage = |why: &str| Damage { id, why: why.to_owned() };
     let Ok(head) = row.get_ref(7)?.as_blob() else {
@@ -119,15 +155,13 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, Damage>> {
         ValueRef::Integer(rowid) => Some(rowid),
         _ => return Ok(Err(damage("the reference to the record's outcome is damaged"))),
     };
-    let outcome = match row.get_ref(9)? {
-        ValueRef::Null => None,
-        ValueRef::Blob(bytes) => Some(bytes),
-        _ => return Ok(Err(damage("the record's outcome is damaged"))),
-    };
-    let record = match codec::decode(&id, head, outcome) {
+    let record = match decode(&id, head) {
         Ok(record) => record,
         Err(unreadable) => return Ok(Err(damage(&unreadable.to_string()))),
     };
+    if record.recorded().is_some() != outcome_row.is_some() {
+        return Ok(Err(damage("the reference to the record's outcome contradicts its head")));
+    }
     let clear = Clear::of(&record);
     let agrees = row.get_ref(3)? == ValueRef::Integer(clear.state)
         && row.get_ref(4)? == clear.lease_ms.map_or(ValueRef::Null, ValueRef::Integer)

@@ -194,7 +194,7 @@ impl FileStore {
     }
 
     fn warnings(&self, pages: reader::Pages) -> Vec<String> {
-        let mut warnings = Vec::new();
+        let mut warnings = Vec::from_iter(self.directory.warning());
         if self.sync == Sync::Off {
             warnings.push("syncing is off: a power failure loses what was acknowledged".to_owned());
         }

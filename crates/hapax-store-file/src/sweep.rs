@@ -16,7 +16,8 @@ const IN_STATE: &str = "SELECT rowid FROM record INDEXED BY record_by_state WHER
 
 /// Removes at most `batch_max` records that are due, each decided anew from what its row says now.
 ///
-/// A row that cannot be read is left: nobody can say what it was worth.
+/// A record whose head cannot be read is left: nobody can say what it was worth. Its outcome is not looked at:
+/// others wait for the transaction, and an outcome changes nothing about being due.
 pub(crate) fn remove_due(work: &mut Work<'_>, batch_max: usize) -> rusqlite::Result<Swept> {
     let batch_max = batch_max.min(BATCH_MAX);
     let mut swept = Swept::default();
@@ -44,7 +45,7 @@ fn find_due(work: &Work<'_>, count_max: usize) -> rusqlite::Result<Vec<(Place, D
         while found.len() < count_max
             && let Some(entry) = rowids.next()?
         {
-            if let Stored::Found(row) = row::at(work.connection, entry.get(0)?)?
+            if let Stored::Found(row) = row::head_at(work.connection, entry.get(0)?)?
                 && let Some(due) = transition::due(&row.record, work.now)
             {
                 found.push((row.place, due));

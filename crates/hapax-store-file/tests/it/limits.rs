@@ -135,11 +135,9 @@ async fn one_batch_without_room_for_all_takes_few_commits() {
     let held = home.shell();
     held.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut claims: Vec<_> = asks.iter().map(|ask| store.claim(ask)).collect();
-    let mut renewals: Vec<_> = opened.iter().take(200).map(|(_, lease)| store.renew(lease)).collect();
-    for claim in &mut claims {
+    let mut renewals: Vec<_> = opened.iter().take(asks.len()).map(|(_, lease)| store.renew(lease)).collect();
+    for (claim, renewal) in claims.iter_mut().zip(&mut renewals) {
         assert!(poll_immediate(claim).await.is_none());
-    }
-    for renewal in &mut renewals {
         assert!(poll_immediate(renewal).await.is_none());
     }
     held.execute_batch("ROLLBACK").unwrap();

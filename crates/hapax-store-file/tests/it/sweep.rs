@@ -73,3 +73,16 @@ async fn rows_that_cannot_be_read_do_not_hold_up_the_others() {
     assert_eq!(store.sweep(1).await.unwrap(), Swept { expired: 1, dropped: 0, more: true });
     assert_eq!(store.sweep(1).await.unwrap(), Swept { expired: 1, dropped: 0, more: false });
 }
+
+/// Others wait while a sweep works, and outcomes may be large.
+#[tokio::test]
+async fn does_not_read_outcomes() {
+    let home = Home::new();
+    let store = home.open();
+    finish(&store, "a", "x").await;
+    home.shell().execute("UPDATE outcome SET outcome = x'00'", []).unwrap();
+    assert_eq!(store.sweep(10).await.unwrap(), Swept::default());
+    home.clock.advance(RETENTION + Duration::from_secs(1));
+    assert_eq!(store.sweep(10).await.unwrap(), Swept { expired: 1, dropped: 0, more: false });
+    assert_eq!(store.get(&scoped("a").id).await.unwrap(), Lookup::Absent);
+}
