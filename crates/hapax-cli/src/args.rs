@@ -19,7 +19,7 @@ Exit codes:
   3  there is no such record
   4  refused: several records match, the record changed meanwhile, is in another
      state than needed, or the change was not confirmed
-  5  the store is missing, unavailable, in use, full or cannot be read
+  5  the store is missing, unavailable, in use, full, damaged or cannot be read
 
 Every error has a code in brackets, such as error[store-in-use], and a page with
 that name in docs/errors.";
@@ -69,7 +69,7 @@ pub(crate) enum Command {
     /// Remove records whose time is over
     Sweep(Sweep),
     /// Tell whether the store can be used and what it promises
-    Check,
+    Check(Check),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -255,6 +255,13 @@ pub(crate) struct Sweep {
     /// Sweep again and again, this long apart, until stopped
     #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
     pub(crate) every: Option<Duration>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Check {
+    /// Also read every page, index and record and fail if any is damaged; takes time with the size of the store
+    #[arg(long)]
+    pub(crate) deep: bool,
 }
 
 fn parse_state(text: &str) -> Result<State, String> {

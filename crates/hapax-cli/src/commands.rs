@@ -34,9 +34,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             let context = context()?;
             block_on(sweep::run(&sweep, &context))
         }
-        Command::Check => {
+        Command::Check(check) => {
             let context = context()?;
-            block_on(check::run(&context))
+            block_on(check::run(&check, &context))
         }
         Command::Completions { shell } => completions::run(shell, output),
     }

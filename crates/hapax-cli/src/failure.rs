@@ -21,6 +21,8 @@ pub(crate) enum Code {
     StoreNotShared,
     /// There is no store where one was expected.
     StoreMissing,
+    /// Bytes of the store are not what was written.
+    StoreDamaged,
     /// The store answered with an error.
     Store(StoreErrorKind),
     /// There is no such record.
@@ -52,6 +54,7 @@ impl Code {
             Self::StoreUrlInvalid => "store-url-invalid",
             Self::StoreNotShared => "store-not-shared",
             Self::StoreMissing => "store-missing",
+            Self::StoreDamaged => "store-damaged",
             Self::Store(kind) => store_code(kind),
             Self::RecordMissing => "record-missing",
             Self::RecordAmbiguous => "record-ambiguous",
@@ -80,7 +83,7 @@ impl Code {
             | Self::NotUncertain
             | Self::NotConfirmed
             | Self::Store(StoreErrorKind::TooLarge) => 4,
-            Self::StoreMissing | Self::Store(_) => 5,
+            Self::StoreMissing | Self::StoreDamaged | Self::Store(_) => 5,
         }
     }
 }

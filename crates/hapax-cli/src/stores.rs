@@ -10,6 +10,7 @@ use hapax_core::{Store, StoreError};
 use hapax_store_file::{FileStore, OpenError};
 
 use crate::failure::{Code, Failure};
+use crate::output::printable;
 
 /// Every scheme, as people type it.
 const SCHEMES: [&str; 2] = ["file", "memory"];
@@ -65,8 +66,21 @@ impl StoreUrl {
         }
     }
 
+    /// Reads all of the store and fails if anything in it is damaged.
+    pub(crate) async fn verify(&self) -> Result<(), Failure> {
+        // Memory is that of this very process, and empty.
+        let Self::File(directory) = self else { return Ok(()) };
+        let failed = |error| self.failure(error, Access::Read);
+        let store = open_file(directory, Access::Read).map_err(failed)?;
+        let found = store.verify().await.map_err(failed)?;
+        if found.is_empty() { Ok(()) } else { Err(damaged(self).because(printable(&found.join("; ")))) }
+    }
+
     fn failure(&self, error: StoreError, access: Access) -> Failure {
-        if is_missing(&error) {
+        if matches!(open_error(&error), Some(OpenError::Damaged { .. })) {
+            return damaged(self).because(error);
+        }
+        if matches!(open_error(&error), Some(OpenError::Missing { .. })) {
             return Failure::new(Code::StoreMissing, format!("there is no store at {self}")).hint(
                 "name the directory with --store file:DIR or HAPAX_STORE_URL; \
                  it is made by the first process that runs operations with it",
@@ -113,9 +127,13 @@ fn open_file(directory: &Path, access: Access) -> Result<FileStore, StoreError> 
     }
 }
 
-fn is_missing(error: &StoreError) -> bool {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<OpenError>());
-    matches!(cause, Some(OpenError::Missing { .. }))
+fn open_error(error: &StoreError) -> Option<&OpenError> {
+    error.source().and_then(|cause| cause.downcast_ref::<OpenError>())
+}
+
+fn damaged(url: &StoreUrl) -> Failure {
+    Failure::new(Code::StoreDamaged, format!("{url} is damaged"))
+        .hint("stop the owner of the store, keep a copy, and follow docs/errors/store-damaged.md")
 }
 
 /// `DIR`, `/DIR`, `///DIR` or `//localhost/DIR`; none for another host or for nothing.

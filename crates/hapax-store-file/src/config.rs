@@ -54,7 +54,8 @@ impl Options {
     /// Refuses to grow the database beyond this many bytes: claims then fail with
     /// [`Full`](hapax_core::StoreErrorKind::Full) until a sweep or a deletion makes room.
     ///
-    /// The log beside the database comes on top; it is usually below 40 MiB.
+    /// The log beside the database comes on top; it is usually below 40 MiB. Opening may go a few pages beyond
+    /// the limit, to mark the claims that an earlier process left open.
     pub fn size_max(mut self, bytes: u64) -> Self {
         self.size_max = Some(bytes);
         self

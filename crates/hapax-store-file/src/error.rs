@@ -60,6 +60,13 @@ pub enum OpenError {
         /// Where.
         path: PathBuf,
     },
+    /// The database is not what was written.
+    Damaged {
+        /// Where.
+        path: PathBuf,
+        /// The first thing that was found.
+        found: String,
+    },
     /// The database is gone while its log is still there.
     Incomplete {
         /// Where the database should be.
@@ -90,7 +97,7 @@ impl OpenError {
             | Self::Missing { .. } => StoreErrorKind::Unavailable,
             Self::InUse { .. } | Self::LogHeld { .. } => StoreErrorKind::InUse,
             Self::Full { .. } => StoreErrorKind::Full,
-            Self::Foreign { .. } | Self::Incomplete { .. } | Self::Version { .. } => {
+            Self::Foreign { .. } | Self::Damaged { .. } | Self::Incomplete { .. } | Self::Version { .. } => {
                 StoreErrorKind::Incompatible
             }
             Self::Engine { source, .. } => match Cause::of(source) {
@@ -160,6 +167,12 @@ impl fmt::Display for OpenError {
                 f,
                 "{} is not the database of a store, or its beginning is damaged; choose another directory, or \
                  put a good copy back",
+                path.display()
+            ),
+            Self::Damaged { path, found } => write!(
+                f,
+                "{} is damaged, and operations in it could run again ({found}); put a good copy back, or make its \
+                 indexes anew if nothing else is damaged",
                 path.display()
             ),
             Self::Incomplete { path } => write!(

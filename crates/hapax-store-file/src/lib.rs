@@ -36,12 +36,20 @@
 //! | power fails | nothing acknowledged, if the disk really writes when told to sync |
 //! | the disk or the allowed size is full | nothing: writes are refused with `Full` until there is room, reads and replays go on |
 //! | a write or sync fails | the callers of that moment get `Unknown`, everybody later `Stopped`, until the store is opened again |
-//! | bytes on the disk change | the records concerned are *unreadable*: never run again, never answered from, never overwritten, left by a sweep |
+//! | bytes of a record change on the disk | the record is *unreadable*: never run again, never answered from, never overwritten |
+//! | bytes of an index change on the disk | possibly the way to a whole record, whose key is then fresh: see below |
 //! | the wall clock is set back between two runs | nothing: the store's clock goes on from where it was |
 //! | the directory is lost or an old copy is put back | everything since: keys are fresh again |
 //!
 //! A record that cannot be read keeps its key: a claim is answered `Unreadable`, and every other write fails
-//! with `Incompatible` and changes nothing. Somebody who knows what happened has to repair or remove its row.
+//! with `Incompatible` and changes nothing. Somebody who knows what happened has to repair or remove its row. A
+//! sweep leaves it, unless only its outcome is damaged and its time is over.
+//!
+//! Records carry checksums; the pages and indexes of the database do not. A bit that flips in the index by hash
+//! hides a record that is whole, and its operation would run again. [`FileStore::verify`] finds that, as does
+//! `hapax check --deep`. A database of at most 64 MiB whose last owner did not end in an orderly way is looked
+//! at when it is opened, and refused if its pages or indexes are damaged. Whoever has to rely on more needs a
+//! file system or a disk that checks what it reads.
 //!
 //! # How it works
 //!
@@ -61,6 +69,7 @@ mod row;
 mod schema;
 mod store;
 mod sweep;
+mod verify;
 mod writer;
 
 pub use config::Options;

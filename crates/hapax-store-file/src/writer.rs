@@ -356,3 +356,6 @@ pub(crate) const fn op(command: &Command) -> &'static str {
         Command::Delete { .. } => "delete",
     }
 }
+
+#[cfg(test)]
+mod tests;

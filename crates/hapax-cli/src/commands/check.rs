@@ -4,11 +4,15 @@ use hapax_core::{Health, Stats};
 use serde_json::json;
 
 use super::Context;
+use crate::args::Check;
 use crate::failure::Failure;
 use crate::output::printable;
 use crate::stores::{Access, StoreUrl};
 
-pub(crate) async fn run(context: &Context) -> Result<(), Failure> {
+pub(crate) async fn run(check: &Check, context: &Context) -> Result<(), Failure> {
+    if check.deep {
+        context.store.verify().await?;
+    }
     let store = context.store.open(Access::Read)?;
     let failed = |error| Failure::store(error, format!("cannot use {}", context.store));
     let health = store.health().await.map_err(failed)?;

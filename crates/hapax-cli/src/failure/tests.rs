@@ -14,12 +14,13 @@ const STORE_KINDS: [StoreErrorKind; 8] = [
     StoreErrorKind::Invalid,
 ];
 
-const CODES: [Code; 14] = [
+const CODES: [Code; 15] = [
     Code::KeyInvalid,
     Code::InputInvalid,
     Code::StoreUrlInvalid,
     Code::StoreNotShared,
     Code::StoreMissing,
+    Code::StoreDamaged,
     Code::RecordMissing,
     Code::RecordAmbiguous,
     Code::RecordUnreadable,

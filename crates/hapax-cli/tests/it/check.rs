@@ -96,3 +96,22 @@ fn the_environment_names_the_store_and_a_flag_outranks_it() {
     let document = hapax_with_store(fixture.path(), "memory:", &args).ended(0).json();
     assert_eq!(document["store"]["kind"], "file");
 }
+
+#[test]
+fn a_deep_check_finds_damage_that_a_quick_one_does_not_look_for() {
+    let fixture = Fixture::prepared(HOUR, async |prepare| {
+        prepare.completed("a", DAY).await;
+    });
+    assert!(hapax(fixture.path(), &["check", "--deep"]).ended(0).stdout.ends_with("ok\n"));
+    fixture.damage_records();
+    hapax(fixture.path(), &["check"]).ended(0);
+    let run = hapax(fixture.path(), &["check", "--deep"]).failed(5, "store-damaged");
+    assert!(run.stderr.contains("because: record ") && run.stderr.contains("what to do: "), "{run:?}");
+}
+
+#[test]
+fn a_sound_store_has_nothing_to_warn_of() {
+    let fixture = Fixture::empty();
+    let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
+    assert!(!text.contains("warning"), "{text}");
+}

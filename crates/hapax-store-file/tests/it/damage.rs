@@ -1,9 +1,12 @@
 //! What cannot be read is there: never claimed, never overwritten, never swept.
 
+use std::error::Error;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use hapax_core::{Claim, Lookup, Nonce, Query, Reason, Settlement, Store, StoreErrorKind, Verdict};
+use hapax_store_file::FileStore;
 
 use crate::fixture::{Home, RETENTION, acquire, ask, done, finish, scoped};
 
@@ -142,4 +145,54 @@ async fn pages_overwritten_on_disk_never_make_a_key_fresh() {
         }
     }
     assert!(unreadable > 0);
+}
+
+/// Flips a bit of the hash of `name` in the index, where no checksum is.
+fn flip_in_index(database: &Path, name: &str) {
+    let mut bytes = fs::read(database).unwrap();
+    let id = scoped(name).id;
+    let hash = &id.as_bytes()[..16];
+    let is_leaf_of_index = |at: usize| bytes[at / 4096 * 4096] == 0x0A;
+    let places: Vec<usize> =
+        (0..bytes.len() - 16).filter(|at| &bytes[*at..*at + 16] == hash && is_leaf_of_index(*at)).collect();
+    let [at] = places[..] else { panic!("{places:?}") };
+    bytes[at + 15] ^= 1;
+    fs::write(database, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_look_finds_what_hides_in_an_index_and_in_records() {
+    let home = Home::new();
+    let store = home.open();
+    finish(&store, "a", "x").await;
+    finish(&store, "b", "x").await;
+    assert_eq!(store.verify().await.unwrap(), Vec::<String>::new());
+    home.shell().execute("UPDATE outcome SET outcome = x'00' WHERE rowid = 2", []).unwrap();
+    let found = store.verify().await.unwrap();
+    assert!(found.len() == 1 && found[0].contains(&scoped("b").id.to_string()), "{found:?}");
+    drop(store);
+
+    flip_in_index(&home.database(), "a");
+    let store = FileStore::open_read_only(home.path()).unwrap();
+    let found = store.verify().await.unwrap();
+    assert!(found.iter().any(|text| text.contains("record_by_hash")), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_small_store_with_a_damaged_index_is_not_opened_after_a_crash() {
+    let home = Home::new();
+    let store = home.open();
+    finish(&store, "a", "x").await;
+    drop(store);
+    // A log of which only the beginning is there, as a crash leaves one.
+    flip_in_index(&home.database(), "a");
+    fs::write(home.path().join("hapax.db-wal"), [0; 32]).unwrap();
+    let error = FileStore::open(home.path()).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Incompatible);
+    let cause = error.source().unwrap().to_string();
+    assert!(cause.contains("is damaged"), "{cause}");
+    let shell = home.shell();
+    shell.execute_batch("REINDEX").unwrap();
+    drop(shell);
+    assert!(matches!(home.open().claim(&ask("a")).await.unwrap(), Claim::Replay { .. }));
 }

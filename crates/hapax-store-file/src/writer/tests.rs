@@ -1,0 +1,62 @@
+//! What a writer does where the disk has no room, which a limit on the database stands for.
+
+use std::time::Duration;
+
+use hapax_core::{
+    ClaimRequest, Class, Fingerprint, Format, Key, Lease, ManualClock, Nonce, OnLapse, Recorded, Scope,
+    ScopedKey,
+};
+
+use super::*;
+use crate::config::Sync;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn claim(work: &mut Work<'_>, name: &str) -> Lease {
+    let ask = ClaimRequest {
+        key: ScopedKey::new(Scope::new("POST /orders"), &Key::new(name).unwrap()),
+        fingerprint: Fingerprint::empty(),
+        nonce: Nonce::random(),
+        lease: 60 * SECOND,
+        on_lapse: OnLapse::Uncertain,
+        attempts_max: 3,
+        uncertain_retention: 3600 * SECOND,
+    };
+    match work.step(&Command::Claim(ask), Room::Untried).unwrap() {
+        Ok(Answer::Claim(Claim::Acquired(lease))) => lease,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn finish(work: &mut Work<'_>, name: &str) {
+    let lease = claim(work, name);
+    let done = Recorded::new(Class::Success, Format::FUNCTION, "x".repeat(2_000));
+    let command = Command::Complete { lease, done, retention: SECOND };
+    work.step(&command, Room::Untried).unwrap().unwrap();
+}
+
+#[test]
+fn a_restart_without_room_sweeps_what_is_due_first() {
+    const OPEN: usize = 2_000;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("hapax.db");
+    schema::create(&path).unwrap();
+    let connection = schema::connect_writer(&path, Sync::Full).unwrap();
+    let manual = ManualClock::new();
+    let clock = StoreClock::open(&connection, Some(Arc::new(manual.clone()))).unwrap();
+    let mut writer = Writer::new(connection, clock, Arc::default(), Arc::new(Queue::new())).unwrap();
+    writer
+        .transact(|work| {
+            (0..200).for_each(|n| finish(work, &format!("done-{n}")));
+            (0..OPEN).for_each(|n| drop(claim(work, &format!("open-{n}"))));
+            Ok(())
+        })
+        .unwrap();
+    manual.advance(2 * SECOND);
+    // Not one page more than it has.
+    writer.limit_size(1).unwrap();
+    let failure = writer.restart_claims().unwrap_err();
+    assert_eq!(failure.judge().kind, StoreErrorKind::Full);
+    assert_eq!(writer.restart().unwrap(), OPEN);
+    assert!(sweep::in_progress(&writer.connection).unwrap().is_empty());
+}
