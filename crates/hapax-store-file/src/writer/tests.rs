@@ -48,7 +48,9 @@ fn a_restart_without_room_sweeps_what_is_due_first() {
     writer
         .transact(|work| {
             (0..200).for_each(|n| finish(work, &format!("done-{n}")));
-            (0..OPEN).for_each(|n| drop(claim(work, &format!("open-{n}"))));
+            for n in 0..OPEN {
+                claim(work, &format!("open-{n}"));
+            }
             Ok(())
         })
         .unwrap();
