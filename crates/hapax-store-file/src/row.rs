@@ -187,11 +187,11 @@ fn whole_id(hash: ValueRef<'_>, tail: ValueRef<'_>) -> RecordId {
 }
 
 /// Stores a record that has no row.
-pub(crate) fn insert(connection: &Connection, record: &Record) -> rusqlite::Result<()> {
+pub(crate) fn insert(connection: &Connection, record: &Record) -> rusqlite::Result<Place> {
     let outcome_row = insert_outcome(connection, record)?;
     let (hash, tail) = record.key.id.as_bytes().split_at(HASH_LENGTH);
     let clear = Clear::of(record);
-    connection.prepare_cached(INSERT)?.execute(params![
+    let rowid = connection.prepare_cached(INSERT)?.insert(params![
         hash,
         tail,
         clear.state,
@@ -201,11 +201,11 @@ pub(crate) fn insert(connection: &Connection, record: &Record) -> rusqlite::Resu
         codec::encode_head(record),
         outcome_row
     ])?;
-    Ok(())
+    Ok(Place { rowid, outcome_row })
 }
 
 /// Stores a record in the place of `row`.
-pub(crate) fn replace(connection: &Connection, row: &Row, record: &Record) -> rusqlite::Result<()> {
+pub(crate) fn replace(connection: &Connection, row: &Row, record: &Record) -> rusqlite::Result<Place> {
     if record.created_at != row.record.created_at {
         // A new life of an expired record. A new row keeps the rows in the order of creation.
         remove(connection, row.place)?;
@@ -223,7 +223,7 @@ pub(crate) fn replace(connection: &Connection, row: &Row, record: &Record) -> ru
         codec::encode_head(record),
         outcome_row
     ])?;
-    Ok(())
+    Ok(Place { outcome_row, ..row.place })
 }
 
 /// Removes a record with its outcome.

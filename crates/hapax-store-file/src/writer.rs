@@ -1,11 +1,12 @@
 //! The one thread that writes. It takes what waits, does all of it in one transaction, and answers after the
 //! commit: many callers share one sync of the disk, and a lone caller waits for nobody.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hapax_core::transition::{self, Answer, Change, Command};
-use hapax_core::{Claim, StoreError, StoreErrorKind, Swept, Timestamp};
+use hapax_core::{Claim, RecordId, State, StoreError, StoreErrorKind, Swept, Timestamp};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
@@ -18,6 +19,13 @@ use crate::{schema, sweep};
 /// How many operations share a commit at most. More would not make the sync cheaper per operation by much, and
 /// the first of them would wait longer.
 const BATCH_MAX: usize = 1_024;
+
+/// How many claims are kept at hand.
+const CLAIMS_MAX: usize = 65_536;
+
+/// Claims in progress as they are stored, so that finishing one need not read it back. This thread alone writes, so
+/// they are what a look would find; they are forgotten whenever a transaction fails.
+type Claims = HashMap<RecordId, Box<Row>>;
 
 /// Where an answer goes. Nobody need be there any more.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -86,6 +94,7 @@ pub(crate) struct Writer {
     queue: Arc<Queue<Job>>,
     /// Whether the log was shortened for what is being served, because there was no room.
     shortened: bool,
+    claims: Claims,
 }
 
 impl Writer {
@@ -96,7 +105,7 @@ impl Writer {
         queue: Arc<Queue<Job>>,
     ) -> rusqlite::Result<Self> {
         let mark = Mark::read(&connection)?;
-        Ok(Self { connection, clock, mark, shared, queue, shortened: false })
+        Ok(Self { connection, clock, mark, shared, queue, shortened: false, claims: Claims::new() })
     }
 
     /// Writes down that the claims of an earlier process are uncertain: whoever could own one is gone.
@@ -118,7 +127,7 @@ impl Writer {
             for rowid in sweep::in_progress(work.connection)? {
                 if let Stored::Found(row) = row::at(work.connection, rowid)? {
                     let change = transition::restart(&row.record, work.now);
-                    restarted += usize::from(work.apply(Some(&row), &change)?);
+                    restarted += usize::from(work.apply(Some(row), change)?);
                 }
             }
             Ok(restarted)
@@ -196,6 +205,8 @@ impl Writer {
             return Err(Stop::Earlier);
         }
         self.transact(work).map_err(|failure| {
+            // Some of them may just have been rolled back.
+            self.claims.clear();
             let judgement = failure.judge();
             let rolled_back = self.connection.is_autocommit();
             if judgement.fatal || !rolled_back {
@@ -223,7 +234,8 @@ impl Writer {
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(Failure::at(Phase::Begin))?;
-        let mut batch = Work { connection: &transaction, now: self.clock.now(), wrote: false };
+        let claims = &mut self.claims;
+        let mut batch = Work { connection: &transaction, now: self.clock.now(), wrote: false, claims };
         let value = work(&mut batch).map_err(Failure::at(Phase::Work))?;
         let Work { now, wrote, .. } = batch;
         if !wrote {
@@ -266,12 +278,17 @@ pub(crate) struct Work<'a> {
     /// The time of every decision in it.
     pub(crate) now: Timestamp,
     wrote: bool,
+    claims: &'a mut Claims,
 }
 
 impl Work<'_> {
     /// Decides one command and writes what was decided. The inner error is about this command alone.
     fn step(&mut self, command: &Command, room: Room) -> rusqlite::Result<Result<Answer, Refusal>> {
-        let row = match row::find(self.connection, command.id())? {
+        let stored = match self.claims.remove(command.id()) {
+            Some(row) => Stored::Found(row),
+            None => row::find(self.connection, command.id())?,
+        };
+        let row = match stored {
             Stored::Absent => None,
             Stored::Found(row) => Some(row),
             // Present: no claim may pass, and no write can tell whether the record still holds its attempt.
@@ -286,24 +303,38 @@ impl Work<'_> {
         if room == Room::Missing && row.is_none() && matches!(decision.change, Change::Put(_)) {
             return Ok(Err(Refusal::NoRoom));
         }
-        self.apply(row.as_deref(), &decision.change)?;
+        self.apply(row, decision.change)?;
         Ok(Ok(decision.answer))
     }
 
     /// Writes a change down; whether there was one.
-    pub(crate) fn apply(&mut self, row: Option<&Row>, change: &Change) -> rusqlite::Result<bool> {
-        match (change, row) {
-            (Change::Keep, _) | (Change::Remove, None) => return Ok(false),
-            (Change::Put(record), None) => row::insert(self.connection, record)?,
-            (Change::Put(record), Some(row)) => row::replace(self.connection, row, record)?,
-            (Change::Remove, Some(row)) => row::remove(self.connection, row.place)?,
-        }
+    pub(crate) fn apply(&mut self, row: Option<Box<Row>>, change: Change) -> rusqlite::Result<bool> {
+        let (place, record) = match (change, row) {
+            (Change::Keep | Change::Remove, None) => return Ok(false),
+            (Change::Keep, Some(row)) => {
+                self.remember(row);
+                return Ok(false);
+            }
+            (Change::Put(record), None) => (row::insert(self.connection, &record)?, record),
+            (Change::Put(record), Some(row)) => (row::replace(self.connection, &row, &record)?, record),
+            (Change::Remove, Some(row)) => return self.remove(row.place).map(|()| true),
+        };
+        self.remember(Box::new(Row { place, record: *record }));
         self.wrote = true;
         Ok(true)
     }
 
+    /// Keeps a claim at hand. Other records are rarely asked for again by somebody who writes.
+    fn remember(&mut self, row: Box<Row>) {
+        if row.record.state() == State::InProgress && self.claims.len() < CLAIMS_MAX {
+            self.claims.insert(row.record.key.id, row);
+        }
+    }
+
     pub(crate) fn remove(&mut self, place: Place) -> rusqlite::Result<()> {
         self.wrote = true;
+        // One of them may be what is removed.
+        self.claims.clear();
         row::remove(self.connection, place)
     }
 }
