@@ -21,7 +21,7 @@ const FILLERS: usize = 1024;
 /// Keys that are made at a time while filling.
 const FILL_STEP: u64 = 200_000;
 
-/// Turns that each store gets; they are short.
+/// Medians that are taken; each is of a second or so.
 const TURNS: usize = 5;
 
 /// Median latency of a claim in both stores.
@@ -39,7 +39,7 @@ pub struct Growth {
     pub ratio: Sample,
 }
 
-/// Fills a small and a large store through their own claims, then lets one caller claim in either, in turns.
+/// Fills a small and a large store through their own claims, then lets one caller claim in either by turns.
 pub fn measure(runtime: &Runtime, effort: &Effort) -> Result<Growth> {
     let dirs = (tempfile::tempdir()?, tempfile::tempdir()?);
     let mut seed = Seed::new(5);
@@ -51,8 +51,8 @@ pub fn measure(runtime: &Runtime, effort: &Effort) -> Result<Growth> {
     let mut growth =
         Growth { live_records: effort.live_records, filled_in: started.elapsed(), ..Growth::default() };
     for _ in 0..TURNS {
-        let small_us = runtime.block_on(claim_latency_us(&small, effort.timed_claims, &mut seed))?;
-        let large_us = runtime.block_on(claim_latency_us(&large, effort.timed_claims, &mut seed))?;
+        let (small_us, large_us) =
+            runtime.block_on(claim_latencies_us(&small, &large, effort.timed_claims, &mut seed))?;
         growth.small_us.push(small_us);
         growth.large_us.push(large_us);
         growth.ratio.push(large_us / small_us);
@@ -82,14 +82,27 @@ async fn fill(store: &Arc<FileStore>, records: u64, seed: &mut Seed) -> Result<(
     Ok(())
 }
 
-async fn claim_latency_us(store: &FileStore, claims: usize, seed: &mut Seed) -> Result<f64> {
-    let mut micros = Vec::with_capacity(claims);
+/// Claims in one store and in the other by turns, so that whatever else the disk has to do hits both alike.
+async fn claim_latencies_us(
+    small: &FileStore,
+    large: &FileStore,
+    claims: usize,
+    seed: &mut Seed,
+) -> Result<(f64, f64)> {
+    let mut latencies = (Vec::with_capacity(claims), Vec::with_capacity(claims));
     for _ in 0..claims {
-        let ask = ask(seed.bytes());
-        let started = Instant::now();
-        let claim = store.claim(&ask).await?;
-        micros.push(started.elapsed().as_secs_f64() * 1e6);
-        ensure!(matches!(claim, Claim::Acquired(_)), "a fresh key was not acquired");
+        latencies.0.push(claim_us(small, seed).await?);
+        latencies.1.push(claim_us(large, seed).await?);
     }
-    Ok(micros.into_iter().collect::<Sample>().median())
+    let median = |latencies: Vec<f64>| latencies.into_iter().collect::<Sample>().median();
+    Ok((median(latencies.0), median(latencies.1)))
+}
+
+async fn claim_us(store: &FileStore, seed: &mut Seed) -> Result<f64> {
+    let ask = ask(seed.bytes());
+    let started = Instant::now();
+    let claim = store.claim(&ask).await?;
+    let latency = started.elapsed();
+    ensure!(matches!(claim, Claim::Acquired(_)), "a fresh key was not acquired");
+    Ok(latency.as_secs_f64() * 1e6)
 }
