@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hapax_core::{
-    Deleted, Lookup, Nonce, RecordId, Scope, ScopedKey, Settled, Settlement, Store, StoreError, Verdict,
+    Deleted, Lookup, Nonce, Record, Scope, ScopedKey, Settled, Settlement, Store, StoreError, Verdict,
 };
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -102,61 +102,42 @@ impl Hapax {
         &self.engine.calls.store
     }
 
-    /// What is recorded for a key. For people and reports: never a ground to run anything.
+    /// What is recorded for a key. For people and reports, and to settle or delete what was looked at: never a ground
+    /// to run anything.
     ///
     /// # Errors
     /// When the key is none or the store cannot answer.
     pub async fn get(&self, scope: impl Into<Scope>, key: impl IntoKey) -> Result<Lookup, AskError> {
         let id = ScopedKey::new(scope.into(), &key.into_key()?).id;
-        Ok(self.look_up(&id).await?)
+        let calls = &self.engine.calls;
+        Ok(calls.once("get", calls.timeout, calls.store.get(&id)).await?)
     }
 
-    /// Decides an uncertain record.
+    /// Decides the uncertain record that was looked at. Should another attempt hold it meanwhile, or its owner have
+    /// ended it after all, nothing changes.
     ///
     /// # Errors
-    /// When the key is none or the store cannot answer.
-    pub async fn settle(
-        &self,
-        scope: impl Into<Scope>,
-        key: impl IntoKey,
-        verdict: Verdict,
-    ) -> Result<Settled, AskError> {
-        let id = ScopedKey::new(scope.into(), &key.into_key()?).id;
-        let record = match self.look_up(&id).await? {
-            Lookup::Found { record, .. } => record,
-            Lookup::Absent => return Ok(Settled::Absent),
-            Lookup::Unreadable { why } => return Err(AskError::Unreadable { id, why }),
-        };
+    /// When the store cannot answer.
+    pub async fn settle(&self, record: &Record, verdict: Verdict) -> Result<Settled, StoreError> {
         let settlement = Settlement { attempt: record.fence.nonce, nonce: Nonce::random(), verdict };
-        let calls = &self.engine.calls;
+        let (calls, id) = (&self.engine.calls, record.key.id);
         let settle = || calls.store.settle(&id, &settlement);
         let settled = calls.insist("settle", calls.timeout, SETTLE_TRIES, settle).await?;
         self.engine.waiters.wake(&id);
         Ok(settled)
     }
 
-    /// Removes a finished or uncertain record; the key is new afterwards. Where finished records are answered from
-    /// memory, this process and others may do so for up to a minute more.
+    /// Removes the finished or uncertain record that was looked at; its key is new afterwards. Where finished records
+    /// are answered from memory, this process and others may do so for up to a minute more.
     ///
     /// # Errors
-    /// When the key is none or the store cannot answer.
-    pub async fn delete(&self, scope: impl Into<Scope>, key: impl IntoKey) -> Result<Deleted, AskError> {
-        let id = ScopedKey::new(scope.into(), &key.into_key()?).id;
-        let record = match self.look_up(&id).await? {
-            Lookup::Found { record, .. } => record,
-            Lookup::Absent => return Ok(Deleted::Absent),
-            Lookup::Unreadable { why } => return Err(AskError::Unreadable { id, why }),
-        };
-        let calls = &self.engine.calls;
+    /// When the store cannot answer.
+    pub async fn delete(&self, record: &Record) -> Result<Deleted, StoreError> {
+        let (calls, id) = (&self.engine.calls, record.key.id);
         let deleted =
             calls.once("delete", calls.timeout, calls.store.delete(&id, record.fence.nonce)).await?;
         self.engine.facts.forget(&id);
         Ok(deleted)
-    }
-
-    async fn look_up(&self, id: &RecordId) -> Result<Lookup, StoreError> {
-        let calls = &self.engine.calls;
-        calls.once("get", calls.timeout, calls.store.get(id)).await
     }
 
     /// Admits nothing new and waits for what runs to end and be recorded, but not longer than `limit`.
@@ -268,13 +249,6 @@ impl Builder {
 pub enum AskError {
     /// That is not a key.
     Key(hapax_core::KeyError),
-    /// There is a record, and it cannot be read.
-    Unreadable {
-        /// Which record.
-        id: RecordId,
-        /// What is wrong with it; never its content.
-        why: String,
-    },
     /// The store cannot answer.
     Store(StoreError),
 }
@@ -283,7 +257,6 @@ impl std::fmt::Display for AskError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Key(_) => f.write_str("not a key"),
-            Self::Unreadable { id, why } => write!(f, "record {id} cannot be read: {why}"),
             Self::Store(_) => f.write_str("the store cannot answer"),
         }
     }
@@ -294,7 +267,6 @@ impl std::error::Error for AskError {
         match self {
             Self::Key(error) => Some(error),
             Self::Store(error) => Some(error),
-            Self::Unreadable { .. } => None,
         }
     }
 }

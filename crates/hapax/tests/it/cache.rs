@@ -66,7 +66,7 @@ async fn a_record_is_not_answered_beyond_its_retention_nor_after_it_was_deleted(
     world.charge_with("k", |policy| policy.retention(brief)).await.unwrap();
     tokio::time::advance(brief).await;
     assert_eq!(world.charge("k").await.unwrap().value, 2);
-    world.hapax.delete("charge", "k").await.unwrap();
+    world.delete("k").await;
     assert_eq!(world.charge("k").await.unwrap().value, 3);
 }
 
@@ -74,7 +74,7 @@ async fn a_record_is_not_answered_beyond_its_retention_nor_after_it_was_deleted(
 async fn a_record_deleted_by_another_process_is_answered_for_a_minute_at_most() {
     let world = cached();
     world.charge("k").await.unwrap();
-    world.second().hapax.delete("charge", "k").await.unwrap();
+    world.second().delete("k").await;
     assert!(world.charge("k").await.unwrap().replayed);
     tokio::time::advance(Duration::from_secs(60)).await;
     assert_eq!(world.charge("k").await.unwrap().value, 2);

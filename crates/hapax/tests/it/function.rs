@@ -231,10 +231,10 @@ async fn a_deleted_key_is_new_and_a_running_one_is_not_deleted() {
     use hapax::core::Deleted;
     let world = World::new();
     let slow = world.start_slow("k", |policy| policy).await;
-    assert_eq!(world.hapax.delete("charge", "k").await.unwrap(), Deleted::InProgress);
+    assert_eq!(world.delete("k").await, Deleted::InProgress);
     slow.answer().await.unwrap();
-    assert_eq!(world.hapax.delete("charge", "k").await.unwrap(), Deleted::Applied);
-    assert_eq!(world.hapax.delete("charge", "k").await.unwrap(), Deleted::Absent);
+    assert_eq!(world.delete("k").await, Deleted::Applied);
+    assert_eq!(world.delete("k").await, Deleted::Absent);
     assert_eq!(world.charge("k").await.unwrap().value, 2);
 }
 
@@ -285,15 +285,14 @@ async fn what_another_surface_recorded_is_not_taken_for_a_functions_result() {
         assert!(lost.await.is_err());
         let recorded = Recorded::new(class, format, "7");
         let verdict = Verdict::Applied { recorded, retention: Duration::from_secs(60) };
-        assert_eq!(world.hapax.settle("charge", "k", verdict).await.unwrap(), Settled::Applied);
+        assert_eq!(world.settle("k", verdict).await, Settled::Applied);
         assert!(matches!(world.charge("k").await, Err(OnceError::ResultUnavailable { source: None })));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_record_that_cannot_be_read_is_never_called_absent() {
-    use hapax::AskError;
-    use hapax::core::{Key, ScopedKey, Verdict};
+    use hapax::core::{Key, ScopedKey};
     use hapax_testkit::{ReferenceStore, TokioClock};
     let store = std::sync::Arc::new(ReferenceStore::new(TokioClock::new()));
     let world = World::over(store.clone(), |builder| builder);
@@ -301,9 +300,6 @@ async fn a_record_that_cannot_be_read_is_never_called_absent() {
     let id = ScopedKey::new(Scope::new("charge"), &Key::new("k").unwrap()).id;
     assert!(store.damage(&id));
     assert!(matches!(world.charge("k").await, Err(OnceError::Unreadable { .. })));
-    let settled = world.hapax.settle("charge", "k", Verdict::NotApplied).await;
-    assert!(matches!(settled, Err(AskError::Unreadable { .. })));
-    assert!(matches!(world.hapax.delete("charge", "k").await, Err(AskError::Unreadable { .. })));
     assert!(matches!(world.hapax.get("charge", "k").await, Ok(Lookup::Unreadable { .. })));
     assert_eq!(world.effects.count(), 1);
 }

@@ -159,7 +159,7 @@ fn a_lost_lease_is_counted_once() {
         tokio::time::sleep(2 * crate::world::LEASE).await;
         let person = world.second();
         assert!(person.charge("k").await.is_err());
-        person.hapax.settle("charge", "k", hapax::core::Verdict::NotApplied).await.unwrap();
+        person.settle("k", hapax::core::Verdict::NotApplied).await;
         world.faulty.set_plan(Plan::new());
         tokio::time::sleep(crate::world::LEASE).await;
         assert!(slow.answer().await.is_err());

@@ -1,6 +1,6 @@
 //! Settling what is uncertain: by a person, or by asking whoever may know.
 
-use hapax::core::{Class, Format, Reason, Recorded, Settled, State, Verdict};
+use hapax::core::{Class, Format, Lookup, Reason, Recorded, Settled, State, Verdict};
 use hapax::{OnceError, Reconciled};
 
 use crate::world::{LEASE, World};
@@ -25,7 +25,7 @@ fn applied(payload: &'static str) -> Verdict {
 #[tokio::test(start_paused = true)]
 async fn settled_as_applied_it_answers_with_the_given_result() {
     let world = uncertain().await;
-    assert_eq!(world.hapax.settle("charge", "k", applied("41")).await.unwrap(), Settled::Applied);
+    assert_eq!(world.settle("k", applied("41")).await, Settled::Applied);
     let replay = world.charge("k").await.unwrap();
     assert_eq!((replay.value, replay.replayed, world.effects.count()), (41, true, 1));
 }
@@ -33,20 +33,20 @@ async fn settled_as_applied_it_answers_with_the_given_result() {
 #[tokio::test(start_paused = true)]
 async fn settled_as_not_applied_it_may_run() {
     let world = uncertain().await;
-    assert_eq!(world.hapax.settle("charge", "k", Verdict::NotApplied).await.unwrap(), Settled::Applied);
+    assert_eq!(world.settle("k", Verdict::NotApplied).await, Settled::Applied);
     assert_eq!(world.charge("k").await.unwrap().value, 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_what_is_uncertain_can_be_settled() {
     let world = World::new();
-    assert_eq!(world.hapax.settle("charge", "k", applied("1")).await.unwrap(), Settled::Absent);
+    assert_eq!(world.settle("k", applied("1")).await, Settled::Absent);
     let slow = world.start_slow("k", |policy| policy).await;
     let refused = Settled::NotUncertain(State::InProgress);
-    assert_eq!(world.hapax.settle("charge", "k", applied("1")).await.unwrap(), refused);
+    assert_eq!(world.settle("k", applied("1")).await, refused);
     slow.answer().await.unwrap();
     let refused = Settled::NotUncertain(State::Completed);
-    assert_eq!(world.hapax.settle("charge", "k", Verdict::NotApplied).await.unwrap(), refused);
+    assert_eq!(world.settle("k", Verdict::NotApplied).await, refused);
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,7 +58,7 @@ async fn a_late_owner_finds_itself_settled_and_answers_with_the_settlement() {
     let slow = world.start_slow("k", |policy| policy).await;
     tokio::time::sleep(2 * LEASE).await;
     let person = world.second();
-    assert_eq!(person.hapax.settle("charge", "k", applied("41")).await.unwrap(), Settled::Applied);
+    assert_eq!(person.settle("k", applied("41")).await, Settled::Applied);
     let late = slow.answer().await.unwrap();
     assert_eq!((late.value, late.replayed), (41, true));
 }
@@ -108,4 +108,21 @@ async fn a_reconciler_that_hangs_holds_nobody_beyond_the_deadline() {
     });
     let answer = once.run(|_cx| async { Ok::<u32, String>(0) }).await;
     assert!(matches!(answer, Err(OnceError::Deadline { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_verdict_about_one_attempt_does_not_settle_another() {
+    let world = uncertain().await;
+    let Lookup::Found { record: looked_at, .. } = world.hapax.get("charge", "k").await.unwrap() else {
+        panic!()
+    };
+    // Meanwhile somebody frees the key, and the next attempt is lost as well.
+    assert_eq!(world.settle("k", Verdict::NotApplied).await, Settled::Applied);
+    let owner = world.second();
+    let slow = owner.start_slow("k", |policy| policy).await;
+    owner.faulty.crash();
+    slow.caller.abort();
+    tokio::time::sleep(2 * LEASE).await;
+    assert_eq!(world.hapax.settle(&looked_at, Verdict::NotApplied).await.unwrap(), Settled::Changed);
+    assert!(matches!(world.charge("k").await, Err(OnceError::Uncertain { .. })));
 }

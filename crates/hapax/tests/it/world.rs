@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hapax::core::{Lookup, State, Store};
+use hapax::core::{Deleted, Lookup, Settled, State, Store, Verdict};
 use hapax::{Builder, Done, Hapax, Keeper, MemoryStore, OnceError, Policy};
 use hapax_testkit::{Faulty, TokioClock};
 use tokio::sync::Notify;
@@ -91,6 +91,22 @@ impl World {
         let caller = tokio::spawn(run);
         began.notified().await;
         Slow { caller, finish }
+    }
+
+    /// Settles what is found under `key`.
+    pub(crate) async fn settle(&self, key: &str, verdict: Verdict) -> Settled {
+        match self.hapax.get("charge", key).await.unwrap() {
+            Lookup::Found { record, .. } => self.hapax.settle(&record, verdict).await.unwrap(),
+            _ => Settled::Absent,
+        }
+    }
+
+    /// Deletes what is found under `key`.
+    pub(crate) async fn delete(&self, key: &str) -> Deleted {
+        match self.hapax.get("charge", key).await.unwrap() {
+            Lookup::Found { record, .. } => self.hapax.delete(&record).await.unwrap(),
+            _ => Deleted::Absent,
+        }
     }
 
     pub(crate) async fn state(&self, key: &str) -> Option<State> {
