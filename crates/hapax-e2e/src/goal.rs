@@ -32,6 +32,7 @@ impl Goal {
     }
 
     /// Prints the line.
+    #[allow(clippy::print_stdout, reason = "it is what the command is run for")]
     pub fn print(&self) {
         println!("{self}");
     }

@@ -2,6 +2,7 @@
 //!
 //! Everything is measured in one run, in alternating rounds, on a memory store. The rate with two tasks is a
 //! ratio to one, so that it means something on any machine.
+#![allow(clippy::print_stdout, reason = "the figures are what this program is for")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
