@@ -13,7 +13,6 @@ use hapax_core::{
 };
 
 const NOW: Timestamp = second(1000);
-
 const A: Nonce = Nonce::from_bytes([b'a'; 16]);
 const B: Nonce = Nonce::from_bytes([b'b'; 16]);
 const S: Nonce = Nonce::from_bytes([b's'; 16]);
