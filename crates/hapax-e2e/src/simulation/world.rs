@@ -71,8 +71,8 @@ impl Settings {
     }
 
     fn policy(&self) -> Policy {
+        // Its lease stays the usual one. Every call asks for a much shorter one, which the keeper must not sleep through.
         Policy::default()
-            .lease(LEASE)
             .on_lapse(self.on_lapse)
             .retention(self.retention)
             .uncertain_retention(self.uncertain_retention)
@@ -158,7 +158,7 @@ impl World {
         let (ground, gate) = (self.ground.clone(), gate.clone());
         let patience = ask.deadline.map_or(ask.wait, |deadline| deadline.min(ask.wait));
         let call = ground.asked(gate.process, ask.key, ask.input, millis(patience), ask.deadline.is_some());
-        let mut once = hapax.once(SCOPE, key_name(ask.key)).input(&ask.input).wait(ask.wait);
+        let mut once = hapax.once(SCOPE, key_name(ask.key)).input(&ask.input).lease(LEASE).wait(ask.wait);
         if let Some(deadline) = ask.deadline {
             once = once.deadline(deadline);
         }
