@@ -177,7 +177,7 @@ impl Engine {
         F: Future<Output = Ended<V>> + Send + 'static,
     {
         let id = job.key.id;
-        let wait_until = Instant::now() + job.policy.wait;
+        let wait_until = (!job.policy.wait.is_zero()).then(|| Instant::now() + job.policy.wait);
         if job.is_expired() && !self.remembers(&job).await? {
             return Err(Refusal::Expired);
         }
@@ -245,10 +245,13 @@ impl Engine {
     }
 
     /// Waits until the record may have changed; false when there is no time or no room to wait.
-    async fn wait_for_news(&self, place: &mut Option<wait::Place>, id: RecordId, until: Instant) -> bool {
-        if until <= Instant::now() {
-            return false;
-        }
+    async fn wait_for_news(
+        &self,
+        place: &mut Option<wait::Place>,
+        id: RecordId,
+        until: Option<Instant>,
+    ) -> bool {
+        let Some(until) = until.filter(|until| *until > Instant::now()) else { return false };
         match place {
             Some(place) => place.changed(until).await,
             // Claim once more before the first wait: the news may have come before there was anybody to hear it.

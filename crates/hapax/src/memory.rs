@@ -6,8 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use hapax_core::transition::{self, Change, Decision, Due};
@@ -48,11 +49,52 @@ pub struct MemoryStore {
 
 #[derive(Default)]
 struct Shard {
-    records: HashMap<RecordId, Box<Record>>,
+    records: HashMap<RecordId, Box<Record>, IdState>,
     /// Pinned and released records by the time they end. A place may be out of date: the record decides.
     ends: BinaryHeap<Reverse<(Timestamp, RecordId)>>,
     /// Records in progress or uncertain; few, and rarely old enough to be dropped.
-    open: HashSet<RecordId>,
+    open: HashSet<RecordId, IdState>,
+}
+
+/// Hashes ids, which are hashes already: eight of their bytes, mixed with a secret so that nobody can choose keys that
+/// crowd one place.
+#[derive(Clone)]
+struct IdState(u64);
+
+struct IdHasher(u64);
+
+impl Default for IdState {
+    fn default() -> Self {
+        static SECRET: LazyLock<u64> = LazyLock::new(|| {
+            let random = Nonce::random();
+            random.as_bytes()[..8].iter().fold(0, |secret, byte| secret << 8 | u64::from(*byte))
+        });
+        Self(*SECRET)
+    }
+}
+
+impl BuildHasher for IdState {
+    type Hasher = IdHasher;
+
+    fn build_hasher(&self) -> IdHasher {
+        IdHasher(self.0)
+    }
+}
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for eight in bytes.chunks_exact(8).skip(1).take(1) {
+            self.0 ^= eight.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        }
+    }
+
+    fn write_usize(&mut self, _length: usize) {}
+
+    fn finish(&self) -> u64 {
+        // Folds both halves of a product with an odd constant, so that every bit of the id reaches every bit.
+        let product = u128::from(self.0) * 0x9E37_79B9_7F4A_7C15;
+        (product >> 64) as u64 ^ product as u64
+    }
 }
 
 impl MemoryStore {

@@ -1,7 +1,7 @@
 //! What a key is unique within ([`Scope`]) and what names a record ([`RecordId`]): hashes of length-prefixed parts.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use sha2::{Digest, Sha256};
 
@@ -24,7 +24,8 @@ pub struct PrincipalHash([u8; 16]);
 impl Scope {
     /// The scope of `operation` (method and path, function name, consumer name) for everybody.
     pub fn new(operation: impl Into<Arc<str>>) -> Self {
-        Self { namespace: Arc::from(""), principal: None, operation: operation.into() }
+        static NO_NAMESPACE: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
+        Self { namespace: NO_NAMESPACE.clone(), principal: None, operation: operation.into() }
     }
 
     /// The same in a namespace: deployments that share a store keep apart by it.
@@ -154,28 +155,47 @@ pub struct ScopedKey {
 impl ScopedKey {
     /// `key` in `scope`.
     pub fn new(scope: Scope, key: &Key) -> Self {
-        let mut hash = Sha256::new();
-        part(&mut hash, b"hapax scoped key 1");
-        part(&mut hash, scope.namespace.as_bytes());
-        match &scope.principal {
-            Some(principal) => part(&mut hash, &principal.0),
-            None => part(&mut hash, b""),
-        }
-        part(&mut hash, scope.operation.as_bytes());
-        part(&mut hash, key.as_str().as_bytes());
+        let principal = scope.principal.as_ref().map_or(&[][..], |principal| &principal.0);
+        let digest = digest([
+            b"hapax scoped key 1",
+            scope.namespace.as_bytes(),
+            principal,
+            scope.operation.as_bytes(),
+            key.as_str().as_bytes(),
+        ]);
         let mut id = [0; 32];
         id[..8].copy_from_slice(&key_hash(key));
-        id[8..].copy_from_slice(&first::<24>(&hash.finalize()));
+        id[8..].copy_from_slice(&first::<24>(&digest));
         Self { scope, id: RecordId(id) }
     }
 }
 
 /// The key's own hash, the first part of every id it has in any scope.
 pub fn key_hash(key: &Key) -> [u8; 8] {
+    first(&digest([b"hapax key 1", key.as_str().as_bytes()]))
+}
+
+/// The hash of some parts. Short ones are put together first: one call for a whole block is quicker than many.
+fn digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
+    const SHORT: usize = 256;
+    let mut buffer = [0; SHORT];
+    let mut used = 0;
+    for part in parts {
+        let end = used + 8 + part.len();
+        if end > SHORT {
+            return long_digest(parts);
+        }
+        buffer[used..used + 8].copy_from_slice(&(part.len() as u64).to_be_bytes());
+        buffer[used + 8..end].copy_from_slice(part);
+        used = end;
+    }
+    Sha256::digest(&buffer[..used]).into()
+}
+
+fn long_digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     let mut hash = Sha256::new();
-    part(&mut hash, b"hapax key 1");
-    part(&mut hash, key.as_str().as_bytes());
-    first(&hash.finalize())
+    parts.into_iter().for_each(|bytes| part(&mut hash, bytes));
+    hash.finalize().into()
 }
 
 /// Length first, so that no two lists of parts hash alike.

@@ -349,3 +349,18 @@ fn a_key_that_begins_with_the_time_tells_when_it_was_made() {
     let age = SystemTime::now().duration_since(Key::random().made_at().unwrap()).unwrap();
     assert!(age < Duration::from_secs(60), "{age:?}");
 }
+
+#[test]
+fn long_and_short_scopes_hash_by_one_rule() {
+    use sha2::{Digest, Sha256};
+    for length in [1, 100, 150, 200, 255] {
+        let (operation, key) = ("o".repeat(length), "k".repeat(length));
+        let mut hash = Sha256::new();
+        for part in ["hapax scoped key 1", "", "", &operation, &key] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let scoped = ScopedKey::new(Scope::new(operation.as_str()), &Key::new(key).unwrap());
+        assert_eq!(scoped.id.as_bytes()[8..], hash.finalize()[..24], "{length}");
+    }
+}

