@@ -42,6 +42,8 @@
 mod engine;
 mod function;
 mod hapax;
+#[cfg(feature = "http")]
+pub mod http;
 mod memory;
 pub mod observe;
 pub mod policy;

@@ -1,0 +1,1 @@
+//! One spelling for requests that say the same: path, query, forms, multipart.

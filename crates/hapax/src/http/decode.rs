@@ -1,0 +1,1 @@
+//! Compressed request bodies, decoded within limits.

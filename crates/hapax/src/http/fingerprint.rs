@@ -1,0 +1,1 @@
+//! What makes two HTTP requests the same request.

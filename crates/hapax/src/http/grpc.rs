@@ -1,0 +1,1 @@
+//! gRPC: status in trailers, refusals as trailers-only responses.

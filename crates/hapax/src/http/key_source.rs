@@ -1,0 +1,1 @@
+//! Where a request's key comes from.

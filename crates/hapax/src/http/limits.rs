@@ -1,0 +1,1 @@
+//! How much one key and one caller may ask for. Off unless set.

@@ -1,0 +1,1 @@
+//! Every refusal, in one table: code, status, text.

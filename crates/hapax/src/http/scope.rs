@@ -1,0 +1,1 @@
+//! What a key is unique within: principal, method, path, host.
