@@ -3,7 +3,11 @@
 //! It reads RFC 8259 and no more, in one pass, and nests to a [limit](DEPTH_MAX). What to do about duplicate
 //! names is for its users to decide.
 
+mod pointer;
+
 use std::borrow::Cow;
+
+pub use pointer::{JsonPointer, JsonPointerError, JsonStringError, json_string_at};
 
 /// How deep arrays and objects may nest: as deep as `serde_json` reads, and far from the end of any stack.
 pub const DEPTH_MAX: usize = 128;

@@ -31,6 +31,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{StoreError, StoreErrorKind};
 pub use fingerprint::{Fingerprint, FingerprintBuilder};
 pub use json::DEPTH_MAX as JSON_DEPTH_MAX;
+pub use json::{JsonPointer, JsonPointerError, JsonStringError, json_string_at};
 pub use key::{Key, KeyError, KeyFormat, KeyRules, RecordId, Scope, ScopedKey};
 pub use record::{Class, Fence, Format, Nonce, Reason, Record, Recorded, State, Status, Timestamp};
 pub use store::{

@@ -6,6 +6,7 @@ mod codec;
 mod derive;
 mod fingerprint;
 mod key;
+mod pointer;
 mod sample;
 mod transition;
 mod walk;

@@ -1,0 +1,111 @@
+//! Strings by JSON pointer.
+
+use hapax_core::{JsonPointer, JsonStringError, json_string_at};
+
+fn at(pointer: &str, text: &str) -> Result<Option<String>, JsonStringError> {
+    let pointer: JsonPointer = pointer.parse().unwrap();
+    json_string_at(text.as_bytes(), &pointer).map(|found| found.map(|content| content.into_owned()))
+}
+
+fn found(content: &str) -> Result<Option<String>, JsonStringError> {
+    Ok(Some(content.to_owned()))
+}
+
+#[test]
+fn the_pointers_of_the_rfc_lead_where_it_says() {
+    let text = r#"{"foo": ["bar", "baz"], "": "0", "a/b": "1", "c%d": "2", "e^f": "3", "g|h": "4",
+        "i\\j": "5", "k\"l": "6", " ": "7", "m~n": "8", "~1": "9", "deep": {"er": [{"id": "d"}]}}"#;
+    let cases = [
+        ("/foo/0", "bar"),
+        ("/foo/1", "baz"),
+        ("/", "0"),
+        ("/a~1b", "1"),
+        ("/c%d", "2"),
+        ("/e^f", "3"),
+        ("/g|h", "4"),
+        ("/i\\j", "5"),
+        ("/k\"l", "6"),
+        ("/ ", "7"),
+        ("/m~0n", "8"),
+        ("/~01", "9"),
+        ("/deep/er/0/id", "d"),
+    ];
+    for (pointer, content) in cases {
+        assert_eq!(at(pointer, text), found(content), "{pointer}");
+    }
+    assert_eq!(at("", r#""whole""#), found("whole"));
+}
+
+#[test]
+fn nothing_there_and_null_are_no_string_and_no_error() {
+    let cases = [
+        ("/id", "{}"),
+        ("/id", r#"{"id": null}"#),
+        ("/id", r#"{"ID": "x"}"#),
+        ("/id", r#"["id"]"#),
+        ("/id/deeper", r#"{"id": "x"}"#),
+        ("/2", r#"["a", "b"]"#),
+        ("/-", r#"["a", "b"]"#),
+        ("/01", r#"["a", "b"]"#),
+        ("/+1", r#"["a", "b"]"#),
+        ("/99999999999999999999999", r#"["a", "b"]"#),
+        ("/id", "null"),
+    ];
+    for (pointer, text) in cases {
+        assert_eq!(at(pointer, text), Ok(None), "{pointer} in {text}");
+    }
+}
+
+#[test]
+fn a_name_that_is_repeated_on_the_way_is_an_error_and_elsewhere_is_none() {
+    let repeated = [
+        ("/id", r#"{"id": "x", "id": "x"}"#),
+        ("/id", r#"{"id": "x", "\u0069d": "y"}"#),
+        ("/id", r#"{"id": null, "id": "x"}"#),
+        ("/a/id", r#"{"a": {"id": "x"}, "a": {}}"#),
+    ];
+    for (pointer, text) in repeated {
+        assert_eq!(at(pointer, text), Err(JsonStringError::Repeated), "{text}");
+    }
+    assert_eq!(at("/id", r#"{"a": 1, "a": 2, "id": "x"}"#), found("x"));
+}
+
+#[test]
+fn what_is_no_string_is_named_by_its_kind() {
+    let cases = [
+        (r#"{"id": 1}"#, "a number"),
+        (r#"{"id": true}"#, "a boolean"),
+        (r#"{"id": ["x"]}"#, "an array"),
+        (r#"{"id": {}}"#, "an object"),
+    ];
+    for (text, kind) in cases {
+        assert_eq!(at("/id", text), Err(JsonStringError::NotString { found: kind }), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_json_is_an_error() {
+    let deep = "[".repeat(1_000_000);
+    for text in ["", "{", r#"{"id": "x"} x"#, r#"{"id": 'x'}"#, r#"{"id": "x",}"#, &deep] {
+        assert!(matches!(at("/id", text), Err(JsonStringError::NotJson { .. })));
+    }
+}
+
+#[test]
+fn a_text_that_is_no_pointer_is_refused_with_its_place() {
+    let cases = [("id", "position 0"), ("/a/~", "position 3"), ("/~2", "position 1"), ("#/id", "position 0")];
+    for (text, place) in cases {
+        let error = text.parse::<JsonPointer>().unwrap_err();
+        assert!(error.to_string().contains(place), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_member_may_have_any_name() {
+    for name in ["sub", "https://example.org/tenant", "a~b/c", "~1", ""] {
+        let pointer = JsonPointer::member(name);
+        assert_eq!(pointer.as_str().parse::<JsonPointer>().unwrap(), pointer, "{name}");
+        let text = serde_json::json!({ name: "x" }).to_string();
+        assert_eq!(json_string_at(text.as_bytes(), &pointer).unwrap().as_deref(), Some("x"), "{name}");
+    }
+}
