@@ -3,13 +3,16 @@
 //! It knows parts with names; which parts a request has is for its surface to say.
 
 mod canonical;
+mod select;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
 use crate::key::part;
+pub use select::{Pointer, PointerError, Select};
 
 /// A versioned digest of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,11 +74,14 @@ pub struct FingerprintBuilder {
     hash: Sha256,
 }
 
+static EVERYTHING: Select = Select { include: BTreeSet::new(), exclude: BTreeSet::new() };
+
 /// How a part's bytes were made; hashed with them, so that raw bytes never pass for canonical ones.
 #[derive(Clone, Copy)]
 enum Kind {
     Raw = 0,
     Json = 1,
+    JsonIncluded = 2,
 }
 
 impl FingerprintBuilder {
@@ -96,9 +102,25 @@ impl FingerprintBuilder {
     /// is no JSON, repeats a name in one object, has half a surrogate pair or nests deeper than
     /// [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX) is taken byte by byte (F-05).
     pub fn json(self, name: &str, bytes: &[u8]) -> Self {
-        match canonical::json(bytes) {
-            Some(canonical) => self.add(name, Kind::Json, canonical.as_bytes()),
-            None => self.add(name, Kind::Raw, bytes),
+        self.json_selected(name, bytes, &EVERYTHING)
+    }
+
+    /// The same of those values that `select` names (F-06).
+    ///
+    /// A text that [`json`](Self::json) takes byte by byte is taken so here too, whatever is selected. Included
+    /// values never pass for a whole document.
+    pub fn json_selected(self, name: &str, bytes: &[u8], select: &Select) -> Self {
+        let Some(mut document) = canonical::read(bytes) else {
+            return self.add(name, Kind::Raw, bytes);
+        };
+        let mut text = String::with_capacity(bytes.len());
+        select.prune(&mut document);
+        if select.include.is_empty() {
+            canonical::print(&mut text, &document);
+            self.add(name, Kind::Json, text.as_bytes())
+        } else {
+            select.print_included(&mut text, &mut document);
+            self.add(name, Kind::JsonIncluded, text.as_bytes())
         }
     }
 

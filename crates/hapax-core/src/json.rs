@@ -1,13 +1,15 @@
 //! A JSON reader that loses nothing: numbers stay as written, members keep their order and their duplicates.
 //!
 //! It reads RFC 8259 and no more, in one pass, and nests to a [limit](DEPTH_MAX). What to do about duplicate
-//! names is for its users to decide.
+//! names is for its users to decide, and how values are written again.
 
 mod pointer;
+mod print;
 
 use std::borrow::Cow;
 
 pub use pointer::{JsonPointer, JsonPointerError, JsonStringError, json_string_at};
+pub(crate) use print::{Spelling, print};
 
 /// How deep arrays and objects may nest: as deep as `serde_json` reads, and far from the end of any stack.
 pub const DEPTH_MAX: usize = 128;
@@ -18,7 +20,22 @@ pub(crate) enum Json<'a> {
     Number(Number<'a>),
     String(Cow<'a, str>),
     Array(Vec<Json<'a>>),
-    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+    Object(Vec<Member<'a>>),
+}
+
+pub(crate) type Member<'a> = (Cow<'a, str>, Json<'a>);
+
+impl<'a> Json<'a> {
+    /// Whether `each` object passes, inner ones last. It may change them. Recurses as deep as the reader did.
+    pub(crate) fn objects_all(&mut self, each: &mut impl FnMut(&mut Vec<Member<'a>>) -> bool) -> bool {
+        match self {
+            Json::Array(items) => items.iter_mut().all(|item| item.objects_all(each)),
+            Json::Object(members) => {
+                each(members) && members.iter_mut().all(|(_, value)| value.objects_all(each))
+            }
+            _ => true,
+        }
+    }
 }
 
 /// A number as it was written, and where.

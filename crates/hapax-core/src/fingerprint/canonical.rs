@@ -1,73 +1,67 @@
 //! One spelling for all JSON texts that say the same: members in RFC 8785's order, no whitespace, strings escaped
 //! one way. Numbers stay as written, unlike in that RFC: through a float, different amounts become equal.
 
-use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::convert::Infallible;
 use std::fmt::Write as _;
 
-use crate::json::{self, Json};
+use crate::json::{self, Json, Member, Number, Spelling};
 
-/// The canonical text; `None` when there is none that is sure to mean the same.
-pub(super) fn json(bytes: &[u8]) -> Option<String> {
-    let value = json::parse(bytes).ok()?;
-    let mut text = String::with_capacity(bytes.len());
-    print(&mut text, value)?;
-    Some(text)
+/// The value with all members in order; `None` when there is none that is sure to mean the same.
+pub(super) fn read(bytes: &[u8]) -> Option<Json<'_>> {
+    let mut value = json::parse(bytes).ok()?;
+    value.objects_all(&mut sort).then_some(value)
 }
 
-/// Recurses as deep as the reader did. `None` at a duplicate name.
-fn print(text: &mut String, value: Json<'_>) -> Option<()> {
-    match value {
-        Json::Null => text.push_str("null"),
-        Json::Bool(value) => text.push_str(if value { "true" } else { "false" }),
-        Json::Number(number) => text.push_str(number.text),
-        Json::String(content) => print_string(text, &content),
-        Json::Array(items) => {
-            text.push('[');
-            let mut separator = "";
-            for item in items {
-                text.push_str(separator);
-                print(text, item)?;
-                separator = ",";
+/// Appends the canonical text of a value that was [`read`] here.
+pub(super) fn print(text: &mut String, value: &Json<'_>) {
+    let Ok(()) = json::print::<Canonical>(text, value);
+}
+
+/// Appends a string as it stands in canonical text.
+pub(super) fn print_string(text: &mut String, content: &str) {
+    Canonical::string(text, content);
+}
+
+/// By UTF-16 code units; false when two names are equal, because readers disagree on which of them counts.
+fn sort(members: &mut Vec<Member<'_>>) -> bool {
+    members.sort_unstable_by(|(a, _), (b, _)| order(a, b));
+    members.windows(2).all(|pair| pair[0].0 != pair[1].0)
+}
+
+fn order(a: &str, b: &str) -> Ordering {
+    // The orders differ only where surrogates come in; nearly all names are plain, and comparing bytes is quick.
+    if a.is_ascii() || b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
+}
+
+struct Canonical;
+
+impl Spelling for Canonical {
+    type Error = Infallible;
+    const COMMA: &'static str = ",";
+    const COLON: &'static str = ":";
+
+    /// Escapes what JSON must have escaped, and nothing else.
+    fn string(text: &mut String, content: &str) {
+        text.push('"');
+        let mut rest = content;
+        while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)) {
+            text.push_str(&rest[..at]);
+            match rest.as_bytes()[at] {
+                byte @ (b'"' | b'\\') => text.extend(['\\', byte.into()]),
+                control => {
+                    // Writing to a string cannot fail.
+                    let _ = write!(text, "\\u{control:04x}");
+                }
             }
-            text.push(']');
+            rest = &rest[at + 1..];
         }
-        Json::Object(members) => {
-            text.push('{');
-            let mut separator = "";
-            for (name, value) in sorted(members)? {
-                text.push_str(separator);
-                print_string(text, &name);
-                text.push(':');
-                print(text, value)?;
-                separator = ",";
-            }
-            text.push('}');
-        }
+        text.push_str(rest);
+        text.push('"');
     }
-    Some(())
-}
 
-type Member<'a> = (Cow<'a, str>, Json<'a>);
-
-/// By UTF-16 code units; `None` when two names are equal, because readers disagree on which of them counts.
-fn sorted(mut members: Vec<Member<'_>>) -> Option<Vec<Member<'_>>> {
-    members.sort_unstable_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
-    let unique = members.windows(2).all(|pair| pair[0].0 != pair[1].0);
-    unique.then_some(members)
-}
-
-/// Escapes what JSON must have escaped, and nothing else.
-fn print_string(text: &mut String, content: &str) {
-    text.push('"');
-    for character in content.chars() {
-        match character {
-            '"' | '\\' => text.extend(['\\', character]),
-            '\0'..='\u{1f}' => {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "\\u{:04x}", u32::from(character));
-            }
-            _ => text.push(character),
-        }
+    fn number(text: &mut String, number: &Number<'_>) -> Result<(), Infallible> {
+        text.push_str(number.text);
+        Ok(())
     }
-    text.push('"');
 }

@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::mem;
 
 use sha2::{Digest, Sha256};
 
 use super::scope::{Hex, first};
 use super::{Key, KeyError};
-use crate::json::{self, Json, Number};
+use crate::json::{self, Json, Number, Spelling};
 
 impl Key {
     /// The key of doing `action` to `entity`, the same in every process and every language.
@@ -49,7 +50,7 @@ impl Key {
     }
 }
 
-fn derived(entity: &str, action: &str, params: Json<'_>) -> Result<Key, KeyError> {
+fn derived(entity: &str, action: &str, mut params: Json<'_>) -> Result<Key, KeyError> {
     let mut text = format!("{entity}:{action}");
     let absent = match &params {
         Json::Null => true,
@@ -58,83 +59,63 @@ fn derived(entity: &str, action: &str, params: Json<'_>) -> Result<Key, KeyError
         _ => false,
     };
     if !absent {
+        params.objects_all(&mut |members| {
+            // The map orders names by code point, as Python does, and the last of several values wins.
+            *members = mem::take(members).into_iter().collect::<BTreeMap<_, _>>().into_iter().collect();
+            true
+        });
         text.push(':');
-        print(&mut text, params)?;
+        json::print::<Python>(&mut text, &params)?;
     }
     Ok(Key(Hex(&first::<16>(&Sha256::digest(text))).to_string().into()))
 }
 
-/// As Python's `json.dumps(…, sort_keys=True)` does. Recurses as deep as the reader did.
-fn print(text: &mut String, value: Json<'_>) -> Result<(), KeyError> {
-    match value {
-        Json::Null => text.push_str("null"),
-        Json::Bool(value) => text.push_str(if value { "true" } else { "false" }),
-        Json::Number(number) => print_number(text, &number)?,
-        Json::String(content) => print_string(text, &content),
-        Json::Array(items) => {
-            text.push('[');
-            let mut separator = "";
-            for item in items {
-                text.push_str(separator);
-                print(text, item)?;
-                separator = ", ";
-            }
-            text.push(']');
-        }
-        Json::Object(members) => {
-            text.push('{');
-            let mut separator = "";
-            // The map orders names by code point, as Python does, and the last of several values wins.
-            for (name, value) in members.into_iter().collect::<BTreeMap<_, _>>() {
-                text.push_str(separator);
-                print_string(text, &name);
-                text.push_str(": ");
-                print(text, value)?;
-                separator = ", ";
-            }
-            text.push('}');
-        }
-    }
-    Ok(())
-}
+/// As Python's `json.dumps` does.
+struct Python;
 
-fn print_string(text: &mut String, content: &str) {
-    text.push('"');
-    for character in content.chars() {
-        match character {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            '\u{8}' => text.push_str("\\b"),
-            '\u{c}' => text.push_str("\\f"),
-            ' '..='~' => text.push(character),
-            _ => {
-                for unit in character.encode_utf16(&mut [0; 2]) {
-                    // Writing to a string cannot fail.
-                    let _ = write!(text, "\\u{unit:04x}");
+impl Spelling for Python {
+    type Error = KeyError;
+    const COMMA: &'static str = ", ";
+    const COLON: &'static str = ": ";
+
+    fn string(text: &mut String, content: &str) {
+        text.push('"');
+        for character in content.chars() {
+            match character {
+                '"' => text.push_str("\\\""),
+                '\\' => text.push_str("\\\\"),
+                '\n' => text.push_str("\\n"),
+                '\r' => text.push_str("\\r"),
+                '\t' => text.push_str("\\t"),
+                '\u{8}' => text.push_str("\\b"),
+                '\u{c}' => text.push_str("\\f"),
+                ' '..='~' => text.push(character),
+                _ => {
+                    for unit in character.encode_utf16(&mut [0; 2]) {
+                        // Writing to a string cannot fail.
+                        let _ = write!(text, "\\u{unit:04x}");
+                    }
                 }
             }
         }
+        text.push('"');
     }
-    text.push('"');
-}
 
-fn print_number(text: &mut String, number: &Number<'_>) -> Result<(), KeyError> {
-    if number.text == "-0" {
-        // Python's integers have no negative zero.
-        text.push('0');
-    } else if number.text.contains(['.', 'e', 'E']) {
-        let value = number.text.parse().unwrap_or(f64::INFINITY);
-        if !value.is_finite() {
-            return Err(KeyError::Params { at: number.at, why: "the number is too large for a float" });
+    fn number(text: &mut String, number: &Number<'_>) -> Result<(), KeyError> {
+        if number.text == "-0" {
+            // Python's integers have no negative zero.
+            text.push('0');
+        } else if number.text.contains(['.', 'e', 'E']) {
+            let value = number.text.parse().unwrap_or(f64::INFINITY);
+            if !value.is_finite() {
+                return Err(KeyError::Params { at: number.at, why: "the number is too large for a float" });
+            }
+            print_float(text, value);
+        } else {
+            text.push_str(number.text);
         }
-        print_float(text, value);
-    } else {
-        text.push_str(number.text);
+        Ok(())
     }
-    Ok(())
 }
 
 /// As Python's `repr` does: the fewest digits that read back as the same float, with an exponent of at least two

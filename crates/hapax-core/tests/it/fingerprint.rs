@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hapax_core::{Fingerprint, JSON_DEPTH_MAX};
+use hapax_core::{Fingerprint, JSON_DEPTH_MAX, Pointer, PointerError, Select};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -256,4 +256,123 @@ proptest! {
             prop_assert_eq!(of(&text), raw(&text));
         }
     }
+}
+
+fn select(include: &[&str], exclude: &[&str]) -> Select {
+    let pointers = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+    Select { include: pointers(include), exclude: pointers(exclude) }
+}
+
+fn selected(body: &str, select: &Select) -> Fingerprint {
+    Fingerprint::builder().json_selected("body", body.as_bytes(), select).build()
+}
+
+/// Selected so, `body` is the same request as all of `same` and as none of `other`.
+fn check_selected(select: &Select, body: &str, same: &[&str], other: &[&str]) {
+    for like in same {
+        assert_eq!(selected(like, select), selected(body, select), "{select:?} {body} {like}");
+    }
+    for unlike in other {
+        assert_ne!(selected(unlike, select), selected(body, select), "{select:?} {body} {unlike}");
+    }
+}
+
+#[test]
+fn f_06_excluded_values_do_not_count() {
+    let at = |pointer| select(&[], &[pointer]);
+    check_selected(
+        &at("/t"),
+        r#"{"a":1,"t":5}"#,
+        &[r#"{"t":[6],"a":1}"#, r#"{"a":1}"#],
+        &[r#"{"a":2,"t":5}"#, r#"{"a":1,"T":5}"#, r#"{"a":1,"t":5,"u":0}"#],
+    );
+    check_selected(
+        &at("/a/t"),
+        r#"{"a":{"t":1},"t":1}"#,
+        &[r#"{"a":{"t":2},"t":1}"#, r#"{"a":{},"t":1}"#],
+        &[r#"{"a":{"t":1},"t":2}"#, r#"{"a":[],"t":1}"#],
+    );
+    check_selected(&at("/0"), "[1,2]", &["[3,2]", "[null,2]"], &["[1,3]", "[2]", "[1,2,3]"]);
+    check_selected(
+        &at("/items/1/t"),
+        r#"{"items":[1,{"t":1}]}"#,
+        &[r#"{"items":[1,{}]}"#],
+        &[r#"{"items":[1]}"#],
+    );
+    check_selected(&at("/-"), r#"{"-":1}"#, &["{}"], &[r#"{"a":1}"#]);
+    check_selected(&at("/-"), "[1,2]", &[], &["[1]", "[1,2,3]"]);
+    check_selected(&at("/01"), "[1,2]", &[], &["[1,3]"]);
+    check_selected(&at("/~01~1b"), r#"{"~1/b":1}"#, &["{}"], &[r#"{"/b":1}"#]);
+    check_selected(&at("/"), r#"{"":1}"#, &["{}"], &[r#"{"a":1}"#]);
+    check_selected(&at(""), "[1]", &["2", "{}"], &["{", "1 2"]);
+    check_selected(&at("/99999999999999999999999"), "[1]", &[], &["[2]"]);
+}
+
+#[test]
+fn f_06_only_included_values_count() {
+    check_selected(
+        &select(&["/a", "/b/c"], &[]),
+        r#"{"a":1,"b":{"c":2,"d":3},"e":4}"#,
+        &[r#"{"b":{"c":2},"a":1}"#, r#"{"a":1,"b":{"c":2,"d":[]},"f":4}"#],
+        &[
+            r#"{"a":2,"b":{"c":2}}"#,
+            r#"{"a":1,"b":{"c":3}}"#,
+            r#"{"a":1}"#,
+            r#"{"a":1,"b":{"c":null}}"#,
+            "{}",
+        ],
+    );
+    check_selected(&select(&["/1"], &[]), "[1,2]", &["[3,2,4]"], &["[1,3]", "[2]", "[]", "[2,1]"]);
+    check_selected(&select(&["/a", "/b"], &[]), r#"{"a":1}"#, &[], &[r#"{"b":1}"#]);
+    check_selected(
+        &select(&["/a"], &["/a/t"]),
+        r#"{"a":{"t":1}}"#,
+        &[r#"{"a":{"t":2}}"#],
+        &["{}", r#"{"a":[]}"#],
+    );
+}
+
+#[test]
+fn f_06_selected_values_never_pass_for_a_whole_document() {
+    for (pointer, body) in [("", "1"), ("/a", r#"{"a":1}"#), ("/a", "{}"), ("/a", "\"\"")] {
+        assert_ne!(selected(body, &select(&[pointer], &[])), of(body), "{body}");
+    }
+    for body in ["1", r#"{"b":1,"a":[2]}"#, "{"] {
+        assert_eq!(selected(body, &Select::default()), of(body), "nothing selected is everything: {body}");
+    }
+}
+
+#[test]
+fn f_06_what_has_no_sure_meaning_is_taken_byte_by_byte_whatever_is_selected() {
+    for unsure in ["", "{", r#"{"t":1,"t":2}"#, r#"{"t":{"x":1,"x":1}}"#, r#"{"t":"\ud800"}"#] {
+        assert_eq!(selected(unsure, &select(&[], &["/t"])), raw(unsure), "{unsure}");
+        assert_eq!(selected(unsure, &select(&["/a"], &[])), raw(unsure), "{unsure}");
+    }
+}
+
+#[test]
+fn f_06_pointers_are_checked_when_they_are_made() {
+    let table = [
+        ("", Ok(())),
+        ("/", Ok(())),
+        ("/a/0/-", Ok(())),
+        ("/~0~1", Ok(())),
+        ("a", Err(PointerError::Start)),
+        ("#/a", Err(PointerError::Start)),
+        ("/a~", Err(PointerError::Escape { at: 2 })),
+        ("/~0/~2", Err(PointerError::Escape { at: 4 })),
+        ("/~é", Err(PointerError::Escape { at: 1 })),
+    ];
+    for (text, expected) in table {
+        let pointer = text.parse::<Pointer>();
+        assert_eq!(pointer.as_ref().map(|_| ()).map_err(|error| *error), expected, "{text}");
+        if let Ok(pointer) = pointer {
+            assert_eq!((pointer.as_str(), &*pointer.to_string()), (text, text));
+        }
+    }
+    assert_eq!(PointerError::Start.to_string(), "a JSON pointer begins with /; write /name for a member");
+    assert_eq!(
+        PointerError::Escape { at: 2 }.to_string(),
+        "the ~ at position 2 escapes nothing; write ~0 for ~ and ~1 for /"
+    );
 }
