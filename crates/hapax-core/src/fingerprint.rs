@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use sha2::{Digest, Sha256};
 
 use crate::key::part;
-pub use select::{Pointer, PointerError, Select};
+pub use select::Select;
 
 /// A versioned digest of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

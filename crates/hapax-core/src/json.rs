@@ -8,6 +8,7 @@ mod print;
 
 use std::borrow::Cow;
 
+pub(crate) use pointer::index;
 pub use pointer::{JsonPointer, JsonPointerError, JsonStringError, json_string_at};
 pub(crate) use print::{Spelling, print};
 

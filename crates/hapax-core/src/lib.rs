@@ -29,7 +29,7 @@ pub mod transition;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{StoreError, StoreErrorKind};
-pub use fingerprint::{Fingerprint, FingerprintBuilder, Pointer, PointerError, Select};
+pub use fingerprint::{Fingerprint, FingerprintBuilder, Select};
 pub use json::DEPTH_MAX as JSON_DEPTH_MAX;
 pub use json::{JsonPointer, JsonPointerError, JsonStringError, json_string_at};
 pub use key::{Key, KeyError, KeyFormat, KeyRules, RecordId, Scope, ScopedKey};

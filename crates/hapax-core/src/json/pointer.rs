@@ -21,7 +21,7 @@ use super::{Json, JsonError, parse};
 /// assert!(json_string_at(br#"{"order": {"id": 1}}"#, &id).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JsonPointer {
     text: Arc<str>,
     /// Unescaped, outermost first.
@@ -33,6 +33,11 @@ impl JsonPointer {
     pub fn member(name: &str) -> Self {
         let text = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         Self { text: text.into(), names: Arc::new([name.into()]) }
+    }
+
+    /// The names and numbers on the way, unescaped, outermost first.
+    pub(crate) fn names(&self) -> &[Box<str>] {
+        &self.names
     }
 
     /// The pointer as it is written.
@@ -167,7 +172,7 @@ fn step<'a>(value: Json<'a>, name: &str) -> Result<Option<Json<'a>>, JsonStringE
 }
 
 /// Digits without a leading zero, as RFC 6901 has them.
-fn index(name: &str) -> Option<usize> {
+pub(crate) fn index(name: &str) -> Option<usize> {
     let plain = name.bytes().all(|byte| byte.is_ascii_digit()) && (name == "0" || !name.starts_with('0'));
     plain.then(|| name.parse().ok()).flatten()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hapax_core::{Fingerprint, JSON_DEPTH_MAX, Pointer, PointerError, Select};
+use hapax_core::{Fingerprint, JSON_DEPTH_MAX, Select};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -348,31 +348,4 @@ fn f_06_what_has_no_sure_meaning_is_taken_byte_by_byte_whatever_is_selected() {
         assert_eq!(selected(unsure, &select(&[], &["/t"])), raw(unsure), "{unsure}");
         assert_eq!(selected(unsure, &select(&["/a"], &[])), raw(unsure), "{unsure}");
     }
-}
-
-#[test]
-fn f_06_pointers_are_checked_when_they_are_made() {
-    let table = [
-        ("", Ok(())),
-        ("/", Ok(())),
-        ("/a/0/-", Ok(())),
-        ("/~0~1", Ok(())),
-        ("a", Err(PointerError::Start)),
-        ("#/a", Err(PointerError::Start)),
-        ("/a~", Err(PointerError::Escape { at: 2 })),
-        ("/~0/~2", Err(PointerError::Escape { at: 4 })),
-        ("/~é", Err(PointerError::Escape { at: 1 })),
-    ];
-    for (text, expected) in table {
-        let pointer = text.parse::<Pointer>();
-        assert_eq!(pointer.as_ref().map(|_| ()).map_err(|error| *error), expected, "{text}");
-        if let Ok(pointer) = pointer {
-            assert_eq!((pointer.as_str(), &*pointer.to_string()), (text, text));
-        }
-    }
-    assert_eq!(PointerError::Start.to_string(), "a JSON pointer begins with /; write /name for a member");
-    assert_eq!(
-        PointerError::Escape { at: 2 }.to_string(),
-        "the ~ at position 2 escapes nothing; write ~0 for ~ and ~1 for /"
-    );
 }
