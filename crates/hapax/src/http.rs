@@ -18,3 +18,4 @@ mod scope;
 mod webhook;
 
 pub use path::{PathPattern, PathPatternError};
+pub use scope::{Anonymous, Endpoint, Principal, PrincipalError};
