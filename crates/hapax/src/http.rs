@@ -17,5 +17,6 @@ mod scope;
 #[cfg(feature = "webhook")]
 mod webhook;
 
+pub use limits::{Rate, RateError};
 pub use path::{PathPattern, PathPatternError};
 pub use scope::{Anonymous, Endpoint, Principal, PrincipalError};
