@@ -16,3 +16,7 @@ mod problem;
 mod scope;
 #[cfg(feature = "webhook")]
 mod webhook;
+
+pub use limits::{Rate, RateError};
+pub use path::{PathPattern, PathPatternError};
+pub use scope::{Anonymous, Endpoint, Principal, PrincipalError};

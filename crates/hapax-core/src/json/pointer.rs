@@ -44,6 +44,11 @@ impl JsonPointer {
     pub fn as_str(&self) -> &str {
         &self.text
     }
+
+    /// The names on the way, outermost first, with nothing escaped.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.names.iter().map(|name| &**name)
+    }
 }
 
 impl FromStr for JsonPointer {
@@ -139,7 +144,7 @@ pub fn json_string_at<'a>(
     pointer: &JsonPointer,
 ) -> Result<Option<Cow<'a, str>>, JsonStringError> {
     let mut value = parse(text)?;
-    for name in pointer.names.iter() {
+    for name in pointer.names() {
         let Some(inner) = step(value, name)? else {
             return Ok(None);
         };

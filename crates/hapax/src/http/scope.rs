@@ -1,1 +1,136 @@
-//! What a key is unique within: principal, method, path, host.
+//! What a key is unique within: the caller, the method, the path and, where asked for, the host.
+//!
+//! It believes what it is told about the caller: whoever stands in front has checked it, or has not. Equal keys of
+//! different callers end in different scopes, and nothing here can tell that another one exists (S-05).
+
+mod bearer;
+mod principal;
+
+use std::sync::{Arc, LazyLock};
+
+use hapax_core::Scope;
+use http::header::HOST;
+use http::request::Parts;
+
+pub use principal::{Principal, PrincipalError};
+
+/// How scopes are made of requests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ScopeRules {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) principal: Principal,
+    pub(crate) anonymous: Anonymous,
+    pub(crate) endpoint: Endpoint,
+    /// Whether hosts are kept apart.
+    pub(crate) host: bool,
+}
+
+/// What to do with callers that have no principal (S-03).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Anonymous {
+    /// They share one scope: one of them can meet another one's keys.
+    #[default]
+    Share,
+    /// Their keys are refused.
+    Refuse,
+}
+
+/// What one key on two endpoints is (S-01).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Endpoint {
+    /// Two operations: method and path belong to the scope.
+    #[default]
+    Scope,
+    /// A mistake, which is refused as a key reused for another request.
+    Fingerprint,
+}
+
+/// The request has no principal and needs one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PrincipalMissing;
+
+/// The operation of every request where endpoints are not kept apart.
+const ANY_ENDPOINT: &str = "http";
+
+/// What the request's key is unique within. `path` is the one that the client sent.
+pub(crate) fn scope_of(rules: &ScopeRules, parts: &Parts, path: &str) -> Result<Scope, PrincipalMissing> {
+    let scope = Scope::new(operation(rules, parts, path)).in_namespace(rules.namespace.clone());
+    match (rules.principal.of(parts), rules.anonymous) {
+        (Some(principal), _) => Ok(scope.principal(principal)),
+        (None, Anonymous::Share) => Ok(scope),
+        (None, Anonymous::Refuse) => Err(PrincipalMissing),
+    }
+}
+
+/// Words with a space between them. Neither methods nor paths have spaces, so no two requests run together.
+fn operation(rules: &ScopeRules, parts: &Parts, path: &str) -> Arc<str> {
+    static SHARED: LazyLock<Arc<str>> = LazyLock::new(|| ANY_ENDPOINT.into());
+    if rules.endpoint == Endpoint::Fingerprint && !rules.host {
+        return SHARED.clone();
+    }
+    let method = match rules.endpoint {
+        Endpoint::Scope => parts.method.as_str(),
+        Endpoint::Fingerprint => ANY_ENDPOINT,
+    };
+    let mut operation = String::with_capacity(method.len() + 1 + path.len());
+    operation.push_str(method);
+    if rules.host {
+        operation.push(' ');
+        push_host(&mut operation, parts);
+    }
+    if rules.endpoint == Endpoint::Scope {
+        operation.push(' ');
+        operation.push_str(path);
+    }
+    operation.into()
+}
+
+/// The authority in lower case, its port as written. Several `Host` lines are taken together: whichever of them the
+/// handler believes, the scope is nobody else's.
+fn push_host(operation: &mut String, parts: &Parts) {
+    let start = operation.len();
+    match parts.uri.authority() {
+        Some(authority) => {
+            let host_and_port = authority.as_str().rsplit('@').next().unwrap_or_default();
+            operation.push_str(host_and_port);
+        }
+        None => {
+            let mut separator = "";
+            for line in parts.headers.get_all(HOST) {
+                operation.push_str(separator);
+                operation.push_str(&String::from_utf8_lossy(line.as_bytes()));
+                separator = ",";
+            }
+        }
+    }
+    operation[start..].make_ascii_lowercase();
+}
+
+/// What people should know about these rules before the first request.
+pub(crate) fn warnings(rules: &ScopeRules) -> Vec<&'static str> {
+    let mut warnings = Vec::new();
+    if rules.principal.is_credential() {
+        warnings.push(
+            "callers are told apart by a credential: whoever gets a new one between two attempts is somebody \
+             else, and the retry runs again; name something stable with `principal` (S-02)",
+        );
+    }
+    match (&rules.principal, rules.anonymous) {
+        (Principal::None, Anonymous::Share) => warnings
+            .push("all callers share one scope: one of them can be given another one's answer (S-03)"),
+        (_, Anonymous::Share) => warnings.push(
+            "callers without a principal share one scope: one of them can be given another one's answer; refuse \
+             them with `anonymous = \"refuse\"` (S-03)",
+        ),
+        (Principal::None, Anonymous::Refuse) => {
+            warnings.push("nobody has a principal and callers without one are refused: so is every key (S-03)");
+        }
+        (_, Anonymous::Refuse) => {}
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hapax_core::{JsonStringError, KeyError, KeyFormat, KeyRules};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::{AHEAD_MAX, FirstSent, FirstSentFault, KeyFault, KeySource};
+
+/// No refusal may show it.
+const CANARY: &str = "canary-4711";
+
+type Lines<'a> = &'a [(&'static str, &'a str)];
+
+fn headers(lines: Lines<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        headers.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+    }
+    headers
+}
+
+fn source() -> KeySource {
+    KeySource {
+        aliases: vec![
+            HeaderName::from_static("x-request-id"),
+            HeaderName::from_static("cko-idempotency-key"),
+        ],
+        pointer: Some("/meta/request_id".parse().unwrap()),
+        ..KeySource::default()
+    }
+}
+
+#[track_caller]
+fn ask(source: &KeySource, lines: Lines<'_>, body: &str) -> Result<Option<String>, KeyFault> {
+    let headers = headers(lines);
+    let found = source.in_headers(&headers)?;
+    let key = source.in_body(found, &headers, body.as_bytes())?;
+    Ok(key.map(|key| key.as_str().to_owned()))
+}
+
+fn found(key: &str) -> Result<Option<String>, KeyFault> {
+    Ok(Some(key.to_owned()))
+}
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+#[test]
+fn k_01_k_02_k_03_a_quoted_and_a_bare_key_are_one() {
+    let source = KeySource::default();
+    for value in ["a-1", "\"a-1\"", " a-1 ", "\"a-1\";v=1"] {
+        assert_eq!(ask(&source, &[("idempotency-key", value)], ""), found("a-1"), "{value}");
+    }
+    assert_eq!(ask(&source, &[], ""), Ok(None));
+}
+
+#[test]
+fn k_05_k_07_k_08_a_header_without_a_usable_key_is_refused_by_its_name() {
+    let rules = KeyRules::new().length_min(4).format(KeyFormat::Uuid);
+    let cases = [
+        (KeyRules::new(), "", KeyError::Empty),
+        (KeyRules::new(), "\"  \"", KeyError::OnlySpaces),
+        (KeyRules::new(), "canary-4711;", KeyError::NeedsQuotes { at: 11 }),
+        (KeyRules::new(), "canary-4711é", KeyError::Character { at: 11 }),
+        (KeyRules::new().strict(), CANARY, KeyError::Unquoted),
+        (rules.clone(), "a", KeyError::TooShort { length: 1, length_min: 4 }),
+        (rules, CANARY, KeyError::Format { expected: "a UUID" }),
+    ];
+    for (rules, value, error) in cases {
+        let source = KeySource { rules, ..source() };
+        let name = HeaderName::from_static("x-request-id");
+        let fault = ask(&source, &[("x-request-id", value)], "").unwrap_err();
+        assert!(fault.detail().starts_with("`x-request-id`: ") && !fault.detail().contains(CANARY));
+        assert_eq!(fault, KeyFault::Header { name, error });
+    }
+}
+
+#[test]
+fn k_06_two_lines_and_lists_are_refused_even_when_they_are_equal() {
+    let cases: [Lines<'_>; 4] = [
+        &[("idempotency-key", "a"), ("idempotency-key", "a")],
+        &[("idempotency-key", "\"a"), ("idempotency-key", "b\"")],
+        &[("idempotency-key", "a, a")],
+        &[("idempotency-key", "a"), ("x-request-id", "a"), ("x-request-id", "a")],
+    ];
+    for lines in cases {
+        let fault = ask(&source(), lines, "").unwrap_err();
+        let KeyFault::Header { error, .. } = fault else { panic!("{lines:?}: {fault:?}") };
+        assert!(matches!(error, KeyError::ManyLines { lines: 2 } | KeyError::List { .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn k_09_every_configured_place_gives_the_key() {
+    let body = r#"{"meta": {"request_id": "a"}}"#;
+    assert_eq!(ask(&source(), &[("x-request-id", "a")], ""), found("a"));
+    assert_eq!(ask(&source(), &[("cko-idempotency-key", "\"a\"")], ""), found("a"));
+    assert_eq!(ask(&source(), &[JSON], body), found("a"));
+    assert_eq!(
+        ask(&source(), &[JSON, ("idempotency-key", "\"a\""), ("x-request-id", "a")], body),
+        found("a")
+    );
+    assert_eq!(ask(&KeySource::default(), &[JSON, ("x-request-id", "a")], body), Ok(None));
+    assert!(source().needs_body() && !KeySource::default().needs_body());
+}
+
+#[test]
+fn k_09_two_places_with_different_keys_are_refused() {
+    let body = r#"{"meta": {"request_id": "canary-4711"}}"#;
+    let cases: [(Lines<'_>, &str); 4] = [
+        (&[("idempotency-key", "a"), ("x-request-id", CANARY)], "`x-request-id`"),
+        (&[("x-request-id", CANARY), ("cko-idempotency-key", "A")], "`cko-idempotency-key`"),
+        (&[JSON, ("idempotency-key", "CANARY-4711")], "`/meta/request_id` in the body"),
+        (&[JSON, ("x-request-id", "a")], "`/meta/request_id` in the body"),
+    ];
+    for (lines, place) in cases {
+        let fault = ask(&source(), lines, body).unwrap_err();
+        assert!(fault.detail().contains(place) && !fault.detail().contains(CANARY), "{}", fault.detail());
+        assert_eq!(fault, KeyFault::Differs { place: place.to_owned() });
+    }
+}
+
+#[test]
+fn k_09_only_json_bodies_are_looked_into() {
+    let body = r#"{"meta": {"request_id": "a"}}"#;
+    for kind in ["application/json", "Application/JSON; charset=utf-8", "text/json", "application/order+json"]
+    {
+        assert_eq!(ask(&source(), &[("content-type", kind)], body), found("a"), "{kind}");
+    }
+    for kind in ["", "json", "text/plain", "application/jsonp", "application/x; a=+json", "application/xml"] {
+        assert_eq!(ask(&source(), &[("content-type", kind)], body), Ok(None), "{kind}");
+    }
+    assert_eq!(ask(&source(), &[], body), Ok(None));
+    assert_eq!(ask(&source(), &[("content-type", "text/plain"), JSON], body), found("a"));
+}
+
+#[test]
+fn k_09_a_body_without_the_key_has_none() {
+    for body in ["", "{}", "[]", r#"{"meta": null}"#, r#"{"meta": {"request_id": null}}"#] {
+        assert_eq!(ask(&source(), &[JSON], body), Ok(None), "{body}");
+        assert_eq!(ask(&source(), &[JSON, ("idempotency-key", "a")], body), found("a"), "{body}");
+    }
+}
+
+#[test]
+fn k_09_a_body_in_which_the_key_cannot_be_read_is_refused() {
+    let pointer = source().pointer.unwrap();
+    let place = |error| KeyFault::Body { pointer: pointer.clone(), error };
+    let cases = [
+        (r#"{"meta": {"request_id": "canary-4711", "request_id": "a"}}"#, place(JsonStringError::Repeated)),
+        (r#"{"meta": {"request_id": 4711}}"#, place(JsonStringError::NotString { found: "a number" })),
+        (
+            r#"{"meta": {"request_id": "canary-4711"}"#,
+            place(JsonStringError::NotJson { at: 38, why: "a comma or } was expected" }),
+        ),
+    ];
+    for (body, fault) in cases {
+        for lines in [&[JSON][..], &[JSON, ("idempotency-key", "a")]] {
+            let found = ask(&source(), lines, body).unwrap_err();
+            assert!(!found.detail().contains("4711"), "{}", found.detail());
+            assert_eq!(found, fault);
+        }
+    }
+}
+
+#[test]
+fn k_08_a_key_in_the_body_keeps_the_same_rules_but_needs_no_quotes() {
+    let check = |rules: KeyRules, content: &str, error: KeyError| {
+        let body = serde_json::json!({ "meta": { "request_id": content } }).to_string();
+        let fault = ask(&KeySource { rules, ..source() }, &[JSON], &body).unwrap_err();
+        assert_eq!(fault, KeyFault::BodyKey { pointer: source().pointer.unwrap(), error });
+    };
+    check(KeyRules::new(), "", KeyError::Empty);
+    check(KeyRules::new(), "a\tb", KeyError::Character { at: 1 });
+    check(KeyRules::new().length_max(3), "abcd", KeyError::TooLong { length: 4, length_max: 3 });
+    check(KeyRules::new().format(KeyFormat::Ulid), "abcd", KeyError::Format { expected: "a ULID" });
+    let strict = KeySource { rules: KeyRules::new().strict(), ..source() };
+    assert_eq!(ask(&strict, &[JSON], r#"{"meta": {"request_id": "a"}}"#), found("a"));
+}
+
+fn check_first_sent(values: &[&str], now: SystemTime) -> Result<(), FirstSentFault> {
+    let header = HeaderName::from_static("repeatability-first-sent");
+    let source = KeySource {
+        first_sent: Some(FirstSent { header, window: Duration::from_secs(300) }),
+        ..KeySource::default()
+    };
+    let lines: Vec<_> = values.iter().map(|value| ("repeatability-first-sent", *value)).collect();
+    source.check_first_sent(&headers(&lines), now)
+}
+
+#[test]
+fn d_02_a_first_sending_within_the_window_is_taken_and_outside_refused() {
+    let sent = Duration::from_secs(784_111_777);
+    let at = |now| check_first_sent(&["Sun, 06 Nov 1994 08:49:37 GMT"], UNIX_EPOCH + now);
+    let second = Duration::from_secs(1);
+    let window = Duration::from_secs(300);
+    assert_eq!(at(sent), Ok(()));
+    assert_eq!(at(sent + window), Ok(()));
+    assert_eq!(at(sent + window + second), Err(FirstSentFault::OutsideWindow));
+    assert_eq!(at(sent - AHEAD_MAX), Ok(()));
+    assert_eq!(at(sent - AHEAD_MAX - second), Err(FirstSentFault::OutsideWindow));
+    assert_eq!(at(Duration::ZERO), Err(FirstSentFault::OutsideWindow));
+}
+
+#[test]
+fn d_02_a_first_sending_that_is_missing_or_no_date_is_invalid() {
+    let cases: [&[&str]; 9] = [
+        &[],
+        &[""],
+        &["now"],
+        &["Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT"],
+        &["Sunday, 06-Nov-94 08:49:37 GMT"],
+        &["Sun Nov  6 08:49:37 1994"],
+        &["Mon, 06 Nov 1994 08:49:37 GMT"],
+        &["Thu, 31 Feb 1994 08:49:37 GMT"],
+        &["1994-11-06T08:49:37Z"],
+    ];
+    for values in cases {
+        let fault = check_first_sent(values, UNIX_EPOCH).unwrap_err();
+        assert!(matches!(fault, FirstSentFault::Invalid { .. }), "{values:?}");
+    }
+    let unasked = KeySource::default();
+    assert_eq!(unasked.check_first_sent(&HeaderMap::new(), UNIX_EPOCH), Ok(()));
+}

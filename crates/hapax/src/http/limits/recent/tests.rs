@@ -1,0 +1,22 @@
+use super::Recent;
+
+#[test]
+fn s_06_no_more_than_the_most_is_remembered() {
+    let mut recent = Recent::<u32, u32>::new(10);
+    for key in 0..1000 {
+        *recent.entry(key) = key;
+        assert!(recent.young.len() + recent.old.len() <= 10);
+        assert!((key.saturating_sub(4)..=key).all(|key| recent.get(&key) == Some(&key)), "{key}");
+    }
+    assert_eq!(recent.get(&0), None);
+}
+
+#[test]
+fn s_06_what_is_asked_for_is_not_forgotten() {
+    let mut recent = Recent::<u32, u32>::new(10);
+    for key in 1..1000 {
+        *recent.entry(0) += 1;
+        *recent.entry(key) += 1;
+        assert_eq!(recent.get(&0), Some(&key));
+    }
+}

@@ -1,0 +1,109 @@
+use super::PathPattern;
+
+#[track_caller]
+fn check(pattern: &str, covered: &[&str], others: &[&str]) {
+    let parsed: PathPattern = pattern.parse().unwrap();
+    for path in covered {
+        assert!(parsed.matches(path), "{pattern} must cover {path}");
+    }
+    for path in others {
+        assert!(!parsed.matches(path), "{pattern} must not cover {path}");
+    }
+    assert_eq!(parsed.to_string(), pattern);
+}
+
+#[test]
+fn m_01_a_pattern_covers_the_paths_it_describes_and_no_others() {
+    check("/", &["/"], &["", "*", "/a", "//"]);
+    check(
+        "/v1/payments",
+        &["/v1/payments"],
+        &["/v1/payments/", "/v1/Payments", "/v1/payment", "v1/payments"],
+    );
+    check("/v1/payments/", &["/v1/payments/"], &["/v1/payments"]);
+    check("/a/*/c", &["/a/b/c", "/a/%2F/c"], &["/a/c", "/a//c", "/a/b/b/c"]);
+    check("/a/{id}", &["/a/b", "/a/{id}"], &["/a", "/a/", "/a/b/c"]);
+    check("/**", &["/", "/a", "/a/b/", "//"], &["", "*", "a"]);
+    check("/a/**", &["/a", "/a/", "/a/b", "/a/b/c"], &["/", "/ab", "/b/a"]);
+    check("/**/z", &["/z", "/a/z", "/z/z", "/a/z/z"], &["/", "/z/", "/az"]);
+    check("/a/**/**/b", &["/a/b", "/a/x/b", "/a/b/b"], &["/a", "/a/b/c"]);
+    check("/**/a/*/**/b/c", &["/a/x/b/c", "/a/a/x/y/b/c", "/a/x/b/b/c"], &["/a/b/c", "/a/x/b/c/d", "/x/b/c"]);
+    check("/pkg.Bank/*", &["/pkg.Bank/Transfer"], &["/pkg.Bank", "/pkg-Bank/Transfer"]);
+}
+
+#[test]
+#[cfg(feature = "regex")]
+fn m_01_a_regular_expression_describes_the_whole_path() {
+    check("~/v[12]/pay", &["/v1/pay", "/v2/pay"], &["/v1/pay/more", "/x/v1/pay", "/v1/pay\n"]);
+    check("~/a|/b", &["/a", "/b"], &["/a/b", "/ab", "/b/"]);
+}
+
+/// Every pattern of some segments against every path of some, judged by a matcher that is slow and plain.
+#[test]
+fn m_01_matching_agrees_with_a_plain_matcher() {
+    fn plainly(pattern: &[&str], path: &[&str]) -> bool {
+        match (pattern, path) {
+            ([], path) => path.is_empty(),
+            (["**", after @ ..], path) => (0..=path.len()).any(|taken| plainly(after, &path[taken..])),
+            (_, []) => false,
+            ([one, after @ ..], [first, rest @ ..]) => {
+                (one == first || *one == "*" && !first.is_empty()) && plainly(after, rest)
+            }
+        }
+    }
+    fn lists(words: &[&'static str], length: usize) -> Vec<Vec<&'static str>> {
+        let Some(shorter) = length.checked_sub(1) else { return vec![Vec::new()] };
+        let longer = |list: Vec<&'static str>| {
+            words.iter().map(move |word| list.iter().copied().chain([*word]).collect()).collect::<Vec<_>>()
+        };
+        lists(words, shorter).into_iter().flat_map(longer).collect()
+    }
+    let lists_up_to =
+        |words: &[&'static str], most| (1..=most).flat_map(|n| lists(words, n)).collect::<Vec<_>>();
+    let paths = lists_up_to(&["a", "b", ""], 5);
+    for pattern in lists_up_to(&["a", "b", "*", "**"], 4) {
+        let parsed: PathPattern = format!("/{}", pattern.join("/")).parse().unwrap();
+        for path in &paths {
+            let text = format!("/{}", path.join("/"));
+            assert_eq!(parsed.matches(&text), plainly(&pattern, path), "{parsed} and {text}");
+        }
+    }
+}
+
+/// With a matcher that goes back to every `**`, this would not end.
+#[test]
+fn m_01_a_long_path_and_many_wildcards_end_soon() {
+    let pattern: PathPattern = format!("{}/b", "/**/a".repeat(40)).parse().unwrap();
+    assert!(!pattern.matches(&"/a".repeat(10_000)));
+    assert!(pattern.matches(&format!("{}/b", "/a".repeat(10_000))));
+}
+
+#[test]
+fn m_01_a_text_that_is_no_pattern_is_refused_with_its_place() {
+    let cases = [
+        ("", 0, "starts with /"),
+        ("v1/payments", 0, "starts with /"),
+        ("*", 0, "starts with /"),
+        ("/a/b*", 4, "whole segments"),
+        ("/a/***", 3, "whole segments"),
+        ("/a/{id}.json", 3, "whole segment"),
+        ("/a/{id", 3, "whole segment"),
+        ("/a/{}", 4, "a name of letters"),
+        ("/a/{*rest}", 4, "write **"),
+        ("/a/{x:[0-9]+}", 4, "a name of letters"),
+        ("/a?b=c", 2, "ends before"),
+        ("/a b", 2, "percent-encoded"),
+        ("/ä", 1, "percent-encoded"),
+        #[cfg(feature = "regex")]
+        ("~(", 1, "does not compile"),
+        #[cfg(feature = "regex")]
+        ("~a)|(b", 1, "does not compile"),
+        #[cfg(not(feature = "regex"))]
+        ("~/a", 1, "feature `regex`"),
+    ];
+    for (text, at, why) in cases {
+        let error = PathPattern::try_from(text).unwrap_err();
+        assert_eq!(error.at(), at, "{text}: {error}");
+        assert!(error.to_string().contains(why), "{text}: {error}");
+    }
+}
