@@ -16,3 +16,6 @@ mod problem;
 mod scope;
 #[cfg(feature = "webhook")]
 mod webhook;
+
+#[cfg(feature = "webhook")]
+pub use self::webhook::{SecretError, Webhook};
