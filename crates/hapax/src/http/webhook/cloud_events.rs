@@ -1,0 +1,99 @@
+//! The `source` and `id` of one CloudEvent, whichever way it is sent. It knows no signatures, for there are none.
+
+use std::borrow::Cow;
+
+use hapax_core::{Key, KeyError};
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+
+use super::{WebhookFault, id, members};
+
+/// The key of the event: the same in binary and in structured mode.
+///
+/// Ids and sources may be long and in any script, so the key is derived from both of them.
+pub(super) fn key(headers: &HeaderMap, body: &[u8]) -> Result<Key, WebhookFault> {
+    let [source, id] = match mode(headers)? {
+        Mode::Binary => [attribute(headers, "ce-source")?, attribute(headers, "ce-id")?],
+        Mode::Structured => {
+            let names = ["source", "id"];
+            let [source, id] = members::strings(body, names)?;
+            let there = |value: Option<String>, name: &'static str| {
+                value.ok_or(WebhookFault::KeyMissing { place: name.into() })
+            };
+            [there(source, names[0])?, there(id, names[1])?]
+        }
+    };
+    for (name, value) in [("source", &source), ("id", &id)] {
+        if value.is_empty() {
+            return Err(WebhookFault::KeyInvalid { place: name.into(), error: KeyError::Empty });
+        }
+    }
+    // As a list: joined by a character, `a:b` and `c` would be `a` and `b:c`.
+    let pair = serde_json::Value::from(vec![source, id]);
+    Key::derive("cloudevent", "receive", Some(&pair))
+        .map_err(|error| WebhookFault::KeyInvalid { place: "id".into(), error })
+}
+
+enum Mode {
+    Binary,
+    Structured,
+}
+
+/// The content type decides, and only it: headers may repeat what a structured event says.
+fn mode(headers: &HeaderMap) -> Result<Mode, WebhookFault> {
+    let unclear = || WebhookFault::KeyUnclear { place: "content-type".into() };
+    let mut lines = headers.get_all(CONTENT_TYPE).iter();
+    let content_type = match (lines.next(), lines.next()) {
+        (None, _) => return Ok(Mode::Binary),
+        (Some(line), None) => line.as_bytes(),
+        (Some(_), Some(_)) => return Err(unclear()),
+    };
+    let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let essence = essence.to_ascii_lowercase();
+    match essence.strip_prefix(b"application/cloudevents") {
+        None => Ok(Mode::Binary),
+        Some(b"+json") => Ok(Mode::Structured),
+        // A batch is several events, and other formats are not read here.
+        Some(_) => Err(unclear()),
+    }
+}
+
+/// An attribute's header: quotes taken off, as older senders write them, then percent-decoded once.
+fn attribute(headers: &HeaderMap, name: &'static str) -> Result<String, WebhookFault> {
+    let value = id(headers, name)?;
+    unquoted(value)
+        .and_then(|value| percent_decoded(&value))
+        .and_then(|value| String::from_utf8(value).ok())
+        .ok_or(WebhookFault::KeyUnclear { place: name.into() })
+}
+
+fn unquoted(value: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let Some(rest) = value.strip_prefix(b"\"") else {
+        return Some(value.into());
+    };
+    let mut content = Vec::with_capacity(rest.len());
+    let mut bytes = rest.iter().copied();
+    loop {
+        match bytes.next()? {
+            b'"' => break,
+            b'\\' => content.push(bytes.next()?),
+            byte => content.push(byte),
+        }
+    }
+    bytes.next().is_none().then(|| content.into())
+}
+
+fn percent_decoded(value: &[u8]) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(value.len());
+    let mut bytes = value.iter().copied();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(bytes.next()?).to_digit(16);
+        // Two digits of four bits each fit.
+        decoded.push((digit()? << 4 | digit()?) as u8);
+    }
+    Some(decoded)
+}

@@ -1,0 +1,70 @@
+//! [`WebhookFault`]: why a request is not taken as a webhook. It names fields and positions, never what is in them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use hapax_core::KeyError;
+
+/// Why a request is not taken as a webhook.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum WebhookFault {
+    /// A field that the signature needs is not there.
+    SignatureMissing { field: &'static str },
+    /// A field that the signature needs is there more than once.
+    SignatureRepeated { field: &'static str },
+    /// There is no signature of the right kind in the field, or no time.
+    SignatureUnreadable { field: &'static str },
+    /// None of the signatures is by any of the secrets.
+    SignatureWrong,
+    /// Signed too long ago, or too far ahead of the clock here.
+    SignatureStale { field: &'static str },
+    /// The event has no id.
+    KeyMissing { place: Cow<'static, str> },
+    /// The id is no key.
+    KeyInvalid { place: Cow<'static, str>, error: KeyError },
+    /// It cannot be told which id is meant.
+    KeyUnclear { place: Cow<'static, str> },
+}
+
+impl WebhookFault {
+    /// The code of the problem that the sender is told about.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::SignatureMissing { .. }
+            | Self::SignatureRepeated { .. }
+            | Self::SignatureUnreadable { .. }
+            | Self::SignatureWrong
+            | Self::SignatureStale { .. } => "signature-invalid",
+            Self::KeyMissing { .. } => "key-missing",
+            Self::KeyInvalid { .. } | Self::KeyUnclear { .. } => "key-invalid",
+        }
+    }
+
+    /// What the sender is told, and what to do about it.
+    pub(crate) fn detail(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for WebhookFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SignatureMissing { field } => write!(f, "`{field}` is missing; sign the request"),
+            Self::SignatureRepeated { field } => write!(f, "`{field}` is there more than once; send it once"),
+            Self::SignatureUnreadable { field } => {
+                write!(f, "`{field}` does not hold what a signature needs; send it as the sender's rules say")
+            }
+            Self::SignatureWrong => {
+                f.write_str("no signature fits the body; check that both sides have the same secret")
+            }
+            Self::SignatureStale { field } => {
+                write!(f, "the time in `{field}` is more than five minutes from now; sign each attempt anew")
+            }
+            Self::KeyMissing { place } => write!(f, "`{place}` is missing; name the event there"),
+            Self::KeyInvalid { place, error } => write!(f, "`{place}` cannot be a key: {error}"),
+            Self::KeyUnclear { place } => {
+                write!(f, "`{place}` does not name one event; send it once, in the form that its format has")
+            }
+        }
+    }
+}
