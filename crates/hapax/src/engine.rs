@@ -2,7 +2,8 @@
 //!
 //! The order of one execution:
 //!
-//! 1. a task of its own is spawned, so that a caller that goes away can neither cancel the run nor lose its result;
+//! 1. an attempt that is not over at once goes on in a task of its own, so that a caller that goes away can neither
+//!    cancel the run nor lose its result;
 //! 2. the key is **claimed**; anything but *acquired* hands the work back unrun;
 //! 3. the lease is renewed while the work **runs**;
 //! 4. the outcome is **recorded** (pinned, released or left uncertain), and only then answered. When recording
@@ -16,10 +17,11 @@ mod reconcile;
 mod sweep;
 pub(crate) mod wait;
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -96,13 +98,28 @@ pub(crate) enum Execution<V> {
 /// Why nothing was executed, or why nobody can say what came of it.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    InProgress { retry_after: Duration },
+    InProgress {
+        retry_after: Duration,
+    },
     Mismatch,
     Expired,
-    Uncertain { id: RecordId, reason: Reason },
-    Unreadable { id: RecordId },
-    Superseded { id: RecordId },
-    Deadline { id: RecordId },
+    Uncertain {
+        id: RecordId,
+        reason: Reason,
+    },
+    /// The run that this caller asked for panicked.
+    Panicked {
+        id: RecordId,
+    },
+    Unreadable {
+        id: RecordId,
+    },
+    Superseded {
+        id: RecordId,
+    },
+    Deadline {
+        id: RecordId,
+    },
     Draining,
     Store(StoreError),
 }
@@ -191,10 +208,16 @@ impl Engine {
             }
             let token = self.admit()?;
             let span = observe::execution(&job.key);
-            // Boxed: a spawned future is moved several times.
-            let attempt = tokio::spawn(Box::pin(self.clone().attempt(job, work, token)).instrument(span));
-            // The work's own panics are caught inside: this is a runtime that is shutting down, or a defect of ours.
-            let ended = attempt.await.map_err(|_| Refusal::Uncertain { id, reason: Reason::Panicked })?;
+            // Boxed: it is moved several times.
+            let mut attempt = Box::pin(self.clone().attempt(job, work, token).instrument(span));
+            // What a store in memory answers at once needs no task. Whatever takes longer gets one before anything
+            // can drop it: there is no await in between.
+            let ended = match poll_fn(|cx| Poll::Ready(attempt.as_mut().poll(cx))).await {
+                Poll::Ready(ended) => ended,
+                // The work's own panics are caught inside: this is a runtime that is shutting down, or a defect of
+                // ours.
+                Poll::Pending => tokio::spawn(attempt).await.map_err(|_| Refusal::Panicked { id })?,
+            };
             let (claim, asked_at) = match ended {
                 Attempt::Ended(result) => return result,
                 Attempt::NotAcquired(unrun) => {
@@ -237,6 +260,20 @@ impl Engine {
         }
     }
 
+    /// Why a claim would be refused now, whatever is asked for, as far as the record tells without claiming. A hint
+    /// to spare callers the sending of a body; the claim decides.
+    pub(crate) async fn foresee(&self, id: RecordId) -> Option<Refusal> {
+        let look = self.calls.once("get", self.calls.timeout, self.calls.store.get(&id)).await;
+        let Ok(Lookup::Found { record, now }) = look else { return None };
+        match (record.state_at(now), record.status) {
+            (State::InProgress, Status::InProgress { lease_until }) => {
+                Some(Refusal::InProgress { retry_after: lease_until.since(now).min(RETRY_AFTER_MAX) })
+            }
+            (State::Uncertain, Status::Uncertain { reason }) => Some(Refusal::Uncertain { id, reason }),
+            _ => None,
+        }
+    }
+
     /// Lets an execution begin unless the process is draining.
     fn admit(&self) -> Result<TaskTrackerToken, Refusal> {
         // The place among the tasks is taken before looking, so that draining either sees it or is seen.
@@ -262,7 +299,7 @@ impl Engine {
         }
     }
 
-    /// Claims and, if acquired, runs and records. Runs in a task of its own.
+    /// Claims and, if acquired, runs and records. Once it has waited for anything, it runs in a task of its own.
     async fn attempt<V, W, F>(self: Arc<Self>, job: Job, work: W, _token: TaskTrackerToken) -> Attempt<V, W>
     where
         W: FnOnce(Context) -> F + Send + 'static,
@@ -380,15 +417,14 @@ impl Engine {
             Ok(ended) => self.finish(job, hold, ended).await,
             Err(_panic) => {
                 tracing::error!(%id, "the handler panicked; its record is uncertain");
-                let reason = Reason::Panicked;
                 let lease = &hold.held.lease;
-                let abandon = || self.calls.store.abandon(lease, reason);
+                let abandon = || self.calls.store.abandon(lease, Reason::Panicked);
                 let _ = self
                     .calls
                     .insist("abandon", self.calls.within(lease.length), RECORD_TRIES, abandon)
                     .await;
                 self.waiters.wake(&id);
-                Err(Refusal::Uncertain { id, reason })
+                Err(Refusal::Panicked { id })
             }
         }
     }

@@ -20,7 +20,7 @@ use self::outcome::{Failure, Meaning};
 use crate::engine::{Context, Ended, Execution, Finish, Job, Question, Reconcile, Reconciled, not_kept};
 use crate::hapax::Hapax;
 use crate::observe;
-use crate::policy::{ExpiredKeys, Policy};
+use crate::policy::Policy;
 
 /// The `surface` label of functions.
 const SURFACE: &str = "function";
@@ -189,12 +189,7 @@ impl Once {
     fn job<E>(self) -> Result<Job, OnceError<E>> {
         let key = self.key.map_err(OnceError::Key)?;
         Ok(Job {
-            expires_at: match self.policy.expired_keys {
-                ExpiredKeys::Run => None,
-                ExpiredKeys::Refuse => {
-                    key.made_at().and_then(|made_at| made_at.checked_add(self.policy.retention))
-                }
-            },
+            expires_at: self.policy.forgets_at(&key),
             key: ScopedKey::new(self.scope, &key),
             fingerprint: self.input.map_err(OnceError::Input)?,
             policy: self.policy,

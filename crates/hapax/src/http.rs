@@ -1,22 +1,91 @@
-//! The tower layer: any HTTP service made safe to retry.
-#![allow(dead_code, reason = "parts arrive before what joins them")]
+//! The tower layer: any HTTP service made safe to retry. For axum, hyper, tonic, and whatever else speaks `http`.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use axum::{Router, routing::post};
+//! use hapax::http::IdempotencyLayer;
+//! use hapax::{Hapax, MemoryStore};
+//!
+//! let hapax = Hapax::new(MemoryStore::new());
+//! let app: Router = Router::new()
+//!     .route("/orders", post(|| async { "created" }))
+//!     .layer(IdempotencyLayer::new(&hapax));
+//! # });
+//! ```
+//!
+//! A `POST`, `PUT` or `PATCH` with an `Idempotency-Key` is executed once; every retry gets the one answer, marked
+//! `X-Idempotent-Replayed: true`. Requests without a key pass as they are, unless a route
+//! [requires](KeyMode::Required) one.
+//!
+//! # The life of a request
+//!
+//! 1. **Covered?** A route, a method, and a key (or a route that requires one). What is not covered passes untouched.
+//! 2. **Whose?** The key is looked up within its principal, method and path.
+//! 3. **What?** The body is read within limits, and the request's fingerprint is made of it.
+//! 4. **Claim.** One atomic step in the store. A key that was used for another request is refused; one that is being
+//!    worked on is told so, or waits; one that is finished is answered from its record.
+//! 5. **Run.** The inner service runs in a task of its own. A client that hangs up changes nothing.
+//! 6. **Record, then answer.** What the response means for the key ([`Outcome`]) is written down before its first
+//!    byte leaves.
+//!
+//! What a handler should know, it finds in the request's extensions: its [`IdempotencyKey`] and the
+//! [`Context`](crate::Context) of its attempt; with the feature `axum`, as extractors.
+//!
+//! # What to know
+//!
+//! - Responses larger than [`outcome_bytes_max`](HttpPolicy::outcome_bytes_max) and streams of events go to their
+//!   client as they come. That they were sent is recorded, what they said is not: a retry is told so and nothing runs
+//!   again.
+//! - With axum, turn on the feature `axum`: inside a nested router only it knows the path that the client sent.
+//! - A key protects within one store. Two regions with a store each are two worlds.
 
+mod body;
 mod canonical;
 mod capture;
 mod classify;
 #[cfg(feature = "decode")]
 mod decode;
+mod dialect;
 mod digest;
+mod exchange;
 mod fingerprint;
+mod future;
 mod grpc;
 mod key_source;
+mod layer;
 mod limits;
 mod path;
+mod policy;
 mod problem;
 mod scope;
+mod service;
+pub mod settings;
 #[cfg(feature = "webhook")]
 mod webhook;
 
-pub use limits::{Rate, RateError};
-pub use path::{PathPattern, PathPatternError};
-pub use scope::{Anonymous, Endpoint, Principal, PrincipalError};
+#[cfg(feature = "axum")]
+pub mod axum;
+
+use hapax_core::Key;
+
+pub use self::body::{RequestBody, ResponseBody};
+pub use self::classify::{Outcome, StatusSet, StatusSetError};
+#[cfg(feature = "decode")]
+pub use self::decode::DecodeLimits;
+pub use self::dialect::{Dialect, UnknownDialect};
+pub use self::fingerprint::NeverCounts;
+pub use self::future::ResponseFuture;
+pub use self::layer::IdempotencyLayer;
+pub use self::limits::{Rate, RateError};
+pub use self::path::{PathPattern, PathPatternError};
+pub use self::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
+pub use self::problem::{Code, TYPE_BASE};
+pub use self::scope::{Anonymous, Endpoint, Principal, PrincipalError};
+pub use self::service::Idempotency;
+pub use self::settings::Settings;
+#[cfg(feature = "webhook")]
+pub use self::webhook::{SecretError, Webhook};
+
+/// The key of a protected request, in its extensions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IdempotencyKey(pub Key);

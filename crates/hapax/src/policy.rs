@@ -1,8 +1,8 @@
 //! [`Policy`]: how long things last, what a lapsed lease means and how much is kept. Knows no HTTP and no store.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use hapax_core::OnLapse;
+use hapax_core::{Key, OnLapse};
 
 /// The rules one operation is run by. Spans longer than [`SPAN_MAX`] count as that.
 ///
@@ -136,5 +136,13 @@ impl Policy {
     pub fn expired_keys(mut self, expired_keys: ExpiredKeys) -> Self {
         self.expired_keys = expired_keys;
         self
+    }
+
+    /// From when on a record of this key may be forgotten, where such keys are to be refused.
+    pub(crate) fn forgets_at(&self, key: &Key) -> Option<SystemTime> {
+        match self.expired_keys {
+            ExpiredKeys::Run => None,
+            ExpiredKeys::Refuse => key.made_at()?.checked_add(self.retention),
+        }
     }
 }

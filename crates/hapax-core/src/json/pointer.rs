@@ -35,19 +35,14 @@ impl JsonPointer {
         Self { text: text.into(), names: Arc::new([name.into()]) }
     }
 
-    /// The names and numbers on the way, unescaped, outermost first.
-    pub(crate) fn names(&self) -> &[Box<str>] {
-        &self.names
-    }
-
     /// The pointer as it is written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// The names on the way, outermost first, with nothing escaped.
-    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.names.iter().map(|name| &**name)
+    pub fn names(&self) -> &[Box<str>] {
+        &self.names
     }
 }
 

@@ -105,7 +105,7 @@ fn a_member_may_have_any_name() {
     for name in ["sub", "https://example.org/tenant", "a~b/c", "~1", ""] {
         let pointer = JsonPointer::member(name);
         assert_eq!(pointer.as_str().parse::<JsonPointer>().unwrap(), pointer, "{name}");
-        assert_eq!(pointer.names().collect::<Vec<_>>(), [name]);
+        assert_eq!(pointer.names(), [name.into()]);
         let text = serde_json::json!({ name: "x" }).to_string();
         assert_eq!(json_string_at(text.as_bytes(), &pointer).unwrap().as_deref(), Some("x"), "{name}");
     }

@@ -73,6 +73,7 @@ impl<E> From<Refusal> for OnceError<E> {
             Refusal::Mismatch => Self::Mismatch,
             Refusal::Expired => Self::Expired,
             Refusal::Uncertain { id, reason } => Self::Uncertain { id, reason },
+            Refusal::Panicked { id } => Self::Uncertain { id, reason: Reason::Panicked },
             Refusal::Unreadable { id } => Self::Unreadable { id },
             Refusal::Superseded { id } => Self::Superseded { id },
             Refusal::Deadline { id } => Self::Deadline { id },

@@ -10,11 +10,11 @@ use super::fingerprint::BodyRefused;
 
 /// How far a body may unfold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct DecodeLimits {
+pub struct DecodeLimits {
     /// The most bytes of a decoded body.
-    pub(crate) bytes_max: usize,
+    pub bytes_max: usize,
     /// The most decoded bytes for each byte sent.
-    pub(crate) ratio_max: usize,
+    pub ratio_max: usize,
 }
 
 impl Default for DecodeLimits {

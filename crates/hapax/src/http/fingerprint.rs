@@ -77,7 +77,7 @@ impl FingerprintRules {
 
 /// A header that must not count was named.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct NeverCounts(pub(crate) HeaderName);
+pub struct NeverCounts(pub(crate) HeaderName);
 
 impl fmt::Display for NeverCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,6 +11,7 @@ use std::sync::{Arc, LazyLock};
 use hapax_core::Scope;
 use http::header::HOST;
 use http::request::Parts;
+use serde::{Deserialize, Serialize};
 
 pub use principal::{Principal, PrincipalError};
 
@@ -26,7 +27,8 @@ pub(crate) struct ScopeRules {
 }
 
 /// What to do with callers that have no principal (S-03).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Anonymous {
     /// They share one scope: one of them can meet another one's keys.
@@ -37,7 +39,8 @@ pub enum Anonymous {
 }
 
 /// What one key on two endpoints is (S-01).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Endpoint {
     /// Two operations: method and path belong to the scope.

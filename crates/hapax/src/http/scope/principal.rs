@@ -119,13 +119,10 @@ impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Header(name) => write!(f, "header:{name}"),
-            Self::JwtClaim(claim) => {
-                let mut names = claim.names();
-                match (names.next(), names.next()) {
-                    (Some(name), None) if !name.starts_with('/') => write!(f, "jwt:{name}"),
-                    _ => write!(f, "jwt:{claim}"),
-                }
-            }
+            Self::JwtClaim(claim) => match claim.names() {
+                [name] if !name.starts_with('/') => write!(f, "jwt:{name}"),
+                _ => write!(f, "jwt:{claim}"),
+            },
             Self::Extract(_) => f.write_str("extract"),
             Self::None => f.write_str("none"),
         }

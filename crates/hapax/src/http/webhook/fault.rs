@@ -5,6 +5,8 @@ use std::fmt;
 
 use hapax_core::KeyError;
 
+use crate::http::problem::Code;
+
 /// Why a request is not taken as a webhook.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum WebhookFault {
@@ -28,15 +30,15 @@ pub(crate) enum WebhookFault {
 
 impl WebhookFault {
     /// The code of the problem that the sender is told about.
-    pub(crate) fn code(&self) -> &'static str {
+    pub(crate) fn code(&self) -> Code {
         match self {
             Self::SignatureMissing { .. }
             | Self::SignatureRepeated { .. }
             | Self::SignatureUnreadable { .. }
             | Self::SignatureWrong
-            | Self::SignatureStale { .. } => "signature-invalid",
-            Self::KeyMissing { .. } => "key-missing",
-            Self::KeyInvalid { .. } | Self::KeyUnclear { .. } => "key-invalid",
+            | Self::SignatureStale { .. } => Code::SignatureInvalid,
+            Self::KeyMissing { .. } => Code::KeyMissing,
+            Self::KeyInvalid { .. } | Self::KeyUnclear { .. } => Code::KeyInvalid,
         }
     }
 

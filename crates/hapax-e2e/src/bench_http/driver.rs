@@ -1,0 +1,169 @@
+//! The load: 64 connections, each with one request open at all times, on one thread without a runtime. It costs less
+//! a request than any of the services, so that they are what is measured.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll;
+
+use super::{OTHER_CORE, count, threads};
+
+/// Connections that are open at all times.
+const CONNECTIONS: usize = 64;
+/// Different keys in a load of keys that come again.
+const KEYS: u64 = 1000;
+/// A response is far smaller.
+const BUFFER: usize = 4096;
+
+const HEAD: &str = "POST /orders HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n";
+const BODY: &str = r#"{"item":"book","amount":2,"customer":"c-77","note":"leave at the door"}"#;
+
+/// Which keys are sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Key {
+    /// A new one with every request.
+    Fresh,
+    /// One of a thousand that were answered before.
+    Known,
+    /// None.
+    None,
+}
+
+/// What to send, where and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Where.
+    pub to: SocketAddr,
+    /// With which keys.
+    pub key: Key,
+    /// For how long.
+    pub span: Duration,
+}
+
+/// How a load went.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Driven {
+    pub(super) requests: u64,
+    pub(super) took: Duration,
+}
+
+/// Never used twice, in any round.
+static NEXT_KEY: AtomicU64 = AtomicU64::new(KEYS);
+
+/// Sends the load and counts the answers. Anything but `201` is a defect of the benchmark.
+pub(super) fn drive(load: &Load) -> Driven {
+    let load = *load;
+    let driver = std::thread::spawn(move || {
+        threads::pin(OTHER_CORE);
+        count::leave_out_this_thread();
+        if load.key == Key::Known {
+            // Every key is answered once before the clock starts.
+            run(&load, |driven| driven >= 2 * KEYS);
+        }
+        let started = Instant::now();
+        let requests = run(&load, |_| started.elapsed() >= load.span);
+        Driven { requests, took: started.elapsed() }
+    });
+    driver.join().expect("the driver ends")
+}
+
+struct Connection {
+    stream: TcpStream,
+    buffer: Box<[u8; BUFFER]>,
+    filled: usize,
+}
+
+/// Requests answered until `is_over`.
+fn run(load: &Load, is_over: impl Fn(u64) -> bool) -> u64 {
+    let poll = epoll::create(epoll::CreateFlags::empty()).expect("the kernel gives an epoll");
+    let mut connections: Vec<Connection> = (0..CONNECTIONS).map(|_| Connection::open(load.to)).collect();
+    let mut request = Vec::new();
+    let mut sent = 0;
+    for (index, connection) in connections.iter_mut().enumerate() {
+        let data = epoll::EventData::new_u64(index as u64);
+        epoll::add(&poll, &connection.stream, data, epoll::EventFlags::IN).expect("a socket can be watched");
+        connection.send(write_request(&mut request, load.key, sent));
+        sent += 1;
+    }
+    let mut answered = 0;
+    let mut open = CONNECTIONS;
+    let mut events = Vec::with_capacity(CONNECTIONS);
+    while open > 0 {
+        events.clear();
+        epoll::wait(&poll, rustix::buffer::spare_capacity(&mut events), None)
+            .expect("the kernel tells of news");
+        let is_over = is_over(answered);
+        for event in &events {
+            let connection = &mut connections[event.data.u64() as usize];
+            if !connection.is_answered() {
+                continue;
+            }
+            answered += 1;
+            if is_over {
+                open -= 1;
+            } else {
+                connection.send(write_request(&mut request, load.key, sent));
+                sent += 1;
+            }
+        }
+    }
+    answered
+}
+
+fn write_request(request: &mut Vec<u8>, key: Key, sent: u64) -> &[u8] {
+    request.clear();
+    let number = match key {
+        Key::Fresh => Some(NEXT_KEY.fetch_add(1, Ordering::Relaxed)),
+        Key::Known => Some(sent % KEYS),
+        Key::None => None,
+    };
+    request.extend_from_slice(HEAD.as_bytes());
+    if let Some(number) = number {
+        write!(request, "Idempotency-Key: \"order-{number:016x}\"\r\n").expect("memory takes it");
+    }
+    write!(request, "Content-Length: {}\r\n\r\n{BODY}", BODY.len()).expect("memory takes it");
+    request
+}
+
+impl Connection {
+    fn open(to: SocketAddr) -> Self {
+        let stream = TcpStream::connect(to).expect("the server listens");
+        stream.set_nodelay(true).expect("a socket takes options");
+        stream.set_nonblocking(true).expect("a socket takes options");
+        Self { stream, buffer: Box::new([0; BUFFER]), filled: 0 }
+    }
+
+    /// A request is smaller than a socket's buffer, which is empty: the last one was answered.
+    fn send(&mut self, request: &[u8]) {
+        self.stream.write_all(request).expect("the socket takes a request");
+    }
+
+    fn is_answered(&mut self) -> bool {
+        match self.stream.read(&mut self.buffer[self.filled..]) {
+            Ok(0) => panic!("the server closed a connection"),
+            Ok(read) => self.filled += read,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => panic!("the connection broke: {error}"),
+        }
+        let received = &self.buffer[..self.filled];
+        if !is_whole(received) {
+            return false;
+        }
+        assert!(received.starts_with(b"HTTP/1.1 201"), "{}", String::from_utf8_lossy(received));
+        self.filled = 0;
+        true
+    }
+}
+
+/// Whether a response with a length is all there.
+fn is_whole(received: &[u8]) -> bool {
+    const LENGTH: &[u8] = b"content-length: ";
+    let Some(head) = received.windows(4).position(|end| end == b"\r\n\r\n") else { return false };
+    let at = received[..head].windows(LENGTH.len()).position(|name| name == LENGTH);
+    let digits = &received[at.expect("answers have a length") + LENGTH.len()..head];
+    let length = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let length = length.fold(0, |value, digit| value * 10 + usize::from(digit - b'0'));
+    received.len() == head + 4 + length
+}

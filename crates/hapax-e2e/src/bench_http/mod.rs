@@ -1,0 +1,107 @@
+//! The layer against the bare service: one server thread on one core, 64 connections from the other.
+//!
+//! Every service stands ready from the start, and all are driven in turn in every round, so that a machine that slows
+//! down slows them all. The stores' threads share the driver's core, as a store on the same machine would.
+
+pub mod count;
+mod driver;
+mod server;
+mod threads;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax::http::IdempotencyLayer;
+use hapax::{Hapax, MemoryStore, Policy};
+use hapax_store_file::FileStore;
+
+pub use self::driver::{Key, Load};
+pub use self::server::Server;
+pub use self::threads::pin;
+
+/// The core of the server thread.
+pub const SERVER_CORE: usize = 0;
+/// The core of everything else.
+pub const OTHER_CORE: usize = 1;
+
+/// What a fresh round stores is over when the next begins, as in a service that has run for a day.
+const RETENTION: Duration = Duration::from_millis(1);
+
+/// One kind of service under one kind of load.
+pub struct Scenario {
+    /// What it is called.
+    pub name: &'static str,
+    /// The keys that are sent.
+    pub key: Key,
+    server: Server,
+    hapax: Option<Hapax>,
+}
+
+/// What one round of a scenario came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    /// Requests a second.
+    pub rate: f64,
+    /// CPU time of everything but the driver, in microseconds a request.
+    pub cpu_micros: f64,
+    /// Of that, the server thread's alone.
+    pub server_micros: f64,
+    /// Which part of the time the server thread ran.
+    pub server_busy: f64,
+    /// Allocations of everything but the driver, a request.
+    pub allocations: f64,
+}
+
+impl Scenario {
+    /// A service without the layer.
+    pub fn bare() -> Self {
+        Self { name: "bare axum", key: Key::Fresh, server: Server::start(None), hapax: None }
+    }
+
+    /// A service with the layer on `hapax`.
+    pub fn layered(name: &'static str, key: Key, hapax: Hapax) -> Self {
+        let layer = IdempotencyLayer::new(&hapax);
+        Self { name, key, server: Server::start(Some(layer)), hapax: Some(hapax) }
+    }
+
+    /// Drives the service for `span`. What a round leaves behind is swept afterwards.
+    pub fn round(&self, span: Duration) -> Round {
+        // The driver's thread begins and ends in between: it is in neither sum.
+        let before = (threads::cpu(), self.server.cpu(), count::allocations());
+        let driven = driver::drive(&Load { to: self.server.address, key: self.key, span });
+        let after = (threads::cpu(), self.server.cpu(), count::allocations());
+        let requests = driven.requests as f64;
+        let server = (after.1 - before.1).as_secs_f64();
+        let round = Round {
+            rate: requests / driven.took.as_secs_f64(),
+            cpu_micros: (after.0 - before.0).as_secs_f64() * 1e6 / requests,
+            server_micros: server * 1e6 / requests,
+            server_busy: server / driven.took.as_secs_f64(),
+            allocations: (after.2 - before.2) as f64 / requests,
+        };
+        if let Some(hapax) = &self.hapax {
+            self.server.sweep(hapax.clone());
+        }
+        round
+    }
+}
+
+/// Hapax on a memory store, for keys that come once.
+pub fn memory_fresh() -> Hapax {
+    let builder = Hapax::builder(Arc::new(MemoryStore::new()));
+    builder.policy(Policy::default().retention(RETENTION)).sweep(None).build()
+}
+
+/// Hapax on a memory store, for keys that come again.
+pub fn memory_replay() -> Hapax {
+    Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).build()
+}
+
+/// Hapax on a durable file store in `folder`, with a cache of finished records of so many bytes.
+///
+/// # Panics
+/// When there is no store to be had there.
+pub fn file(folder: &std::path::Path, cache_bytes: u64) -> Hapax {
+    let store = FileStore::open(folder).expect("a store opens in an empty folder");
+    Hapax::builder(Arc::new(store)).cache(cache_bytes).sweep(None).build()
+}

@@ -1,0 +1,84 @@
+//! An orders service on axum, on a thread and a core of its own.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::post;
+use axum::serve::ListenerExt;
+use hapax::Hapax;
+use hapax::http::IdempotencyLayer;
+use rustix::thread::Pid;
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+
+use super::{SERVER_CORE, threads};
+
+/// A service that runs as long as the process.
+pub struct Server {
+    /// Where it listens.
+    pub address: SocketAddr,
+    thread: Pid,
+    runtime: Handle,
+}
+
+impl Server {
+    /// Starts the service, with the layer if there is one.
+    ///
+    /// # Panics
+    /// When the machine gives no thread or no port.
+    pub fn start(layer: Option<IdempotencyLayer>) -> Self {
+        let (started, is_started) = mpsc::channel();
+        std::thread::spawn(move || {
+            threads::pin(SERVER_CORE);
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime can be had");
+            runtime.block_on(async {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port can be had");
+                let address = listener.local_addr().expect("a listener has an address");
+                let server = Self { address, thread: threads::this(), runtime: Handle::current() };
+                started.send(server).expect("somebody waits for it");
+                let app = Router::new().route("/orders", post(create));
+                let app = match layer {
+                    Some(layer) => app.layer(layer),
+                    None => app,
+                };
+                let listener = listener.tap_io(|stream| {
+                    // Without it, small answers wait for acknowledgements.
+                    let _ = stream.set_nodelay(true);
+                });
+                axum::serve(listener, app).await.expect("it serves for ever");
+            });
+        });
+        is_started.recv().expect("the server starts")
+    }
+
+    /// How long the server thread has run.
+    pub fn cpu(&self) -> Duration {
+        threads::cpu_of(self.thread)
+    }
+
+    /// Removes what is due in the store, on the server's thread.
+    pub fn sweep(&self, hapax: Hapax) {
+        let (ended, is_ended) = mpsc::channel();
+        self.runtime.spawn(async move {
+            while hapax.store().sweep(10_000).await.is_ok_and(|swept| swept.more) {}
+            let _ = ended.send(());
+        });
+        is_ended.recv().expect("the sweep ends");
+    }
+}
+
+/// Gives up one turn of the runtime, as a handler with a database does.
+async fn create(body: Bytes) -> impl IntoResponse {
+    tokio::task::yield_now().await;
+    assert!(!body.is_empty(), "an order says what is ordered");
+    let order = r#"{"id":"ord_1842","item":"book","amount":2,"state":"created"}"#;
+    (StatusCode::CREATED, [(header::CONTENT_TYPE, "application/json")], order)
+}

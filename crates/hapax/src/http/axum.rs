@@ -1,0 +1,54 @@
+//! Extractors for axum: the key of a request and the context of its attempt.
+
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, OptionalFromRequestParts};
+use axum::response::{IntoResponse, Response};
+use http::request::Parts;
+
+use super::IdempotencyKey;
+use super::problem::{Code, Problem, RefusalRules};
+use crate::engine::Context;
+
+/// The request is not protected: it has no key, or no [`IdempotencyLayer`](super::IdempotencyLayer) covers it.
+/// Answered as a missing key. Extract an `Option` where a key is optional.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotProtected;
+
+impl std::fmt::Display for NotProtected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the request has no idempotency key")
+    }
+}
+
+impl std::error::Error for NotProtected {}
+
+impl IntoResponse for NotProtected {
+    fn into_response(self) -> Response {
+        let problem = Problem::of(Code::KeyMissing, "this operation needs an idempotency key");
+        problem.response(&RefusalRules::default()).map(axum::body::Body::from)
+    }
+}
+
+macro_rules! extract_from_extensions {
+    ($extracted:ty) => {
+        impl<S: Sync> FromRequestParts<S> for $extracted {
+            type Rejection = NotProtected;
+
+            async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, NotProtected> {
+                parts.extensions.get::<Self>().cloned().ok_or(NotProtected)
+            }
+        }
+
+        impl<S: Sync> OptionalFromRequestParts<S> for $extracted {
+            type Rejection = Infallible;
+
+            async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Option<Self>, Infallible> {
+                Ok(parts.extensions.get::<Self>().cloned())
+            }
+        }
+    };
+}
+
+extract_from_extensions!(IdempotencyKey);
+extract_from_extensions!(Context);

@@ -1,0 +1,193 @@
+//! Bodies: what the inner service and the client are given.
+//!
+//! What passes untouched keeps its own body in an enum, without a box around it.
+
+pub(super) mod read;
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+use self::read::{Read, Room};
+
+pin_project! {
+    /// The request body that the inner service gets: the client's own, or one that was read as a whole.
+    pub struct RequestBody<B> {
+        #[pin]
+        kind: RequestKind<B>,
+    }
+}
+
+pin_project! {
+    #[project = RequestProjection]
+    enum RequestKind<B> {
+        Passed { #[pin] body: B },
+        Read { rest: Rest },
+    }
+}
+
+pin_project! {
+    /// The response body that the client gets: the inner service's own, or one that is there as a whole.
+    pub struct ResponseBody<B> {
+        #[pin]
+        kind: ResponseKind<B>,
+    }
+}
+
+pin_project! {
+    #[project = ResponseProjection]
+    enum ResponseKind<B> {
+        Passed { #[pin] body: B },
+        Whole { rest: Rest },
+        // Too large to be recorded: what was read of it already, then the rest as it comes.
+        Streamed { read: Bytes, body: Pin<Box<B>> },
+    }
+}
+
+/// What is left of a body that is all there.
+#[derive(Default)]
+struct Rest {
+    data: Bytes,
+    trailers: Option<HeaderMap>,
+    /// Given back when the body is gone.
+    _room: Option<Room>,
+}
+
+impl Rest {
+    fn next<E>(&mut self) -> Option<Result<Frame<Bytes>, E>> {
+        let data = std::mem::take(&mut self.data);
+        if !data.is_empty() {
+            return Some(Ok(Frame::data(data)));
+        }
+        self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers)))
+    }
+
+    fn is_end(&self) -> bool {
+        self.data.is_empty() && self.trailers.is_none()
+    }
+
+    /// With trailers to come the size is left open: HTTP/1.1 can send them after chunks only.
+    fn size_hint(&self) -> SizeHint {
+        let length = self.data.len() as u64;
+        if self.trailers.is_none() {
+            return SizeHint::with_exact(length);
+        }
+        let mut hint = SizeHint::new();
+        hint.set_lower(length);
+        hint
+    }
+}
+
+impl<B> RequestBody<B> {
+    pub(crate) fn passed(body: B) -> Self {
+        Self { kind: RequestKind::Passed { body } }
+    }
+
+    pub(crate) fn read(read: Read) -> Self {
+        let rest = Rest { data: read.data, trailers: read.trailers, _room: read.room };
+        Self { kind: RequestKind::Read { rest } }
+    }
+}
+
+impl<B> ResponseBody<B> {
+    pub(crate) fn passed(body: B) -> Self {
+        Self { kind: ResponseKind::Passed { body } }
+    }
+
+    pub(crate) fn whole(data: Bytes, trailers: Option<HeaderMap>) -> Self {
+        Self { kind: ResponseKind::Whole { rest: Rest { data, trailers, _room: None } } }
+    }
+
+    pub(crate) fn streamed(read: Bytes, body: Pin<Box<B>>) -> Self {
+        Self { kind: ResponseKind::Streamed { read, body } }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for RequestBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match self.project().kind.project() {
+            RequestProjection::Passed { body } => body.poll_frame(cx),
+            RequestProjection::Read { rest } => Poll::Ready(rest.next()),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            RequestKind::Passed { body } => body.is_end_stream(),
+            RequestKind::Read { rest } => rest.is_end(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            RequestKind::Passed { body } => body.size_hint(),
+            RequestKind::Read { rest } => rest.size_hint(),
+        }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match self.project().kind.project() {
+            ResponseProjection::Passed { body } => body.poll_frame(cx),
+            ResponseProjection::Whole { rest } => Poll::Ready(rest.next()),
+            ResponseProjection::Streamed { read, body } if read.is_empty() => body.as_mut().poll_frame(cx),
+            ResponseProjection::Streamed { read, .. } => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(read)))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            ResponseKind::Passed { body } => body.is_end_stream(),
+            ResponseKind::Whole { rest } => rest.is_end(),
+            ResponseKind::Streamed { read, body } => read.is_empty() && body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            ResponseKind::Passed { body } => body.size_hint(),
+            ResponseKind::Whole { rest } => rest.size_hint(),
+            ResponseKind::Streamed { read, body } => {
+                let (read, rest) = (read.len() as u64, body.size_hint());
+                let mut hint = SizeHint::new();
+                hint.set_lower(rest.lower().saturating_add(read));
+                if let Some(upper) = rest.upper() {
+                    hint.set_upper(upper.saturating_add(read));
+                }
+                hint
+            }
+        }
+    }
+}
+
+impl<B> fmt::Debug for RequestBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RequestBody")
+    }
+}
+
+impl<B> fmt::Debug for ResponseBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResponseBody")
+    }
+}

@@ -1,0 +1,197 @@
+//! Bounded reading of bodies: requests within a limit for each and a budget for the process, responses within what
+//! may be kept.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use http_body::Body;
+
+/// How many bytes of request bodies one process keeps at a time.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    left: AtomicUsize,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self { left: AtomicUsize::new(bytes_max) })
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+}
+
+/// Room taken from a [`Budget`], given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Room {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Room {
+    /// Makes room for `bytes` in all; false when there is none.
+    fn grow_to(&mut self, bytes: usize) -> bool {
+        let more = bytes.saturating_sub(self.bytes);
+        let is_granted = more == 0 || self.budget.take(more);
+        if is_granted {
+            self.bytes += more;
+        }
+        is_granted
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.budget.left.fetch_add(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A request body that was read as a whole.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    pub(crate) data: Bytes,
+    pub(crate) trailers: Option<HeaderMap>,
+    pub(crate) room: Option<Room>,
+}
+
+/// Why a request body was not read as a whole. Nothing was claimed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ReadFault {
+    TooLarge,
+    NoRoom,
+    CutShort,
+}
+
+/// Reads a request body of at most `bytes_max`.
+pub(crate) async fn read<B: Body<Data = Bytes>>(
+    body: B,
+    headers: &HeaderMap,
+    bytes_max: usize,
+    budget: &Arc<Budget>,
+) -> Result<Read, ReadFault> {
+    let announced = announced_length(headers);
+    if body.is_end_stream() && announced.is_none_or(|length| length == 0) {
+        return Ok(Read::default());
+    }
+    if announced.or(body.size_hint().exact()).is_some_and(|length| length > bytes_max as u64) {
+        return Err(ReadFault::TooLarge);
+    }
+    let mut room = Room { budget: budget.clone(), bytes: 0 };
+    let mut body = pin!(body);
+    let mut data = Gathered::default();
+    let mut trailers = None;
+    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        let frame = frame.map_err(|_| ReadFault::CutShort)?;
+        match frame.into_data() {
+            Ok(chunk) => {
+                let length = data.len() + chunk.len();
+                if length > bytes_max {
+                    return Err(ReadFault::TooLarge);
+                }
+                if !room.grow_to(length) {
+                    return Err(ReadFault::NoRoom);
+                }
+                data.push(chunk);
+            }
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+    }
+    let data = data.finish();
+    if announced.is_some_and(|length| length != data.len() as u64) {
+        return Err(ReadFault::CutShort);
+    }
+    Ok(Read { data, trailers, room: Some(room) })
+}
+
+/// What came of reading a response body.
+pub(crate) enum Collected<B> {
+    Whole { data: Bytes, trailers: Option<HeaderMap> },
+    TooLarge { read: Bytes, body: Pin<Box<B>> },
+    CutShort,
+}
+
+/// Reads a response body of at most `bytes_max`, which is cut short when it has another length than `announced`; of
+/// a larger one, what it takes to notice.
+pub(crate) async fn collect<B: Body<Data = Bytes>>(
+    body: B,
+    announced: Option<u64>,
+    bytes_max: usize,
+) -> Collected<B> {
+    if body.is_end_stream() && announced.is_none_or(|length| length == 0) {
+        return Collected::Whole { data: Bytes::new(), trailers: None };
+    }
+    let mut body = Box::pin(body);
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Collected::TooLarge { read: Bytes::new(), body };
+    }
+    let mut data = Gathered::default();
+    let mut trailers = None;
+    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        let Ok(frame) = frame else { return Collected::CutShort };
+        match frame.into_data() {
+            Ok(chunk) => {
+                data.push(chunk);
+                if data.len() > bytes_max {
+                    return Collected::TooLarge { read: data.finish(), body };
+                }
+            }
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+    }
+    let data = data.finish();
+    match announced {
+        Some(length) if length != data.len() as u64 => Collected::CutShort,
+        _ => Collected::Whole { data, trailers },
+    }
+}
+
+/// What `Content-Length` says.
+pub(crate) fn announced_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Chunks put together; a single one is not copied.
+#[derive(Default)]
+enum Gathered {
+    #[default]
+    Nothing,
+    One(Bytes),
+    Many(BytesMut),
+}
+
+impl Gathered {
+    fn len(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::One(chunk) => chunk.len(),
+            Self::Many(chunks) => chunks.len(),
+        }
+    }
+
+    fn push(&mut self, chunk: Bytes) {
+        match self {
+            Self::Nothing => *self = Self::One(chunk),
+            Self::One(first) => {
+                let mut chunks = BytesMut::with_capacity(2 * (first.len() + chunk.len()));
+                chunks.extend_from_slice(first);
+                chunks.extend_from_slice(&chunk);
+                *self = Self::Many(chunks);
+            }
+            Self::Many(chunks) => chunks.extend_from_slice(&chunk),
+        }
+    }
+
+    fn finish(self) -> Bytes {
+        match self {
+            Self::Nothing => Bytes::new(),
+            Self::One(chunk) => chunk,
+            Self::Many(chunks) => chunks.freeze(),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! [`Dialect`]: existing conventions as policies. Data only.
+
+use std::time::Duration;
+
+use hapax_core::KeyRules;
+use http::{HeaderName, Method, StatusCode};
+use serde::{Deserialize, Serialize};
+
+use super::classify::Outcomes;
+use super::key_source::FirstSent;
+use super::policy::HttpPolicy;
+use super::problem::Code;
+use super::scope::Endpoint;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// An existing convention for keys and answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Dialect {
+    /// What Hapax does by itself.
+    #[default]
+    Default,
+    /// The draft of the IETF, to the letter: quoted keys only.
+    Ietf,
+    /// Stripe's first API: server errors are final, and a key belongs to one endpoint.
+    #[serde(rename = "stripe-v1")]
+    StripeV1,
+    /// Stripe's second API: what failed may run again, and keys live for 30 days.
+    #[serde(rename = "stripe-v2")]
+    StripeV2,
+    /// Adyen: short keys, repeated on the response; `transient-error: true` asks for a retry.
+    Adyen,
+    /// Only successes are final.
+    SuccessOnly,
+    /// OASIS Repeatable Requests, as Azure has it.
+    Oasis,
+}
+
+impl Dialect {
+    /// Every dialect.
+    pub const ALL: [Self; 7] = [
+        Self::Default,
+        Self::Ietf,
+        Self::StripeV1,
+        Self::StripeV2,
+        Self::Adyen,
+        Self::SuccessOnly,
+        Self::Oasis,
+    ];
+
+    /// The name used in files and documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Ietf => "ietf",
+            Self::StripeV1 => "stripe-v1",
+            Self::StripeV2 => "stripe-v2",
+            Self::Adyen => "adyen",
+            Self::SuccessOnly => "success-only",
+            Self::Oasis => "oasis",
+        }
+    }
+
+    pub(super) fn policy(self) -> HttpPolicy {
+        let policy = HttpPolicy { dialect: self, ..HttpPolicy::default() };
+        match self {
+            Self::Default => policy,
+            Self::Ietf => {
+                policy.key_rules(KeyRules::new().strict()).replay_marker(name("idempotent-replayed"))
+            }
+            Self::StripeV1 => HttpPolicy { outcomes: Outcomes::stripe_v1(), ..policy }
+                .methods([Method::POST])
+                .endpoint(Endpoint::Fingerprint)
+                .status(Code::KeyReused, StatusCode::BAD_REQUEST)
+                .replay_marker(name("idempotent-replayed"))
+                .retry_hint(name("stripe-should-retry")),
+            Self::StripeV2 => HttpPolicy { outcomes: Outcomes::success_only(), ..policy }
+                .methods([Method::POST, Method::DELETE])
+                .retention(30 * DAY)
+                .replay_marker(name("idempotent-replayed"))
+                .retry_hint(name("stripe-should-retry")),
+            Self::Adyen => HttpPolicy { outcomes: Outcomes::adyen(), ..policy }
+                .methods([Method::POST])
+                .key_rules(KeyRules::new().length_max(64))
+                .retention(7 * DAY)
+                .echo_key(true),
+            Self::SuccessOnly => HttpPolicy { outcomes: Outcomes::success_only(), ..policy },
+            Self::Oasis => {
+                let mut policy = HttpPolicy { outcomes: Outcomes::oasis(), ..policy }
+                    .header(name("repeatability-request-id"))
+                    .status(Code::KeyReused, StatusCode::BAD_REQUEST);
+                policy.key_source.first_sent = Some(FirstSent {
+                    header: name("repeatability-first-sent"),
+                    window: Duration::from_secs(300),
+                });
+                policy.result_header = Some(name("repeatability-result"));
+                policy
+            }
+        }
+    }
+}
+
+fn name(name: &'static str) -> HeaderName {
+    HeaderName::from_static(name)
+}
+
+impl std::str::FromStr for Dialect {
+    type Err = UnknownDialect;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDialect> {
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or(UnknownDialect)
+    }
+}
+
+/// No dialect has that name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnknownDialect;
+
+impl std::fmt::Display for UnknownDialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("no dialect has that name; there are")?;
+        Dialect::ALL.iter().try_for_each(|dialect| write!(f, " {}", dialect.name()))
+    }
+}
+
+impl std::error::Error for UnknownDialect {}

@@ -1,0 +1,420 @@
+//! One covered request, from its key to its answer.
+//!
+//! The order of judgement: early data, when it was first sent, whose it is, what is known of it already, whether the
+//! caller may, the body, its digest, the key that only the body holds, the fingerprint, limits; then the claim. What
+//! fails before the claim has executed nothing and stored nothing.
+
+mod refusal;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use hapax_core::key::PrincipalHash;
+use hapax_core::{Fingerprint, Key, Recorded, ScopedKey};
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, EXPECT, ORIGIN};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, request, response};
+use http_body::Body;
+use tokio::time::Instant;
+use tower_service::Service;
+
+use super::IdempotencyKey;
+use super::body::read::{self, Collected, Read};
+use super::body::{RequestBody, ResponseBody};
+use super::capture;
+use super::classify::{self, Outcome};
+use super::layer::{Route, Shared, path_of_parts};
+use super::limits::{Limited, OpenClaim};
+use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
+use super::problem::{self, Code, Problem};
+use super::{canonical, digest, fingerprint, grpc, scope};
+use crate::engine::{Context, Ended, Execution, Finish, Job, Refusal, not_kept};
+use crate::observe;
+
+/// Marks a response whose outcome could not be stored yet.
+static RECORDED: HeaderName = HeaderName::from_static("idempotency-recorded");
+/// Marks a response that passed without protection.
+static PROTECTED: HeaderName = HeaderName::from_static("idempotency-protected");
+static EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
+
+/// One request and the route it is for.
+#[derive(Clone)]
+pub(super) struct Exchange {
+    shared: Arc<Shared>,
+    route: usize,
+}
+
+/// A request of which everything is known that a claim needs.
+struct Asked {
+    parts: request::Parts,
+    read: Read,
+    key: Key,
+    scoped: ScopedKey,
+    fingerprint: Fingerprint,
+    open: OpenClaim,
+}
+
+/// What preparing a request came to.
+enum Prepared {
+    Asked(Box<Asked>),
+    /// There is no key in the body either, and none is needed.
+    Unkeyed(request::Parts, Read),
+}
+
+/// Why a request goes no further.
+enum Stop {
+    Refused(Problem),
+    /// Whoever was asked whether the caller may do this gave an answer of its own.
+    Answered(Response<Bytes>),
+}
+
+/// A response, and how its request is counted.
+struct Answer<R> {
+    response: Response<ResponseBody<R>>,
+    counted: observe::Outcome,
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Self {
+        Self::Refused(problem)
+    }
+}
+
+impl Exchange {
+    pub(super) fn new(shared: Arc<Shared>, route: usize) -> Self {
+        Self { shared, route }
+    }
+
+    fn route(&self) -> &Route {
+        self.shared.route(self.route)
+    }
+
+    fn policy(&self) -> &HttpPolicy {
+        &self.route().policy
+    }
+
+    /// Answers one request, by executing it or from what was recorded.
+    pub(super) async fn answer<S, B, R>(
+        self,
+        mut inner: S,
+        request: Request<B>,
+        key: Option<Key>,
+    ) -> Result<Response<ResponseBody<R>>, S::Error>
+    where
+        S: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        R: Body<Data = Bytes> + Send + 'static,
+    {
+        match self.prepare(request, key).await {
+            Ok(Prepared::Asked(asked)) => self.execute(inner, *asked).await,
+            Ok(Prepared::Unkeyed(parts, read)) => {
+                let request = Request::from_parts(parts, RequestBody::read(read));
+                inner.call(request).await.map(|response| response.map(ResponseBody::passed))
+            }
+            Err(Stop::Refused(problem)) => Ok(self.refuse(&problem)),
+            Err(Stop::Answered(response)) => {
+                self.count(observe::Outcome::Refused);
+                Ok(response.map(|body| ResponseBody::whole(body, None)))
+            }
+        }
+    }
+
+    async fn prepare<B>(&self, request: Request<B>, key: Option<Key>) -> Result<Prepared, Stop>
+    where
+        B: Body<Data = Bytes>,
+    {
+        let policy = self.policy();
+        let (parts, body) = request.into_parts();
+        if policy.early_data == EarlyData::Refuse
+            && parts.headers.get_all(&EARLY_DATA).into_iter().any(|value| value == "1")
+        {
+            return Err(Problem::of(Code::TooEarly, "send this again after the TLS handshake").into());
+        }
+        policy.key_source.check_first_sent(&parts.headers, SystemTime::now()).map_err(refusal::first_sent)?;
+        let path = canonical::path(path_of_parts(&parts)).into_owned();
+        let scope = scope::scope_of(&policy.scope, &parts, &path).map_err(refusal::anonymous)?;
+        let known = key.as_ref().map(|key| ScopedKey::new(scope.clone(), key));
+        if let Some(known) = &known {
+            self.spare_the_body(&parts.headers, known).await?;
+        }
+        if let Some(authorise) = &policy.authorise {
+            authorise(&parts).await.map_err(Stop::Answered)?;
+        }
+
+        let read = read::read(body, &parts.headers, policy.body_bytes_max, &self.shared.budget).await;
+        let read = read.map_err(|fault| refusal::read(fault, policy.body_bytes_max))?;
+        digest::verify(&parts.headers, &read.data).map_err(refusal::digest)?;
+        let Some(key) = self.key_after_body(key, &parts.headers, &read.data)? else {
+            return match policy.key {
+                KeyMode::Required => Err(policy.key_missing().into()),
+                KeyMode::Optional | KeyMode::Off => Ok(Prepared::Unkeyed(parts, read)),
+            };
+        };
+        let scoped = known.unwrap_or_else(|| ScopedKey::new(scope, &key));
+        let fingerprint = fingerprint::of_request(
+            &policy.fingerprint,
+            &parts.method,
+            &path,
+            parts.uri.query(),
+            &parts.headers,
+            &read.data,
+        )
+        .map_err(refusal::body)?;
+
+        let open = self.within_limits(&scoped).map_err(refusal::limited)?;
+        Ok(Prepared::Asked(Box::new(Asked { parts, read, key, scoped, fingerprint, open })))
+    }
+
+    fn within_limits(&self, scoped: &ScopedKey) -> Result<OpenClaim, Limited> {
+        let (limits, rules) = (&self.shared.limits, &self.policy().limits);
+        let principal = scoped.scope.principal_hash().copied();
+        let now = Instant::now();
+        limits.attempt(rules, &scoped.id, now)?;
+        limits.may_store(rules, principal, now)?;
+        limits.open(rules, principal)
+    }
+
+    /// Tells a client that asks before it sends the body what can be told without it (T-01, T-02).
+    async fn spare_the_body(&self, headers: &HeaderMap, known: &ScopedKey) -> Result<(), Problem> {
+        let is_asking = headers
+            .get(EXPECT)
+            .is_some_and(|expects| expects.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        if !is_asking || !self.policy().engine.wait.is_zero() || self.policy().reconcile.is_some() {
+            return Ok(());
+        }
+        match self.shared.hapax.engine.foresee(known.id).await {
+            Some(refusal) => Err(refusal::of(&refusal)),
+            None => Ok(()),
+        }
+    }
+
+    fn key_after_body(
+        &self,
+        key: Option<Key>,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Option<Key>, Problem> {
+        let policy = self.policy();
+        #[cfg(feature = "webhook")]
+        if let Some(webhook) = &policy.webhook {
+            return webhook.verify(headers, body, SystemTime::now()).map(Some).map_err(refusal::webhook);
+        }
+        if !policy.key_source.needs_body() {
+            return Ok(key);
+        }
+        let found = policy.key_source.in_body(key, headers, body);
+        found.map_err(|fault| Problem::of(Code::KeyInvalid, fault.detail()))
+    }
+
+    async fn execute<S, B, R>(&self, inner: S, asked: Asked) -> Result<Response<ResponseBody<R>>, S::Error>
+    where
+        S: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        R: Body<Data = Bytes> + Send + 'static,
+    {
+        let policy = self.policy();
+        let Asked { mut parts, read, key, scoped, fingerprint, open } = asked;
+        let job = Job {
+            expires_at: policy.engine.forgets_at(&key),
+            key: scoped,
+            fingerprint,
+            policy: policy.engine,
+            reconcile: policy.reconcile.clone(),
+        };
+        let said = said_by(&parts.headers, policy.replay.echo_key.as_ref());
+        let spare = (policy.on_store_error == OnStoreError::Pass)
+            .then(|| (inner.clone(), parts.clone(), read.data.clone(), read.trailers.clone()));
+        let exchange = self.clone();
+        let origin = said.get(ORIGIN).cloned();
+        let principal = job.key.scope.principal_hash().copied();
+        let work = move |context: Context| {
+            let mut inner = inner;
+            parts.extensions.insert(IdempotencyKey(key));
+            parts.extensions.insert(context);
+            async move {
+                let _open = open;
+                match inner.call(Request::from_parts(parts, RequestBody::read(read))).await {
+                    Ok(response) => exchange.conclude(response, origin.as_ref(), principal).await,
+                    // The inner service gave up: whether anything happened, nobody can say.
+                    Err(error) => Ended { value: Err(error), finish: Finish::Uncertain },
+                }
+            }
+        };
+        let mut response = match self.shared.hapax.engine.execute(job, work).await {
+            Ok(Execution::Ran { value: Ok(answer), recorded }) => {
+                self.count(if recorded { answer.counted } else { observe::Outcome::Unrecorded });
+                let mut response = answer.response;
+                if !recorded {
+                    response.headers_mut().insert(RECORDED.clone(), HeaderValue::from_static("false"));
+                }
+                policy.replay.first(&said, response.headers_mut());
+                response
+            }
+            Ok(Execution::Ran { value: Err(error), .. }) => {
+                self.count(observe::Outcome::Uncertain);
+                return Err(error);
+            }
+            Ok(Execution::Replayed(recorded)) => self.replay(&said, &recorded),
+            Err(Refusal::Store(error)) if spare.is_some() => {
+                tracing::warn!(route = %self.route().label, %error, "the store failed; a request ran unprotected");
+                self.count(observe::Outcome::Unprotected);
+                let (inner, parts, data, trailers) = spare.expect("looked at just now");
+                return unprotected(inner, parts, Read { data, trailers, room: None }).await;
+            }
+            Err(refusal) => return Ok(self.refuse(&refusal::of(&refusal))),
+        };
+        self.mark(&mut response, "accepted");
+        Ok(response)
+    }
+
+    /// Reads the handler's response and decides what becomes of its record.
+    async fn conclude<R, E>(
+        &self,
+        response: Response<R>,
+        origin: Option<&HeaderValue>,
+        principal: Option<PrincipalHash>,
+    ) -> Ended<Result<Answer<R>, E>>
+    where
+        R: Body<Data = Bytes>,
+    {
+        let policy = self.policy();
+        let (mut parts, body) = response.into_parts();
+        let collected = if is_endless(&parts) {
+            Collected::TooLarge { read: Bytes::new(), body: Box::pin(body) }
+        } else {
+            let announced =
+                read::announced_length(&parts.headers).filter(|_| capture::has_content(parts.status));
+            read::collect(body, announced, policy.engine.outcome_bytes_max).await
+        };
+        let (outcome, recorded, body) = match collected {
+            Collected::Whole { data, trailers } => {
+                let outcome = self.outcome(&parts, &data, trailers.as_ref());
+                let mut recorded =
+                    capture::record(&policy.replay, origin, &parts, data.clone(), trailers.as_ref());
+                if policy.classifier == Classifier::Grpc
+                    && let Some((_, class)) = grpc::outcome(&parts, trailers.as_ref())
+                {
+                    recorded.class = class;
+                }
+                (outcome, recorded, ResponseBody::whole(data, trailers))
+            }
+            Collected::TooLarge { read, body } => {
+                let outcome = classify::judge(&policy.outcomes, &parts);
+                let recorded = capture::record(&policy.replay, None, &parts, Bytes::new(), None);
+                (outcome, not_kept(&recorded), ResponseBody::streamed(read, body))
+            }
+            Collected::CutShort => {
+                let response = self.problem(&refusal::cut_short());
+                let answer = Answer { response, counted: observe::Outcome::Uncertain };
+                return Ended { value: Ok(answer), finish: Finish::Uncertain };
+            }
+        };
+        parts.extensions.remove::<Outcome>();
+        let (finish, counted) = match outcome {
+            Outcome::Pin => {
+                let (limits, bytes) = (&self.shared.limits, recorded.len() as u64);
+                limits.stored(&policy.limits, principal, bytes, policy.engine.retention, Instant::now());
+                (Finish::Pin(recorded), observe::Outcome::Ran)
+            }
+            Outcome::Release => (Finish::Release(Some(recorded)), observe::Outcome::Failed),
+            Outcome::Uncertain => (Finish::Uncertain, observe::Outcome::Uncertain),
+        };
+        Ended { value: Ok(Answer { response: Response::from_parts(parts, body), counted }), finish }
+    }
+
+    fn outcome(&self, parts: &response::Parts, body: &[u8], trailers: Option<&HeaderMap>) -> Outcome {
+        let policy = self.policy();
+        let seen = match policy.classifier {
+            Classifier::Status => None,
+            Classifier::GraphQl => classify::graphql(body),
+            Classifier::Grpc => grpc::outcome(parts, trailers).map(|(outcome, _)| outcome),
+        };
+        match seen {
+            Some(seen) => classify::overruled(parts, seen),
+            None => classify::judge(&policy.outcomes, parts),
+        }
+    }
+
+    fn replay<R>(&self, said: &HeaderMap, recorded: &Recorded) -> Response<ResponseBody<R>> {
+        let policy = self.policy();
+        self.count(observe::Outcome::Replayed);
+        match capture::replay(&policy.replay, said, recorded) {
+            Ok(replayed) => {
+                let mut response = Response::new(ResponseBody::whole(replayed.body, replayed.trailers));
+                *response.status_mut() = replayed.status;
+                *response.headers_mut() = replayed.headers;
+                if let Some(retry) = problem::hint_for_replay(replayed.status) {
+                    policy.refusals.hint(retry, response.headers_mut());
+                }
+                response
+            }
+            Err(_not_replayable) => self.problem(&refusal::result_unavailable()),
+        }
+    }
+
+    /// Refuses the request and counts it.
+    pub(super) fn refuse<R>(&self, problem: &Problem) -> Response<ResponseBody<R>> {
+        self.count(refusal::counted_as(problem));
+        let mut response = self.problem(problem);
+        self.mark(&mut response, "rejected");
+        response
+    }
+
+    fn problem<R>(&self, problem: &Problem) -> Response<ResponseBody<R>> {
+        let policy = self.policy();
+        let response = match policy.classifier {
+            Classifier::Grpc => grpc::refusal(problem),
+            Classifier::Status | Classifier::GraphQl => problem.response(&policy.refusals),
+        };
+        response.map(|body| ResponseBody::whole(body, None))
+    }
+
+    /// Tells whether the key was honoured, where the dialect has a field for it.
+    fn mark<R>(&self, response: &mut Response<R>, result: &'static str) {
+        if let Some(name) = &self.policy().result_header {
+            response.headers_mut().insert(name.clone(), HeaderValue::from_static(result));
+        }
+    }
+
+    fn count(&self, outcome: observe::Outcome) {
+        observe::request("http", &self.route().label, outcome);
+    }
+}
+
+/// What a replay looks at of the request it answers.
+fn said_by(headers: &HeaderMap, echoed: Option<&HeaderName>) -> HeaderMap {
+    let mut said = HeaderMap::new();
+    for name in [&ORIGIN, &ACCEPT_ENCODING].into_iter().chain(echoed) {
+        for value in headers.get_all(name) {
+            said.append(name, value.clone());
+        }
+    }
+    said
+}
+
+/// A stream of events has no end to wait for, and neither has a connection that changes its protocol.
+fn is_endless(parts: &response::Parts) -> bool {
+    let is_events = |value: &HeaderValue| {
+        let value = value.as_bytes();
+        value.get(..17).is_some_and(|start| start.eq_ignore_ascii_case(b"text/event-stream"))
+    };
+    parts.status == StatusCode::SWITCHING_PROTOCOLS || parts.headers.get(CONTENT_TYPE).is_some_and(is_events)
+}
+
+async fn unprotected<S, B, R>(
+    mut inner: S,
+    parts: request::Parts,
+    read: Read,
+) -> Result<Response<ResponseBody<R>>, S::Error>
+where
+    S: Service<Request<RequestBody<B>>, Response = Response<R>>,
+{
+    std::future::poll_fn(|cx| inner.poll_ready(cx)).await?;
+    let mut response = inner.call(Request::from_parts(parts, RequestBody::read(read))).await?;
+    response.headers_mut().insert(PROTECTED.clone(), HeaderValue::from_static("false"));
+    Ok(response.map(ResponseBody::passed))
+}

@@ -1,0 +1,136 @@
+//! From what went wrong to the problem that tells it. One place for every way in which a request is refused.
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::engine::Refusal;
+use crate::http::body::read::ReadFault;
+use crate::http::digest::DigestMismatch;
+use crate::http::fingerprint::BodyRefused;
+use crate::http::key_source::FirstSentFault;
+use crate::http::limits::Limited;
+use crate::http::problem::{Code, Problem};
+use crate::http::scope::PrincipalMissing;
+use crate::observe;
+
+/// When to come back to a process that is full or going away, or to a store that failed.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Why the engine executed nothing, or why nobody can say what came of it.
+pub(super) fn of(refusal: &Refusal) -> Problem {
+    match refusal {
+        Refusal::InProgress { retry_after } => {
+            Problem::of(Code::InProgress, "a request with this key is being processed")
+                .retry_after(*retry_after)
+        }
+        Refusal::Mismatch => Problem::of(Code::KeyReused, "this key was used for another request"),
+        Refusal::Expired => Problem::of(
+            Code::KeyExpired,
+            "this key is older than results are kept; it may have been used before",
+        ),
+        Refusal::Uncertain { id, .. } => Problem::of(
+            Code::Uncertain,
+            "nobody knows whether the operation happened; it will not run again until that is settled",
+        )
+        .about(*id),
+        Refusal::Panicked { id } => {
+            Problem::of(Code::Uncertain, "the operation broke off; nobody knows how far it came")
+                .with_status(StatusCode::INTERNAL_SERVER_ERROR)
+                .about(*id)
+        }
+        Refusal::Unreadable { id } => {
+            Problem::of(Code::Uncertain, "there is a record of this key that cannot be read").about(*id)
+        }
+        Refusal::Superseded { id } => {
+            Problem::of(Code::InProgress, "another attempt took this operation over; ask for its result")
+                .retry_after(RETRY_AFTER)
+                .about(*id)
+        }
+        Refusal::Deadline { id } => Problem::of(
+            Code::InProgress,
+            "there is no result yet; the operation goes on and will be recorded",
+        )
+        .with_status(StatusCode::GATEWAY_TIMEOUT)
+        .retry_after(RETRY_AFTER)
+        .about(*id),
+        Refusal::Draining => {
+            Problem::of(Code::Draining, "this server is shutting down").retry_after(RETRY_AFTER)
+        }
+        // What exactly failed is for logs: it may name hosts and folders.
+        Refusal::Store(_) => {
+            Problem::of(Code::StoreUnavailable, "nothing was executed").retry_after(RETRY_AFTER)
+        }
+    }
+}
+
+pub(super) fn result_unavailable() -> Problem {
+    Problem::of(Code::ResultUnavailable, "the operation happened; its answer was not kept")
+}
+
+/// The handler's answer broke off before its end.
+pub(super) fn cut_short() -> Problem {
+    Problem::of(Code::Uncertain, "the answer broke off; nobody knows what came of the operation")
+        .with_status(StatusCode::BAD_GATEWAY)
+}
+
+pub(super) fn read(fault: ReadFault, bytes_max: usize) -> Problem {
+    match fault {
+        ReadFault::TooLarge => {
+            Problem::of(Code::TooLarge, format!("a body with a key may have {bytes_max} bytes here"))
+        }
+        ReadFault::NoRoom => Problem::of(Code::Overloaded, "there is no room for more request bodies now")
+            .retry_after(RETRY_AFTER),
+        ReadFault::CutShort => Problem::of(Code::BodyIncomplete, "the body ended before its end"),
+    }
+}
+
+pub(super) fn body(refused: BodyRefused) -> Problem {
+    match refused {
+        BodyRefused::TooLarge => Problem::of(Code::TooLarge, "the body is too large once it is decoded"),
+        BodyRefused::CodingUnsupported => {
+            Problem::of(Code::CodingUnsupported, "the body's content coding cannot be decoded here")
+        }
+        BodyRefused::Undecodable => {
+            Problem::of(Code::BodyIncomplete, "the body is not what its content coding says")
+        }
+    }
+}
+
+pub(super) fn digest(_: DigestMismatch) -> Problem {
+    Problem::of(Code::DigestMismatch, "the body does not have the digest that was sent with it")
+}
+
+pub(super) fn anonymous(_: PrincipalMissing) -> Problem {
+    Problem::of(Code::PrincipalMissing, "a key is taken from callers who say who they are only")
+}
+
+pub(super) fn first_sent(fault: FirstSentFault) -> Problem {
+    match fault {
+        FirstSentFault::Invalid { .. } => Problem::of(Code::KeyInvalid, fault.detail()),
+        FirstSentFault::OutsideWindow => {
+            Problem::of(Code::KeyExpired, fault.detail()).with_status(StatusCode::PRECONDITION_FAILED)
+        }
+    }
+}
+
+pub(super) fn limited(limited: Limited) -> Problem {
+    Problem::of(Code::RateLimited, limited.by.detail()).retry_after(limited.retry_after)
+}
+
+#[cfg(feature = "webhook")]
+pub(super) fn webhook(fault: crate::http::webhook::WebhookFault) -> Problem {
+    Problem::of(fault.code(), fault.detail())
+}
+
+/// Under which outcome a refused request is counted.
+pub(super) fn counted_as(problem: &Problem) -> observe::Outcome {
+    match problem.code {
+        Code::InProgress if problem.status == Some(StatusCode::GATEWAY_TIMEOUT) => observe::Outcome::Deadline,
+        Code::InProgress => observe::Outcome::InProgress,
+        Code::KeyReused => observe::Outcome::Mismatch,
+        Code::Uncertain => observe::Outcome::Uncertain,
+        Code::StoreUnavailable => observe::Outcome::StoreError,
+        _ => observe::Outcome::Refused,
+    }
+}

@@ -1,0 +1,192 @@
+//! [`IdempotencyLayer`]: which routes do what, and the parts that all their requests share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::{Method, request};
+use tower_layer::Layer;
+
+use super::body::read::Budget;
+use super::canonical;
+use super::limits::Limits;
+use super::path::PathPattern;
+use super::policy::{HttpPolicy, KeyMode};
+use super::scope;
+use super::service::Idempotency;
+use crate::hapax::Hapax;
+
+/// How many bytes of request bodies are kept at a time by default.
+const BODY_BUDGET: usize = 256 << 20;
+
+/// The label of requests that no route names.
+const REST: &str = "*";
+
+/// Makes an HTTP service safe to retry: a [`tower_layer::Layer`] for a whole router or one route.
+///
+/// Put it inside of authentication, authorisation and rate limits: what they answer is never stored, and they are
+/// asked again for every retry. Put whatever turns panics into responses outside of it.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// use axum::{Router, routing::post};
+/// use hapax::http::{HttpPolicy, IdempotencyLayer, KeyMode};
+/// use hapax::{Hapax, MemoryStore};
+///
+/// let hapax = Hapax::new(MemoryStore::new());
+/// let idempotency = IdempotencyLayer::new(&hapax)
+///     .route("/payments/**".parse().unwrap(), HttpPolicy::default().key(KeyMode::Required));
+///
+/// let app: Router = Router::new().route("/payments", post(|| async { "paid" })).layer(idempotency);
+/// # });
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct IdempotencyLayer {
+    shared: Arc<Shared>,
+}
+
+/// What all requests share.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    pub(super) hapax: Hapax,
+    /// The first that matches counts; the last one takes everything.
+    routes: Vec<Route>,
+    pub(super) budget: Arc<Budget>,
+    pub(super) limits: Arc<Limits>,
+    warned: Arc<AtomicBool>,
+}
+
+/// One policy and the requests it is for.
+#[derive(Clone, Debug)]
+pub(super) struct Route {
+    path: Option<PathPattern>,
+    pub(super) label: Arc<str>,
+    pub(super) policy: HttpPolicy,
+}
+
+impl IdempotencyLayer {
+    /// The default policy for every path, with the lengths of time that `hapax` was set up with.
+    pub fn new(hapax: &Hapax) -> Self {
+        let rest =
+            Route { path: None, label: REST.into(), policy: HttpPolicy::default().engine(hapax.policy) };
+        let shared = Shared {
+            hapax: hapax.clone(),
+            routes: vec![rest],
+            budget: Budget::new(BODY_BUDGET),
+            limits: Arc::new(Limits::new()),
+            warned: Arc::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The policy of requests that no [route](Self::route) is for.
+    pub fn policy(mut self, policy: HttpPolicy) -> Self {
+        if let Some(rest) = self.change().routes.last_mut() {
+            rest.policy = policy;
+        }
+        self
+    }
+
+    /// The policy of requests whose path matches and whose method it names. Of several such routes, the first.
+    pub fn route(mut self, path: PathPattern, policy: HttpPolicy) -> Self {
+        let routes = &mut self.change().routes;
+        let route = Route { label: path.to_string().into(), path: Some(path), policy };
+        routes.insert(routes.len() - 1, route);
+        self
+    }
+
+    /// How many bytes of request bodies are kept at a time, by all requests together. Default 256 MiB.
+    pub fn body_budget(mut self, bytes: usize) -> Self {
+        self.change().budget = Budget::new(bytes);
+        self
+    }
+
+    fn change(&mut self) -> &mut Shared {
+        Arc::make_mut(&mut self.shared)
+    }
+
+    pub(super) fn routes(&self) -> &[Route] {
+        &self.shared.routes
+    }
+}
+
+impl Route {
+    /// The paths it is for, as text; none for the policy of the rest.
+    pub(super) fn path(&self) -> Option<&PathPattern> {
+        self.path.as_ref()
+    }
+}
+
+impl Shared {
+    pub(super) fn route(&self, index: usize) -> &Route {
+        &self.routes[index]
+    }
+
+    /// The route that a request is for. Of a method that nobody covers, the path is not looked at.
+    pub(super) fn find<'a>(&self, method: &Method, path: impl Fn() -> &'a str) -> Found {
+        let mut canonical = None;
+        let mut uncovered = None;
+        for (index, route) in self.routes.iter().enumerate() {
+            let is_covered = route.policy.methods.contains(method);
+            if !is_covered && route.policy.result_header.is_none() {
+                continue;
+            }
+            let is_matching = route.path.as_ref().is_none_or(|pattern| {
+                pattern.matches(canonical.get_or_insert_with(|| canonical::path(path())))
+            });
+            match (is_matching, is_covered) {
+                (true, true) if route.policy.key == KeyMode::Off => return Found::None,
+                (true, true) => return Found::Covered(index),
+                (true, false) => uncovered = uncovered.or(Some(index)),
+                (false, _) => {}
+            }
+        }
+        uncovered.map_or(Found::None, Found::Uncovered)
+    }
+
+    fn warn_once(&self) {
+        if self.warned.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        for route in &self.routes {
+            for warning in scope::warnings(&route.policy.scope) {
+                tracing::warn!(route = %route.label, "{warning}");
+            }
+        }
+    }
+}
+
+/// Which route a request is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    /// This one, which covers it.
+    Covered(usize),
+    /// This one, which covers other methods on the path and says so to callers.
+    Uncovered(usize),
+    /// None.
+    None,
+}
+
+impl<S> Layer<S> for IdempotencyLayer {
+    type Service = Idempotency<S>;
+
+    fn layer(&self, inner: S) -> Idempotency<S> {
+        self.shared.warn_once();
+        Idempotency::new(inner, self.shared.clone())
+    }
+}
+
+/// The path that the client sent, also inside a nested router.
+pub(super) fn path_of<'a>(uri: &'a http::Uri, extensions: &'a http::Extensions) -> &'a str {
+    #[cfg(feature = "axum")]
+    if let Some(axum::extract::OriginalUri(original)) = extensions.get() {
+        return original.path();
+    }
+    let _ = extensions;
+    uri.path()
+}
+
+/// The same of a request in parts.
+pub(super) fn path_of_parts(parts: &request::Parts) -> &str {
+    path_of(&parts.uri, &parts.extensions)
+}

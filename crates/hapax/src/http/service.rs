@@ -1,0 +1,119 @@
+//! [`Idempotency`]: lets through what is not its business, and begins an exchange for the rest.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hapax_core::Key;
+use http::header::{CONNECTION, UPGRADE};
+use http::{HeaderMap, Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
+use super::body::{RequestBody, ResponseBody};
+use super::exchange::Exchange;
+use super::future::ResponseFuture;
+use super::layer::{Found, Shared, path_of};
+use super::policy::KeyMode;
+use super::problem::{Code, Problem};
+
+/// An HTTP service whose requests are safe to retry; made by [`IdempotencyLayer`](super::IdempotencyLayer).
+#[derive(Clone, Debug)]
+pub struct Idempotency<S> {
+    inner: S,
+    shared: Arc<Shared>,
+}
+
+/// What is to be done with a request, as far as its head tells.
+enum Passage {
+    /// It is none of our business.
+    Untouched,
+    Refused(usize, Problem),
+    /// It is covered. Its key may yet be in the body.
+    Covered(usize, Option<Key>),
+}
+
+impl<S> Idempotency<S> {
+    pub(super) fn new(inner: S, shared: Arc<Shared>) -> Self {
+        Self { inner, shared }
+    }
+
+    fn judge<B>(&self, request: &Request<B>) -> Passage {
+        let (method, headers) = (request.method(), request.headers());
+        match self.shared.find(method, || path_of(request.uri(), request.extensions())) {
+            Found::None => Passage::Untouched,
+            _ if is_upgrade(headers) => Passage::Untouched,
+            Found::Uncovered(index) => {
+                let source = &self.shared.route(index).policy.key_source;
+                if method.is_safe() || !headers.contains_key(&source.header) {
+                    return Passage::Untouched;
+                }
+                Passage::Refused(index, Problem::of(Code::NotRepeatable, "this method takes no key here"))
+            }
+            Found::Covered(index) => {
+                let policy = &self.shared.route(index).policy;
+                if policy.is_webhook() {
+                    return Passage::Covered(index, None);
+                }
+                match policy.key_source.in_headers(headers) {
+                    Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),
+                    Ok(None) if !policy.key_source.needs_body() => match policy.key {
+                        KeyMode::Required => Passage::Refused(index, policy.key_missing()),
+                        KeyMode::Optional | KeyMode::Off => Passage::Untouched,
+                    },
+                    Ok(key) => Passage::Covered(index, key),
+                }
+            }
+        }
+    }
+}
+
+impl<S, B, R> Service<Request<B>> for Idempotency<S>
+where
+    S: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    R: Body<Data = Bytes> + Send + 'static,
+{
+    type Response = Response<ResponseBody<R>>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Future, R, S::Error>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        match self.judge(&request) {
+            Passage::Untouched => ResponseFuture::passed(self.inner.call(request.map(RequestBody::passed))),
+            Passage::Refused(route, problem) => {
+                ResponseFuture::refused(Exchange::new(self.shared.clone(), route).refuse(&problem))
+            }
+            Passage::Covered(route, key) => {
+                // The one that is ready runs; its clone takes the next request.
+                let next = self.inner.clone();
+                let inner = std::mem::replace(&mut self.inner, next);
+                let exchange = Exchange::new(self.shared.clone(), route);
+                ResponseFuture::covered(Box::pin(exchange.answer(inner, request, key)))
+            }
+        }
+    }
+}
+
+/// Whether the client asks for another protocol than HTTP on this connection. An offer to go on in HTTP/2 or TLS is
+/// none: servers decline it, and a request that came with it would lose its protection.
+fn is_upgrade(headers: &HeaderMap) -> bool {
+    fn tokens(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Item = &str> {
+        let lines = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+        lines.flat_map(|line| line.split(',')).map(str::trim)
+    }
+    let is_http = |protocol: &str| {
+        protocol.eq_ignore_ascii_case("h2c")
+            || protocol.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("tls/"))
+            || protocol.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("http/"))
+    };
+    headers.contains_key(UPGRADE)
+        && tokens(headers, CONNECTION).any(|token| token.eq_ignore_ascii_case("upgrade"))
+        && tokens(headers, UPGRADE).any(|protocol| !protocol.is_empty() && !is_http(protocol))
+}
