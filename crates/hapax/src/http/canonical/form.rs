@@ -1,0 +1,60 @@
+//! Forms (`application/x-www-form-urlencoded`) as the pairs that they decode to (F-07).
+
+use std::borrow::Cow;
+
+use hapax_core::FingerprintBuilder;
+
+use super::hex_pair;
+
+/// A name and its value, decoded.
+pub(crate) type Pair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// The most pairs that are told apart: as many as common servers read. A longer form counts as sent.
+pub(crate) const PAIRS_MAX: usize = 1000;
+
+/// The form's pairs, ordered by name and those of one name as they were sent; `None` when there are too many or an
+/// encoding is broken.
+pub(crate) fn pairs(body: &[u8]) -> Option<Vec<Pair<'_>>> {
+    let mut pairs = Vec::new();
+    for pair in body.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
+        if pairs.len() == PAIRS_MAX {
+            return None;
+        }
+        let equals = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+        let value = pair.get(equals + 1..).unwrap_or_default();
+        pairs.push((decoded(&pair[..equals])?, decoded(value)?));
+    }
+    pairs.sort_by(|(a, _), (b, _)| list_name(a).cmp(list_name(b)));
+    Some(pairs)
+}
+
+/// What comes before `[]`: with `item[][a]` and `item[][b]` it is their order that says what belongs together.
+fn list_name(name: &[u8]) -> &[u8] {
+    let end = name.windows(2).position(|two| two == b"[]").unwrap_or(name.len());
+    &name[..end]
+}
+
+fn decoded(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if !text.iter().any(|byte| matches!(byte, b'+' | b'%')) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        match first {
+            b'+' => bytes.push(b' '),
+            b'%' => {
+                bytes.push(hex_pair(rest)?);
+                rest = &rest[2..];
+            }
+            plain => bytes.push(*plain),
+        }
+    }
+    Some(Cow::Owned(bytes))
+}
+
+/// Adds the pairs.
+pub(crate) fn add(print: FingerprintBuilder, pairs: &[Pair<'_>]) -> FingerprintBuilder {
+    pairs.iter().fold(print, |print, (name, value)| print.part("name", name).part("value", value))
+}

@@ -1,0 +1,162 @@
+//! Multipart bodies part by part, whatever their boundary (F-07).
+//!
+//! It reads what RFC 2046 asks senders to write. Anything else, text before the first or after the last part
+//! included, has no parts and counts as it was sent.
+
+use hapax_core::FingerprintBuilder;
+
+use super::header::{Named, essence, lower, parameters, trimmed};
+
+/// What content types with parts begin with.
+pub(crate) const TYPE: &[u8] = b"multipart/";
+
+/// The most parts of one body, inner ones included. Forms by hand have tens, batches hundreds.
+pub(crate) const PARTS_MAX: usize = 1000;
+
+/// The most headers of one part: three or four are usual.
+const HEADERS_MAX: usize = 32;
+
+/// How deep parts may have parts: a form's list of files is the second.
+const DEPTH_MAX: usize = 3;
+
+/// The longest boundary of RFC 2046.
+const BOUNDARY_LENGTH_MAX: usize = 70;
+
+/// One part: its headers in the order of their names, and what it holds.
+pub(crate) struct Part<'a> {
+    headers: Vec<Named<'a>>,
+    content: Content<'a>,
+}
+
+enum Content<'a> {
+    Bytes(&'a [u8]),
+    Parts(Vec<Part<'a>>),
+}
+
+/// The parts of a body of this content type; `None` when it cannot be told into parts, or into too many.
+pub(crate) fn parts<'a>(content_type: &[u8], body: &'a [u8]) -> Option<Vec<Part<'a>>> {
+    Reader { parts_left: PARTS_MAX, depth: 0 }.parts(content_type, body)
+}
+
+struct Reader {
+    parts_left: usize,
+    depth: usize,
+}
+
+impl Reader {
+    /// Recurses at most [`DEPTH_MAX`] times.
+    fn parts<'a>(&mut self, content_type: &[u8], body: &'a [u8]) -> Option<Vec<Part<'a>>> {
+        let delimiter = [b"\r\n--", boundary(content_type)?].concat();
+        let mut rest = body.strip_prefix(&delimiter[2..]).or_else(|| body.strip_prefix(&*delimiter))?;
+        let mut parts = Vec::new();
+        loop {
+            if let Some(after) = rest.strip_prefix(b"--") {
+                return matches!(trimmed(after), b"" | b"\r\n").then_some(parts);
+            }
+            let padding = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t'))?;
+            rest = rest[padding..].strip_prefix(b"\r\n")?;
+            let end = find(rest, &delimiter)?;
+            self.parts_left = self.parts_left.checked_sub(1)?;
+            parts.push(self.part(&rest[..end])?);
+            rest = &rest[end + delimiter.len()..];
+        }
+    }
+
+    fn part<'a>(&mut self, text: &'a [u8]) -> Option<Part<'a>> {
+        let (headers, bytes) = headers(text)?;
+        let mut content_types = headers.iter().filter(|(name, _)| **name == *b"content-type");
+        let content_type = content_types.next().filter(|_| content_types.next().is_none());
+        let nested =
+            content_type.filter(|(_, value)| essence(value).starts_with(TYPE) && self.depth + 1 < DEPTH_MAX);
+        let parts = nested.and_then(|(_, value)| {
+            self.depth += 1;
+            let parts = self.parts(value, bytes);
+            self.depth -= 1;
+            parts
+        });
+        Some(Part { headers, content: parts.map_or(Content::Bytes(bytes), Content::Parts) })
+    }
+}
+
+fn boundary(content_type: &[u8]) -> Option<&[u8]> {
+    let (_, boundary) = parameters(content_type)?.into_iter().find(|(name, _)| **name == *b"boundary")?;
+    let usable = (1..=BOUNDARY_LENGTH_MAX).contains(&boundary.len()) && !boundary.contains(&b'\\');
+    usable.then_some(boundary)
+}
+
+/// The headers of a part and what follows them. A part may have neither.
+fn headers(text: &[u8]) -> Option<(Vec<Named<'_>>, &[u8])> {
+    let mut headers: Vec<Named<'_>> = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = find(rest, b"\r\n")?;
+        let line = &rest[..end];
+        rest = &rest[end + 2..];
+        if line.is_empty() {
+            headers.sort_by(|(a, _), (b, _)| a.cmp(b));
+            return Some((headers, rest));
+        }
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let (name, value) = (&line[..colon], &line[colon + 1..]);
+        if headers.len() == HEADERS_MAX || name.is_empty() || !name.iter().all(u8::is_ascii_graphic) {
+            return None;
+        }
+        headers.push((lower(name), trimmed(value)));
+    }
+    headers.is_empty().then_some((headers, rest))
+}
+
+/// Where `wanted`, which begins with a carriage return, is first found.
+fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    let mut returns = (0..text.len()).filter(|at| text[*at] == b'\r');
+    returns.find(|at| text[*at..].starts_with(wanted))
+}
+
+/// Adds the parts, in their order, and what the content type says of them: which is the first to read, for example.
+pub(crate) fn add(print: FingerprintBuilder, content_type: &[u8], parts: &[Part<'_>]) -> FingerprintBuilder {
+    let parameters = parameters(content_type).unwrap_or_default();
+    add_parts(add_parameters(print, parameters, &[b"boundary", b"charset"]), parts)
+}
+
+fn add_parts(mut print: FingerprintBuilder, parts: &[Part<'_>]) -> FingerprintBuilder {
+    // How many come first, so that inner parts never pass for outer ones.
+    print = print.part("parts", &(parts.len() as u64).to_be_bytes());
+    for part in parts {
+        for (name, value) in &part.headers {
+            print = add_header(print.part("header", name), name, value, &part.content);
+        }
+        print = match &part.content {
+            Content::Bytes(bytes) => print.part("content", bytes),
+            Content::Parts(parts) => add_parts(print, parts),
+        };
+    }
+    print
+}
+
+/// Of the headers that every part has, neither quoting nor the order of parameters counts; of others every byte does.
+fn add_header(
+    print: FingerprintBuilder,
+    name: &[u8],
+    value: &[u8],
+    content: &Content<'_>,
+) -> FingerprintBuilder {
+    let structured = matches!(name, b"content-disposition" | b"content-type");
+    let Some(parameters) = structured.then(|| parameters(value)).flatten() else {
+        return print.part("value", value);
+    };
+    let left_out: &[&[u8]] = if matches!(content, Content::Parts(_)) { &[b"boundary"] } else { &[] };
+    add_parameters(print.part("essence", &essence(value)), parameters, left_out)
+}
+
+fn add_parameters(
+    print: FingerprintBuilder,
+    mut parameters: Vec<Named<'_>>,
+    left_out: &[&[u8]],
+) -> FingerprintBuilder {
+    parameters.retain(|(name, _)| !left_out.contains(&&**name));
+    parameters.sort_by(|(a, _), (b, _)| a.cmp(b));
+    parameters.iter().fold(print, |print, (name, value)| print.part("parameter", name).part("value", value))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+use super::*;
+
+#[test]
+fn f_04_percent_encoding_has_one_spelling() {
+    let table = [
+        ("", ""),
+        ("/orders/7", "/orders/7"),
+        ("/%6frders", "/orders"),
+        ("/%41%7a%30%2D%2e%5F%7E", "/Az0-._~"),
+        ("/a%2fb", "/a%2Fb"),
+        ("/a%2Fb", "/a%2Fb"),
+        ("/%e2%82%ac/é", "/%E2%82%AC/é"),
+        ("/%2541", "/%2541"),
+        ("/%2b%20+", "/%2B%20+"),
+        // Dots and slashes are the origin's to judge.
+        ("/a/../b", "/a/../b"),
+        ("/a/%2e%2e/b", "/a/../b"),
+        ("//a//", "//a//"),
+    ];
+    for (raw, spelled) in table {
+        assert_eq!(path(raw), spelled, "{raw}");
+        assert_eq!(path(spelled), spelled, "{raw}: a second time changes nothing");
+    }
+}
+
+/// If only the good part of `%2%35` were decoded, it would become `%25`, which means something else.
+#[test]
+fn f_04_a_stray_percent_leaves_all_as_it_is() {
+    for raw in ["%", "%4", "/%2%35", "/%zz%41", "/%41%", "/%4é", "/%+1", "%%41"] {
+        assert_eq!(path(raw), raw);
+        assert_eq!(query(raw), raw);
+    }
+}
+
+#[test]
+fn f_04_order_counts_among_equal_names_only() {
+    let table = [
+        ("b=1&a=2", "a=2&b=1"),
+        ("a=2&b=1", "a=2&b=1"),
+        ("b=2&a=0&b=1", "a=0&b=2&b=1"),
+        ("b=1&a=0&b=2", "a=0&b=1&b=2"),
+        ("b&%61=%7e&a", "a=~&a&b"),
+        ("a=&a", "a=&a"),
+        ("a&a=", "a&a="),
+        ("a=1&&b", "&a=1&b"),
+        ("q=a+b", "q=a+b"),
+        ("q=a%20b", "q=a%20b"),
+        ("b=%26a=1&a", "a&b=%26a=1"),
+        ("a=b=c", "a=b=c"),
+    ];
+    for (raw, ordered) in table {
+        assert_eq!(query(raw), ordered, "{raw}");
+        assert_eq!(query(ordered), ordered, "{raw}: a second time changes nothing");
+    }
+}
+
+fn pairs(body: &str) -> Option<Vec<(String, String)>> {
+    let text = |bytes: Cow<'_, [u8]>| String::from_utf8_lossy(&bytes).into_owned();
+    let pairs = form::pairs(body.as_bytes())?;
+    Some(pairs.into_iter().map(|(name, value)| (text(name), text(value))).collect())
+}
+
+#[test]
+fn f_07_forms_are_what_they_decode_to() {
+    let table: &[(&str, &[(&str, &str)])] = &[
+        ("", &[]),
+        ("&&", &[]),
+        ("b=1&a=2", &[("a", "2"), ("b", "1")]),
+        ("a=2&a=1", &[("a", "2"), ("a", "1")]),
+        ("a=x+y%20z%2b", &[("a", "x y z+")]),
+        ("%61=%c3%A9&a=é", &[("a", "é"), ("a", "é")]),
+        ("a", &[("a", "")]),
+        ("a=&=1", &[("", "1"), ("a", "")]),
+        ("a=b=c", &[("a", "b=c")]),
+        ("a=1%262", &[("a", "1&2")]),
+        ("i[][b]=1&i[][a]=2&h=3", &[("h", "3"), ("i[][b]", "1"), ("i[][a]", "2")]),
+    ];
+    for (body, expected) in table {
+        let expected = expected.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        assert_eq!(pairs(body), Some(expected.collect()), "{body}");
+    }
+}
+
+#[test]
+fn f_07_a_form_that_cannot_be_read_has_no_pairs() {
+    for body in ["a=%", "a=%4", "a=%zz", "%=1", "a=%+1"] {
+        assert_eq!(pairs(body), None, "{body}");
+    }
+    assert!(pairs(&"a&".repeat(form::PAIRS_MAX)).is_some());
+    assert_eq!(pairs(&"a&".repeat(form::PAIRS_MAX + 1)), None);
+}
+
+/// Parameters as `name(value)`.
+fn parameters(value: &str) -> Option<String> {
+    let parameters = header::parameters(value.as_bytes())?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Some(parameters.iter().map(|(name, value)| format!("{}({})", text(name), text(value))).collect())
+}
+
+#[test]
+fn f_03_parameters_are_told_apart() {
+    let table = [
+        ("text/html", Some("")),
+        ("text/html;", Some("")),
+        ("text/html; charset=utf-8", Some("charset(utf-8)")),
+        ("a;B=\"x; y\" ; c = d", Some("b(x; y)c(d)")),
+        (r#"a;b="x\"y\\";;c=d"#, Some(r#"b(x\"y\\)c(d)"#)),
+        ("a;b=", Some("b()")),
+        ("a;b", None),
+        ("a;b=\"x", None),
+        ("a;b=\"x\\\"", None),
+        ("a;b=\"x\"y", None),
+        ("a;b=x\"y\"", None),
+    ];
+    for (value, expected) in table {
+        assert_eq!(parameters(value).as_deref(), expected, "{value}");
+    }
+}
