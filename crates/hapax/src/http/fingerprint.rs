@@ -1,1 +1,245 @@
-//! What makes two HTTP requests the same request.
+//! What makes two HTTP requests the same request (F-02 to F-08).
+//!
+//! It is given a whole body; how that was read, and how large it may be, is decided before.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use hapax_core::{Fingerprint, FingerprintBuilder, Select};
+use http::header::{CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH};
+use http::{HeaderMap, Method};
+
+use super::canonical::header::{codings, essence, trimmed};
+use super::canonical::{self, form, multipart};
+#[cfg(feature = "decode")]
+use super::decode::{self, DecodeLimits};
+
+/// What of a request counts.
+#[derive(Clone, Debug)]
+pub(crate) struct FingerprintRules {
+    pub(crate) what: What,
+    /// In the order of their names, so that the order in a file does not count.
+    headers: Vec<HeaderName>,
+    /// Which values of a JSON body count.
+    pub(crate) json: Select,
+    /// Whether compressed bodies are decoded first; otherwise they count as sent.
+    #[cfg(feature = "decode")]
+    pub(crate) decode: Option<DecodeLimits>,
+}
+
+/// How much of a request counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum What {
+    /// Method, path, query, media type, content and some headers.
+    #[default]
+    Request,
+    /// Nothing but the key: every use of it matches.
+    Key,
+}
+
+impl Default for FingerprintRules {
+    fn default() -> Self {
+        let [api_version, x_api_version] = ["api-version", "x-api-version"].map(HeaderName::from_static);
+        Self {
+            what: What::default(),
+            headers: vec![api_version, IF_MATCH, IF_NONE_MATCH, x_api_version],
+            json: Select::default(),
+            #[cfg(feature = "decode")]
+            decode: None,
+        }
+    }
+}
+
+impl FingerprintRules {
+    /// The same with these headers instead. Content-Type always counts and need not be named.
+    ///
+    /// # Errors
+    /// [`NeverCounts`] for a header that differs between tries of one request (F-03).
+    pub(crate) fn headers(
+        mut self,
+        names: impl IntoIterator<Item = HeaderName>,
+    ) -> Result<Self, NeverCounts> {
+        self.headers = names.into_iter().collect();
+        self.headers.sort_by(|a, b| a.as_str().cmp(b.as_str()));
+        self.headers.dedup();
+        match self.headers.iter().find(|name| never_counts(name)) {
+            Some(name) => Err(NeverCounts(name.clone())),
+            None => Ok(self),
+        }
+    }
+
+    /// The headers that count, beside Content-Type.
+    pub(crate) fn header_names(&self) -> &[HeaderName] {
+        &self.headers
+    }
+}
+
+/// A header that must not count was named.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct NeverCounts(pub(crate) HeaderName);
+
+impl fmt::Display for NeverCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the header {} may differ between tries of one request; leave it out", self.0)
+    }
+}
+
+/// Who asks, when, how often and along which way: a retry may differ in all of it.
+const NEVER: &[&str] = &[
+    "authorization",
+    "baggage",
+    "b3",
+    "cookie",
+    "date",
+    "grpc-previous-rpc-attempts",
+    "grpc-timeout",
+    "idempotency-key",
+    "proxy-authorization",
+    "traceparent",
+    "tracestate",
+    "user-agent",
+    "x-amzn-trace-id",
+    "x-cloud-trace-context",
+    "x-correlation-id",
+    "x-request-id",
+    "x-stripe-client-telemetry",
+    "x-stripe-client-user-agent",
+];
+
+/// Families of the same.
+const NEVER_PREFIXES: &[&str] = &["accept", "x-b3-", "x-datadog-", "x-stainless-"];
+
+fn never_counts(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    NEVER.contains(&name) || NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Why there is no fingerprint of a body that was to be decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(not(feature = "decode"), allow(dead_code, reason = "only decoding refuses a body"))]
+pub(crate) enum BodyRefused {
+    /// A coding that is not gzip, deflate or br.
+    CodingUnsupported,
+    /// It unfolds to more than is allowed.
+    TooLarge,
+    /// It is not what its coding says.
+    Undecodable,
+}
+
+/// The fingerprint of a request. `path` is canonical already; an empty query is none.
+///
+/// # Errors
+/// [`BodyRefused`] when the rules ask for decoding and the body cannot be decoded.
+pub(crate) fn of_request(
+    rules: &FingerprintRules,
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Fingerprint, BodyRefused> {
+    if rules.what == What::Key {
+        return Ok(Fingerprint::empty());
+    }
+    let mut print = Fingerprint::builder();
+    print = print.part("method", method.as_str().as_bytes()).part("path", path.as_bytes());
+    if let Some(query) = query.filter(|query| !query.is_empty()) {
+        print = print.part("query", canonical::query(query).as_bytes());
+    }
+    for name in &rules.headers {
+        for value in headers.get_all(name) {
+            print = print.part("header", name.as_str().as_bytes()).part("value", trimmed(value.as_bytes()));
+        }
+    }
+    let (bytes, codings) = opened(rules, headers, body)?;
+    Ok(add_body(print, &rules.json, headers, &codings, &bytes).build())
+}
+
+/// The body to hash, and the codings that are on it still.
+type Opened<'a> = (Cow<'a, [u8]>, Vec<Cow<'a, [u8]>>);
+
+#[cfg_attr(not(feature = "decode"), allow(unused_variables, reason = "only decoding has rules"))]
+fn opened<'a>(
+    rules: &FingerprintRules,
+    headers: &'a HeaderMap,
+    body: &'a Bytes,
+) -> Result<Opened<'a>, BodyRefused> {
+    let codings = codings(headers);
+    #[cfg(feature = "decode")]
+    if let Some(limits) = rules.decode
+        && !codings.is_empty()
+        && !body.is_empty()
+    {
+        return Ok((decode::decoded(&codings, body, &limits)?, Vec::new()));
+    }
+    Ok((Cow::Borrowed(body), codings))
+}
+
+fn add_body(
+    mut print: FingerprintBuilder,
+    select: &Select,
+    headers: &HeaderMap,
+    codings: &[Cow<'_, [u8]>],
+    body: &[u8],
+) -> FingerprintBuilder {
+    // An empty body is as good as none, and nothing is of no type.
+    if body.is_empty() {
+        return print;
+    }
+    let mut content_types = headers.get_all(CONTENT_TYPE).iter();
+    let first = content_types.next().map_or(&[][..], |value| value.as_bytes());
+    let one = content_types.next().is_none();
+    for value in headers.get_all(CONTENT_TYPE) {
+        print = print.part("type", &essence(value.as_bytes()));
+    }
+    for coding in codings {
+        print = print.part("coding", coding);
+    }
+    let media = if one && codings.is_empty() { Media::of(first) } else { Media::Other };
+    match media {
+        Media::Json => print.json_selected("body", body, select),
+        Media::Form => match form::pairs(body) {
+            Some(pairs) => form::add(print, &pairs),
+            None => print.part("body", body),
+        },
+        Media::Multipart => match multipart::parts(first, body) {
+            Some(parts) => multipart::add(print, first, &parts),
+            None => add_as_sent(print, headers, body),
+        },
+        Media::Other => add_as_sent(print, headers, body),
+    }
+}
+
+/// Adds a body byte by byte, and the boundary that it would be read by.
+fn add_as_sent(mut print: FingerprintBuilder, headers: &HeaderMap, body: &[u8]) -> FingerprintBuilder {
+    for value in headers.get_all(CONTENT_TYPE).iter().map(|value| trimmed(value.as_bytes())) {
+        if matches!(Media::of(value), Media::Multipart) {
+            print = print.part("multipart", value);
+        }
+    }
+    print.part("body", body)
+}
+
+/// How a body is read.
+enum Media {
+    Json,
+    Form,
+    Multipart,
+    Other,
+}
+
+impl Media {
+    fn of(content_type: &[u8]) -> Self {
+        match &*essence(content_type) {
+            b"application/json" => Self::Json,
+            b"application/x-www-form-urlencoded" => Self::Form,
+            essence if essence.ends_with(b"+json") => Self::Json,
+            essence if essence.starts_with(multipart::TYPE) => Self::Multipart,
+            _ => Self::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
