@@ -16,3 +16,5 @@ mod problem;
 mod scope;
 #[cfg(feature = "webhook")]
 mod webhook;
+
+pub use classify::Outcome;

@@ -1,1 +1,280 @@
-//! What an answer means for its key: pin, release or uncertain. One table.
+//! What an answer means for its key: pin, release or uncertain. One table by status, and who may overrule it.
+//!
+//! This file knows statuses and the words of an origin. It does not know how an outcome is written down, nor what
+//! a failure of transport means: an answer that never came whole is uncertain, whatever its status was.
+
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+use hapax_core::Class;
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, StatusCode};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// The field in which an origin says what its answer means. It is taken off on the way out.
+pub(crate) const OUTCOME: HeaderName = HeaderName::from_static("idempotency-outcome");
+
+/// The field by which an origin of the `adyen` kind asks for a retry.
+const TRANSIENT_ERROR: HeaderName = HeaderName::from_static("transient-error");
+
+/// What an answer means for its key.
+///
+/// The status decides by the route's table. A handler that knows better puts this into the extensions of its
+/// response; an origin in another process answers with `Idempotency-Outcome: pin`, `release` or `uncertain`.
+///
+/// ```
+/// use hapax::http::Outcome;
+///
+/// let mut response = http::Response::new("out of stock, ask again tomorrow");
+/// response.extensions_mut().insert(Outcome::Release);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Outcome {
+    /// Final: every retry gets this answer.
+    Pin,
+    /// Not final: a retry runs the operation again.
+    Release,
+    /// Nobody knows whether the operation happened. It does not run again until somebody settles its record.
+    Uncertain,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 3] = [Self::Pin, Self::Release, Self::Uncertain];
+
+    /// The word for it in `Idempotency-Outcome`, in settings and in documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pin => "pin",
+            Self::Release => "release",
+            Self::Uncertain => "uncertain",
+        }
+    }
+
+    fn from_word(word: &[u8]) -> Option<Self> {
+        let word = word.trim_ascii();
+        Self::ALL.into_iter().find(|outcome| word.eq_ignore_ascii_case(outcome.name().as_bytes()))
+    }
+
+    /// What is left of it when the origin wanted to overrule it and cannot be understood: it may have meant
+    /// "keep this", so the key is not given free.
+    const fn doubted(self) -> Self {
+        match self {
+            Self::Pin => Self::Pin,
+            Self::Release | Self::Uncertain => Self::Uncertain,
+        }
+    }
+}
+
+/// One status, or one class of statuses: `404`, `5xx`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum StatusSet {
+    /// One status.
+    One(StatusCode),
+    /// All statuses with this first digit, 2 to 5.
+    Class(u16),
+}
+
+impl StatusSet {
+    fn statuses(self) -> std::ops::Range<usize> {
+        match self {
+            Self::One(status) => usize::from(status.as_u16())..usize::from(status.as_u16()) + 1,
+            Self::Class(digit) => usize::from(digit) * 100..usize::from(digit) * 100 + 100,
+        }
+    }
+}
+
+impl FromStr for StatusSet {
+    type Err = StatusSetError;
+
+    fn from_str(text: &str) -> Result<Self, StatusSetError> {
+        let refused = || StatusSetError { text: text.chars().take(StatusSetError::CHARS_MAX).collect() };
+        let [first @ b'2'..=b'5', rest @ ..] = text.as_bytes() else { return Err(refused()) };
+        if rest.eq_ignore_ascii_case(b"xx") {
+            return Ok(Self::Class(u16::from(first - b'0')));
+        }
+        StatusCode::from_bytes(text.as_bytes()).map(Self::One).map_err(|_| refused())
+    }
+}
+
+impl fmt::Display for StatusSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(status) => f.write_str(status.as_str()),
+            Self::Class(digit) => write!(f, "{digit}xx"),
+        }
+    }
+}
+
+/// The text names neither a final status nor a class of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct StatusSetError {
+    text: String,
+}
+
+impl StatusSetError {
+    // Enough to recognise what was typed.
+    const CHARS_MAX: usize = 32;
+}
+
+impl fmt::Display for StatusSetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is neither a status from 200 to 599 nor a class such as 2xx", self.text)
+    }
+}
+
+impl Error for StatusSetError {}
+
+/// The outcome of every status.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Outcomes {
+    by_status: [Outcome; 600],
+    transient_error: bool,
+}
+
+impl Default for Outcomes {
+    /// Answers are final, except those that ask for another attempt: the caller may mend what is missing, come
+    /// back later or go elsewhere (401, 429, 307 and their like), and a server error must be retryable.
+    fn default() -> Self {
+        Self::all(Outcome::Pin)
+            .with(Outcome::Release, &[401, 403, 407, 408, 412, 421, 423, 425, 428, 429, 307, 308])
+            .with_class(Outcome::Release, 5)
+    }
+}
+
+impl Outcomes {
+    /// Everything is final once the endpoint began, server errors too; what is answered before it begins is not.
+    pub(crate) fn stripe_v1() -> Self {
+        Self::all(Outcome::Pin).with(Outcome::Release, &[401, 429])
+    }
+
+    /// Errors are final unless they carry `transient-error: true`.
+    pub(crate) fn adyen() -> Self {
+        let mut outcomes = Self::default().with_class(Outcome::Pin, 5);
+        outcomes.transient_error = true;
+        outcomes
+    }
+
+    /// Only successes are final.
+    pub(crate) fn success_only() -> Self {
+        Self::all(Outcome::Release).with_class(Outcome::Pin, 2)
+    }
+
+    /// Every 4xx is final, no 5xx is.
+    pub(crate) fn oasis() -> Self {
+        Self::default().with_class(Outcome::Pin, 4)
+    }
+
+    /// Gives these statuses another outcome. The later word wins.
+    pub(crate) fn set(&mut self, which: StatusSet, outcome: Outcome) {
+        // Statuses beyond the table have no entry of their own, see `of`.
+        if let Some(entries) = self.by_status.get_mut(which.statuses()) {
+            entries.fill(outcome);
+        }
+    }
+
+    /// What an answer of this status means.
+    pub(crate) fn of(&self, status: StatusCode) -> Outcome {
+        if status.is_informational() {
+            // It is not an answer yet, so there is nothing to keep.
+            return Outcome::Release;
+        }
+        // A status that HTTP does not have counts as a server error (RFC 9110, section 15).
+        self.by_status.get(usize::from(status.as_u16())).copied().unwrap_or(self.by_status[500])
+    }
+
+    /// The table as it is published: each class with its most frequent outcome, then the statuses that differ.
+    /// To `set` the list in order makes the same table.
+    pub(crate) fn published(&self) -> Vec<(StatusSet, Outcome)> {
+        let mut list = Vec::new();
+        for digit in 2..=5 {
+            let class = StatusSet::Class(digit);
+            let entries = &self.by_status[class.statuses()];
+            let frequency = |outcome: &Outcome| entries.iter().filter(|entry| *entry == outcome).count();
+            let usual = Outcome::ALL.into_iter().max_by_key(frequency).unwrap_or(Outcome::Uncertain);
+            list.push((class, usual));
+            let others = (digit * 100..).zip(entries).filter(|(_, entry)| **entry != usual);
+            list.extend(others.filter_map(|(status, entry)| {
+                StatusCode::from_u16(status).ok().map(|status| (StatusSet::One(status), *entry))
+            }));
+        }
+        list
+    }
+
+    fn all(outcome: Outcome) -> Self {
+        Self { by_status: [outcome; 600], transient_error: false }
+    }
+
+    fn with(mut self, outcome: Outcome, statuses: &[usize]) -> Self {
+        for status in statuses {
+            self.by_status[*status] = outcome;
+        }
+        self
+    }
+
+    fn with_class(mut self, outcome: Outcome, digit: u16) -> Self {
+        self.set(StatusSet::Class(digit), outcome);
+        self
+    }
+
+    fn is_transient(&self, headers: &HeaderMap) -> bool {
+        let says_so = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"true");
+        self.transient_error && headers.get(TRANSIENT_ERROR).is_some_and(says_so)
+    }
+}
+
+impl fmt::Debug for Outcomes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let published = self.published();
+        f.debug_map()
+            .entries(published.iter().map(|(set, outcome)| (set.to_string(), outcome.name())))
+            .finish()
+    }
+}
+
+/// What this answer means: the handler's word first, then the origin's, then the table.
+pub(crate) fn judge(outcomes: &Outcomes, parts: &Parts) -> Outcome {
+    let transient = outcomes.is_transient(&parts.headers);
+    overruled(parts, if transient { Outcome::Release } else { outcomes.of(parts.status) })
+}
+
+/// `otherwise`, unless the handler or the origin said something else.
+///
+/// An `Idempotency-Outcome` that cannot be read, or says two things, leaves a pinned answer pinned and makes any
+/// other uncertain: the origin may have meant to keep it.
+pub(crate) fn overruled(parts: &Parts, otherwise: Outcome) -> Outcome {
+    if let Some(outcome) = parts.extensions.get::<Outcome>() {
+        return *outcome;
+    }
+    let mut lines = parts.headers.get_all(OUTCOME).iter().map(|line| Outcome::from_word(line.as_bytes()));
+    let Some(first) = lines.next() else { return otherwise };
+    match first {
+        Some(outcome) if lines.all(|line| line == first) => outcome,
+        _ => otherwise.doubted(),
+    }
+}
+
+/// Whether an answer of this status counts as a success: a pinned error is *failed*, not *completed*.
+pub(crate) fn class(status: StatusCode) -> Class {
+    if status.as_u16() >= 400 { Class::Error } else { Class::Success }
+}
+
+/// What a GraphQL answer means beyond its status: errors and no data release the key. Anything else, and a body
+/// that is not a GraphQL answer, is left to the status.
+pub(crate) fn graphql(body: &[u8]) -> Option<Outcome> {
+    #[derive(Deserialize)]
+    struct Answer {
+        #[serde(default)]
+        errors: Option<Vec<IgnoredAny>>,
+        #[serde(default)]
+        data: Option<IgnoredAny>,
+    }
+    let answer: Answer = serde_json::from_slice(body).ok()?;
+    let failed = answer.data.is_none() && answer.errors.is_some_and(|errors| !errors.is_empty());
+    failed.then_some(Outcome::Release)
+}
+
+#[cfg(test)]
+mod tests;
