@@ -18,3 +18,4 @@ mod scope;
 mod webhook;
 
 pub use classify::Outcome;
+pub use problem::{Code, TYPE_BASE};

@@ -1,1 +1,170 @@
-//! Every refusal, in one table: code, status, text.
+//! Every refusal that comes from us and not from the handler: its code, and the response that carries it.
+//!
+//! The table of codes is in `problem/table.rs`. This file writes problem details (RFC 9457). It does not know when
+//! a request is refused, and it never sees a stored answer or a key: what it is not given it cannot tell.
+
+mod table;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hapax_core::RecordId;
+use http::header::{CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_TYPE, LINK, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use serde::Serialize;
+
+pub use table::Code;
+
+/// What the `type` of a problem begins with; the code follows. The page is `docs/errors/CODE.md`.
+pub const TYPE_BASE: &str = "https://hapax.dev/errors/";
+
+/// Nobody is told to wait for longer: an early question costs little, and what is waited for may have ended.
+const WAIT_MAX: Duration = Duration::from_secs(3600);
+
+/// What is told when it is worth asking again and nobody knows when.
+const WAIT_DEFAULT: Duration = Duration::from_secs(1);
+
+/// One refusal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Problem {
+    pub(crate) code: Code,
+    /// What went wrong this time, for people. Never a key, a body or anything of another caller.
+    pub(crate) detail: Cow<'static, str>,
+    /// Another status than the code's, for this refusal only. It wins over the route's.
+    pub(crate) status: Option<StatusCode>,
+    /// When it is worth asking again.
+    pub(crate) retry_after: Option<Duration>,
+    /// The record that the refusal is about: the caller's own.
+    pub(crate) reference: Option<RecordId>,
+}
+
+impl From<Code> for Problem {
+    /// The refusal as it usually is.
+    fn from(code: Code) -> Self {
+        let detail = Cow::Borrowed(code.detail());
+        Self { code, detail, status: None, retry_after: None, reference: None }
+    }
+}
+
+impl Problem {
+    /// How long the caller should wait before it sends the same request again. None: it should not.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        self.code.retryable().then(|| self.retry_after.unwrap_or(WAIT_DEFAULT).min(WAIT_MAX))
+    }
+
+    /// The refusal as a response.
+    pub(crate) fn response(&self, rules: &RefusalRules) -> Response<Bytes> {
+        let status = self.status.unwrap_or_else(|| rules.status(self.code));
+        let kind = format!("{}{}", rules.type_base, self.code.name());
+        let mut response = Response::new(self.document(&kind, status));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CONTENT_LANGUAGE, HeaderValue::from_static("en"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Ok(link) = HeaderValue::try_from(format!("<{kind}>; rel=\"describedby\"")) {
+            headers.insert(LINK, link);
+        }
+        if let Some(wait) = self.wait() {
+            headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
+        }
+        rules.hint(self.code.retryable(), headers);
+        response
+    }
+
+    fn document(&self, kind: &str, status: StatusCode) -> Bytes {
+        let document = Document {
+            kind,
+            title: self.code.title(),
+            status: status.as_u16(),
+            detail: &self.detail,
+            instance: self.reference.map(Instance),
+            retryable: self.code.retryable(),
+            retry_with_same_key: self.code.retry_with_same_key(),
+            safe_new_key: self.code.safe_new_key(),
+            operation: self.reference.map(|id| id.to_string()),
+        };
+        serde_json::to_vec(&document).expect("text and numbers always have a JSON form").into()
+    }
+}
+
+/// At least one: a caller that is told to wait for zero seconds does not wait.
+fn whole_seconds(wait: Duration) -> u64 {
+    let begun = u64::from(wait.subsec_nanos() > 0);
+    (wait.as_secs() + begun).max(1)
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    title: &'static str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<Instance>,
+    retryable: bool,
+    retry_with_same_key: bool,
+    safe_new_key: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<String>,
+}
+
+struct Instance(RecordId);
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "urn:hapax:record:{}", self.0)
+    }
+}
+
+impl Serialize for Instance {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// How a route says its refusals.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct RefusalRules {
+    /// Other statuses than the table's. The type stays the same.
+    pub(crate) statuses: Vec<(Code, StatusCode)>,
+    /// Fields that tell clients in one word whether to retry.
+    pub(crate) hints: Vec<HeaderName>,
+    /// What the type begins with.
+    pub(crate) type_base: Arc<str>,
+}
+
+impl Default for RefusalRules {
+    fn default() -> Self {
+        let hints = vec![HeaderName::from_static("x-should-retry")];
+        Self { statuses: Vec::new(), hints, type_base: Arc::from(TYPE_BASE) }
+    }
+}
+
+impl RefusalRules {
+    fn status(&self, code: Code) -> StatusCode {
+        let other = self.statuses.iter().rev().find(|(remapped, _)| *remapped == code);
+        other.map_or_else(|| code.status(), |(_, status)| *status)
+    }
+
+    /// Tells clients whether to retry.
+    pub(crate) fn hint(&self, retry: bool, headers: &mut HeaderMap) {
+        let word = HeaderValue::from_static(if retry { "true" } else { "false" });
+        for name in &self.hints {
+            headers.insert(name, word.clone());
+        }
+    }
+}
+
+/// What clients are told about a replayed answer: a server error that is pinned stays, so there is no use in asking
+/// again. Nothing about other answers; they speak for themselves.
+pub(crate) fn hint_for_replay(status: StatusCode) -> Option<bool> {
+    status.is_server_error().then_some(false)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,329 @@
+//! The codes, in one table: status, gRPC status, what a retry is good for, and the words.
+
+use std::fmt;
+
+use http::StatusCode;
+
+use crate::http::grpc::Status;
+
+/// Why a request was refused, by the name of its page in `docs/errors`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Code {
+    /// The route wants a key, and the request has none.
+    KeyMissing,
+    /// What was sent as a key is none.
+    KeyInvalid,
+    /// The key was made longer ago than records are kept.
+    KeyExpired,
+    /// The key was used for another request.
+    KeyReused,
+    /// The first request with this key is still being worked on.
+    InProgress,
+    /// Nobody knows whether the operation happened.
+    Uncertain,
+    /// The operation happened, and what it answered cannot be given.
+    ResultUnavailable,
+    /// The request's body is larger than the route takes.
+    TooLarge,
+    /// This key, or this caller, asked for too much.
+    RateLimited,
+    /// The store could not take the claim.
+    StoreUnavailable,
+    /// The origin could not be reached, and nothing was sent to it.
+    UpstreamUnavailable,
+    /// The process is shutting down.
+    Draining,
+    /// The process holds as many request bodies as it may.
+    Overloaded,
+    /// The route wants to know who asks, and the request does not say.
+    PrincipalMissing,
+    /// The request may be a replay of TLS early data.
+    TooEarly,
+    /// The body is not what its digest says.
+    DigestMismatch,
+    /// The body ended before it was complete.
+    BodyIncomplete,
+    /// The body is compressed in a way that cannot be undone here.
+    CodingUnsupported,
+    /// The signature of a webhook does not match.
+    SignatureInvalid,
+    /// The operation cannot be made repeatable.
+    NotRepeatable,
+}
+
+/// What a caller may do after a refusal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Advice {
+    /// Send the same again, with the same key, after a while.
+    Later,
+    /// Sending the same again at once is of no use. Once the cause is gone, the key stays the same.
+    SameKey,
+    /// Nothing was or will be executed for this request under the key that it carried: it needs another one.
+    NewKey,
+    /// No retry helps, and another key might repeat what has happened.
+    Stop,
+}
+
+struct Row {
+    code: Code,
+    name: &'static str,
+    status: StatusCode,
+    grpc: Status,
+    advice: Advice,
+    title: &'static str,
+    detail: &'static str,
+}
+
+/// In the order of [`Code`], so that a code finds its row by its number.
+static ROWS: [Row; 20] = [
+    Row {
+        code: Code::KeyMissing,
+        name: "key-missing",
+        status: StatusCode::BAD_REQUEST,
+        grpc: Status::InvalidArgument,
+        advice: Advice::NewKey,
+        title: "The request has no idempotency key",
+        detail: "This operation is only run with an idempotency key. Send one, and keep it for every retry.",
+    },
+    Row {
+        code: Code::KeyInvalid,
+        name: "key-invalid",
+        status: StatusCode::BAD_REQUEST,
+        grpc: Status::InvalidArgument,
+        advice: Advice::NewKey,
+        title: "The idempotency key is not valid",
+        detail: "What was sent as a key is none. Nothing was executed.",
+    },
+    Row {
+        code: Code::KeyExpired,
+        name: "key-expired",
+        status: StatusCode::BAD_REQUEST,
+        grpc: Status::FailedPrecondition,
+        advice: Advice::Stop,
+        title: "The idempotency key is too old",
+        detail: "The key is older than records are kept. Find out whether the operation happened before using a new key.",
+    },
+    Row {
+        code: Code::KeyReused,
+        name: "key-reused",
+        status: StatusCode::UNPROCESSABLE_ENTITY,
+        grpc: Status::FailedPrecondition,
+        advice: Advice::NewKey,
+        title: "The idempotency key was used for another request",
+        detail: "Another request was sent with this key before. This one was not executed.",
+    },
+    Row {
+        code: Code::InProgress,
+        name: "in-progress",
+        status: StatusCode::CONFLICT,
+        grpc: Status::Aborted,
+        advice: Advice::Later,
+        title: "The operation is in progress",
+        detail: "An earlier request with this key is still being worked on. Ask again with the same key for its answer.",
+    },
+    Row {
+        code: Code::Uncertain,
+        name: "uncertain",
+        status: StatusCode::CONFLICT,
+        grpc: Status::Aborted,
+        advice: Advice::SameKey,
+        title: "Nobody knows whether the operation happened",
+        detail: "An earlier request with this key ended without a known result. The operation is not run again until somebody decides.",
+    },
+    Row {
+        code: Code::ResultUnavailable,
+        name: "result-unavailable",
+        status: StatusCode::CONFLICT,
+        grpc: Status::FailedPrecondition,
+        advice: Advice::Stop,
+        title: "The operation happened, its answer is not available",
+        detail: "The operation was run with this key before, and what it answered was not kept. It is not run again.",
+    },
+    Row {
+        code: Code::TooLarge,
+        name: "too-large",
+        status: StatusCode::PAYLOAD_TOO_LARGE,
+        grpc: Status::ResourceExhausted,
+        advice: Advice::SameKey,
+        title: "The request is too large",
+        detail: "The body is larger than this operation takes. Nothing was executed.",
+    },
+    Row {
+        code: Code::RateLimited,
+        name: "rate-limited",
+        status: StatusCode::TOO_MANY_REQUESTS,
+        grpc: Status::ResourceExhausted,
+        advice: Advice::Later,
+        title: "Too many requests",
+        detail: "This key or this caller asked for more than is allowed. Nothing was executed.",
+    },
+    Row {
+        code: Code::StoreUnavailable,
+        name: "store-unavailable",
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        grpc: Status::Unavailable,
+        advice: Advice::Later,
+        title: "The store of idempotency records is unavailable",
+        detail: "The request could not be claimed, so nothing was executed.",
+    },
+    Row {
+        code: Code::UpstreamUnavailable,
+        name: "upstream-unavailable",
+        status: StatusCode::BAD_GATEWAY,
+        grpc: Status::Unavailable,
+        advice: Advice::Later,
+        title: "The origin is unavailable",
+        detail: "The origin could not be reached. Nothing was sent to it.",
+    },
+    Row {
+        code: Code::Draining,
+        name: "draining",
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        grpc: Status::Unavailable,
+        advice: Advice::Later,
+        title: "The service is shutting down",
+        detail: "This process starts nothing new. Nothing was executed.",
+    },
+    Row {
+        code: Code::Overloaded,
+        name: "overloaded",
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        grpc: Status::Unavailable,
+        advice: Advice::Later,
+        title: "The service is overloaded",
+        detail: "This process holds as many request bodies as it may. Nothing was executed.",
+    },
+    Row {
+        code: Code::PrincipalMissing,
+        name: "principal-missing",
+        status: StatusCode::BAD_REQUEST,
+        grpc: Status::Unauthenticated,
+        advice: Advice::SameKey,
+        title: "The request does not say who sends it",
+        detail: "This operation is only run for callers that are known. Nothing was executed.",
+    },
+    Row {
+        code: Code::TooEarly,
+        name: "too-early",
+        status: StatusCode::TOO_EARLY,
+        grpc: Status::Unavailable,
+        advice: Advice::Later,
+        title: "The request came too early",
+        detail: "The request was sent before the connection was safe from replays. Send it again. Nothing was executed.",
+    },
+    Row {
+        code: Code::DigestMismatch,
+        name: "digest-mismatch",
+        status: StatusCode::BAD_REQUEST,
+        grpc: Status::InvalidArgument,
+        advice: Advice::SameKey,
+        title: "The body does not match its digest",
+        detail: "The body is not what the digest field says. Nothing was executed.",
+    },
+    Row {
+        code: Code::BodyIncomplete,
+        name: "body-incomplete",
+        status: StatusCode::BAD_REQUEST,
+        grpc: Status::InvalidArgument,
+        advice: Advice::Later,
+        title: "The body is incomplete",
+        detail: "The body ended before it was complete. Nothing was executed.",
+    },
+    Row {
+        code: Code::CodingUnsupported,
+        name: "coding-unsupported",
+        status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        grpc: Status::Unimplemented,
+        advice: Advice::SameKey,
+        title: "The content coding is not supported",
+        detail: "The body is encoded in a way that cannot be decoded here. Nothing was executed.",
+    },
+    Row {
+        code: Code::SignatureInvalid,
+        name: "signature-invalid",
+        status: StatusCode::UNAUTHORIZED,
+        grpc: Status::Unauthenticated,
+        advice: Advice::SameKey,
+        title: "The signature is not valid",
+        detail: "The signature is missing, too old or not that of the body. Nothing was executed.",
+    },
+    Row {
+        code: Code::NotRepeatable,
+        name: "not-repeatable",
+        status: StatusCode::NOT_IMPLEMENTED,
+        grpc: Status::Unimplemented,
+        advice: Advice::Stop,
+        title: "The operation is not repeatable",
+        detail: "This operation does not take repeatable requests. Nothing was executed.",
+    },
+];
+
+impl Code {
+    /// Every code.
+    pub const ALL: [Self; ROWS.len()] = {
+        let mut codes = [Self::KeyMissing; ROWS.len()];
+        let mut row = 0;
+        while row < ROWS.len() {
+            codes[row] = ROWS[row].code;
+            row += 1;
+        }
+        codes
+    };
+
+    /// The name on the wire: the end of the problem's `type`, and the name of its page.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The code with this [`name`](Self::name).
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.name() == name)
+    }
+
+    /// The HTTP status, unless a route or a dialect says otherwise.
+    pub fn status(self) -> StatusCode {
+        self.row().status
+    }
+
+    /// What it is called, for people.
+    pub fn title(self) -> &'static str {
+        self.row().title
+    }
+
+    /// The number of the gRPC status.
+    pub fn grpc(self) -> i32 {
+        self.row().grpc.number()
+    }
+
+    /// Whether the same request may succeed when it is sent again after a while.
+    pub fn retryable(self) -> bool {
+        self.row().advice == Advice::Later
+    }
+
+    /// Whether a later attempt at this operation should carry the same key.
+    pub fn retry_with_same_key(self) -> bool {
+        matches!(self.row().advice, Advice::Later | Advice::SameKey)
+    }
+
+    /// Whether it is certain that this request neither was nor will be executed under the key that it carried, so
+    /// that another key cannot repeat it.
+    pub fn safe_new_key(self) -> bool {
+        self.row().advice == Advice::NewKey
+    }
+
+    /// What to say when there is nothing more to say.
+    pub(super) fn detail(self) -> &'static str {
+        self.row().detail
+    }
+
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
