@@ -1,1 +1,194 @@
 //! Response to record and back: what is stored of a response, and what a replay is made of.
+//!
+//! The payload of a record is the body as it was. The metadata holds the rest, written by `capture/wire.rs`. Which
+//! fields are kept is said in `capture/fields.rs`; this file joins them. It does not know when an answer is kept,
+//! and it makes no Date: whoever writes the response to a connection does.
+
+mod coding;
+mod cors;
+mod fields;
+mod wire;
+
+use std::fmt;
+
+use bytes::Bytes;
+use hapax_core::{Format, Recorded};
+use http::header::ORIGIN;
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+use super::classify;
+use fields::Named;
+use wire::{Damaged, Kind, Reader, Writer};
+
+/// What of an answer is kept, and how a replay is marked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ReplayRules {
+    /// The field that marks a replay.
+    pub(crate) marker: HeaderName,
+    /// Whether first answers carry the marker too, with `false`.
+    pub(crate) mark_first: bool,
+    /// The field of the request that is sent back with every answer: the one that holds the key.
+    pub(crate) echo_key: Option<HeaderName>,
+    /// Whether cookies are replayed.
+    pub(crate) set_cookie: bool,
+    /// Fields that are not replayed, beside those that never are.
+    pub(crate) drop: Vec<HeaderName>,
+    /// The only fields that are replayed, beside what a body cannot be understood without: its type, its coding,
+    /// `Location` and gRPC's own.
+    pub(crate) only: Option<Vec<HeaderName>>,
+}
+
+impl Default for ReplayRules {
+    fn default() -> Self {
+        Self {
+            marker: HeaderName::from_static("x-idempotent-replayed"),
+            mark_first: false,
+            echo_key: None,
+            set_cookie: false,
+            drop: Vec::new(),
+            only: None,
+        }
+    }
+}
+
+/// An answer from the store, ready to be sent. The framing is up to the connection.
+#[derive(Debug)]
+pub(crate) struct Replayed {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) trailers: Option<HeaderMap>,
+}
+
+/// Why there is an outcome and no answer to replay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NotReplayable {
+    /// The answer was too large, or a stream.
+    NotKept,
+    /// The record was written by something that is not HTTP: a function, or a person who settled it.
+    Foreign,
+    /// The bytes are not those of an answer, or of a version that is not known.
+    Damaged,
+}
+
+impl fmt::Display for NotReplayable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotKept => "the answer was not kept",
+            Self::Foreign => "the recorded result is no HTTP answer",
+            Self::Damaged => "the recorded answer cannot be read",
+        })
+    }
+}
+
+impl From<Damaged> for NotReplayable {
+    fn from(_: Damaged) -> Self {
+        Self::Damaged
+    }
+}
+
+/// The outcome that is stored for this answer.
+pub(crate) fn record(
+    rules: &ReplayRules,
+    request_origin: Option<&HeaderValue>,
+    parts: &Parts,
+    body: Bytes,
+    trailers: Option<&HeaderMap>,
+) -> Recorded {
+    let named = Named::by(&parts.headers);
+    // Only an answer with CORS fields depends on who asked.
+    let origin = request_origin.filter(|_| parts.headers.keys().any(fields::is_cors));
+    let mut writer = Writer::new(parts.status, origin.map_or(b"", HeaderValue::as_bytes));
+    for (name, value) in &parts.headers {
+        if rules.keeps(name) && !named.contains(name) {
+            writer.field(Kind::Header, name, value);
+        }
+    }
+    for (name, value) in trailers.into_iter().flatten() {
+        if rules.keeps_trailer(name) {
+            writer.field(Kind::Trailer, name, value);
+        }
+    }
+    Recorded {
+        class: classify::class(parts.status),
+        format: Format::HTTP,
+        meta: writer.finish(),
+        payload: if has_content(parts.status) { body } else { Bytes::new() },
+    }
+}
+
+/// The answer for this retry, from what was recorded.
+///
+/// The rules are applied once more: what a route no longer replays is not replayed, though it was stored. What a
+/// person wrote who settled a record is not an HTTP answer and is not made one.
+pub(crate) fn replay(
+    rules: &ReplayRules,
+    retry: &HeaderMap,
+    recorded: &Recorded,
+) -> Result<Replayed, NotReplayable> {
+    match recorded.format {
+        Format::HTTP => {}
+        Format::NOT_KEPT => return Err(NotReplayable::NotKept),
+        _ => return Err(NotReplayable::Foreign),
+    }
+    let reader = Reader::new(&recorded.meta)?;
+    let status = reader.status();
+    let same_origin = reader.origin() == retry.get(ORIGIN).map_or(b"".as_slice(), HeaderValue::as_bytes);
+    let mut headers = HeaderMap::with_capacity(FIELDS_USUAL);
+    let mut trailers = None;
+    for field in reader {
+        let (kind, name, value) = field?;
+        let map = match kind {
+            Kind::Header if rules.keeps(&name) && (same_origin || !fields::is_cors(&name)) => &mut headers,
+            Kind::Trailer if rules.keeps_trailer(&name) => trailers.get_or_insert_default(),
+            Kind::Header | Kind::Trailer => continue,
+        };
+        map.try_append(name, value).map_err(|_| NotReplayable::Damaged)?;
+    }
+    let body = if has_content(status) { recorded.payload.clone() } else { Bytes::new() };
+    let body = coding::acceptable_body(retry, &mut headers, body);
+    rules.mark("true", &mut headers);
+    rules.echo(retry, &mut headers);
+    Ok(Replayed { status, headers, body, trailers })
+}
+
+/// Room for the fields of most answers and our own, so that the map grows only for unusual ones.
+const FIELDS_USUAL: usize = 8;
+
+impl ReplayRules {
+    /// What is changed in the head of a first answer before it leaves: the origin's word to us goes, the marks come.
+    pub(crate) fn first(&self, request: &HeaderMap, headers: &mut HeaderMap) {
+        headers.remove(classify::OUTCOME);
+        if self.mark_first {
+            self.mark("false", headers);
+        }
+        self.echo(request, headers);
+    }
+
+    fn mark(&self, replayed: &'static str, headers: &mut HeaderMap) {
+        set(headers, &self.marker, HeaderValue::from_static(replayed));
+        cors::expose(&self.marker, headers);
+    }
+
+    fn echo(&self, request: &HeaderMap, headers: &mut HeaderMap) {
+        if let Some(name) = &self.echo_key
+            && let Some(key) = request.get(name)
+        {
+            set(headers, name, key.clone());
+        }
+    }
+}
+
+/// A map that can take no more fields goes without this one: a mark is not worth a panic.
+fn set(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
+    let _full = headers.try_insert(name, value);
+}
+
+/// Whether an answer of this status may have content (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5).
+fn has_content(status: StatusCode) -> bool {
+    !matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Which fields of an answer are stored and replayed.
+
+use http::header::{CONNECTION, SET_COOKIE};
+use http::{HeaderMap, HeaderName};
+
+use super::ReplayRules;
+
+impl ReplayRules {
+    /// Whether a field of the head is stored and replayed.
+    pub(super) fn keeps(&self, name: &HeaderName) -> bool {
+        self.keeps_trailer(name)
+            && !self.drop.contains(name)
+            && self.only.as_ref().is_none_or(|only| only.contains(name) || is_essential(name.as_str()))
+    }
+
+    /// Whether a trailer is stored and replayed. The lists are about the head.
+    pub(super) fn keeps_trailer(&self, name: &HeaderName) -> bool {
+        !is_of_the_exchange(name.as_str()) && *name != self.marker && (self.set_cookie || *name != SET_COOKIE)
+    }
+}
+
+/// Whether the field tells a browser who may read the answer.
+pub(super) fn is_cors(name: &HeaderName) -> bool {
+    name.as_str().starts_with("access-control-")
+}
+
+/// Without these a body cannot be understood, or a new resource not found: an allow list does not take them away.
+fn is_essential(name: &str) -> bool {
+    matches!(name, "content-type" | "content-encoding" | "location") || name.starts_with("grpc-")
+}
+
+/// Whether the field belongs to one connection or one exchange and would be wrong in another.
+fn is_of_the_exchange(name: &str) -> bool {
+    match name {
+        // Of the connection (RFC 9110, section 7.6.1; RFC 9111, section 3.1).
+        "connection" | "keep-alive" | "te" | "trailer" | "transfer-encoding" | "upgrade" | "alt-svc" => true,
+        // Framing is made anew for the connection that carries the replay.
+        "content-length" => true,
+        // A replay has a time of its own and was never in a cache.
+        "date" | "age" => true,
+        // Who traces, counts and measures means the exchange and not the answer.
+        "request-id"
+        | "x-request-id"
+        | "server-timing"
+        | "traceparent"
+        | "tracestate"
+        | "baggage"
+        | "b3"
+        | "x-amzn-trace-id"
+        | "x-amzn-requestid"
+        | "x-cloud-trace-context"
+        | "ratelimit" => true,
+        // Our own.
+        "idempotency-outcome" | "idempotency-recorded" | "idempotency-protected" => true,
+        _ => ["proxy-", "ratelimit-", "x-ratelimit-", "x-b3-"].iter().any(|start| name.starts_with(start)),
+    }
+}
+
+/// The fields that `Connection` names: they belong to the connection too.
+pub(super) struct Named(Vec<HeaderName>);
+
+impl Named {
+    pub(super) fn by(headers: &HeaderMap) -> Self {
+        let lines = headers.get_all(CONNECTION).iter();
+        let names = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+        Self(names.filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok()).collect())
+    }
+
+    pub(super) fn contains(&self, name: &HeaderName) -> bool {
+        self.0.contains(name)
+    }
+}

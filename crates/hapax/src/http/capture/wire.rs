@@ -1,0 +1,125 @@
+//! The head of a response as bytes: the metadata of a recorded HTTP outcome, described in `spec/record-format.md`.
+//!
+//! Reading faces whatever a store gives back. It copies no values, allocates nothing by the word of a length, and
+//! has one answer to everything that is not what was written: [`Damaged`].
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode};
+
+const VERSION: u8 = 1;
+
+/// The bytes are no response head, or one of another version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Damaged;
+
+/// Where in the response a field stands. The numbers are stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Header = 1,
+    Trailer = 2,
+}
+
+/// Writes one head.
+pub(super) struct Writer(Vec<u8>);
+
+impl Writer {
+    /// A head with no fields yet. An empty `origin` is none.
+    pub(super) fn new(status: StatusCode, origin: &[u8]) -> Self {
+        // Enough for the fields of most answers.
+        let mut writer = Self(Vec::with_capacity(256));
+        writer.0.push(VERSION);
+        writer.0.extend_from_slice(&status.as_u16().to_be_bytes());
+        writer.text(origin);
+        writer
+    }
+
+    pub(super) fn field(&mut self, kind: Kind, name: &HeaderName, value: &HeaderValue) {
+        self.0.push(kind as u8);
+        self.text(name.as_str().as_bytes());
+        self.text(value.as_bytes());
+    }
+
+    pub(super) fn finish(self) -> Bytes {
+        self.0.into()
+    }
+
+    /// The length, seven bits a byte beginning with the lowest, then the bytes.
+    fn text(&mut self, text: &[u8]) {
+        let mut rest = text.len();
+        while rest >= 0x80 {
+            self.0.push((rest & 0x7f) as u8 | 0x80);
+            rest >>= 7;
+        }
+        self.0.push(rest as u8);
+        self.0.extend_from_slice(text);
+    }
+}
+
+/// Reads one head: an iterator over its fields.
+pub(super) struct Reader<'a> {
+    meta: &'a Bytes,
+    rest: &'a [u8],
+    status: StatusCode,
+    origin: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(meta: &'a Bytes) -> Result<Self, Damaged> {
+        let [VERSION, high, low, rest @ ..] = &meta[..] else { return Err(Damaged) };
+        let status = StatusCode::from_u16(u16::from_be_bytes([*high, *low])).map_err(|_| Damaged)?;
+        if status.is_informational() {
+            return Err(Damaged);
+        }
+        let mut reader = Self { meta, rest, status, origin: b"" };
+        reader.origin = reader.text()?;
+        Ok(reader)
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Who asked first, when the answer depends on it; empty otherwise.
+    pub(super) fn origin(&self) -> &'a [u8] {
+        self.origin
+    }
+
+    fn text(&mut self) -> Result<&'a [u8], Damaged> {
+        let length = self.length()?;
+        let (text, rest) = self.rest.split_at_checked(length).ok_or(Damaged)?;
+        self.rest = rest;
+        Ok(text)
+    }
+
+    fn length(&mut self) -> Result<usize, Damaged> {
+        let mut length = 0;
+        // Four bytes reach 256 MiB, more than any head has.
+        for shift in [0, 7, 14, 21] {
+            let (byte, rest) = self.rest.split_first().ok_or(Damaged)?;
+            self.rest = rest;
+            length |= usize::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(length);
+            }
+        }
+        Err(Damaged)
+    }
+
+    fn field(&mut self, kind: u8) -> Result<(Kind, HeaderName, HeaderValue), Damaged> {
+        let kind = [Kind::Header, Kind::Trailer].into_iter().find(|k| *k as u8 == kind).ok_or(Damaged)?;
+        let name = HeaderName::from_bytes(self.text()?).map_err(|_| Damaged)?;
+        let value = self.meta.slice_ref(self.text()?);
+        let value = HeaderValue::from_maybe_shared(value).map_err(|_| Damaged)?;
+        Ok((kind, name, value))
+    }
+}
+
+impl Iterator for Reader<'_> {
+    type Item = Result<(Kind, HeaderName, HeaderValue), Damaged>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (kind, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(self.field(*kind))
+    }
+}
