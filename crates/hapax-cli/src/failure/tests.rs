@@ -32,17 +32,8 @@ const CODES: [Code; 15] = [
     Code::OutputClosed,
 ];
 
-/// What only the library answers with.
-const LIBRARY: [&str; 8] = [
-    "key-expired",
-    "key-reused",
-    "uncertain",
-    "previously-failed",
-    "result-unavailable",
-    "deadline",
-    "superseded",
-    "draining",
-];
+/// What only the library answers with, beside what it answers over HTTP.
+const LIBRARY: [&str; 3] = ["previously-failed", "deadline", "superseded"];
 
 #[test]
 fn every_code_has_its_page_and_every_page_its_code() {
@@ -53,8 +44,9 @@ fn every_code_has_its_page_and_every_page_its_code() {
         .filter(|name| name != "README")
         .collect();
     let store = STORE_KINDS.map(|kind| Code::Store(kind).name());
-    let expected: BTreeSet<String> =
-        CODES.map(Code::name).into_iter().chain(store).chain(LIBRARY).map(str::to_owned).collect();
+    let http = hapax::http::Code::ALL.map(hapax::http::Code::name);
+    let names = CODES.map(Code::name).into_iter().chain(store).chain(LIBRARY).chain(http);
+    let expected: BTreeSet<String> = names.map(str::to_owned).collect();
     assert_eq!(found, expected);
 }
 
@@ -72,6 +64,31 @@ fn a_page_says_what_it_means_why_it_comes_and_what_to_do() {
         for part in ["## Meaning", "## Cause", "## What to do"] {
             assert!(text.contains(part), "{name} has no part {part}");
         }
+    }
+}
+
+#[test]
+fn e_02_a_page_says_what_an_http_caller_sees() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    for code in hapax::http::Code::ALL {
+        let text = std::fs::read_to_string(pages.join(format!("{code}.md"))).unwrap();
+        let (_, http) =
+            text.split_once("## Over HTTP\n\n").unwrap_or_else(|| panic!("{code} has no part on HTTP"));
+        let status = format!("Status {}", code.status().as_u16());
+        assert!(http.starts_with(&status), "{code} does not begin with {status}");
+        assert_eq!(http.contains("with `Retry-After`"), code.retryable(), "{code} and Retry-After");
+    }
+}
+
+#[test]
+fn every_page_is_in_the_index() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    let index = std::fs::read_to_string(pages.join("README.md")).unwrap();
+    assert!(index.contains(hapax::http::TYPE_BASE));
+    for page in std::fs::read_dir(pages).unwrap() {
+        let name = page.unwrap().file_name().into_string().unwrap();
+        let code = name.trim_end_matches(".md");
+        assert!(code == "README" || index.contains(&format!("| [{code}]({name}) |")), "{code} is not listed");
     }
 }
 
