@@ -59,7 +59,8 @@ const RECONCILE_MAX: u32 = 2;
 /// The longest pause a duplicate is advised to make.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(1);
 
-/// One operation to be executed.
+/// One operation to be executed. It is large and goes through many hands, and so do its parts: what seldom happens is
+/// boxed, because every future is as large as its largest branch and is moved as a whole.
 pub(crate) struct Job {
     pub(crate) key: ScopedKey,
     pub(crate) fingerprint: Fingerprint,
@@ -164,7 +165,7 @@ enum Attempt<V, W> {
 struct Unrun<W> {
     claim: Claim,
     asked_at: Instant,
-    job: Job,
+    job: Box<Job>,
     work: W,
 }
 
@@ -177,17 +178,22 @@ impl Engine {
         F: Future<Output = Ended<V>> + Send + 'static,
     {
         let id = job.key.id;
+        let job = Box::new(job);
         match job.policy.deadline {
             None => self.answer(job, work).await,
             // To be dropped at its deadline is for a caller's future what it is to be dropped by its caller.
-            Some(deadline) => match tokio::time::timeout(deadline, self.answer(job, work)).await {
+            Some(deadline) => match tokio::time::timeout(deadline, Box::pin(self.answer(job, work))).await {
                 Ok(answer) => answer,
                 Err(_elapsed) => Err(Refusal::Deadline { id }),
             },
         }
     }
 
-    async fn answer<V, W, F>(self: &Arc<Self>, mut job: Job, mut work: W) -> Result<Execution<V>, Refusal>
+    async fn answer<V, W, F>(
+        self: &Arc<Self>,
+        mut job: Box<Job>,
+        mut work: W,
+    ) -> Result<Execution<V>, Refusal>
     where
         V: Send + 'static,
         W: FnOnce(Context) -> F + Send + 'static,
@@ -195,7 +201,7 @@ impl Engine {
     {
         let id = job.key.id;
         let wait_until = (!job.policy.wait.is_zero()).then(|| Instant::now() + job.policy.wait);
-        if job.is_expired() && !self.remembers(&job).await? {
+        if job.is_expired() && !Box::pin(self.remembers(&job)).await? {
             return Err(Refusal::Expired);
         }
         let mut place = None;
@@ -227,13 +233,13 @@ impl Engine {
             };
             match claim {
                 Claim::Busy { lease_left } => {
-                    if !self.wait_for_news(&mut place, id, wait_until).await {
+                    if !Box::pin(self.wait_for_news(&mut place, id, wait_until)).await {
                         return Err(Refusal::InProgress { retry_after: lease_left.min(RETRY_AFTER_MAX) });
                     }
                 }
                 Claim::Uncertain { fence, reason } if reconciliations < RECONCILE_MAX => {
                     reconciliations += 1;
-                    if !self.reconcile(&job, fence, reason).await? {
+                    if !Box::pin(self.reconcile(&job, fence, reason)).await? {
                         return Err(Refusal::Uncertain { id, reason });
                     }
                 }
@@ -300,7 +306,12 @@ impl Engine {
     }
 
     /// Claims and, if acquired, runs and records. Once it has waited for anything, it runs in a task of its own.
-    async fn attempt<V, W, F>(self: Arc<Self>, job: Job, work: W, _token: TaskTrackerToken) -> Attempt<V, W>
+    async fn attempt<V, W, F>(
+        self: Arc<Self>,
+        job: Box<Job>,
+        work: W,
+        _token: TaskTrackerToken,
+    ) -> Attempt<V, W>
     where
         W: FnOnce(Context) -> F + Send + 'static,
         F: Future<Output = Ended<V>> + Send + 'static,
@@ -446,7 +457,7 @@ impl Engine {
             Ok(Fenced::Lost) => {
                 hold.held.report_lost();
                 if matches!(finish, Finish::Pin(_)) {
-                    return self.truth(job).await;
+                    return Box::pin(self.truth(job)).await;
                 }
                 false
             }

@@ -58,7 +58,7 @@ struct Asked {
 enum Prepared {
     Asked(Box<Asked>),
     /// There is no key in the body either, and none is needed.
-    Unkeyed(request::Parts, Read),
+    Unkeyed(Box<(request::Parts, Read)>),
 }
 
 /// Why a request goes no further.
@@ -108,10 +108,11 @@ impl Exchange {
         R: Body<Data = Bytes> + Send + 'static,
     {
         match self.prepare(request, key).await {
-            Ok(Prepared::Asked(asked)) => self.execute(inner, *asked).await,
-            Ok(Prepared::Unkeyed(parts, read)) => {
-                let request = Request::from_parts(parts, RequestBody::read(read));
-                inner.call(request).await.map(|response| response.map(ResponseBody::passed))
+            Ok(Prepared::Asked(asked)) => self.execute(inner, asked).await,
+            Ok(Prepared::Unkeyed(unkeyed)) => {
+                let (parts, read) = *unkeyed;
+                let answer = Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read))));
+                answer.await.map(|response| response.map(ResponseBody::passed))
             }
             Err(Stop::Refused(problem)) => Ok(self.refuse(&problem)),
             Err(Stop::Answered(response)) => {
@@ -137,7 +138,7 @@ impl Exchange {
         let scope = scope::scope_of(&policy.scope, &parts, &path).map_err(refusal::anonymous)?;
         let known = key.as_ref().map(|key| ScopedKey::new(scope.clone(), key));
         if let Some(known) = &known {
-            self.spare_the_body(&parts.headers, known).await?;
+            Box::pin(self.spare_the_body(&parts.headers, known)).await?;
         }
         if let Some(authorise) = &policy.authorise {
             authorise(&parts).await.map_err(Stop::Answered)?;
@@ -149,7 +150,7 @@ impl Exchange {
         let Some(key) = self.key_after_body(key, &parts.headers, &read.data)? else {
             return match policy.key {
                 KeyMode::Required => Err(policy.key_missing().into()),
-                KeyMode::Optional | KeyMode::Off => Ok(Prepared::Unkeyed(parts, read)),
+                KeyMode::Optional | KeyMode::Off => Ok(Prepared::Unkeyed(Box::new((parts, read)))),
             };
         };
         let scoped = known.unwrap_or_else(|| ScopedKey::new(scope, &key));
@@ -208,7 +209,11 @@ impl Exchange {
         found.map_err(|fault| Problem::of(Code::KeyInvalid, fault.detail()))
     }
 
-    async fn execute<S, B, R>(&self, inner: S, asked: Asked) -> Result<Response<ResponseBody<R>>, S::Error>
+    async fn execute<S, B, R>(
+        &self,
+        inner: S,
+        asked: Box<Asked>,
+    ) -> Result<Response<ResponseBody<R>>, S::Error>
     where
         S: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send + 'static,
         S::Future: Send + 'static,
@@ -217,33 +222,18 @@ impl Exchange {
         R: Body<Data = Bytes> + Send + 'static,
     {
         let policy = self.policy();
-        let Asked { mut parts, read, key, scoped, fingerprint, open } = asked;
         let job = Job {
-            expires_at: policy.engine.forgets_at(&key),
-            key: scoped,
-            fingerprint,
+            expires_at: policy.engine.forgets_at(&asked.key),
+            key: asked.scoped.clone(),
+            fingerprint: asked.fingerprint,
             policy: policy.engine,
             reconcile: policy.reconcile.clone(),
         };
-        let said = said_by(&parts.headers, policy.replay.echo_key.as_ref());
+        let said = said_by(&asked.parts.headers, policy.replay.echo_key.as_ref());
         let spare = (policy.on_store_error == OnStoreError::Pass)
-            .then(|| (inner.clone(), parts.clone(), read.data.clone(), read.trailers.clone()));
+            .then(|| Box::new((inner.clone(), asked.parts.clone(), asked.read.copy())));
         let exchange = self.clone();
-        let origin = said.get(ORIGIN).cloned();
-        let principal = job.key.scope.principal_hash().copied();
-        let work = move |context: Context| {
-            let mut inner = inner;
-            parts.extensions.insert(IdempotencyKey(key));
-            parts.extensions.insert(context);
-            async move {
-                let _open = open;
-                match inner.call(Request::from_parts(parts, RequestBody::read(read))).await {
-                    Ok(response) => exchange.conclude(response, origin.as_ref(), principal).await,
-                    // The inner service gave up: whether anything happened, nobody can say.
-                    Err(error) => Ended { value: Err(error), finish: Finish::Uncertain },
-                }
-            }
-        };
+        let work = move |context| exchange.run(inner, asked, context);
         let mut response = match self.shared.hapax.engine.execute(job, work).await {
             Ok(Execution::Ran { value: Ok(answer), recorded }) => {
                 self.count(if recorded { answer.counted } else { observe::Outcome::Unrecorded });
@@ -262,13 +252,37 @@ impl Exchange {
             Err(Refusal::Store(error)) if spare.is_some() => {
                 tracing::warn!(route = %self.route().label, %error, "the store failed; a request ran unprotected");
                 self.count(observe::Outcome::Unprotected);
-                let (inner, parts, data, trailers) = spare.expect("looked at just now");
-                return unprotected(inner, parts, Read { data, trailers, room: None }).await;
+                let (inner, parts, read) = *spare.expect("looked at just now");
+                return Box::pin(unprotected(inner, parts, read)).await;
             }
             Err(refusal) => return Ok(self.refuse(&refusal::of(&refusal))),
         };
         self.mark(&mut response, "accepted");
         Ok(response)
+    }
+
+    /// Runs the inner service on a request whose key was claimed.
+    async fn run<S, B, R>(
+        self,
+        mut inner: S,
+        asked: Box<Asked>,
+        context: Context,
+    ) -> Ended<Result<Answer<R>, S::Error>>
+    where
+        S: Service<Request<RequestBody<B>>, Response = Response<R>>,
+        R: Body<Data = Bytes>,
+    {
+        let Asked { mut parts, read, key, scoped, open: _open, .. } = *asked;
+        let origin = parts.headers.get(ORIGIN).cloned();
+        parts.extensions.insert(IdempotencyKey(key));
+        parts.extensions.insert(context);
+        match inner.call(Request::from_parts(parts, RequestBody::read(read))).await {
+            Ok(response) => {
+                self.conclude(response, origin.as_ref(), scoped.scope.principal_hash().copied()).await
+            }
+            // The inner service gave up: whether anything happened, nobody can say.
+            Err(error) => Ended { value: Err(error), finish: Finish::Uncertain },
+        }
     }
 
     /// Reads the handler's response and decides what becomes of its record.
