@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::catalogue::{CRASH_SLICE, MODEL_SLICE, SIMULATION_SLICE, Slice};
+use crate::catalogue::{CRASH_SLICE, FUZZ_SLICE_FLAGS, MODEL_SLICE, SIMULATION_SLICE, Slice};
 use crate::goals::Goals;
 use crate::programs::{self, CARGO_LIMIT};
 use crate::tally::Tally;
 use crate::timetable::End;
-use crate::{process, tools};
+use crate::{fuzz, process, tools};
 
 /// An example shows one thing and ends; one that needs a minute shows something else.
 const EXAMPLE_LIMIT: Duration = Duration::from_secs(60);
@@ -58,6 +58,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "the file store under kill -9 and a forgetful disk, 300 rounds",
         run: |run| slice(run, &CRASH_SLICE),
     },
+    Step { name: "fuzz", about: "every parser under inputs that grow by coverage, 20 s each", run: fuzz },
 ];
 
 fn tools(_: &mut Run) -> Result<End> {
@@ -65,7 +66,10 @@ fn tools(_: &mut Run) -> Result<End> {
 }
 
 fn fmt(run: &mut Run) -> Result<End> {
-    cargo(run, &["fmt", "--all", "--check"]).context("not formatted, `cargo fmt --all` puts it right")
+    cargo(run, &["fmt", "--all", "--check"]).context("not formatted, `cargo fmt --all` puts it right")?;
+    let fuzz = ["fmt", "--manifest-path", "fuzz/Cargo.toml"];
+    cargo(run, &[&fuzz[..], &["--check"]].concat())
+        .with_context(|| format!("not formatted, `cargo {}` puts it right", fuzz.join(" ")))
 }
 
 fn deny(run: &mut Run) -> Result<End> {
@@ -83,15 +87,19 @@ fn clippy(run: &mut Run) -> Result<End> {
 }
 
 fn tests(run: &mut Run) -> Result<End> {
+    let mut command = programs::cargo(&run.root);
     if process::succeeds(programs::cargo(&run.root).args(["nextest", "--version"])) {
-        counted(run, &["nextest", "run", "--workspace"])
+        command.args(["nextest", "run", "--workspace"]);
     } else {
-        counted(run, &["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"])
+        command.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"]);
     }
+    counted(run, command)
 }
 
 fn doctests(run: &mut Run) -> Result<End> {
-    counted(run, &["test", "--workspace", "--no-fail-fast", "--doc"])
+    let mut command = programs::cargo(&run.root);
+    command.args(["test", "--workspace", "--no-fail-fast", "--doc"]);
+    counted(run, command)
 }
 
 fn rustdoc(run: &mut Run) -> Result<End> {
@@ -131,6 +139,12 @@ fn slice(run: &mut Run, slice: &Slice) -> Result<End> {
     goals.judge(ended, slice.goals).map(|()| End::Passed)
 }
 
+fn fuzz(run: &mut Run) -> Result<End> {
+    let mut goals = Goals::default();
+    let ended = fuzz::run(&run.root, FUZZ_SLICE_FLAGS, &mut goals);
+    goals.judge(ended, &["fuzz-crashes"]).map(|()| End::Passed)
+}
+
 fn cargo(run: &Run, arguments: &[&str]) -> Result<End> {
     let mut command = programs::cargo(&run.root);
     process::run(command.args(arguments), CARGO_LIMIT, |_| {}).map(|()| End::Passed)
@@ -138,10 +152,9 @@ fn cargo(run: &Run, arguments: &[&str]) -> Result<End> {
 
 /// Runs a test runner and counts its cases. Output in which nothing can be counted is a failure: otherwise a
 /// runner that changed its words would look like one that ran no test.
-fn counted(run: &mut Run, arguments: &[&str]) -> Result<End> {
+fn counted(run: &mut Run, mut command: Command) -> Result<End> {
     let before = run.tally.closing_lines();
-    let mut command = programs::cargo(&run.root);
-    command.args(arguments).env("CARGO_TERM_COLOR", "never");
+    command.env("CARGO_TERM_COLOR", "never");
     process::run(&mut command, CARGO_LIMIT, |line| run.tally.read(line))?;
     ensure!(run.tally.closing_lines() > before, "`{}` printed no closing line", process::shown(&command));
     Ok(End::Passed)
