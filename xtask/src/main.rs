@@ -9,6 +9,7 @@ mod long_run;
 mod nearest;
 mod process;
 mod programs;
+mod rules;
 mod steps;
 mod tally;
 mod test;

@@ -10,9 +10,10 @@ use anyhow::{Context, Result, ensure};
 use crate::catalogue::{CRASH_SLICE, FUZZ_SLICE_FLAGS, MODEL_SLICE, SIMULATION_SLICE, Slice};
 use crate::goals::Goals;
 use crate::programs::{self, CARGO_LIMIT};
+use crate::rules::Passed;
 use crate::tally::Tally;
 use crate::timetable::End;
-use crate::{fuzz, process, tools};
+use crate::{fuzz, process, rules, tools};
 
 /// An example shows one thing and ends; one that needs a minute shows something else.
 const EXAMPLE_LIMIT: Duration = Duration::from_secs(60);
@@ -24,6 +25,8 @@ pub(crate) struct Run {
     pub(crate) root: PathBuf,
     /// Test cases counted so far.
     pub(crate) tally: Tally,
+    /// The tests that passed so far.
+    pub(crate) passed: Passed,
 }
 
 /// One step.
@@ -44,6 +47,11 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "deny", about: "licences, banned crates and sources of the dependencies", run: deny },
     Step { name: "clippy", about: "no lint in any target", run: clippy },
     Step { name: "tests", about: "unit, integration and tidy tests", run: tests },
+    Step {
+        name: "rules",
+        about: "every rule of the protocol is held by a test or a case that passed",
+        run: rules,
+    },
     Step { name: "doctests", about: "the examples in the documentation run", run: doctests },
     Step { name: "rustdoc", about: "the documentation builds without a warning", run: rustdoc },
     Step { name: "examples", about: "every example runs to its end", run: examples },
@@ -87,13 +95,19 @@ fn clippy(run: &mut Run) -> Result<End> {
 }
 
 fn tests(run: &mut Run) -> Result<End> {
+    let reports = rules::case_folder()?;
     let mut command = programs::cargo(&run.root);
+    command.env(rules::CASE_REPORT, fresh_folder(&reports)?);
     if process::succeeds(programs::cargo(&run.root).args(["nextest", "--version"])) {
         command.args(["nextest", "run", "--workspace"]);
     } else {
         command.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"]);
     }
     counted(run, command)
+}
+
+fn rules(run: &mut Run) -> Result<End> {
+    rules::check(&run.root, &run.passed).map(|()| End::Passed)
 }
 
 fn doctests(run: &mut Run) -> Result<End> {
@@ -150,12 +164,15 @@ fn cargo(run: &Run, arguments: &[&str]) -> Result<End> {
     process::run(command.args(arguments), CARGO_LIMIT, |_| {}).map(|()| End::Passed)
 }
 
-/// Runs a test runner and counts its cases. Output in which nothing can be counted is a failure: otherwise a
+/// Runs a test runner, counts its cases and remembers which passed. Output in which nothing can be counted is a failure: otherwise a
 /// runner that changed its words would look like one that ran no test.
 fn counted(run: &mut Run, mut command: Command) -> Result<End> {
     let before = run.tally.closing_lines();
     command.env("CARGO_TERM_COLOR", "never");
-    process::run(&mut command, CARGO_LIMIT, |line| run.tally.read(line))?;
+    process::run(&mut command, CARGO_LIMIT, |line| {
+        run.tally.read(line);
+        run.passed.read(line);
+    })?;
     ensure!(run.tally.closing_lines() > before, "`{}` printed no closing line", process::shown(&command));
     Ok(End::Passed)
 }
