@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks through these")]
 
 mod catalogue;
+mod features;
 mod fuzz;
 mod goals;
 mod long_run;

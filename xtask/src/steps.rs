@@ -13,7 +13,7 @@ use crate::programs::{self, CARGO_LIMIT};
 use crate::rules::Passed;
 use crate::tally::Tally;
 use crate::timetable::End;
-use crate::{fuzz, process, rules, tools};
+use crate::{features, fuzz, process, rules, tools};
 
 /// An example shows one thing and ends; one that needs a minute shows something else.
 const EXAMPLE_LIMIT: Duration = Duration::from_secs(60);
@@ -46,6 +46,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "fmt", about: "the code is formatted", run: fmt },
     Step { name: "deny", about: "licences, banned crates and sources of the dependencies", run: deny },
     Step { name: "clippy", about: "no lint in any target", run: clippy },
+    Step { name: "features", about: "the library builds with each of its features alone", run: features },
     Step { name: "tests", about: "unit, integration and tidy tests", run: tests },
     Step {
         name: "rules",
@@ -92,6 +93,10 @@ fn deny(run: &mut Run) -> Result<End> {
 
 fn clippy(run: &mut Run) -> Result<End> {
     cargo(run, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+fn features(run: &mut Run) -> Result<End> {
+    features::check(&run.root).map(|()| End::Passed)
 }
 
 fn tests(run: &mut Run) -> Result<End> {
