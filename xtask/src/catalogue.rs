@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(crate) struct Program {
     /// The crate it belongs to.
     pub(crate) package: &'static str,
-    /// Its name under that crate's `src/bin`, or under `benches` when gungraun runs it.
+    /// Its name under that crate's `src/bin`, or under `benches` when gungraun runs it. Libfuzzer runs all there are.
     pub(crate) bin: &'static str,
     /// Who runs it.
     pub(crate) runner: Runner,
@@ -25,6 +25,8 @@ pub(crate) enum Runner {
     Itself,
     /// Gungraun, under valgrind: for instruction counts.
     Gungraun,
+    /// Libfuzzer, in each target of `fuzz/`, which is no member of the workspace.
+    Libfuzzer,
 }
 
 /// One benchmark or one long proof.
@@ -68,6 +70,7 @@ impl Program {
 
 const E2E: &str = "hapax-e2e";
 const MODEL: &str = "hapax-model";
+const FUZZ: &str = "hapax-fuzz";
 
 /// `cargo xtask bench`.
 pub(crate) const BENCHES: &[Entry] = &[
@@ -108,6 +111,12 @@ pub(crate) const PROOFS: &[Entry] = &[
         programs: &[Program::new(E2E, "crash", &[])],
         goals: &["crash-lost", "crash-busy-kills"],
     },
+    Entry {
+        name: "fuzz",
+        about: "every parser under inputs that grow by coverage (--seconds N for each, --target NAME)",
+        programs: &[Program::new(FUZZ, "*", &["--seconds", "300"]).run_by(Runner::Libfuzzer)],
+        goals: &["fuzz-crashes"],
+    },
 ];
 
 /// `cargo xtask test`, step `model`.
@@ -130,6 +139,9 @@ pub(crate) const CRASH_SLICE: Slice = Slice {
     goals: &["crash-lost", "crash-busy-kills"],
     limit: Duration::from_secs(15 * 60),
 };
+
+/// `cargo xtask test`, step `fuzz`: what each target is given there.
+pub(crate) const FUZZ_SLICE_FLAGS: &[&str] = &["--seconds", "20"];
 
 #[cfg(test)]
 mod tests;

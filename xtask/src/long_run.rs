@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::catalogue::{Entry, Runner};
 use crate::goals::Goals;
-use crate::{nearest, process, programs, tools};
+use crate::{fuzz, nearest, process, programs, tools};
 
 /// A proof may be asked to go on for hours; whoever started it also ends it.
 const NO_LIMIT: Duration = Duration::MAX;
@@ -29,6 +29,9 @@ pub(crate) fn run(root: &Path, table: &[Entry], kind: &str, typed: &[String]) ->
 
 fn run_programs(root: &Path, entry: &Entry, flags: &[String], goals: &mut Goals) -> Result<()> {
     for (position, program) in entry.programs.iter().enumerate() {
+        let typed = if position == 0 { flags } else { &[] };
+        let own = unless_typed(program.flags, typed).iter().copied();
+        let flags: Vec<&str> = own.chain(typed.iter().map(String::as_str)).collect();
         let mut command = programs::cargo(root);
         match program.runner {
             Runner::Itself => command.args(["run", "--release", "--bin", program.bin]),
@@ -36,10 +39,13 @@ fn run_programs(root: &Path, entry: &Entry, flags: &[String], goals: &mut Goals)
                 command.env("GUNGRAUN_RUNNER", tools::gungraun_runner(root)?);
                 command.args(["bench", "--bench", program.bin])
             }
+            Runner::Libfuzzer => {
+                fuzz::run(root, &flags, goals)?;
+                continue;
+            }
         };
         command.args(["--package", program.package, "--features", &program.features.join(","), "--"]);
-        let typed = if position == 0 { flags } else { &[] };
-        command.args(unless_typed(program.flags, typed)).args(typed);
+        command.args(flags);
         println!("── {}", process::shown(&command));
         process::run(&mut command, NO_LIMIT, |line| goals.read(line))?;
     }

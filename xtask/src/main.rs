@@ -3,11 +3,14 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks through these")]
 
 mod catalogue;
+mod features;
+mod fuzz;
 mod goals;
 mod long_run;
 mod nearest;
 mod process;
 mod programs;
+mod rules;
 mod steps;
 mod tally;
 mod test;

@@ -14,9 +14,32 @@ enum Line {
     Err(String),
 }
 
-/// Runs `command` to its end, with no standard input. Fails when it cannot be started, ends with another
-/// code than 0, or is still running at `limit`; then it is ended.
+impl Line {
+    fn text(&self) -> &str {
+        match self {
+            Self::Out(text) | Self::Err(text) => text,
+        }
+    }
+}
+
+/// Runs `command` to its end, with no standard input, and shows all that it prints. Fails when it cannot be started,
+/// ends with another code than 0, or is still running at `limit`; then it is ended.
 pub(crate) fn run(command: &mut Command, limit: Duration, mut read: impl FnMut(&str)) -> Result<()> {
+    follow(command, limit, |line| {
+        match &line {
+            Line::Out(text) => println!("{text}"),
+            Line::Err(text) => eprintln!("{text}"),
+        }
+        read(line.text());
+    })
+}
+
+/// As [`run`], for a program that prints too much: what is worth showing is up to `read`.
+pub(crate) fn run_unshown(command: &mut Command, limit: Duration, mut read: impl FnMut(&str)) -> Result<()> {
+    follow(command, limit, |line| read(line.text()))
+}
+
+fn follow(command: &mut Command, limit: Duration, mut take: impl FnMut(Line)) -> Result<()> {
     let shown = shown(command);
     let mut child = command
         .stdin(Stdio::null())
@@ -31,14 +54,7 @@ pub(crate) fn run(command: &mut Command, limit: Duration, mut read: impl FnMut(&
     let started = Instant::now();
     loop {
         match arrived.recv_timeout(limit.saturating_sub(started.elapsed())) {
-            Ok(Line::Out(line)) => {
-                println!("{line}");
-                read(&line);
-            }
-            Ok(Line::Err(line)) => {
-                eprintln!("{line}");
-                read(&line);
-            }
+            Ok(line) => take(line),
             Err(RecvTimeoutError::Timeout) => {
                 child.kill().and_then(|()| child.wait()).context("failed to end it")?;
                 bail!("`{shown}` was still running after {} s and was ended", limit.as_secs());

@@ -55,7 +55,8 @@ pub(crate) fn examples(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+/// What lies in a folder, in any order.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(folder).with_context(|| format!("failed to list {}", folder.display()))?;
     listed.map(|entry| Ok(entry?.path())).collect()
 }

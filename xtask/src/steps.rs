@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::catalogue::{CRASH_SLICE, MODEL_SLICE, SIMULATION_SLICE, Slice};
+use crate::catalogue::{CRASH_SLICE, FUZZ_SLICE_FLAGS, MODEL_SLICE, SIMULATION_SLICE, Slice};
 use crate::goals::Goals;
 use crate::programs::{self, CARGO_LIMIT};
+use crate::rules::Passed;
 use crate::tally::Tally;
 use crate::timetable::End;
-use crate::{process, tools};
+use crate::{features, fuzz, process, rules, tools};
 
 /// An example shows one thing and ends; one that needs a minute shows something else.
 const EXAMPLE_LIMIT: Duration = Duration::from_secs(60);
@@ -24,6 +25,8 @@ pub(crate) struct Run {
     pub(crate) root: PathBuf,
     /// Test cases counted so far.
     pub(crate) tally: Tally,
+    /// The tests that passed so far.
+    pub(crate) passed: Passed,
 }
 
 /// One step.
@@ -43,7 +46,13 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "fmt", about: "the code is formatted", run: fmt },
     Step { name: "deny", about: "licences, banned crates and sources of the dependencies", run: deny },
     Step { name: "clippy", about: "no lint in any target", run: clippy },
+    Step { name: "features", about: "the library builds with each of its features alone", run: features },
     Step { name: "tests", about: "unit, integration and tidy tests", run: tests },
+    Step {
+        name: "rules",
+        about: "every rule of the protocol is held by a test or a case that passed",
+        run: rules,
+    },
     Step { name: "doctests", about: "the examples in the documentation run", run: doctests },
     Step { name: "rustdoc", about: "the documentation builds without a warning", run: rustdoc },
     Step { name: "examples", about: "every example runs to its end", run: examples },
@@ -58,6 +67,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "the file store under kill -9 and a forgetful disk, 300 rounds",
         run: |run| slice(run, &CRASH_SLICE),
     },
+    Step { name: "fuzz", about: "every parser under inputs that grow by coverage, 20 s each", run: fuzz },
 ];
 
 fn tools(_: &mut Run) -> Result<End> {
@@ -65,7 +75,10 @@ fn tools(_: &mut Run) -> Result<End> {
 }
 
 fn fmt(run: &mut Run) -> Result<End> {
-    cargo(run, &["fmt", "--all", "--check"]).context("not formatted, `cargo fmt --all` puts it right")
+    cargo(run, &["fmt", "--all", "--check"]).context("not formatted, `cargo fmt --all` puts it right")?;
+    let fuzz = ["fmt", "--manifest-path", "fuzz/Cargo.toml"];
+    cargo(run, &[&fuzz[..], &["--check"]].concat())
+        .with_context(|| format!("not formatted, `cargo {}` puts it right", fuzz.join(" ")))
 }
 
 fn deny(run: &mut Run) -> Result<End> {
@@ -82,16 +95,30 @@ fn clippy(run: &mut Run) -> Result<End> {
     cargo(run, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
 }
 
+fn features(run: &mut Run) -> Result<End> {
+    features::check(&run.root).map(|()| End::Passed)
+}
+
 fn tests(run: &mut Run) -> Result<End> {
+    let reports = rules::case_folder()?;
+    let mut command = programs::cargo(&run.root);
+    command.env(rules::CASE_REPORT, fresh_folder(&reports)?);
     if process::succeeds(programs::cargo(&run.root).args(["nextest", "--version"])) {
-        counted(run, &["nextest", "run", "--workspace"])
+        command.args(["nextest", "run", "--workspace"]);
     } else {
-        counted(run, &["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"])
+        command.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"]);
     }
+    counted(run, command)
+}
+
+fn rules(run: &mut Run) -> Result<End> {
+    rules::check(&run.root, &run.passed).map(|()| End::Passed)
 }
 
 fn doctests(run: &mut Run) -> Result<End> {
-    counted(run, &["test", "--workspace", "--no-fail-fast", "--doc"])
+    let mut command = programs::cargo(&run.root);
+    command.args(["test", "--workspace", "--no-fail-fast", "--doc"]);
+    counted(run, command)
 }
 
 fn rustdoc(run: &mut Run) -> Result<End> {
@@ -131,18 +158,26 @@ fn slice(run: &mut Run, slice: &Slice) -> Result<End> {
     goals.judge(ended, slice.goals).map(|()| End::Passed)
 }
 
+fn fuzz(run: &mut Run) -> Result<End> {
+    let mut goals = Goals::default();
+    let ended = fuzz::run(&run.root, FUZZ_SLICE_FLAGS, &mut goals);
+    goals.judge(ended, &["fuzz-crashes"]).map(|()| End::Passed)
+}
+
 fn cargo(run: &Run, arguments: &[&str]) -> Result<End> {
     let mut command = programs::cargo(&run.root);
     process::run(command.args(arguments), CARGO_LIMIT, |_| {}).map(|()| End::Passed)
 }
 
-/// Runs a test runner and counts its cases. Output in which nothing can be counted is a failure: otherwise a
+/// Runs a test runner, counts its cases and remembers which passed. Output in which nothing can be counted is a failure: otherwise a
 /// runner that changed its words would look like one that ran no test.
-fn counted(run: &mut Run, arguments: &[&str]) -> Result<End> {
+fn counted(run: &mut Run, mut command: Command) -> Result<End> {
     let before = run.tally.closing_lines();
-    let mut command = programs::cargo(&run.root);
-    command.args(arguments).env("CARGO_TERM_COLOR", "never");
-    process::run(&mut command, CARGO_LIMIT, |line| run.tally.read(line))?;
+    command.env("CARGO_TERM_COLOR", "never");
+    process::run(&mut command, CARGO_LIMIT, |line| {
+        run.tally.read(line);
+        run.passed.read(line);
+    })?;
     ensure!(run.tally.closing_lines() > before, "`{}` printed no closing line", process::shown(&command));
     Ok(End::Passed)
 }

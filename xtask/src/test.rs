@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::nearest;
+use crate::rules::Passed;
 use crate::steps::{Run, STEPS, Step};
 use crate::tally::Tally;
 use crate::timetable::{End, Timetable};
@@ -13,7 +14,7 @@ use crate::timetable::{End, Timetable};
 /// Runs all steps, or only those that `typed` names.
 pub(crate) fn run(root: &Path, typed: &[String]) -> Result<()> {
     let steps = chosen(STEPS, typed)?;
-    let mut run = Run { root: root.to_owned(), tally: Tally::default() };
+    let mut run = Run { root: root.to_owned(), tally: Tally::default(), passed: Passed::default() };
     let mut table = Timetable::default();
     let ended = run_steps(&steps, &mut run, &mut table);
     println!("\n{table}\n");

@@ -28,6 +28,11 @@ const TOOLS: &[Tool] = &[
         why: "SQLite and the crash test's forgetful disk are written in C",
     },
     Tool {
+        probe: &["c++", "--version"],
+        packages: &["g++"],
+        why: "libfuzzer, which runs the fuzz targets, is written in C++",
+    },
+    Tool {
         probe: &["python3", "-c", "import hashlib, json"],
         packages: &["python3"],
         why: "derived keys are compared with what CPython derives",

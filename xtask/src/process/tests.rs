@@ -13,8 +13,9 @@ fn both_streams_are_read_to_the_last_line() {
     let mut seen = Vec::new();
     run(&mut shell("echo one; echo two >&2; printf three"), AMPLE, |line| seen.push(line.to_owned()))
         .unwrap();
+    run_unshown(&mut shell("echo four; echo five >&2"), AMPLE, |line| seen.push(line.to_owned())).unwrap();
     seen.sort();
-    assert_eq!(seen, ["one", "three", "two"]);
+    assert_eq!(seen, ["five", "four", "one", "three", "two"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ const SAMPLE: &[Step] = &[
 
 fn ran(typed: &[&str]) -> (Result<()>, String) {
     let typed: Vec<String> = typed.iter().map(|name| (*name).to_owned()).collect();
-    let mut run = Run { root: PathBuf::new(), tally: Tally::default() };
+    let mut run = Run { root: PathBuf::new(), tally: Tally::default(), passed: Passed::default() };
     let mut table = Timetable::default();
     let ended = run_steps(&chosen(SAMPLE, &typed).unwrap(), &mut run, &mut table);
     (ended, table.to_string())

@@ -1,0 +1,72 @@
+use super::names::RuleId;
+use super::*;
+
+const SPEC: &str = "\
+**K-01** One.
+**K-02** Two.
+**K-03** Three.
+## Deliberately not done
+| K-04 | nobody asked |";
+
+fn passed(lines: &[&str]) -> Passed {
+    let mut passed = Passed::default();
+    lines.iter().for_each(|line| passed.read(line));
+    passed
+}
+
+fn cases(report: &str) -> Vec<Case> {
+    let folder = std::env::temp_dir().join(format!("xtask-rules-{}-{}", report.len(), std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("axum.tsv"), report).unwrap();
+    let cases = cases::read(&folder).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    cases
+}
+
+#[test]
+fn each_rule_has_a_line_with_what_holds_it() {
+    let rules = spec::parse(SPEC).unwrap();
+    let passed = passed(&["test key::k_01_a ... ok", "test key::k_01_k_03_b ... ok"]);
+    let cases = cases("K-01\tc1\tpassed\nK-01\tc2\tskipped: no\nK-03\tc3\tfailed\n");
+    let rows: Vec<Row<'_>> = rules.iter().map(|rule| Row::of(rule, &passed, &cases)).collect();
+    let lines: Vec<String> = rows.iter().map(Row::line).collect();
+    let expected = [
+        "rule K-01  2 tests  1 cases  passed",
+        "rule K-02  0 tests  0 cases  held by nothing",
+        "rule K-03  1 tests  0 cases  failed",
+        "rule K-04  0 tests  0 cases  not done: nobody asked",
+    ];
+    assert_eq!(lines, expected);
+    let complaints: Vec<String> = rows.iter().filter_map(Row::complaint).collect();
+    assert_eq!(complaints, ["K-02: held by nothing", "K-03: failed"]);
+
+    let table = markdown(&rows);
+    let first =
+        "| K-01 | passed | `key::k_01_a`<br>`key::k_01_k_03_b` | axum c1: passed<br>axum c2: skipped: no |";
+    assert!(table.lines().any(|line| line == first), "{table}");
+}
+
+#[test]
+fn a_skipped_case_holds_nothing() {
+    let rules = spec::parse("**K-02** Two.").unwrap();
+    let cases = cases("K-02\tc1\tskipped: cannot\n");
+    let passed = passed(&[]);
+    assert_eq!(Row::of(&rules[0], &passed, &cases).verdict(), "held by nothing");
+}
+
+#[test]
+fn ids_that_the_protocol_lacks_are_named_with_who_names_them() {
+    let rules = spec::parse(SPEC).unwrap();
+    let passed = passed(&["test key::k_01_k_91_a ... ok", "test key::plain ... ok"]);
+    let cases = cases("K-92\tc1\tpassed\nK-04\tc4\tpassed\n");
+    let expected =
+        ["key::k_01_k_91_a: the protocol has no rule K-91", "axum c1: the protocol has no rule K-92"];
+    assert_eq!(strangers(&rules, &passed, &cases), expected);
+    assert!(RuleId::parse("K-91").is_some());
+}
+
+#[test]
+fn without_tests_there_is_nothing_to_say() {
+    let error = check(&crate::root().unwrap(), &Passed::default()).unwrap_err().to_string();
+    assert!(error.contains("cargo xtask test tests rules"), "{error}");
+}
