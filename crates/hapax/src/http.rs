@@ -50,6 +50,9 @@ mod digest;
 mod exchange;
 mod fingerprint;
 mod future;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod grpc;
 mod key_source;
 mod layer;

@@ -1,0 +1,82 @@
+//! What the fuzz targets reach of the layer. It exists only in their builds and is part of no interface.
+
+use std::borrow::Cow;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use hapax_core::{Fingerprint, Key, Recorded, Scope};
+use http::request::Parts;
+use http::{HeaderMap, Method, Response, response};
+
+use super::capture::{self, ReplayRules};
+use super::fingerprint::{FingerprintRules, of_request};
+use super::key_source::KeySource;
+use super::problem::{Problem, RefusalRules};
+use super::scope::{ScopeRules, scope_of};
+use super::{Code, Principal, Webhook, canonical, grpc};
+
+/// The key of a request, or what its refusal says.
+pub fn key(headers: &HeaderMap, body: &[u8], pointer: Option<&str>) -> Result<Option<Key>, String> {
+    let pointer = pointer.and_then(|pointer| pointer.parse().ok());
+    let source = KeySource { pointer, ..KeySource::default() };
+    let found = source.in_headers(headers).and_then(|found| source.in_body(found, headers, body));
+    found.map_err(|fault| fault.detail())
+}
+
+/// A path in one spelling.
+pub fn path(raw: &str) -> Cow<'_, str> {
+    canonical::path(raw)
+}
+
+/// A query in one spelling.
+pub fn query(raw: &str) -> Cow<'_, str> {
+    canonical::query(raw)
+}
+
+/// What a request's key is unique within.
+pub fn scope(principal: Principal, parts: &Parts) -> Option<Scope> {
+    let rules = ScopeRules { principal, host: true, ..ScopeRules::default() };
+    scope_of(&rules, parts, &canonical::path(parts.uri.path())).ok()
+}
+
+/// The fingerprint of a request, by the usual rules.
+pub fn fingerprint(
+    method: &Method,
+    path: &str,
+    query: &str,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Option<Fingerprint> {
+    of_request(&FingerprintRules::default(), method, path, Some(query), headers, body).ok()
+}
+
+/// A refusal over HTTP and over gRPC.
+pub fn problem(
+    code: Code,
+    detail: String,
+    type_base: &str,
+    retry_after: Option<Duration>,
+) -> [Response<Bytes>; 2] {
+    let problem = Problem { retry_after, ..Problem::of(code, detail) };
+    let rules = RefusalRules { type_base: type_base.into(), ..RefusalRules::default() };
+    [problem.response(&rules), grpc::refusal(&problem)]
+}
+
+/// What is stored for an answer.
+pub fn record(parts: &response::Parts, body: Bytes, trailers: Option<&HeaderMap>) -> Recorded {
+    capture::record(&ReplayRules::default(), None, parts, body, trailers)
+}
+
+/// The answer for a retry, and its trailers.
+pub fn replay(retry: &HeaderMap, recorded: &Recorded) -> Option<(Response<Bytes>, Option<HeaderMap>)> {
+    let replayed = capture::replay(&ReplayRules::default(), retry, recorded).ok()?;
+    let mut response = Response::new(replayed.body);
+    *response.status_mut() = replayed.status;
+    *response.headers_mut() = replayed.headers;
+    Some((response, replayed.trailers))
+}
+
+/// The key of the event in a request.
+pub fn webhook(webhook: &Webhook, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Result<Key, String> {
+    webhook.verify(headers, body, now).map_err(|fault| fault.detail())
+}

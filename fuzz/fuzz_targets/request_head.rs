@@ -1,0 +1,30 @@
+//! A request's head: it has a key, none or a fault; a path and a query have one spelling; a scope is one operation's.
+
+#![no_main]
+
+use hapax::http::{Principal, fuzzing};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let Some((parts, body)) = hapax_fuzz::request(input) else { return };
+
+    let in_header = fuzzing::key(&parts.headers, &body, None);
+    let anywhere = fuzzing::key(&parts.headers, &body, Some("/request_id"));
+    if let (Ok(Some(key)), Ok(found)) = (&in_header, &anywhere) {
+        assert_eq!(found.as_ref(), Some(key), "what the header says, the body cannot change");
+    }
+    if let Err(detail) = in_header {
+        assert!(!detail.is_empty());
+        assert_eq!(anywhere, Err(detail), "a fault in the header stays one");
+    }
+
+    let path = fuzzing::path(parts.uri.path());
+    assert_eq!(fuzzing::path(&path), path, "one spelling stays as it is");
+    let query = fuzzing::query(parts.uri.query().unwrap_or_default());
+    assert_eq!(fuzzing::query(&query), query, "one spelling stays as it is");
+
+    let scope = fuzzing::scope(Principal::default(), &parts).expect("nameless callers share a scope");
+    assert!(scope.operation().starts_with(parts.method.as_str()));
+    let claim = fuzzing::scope(Principal::jwt_claim("sub"), &parts).expect("nameless callers share a scope");
+    assert_eq!(claim.operation(), scope.operation());
+});
