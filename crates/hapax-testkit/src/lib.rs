@@ -51,6 +51,8 @@
 mod clock;
 mod faulty;
 mod history;
+#[cfg(feature = "http")]
+pub mod http_suite;
 mod op;
 mod random;
 mod reference;
