@@ -59,7 +59,7 @@ use futures_util::stream;
 pub use case::{
     Action, Case, Content, Expect, Failure, Kind, Line, Scheme, Script, Seen, Send, Sign, Span, Step,
 };
-pub use gate::{GATE_HEADER, Gate};
+pub use gate::{GATE_HEADER, Gate, GateBody};
 pub use load::{LoadError, load};
 pub use origin::{Execution, Origin, OriginBody};
 pub use report::{CaseResult, Mismatch, REPORT_DIR, Report, Verdict};

@@ -2,18 +2,19 @@
 //!
 //! It owns what is well formed. It knows nothing of sockets and of how a case is played.
 
-use std::time::Duration;
+mod content;
+mod expect;
+mod span;
+mod step;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use serde::Deserialize;
-use serde::de::Error;
 
 use super::surface::{Feature, Settings, StoreFault};
 
-mod step;
-
+pub use content::Content;
+pub use expect::{Expect, Seen};
+pub use span::Span;
 pub use step::{Action, Step};
 
 /// A header line: name and value.
@@ -88,53 +89,6 @@ pub enum Failure {
     Panic,
     /// The body breaks off after its first half.
     Cut,
-}
-
-/// A body: text, or bytes in base 64, or a text many times over.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(try_from = "ContentFile")]
-pub struct Content(pub Bytes);
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum ContentFile {
-    Text(String),
-    Base64(Base64File),
-    Repeat(RepeatFile),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Base64File {
-    base64: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RepeatFile {
-    repeat: String,
-    times: usize,
-}
-
-impl TryFrom<ContentFile> for Content {
-    type Error = String;
-
-    fn try_from(file: ContentFile) -> Result<Self, String> {
-        /// No case needs more, and a typing error should not fill the memory.
-        const REPEATED_BYTES_MAX: usize = 64 << 20;
-        Ok(Self(match file {
-            ContentFile::Text(text) => text.into(),
-            ContentFile::Base64(Base64File { base64 }) => {
-                BASE64.decode(base64).map_err(|error| format!("`base64`: {error}"))?.into()
-            }
-            ContentFile::Repeat(RepeatFile { repeat, times }) => {
-                if repeat.len().saturating_mul(times) > REPEATED_BYTES_MAX {
-                    return Err(format!("`repeat` makes more than {REPEATED_BYTES_MAX} bytes"));
-                }
-                repeat.repeat(times).into()
-            }
-        }))
-    }
 }
 
 /// A request.
@@ -244,93 +198,6 @@ pub enum Scheme {
     Github,
     /// `Stripe-Signature`.
     Stripe,
-}
-
-/// What is expected of an answer. What is not given is not judged.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Expect {
-    /// The status.
-    pub status: Option<u16>,
-    /// One of these statuses.
-    pub status_in: Option<Vec<u16>>,
-    /// The last segment of the problem's `type`.
-    pub problem: Option<String>,
-    /// Members of the problem and their values.
-    pub members: Option<Settings>,
-    /// Members that the problem has, whatever their values.
-    pub has_members: Vec<String>,
-    /// How often the origin has been executed by now.
-    pub runs: Option<usize>,
-    /// Whether the answer carries the replay marker.
-    pub replayed: Option<bool>,
-    /// Header fields that are there.
-    pub has: Vec<String>,
-    /// Header fields that are not there.
-    pub lacks: Vec<String>,
-    /// For each name given here, its lines are these and no others, in this order.
-    pub headers: Vec<Line>,
-    /// The trailers, as `headers`; an empty list says that there are none.
-    pub trailers: Option<Vec<Line>>,
-    /// The whole body.
-    pub body: Option<Content>,
-    /// Texts that occur nowhere in the answer.
-    pub hides: Vec<String>,
-    /// Status, body and stored header fields are those of the answer to this step.
-    pub same_as: Option<String>,
-    /// Whether there is a `Retry-After` in whole seconds.
-    pub retry_after: Option<bool>,
-    /// Whether the surface asked for the body with `100 Continue`.
-    pub continued: Option<bool>,
-    /// Whether the body broke off.
-    pub cut: bool,
-    /// The number in `grpc-status`, in the header or the trailers.
-    pub grpc_status: Option<u16>,
-    /// What the origin saw at its last execution.
-    pub seen: Option<Seen>,
-}
-
-/// What is expected of the request that the origin saw last.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Seen {
-    /// The method.
-    pub method: Option<String>,
-    /// Path and query.
-    pub path: Option<String>,
-    /// Header fields that are there.
-    pub has: Vec<String>,
-    /// Header fields that are not there.
-    pub lacks: Vec<String>,
-    /// For each name given here, its lines are these and no others, in this order.
-    pub headers: Vec<Line>,
-    /// The whole body.
-    pub body: Option<Content>,
-}
-
-/// A span of time as settings spell it: `250ms`, `30s`, `5m`, `25h`, `30d`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Span(pub Duration);
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        span(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is no span of time, such as `30s`")))
-    }
-}
-
-fn span(text: &str) -> Option<Span> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(unit_at);
-    let unit_ms = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    Some(Span(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(unit_ms)?)))
 }
 
 impl Case {

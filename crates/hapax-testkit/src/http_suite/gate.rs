@@ -2,8 +2,10 @@
 
 use std::task::{Context, Poll};
 
-use futures_util::future::{Either, Ready, ready};
+use bytes::Bytes;
+use futures_util::future::{Either, MapOk, Ready, TryFutureExt, ready};
 use http::{Request, Response, StatusCode};
+use http_body_util::Empty;
 use tower_service::Service;
 
 /// The request header that names the status with which the gate answers instead of letting the request through.
@@ -22,14 +24,18 @@ impl<S> Gate<S> {
     }
 }
 
+/// Nothing, or what the inner service answered.
+pub type GateBody<R> = http_body_util::Either<Empty<Bytes>, R>;
+
+type Passed<F, R> = MapOk<F, fn(Response<R>) -> Response<GateBody<R>>>;
+
 impl<S, B, R> Service<Request<B>> for Gate<S>
 where
     S: Service<Request<B>, Response = Response<R>>,
-    R: Default,
 {
-    type Response = Response<R>;
+    type Response = Response<GateBody<R>>;
     type Error = S::Error;
-    type Future = Either<Ready<Result<Response<R>, S::Error>>, S::Future>;
+    type Future = Either<Ready<Result<Self::Response, S::Error>>, Passed<S::Future, R>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -39,11 +45,11 @@ where
         let named = request.headers().get(GATE_HEADER);
         match named.and_then(|status| StatusCode::from_bytes(status.as_bytes()).ok()) {
             Some(status) => {
-                let mut response = Response::new(R::default());
+                let mut response = Response::new(GateBody::Left(Empty::new()));
                 *response.status_mut() = status;
                 Either::Left(ready(Ok(response)))
             }
-            None => Either::Right(self.inner.call(request)),
+            None => Either::Right(self.inner.call(request).map_ok(|response| response.map(GateBody::Right))),
         }
     }
 }

@@ -18,16 +18,13 @@ use super::report::Mismatch;
 use super::surface::{Control, Settings, Surface};
 use super::wire::{Answer, Unanswered, Version, exchange};
 
-/// How long anything is waited for. It only ends what hangs: nothing is judged by how long it took.
-const WAIT_MAX: Duration = Duration::from_secs(30);
-
 /// How long a patient client rests between two attempts.
 const PATIENT_REST: Duration = Duration::from_millis(5);
 
 /// Plays `case` over `version`; the first step that went otherwise than expected.
 pub(super) async fn play(surface: &impl Surface, case: &Case, version: Version) -> Result<(), Mismatch> {
     let origin = Origin::new(case.answers.clone());
-    let running = within(surface.start(&case.settings, origin.clone())).await;
+    let running = within(surface.patience(), surface.start(&case.settings, origin.clone())).await;
     let running = match running {
         Ok(Ok(running)) => running,
         Ok(Err(error)) => return Err(Mismatch::at_start(format!("it did not start: {error}"))),
@@ -36,6 +33,7 @@ pub(super) async fn play(surface: &impl Surface, case: &Case, version: Version) 
     let mut stage = Stage {
         addr: running.addr,
         version,
+        patience: surface.patience(),
         origin,
         marker: marker(&case.settings),
         answers: HashMap::new(),
@@ -62,8 +60,8 @@ fn marker(settings: &Settings) -> String {
 
 struct Hangs;
 
-async fn within<T>(waited_for: impl Future<Output = T>) -> Result<T, Hangs> {
-    tokio::time::timeout(WAIT_MAX, waited_for).await.map_err(|_| Hangs)
+async fn within<T>(patience: Duration, waited_for: impl Future<Output = T>) -> Result<T, Hangs> {
+    tokio::time::timeout(patience, waited_for).await.map_err(|_| Hangs)
 }
 
 type Exchanged = Result<Answer, Unanswered>;
@@ -71,6 +69,7 @@ type Exchanged = Result<Answer, Unanswered>;
 struct Stage {
     addr: SocketAddr,
     version: Version,
+    patience: Duration,
     origin: Origin,
     marker: String,
     answers: HashMap<String, Answer>,
@@ -82,18 +81,18 @@ impl Stage {
     async fn perform(&mut self, step: &Step, control: &dyn Control) -> Vec<Difference> {
         match &step.action {
             Action::Send(send) => {
-                let exchanged = within(self.send(send)).await;
+                let exchanged = within(self.patience, self.send(send)).await;
                 return self.judge_all(step, send.cut.is_some(), exchanged);
             }
             Action::Await(name) => {
-                let exchanged = within(self.answer_to(name)).await;
+                let exchanged = within(self.patience, self.answer_to(name)).await;
                 return self.judge_all(step, false, exchanged.map(|exchanged| vec![exchanged]));
             }
             Action::Background { name, send } => self.leave_open(name, send),
             Action::HangUp(name) => drop(self.open.remove(name)),
             Action::UntilRuns(runs) => {
-                if within(self.origin.until_runs(*runs)).await.is_err() {
-                    return hangs(&format!("execution {runs} to begin"));
+                if within(self.patience, self.origin.until_runs(*runs)).await.is_err() {
+                    return self.hangs(&format!("execution {runs} to begin"));
                 }
             }
             Action::Release => self.origin.release(),
@@ -143,7 +142,7 @@ impl Stage {
         exchanged: Result<Vec<Exchanged>, Hangs>,
     ) -> Vec<Difference> {
         let Ok(exchanged) = exchanged else {
-            return hangs("an answer");
+            return self.hangs("an answer");
         };
         // A server may close the connection of a request that was cut short without a word.
         let may_be_unanswered = is_cut && step.expect.status.is_none() && step.expect.problem.is_none();
@@ -167,6 +166,10 @@ impl Stage {
         Vec::new()
     }
 
+    fn hangs(&self, what: &str) -> Vec<Difference> {
+        vec![Difference { expected: what.into(), got: format!("nothing within {:?}", self.patience) }]
+    }
+
     fn judge<'a>(&'a self, step: &'a Step) -> Judge<'a> {
         let earlier = step.expect.same_as.as_ref().and_then(|name| self.answers.get(name));
         Judge { expect: &step.expect, marker: &self.marker, earlier, executions: self.origin.executions() }
@@ -176,8 +179,4 @@ impl Stage {
 fn is_in_progress(answer: &Answer) -> bool {
     const CODE: &[u8] = b"in-progress\"";
     answer.status == 409 && answer.body.windows(CODE.len()).any(|window| window == CODE)
-}
-
-fn hangs(what: &str) -> Vec<Difference> {
-    vec![Difference { expected: what.into(), got: format!("nothing within {WAIT_MAX:?}") }]
 }

@@ -74,17 +74,20 @@ pub(super) fn cases(path: &Path, text: &str) -> Result<Vec<Case>, LoadError> {
 fn case(value: &Value, mode: &str, spelling: &str, key: Option<&str>) -> Case {
     let lines = value.lines.iter().map(|line| ("Idempotency-Key".to_owned(), line.clone()));
     let first = Send { headers: lines.collect(), ..Send::default() };
+    let ran = Expect { status: Some(201), runs: Some(1), replayed: Some(false), ..Expect::default() };
+    let replayed = Expect { replayed: Some(true), same_as: Some("first".into()), ..ran.clone() };
+    let again = |key| Send { key: Some(quoted(key)), ..Send::default() };
     let (kind, steps) = match key {
-        Some(key) => {
-            let again = Send { key: Some(quoted(key)), ..Send::default() };
-            let ran = Expect { status: Some(201), runs: Some(1), replayed: Some(false), ..Expect::default() };
-            let replayed = Expect { replayed: Some(true), same_as: Some("first".into()), ..ran.clone() };
-            (Kind::Admits, vec![step(Some("first"), first, ran), step(None, again, replayed)])
-        }
+        Some(key) => (Kind::Admits, vec![step(Some("first"), first, ran), step(None, again(key), replayed)]),
         None => {
             let problem = (!value.malformed).then(|| "key-invalid".to_owned());
             let refused = Expect { status: Some(400), problem, runs: Some(0), ..Expect::default() };
-            (Kind::Refuses, vec![step(None, first, refused)])
+            let steps = [
+                step(None, first, refused),
+                step(Some("first"), again("corrected"), ran),
+                step(None, again("corrected"), replayed),
+            ];
+            (Kind::Refuses, steps.into())
         }
     };
     let settings: Settings = [("key_spelling".to_owned(), Json::from(spelling))].into_iter().collect();

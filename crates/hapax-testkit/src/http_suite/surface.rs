@@ -18,6 +18,9 @@ pub type Settings = serde_json::Map<String, serde_json::Value>;
 /// Why a surface could not be started.
 pub type StartError = Box<dyn Error + Send + Sync>;
 
+/// Longer than anything takes on a slow machine, and short enough to be waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A way to put the layer before an origin and to serve both on a socket: axum, hyper, a proxy, a binding.
 pub trait Surface: Sync {
     /// A short name for reports and their files.
@@ -25,6 +28,11 @@ pub trait Surface: Sync {
 
     /// What it can do beyond plain requests over HTTP/1.1. Cases that need more are reported as skipped.
     fn can(&self) -> &[Feature];
+
+    /// How long anything is waited for. It only ends what hangs: nothing is judged by how long it took.
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
 
     /// Serves `origin` behind a layer with `settings`, with an empty store, on a loopback port of its own.
     ///

@@ -153,7 +153,7 @@ impl Reader {
         let ended = match (is_chunked, length) {
             (true, _) => self.chunked(&mut body, &mut answer.trailers).await,
             (false, Some(length)) => self.exact(length, &mut body).await,
-            (false, None) => self.to_end(&mut body).await,
+            (false, None) => self.until_closed(&mut body).await,
         };
         answer.cut = ended.is_err();
         answer.body = body.into();
@@ -173,7 +173,7 @@ impl Reader {
         Ok(())
     }
 
-    async fn to_end(&mut self, body: &mut Vec<u8>) -> io::Result<()> {
+    async fn until_closed(&mut self, body: &mut Vec<u8>) -> io::Result<()> {
         while self.more().await? > 0 {}
         body.extend_from_slice(&self.buffer.split());
         Ok(())
