@@ -251,3 +251,6 @@ fn shown(what: &str, bytes: &[u8]) -> String {
     let part = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES_MAX)]);
     format!("{what} ({} bytes): {part}", bytes.len())
 }
+
+#[cfg(test)]
+mod tests;

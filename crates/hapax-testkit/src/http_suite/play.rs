@@ -4,11 +4,12 @@
 //! `judge`'s to say.
 
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::case::{Action, Case, Send, Step};
@@ -16,7 +17,10 @@ use super::judge::{Difference, Judge};
 use super::origin::Origin;
 use super::report::Mismatch;
 use super::surface::{Control, Settings, Surface};
-use super::wire::{Answer, Unanswered, Version, exchange};
+use super::wire::{Answer, Unanswered, Version, exchange, exchange_unless};
+
+/// How long a server gets to notice that its client hung up.
+const NOTICE_MAX: Duration = Duration::from_secs(1);
 
 /// How long a patient client rests between two attempts.
 const PATIENT_REST: Duration = Duration::from_millis(5);
@@ -73,8 +77,14 @@ struct Stage {
     origin: Origin,
     marker: String,
     answers: HashMap<String, Answer>,
-    /// Requests without an answer yet; dropping one closes its connection.
-    open: HashMap<String, JoinSet<Exchanged>>,
+    /// Requests without an answer yet.
+    open: HashMap<String, Open>,
+}
+
+/// A request that was left open. Dropping it closes its connection.
+struct Open {
+    task: JoinSet<Exchanged>,
+    leave: oneshot::Sender<()>,
 }
 
 impl Stage {
@@ -89,7 +99,7 @@ impl Stage {
                 return self.judge_all(step, false, exchanged.map(|exchanged| vec![exchanged]));
             }
             Action::Background { name, send } => self.leave_open(name, send),
-            Action::HangUp(name) => drop(self.open.remove(name)),
+            Action::HangUp(name) => self.hang_up(name).await,
             Action::UntilRuns(runs) => {
                 if within(self.patience, self.origin.until_runs(*runs)).await.is_err() {
                     return self.hangs(&format!("execution {runs} to begin"));
@@ -117,14 +127,34 @@ impl Stage {
 
     fn leave_open(&mut self, name: &str, send: &Send) {
         let (addr, version, send) = (self.addr, self.version, send.clone());
+        let (leave, left) = oneshot::channel::<()>();
         let mut task = JoinSet::new();
-        task.spawn(async move { exchange(addr, version, &send).await });
-        self.open.insert(name.to_owned(), task);
+        task.spawn(async move {
+            // The sender is dropped only together with this task, so an error means that nobody left.
+            let left = async {
+                if left.await.is_err() {
+                    pending().await
+                }
+            };
+            exchange_unless(left, addr, version, &send).await
+        });
+        self.open.insert(name.to_owned(), Open { task, leave });
+    }
+
+    /// Closes the connection. The server gets a moment to notice, so that the next step finds it without its
+    /// client; one that does not close its side is not waited for any longer.
+    async fn hang_up(&mut self, name: &str) {
+        let Some(Open { mut task, leave }) = self.open.remove(name) else {
+            return;
+        };
+        if leave.send(()).is_ok() {
+            let _ = within(NOTICE_MAX, task.join_next()).await;
+        }
     }
 
     async fn answer_to(&mut self, name: &str) -> Exchanged {
         let joined = match self.open.get_mut(name) {
-            Some(task) => task.join_next().await,
+            Some(open) => open.task.join_next().await,
             None => None,
         };
         self.open.remove(name);

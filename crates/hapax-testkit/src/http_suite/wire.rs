@@ -7,6 +7,7 @@ mod http2;
 mod sign;
 
 use std::fmt;
+use std::future::{Future, pending};
 use std::net::SocketAddr;
 use std::time::SystemTime;
 
@@ -68,6 +69,10 @@ impl fmt::Display for Unanswered {
 }
 
 impl Unanswered {
+    fn hung_up() -> Self {
+        Self("the client hung up, as the case says".into())
+    }
+
     /// What was being done when it failed, and how.
     pub(super) fn because(doing: &str, error: impl fmt::Display) -> Self {
         Self(format!("{doing}: {error}"))
@@ -77,6 +82,17 @@ impl Unanswered {
 /// Sends one request on a connection of its own and reads the whole answer. Dropping the future closes the
 /// connection.
 pub(super) async fn exchange(addr: SocketAddr, version: Version, send: &Send) -> Result<Answer, Unanswered> {
+    exchange_unless(pending(), addr, version, send).await
+}
+
+/// The same, but when `leave` ends first, the client hangs up: it closes its side and waits until the server has
+/// noticed and closed the other one.
+pub(super) async fn exchange_unless(
+    leave: impl Future<Output = ()>,
+    addr: SocketAddr,
+    version: Version,
+    send: &Send,
+) -> Result<Answer, Unanswered> {
     let mut send = send.clone();
     for (_, value) in &mut send.headers {
         *value = value.replace("{now}", &httpdate::fmt_http_date(SystemTime::now()));
@@ -86,7 +102,7 @@ pub(super) async fn exchange(addr: SocketAddr, version: Version, send: &Send) ->
         send.headers.extend(sign::lines(&sign, &content)?);
     }
     match version {
-        Version::Http1 => http1::exchange(addr, &send).await,
-        Version::Http2 => http2::exchange(addr, &send).await,
+        Version::Http1 => http1::exchange(leave, addr, &send).await,
+        Version::Http2 => http2::exchange(leave, addr, &send).await,
     }
 }

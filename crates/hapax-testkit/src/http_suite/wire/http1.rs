@@ -1,6 +1,6 @@
 //! HTTP/1 written by hand, so that what no client library would send can be sent too.
 
-use std::future::pending;
+use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -19,25 +19,46 @@ const FIELDS_MAX: usize = 100;
 /// An answer that is longer is an answer without an end.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
 
-pub(super) async fn exchange(addr: SocketAddr, send: &Send) -> Result<Answer, Unanswered> {
+pub(super) async fn exchange(
+    leave: impl Future<Output = ()>,
+    addr: SocketAddr,
+    send: &Send,
+) -> Result<Answer, Unanswered> {
     let stream = TcpStream::connect(addr).await.map_err(|error| Unanswered::because("connect", error))?;
     let (from, mut to) = stream.into_split();
     let mut reader = Reader { from, buffer: BytesMut::new(), is_head: send.method == "HEAD" };
-    let (head, body) = request(addr, send);
+    let request = request(addr, send);
+    let talked = match select(pin!(leave), pin!(talk(&mut reader, &mut to, send, request))).await {
+        Either::Left(((), _)) => None,
+        Either::Right((answer, _)) => Some(answer),
+    };
+    if let Some(answer) = talked {
+        return answer;
+    }
+    write(&mut to, &[], false).await;
+    while reader.more().await.is_ok_and(|read| read > 0) {}
+    Err(Unanswered::hung_up())
+}
+
+async fn talk(
+    reader: &mut Reader,
+    to: &mut OwnedWriteHalf,
+    send: &Send,
+    (head, body): (Vec<u8>, Vec<u8>),
+) -> Result<Answer, Unanswered> {
+    let keep_open = send.cut.is_none();
     if send.expect_continue {
-        write(&mut to, &head, true).await;
+        write(to, &head, true).await;
         let first = reader.head().await?;
         if first.status != 100 {
             return reader.rest(first).await;
         }
-        write(&mut to, &body, send.cut.is_none()).await;
-        let answer = reader.answer().await?;
-        return Ok(Answer { continued: true, ..answer });
+        write(to, &body, keep_open).await;
+        return Ok(Answer { continued: true, ..reader.answer().await? });
     }
     let bytes = [head, body].concat();
-    let keep_open = send.cut.is_none();
     let writing = pin!(async {
-        write(&mut to, &bytes, keep_open).await;
+        write(to, &bytes, keep_open).await;
         // An answer may come before the request is written, never the other way round.
         pending::<()>().await;
     });

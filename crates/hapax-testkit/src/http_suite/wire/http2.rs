@@ -1,12 +1,14 @@
 //! HTTP/2 with prior knowledge, by hyper's client.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use http::{HeaderMap, Request};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
@@ -20,7 +22,11 @@ use super::{Answer, Unanswered};
 use crate::http_suite::case::Send;
 use crate::http_suite::origin::fields;
 
-pub(super) async fn exchange(addr: SocketAddr, send: &Send) -> Result<Answer, Unanswered> {
+pub(super) async fn exchange(
+    leave: impl Future<Output = ()>,
+    addr: SocketAddr,
+    send: &Send,
+) -> Result<Answer, Unanswered> {
     let request = request(addr, send).map_err(|error| Unanswered::because("not for HTTP/2", error))?;
     let stream = TcpStream::connect(addr).await.map_err(|error| Unanswered::because("connect", error))?;
     let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
@@ -29,9 +35,22 @@ pub(super) async fn exchange(addr: SocketAddr, send: &Send) -> Result<Answer, Un
     // Dropping the set ends the connection, whatever is still open on it.
     let mut driver = JoinSet::new();
     driver.spawn(connection);
-    let response = sender.send_request(request).await;
-    let response = response.map_err(|error| Unanswered::because("the request", error))?;
-    Ok(read(response).await)
+    let talk = async {
+        let response = sender.send_request(request).await;
+        let response = response.map_err(|error| Unanswered::because("the request", error))?;
+        Ok(read(response).await)
+    };
+    let talked = match select(pin!(leave), pin!(talk)).await {
+        Either::Left(((), _)) => None,
+        Either::Right((answer, _)) => Some(answer),
+    };
+    if let Some(answer) = talked {
+        return answer;
+    }
+    // Without streams and without anybody who could open one, the connection says goodbye and ends.
+    drop(sender);
+    driver.join_next().await;
+    Err(Unanswered::hung_up())
 }
 
 fn request(addr: SocketAddr, send: &Send) -> Result<Request<SendBody>, http::Error> {

@@ -57,3 +57,6 @@ fn mac(secret: &[u8], parts: &[&[u8]]) -> Result<Vec<u8>, Unanswered> {
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests;

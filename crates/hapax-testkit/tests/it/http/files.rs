@@ -47,8 +47,8 @@ fn every_case_has_an_id_of_its_own() {
 
 /// The complaint about a file `k-06-x.toml` with this text.
 fn complaint(text: &str) -> String {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("k-06-x.toml"), text).unwrap();
+    let dir = tempfile::tempdir().expect("a folder for the test");
+    std::fs::write(dir.path().join("k-06-x.toml"), text).expect("the file is written");
     match load(dir.path()) {
         Ok(_) => String::new(),
         Err(error) => error.to_string(),

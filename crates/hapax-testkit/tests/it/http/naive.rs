@@ -142,7 +142,8 @@ impl Layered {
 
     fn key(&self, request: &http::request::Parts) -> Result<Option<String>, ()> {
         let covered = [Method::POST, Method::PUT, Method::PATCH].contains(&request.method);
-        if !covered && !(self.has(Defect::CoversGet) && request.method == Method::GET) {
+        let wrongly_covered = self.has(Defect::CoversGet) && request.method == Method::GET;
+        if !covered && !wrongly_covered {
             return Ok(None);
         }
         let lines = request.headers.get_all("idempotency-key").iter().map(|line| line.as_bytes());
@@ -237,11 +238,10 @@ fn whole((status, headers, body): (StatusCode, HeaderMap, Bytes)) -> Answer {
 
 fn problem(status: u16, code: &str) -> Answer {
     let document = serde_json::json!({ "type": format!("https://example.com/{code}"), "status": status });
-    Response::builder()
-        .status(status)
-        .header("content-type", "application/problem+json")
-        .body(Full::new(document.to_string().into()))
-        .unwrap()
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", http::HeaderValue::from_static("application/problem+json"));
+    let status = StatusCode::from_u16(status).expect("a status of our own");
+    whole((status, headers, document.to_string().into()))
 }
 
 impl Service<Request<hyper::body::Incoming>> for Layered {

@@ -4,7 +4,9 @@ use hapax_core::key::KeyRules;
 use hapax_testkit::http_suite::structured_fields::{Table, table};
 
 fn values() -> Table {
-    table(&std::fs::read_to_string(super::cases().join("structured-fields.toml")).unwrap()).unwrap()
+    let path = super::cases().join("structured-fields.toml");
+    let text = std::fs::read_to_string(path).expect("the table is there");
+    table(&text).expect("the table is well formed")
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn is_file(case: &Case) -> bool {
 }
 
 async fn report(surface: &impl Surface, filter: impl Fn(&Case) -> bool) -> Report {
-    run(&super::cases(), surface, filter).await.unwrap()
+    run(&super::cases(), surface, filter).await.expect("the case files are well formed")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
