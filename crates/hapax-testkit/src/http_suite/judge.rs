@@ -10,7 +10,7 @@ use super::wire::{Answer, lines};
 
 /// Header fields that belong to one exchange and not to the outcome, besides the replay marker. What a replay
 /// does with them is for cases of their own.
-const PER_EXCHANGE: [&str; 17] = [
+const PER_EXCHANGE: [&str; 19] = [
     "age",
     "connection",
     "content-length",
@@ -24,10 +24,12 @@ const PER_EXCHANGE: [&str; 17] = [
     "retry-after",
     "server-timing",
     "set-cookie",
+    "stripe-should-retry",
     "traceparent",
     "trailer",
     "transfer-encoding",
     "x-request-id",
+    "x-should-retry",
 ];
 
 /// The part of an answer's body that a report shows.
