@@ -47,10 +47,17 @@
 //! paused. [`Recording`] writes every call down in a [`History`], and
 //! [`History::check`] judges it: is there one order of calls that explains every answer, and was everything done
 //! at most as often as was promised?
+//!
+//! # How to test an HTTP server
+//!
+//! With the feature `http`, `http_suite` plays the cases of `spec/cases/http` against anything that serves an origin
+//! behind a layer or a proxy, over real sockets.
 
 mod clock;
 mod faulty;
 mod history;
+#[cfg(feature = "http")]
+pub mod http_suite;
 mod op;
 mod random;
 mod reference;

@@ -3,6 +3,7 @@
 
 mod faulty;
 mod history;
+mod http;
 mod rigs;
 mod suite;
 mod teeth;

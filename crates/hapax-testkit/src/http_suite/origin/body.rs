@@ -1,0 +1,80 @@
+//! [`OriginBody`]: a response body that is whole, streamed or breaks off.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+
+/// What an [`Origin`](super::Origin) answers with.
+#[derive(Debug)]
+pub struct OriginBody {
+    pieces: VecDeque<Piece>,
+    /// Told in advance; none for a stream.
+    length: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Data(Bytes),
+    Trailers(HeaderMap),
+    Break,
+}
+
+impl OriginBody {
+    /// One piece, and its length is told.
+    pub(super) fn whole(content: Bytes) -> Self {
+        let length = Some(content.len() as u64);
+        let pieces = if content.is_empty() { VecDeque::new() } else { [Piece::Data(content)].into() };
+        Self { pieces, length }
+    }
+
+    /// Two pieces and `trailers`, and nobody knows in advance how long it is.
+    pub(super) fn streamed(content: Bytes, trailers: HeaderMap) -> Self {
+        let mut pieces = halves(content);
+        if !trailers.is_empty() {
+            pieces.push_back(Piece::Trailers(trailers));
+        }
+        Self { pieces, length: None }
+    }
+
+    /// The first half, then an error.
+    pub(super) fn cut(content: Bytes) -> Self {
+        let mut pieces = halves(content);
+        pieces.truncate(1);
+        pieces.push_back(Piece::Break);
+        Self { pieces, length: None }
+    }
+}
+
+fn halves(mut content: Bytes) -> VecDeque<Piece> {
+    let first = content.split_to(content.len().div_ceil(2));
+    [first, content].into_iter().filter(|half| !half.is_empty()).map(Piece::Data).collect()
+}
+
+impl Body for OriginBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        Poll::Ready(self.pieces.pop_front().map(|piece| match piece {
+            Piece::Data(data) => Ok(Frame::data(data)),
+            Piece::Trailers(trailers) => Ok(Frame::trailers(trailers)),
+            Piece::Break => Err(io::Error::other("the origin's answer breaks off, as its script says")),
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}

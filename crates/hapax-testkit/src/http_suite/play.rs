@@ -1,0 +1,212 @@
+//! Plays one case against one fresh surface.
+//!
+//! It owns the order of things: what is sent, left open, released and judged when. What an answer should be is
+//! `judge`'s to say.
+
+use std::collections::HashMap;
+use std::future::{Future, pending};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::case::{Action, Case, Send, Step};
+use super::judge::{Difference, Judge};
+use super::origin::Origin;
+use super::report::Mismatch;
+use super::surface::{Control, Settings, Surface};
+use super::wire::{Answer, Unanswered, Version, exchange, exchange_unless};
+
+/// How long a server gets to notice that its client hung up.
+const NOTICE_MAX: Duration = Duration::from_secs(1);
+
+/// How long a patient client rests between two attempts.
+const PATIENT_REST: Duration = Duration::from_millis(5);
+
+/// Plays `case` over `version`; the first step that went otherwise than expected.
+pub(super) async fn play(surface: &impl Surface, case: &Case, version: Version) -> Result<(), Mismatch> {
+    let origin = Origin::new(case.answers.clone());
+    let running = within(surface.patience(), surface.start(&case.settings, origin.clone())).await;
+    let running = match running {
+        Ok(Ok(running)) => running,
+        Ok(Err(error)) => return Err(Mismatch::at_start(format!("it did not start: {error}"))),
+        Err(Hangs) => return Err(Mismatch::at_start("it hangs".into())),
+    };
+    let mut stage = Stage {
+        addr: running.addr,
+        version,
+        patience: surface.patience(),
+        origin,
+        marker: marker(&case.settings),
+        answers: HashMap::new(),
+        open: HashMap::new(),
+    };
+    for (at, step) in case.steps.iter().enumerate() {
+        let differences = stage.perform(step, &*running.control).await;
+        if !differences.is_empty() {
+            return Err(Mismatch::new(at + 1, step.name.as_deref(), differences));
+        }
+    }
+    Ok(())
+}
+
+/// The header field that marks a replay with these settings.
+fn marker(settings: &Settings) -> String {
+    let option = |name| settings.get(name).and_then(serde_json::Value::as_str);
+    let by_dialect = match option("dialect") {
+        Some("ietf" | "stripe-v1" | "stripe-v2") => "Idempotent-Replayed",
+        _ => "X-Idempotent-Replayed",
+    };
+    option("replay_marker").unwrap_or(by_dialect).to_owned()
+}
+
+struct Hangs;
+
+async fn within<T>(patience: Duration, waited_for: impl Future<Output = T>) -> Result<T, Hangs> {
+    tokio::time::timeout(patience, waited_for).await.map_err(|_| Hangs)
+}
+
+type Exchanged = Result<Answer, Unanswered>;
+
+struct Stage {
+    addr: SocketAddr,
+    version: Version,
+    patience: Duration,
+    origin: Origin,
+    marker: String,
+    answers: HashMap<String, Answer>,
+    /// Requests without an answer yet.
+    open: HashMap<String, Open>,
+}
+
+/// A request that was left open. Dropping it closes its connection.
+struct Open {
+    task: JoinSet<Exchanged>,
+    leave: oneshot::Sender<()>,
+}
+
+impl Stage {
+    async fn perform(&mut self, step: &Step, control: &dyn Control) -> Vec<Difference> {
+        match &step.action {
+            Action::Send(send) => {
+                let exchanged = within(self.patience, self.send(send)).await;
+                return self.judge_all(step, send.cut.is_some(), exchanged);
+            }
+            Action::Await(name) => {
+                let exchanged = within(self.patience, self.answer_to(name)).await;
+                return self.judge_all(step, false, exchanged.map(|exchanged| vec![exchanged]));
+            }
+            Action::Background { name, send } => self.leave_open(name, send),
+            Action::HangUp(name) => self.hang_up(name).await,
+            Action::UntilRuns(runs) => {
+                if within(self.patience, self.origin.until_runs(*runs)).await.is_err() {
+                    return self.hangs(&format!("execution {runs} to begin"));
+                }
+            }
+            Action::Release => self.origin.release(),
+            Action::Advance(span) => control.advance(span.0).await,
+            Action::Drain => control.drain().await,
+            Action::Store(fault) => control.store(*fault).await,
+        }
+        self.judge(step).differences_at_origin()
+    }
+
+    async fn send(&self, send: &Send) -> Vec<Exchanged> {
+        let once = async || loop {
+            let exchanged = exchange(self.addr, self.version, send).await;
+            let again = send.patient && exchanged.as_ref().is_ok_and(is_in_progress);
+            if !again {
+                return exchanged;
+            }
+            tokio::time::sleep(PATIENT_REST).await;
+        };
+        join_all((0..send.times).map(|_| once())).await
+    }
+
+    fn leave_open(&mut self, name: &str, send: &Send) {
+        let (addr, version, send) = (self.addr, self.version, send.clone());
+        let (leave, left) = oneshot::channel::<()>();
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            // The sender is dropped only together with this task, so an error means that nobody left.
+            let left = async {
+                if left.await.is_err() {
+                    pending().await
+                }
+            };
+            exchange_unless(left, addr, version, &send).await
+        });
+        self.open.insert(name.to_owned(), Open { task, leave });
+    }
+
+    /// Closes the connection. The server gets a moment to notice, so that the next step finds it without its
+    /// client; one that does not close its side is not waited for any longer.
+    async fn hang_up(&mut self, name: &str) {
+        let Some(Open { mut task, leave }) = self.open.remove(name) else {
+            return;
+        };
+        if leave.send(()).is_ok() {
+            let _ = within(NOTICE_MAX, task.join_next()).await;
+        }
+    }
+
+    async fn answer_to(&mut self, name: &str) -> Exchanged {
+        let joined = match self.open.get_mut(name) {
+            Some(open) => open.task.join_next().await,
+            None => None,
+        };
+        self.open.remove(name);
+        match joined {
+            Some(Ok(exchanged)) => exchanged,
+            Some(Err(error)) => Err(Unanswered::because("the client", error)),
+            None => Err(Unanswered::because("the client", format!("no open request is called `{name}`"))),
+        }
+    }
+
+    fn judge_all(
+        &mut self,
+        step: &Step,
+        is_cut: bool,
+        exchanged: Result<Vec<Exchanged>, Hangs>,
+    ) -> Vec<Difference> {
+        let Ok(exchanged) = exchanged else {
+            return self.hangs("an answer");
+        };
+        // A server may close the connection of a request that was cut short without a word.
+        let may_be_unanswered = is_cut && step.expect.status.is_none() && step.expect.problem.is_none();
+        for exchanged in exchanged {
+            let differences = match &exchanged {
+                Ok(answer) => self.judge(step).differences(answer),
+                Err(_) if may_be_unanswered => self.judge(step).differences_at_origin(),
+                Err(error) => vec![Difference { expected: "an answer".into(), got: error.to_string() }],
+            };
+            if !differences.is_empty() {
+                return differences;
+            }
+            let name = match &step.action {
+                Action::Await(name) => Some(name),
+                _ => step.name.as_ref(),
+            };
+            if let (Some(name), Ok(answer)) = (name, exchanged) {
+                self.answers.insert(name.clone(), answer);
+            }
+        }
+        Vec::new()
+    }
+
+    fn hangs(&self, what: &str) -> Vec<Difference> {
+        vec![Difference { expected: what.into(), got: format!("nothing within {:?}", self.patience) }]
+    }
+
+    fn judge<'a>(&'a self, step: &'a Step) -> Judge<'a> {
+        let earlier = step.expect.same_as.as_ref().and_then(|name| self.answers.get(name));
+        Judge { expect: &step.expect, marker: &self.marker, earlier, executions: self.origin.executions() }
+    }
+}
+
+fn is_in_progress(answer: &Answer) -> bool {
+    const CODE: &[u8] = b"in-progress\"";
+    answer.status == 409 && answer.body.windows(CODE.len()).any(|window| window == CODE)
+}

@@ -1,0 +1,140 @@
+//! [`Report`]: how every case went, for people and for the table of rules.
+
+use std::fmt::{self, Write as _};
+use std::path::Path;
+use std::{fs, io};
+
+use super::judge::Difference;
+
+/// The environment variable that names the folder where reports are written, one file for each surface.
+pub const REPORT_DIR: &str = "HAPAX_CASE_REPORT";
+
+/// How every case went on one surface.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Report {
+    /// The surface's name.
+    pub surface: String,
+    /// Every case in the order of the files, each HTTP version for itself.
+    pub results: Vec<CaseResult>,
+}
+
+/// How one case went.
+#[derive(Clone, Debug)]
+pub struct CaseResult {
+    /// The rule that the case shows.
+    pub rule: String,
+    /// The case, and over which HTTP.
+    pub id: String,
+    /// How it went.
+    pub verdict: Verdict,
+}
+
+/// How a case went.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// As expected.
+    Passed,
+    /// Otherwise.
+    Failed(Mismatch),
+    /// Not played, and why.
+    Skipped(String),
+}
+
+/// The first step that went otherwise than expected.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch {
+    step: String,
+    differences: Vec<Difference>,
+}
+
+impl Mismatch {
+    pub(super) fn new(number: usize, name: Option<&str>, differences: Vec<Difference>) -> Self {
+        let step = match name {
+            Some(name) => format!("step {number} ({name})"),
+            None => format!("step {number}"),
+        };
+        Self { step, differences }
+    }
+
+    pub(super) fn at_start(got: String) -> Self {
+        let differences = vec![Difference { expected: "the surface to start".into(), got }];
+        Self { step: "start".into(), differences }
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.step)?;
+        for Difference { expected, got } in &self.differences {
+            if expected.is_empty() {
+                write!(f, "\n    {got}")?;
+            } else {
+                write!(f, "\n    expected {expected}\n    got      {got}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    /// Whether the case `id` failed over any HTTP.
+    pub fn failed(&self, id: &str) -> bool {
+        let is_it = |result: &&CaseResult| result.id.split(' ').next() == Some(id);
+        self.results.iter().filter(is_it).any(|result| matches!(result.verdict, Verdict::Failed(_)))
+    }
+
+    /// How many passed, failed and were skipped.
+    pub fn counts(&self) -> [usize; 3] {
+        let mut counts = [0; 3];
+        for result in &self.results {
+            counts[match result.verdict {
+                Verdict::Passed => 0,
+                Verdict::Failed(_) => 1,
+                Verdict::Skipped(_) => 2,
+            }] += 1;
+        }
+        counts
+    }
+
+    /// # Panics
+    /// When a case failed, with all of them, or when none passed.
+    pub fn assert_passed(&self) {
+        let [passed, failed, _] = self.counts();
+        assert!(passed > 0 && failed == 0, "{self}");
+    }
+
+    /// One line for each case: rule, case, `passed`, `failed` or `skipped: why`, with tabs between.
+    pub fn table(&self) -> String {
+        let mut table = String::new();
+        for CaseResult { rule, id, verdict } in &self.results {
+            let verdict = match verdict {
+                Verdict::Passed => "passed".to_owned(),
+                Verdict::Failed(_) => "failed".to_owned(),
+                Verdict::Skipped(why) => format!("skipped: {why}"),
+            };
+            let _ = writeln!(table, "{rule}\t{id}\t{verdict}");
+        }
+        table
+    }
+
+    pub(super) fn write(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir_all(dir)?;
+        fs::write(dir.join(format!("{}.tsv", self.surface)), self.table())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [passed, failed, skipped] = self.counts();
+        writeln!(f, "{}: {passed} passed, {failed} failed, {skipped} skipped", self.surface)?;
+        for CaseResult { rule, id, verdict } in &self.results {
+            match verdict {
+                Verdict::Passed => {}
+                Verdict::Failed(mismatch) => writeln!(f, "  FAILED  {rule} {id}: {mismatch}")?,
+                Verdict::Skipped(why) => writeln!(f, "  skipped {rule} {id}: {why}")?,
+            }
+        }
+        Ok(())
+    }
+}

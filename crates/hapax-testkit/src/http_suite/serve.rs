@@ -1,0 +1,66 @@
+//! [`Server`]: any tower service on a loopback port, over HTTP/1.1 and HTTP/2, until it is dropped.
+
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+use tower_service::Service;
+
+/// A service that is served. Dropping it closes its port and every connection at once.
+#[derive(Debug)]
+pub struct Server {
+    addr: SocketAddr,
+    accepting: JoinHandle<()>,
+}
+
+impl Server {
+    /// Serves `service` on a free port of the loopback address.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub async fn start<S, B>(service: S) -> io::Result<Self>
+    where
+        S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send,
+        S::Error: Into<Box<dyn Error + Send + Sync>>,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let addr = listener.local_addr()?;
+        let accepting = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let service = TowerToHyperService::new(service.clone());
+                connections.spawn(async move {
+                    let server = Builder::new(TokioExecutor::new());
+                    // A client that hangs up is part of the cases, so an error here says nothing.
+                    let _ = server.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
+                });
+                while connections.try_join_next().is_some() {}
+            }
+        });
+        Ok(Self { addr, accepting })
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The set of connections goes with the task that owns it.
+        self.accepting.abort();
+    }
+}

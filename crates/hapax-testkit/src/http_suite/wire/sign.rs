@@ -1,0 +1,62 @@
+//! Signatures of webhooks, made at the moment of sending because they hold the time.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::Unanswered;
+use crate::http_suite::case::{Line, Scheme, Sign};
+
+/// The header lines that a sender of this scheme would add.
+pub(super) fn lines(sign: &Sign, content: &[u8]) -> Result<Vec<Line>, Unanswered> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at = now.saturating_sub(sign.age.0).as_secs();
+    let id = &sign.id;
+    Ok(match sign.scheme {
+        Scheme::Standard => {
+            let secret = BASE64
+                .decode(sign.secret.trim_start_matches("whsec_"))
+                .map_err(|error| Unanswered::because("`sign.secret`", error))?;
+            let signature = mac(&secret, &[format!("{id}.{at}.").as_bytes(), content])?;
+            vec![
+                line("webhook-id", id.clone()),
+                line("webhook-timestamp", at.to_string()),
+                line("webhook-signature", format!("v1,{}", BASE64.encode(signature))),
+            ]
+        }
+        Scheme::Github => {
+            let signature = mac(sign.secret.as_bytes(), &[content])?;
+            vec![
+                line("X-GitHub-Delivery", id.clone()),
+                line("X-Hub-Signature-256", format!("sha256={}", hex(&signature))),
+            ]
+        }
+        Scheme::Stripe => {
+            let signature = mac(sign.secret.as_bytes(), &[format!("{at}.").as_bytes(), content])?;
+            vec![line("Stripe-Signature", format!("t={at},v1={}", hex(&signature)))]
+        }
+    })
+}
+
+fn line(name: &str, value: String) -> Line {
+    (name.to_owned(), value)
+}
+
+fn mac(secret: &[u8], parts: &[&[u8]]) -> Result<Vec<u8>, Unanswered> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret)
+        .map_err(|error| Unanswered::because("`sign.secret`", error))?;
+    for part in parts {
+        mac.update(part);
+    }
+    Ok(mac.finalize().into_bytes().to_vec())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

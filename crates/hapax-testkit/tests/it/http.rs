@@ -1,0 +1,13 @@
+//! The HTTP suite tested: its files are well formed and complete, and it notices what is wrong with a surface.
+
+mod files;
+mod naive;
+mod structured_fields;
+mod teeth;
+
+use std::path::PathBuf;
+
+/// The cases of the specification.
+fn cases() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../spec/cases/http")
+}
