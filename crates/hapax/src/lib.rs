@@ -34,6 +34,18 @@
 //! | [`MemoryStore`] | here | de-duplication inside one living process |
 //! | `FileStore` | `hapax-store-file` | at most once on one machine, durable before it answers |
 //!
+//! # Features
+//!
+//! None is on by default; functions need none.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `http` | the tower layer for anything that speaks `http` types: hyper, tonic, Lambda |
+//! | `axum` | extractors for handlers, and keys by the path that the client sent also in nested routers |
+//! | `webhook` | the receiver of webhooks: signatures and ids |
+//! | `decode` | request bodies fingerprinted as decoded, where a route asks for it |
+//! | `regex` | paths and keys by regular expression |
+//!
 //! # Reading on
 //!
 //! [`Hapax`] is the front door, [`Once`] one operation, [`Policy`] its rules, [`Context`] what a run may know about
@@ -57,6 +69,16 @@ pub use crate::hapax::{AskError, Builder, Drained, Hapax, Keeper};
 pub use crate::memory::MemoryStore;
 pub use crate::policy::{ExpiredKeys, Policy};
 
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../../docs/guide/http.md")]
+#[doc = include_str!("../../../docs/guide/grpc.md")]
+#[doc = include_str!("../../../docs/guide/lambda.md")]
+struct HttpGuide;
+
+#[cfg(all(doctest, feature = "axum", feature = "webhook"))]
+#[doc = include_str!("../../../docs/guide/webhooks.md")]
+struct WebhookGuide;

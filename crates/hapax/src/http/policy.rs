@@ -148,6 +148,33 @@ impl HttpPolicy {
         dialect.policy()
     }
 
+    /// Nothing is done here, with or without a key: for what is not listed.
+    pub fn off() -> Self {
+        Self::default().key(KeyMode::Off)
+    }
+
+    /// For one method of a gRPC service that takes one message and answers with one. The key is in the metadata, the
+    /// outcome is in the trailers, and a refusal is a status.
+    ///
+    /// Whether a call is a stream cannot be told from outside, so list the methods one by one and leave the rest
+    /// [off](Self::off).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// use hapax::http::{HttpPolicy, IdempotencyLayer, KeyMode};
+    /// use hapax::{Hapax, MemoryStore};
+    ///
+    /// let hapax = Hapax::new(MemoryStore::new());
+    /// let idempotency = IdempotencyLayer::new(&hapax)
+    ///     .policy(HttpPolicy::off())
+    ///     .route("/bank.Bank/Transfer".parse().unwrap(), HttpPolicy::grpc().key(KeyMode::Required));
+    /// # let _ = idempotency;
+    /// # });
+    /// ```
+    pub fn grpc() -> Self {
+        Self::default().classifier(Classifier::Grpc)
+    }
+
     /// How long things last and what a lapsed lease means.
     pub fn engine(mut self, engine: Policy) -> Self {
         self.engine = engine;
