@@ -157,9 +157,11 @@ pub(crate) fn replay(
 const FIELDS_USUAL: usize = 8;
 
 impl ReplayRules {
-    /// What is changed in the head of a first answer before it leaves: the origin's word to us goes, the marks come.
+    /// What is changed in the head of a first answer before it leaves: the origin's word to us and its marks go,
+    /// ours come.
     pub(crate) fn first(&self, request: &HeaderMap, headers: &mut HeaderMap) {
         headers.remove(classify::OUTCOME);
+        headers.remove(&self.marker);
         if self.mark_first {
             self.mark("false", headers);
         }

@@ -186,7 +186,7 @@ impl Exchange {
             return Ok(());
         }
         match self.shared.hapax.engine.foresee(known.id).await {
-            Some(refusal) => Err(refusal::of(&refusal)),
+            Some(refusal) => Err(refusal::of(&refusal).about(known.id)),
             None => Ok(()),
         }
     }
@@ -232,6 +232,7 @@ impl Exchange {
         let said = said_by(&asked.parts.headers, policy.replay.echo_key.as_ref());
         let spare = (policy.on_store_error == OnStoreError::Pass)
             .then(|| Box::new((inner.clone(), asked.parts.clone(), asked.read.copy())));
+        let id = job.key.id;
         let exchange = self.clone();
         let work = move |context| exchange.run(inner, asked, context);
         let mut response = match self.shared.hapax.engine.execute(job, work).await {
@@ -255,7 +256,7 @@ impl Exchange {
                 let (inner, parts, read) = *spare.expect("looked at just now");
                 return Box::pin(unprotected(inner, parts, read)).await;
             }
-            Err(refusal) => return Ok(self.refuse(&refusal::of(&refusal))),
+            Err(refusal) => return Ok(self.refuse(&refusal::of(&refusal).about(id))),
         };
         self.mark(&mut response, "accepted");
         Ok(response)

@@ -7,6 +7,7 @@ mod canary;
 mod checklist;
 mod drain;
 mod function;
+mod http_cases;
 mod http_surfaces;
 mod lease;
 mod memory;

@@ -29,31 +29,27 @@ pub(super) fn of(refusal: &Refusal) -> Problem {
             Code::KeyExpired,
             "this key is older than results are kept; it may have been used before",
         ),
-        Refusal::Uncertain { id, .. } => Problem::of(
+        Refusal::Uncertain { .. } => Problem::of(
             Code::Uncertain,
             "nobody knows whether the operation happened; it will not run again until that is settled",
-        )
-        .about(*id),
-        Refusal::Panicked { id } => {
+        ),
+        Refusal::Panicked { .. } => {
             Problem::of(Code::Uncertain, "the operation broke off; nobody knows how far it came")
                 .with_status(StatusCode::INTERNAL_SERVER_ERROR)
-                .about(*id)
         }
-        Refusal::Unreadable { id } => {
-            Problem::of(Code::Uncertain, "there is a record of this key that cannot be read").about(*id)
+        Refusal::Unreadable { .. } => {
+            Problem::of(Code::Uncertain, "there is a record of this key that cannot be read")
         }
-        Refusal::Superseded { id } => {
+        Refusal::Superseded { .. } => {
             Problem::of(Code::InProgress, "another attempt took this operation over; ask for its result")
                 .retry_after(RETRY_AFTER)
-                .about(*id)
         }
-        Refusal::Deadline { id } => Problem::of(
+        Refusal::Deadline { .. } => Problem::of(
             Code::InProgress,
             "there is no result yet; the operation goes on and will be recorded",
         )
         .with_status(StatusCode::GATEWAY_TIMEOUT)
-        .retry_after(RETRY_AFTER)
-        .about(*id),
+        .retry_after(RETRY_AFTER),
         Refusal::Draining => {
             Problem::of(Code::Draining, "this server is shutting down").retry_after(RETRY_AFTER)
         }

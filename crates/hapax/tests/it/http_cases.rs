@@ -1,0 +1,115 @@
+//! Every case of `spec/cases/http` against the layer: around a plain hyper service, inside an axum router, and inside
+//! tonic's server.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hapax::http::IdempotencyLayer;
+use hapax::{Hapax, MemoryStore};
+use hapax_core::{BoxFuture, ManualClock};
+use hapax_testkit::Faulty;
+use hapax_testkit::http_suite::{
+    self, Control, Feature, Gate, Origin, Running, Server, Settings, StartError, StoreFault, Surface,
+};
+use tonic::service::Routes;
+use tower::Layer;
+
+/// What the layer is put around.
+#[derive(Clone, Copy)]
+enum Around {
+    Hyper,
+    Axum,
+    Tonic,
+}
+
+/// The layer's own parts, for a case to lay its hands on.
+struct Handle {
+    _server: Server,
+    hapax: Hapax,
+    clock: ManualClock,
+    store: Faulty,
+}
+
+impl Control for Handle {
+    fn advance(&self, span: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(async move { self.clock.advance(span) })
+    }
+
+    fn drain(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.hapax.drain(Duration::ZERO).await;
+        })
+    }
+
+    fn store(&self, fault: StoreFault) -> BoxFuture<'_, ()> {
+        Box::pin(async move { self.store.set_plan(fault.plan()) })
+    }
+}
+
+impl Surface for Around {
+    fn name(&self) -> &str {
+        match self {
+            Self::Hyper => "hyper",
+            Self::Axum => "axum",
+            Self::Tonic => "tonic",
+        }
+    }
+
+    fn can(&self) -> &[Feature] {
+        use Feature as F;
+        &[
+            F::Http2,
+            F::Raw,
+            F::Clock,
+            F::Drain,
+            F::StoreFaults,
+            F::Panics,
+            F::Gate,
+            F::Grpc,
+            F::Decode,
+            F::Regex,
+            F::Webhook,
+        ]
+    }
+
+    async fn start(&self, settings: &Settings, origin: Origin) -> Result<Running, StartError> {
+        let settings: hapax::http::Settings = serde_json::from_value(settings.clone().into())?;
+        let clock = ManualClock::new();
+        let store = Faulty::new(Arc::new(MemoryStore::with_clock(clock.clone())));
+        let hapax = Hapax::builder(Arc::new(store.clone())).build();
+        let layer = IdempotencyLayer::new(&hapax).policy(settings.policy()?);
+        let server = match self {
+            Self::Hyper => Server::start(Gate::new(layer.layer(origin))).await?,
+            Self::Axum => Server::start(Gate::new(routed(origin).layer(layer))).await?,
+            Self::Tonic => Server::start(Gate::new(layer.layer(Routes::from(routed(origin))))).await?,
+        };
+        let addr = server.addr();
+        Ok(Running { addr, control: Box::new(Handle { _server: server, hapax, clock, store }) })
+    }
+}
+
+fn routed(origin: Origin) -> Router {
+    Router::new().fallback_service(origin)
+}
+
+async fn every_case(around: Around) {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/cases/http");
+    http_suite::run(&cases, &around, |_| true).await.unwrap().assert_passed();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_case_holds_around_hyper() {
+    every_case(Around::Hyper).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_case_holds_inside_axum() {
+    every_case(Around::Axum).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_case_holds_before_tonic() {
+    every_case(Around::Tonic).await;
+}
