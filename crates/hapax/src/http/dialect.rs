@@ -126,3 +126,6 @@ impl std::fmt::Display for UnknownDialect {
 }
 
 impl std::error::Error for UnknownDialect {}
+
+#[cfg(test)]
+mod tests;

@@ -97,6 +97,8 @@ pub struct HttpPolicy {
     pub(super) key: KeyMode,
     pub(super) methods: Vec<Method>,
     pub(super) key_source: KeySource,
+    /// The regular expression that keys are held against, where the rules of the key source are made of one.
+    pub(super) key_pattern: Option<Arc<str>>,
     pub(super) scope: ScopeRules,
     pub(super) fingerprint: FingerprintRules,
     pub(super) outcomes: Outcomes,
@@ -123,6 +125,7 @@ impl Default for HttpPolicy {
             key: KeyMode::default(),
             methods: vec![Method::POST, Method::PUT, Method::PATCH],
             key_source: KeySource::default(),
+            key_pattern: None,
             scope: ScopeRules::default(),
             fingerprint: FingerprintRules::default(),
             outcomes: Outcomes::default(),
@@ -191,6 +194,7 @@ impl HttpPolicy {
     /// What keys must look like.
     pub fn key_rules(mut self, rules: KeyRules) -> Self {
         self.key_source.rules = rules;
+        self.key_pattern = None;
         self
     }
 
@@ -446,7 +450,7 @@ impl HttpPolicy {
 }
 
 /// Safe methods have nothing to protect, and a tunnel has no answer to keep (M-02, M-04).
-fn is_coverable(method: &Method) -> bool {
+pub(super) fn is_coverable(method: &Method) -> bool {
     !(method.is_safe() || *method == Method::CONNECT)
 }
 
@@ -460,3 +464,6 @@ impl fmt::Debug for HttpPolicy {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -97,7 +97,7 @@ fn p_03_an_unsigned_sender_is_known_by_one_header() {
 #[test]
 fn p_03_each_fault_has_a_code_and_shows_no_content() {
     let check = |fault: WebhookFault, code: &str, detail: &str| {
-        assert_eq!(fault.code(), code);
+        assert_eq!(fault.code().name(), code);
         assert!(fault.detail().starts_with(detail), "{}", fault.detail());
     };
     let field = "webhook-signature";
