@@ -55,9 +55,9 @@ impl Components {
 
 fn entry(components: &mut Components, route: &RouteDocument) -> Value {
     let mut policy = json!(route);
-    // Told by the references.
+    // These are told beside it, the problems by reference.
     if let Some(policy) = policy.as_object_mut() {
-        policy.remove("problems");
+        policy.retain(|name, _| !["path", "methods", "problems"].contains(&name.as_str()));
     }
     let mut entry = json!({ "path": route.path, "methods": route.methods, "policy": policy });
     if route.key.mode == KeyMode::Off {
