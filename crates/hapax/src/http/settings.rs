@@ -1,10 +1,11 @@
 //! [`Settings`]: a route's policy as it is written in a file. One table of names, for everybody who reads or writes
 //! policies as text.
 //!
-//! `settings/apply.rs` makes a policy of settings, `settings/effective.rs` goes the other way. Neither knows where
-//! the text comes from.
+//! `settings/apply.rs` makes a policy of settings, with `settings/check.rs` for single values; `settings/effective.rs`
+//! goes the other way. None of them knows where the text comes from.
 
 mod apply;
+mod check;
 mod effective;
 mod span;
 

@@ -1,23 +1,24 @@
 //! From settings to a policy: what was said is checked and put on top of the dialect.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use hapax_core::key::KEY_LENGTH_MAX;
-use hapax_core::{JsonPointer, KeyFormat, OnLapse, Select};
-use http::{HeaderName, Method, StatusCode};
+use hapax_core::{KeyFormat, OnLapse, Select};
+use http::StatusCode;
 
+use super::check::{
+    MILLISECOND, at_least_one, coverable, header_name, header_names, key_pattern, parsed, pointers,
+    principal_of, within, without, wrong,
+};
 use super::{
     ExpiredKeysName, FingerprintName, KeyFormatName, KeySpelling, OnLapseName, Settings, SettingsError, Span,
 };
 use crate::http::classify::{Outcome, StatusSet};
 use crate::http::fingerprint::What;
 use crate::http::key_source::FirstSent;
-use crate::http::policy::{Classifier, HttpPolicy, is_coverable};
+use crate::http::policy::{Classifier, HttpPolicy};
 use crate::http::problem::Code;
-use crate::http::scope::Principal;
-use crate::policy::{ExpiredKeys, LEASE_MIN, Policy, SPAN_MAX};
+use crate::policy::{ExpiredKeys, LEASE_MIN, Policy};
 
 /// How long ago a request may have been sent first when only the header is named. The least that OASIS allows.
 const FIRST_SENT_WINDOW: Duration = Duration::from_secs(300);
@@ -60,7 +61,7 @@ impl Settings {
             source.aliases = header_names("aliases", aliases)?;
         }
         if let Some(pointer) = &self.key_pointer {
-            source.pointer = Some(pointers("key_pointer", std::slice::from_ref(pointer))?.remove(0));
+            source.pointer = Some(parsed("key_pointer", pointer)?);
         }
         Ok(())
     }
@@ -75,7 +76,7 @@ impl Settings {
             (_, None) => Ok(()),
             (None, Some(_)) => Err(without("first_sent_window", "first_sent")),
             (Some(first_sent), Some(window)) => {
-                first_sent.window = some_time("first_sent_window", window)?;
+                first_sent.window = within("first_sent_window", window, MILLISECOND)?;
                 Ok(())
             }
         }
@@ -347,74 +348,6 @@ fn set<T: Copy>(place: &mut T, said: Option<T>) {
     }
 }
 
-fn wrong(option: &'static str, why: impl fmt::Display) -> SettingsError {
-    SettingsError { option, why: why.to_string() }
-}
-
-fn without(option: &'static str, other: &str) -> SettingsError {
-    wrong(option, format_args!("it changes nothing without `{other}`; say that too, or leave this out"))
-}
-
-fn parsed<T>(option: &'static str, text: &str) -> Result<T, SettingsError>
-where
-    T: FromStr,
-    T::Err: fmt::Display,
-{
-    text.parse().map_err(|error| wrong(option, format_args!("{text:?}: {error}")))
-}
-
-fn header_name(option: &'static str, text: &str) -> Result<HeaderName, SettingsError> {
-    let why = "is no header's name; write letters, digits and `-`";
-    text.parse().map_err(|_| wrong(option, format_args!("{text:?} {why}")))
-}
-
-fn header_names(option: &'static str, texts: &[String]) -> Result<Vec<HeaderName>, SettingsError> {
-    texts.iter().map(|text| header_name(option, text)).collect()
-}
-
-fn pointers(option: &'static str, texts: &[String]) -> Result<Vec<JsonPointer>, SettingsError> {
-    texts.iter().map(|text| parsed(option, text)).collect()
-}
-
-fn coverable(text: &str) -> Result<Method, SettingsError> {
-    let method: Method = text
-        .parse()
-        .map_err(|_| wrong("methods", format_args!("{text:?} is no method; write it as in \"POST\"")))?;
-    if is_coverable(&method) {
-        Ok(method)
-    } else {
-        Err(wrong("methods", format_args!("{method} is never covered; leave it out")))
-    }
-}
-
-/// The shortest that a file can say.
-const MILLISECOND: Duration = Duration::from_millis(1);
-
-fn some_time(option: &'static str, span: Span) -> Result<Duration, SettingsError> {
-    within(option, span, MILLISECOND)
-}
-
-fn within(option: &'static str, Span(length): Span, shortest: Duration) -> Result<Duration, SettingsError> {
-    if (shortest..=SPAN_MAX).contains(&length) {
-        return Ok(length);
-    }
-    let (shortest, longest) = (Span(shortest), Span(SPAN_MAX));
-    Err(wrong(option, format_args!("choose from {shortest} to {longest}")))
-}
-
-/// A limit of zero would refuse everything.
-fn at_least_one<T: Copy + Default + PartialEq>(
-    option: &'static str,
-    limit: Option<T>,
-) -> Result<Option<T>, SettingsError> {
-    match limit {
-        Some(limit) if limit == T::default() => {
-            Err(wrong(option, "choose at least 1, or leave it out for the default"))
-        }
-        limit => Ok(limit),
-    }
-}
-
 impl From<KeyFormatName> for KeyFormat {
     fn from(name: KeyFormatName) -> Self {
         match name {
@@ -424,31 +357,4 @@ impl From<KeyFormatName> for KeyFormat {
             KeyFormatName::Ulid => Self::Ulid,
         }
     }
-}
-
-#[cfg(feature = "regex")]
-fn key_pattern(pattern: &str) -> Result<KeyFormat, SettingsError> {
-    let compile = |text: &str| {
-        regex::Regex::new(text)
-            .map_err(|error| wrong("key_pattern", format_args!("mend the regular expression: {error}")))
-    };
-    // Alone first: `a)|(b` is no expression, but would become one between the anchors.
-    compile(pattern)?;
-    let pattern = compile(&format!(r"\A(?:{pattern})\z"))?;
-    let admits = std::sync::Arc::new(move |key: &str| pattern.is_match(key));
-    Ok(KeyFormat::Custom { expected: "of the form that is asked for here", admits })
-}
-
-#[cfg(not(feature = "regex"))]
-fn key_pattern(_pattern: &str) -> Result<KeyFormat, SettingsError> {
-    Err(wrong("key_pattern", "this build has no regular expressions; build it with the feature `regex`"))
-}
-
-/// Who somebody says to be counts only when somebody in front has checked it (S-02).
-fn principal_of(text: &str, is_verified: bool) -> Result<Principal, SettingsError> {
-    let principal: Principal = parsed("principal", text)?;
-    if principal.must_be_verified() && !is_verified {
-        return Err(wrong("principal", "say `principal_verified = true` when somebody in front checks it"));
-    }
-    Ok(principal)
 }
