@@ -34,64 +34,120 @@ use super::scope::{Anonymous, Endpoint};
 /// ```
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-#[allow(missing_docs, reason = "the names are those of HttpPolicy's methods, which say what each means")]
 pub struct Settings {
+    /// The convention to start from; the other options override it.
     pub dialect: Option<Dialect>,
+    /// Whether a request must have a key. `optional` unless said.
     pub key: Option<KeyMode>,
+    /// The covered methods. GET, HEAD, OPTIONS, TRACE and CONNECT never are.
     pub methods: Option<Vec<String>>,
+    /// The header that holds the key.
     pub header: Option<String>,
+    /// Other headers that may hold it.
     pub aliases: Option<Vec<String>>,
+    /// Where in a JSON body it may be: `/request_id`.
     pub key_pointer: Option<String>,
+    /// Whether bare keys are taken beside quoted ones.
     pub key_spelling: Option<KeySpelling>,
+    /// The fewest characters of a key.
     pub key_length_min: Option<usize>,
+    /// The most characters of a key, at most 255.
     pub key_length_max: Option<usize>,
+    /// What keys must look like.
     pub key_format: Option<KeyFormatName>,
+    /// The regular expression that keys match as a whole (feature `regex`).
     pub key_pattern: Option<String>,
+    /// The header that says when a request was sent first.
     pub first_sent: Option<String>,
+    /// How long ago that may be. `5m` unless said.
     pub first_sent_window: Option<Span>,
+    /// Keeps deployments apart that share a store.
     pub namespace: Option<String>,
+    /// Who the caller is: `header:NAME`, `jwt:CLAIM` or `none`.
     pub principal: Option<String>,
+    /// Says that somebody in front checks the principal. Needed for what callers could make up.
     pub principal_verified: Option<bool>,
+    /// What becomes of callers without a principal.
     pub anonymous: Option<Anonymous>,
+    /// What the same key on another endpoint is.
     pub endpoint: Option<Endpoint>,
+    /// Whether hosts are told apart.
     pub scope_host: Option<bool>,
+    /// Whether the request counts, or nothing but the key.
     pub fingerprint: Option<FingerprintName>,
+    /// The request headers that count, beside the content type.
     pub fingerprint_headers: Option<Vec<String>>,
+    /// The only values of a JSON body that count, as JSON pointers.
     pub json_include: Option<Vec<String>>,
+    /// The values of a JSON body that do not count, as JSON pointers.
     pub json_exclude: Option<Vec<String>>,
+    /// Whether compressed bodies are decoded for the fingerprint (feature `decode`).
     pub decode: Option<bool>,
+    /// The most bytes of a decoded body.
     pub decode_bytes_max: Option<usize>,
+    /// The most decoded bytes for each byte sent.
     pub decode_ratio_max: Option<usize>,
+    /// The largest request body.
     pub body_bytes_max: Option<usize>,
+    /// How long a finished record answers.
     pub retention: Option<Span>,
+    /// How long a record that never finished is kept for people.
     pub uncertain_retention: Option<Span>,
+    /// How long a claim is believed without renewal. At least `30ms`.
     pub lease: Option<Span>,
+    /// How long a duplicate waits for the first one's answer. `0s`: not at all.
     pub wait: Option<Span>,
+    /// How long a client is kept waiting. The handler goes on.
     pub deadline: Option<Span>,
+    /// How long a run's lease is renewed.
     pub run_max: Option<Span>,
+    /// What a lapsed lease means.
     pub on_lapse: Option<OnLapseName>,
+    /// With `on_lapse = "rerun"`: how many attempts in a row may end without a word.
     pub attempts_max: Option<u32>,
+    /// What to do with keys that were made longer ago than records are kept.
     pub expired_keys: Option<ExpiredKeysName>,
+    /// What to do when the store cannot take a claim.
     pub on_store_error: Option<OnStoreError>,
+    /// Statuses whose answers are final: `2xx`, `404`. Single statuses count before classes.
     pub pin: Option<Vec<String>>,
+    /// Statuses after which the key is free again.
     pub release: Option<Vec<String>>,
+    /// Statuses after which nobody knows whether the operation happened.
     pub uncertain: Option<Vec<String>>,
+    /// How an answer's outcome is found out.
     pub classifier: Option<Classifier>,
+    /// The largest response that is kept.
     pub outcome_bytes_max: Option<usize>,
+    /// The header that marks a replay.
     pub replay_marker: Option<String>,
+    /// Whether first answers carry the marker, with `false`.
     pub mark_first: Option<bool>,
+    /// Whether answers repeat the key.
     pub echo_key: Option<bool>,
+    /// Whether cookies are kept and replayed.
     pub replay_set_cookie: Option<bool>,
+    /// Response headers that are not replayed.
     pub replay_headers_drop: Option<Vec<String>>,
+    /// The only response headers that are replayed, beside what a body cannot be understood without.
     pub replay_headers_only: Option<Vec<String>>,
+    /// What to do with requests in TLS early data.
     pub early_data: Option<EarlyData>,
+    /// Other statuses for problems, by their codes: `{ "key-reused" = 400 }`.
     pub statuses: Option<BTreeMap<String, u16>>,
+    /// The header that tells whether a retry is worth it.
     pub retry_hint: Option<String>,
+    /// How often one key may be sent: `10/1m`.
     pub attempts_per_key: Option<String>,
+    /// How many operations of one principal this process runs at a time.
     pub open_claims_max: Option<u32>,
+    /// How many bytes of answers this process keeps for one principal.
     pub stored_bytes_max: Option<u64>,
+    /// Whether the route speaks gRPC.
     pub grpc: Option<bool>,
+    /// Whose webhooks the route receives (feature `webhook`).
     pub webhook: Option<WebhookName>,
+    /// The secrets that they are signed with.
     #[serde(skip_serializing)]
     pub webhook_secrets: Option<WebhookSecrets>,
 }
