@@ -47,6 +47,7 @@ mod classify;
 mod decode;
 mod dialect;
 mod digest;
+pub mod document;
 mod exchange;
 mod fingerprint;
 mod future;
@@ -76,6 +77,7 @@ pub use self::classify::{Outcome, StatusSet, StatusSetError};
 #[cfg(feature = "decode")]
 pub use self::decode::DecodeLimits;
 pub use self::dialect::{Dialect, UnknownDialect};
+pub use self::document::PolicyDocument;
 pub use self::fingerprint::NeverCounts;
 pub use self::future::ResponseFuture;
 pub use self::layer::IdempotencyLayer;

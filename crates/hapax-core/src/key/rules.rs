@@ -1,6 +1,7 @@
 //! [`KeyRules`]: what a deployment asks of a key beyond being one.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::{KEY_LENGTH_MAX, Key, KeyError, header};
@@ -69,6 +70,12 @@ impl KeyRules {
         self
     }
 
+    /// Quoted and bare keys, as by default.
+    pub fn lenient(mut self) -> Self {
+        self.spelling = Spelling::QuotedOrBare;
+        self
+    }
+
     /// The fewest characters, after unescaping.
     pub fn length_min(mut self, length_min: usize) -> Self {
         self.length_min = length_min;
@@ -85,6 +92,21 @@ impl KeyRules {
     pub fn format(mut self, format: KeyFormat) -> Self {
         self.format = format;
         self
+    }
+
+    /// Whether only quoted keys are taken.
+    pub fn is_strict(&self) -> bool {
+        self.spelling == Spelling::Quoted
+    }
+
+    /// How many characters a key may have, after unescaping.
+    pub fn lengths(&self) -> RangeInclusive<usize> {
+        self.length_min..=self.length_max
+    }
+
+    /// What a key must look like.
+    pub fn key_format(&self) -> &KeyFormat {
+        &self.format
     }
 
     /// The key in a header's lines, each given apart; `None` when there is no line.
@@ -134,15 +156,26 @@ impl Default for KeyRules {
 }
 
 impl KeyFormat {
+    /// What is expected, for people.
+    pub fn expected(&self) -> &'static str {
+        match self {
+            Self::Any => "a key",
+            Self::Uuid => "a UUID",
+            Self::UuidV7 => "a UUID of version 7",
+            Self::Ulid => "a ULID",
+            Self::Custom { expected, .. } => expected,
+        }
+    }
+
     fn check(&self, key: &str) -> Result<(), KeyError> {
-        let (admitted, expected) = match self {
-            Self::Any => return Ok(()),
-            Self::Uuid => (uuid(key).is_some(), "a UUID"),
-            Self::UuidV7 => (uuid(key).is_some_and(is_version_7), "a UUID of version 7"),
-            Self::Ulid => (is_ulid(key), "a ULID"),
-            Self::Custom { expected, admits } => (admits(key), *expected),
+        let is_admitted = match self {
+            Self::Any => true,
+            Self::Uuid => uuid(key).is_some(),
+            Self::UuidV7 => uuid(key).is_some_and(is_version_7),
+            Self::Ulid => is_ulid(key),
+            Self::Custom { admits, .. } => admits(key),
         };
-        if admitted { Ok(()) } else { Err(KeyError::Format { expected }) }
+        if is_admitted { Ok(()) } else { Err(KeyError::Format { expected: self.expected() }) }
     }
 }
 

@@ -39,6 +39,8 @@ fn k_02_strict_rules_want_quotes() {
     assert_eq!(strict.parse([&b"abc"[..]]), Err(KeyError::Unquoted));
     assert_eq!(strict.parse([&b""[..]]), Err(KeyError::Unquoted));
     assert_eq!(strict.parse([&b"  \"abc\""[..]]), Ok(Some(Key::new("abc").unwrap())));
+    assert!(strict.is_strict());
+    assert!(strict.lenient().parse([&b"abc"[..]]).is_ok());
 }
 
 #[test]
@@ -164,6 +166,7 @@ fn k_08_rules_ask_for_a_length() {
     assert_eq!(check("abc"), Ok(true));
     assert_eq!(check("abcde"), Ok(true));
     assert_eq!(check("abcdef"), Err(KeyError::TooLong { length: 6, length_max: 5 }));
+    assert_eq!(rules.lengths(), 3..=5);
     let generous = KeyRules::new().length_max(1000);
     let long = "x".repeat(300);
     assert_eq!(

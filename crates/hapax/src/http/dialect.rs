@@ -7,7 +7,6 @@ use http::{HeaderName, Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use super::classify::Outcomes;
-use super::key_source::FirstSent;
 use super::policy::HttpPolicy;
 use super::problem::Code;
 use super::scope::Endpoint;
@@ -90,11 +89,8 @@ impl Dialect {
             Self::Oasis => {
                 let mut policy = HttpPolicy { outcomes: Outcomes::oasis(), ..policy }
                     .header(name("repeatability-request-id"))
+                    .first_sent(name("repeatability-first-sent"), Duration::from_secs(300))
                     .status(Code::KeyReused, StatusCode::BAD_REQUEST);
-                policy.key_source.first_sent = Some(FirstSent {
-                    header: name("repeatability-first-sent"),
-                    window: Duration::from_secs(300),
-                });
                 policy.result_header = Some(name("repeatability-result"));
                 policy
             }
@@ -126,3 +122,6 @@ impl std::fmt::Display for UnknownDialect {
 }
 
 impl std::error::Error for UnknownDialect {}
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use tower_layer::Layer;
 
 use super::body::read::Budget;
 use super::canonical;
+use super::document::PolicyDocument;
 use super::limits::Limits;
 use super::path::PathPattern;
 use super::policy::{HttpPolicy, KeyMode};
@@ -101,11 +102,22 @@ impl IdempotencyLayer {
         self
     }
 
+    /// The policy of every route, for those who send requests: what to publish about keys.
+    pub fn document(&self) -> PolicyDocument {
+        PolicyDocument::of(self.routes())
+    }
+
+    /// The same as a fragment of OpenAPI 3.1, to be merged into an API's own description: components for the key,
+    /// the refusals and the response headers, and under `x-idempotency` which route uses which.
+    pub fn openapi(&self) -> serde_json::Value {
+        super::document::openapi(self.routes())
+    }
+
     fn change(&mut self) -> &mut Shared {
         Arc::make_mut(&mut self.shared)
     }
 
-    pub(super) fn routes(&self) -> &[Route] {
+    fn routes(&self) -> &[Route] {
         &self.shared.routes
     }
 }

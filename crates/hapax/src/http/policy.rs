@@ -2,6 +2,8 @@
 //!
 //! It holds choices only; each is carried out in the file that owns the matter.
 
+mod choices;
+
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -10,13 +12,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use hapax_core::{BoxFuture, KeyRules};
 use http::{HeaderName, Method, Response, StatusCode, request};
-use serde::{Deserialize, Serialize};
 
+pub use self::choices::{Classifier, EarlyData, KeyMode, OnStoreError};
 use super::capture::{self, ReplayRules};
 use super::classify::{Outcome, Outcomes, StatusSet};
 use super::dialect::Dialect;
-use super::fingerprint::{FingerprintRules, NeverCounts, What};
-use super::key_source::KeySource;
+use super::fingerprint::{FingerprintRules, NeverCounts};
+use super::key_source::{FirstSent, KeySource};
 use super::limits::{LimitRules, Rate};
 use super::problem::{Code, Problem, RefusalRules};
 use super::scope::{Anonymous, Endpoint, Principal, ScopeRules};
@@ -27,54 +29,6 @@ use crate::policy::Policy;
 
 /// How much of a request body is read by default.
 const BODY_BYTES_MAX: usize = 2 << 20;
-
-/// Whether a request must have a key.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum KeyMode {
-    /// Nothing is done, with or without a key.
-    Off,
-    /// A request with a key is protected; one without passes as it is.
-    #[default]
-    Optional,
-    /// A request without a key is refused.
-    Required,
-}
-
-/// What to do with a request when the store cannot take its claim.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnStoreError {
-    /// Refuse it; nothing is executed.
-    #[default]
-    Refuse,
-    /// Let it run unprotected. Counted, logged, and marked on the response.
-    Pass,
-}
-
-/// What to do with a request that came in TLS early data, which anybody may send again.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EarlyData {
-    /// Ask for it again after the handshake.
-    #[default]
-    Refuse,
-    /// Take it: every node that accepts early data shares one store that claims atomically.
-    Accept,
-}
-
-/// How the outcome of a response is found out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Classifier {
-    /// By its status.
-    #[default]
-    Status,
-    /// As GraphQL: an answer with errors and without data releases, whatever its status.
-    GraphQl,
-    /// As gRPC: by the status in its trailers.
-    Grpc,
-}
 
 type Authorise =
     Arc<dyn Fn(&request::Parts) -> BoxFuture<'static, Result<(), Response<Bytes>>> + Send + Sync>;
@@ -97,6 +51,8 @@ pub struct HttpPolicy {
     pub(super) key: KeyMode,
     pub(super) methods: Vec<Method>,
     pub(super) key_source: KeySource,
+    /// The regular expression that keys are held against, where the rules of the key source are made of one.
+    pub(super) key_pattern: Option<Arc<str>>,
     pub(super) scope: ScopeRules,
     pub(super) fingerprint: FingerprintRules,
     pub(super) outcomes: Outcomes,
@@ -123,6 +79,7 @@ impl Default for HttpPolicy {
             key: KeyMode::default(),
             methods: vec![Method::POST, Method::PUT, Method::PATCH],
             key_source: KeySource::default(),
+            key_pattern: None,
             scope: ScopeRules::default(),
             fingerprint: FingerprintRules::default(),
             outcomes: Outcomes::default(),
@@ -218,6 +175,13 @@ impl HttpPolicy {
     /// What keys must look like.
     pub fn key_rules(mut self, rules: KeyRules) -> Self {
         self.key_source.rules = rules;
+        self.key_pattern = None;
+        self
+    }
+
+    /// The header in which a request says when it was sent first, and how long ago that may be. Default: none.
+    pub fn first_sent(mut self, header: HeaderName, window: Duration) -> Self {
+        self.key_source.first_sent = Some(FirstSent { header, window });
         self
     }
 
@@ -421,7 +385,7 @@ impl HttpPolicy {
         self.webhook = Some(webhook);
         self.key = KeyMode::Required;
         self.outcomes = Outcomes::success_only();
-        self.fingerprint.what = What::Key;
+        self.fingerprint.what = super::fingerprint::What::Key;
         self.engine = self.engine.retention(super::webhook::RETENTION);
     }
 
@@ -473,7 +437,7 @@ impl HttpPolicy {
 }
 
 /// Safe methods have nothing to protect, and a tunnel has no answer to keep (M-02, M-04).
-fn is_coverable(method: &Method) -> bool {
+pub(super) fn is_coverable(method: &Method) -> bool {
     !(method.is_safe() || *method == Method::CONNECT)
 }
 
@@ -487,3 +451,6 @@ impl fmt::Debug for HttpPolicy {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -163,7 +163,8 @@ impl Default for RefusalRules {
 }
 
 impl RefusalRules {
-    fn status(&self, code: Code) -> StatusCode {
+    /// The status that this code is answered with.
+    pub(crate) fn status(&self, code: Code) -> StatusCode {
         let other = self.statuses.iter().rev().find(|(remapped, _)| *remapped == code);
         other.map_or_else(|| code.status(), |(_, status)| *status)
     }

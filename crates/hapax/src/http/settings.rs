@@ -1,27 +1,28 @@
-//! [`Settings`]: a route's policy as it is written in a file. One table of names, for the sidecar, for
-//! `spec/cases/http` and for the published policy.
+//! [`Settings`]: a route's policy as it is written in a file. One table of names, for everybody who reads or writes
+//! policies as text.
+//!
+//! `settings/apply.rs` makes a policy of settings, with `settings/check.rs` for single values; `settings/effective.rs`
+//! goes the other way. None of them knows where the text comes from.
 
+mod apply;
+mod check;
+mod effective;
 mod span;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 
-use hapax_core::{JsonPointer, KeyFormat, KeyRules, OnLapse, Select};
-use http::{HeaderName, Method, StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::span::{Span, SpanError};
-use super::classify::Outcome;
 use super::dialect::Dialect;
-use super::fingerprint::What;
-use super::key_source::FirstSent;
-use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
-use super::problem::Code;
-use super::scope::{Anonymous, Endpoint, Principal};
-use crate::policy::ExpiredKeys;
+use super::policy::{Classifier, EarlyData, KeyMode, OnStoreError};
+use super::scope::{Anonymous, Endpoint};
 
 /// The options of a route, each under the name it has in files. What is not said stays as the dialect has it.
+///
+/// An option that makes no sense is refused, and so is one that would change nothing because another is missing.
 ///
 /// ```
 /// use hapax::http::Settings;
@@ -33,66 +34,122 @@ use crate::policy::ExpiredKeys;
 /// ```
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-#[allow(missing_docs, reason = "the names are those of HttpPolicy's methods, which say what each means")]
 pub struct Settings {
+    /// The convention to start from; the other options override it.
     pub dialect: Option<Dialect>,
+    /// Whether a request must have a key. `optional` unless said.
     pub key: Option<KeyMode>,
+    /// The covered methods. GET, HEAD, OPTIONS, TRACE and CONNECT never are.
     pub methods: Option<Vec<String>>,
+    /// The header that holds the key.
     pub header: Option<String>,
+    /// Other headers that may hold it.
     pub aliases: Option<Vec<String>>,
+    /// Where in a JSON body it may be: `/request_id`.
     pub key_pointer: Option<String>,
+    /// Whether bare keys are taken beside quoted ones.
     pub key_spelling: Option<KeySpelling>,
+    /// The fewest characters of a key.
     pub key_length_min: Option<usize>,
+    /// The most characters of a key, at most 255.
     pub key_length_max: Option<usize>,
+    /// What keys must look like.
     pub key_format: Option<KeyFormatName>,
+    /// The regular expression that keys match as a whole (feature `regex`).
     pub key_pattern: Option<String>,
+    /// The header that says when a request was sent first.
     pub first_sent: Option<String>,
+    /// How long ago that may be. `5m` unless said.
     pub first_sent_window: Option<Span>,
+    /// Keeps deployments apart that share a store.
     pub namespace: Option<String>,
+    /// Who the caller is: `header:NAME`, `jwt:CLAIM` or `none`.
     pub principal: Option<String>,
+    /// Says that somebody in front checks the principal. Needed for what callers could make up.
     pub principal_verified: Option<bool>,
+    /// What becomes of callers without a principal.
     pub anonymous: Option<Anonymous>,
+    /// What the same key on another endpoint is.
     pub endpoint: Option<Endpoint>,
+    /// Whether hosts are told apart.
     pub scope_host: Option<bool>,
-    pub fingerprint: Option<Counted>,
+    /// Whether the request counts, or nothing but the key.
+    pub fingerprint: Option<FingerprintName>,
+    /// The request headers that count, beside the content type.
     pub fingerprint_headers: Option<Vec<String>>,
+    /// The only values of a JSON body that count, as JSON pointers.
     pub json_include: Option<Vec<String>>,
+    /// The values of a JSON body that do not count, as JSON pointers.
     pub json_exclude: Option<Vec<String>>,
+    /// Whether compressed bodies are decoded for the fingerprint (feature `decode`).
     pub decode: Option<bool>,
+    /// The most bytes of a decoded body.
     pub decode_bytes_max: Option<usize>,
+    /// The most decoded bytes for each byte sent.
     pub decode_ratio_max: Option<usize>,
+    /// The largest request body.
     pub body_bytes_max: Option<usize>,
+    /// How long a finished record answers.
     pub retention: Option<Span>,
+    /// How long a record that never finished is kept for people.
     pub uncertain_retention: Option<Span>,
+    /// How long a claim is believed without renewal. At least `30ms`.
     pub lease: Option<Span>,
+    /// How long a duplicate waits for the first one's answer. `0s`: not at all.
     pub wait: Option<Span>,
+    /// How long a client is kept waiting. The handler goes on.
     pub deadline: Option<Span>,
+    /// How long a run's lease is renewed.
     pub run_max: Option<Span>,
-    pub on_lapse: Option<Lapse>,
+    /// What a lapsed lease means.
+    pub on_lapse: Option<OnLapseName>,
+    /// With `on_lapse = "rerun"`: how many attempts in a row may end without a word.
     pub attempts_max: Option<u32>,
-    pub expired_keys: Option<Expired>,
+    /// What to do with keys that were made longer ago than records are kept.
+    pub expired_keys: Option<ExpiredKeysName>,
+    /// What to do when the store cannot take a claim.
     pub on_store_error: Option<OnStoreError>,
+    /// Statuses whose answers are final: `2xx`, `404`. Single statuses count before classes.
     pub pin: Option<Vec<String>>,
+    /// Statuses after which the key is free again.
     pub release: Option<Vec<String>>,
+    /// Statuses after which nobody knows whether the operation happened.
     pub uncertain: Option<Vec<String>>,
+    /// How an answer's outcome is found out.
     pub classifier: Option<Classifier>,
+    /// The largest response that is kept.
     pub outcome_bytes_max: Option<usize>,
+    /// The header that marks a replay.
     pub replay_marker: Option<String>,
+    /// Whether first answers carry the marker, with `false`.
     pub mark_first: Option<bool>,
+    /// Whether answers repeat the key.
     pub echo_key: Option<bool>,
+    /// Whether cookies are kept and replayed.
     pub replay_set_cookie: Option<bool>,
+    /// Response headers that are not replayed.
     pub replay_headers_drop: Option<Vec<String>>,
+    /// The only response headers that are replayed, beside what a body cannot be understood without.
     pub replay_headers_only: Option<Vec<String>>,
+    /// What to do with requests in TLS early data.
     pub early_data: Option<EarlyData>,
+    /// Other statuses for problems, by their codes: `{ "key-reused" = 400 }`.
     pub statuses: Option<BTreeMap<String, u16>>,
+    /// The header that tells whether a retry is worth it.
     pub retry_hint: Option<String>,
+    /// How often one key may be sent: `10/1m`.
     pub attempts_per_key: Option<String>,
+    /// How many operations of one principal this process runs at a time.
     pub open_claims_max: Option<u32>,
+    /// How many bytes of answers this process keeps for one principal.
     pub stored_bytes_max: Option<u64>,
+    /// Whether the route speaks gRPC.
     pub grpc: Option<bool>,
+    /// Whose webhooks the route receives (feature `webhook`).
     pub webhook: Option<WebhookName>,
+    /// The secrets that they are signed with.
     #[serde(skip_serializing)]
-    pub webhook_secrets: Option<Vec<String>>,
+    pub webhook_secrets: Option<WebhookSecrets>,
 }
 
 /// In which spelling keys are taken.
@@ -122,7 +179,7 @@ pub enum KeyFormatName {
 /// What makes two requests the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Counted {
+pub enum FingerprintName {
     /// The key and what is asked for.
     Request,
     /// The key alone.
@@ -132,7 +189,7 @@ pub enum Counted {
 /// What a lapsed lease means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Lapse {
+pub enum OnLapseName {
     /// Nobody knows whether it happened.
     Uncertain,
     /// It may run again.
@@ -142,7 +199,7 @@ pub enum Lapse {
 /// What to do with keys older than records are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Expired {
+pub enum ExpiredKeysName {
     /// Run them as new.
     Run,
     /// Refuse them.
@@ -163,6 +220,25 @@ pub enum WebhookName {
     CloudEvents,
 }
 
+/// The secrets that webhooks are signed with. They are read from a file and shown to nobody: not by `Debug`, not by
+/// an error, not by whatever the settings are written to.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct WebhookSecrets(pub Vec<String>);
+
+impl fmt::Debug for WebhookSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WebhookSecrets({})", self.0.len())
+    }
+}
+
+impl<'de> Deserialize<'de> for WebhookSecrets {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // The error of serde would show what it found.
+        let secrets = Vec::deserialize(deserializer);
+        secrets.map(Self).map_err(|_| D::Error::custom("`webhook_secrets` is not a list of texts"))
+    }
+}
+
 /// Which option makes no sense, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SettingsError {
@@ -179,290 +255,5 @@ impl fmt::Display for SettingsError {
 
 impl std::error::Error for SettingsError {}
 
-fn wrong(option: &'static str, why: impl fmt::Display) -> SettingsError {
-    SettingsError { option, why: why.to_string() }
-}
-
-fn parsed<T>(option: &'static str, text: &str) -> Result<T, SettingsError>
-where
-    T: FromStr,
-    T::Err: fmt::Display,
-{
-    text.parse().map_err(|error| wrong(option, format_args!("{text:?}: {error}")))
-}
-
-fn all<T>(option: &'static str, texts: &[String]) -> Result<Vec<T>, SettingsError>
-where
-    T: FromStr,
-    T::Err: fmt::Display,
-{
-    texts.iter().map(|text| parsed(option, text)).collect()
-}
-
-impl Settings {
-    /// The policy that this describes.
-    ///
-    /// # Errors
-    /// When an option makes no sense, or needs a feature that is not compiled in.
-    pub fn policy(&self) -> Result<HttpPolicy, SettingsError> {
-        let mut policy = HttpPolicy::of(self.dialect.unwrap_or_default());
-        self.set_webhook(&mut policy)?;
-        self.set_key(&mut policy)?;
-        self.set_scope(&mut policy)?;
-        self.set_fingerprint(&mut policy)?;
-        self.set_engine(&mut policy);
-        self.set_outcomes(&mut policy)?;
-        self.set_replay(&mut policy)?;
-        self.set_refusals(&mut policy)?;
-        Ok(policy)
-    }
-
-    fn set_key(&self, policy: &mut HttpPolicy) -> Result<(), SettingsError> {
-        set(&mut policy.key, self.key);
-        if let Some(methods) = &self.methods {
-            let methods: Vec<Method> = all("methods", methods)?;
-            if let Some(safe) = methods.iter().find(|method| method.is_safe() || **method == Method::CONNECT)
-            {
-                return Err(wrong("methods", format_args!("{safe} is never covered")));
-            }
-            policy.methods = methods;
-        }
-        let source = &mut policy.key_source;
-        if let Some(header) = &self.header {
-            source.header = parsed("header", header)?;
-        }
-        if let Some(aliases) = &self.aliases {
-            source.aliases = all("aliases", aliases)?;
-        }
-        if let Some(pointer) = &self.key_pointer {
-            source.pointer = Some(parsed::<JsonPointer>("key_pointer", pointer)?);
-        }
-        match (&self.first_sent, self.first_sent_window) {
-            (Some(header), window) => {
-                let window = window.map_or(std::time::Duration::from_secs(300), |window| window.0);
-                source.first_sent = Some(FirstSent { header: parsed("first_sent", header)?, window });
-            }
-            (None, Some(window)) => match &mut source.first_sent {
-                Some(first_sent) => first_sent.window = window.0,
-                None => return Err(wrong("first_sent_window", "it says nothing without `first_sent`")),
-            },
-            (None, None) => {}
-        }
-        let mut rules = source.rules.clone();
-        match self.key_spelling {
-            Some(KeySpelling::Quoted) => rules = rules.strict(),
-            Some(KeySpelling::Any) => rules = KeyRules::new(),
-            None => {}
-        }
-        if let Some(length_min) = self.key_length_min {
-            rules = rules.length_min(length_min);
-        }
-        if let Some(length_max) = self.key_length_max {
-            rules = rules.length_max(length_max);
-        }
-        match self.key_format {
-            Some(KeyFormatName::Any) => rules = rules.format(KeyFormat::Any),
-            Some(KeyFormatName::Uuid) => rules = rules.format(KeyFormat::Uuid),
-            Some(KeyFormatName::UuidV7) => rules = rules.format(KeyFormat::UuidV7),
-            Some(KeyFormatName::Ulid) => rules = rules.format(KeyFormat::Ulid),
-            None => {}
-        }
-        if let Some(pattern) = &self.key_pattern {
-            rules = rules.format(key_pattern(pattern)?);
-        }
-        source.rules = rules;
-        Ok(())
-    }
-
-    fn set_scope(&self, policy: &mut HttpPolicy) -> Result<(), SettingsError> {
-        let scope = &mut policy.scope;
-        if let Some(namespace) = &self.namespace {
-            scope.namespace = namespace.as_str().into();
-        }
-        if let Some(principal) = &self.principal {
-            scope.principal = principal_of(principal, self.principal_verified.unwrap_or(false))?;
-        }
-        set(&mut scope.anonymous, self.anonymous);
-        set(&mut scope.endpoint, self.endpoint);
-        set(&mut scope.host, self.scope_host);
-        Ok(())
-    }
-
-    fn set_fingerprint(&self, policy: &mut HttpPolicy) -> Result<(), SettingsError> {
-        if let Some(headers) = &self.fingerprint_headers {
-            let rules = policy.fingerprint.clone().headers(all("fingerprint_headers", headers)?);
-            policy.fingerprint = rules.map_err(|error| wrong("fingerprint_headers", error))?;
-        }
-        let rules = &mut policy.fingerprint;
-        if let Some(counted) = self.fingerprint {
-            rules.what = match counted {
-                Counted::Request => What::Request,
-                Counted::Key => What::Key,
-            };
-        }
-        let pointers = |option, texts: &Option<Vec<String>>| all(option, texts.as_deref().unwrap_or(&[]));
-        if self.json_include.is_some() || self.json_exclude.is_some() {
-            rules.json = Select {
-                include: pointers("json_include", &self.json_include)?.into_iter().collect(),
-                exclude: pointers("json_exclude", &self.json_exclude)?.into_iter().collect(),
-            };
-        }
-        set(&mut policy.body_bytes_max, self.body_bytes_max);
-        if self.decode == Some(true) {
-            #[cfg(not(feature = "decode"))]
-            return Err(wrong("decode", "this build cannot decode; it needs the feature `decode`"));
-            #[cfg(feature = "decode")]
-            {
-                let mut limits = super::DecodeLimits::default();
-                set(&mut limits.bytes_max, self.decode_bytes_max);
-                set(&mut limits.ratio_max, self.decode_ratio_max);
-                policy.fingerprint.decode = Some(limits);
-            }
-        }
-        Ok(())
-    }
-
-    fn set_engine(&self, policy: &mut HttpPolicy) {
-        let mut engine = policy.engine;
-        let mut apply =
-            |span: Option<Span>, change: fn(crate::Policy, std::time::Duration) -> crate::Policy| {
-                if let Some(Span(span)) = span {
-                    engine = change(engine, span);
-                }
-            };
-        apply(self.retention, crate::Policy::retention);
-        apply(self.uncertain_retention, crate::Policy::uncertain_retention);
-        apply(self.lease, crate::Policy::lease);
-        apply(self.wait, crate::Policy::wait);
-        apply(self.deadline, crate::Policy::deadline);
-        apply(self.run_max, crate::Policy::run_max);
-        if let Some(lapse) = self.on_lapse {
-            engine = engine.on_lapse(match lapse {
-                Lapse::Uncertain => OnLapse::Uncertain,
-                Lapse::Rerun => OnLapse::Rerun,
-            });
-        }
-        if let Some(attempts_max) = self.attempts_max {
-            engine = engine.attempts_max(attempts_max);
-        }
-        if let Some(expired) = self.expired_keys {
-            engine = engine.expired_keys(match expired {
-                Expired::Run => ExpiredKeys::Run,
-                Expired::Reject => ExpiredKeys::Refuse,
-            });
-        }
-        if let Some(bytes) = self.outcome_bytes_max {
-            engine = engine.outcome_bytes_max(bytes);
-        }
-        policy.engine = engine;
-        set(&mut policy.on_store_error, self.on_store_error);
-        set(&mut policy.early_data, self.early_data);
-    }
-
-    fn set_outcomes(&self, policy: &mut HttpPolicy) -> Result<(), SettingsError> {
-        let lists = [
-            ("pin", &self.pin, Outcome::Pin),
-            ("release", &self.release, Outcome::Release),
-            ("uncertain", &self.uncertain, Outcome::Uncertain),
-        ];
-        for (option, statuses, outcome) in lists {
-            for statuses in all(option, statuses.as_deref().unwrap_or(&[]))? {
-                policy.outcomes.set(statuses, outcome);
-            }
-        }
-        set(&mut policy.classifier, self.classifier);
-        if self.grpc == Some(true) {
-            policy.classifier = Classifier::Grpc;
-        }
-        Ok(())
-    }
-
-    fn set_replay(&self, policy: &mut HttpPolicy) -> Result<(), SettingsError> {
-        let replay = &mut policy.replay;
-        if let Some(marker) = &self.replay_marker {
-            replay.marker = parsed("replay_marker", marker)?;
-        }
-        set(&mut replay.mark_first, self.mark_first);
-        if let Some(echo_key) = self.echo_key {
-            replay.echo_key = echo_key.then(|| policy.key_source.header.clone());
-        }
-        set(&mut replay.set_cookie, self.replay_set_cookie);
-        if let Some(drop) = &self.replay_headers_drop {
-            replay.drop = all("replay_headers_drop", drop)?;
-        }
-        if let Some(only) = &self.replay_headers_only {
-            replay.only = Some(all("replay_headers_only", only)?);
-        }
-        Ok(())
-    }
-
-    fn set_refusals(&self, policy: &mut HttpPolicy) -> Result<(), SettingsError> {
-        for (code, status) in self.statuses.iter().flatten() {
-            let code = Code::ALL.iter().find(|known| known.name() == code);
-            let code = code.ok_or_else(|| wrong("statuses", "no problem has that name"))?;
-            let status = StatusCode::from_u16(*status).map_err(|error| wrong("statuses", error))?;
-            policy.refusals.statuses.push((*code, status));
-        }
-        if let Some(hint) = &self.retry_hint {
-            policy.refusals.hints = vec![parsed::<HeaderName>("retry_hint", hint)?];
-        }
-        let limits = &mut policy.limits;
-        if let Some(rate) = &self.attempts_per_key {
-            limits.attempts_per_key = Some(parsed("attempts_per_key", rate)?);
-        }
-        limits.open_claims_max = self.open_claims_max.or(limits.open_claims_max);
-        limits.stored_bytes_max = self.stored_bytes_max.or(limits.stored_bytes_max);
-        Ok(())
-    }
-
-    #[cfg(not(feature = "webhook"))]
-    fn set_webhook(&self, _policy: &mut HttpPolicy) -> Result<(), SettingsError> {
-        match self.webhook {
-            Some(_) => Err(wrong("webhook", "this build receives none; it needs the feature `webhook`")),
-            None => Ok(()),
-        }
-    }
-
-    #[cfg(feature = "webhook")]
-    fn set_webhook(&self, policy: &mut HttpPolicy) -> Result<(), SettingsError> {
-        use super::webhook::Webhook;
-        let Some(webhook) = self.webhook else { return Ok(()) };
-        let secrets = self.webhook_secrets.as_deref().unwrap_or(&[]);
-        let webhook = match webhook {
-            WebhookName::Standard => Webhook::standard(secrets),
-            WebhookName::GitHub => Webhook::github(secrets),
-            WebhookName::Stripe => Webhook::stripe(secrets),
-            WebhookName::CloudEvents => Ok(Webhook::cloud_events()),
-        };
-        policy.set_webhook(webhook.map_err(|error| wrong("webhook_secrets", error))?);
-        Ok(())
-    }
-}
-
-fn set<T: Copy>(place: &mut T, said: Option<T>) {
-    if let Some(said) = said {
-        *place = said;
-    }
-}
-
-#[cfg(feature = "regex")]
-fn key_pattern(pattern: &str) -> Result<KeyFormat, SettingsError> {
-    let pattern =
-        regex::Regex::new(&format!("^(?:{pattern})$")).map_err(|error| wrong("key_pattern", error))?;
-    let admits = std::sync::Arc::new(move |key: &str| pattern.is_match(key));
-    Ok(KeyFormat::Custom { expected: "of the form that is asked for here", admits })
-}
-
-#[cfg(not(feature = "regex"))]
-fn key_pattern(_pattern: &str) -> Result<KeyFormat, SettingsError> {
-    Err(wrong("key_pattern", "this build has no regular expressions; it needs the feature `regex`"))
-}
-
-/// Who somebody says to be counts only when somebody in front has checked it (S-02).
-fn principal_of(text: &str, is_verified: bool) -> Result<Principal, SettingsError> {
-    let principal: Principal = parsed("principal", text)?;
-    if principal.must_be_verified() && !is_verified {
-        return Err(wrong("principal", "say `principal_verified = true` when somebody in front checks it"));
-    }
-    Ok(principal)
-}
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@ use http::{HeaderMap, HeaderName};
 pub(crate) use self::fault::WebhookFault;
 pub use self::signature::SecretError;
 use self::signature::Secrets;
+use super::settings::WebhookName;
 
 /// How long the record of a webhook should answer when nothing else is said: twice as long as senders retry.
 ///
@@ -93,6 +94,17 @@ impl Webhook {
     #[must_use]
     pub fn unsigned(id_header: HeaderName) -> Self {
         Self(Sender::Unsigned(id_header))
+    }
+
+    /// What it is called in files; none when it has no name there.
+    pub(crate) fn name(&self) -> Option<WebhookName> {
+        match &self.0 {
+            Sender::Standard(_) => Some(WebhookName::Standard),
+            Sender::GitHub(_) => Some(WebhookName::GitHub),
+            Sender::Stripe(_) => Some(WebhookName::Stripe),
+            Sender::CloudEvents => Some(WebhookName::CloudEvents),
+            Sender::Unsigned(_) => None,
+        }
     }
 
     /// The key of the event in this request, once its signature is known to be good.

@@ -67,6 +67,24 @@ impl fmt::Display for Span {
     }
 }
 
+impl Span {
+    /// As ISO 8601 writes it, in days, hours, minutes and seconds: `PT1H30M`.
+    pub fn iso_8601(self) -> String {
+        let (total, ms) = (self.0.as_secs(), self.0.subsec_millis());
+        let (days, hours, minutes, seconds) =
+            (total / 86_400, total / 3600 % 24, total / 60 % 60, total % 60);
+        let part =
+            |number: u64, unit: char| if number == 0 { String::new() } else { format!("{number}{unit}") };
+        let seconds = if ms == 0 { part(seconds, 'S') } else { format!("{seconds}.{ms:03}S") };
+        let (day, time) = (part(days, 'D'), part(hours, 'H') + &part(minutes, 'M') + &seconds);
+        match (day.as_str(), time.as_str()) {
+            ("", "") => "PT0S".to_owned(),
+            (_, "") => format!("P{day}"),
+            _ => format!("P{day}T{time}"),
+        }
+    }
+}
+
 impl TryFrom<String> for Span {
     type Error = SpanError;
 

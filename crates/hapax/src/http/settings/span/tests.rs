@@ -37,3 +37,18 @@ fn what_is_no_length_of_time_is_refused() {
         assert_eq!(text.parse::<Span>(), Err(SpanError), "{text:?}");
     }
 }
+
+#[test]
+fn e_06_programs_read_it_as_iso_8601() {
+    for (text, expected) in [
+        ("0s", "PT0S"),
+        ("24h", "P1D"),
+        ("30d", "P30D"),
+        ("90s", "PT1M30S"),
+        ("1d 2h 3m 4s", "P1DT2H3M4S"),
+        ("250ms", "PT0.250S"),
+        ("1m 5ms", "PT1M0.005S"),
+    ] {
+        assert_eq!(text.parse::<Span>().unwrap().iso_8601(), expected);
+    }
+}

@@ -1,0 +1,96 @@
+//! Which refusals a route's policy can lead to, and with which statuses.
+
+use http::StatusCode;
+use serde::Serialize;
+
+use crate::http::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
+use crate::http::problem::Code;
+use crate::http::scope::Anonymous;
+use crate::policy::ExpiredKeys;
+
+/// One refusal of a route.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ProblemDocument {
+    /// Its name.
+    pub code: &'static str,
+    /// The `type` of the problem details.
+    #[serde(rename = "type")]
+    pub type_uri: String,
+    /// What it is called, for people.
+    pub title: &'static str,
+    /// Its usual status.
+    pub status: u16,
+    /// Statuses that it has in special cases.
+    pub statuses_further: Vec<u16>,
+    /// Its status in gRPC, on routes that speak it.
+    pub grpc_status: Option<i32>,
+    /// Whether the same request may succeed after a while.
+    pub retryable: bool,
+    /// Whether a later attempt should carry the same key.
+    pub retry_with_same_key: bool,
+    /// Whether another key cannot repeat what has happened.
+    pub safe_new_key: bool,
+}
+
+pub(super) fn of(policy: &HttpPolicy) -> Vec<ProblemDocument> {
+    if policy.key == KeyMode::Off {
+        return Vec::new();
+    }
+    let codes = Code::ALL.into_iter().filter(|code| can_happen(policy, *code));
+    let document = |code: Code| ProblemDocument {
+        code: code.name(),
+        type_uri: format!("{}{}", policy.refusals.type_base, code.name()),
+        title: code.title(),
+        status: policy.refusals.status(code).as_u16(),
+        statuses_further: further(policy, code).iter().map(StatusCode::as_u16).collect(),
+        grpc_status: (policy.classifier == Classifier::Grpc).then(|| code.grpc()),
+        retryable: code.retryable(),
+        retry_with_same_key: code.retry_with_same_key(),
+        safe_new_key: code.safe_new_key(),
+    };
+    codes.map(document).collect()
+}
+
+fn can_happen(policy: &HttpPolicy, code: Code) -> bool {
+    match code {
+        Code::KeyMissing => policy.key == KeyMode::Required,
+        Code::KeyExpired => {
+            policy.engine.expired_keys == ExpiredKeys::Refuse || policy.key_source.first_sent.is_some()
+        }
+        Code::RateLimited => {
+            let limits = &policy.limits;
+            limits.attempts_per_key.is_some()
+                || limits.open_claims_max.is_some()
+                || limits.stored_bytes_max.is_some()
+        }
+        Code::StoreUnavailable => policy.on_store_error == OnStoreError::Refuse,
+        // Of a proxy, which this layer is not.
+        Code::UpstreamUnavailable => false,
+        Code::PrincipalMissing => policy.scope.anonymous == Anonymous::Refuse,
+        Code::TooEarly => policy.early_data == EarlyData::Refuse,
+        Code::CodingUnsupported => policy.decoding().is_some(),
+        Code::SignatureInvalid => policy.is_webhook(),
+        Code::NotRepeatable => policy.result_header.is_some(),
+        Code::KeyInvalid
+        | Code::KeyReused
+        | Code::InProgress
+        | Code::Uncertain
+        | Code::ResultUnavailable
+        | Code::TooLarge
+        | Code::Draining
+        | Code::Overloaded
+        | Code::DigestMismatch
+        | Code::BodyIncomplete => true,
+    }
+}
+
+/// A request that was cut off itself learns it by another status than one that comes later.
+fn further(policy: &HttpPolicy, code: Code) -> &'static [StatusCode] {
+    match code {
+        Code::InProgress if policy.engine.deadline.is_some() => &[StatusCode::GATEWAY_TIMEOUT],
+        Code::Uncertain => &[StatusCode::INTERNAL_SERVER_ERROR, StatusCode::BAD_GATEWAY],
+        Code::KeyExpired if policy.key_source.first_sent.is_some() => &[StatusCode::PRECONDITION_FAILED],
+        _ => &[],
+    }
+}

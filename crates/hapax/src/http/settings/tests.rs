@@ -1,0 +1,284 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::http::HttpPolicy;
+
+fn settings(said: &Value) -> Settings {
+    serde_json::from_value(said.clone()).unwrap_or_else(|error| panic!("{said}: {error}"))
+}
+
+fn names(value: &Value) -> BTreeSet<String> {
+    value.as_object().unwrap().keys().cloned().collect()
+}
+
+/// Every option with a value that no dialect has, and with what it needs beside it.
+const OPTIONS: &[(&str, &str)] = &[
+    ("dialect", r#"{ "dialect": "adyen" }"#),
+    ("key", r#"{ "key": "required" }"#),
+    ("methods", r#"{ "methods": ["DELETE"] }"#),
+    ("header", r#"{ "header": "x-key" }"#),
+    ("aliases", r#"{ "aliases": ["x-other-key"] }"#),
+    ("key_pointer", r#"{ "key_pointer": "/request_id" }"#),
+    ("key_spelling", r#"{ "key_spelling": "quoted" }"#),
+    ("key_length_min", r#"{ "key_length_min": 8 }"#),
+    ("key_length_max", r#"{ "key_length_max": 100 }"#),
+    ("key_format", r#"{ "key_format": "ulid" }"#),
+    ("key_pattern", r#"{ "key_pattern": "[a-z]+" }"#),
+    ("first_sent", r#"{ "first_sent": "x-first-sent" }"#),
+    ("first_sent_window", r#"{ "first_sent": "x-first-sent", "first_sent_window": "10m" }"#),
+    ("namespace", r#"{ "namespace": "blue" }"#),
+    ("principal", r#"{ "principal": "none" }"#),
+    ("principal_verified", r#"{ "principal": "jwt:sub", "principal_verified": true }"#),
+    ("anonymous", r#"{ "anonymous": "refuse" }"#),
+    ("endpoint", r#"{ "endpoint": "fingerprint" }"#),
+    ("scope_host", r#"{ "scope_host": true }"#),
+    ("fingerprint", r#"{ "fingerprint": "key" }"#),
+    ("fingerprint_headers", r#"{ "fingerprint_headers": ["x-tenant"] }"#),
+    ("json_include", r#"{ "json_include": ["/amount"] }"#),
+    ("json_exclude", r#"{ "json_exclude": ["/sent_at"] }"#),
+    ("decode", r#"{ "decode": true }"#),
+    ("decode_bytes_max", r#"{ "decode": true, "decode_bytes_max": 99 }"#),
+    ("decode_ratio_max", r#"{ "decode": true, "decode_ratio_max": 7 }"#),
+    ("body_bytes_max", r#"{ "body_bytes_max": 1000 }"#),
+    ("retention", r#"{ "retention": "2d" }"#),
+    ("uncertain_retention", r#"{ "uncertain_retention": "60d" }"#),
+    ("lease", r#"{ "lease": "5s" }"#),
+    ("wait", r#"{ "wait": "2s" }"#),
+    ("deadline", r#"{ "deadline": "10s" }"#),
+    ("run_max", r#"{ "run_max": "2h" }"#),
+    ("on_lapse", r#"{ "on_lapse": "rerun" }"#),
+    ("attempts_max", r#"{ "attempts_max": 3 }"#),
+    ("expired_keys", r#"{ "expired_keys": "reject" }"#),
+    ("on_store_error", r#"{ "on_store_error": "pass" }"#),
+    ("pin", r#"{ "pin": ["503"] }"#),
+    ("release", r#"{ "release": ["404"] }"#),
+    ("uncertain", r#"{ "uncertain": ["500"] }"#),
+    ("classifier", r#"{ "classifier": "graphql" }"#),
+    ("outcome_bytes_max", r#"{ "outcome_bytes_max": 1000 }"#),
+    ("replay_marker", r#"{ "replay_marker": "x-again" }"#),
+    ("mark_first", r#"{ "mark_first": true }"#),
+    ("echo_key", r#"{ "echo_key": true }"#),
+    ("replay_set_cookie", r#"{ "replay_set_cookie": true }"#),
+    ("replay_headers_drop", r#"{ "replay_headers_drop": ["x-secret"] }"#),
+    ("replay_headers_only", r#"{ "replay_headers_only": ["etag"] }"#),
+    ("early_data", r#"{ "early_data": "accept" }"#),
+    ("statuses", r#"{ "statuses": { "key-reused": 409 } }"#),
+    ("retry_hint", r#"{ "retry_hint": "x-retry" }"#),
+    ("attempts_per_key", r#"{ "attempts_per_key": "10/1m" }"#),
+    ("open_claims_max", r#"{ "open_claims_max": 5 }"#),
+    ("stored_bytes_max", r#"{ "stored_bytes_max": 500 }"#),
+    ("grpc", r#"{ "grpc": true }"#),
+    ("webhook", r#"{ "webhook": "cloudevents" }"#),
+];
+
+fn said(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn e_06_no_option_is_forgotten() {
+    let listed: BTreeSet<String> = OPTIONS.iter().map(|(option, _)| (*option).to_owned()).collect();
+    // Secrets are read and never written.
+    assert_eq!(listed, names(&json!(Settings::default())));
+
+    let before = json!(HttpPolicy::default().settings());
+    for (option, text) in OPTIONS {
+        let said = said(text);
+        let after = json!(settings(&said).policy().unwrap().settings());
+        assert_ne!(after[option], before[option], "{option}");
+        for (name, value) in said.as_object().unwrap() {
+            let spelled_otherwise = ["pin", "release", "uncertain"].contains(&name.as_str());
+            if !spelled_otherwise {
+                assert_eq!(after[name], *value, "{option}");
+            }
+        }
+    }
+}
+
+#[test]
+fn e_06_the_effective_policy_says_the_same_again() {
+    let check = |text: &str| {
+        let first = settings(&said(text)).policy().unwrap();
+        let effective = first.settings();
+        let second = effective.policy().unwrap();
+        assert_eq!(second.settings(), effective, "{text}");
+        assert_eq!(second.outcomes, first.outcomes, "{text}");
+        assert_eq!(second.engine, first.engine, "{text}");
+        assert_eq!(second.replay, first.replay, "{text}");
+        assert_eq!(second.result_header, first.result_header, "{text}");
+    };
+    for (_, text) in OPTIONS {
+        check(text);
+        for dialect in Dialect::ALL {
+            let mut said = said(text);
+            said["dialect"] = json!(dialect);
+            check(&said.to_string());
+        }
+    }
+}
+
+#[test]
+fn e_06_what_only_code_can_say_is_not_said_wrongly() {
+    let extracted = HttpPolicy::default().principal(crate::http::Principal::extract(|_| None)).settings();
+    assert_eq!(extracted.policy().unwrap_err().option, "principal");
+    let receiver = crate::http::Webhook::github(["s3cret"]).unwrap();
+    let webhook = HttpPolicy::default().webhook(receiver).settings();
+    assert_eq!(webhook.policy().unwrap_err().option, "webhook_secrets");
+    let secrets = Some(WebhookSecrets(vec!["another".into()]));
+    let again = Settings { webhook_secrets: secrets, ..webhook.clone() }.policy().unwrap();
+    assert_eq!(again.settings(), webhook);
+}
+
+#[test]
+fn options_that_make_no_sense_are_named_with_the_way_out() {
+    let check = |text: &str, option: &str, way_out: &str| {
+        let error = settings(&said(text)).policy().expect_err(text);
+        assert_eq!(error.option, option, "{text}");
+        let shown = error.to_string();
+        assert!(shown.starts_with(&format!("`{option}`: ")) && shown.contains(way_out), "{shown}");
+    };
+    check(r#"{ "methods": ["GET"] }"#, "methods", "GET is never covered; leave it out");
+    check(r#"{ "methods": ["CONNECT"] }"#, "methods", "never covered");
+    check(r#"{ "methods": ["PO ST"] }"#, "methods", "write it as in");
+    check(r#"{ "methods": [] }"#, "methods", "key = \"off\"");
+    for option in ["header", "first_sent", "replay_marker", "retry_hint"] {
+        check(&format!(r#"{{ "{option}": "a b" }}"#), option, "letters, digits and `-`");
+    }
+    for option in ["aliases", "fingerprint_headers", "replay_headers_drop", "replay_headers_only"] {
+        check(&format!(r#"{{ "{option}": ["ok", ""] }}"#), option, "letters, digits and `-`");
+    }
+    check(r#"{ "fingerprint_headers": ["traceparent"] }"#, "fingerprint_headers", "leave it out");
+    for option in ["json_include", "json_exclude"] {
+        check(&format!(r#"{{ "{option}": ["amount"] }}"#), option, "\"amount\"");
+    }
+    check(r#"{ "key_pointer": "id" }"#, "key_pointer", "\"id\"");
+    check(r#"{ "key_length_max": 0 }"#, "key_length_max", "1 to 255");
+    check(r#"{ "key_length_max": 256 }"#, "key_length_max", "1 to 255");
+    check(r#"{ "key_length_min": 9, "key_length_max": 8 }"#, "key_length_min", "at most 8");
+    check(r#"{ "dialect": "adyen", "key_length_min": 65 }"#, "key_length_min", "at most 64");
+    check(r#"{ "key_pattern": "(" }"#, "key_pattern", "mend");
+    check(r#"{ "key_pattern": "a)|(b" }"#, "key_pattern", "mend");
+    check(r#"{ "key_pattern": "a", "key_format": "uuid" }"#, "key_pattern", "leave either");
+    check(r#"{ "first_sent_window": "5m" }"#, "first_sent_window", "`first_sent`");
+    check(r#"{ "dialect": "oasis", "first_sent_window": "0s" }"#, "first_sent_window", "from 1ms");
+    check(r#"{ "principal": "cookie" }"#, "principal", "header:NAME");
+    check(r#"{ "principal": "jwt:sub" }"#, "principal", "principal_verified = true");
+    check(r#"{ "principal": "header:x-user" }"#, "principal", "principal_verified = true");
+    check(r#"{ "decode_bytes_max": 9 }"#, "decode_bytes_max", "decode = true");
+    check(r#"{ "decode": false, "decode_ratio_max": 9 }"#, "decode_ratio_max", "decode = true");
+    for option in ["decode_bytes_max", "decode_ratio_max"] {
+        check(&format!(r#"{{ "decode": true, "{option}": 0 }}"#), option, "at least 1");
+    }
+    for option in ["attempts_max", "open_claims_max", "stored_bytes_max"] {
+        check(&format!(r#"{{ "{option}": 0 }}"#), option, "at least 1");
+    }
+    for option in ["retention", "uncertain_retention", "deadline", "run_max"] {
+        check(&format!(r#"{{ "{option}": "0s" }}"#), option, "from 1ms to 36500d");
+        check(&format!(r#"{{ "{option}": "36501d" }}"#), option, "from 1ms to 36500d");
+    }
+    check(r#"{ "lease": "29ms" }"#, "lease", "from 30ms");
+    check(r#"{ "wait": "36501d" }"#, "wait", "from 0s");
+    for option in ["pin", "release", "uncertain"] {
+        check(&format!(r#"{{ "{option}": ["6xx"] }}"#), option, "a class such as 2xx");
+    }
+    check(r#"{ "pin": ["404"], "release": ["404"] }"#, "release", "name it once");
+    check(r#"{ "pin": ["5xx"], "uncertain": ["5XX"] }"#, "uncertain", "name it once");
+    check(r#"{ "classifier": "graphql", "grpc": true }"#, "grpc", "leave one of them out");
+    check(r#"{ "classifier": "grpc", "grpc": false }"#, "grpc", "leave one of them out");
+    check(r#"{ "statuses": { "teapot": 418 } }"#, "statuses", "key-missing, key-invalid");
+    for status in [200, 399, 600, 1000] {
+        check(&format!(r#"{{ "statuses": {{ "uncertain": {status} }} }}"#), "statuses", "400 to 599");
+    }
+    check(r#"{ "attempts_per_key": "10" }"#, "attempts_per_key", "10/1m");
+    check(r#"{ "webhook": "github" }"#, "webhook_secrets", "");
+    check(r#"{ "webhook_secrets": ["s3cret"] }"#, "webhook_secrets", "`webhook`");
+    check(
+        r#"{ "webhook": "cloudevents", "webhook_secrets": ["s3cret"] }"#,
+        "webhook_secrets",
+        "leave this out",
+    );
+}
+
+#[test]
+fn words_that_are_not_known_are_refused_with_those_that_are() {
+    let check = |text: &str, known: &[&str]| {
+        let error = serde_json::from_str::<Settings>(text).unwrap_err().to_string();
+        for word in known {
+            assert!(error.contains(word), "{error}");
+        }
+    };
+    let options = names(&json!(Settings::default()));
+    let options: Vec<_> = options.iter().map(String::as_str).chain(["webhook_secrets"]).collect();
+    check(r#"{ "retentoin": "2d" }"#, &options);
+    check(r#"{ "dialect": "stripe" }"#, &Dialect::ALL.map(Dialect::name));
+    check(r#"{ "key": "yes" }"#, &["off", "optional", "required"]);
+    check(r#"{ "key_spelling": "bare" }"#, &["any", "quoted"]);
+    check(r#"{ "key_format": "guid" }"#, &["any", "uuid", "uuidv7", "ulid"]);
+    check(r#"{ "anonymous": "no" }"#, &["share", "refuse"]);
+    check(r#"{ "endpoint": "no" }"#, &["scope", "fingerprint"]);
+    check(r#"{ "fingerprint": "no" }"#, &["request", "key"]);
+    check(r#"{ "on_lapse": "retry" }"#, &["uncertain", "rerun"]);
+    check(r#"{ "expired_keys": "no" }"#, &["run", "reject"]);
+    check(r#"{ "on_store_error": "open" }"#, &["refuse", "pass"]);
+    check(r#"{ "classifier": "body" }"#, &["status", "graphql", "grpc"]);
+    check(r#"{ "early_data": "no" }"#, &["refuse", "accept"]);
+    check(r#"{ "webhook": "gitlab" }"#, &["standard", "github", "stripe", "cloudevents"]);
+    check(r#"{ "retention": "2 weeks" }"#, &["a number with a unit", "24h"]);
+    check(r#"{ "retention": 5 }"#, &["string"]);
+}
+
+#[test]
+fn s_06_secrets_are_shown_by_nothing() {
+    let text = r#"{ "webhook": "github", "webhook_secrets": ["s3cret"] }"#;
+    let settings = settings(&said(text));
+    let policy = settings.policy().unwrap();
+    for shown in [format!("{settings:?}"), json!(settings).to_string(), format!("{policy:?}")] {
+        assert!(!shown.contains("s3cret"), "{shown}");
+    }
+    for text in [r#"{ "webhook_secrets": "s3cret" }"#, r#"{ "webhook_secrets": { "s3cret": 1 } }"#] {
+        let error = serde_json::from_str::<Settings>(text).unwrap_err().to_string();
+        assert!(error.contains("webhook_secrets") && !error.contains("s3cret"), "{error}");
+    }
+    let bad = r#"{ "webhook": "standard", "webhook_secrets": ["s3cret!"] }"#;
+    let error = super::Settings::policy(&serde_json::from_str(bad).unwrap()).unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("s3cret"));
+}
+
+#[test]
+fn x_11_single_statuses_count_before_classes() {
+    let settings = settings(&said(r#"{ "pin": ["503"], "release": ["404", "5xx"], "uncertain": ["4xx"] }"#));
+    let policy = settings.policy().unwrap();
+    let check = |status: u16, outcome| {
+        assert_eq!(policy.outcomes.of(http::StatusCode::from_u16(status).unwrap()), outcome, "{status}");
+    };
+    use crate::http::Outcome::{Pin, Release, Uncertain};
+    check(200, Pin);
+    check(404, Release);
+    check(400, Uncertain);
+    check(503, Pin);
+    check(500, Release);
+}
+
+#[test]
+fn k_08_a_pattern_is_held_against_the_whole_key() {
+    let policy = settings(&said(r#"{ "key_pattern": "[a-z]{2}|x1" }"#)).policy().unwrap();
+    let check = |key: &str| policy.key_source.rules.check(&hapax_core::Key::new(key).unwrap()).is_ok();
+    assert!(check("ab") && check("x1"));
+    assert!(!check("abc") && !check("ax1") && !check("x1b"));
+}
+
+#[test]
+fn k_02_another_spelling_leaves_the_other_rules_of_a_dialect() {
+    let policy = settings(&said(r#"{ "dialect": "adyen", "key_spelling": "any" }"#)).policy().unwrap();
+    assert_eq!(policy.key_source.rules.lengths(), 1..=64);
+    let policy = settings(&said(r#"{ "dialect": "ietf", "key_spelling": "any" }"#)).policy().unwrap();
+    assert!(!policy.key_source.rules.is_strict());
+}
+
+#[test]
+fn r_01_the_echoed_key_is_the_one_that_is_read() {
+    let policy = settings(&said(r#"{ "dialect": "adyen", "header": "x-key" }"#)).policy().unwrap();
+    assert_eq!(policy.replay.echo_key.unwrap(), "x-key");
+}
