@@ -268,6 +268,7 @@ impl Engine {
 
     /// Why a claim would be refused now, whatever is asked for, as far as the record tells without claiming. A hint
     /// to spare callers the sending of a body; the claim decides.
+    #[cfg(feature = "http")]
     pub(crate) async fn foresee(&self, id: RecordId) -> Option<Refusal> {
         let look = self.calls.once("get", self.calls.timeout, self.calls.store.get(&id)).await;
         let Ok(Lookup::Found { record, now }) = look else { return None };

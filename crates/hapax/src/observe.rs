@@ -36,6 +36,7 @@ pub(crate) enum Outcome {
     Failed,
     Replayed,
     Unrecorded,
+    #[cfg(feature = "http")]
     Unprotected,
     InProgress,
     Mismatch,
@@ -52,6 +53,7 @@ impl Outcome {
             Self::Failed => "failed",
             Self::Replayed => "replayed",
             Self::Unrecorded => "unrecorded",
+            #[cfg(feature = "http")]
             Self::Unprotected => "unprotected",
             Self::InProgress => "in_progress",
             Self::Mismatch => "mismatch",

@@ -1,7 +1,7 @@
 //! One covered request, from its key to its answer.
 //!
-//! The order of judgement: early data, when it was first sent, whose it is, what is known of it already, whether the
-//! caller may, the body, its digest, the key that only the body holds, the fingerprint, limits; then the claim. What
+//! The order of judgement: early data, when it was first sent, whose it is, whether the caller may, what is known of it
+//! already, the body, its digest, the key that only the body holds, the fingerprint, limits; then the claim. What
 //! fails before the claim has executed nothing and stored nothing.
 
 mod refusal;
@@ -137,11 +137,11 @@ impl Exchange {
         let path = canonical::path(path_of_parts(&parts)).into_owned();
         let scope = scope::scope_of(&policy.scope, &parts, &path).map_err(refusal::anonymous)?;
         let known = key.as_ref().map(|key| ScopedKey::new(scope.clone(), key));
-        if let Some(known) = &known {
-            Box::pin(self.spare_the_body(&parts.headers, known)).await?;
-        }
         if let Some(authorise) = &policy.authorise {
             authorise(&parts).await.map_err(Stop::Answered)?;
+        }
+        if let Some(known) = &known {
+            Box::pin(self.spare_the_body(&parts.headers, known)).await?;
         }
 
         let read = read::read(body, &parts.headers, policy.body_bytes_max, &self.shared.budget).await;

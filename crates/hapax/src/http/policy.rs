@@ -17,7 +17,7 @@ pub use self::choices::{Classifier, EarlyData, KeyMode, OnStoreError};
 use super::capture::{self, ReplayRules};
 use super::classify::{Outcome, Outcomes, StatusSet};
 use super::dialect::Dialect;
-use super::fingerprint::{FingerprintRules, NeverCounts};
+use super::fingerprint::{FingerprintRules, NeverCounts, What};
 use super::key_source::{FirstSent, KeySource};
 use super::limits::{LimitRules, Rate};
 use super::problem::{Code, Problem, RefusalRules};
@@ -226,6 +226,12 @@ impl HttpPolicy {
     ) -> Result<Self, NeverCounts> {
         self.fingerprint = self.fingerprint.headers(headers)?;
         Ok(self)
+    }
+
+    /// Lets nothing but the key count: whatever is asked for under a known key is answered with what is known.
+    pub fn fingerprint_key_only(mut self) -> Self {
+        self.fingerprint.what = What::Key;
+        self
     }
 
     /// Which members of a JSON body count. Default: all.
