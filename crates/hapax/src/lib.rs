@@ -75,9 +75,15 @@ struct Readme;
 
 #[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../../../docs/guide/http.md")]
-#[doc = include_str!("../../../docs/guide/grpc.md")]
-#[doc = include_str!("../../../docs/guide/lambda.md")]
 struct HttpGuide;
+
+#[cfg(all(doctest, feature = "http"))]
+#[doc = include_str!("../../../docs/guide/grpc.md")]
+struct GrpcGuide;
+
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../../docs/guide/lambda.md")]
+struct LambdaGuide;
 
 #[cfg(all(doctest, feature = "axum", feature = "webhook"))]
 #[doc = include_str!("../../../docs/guide/webhooks.md")]
