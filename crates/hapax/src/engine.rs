@@ -201,7 +201,7 @@ impl Engine {
     {
         let id = job.key.id;
         let wait_until = (!job.policy.wait.is_zero()).then(|| Instant::now() + job.policy.wait);
-        if job.is_expired() && !Box::pin(self.remembers(&job)).await? {
+        if job.is_expired() && !Box::pin(self.remembers(&id)).await? {
             return Err(Refusal::Expired);
         }
         let mut place = None;
@@ -254,9 +254,8 @@ impl Engine {
         }
     }
 
-    /// Whether there is still a record of an old key, which the claim may be answered from.
-    async fn remembers(&self, job: &Job) -> Result<bool, Refusal> {
-        let id = &job.key.id;
+    /// Whether there is a record which a claim may be answered from. A hint; the claim decides.
+    pub(crate) async fn remembers(&self, id: &RecordId) -> Result<bool, Refusal> {
         let look = self.calls.once("get", self.calls.timeout, self.calls.store.get(id)).await;
         match look.map_err(Refusal::Store)? {
             Lookup::Absent => Ok(false),

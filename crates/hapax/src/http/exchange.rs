@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use hapax_core::key::PrincipalHash;
 use hapax_core::{Fingerprint, Key, Recorded, ScopedKey};
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, EXPECT, ORIGIN};
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, EXPECT, ORIGIN, TRAILER};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, request, response};
 use http_body::Body;
 use tokio::time::Instant;
@@ -51,7 +51,8 @@ struct Asked {
     key: Key,
     scoped: ScopedKey,
     fingerprint: Fingerprint,
-    open: OpenClaim,
+    /// None where limits on what is new do not apply: there is a record that answers.
+    open: Option<OpenClaim>,
 }
 
 /// What preparing a request came to.
@@ -164,17 +165,23 @@ impl Exchange {
         )
         .map_err(refusal::body)?;
 
-        let open = self.within_limits(&scoped).map_err(refusal::limited)?;
+        let open = self.within_limits(&scoped).await.map_err(refusal::limited)?;
         Ok(Prepared::Asked(Box::new(Asked { parts, read, key, scoped, fingerprint, open })))
     }
 
-    fn within_limits(&self, scoped: &ScopedKey) -> Result<OpenClaim, Limited> {
+    /// Limits on what a caller begins do not withhold what became of what it began earlier.
+    async fn within_limits(&self, scoped: &ScopedKey) -> Result<Option<OpenClaim>, Limited> {
         let (limits, rules) = (&self.shared.limits, &self.policy().limits);
         let principal = scoped.scope.principal_hash().copied();
         let now = Instant::now();
         limits.attempt(rules, &scoped.id, now)?;
-        limits.may_store(rules, principal, now)?;
-        limits.open(rules, principal)
+        match limits.may_store(rules, principal, now).and_then(|()| limits.open(rules, principal)) {
+            Ok(open) => Ok(Some(open)),
+            Err(limited) => {
+                let remembers = Box::pin(self.shared.hapax.engine.remembers(&scoped.id)).await;
+                if remembers.is_ok_and(|is| is) { Ok(None) } else { Err(limited) }
+            }
+        }
     }
 
     /// Tells a client that asks before it sends the body what can be told without it (T-01, T-02).
@@ -359,9 +366,13 @@ impl Exchange {
         self.count(observe::Outcome::Replayed);
         match capture::replay(&policy.replay, said, recorded) {
             Ok(replayed) => {
+                let announced = replayed.trailers.as_ref().and_then(names_of);
                 let mut response = Response::new(ResponseBody::whole(replayed.body, replayed.trailers));
                 *response.status_mut() = replayed.status;
                 *response.headers_mut() = replayed.headers;
+                if let Some(names) = announced.filter(|_| policy.classifier != Classifier::Grpc) {
+                    response.headers_mut().insert(TRAILER, names);
+                }
                 if let Some(retry) = problem::hint_for_replay(replayed.status) {
                     policy.refusals.hint(retry, response.headers_mut());
                 }
@@ -409,6 +420,12 @@ fn said_by(headers: &HeaderMap, echoed: Option<&HeaderName>) -> HeaderMap {
         }
     }
     said
+}
+
+/// The names of trailers, as `Trailer` tells them: HTTP/1.1 sends only those that it names.
+fn names_of(trailers: &HeaderMap) -> Option<HeaderValue> {
+    let names: Vec<&str> = trailers.keys().map(HeaderName::as_str).collect();
+    HeaderValue::try_from(names.join(", ")).ok()
 }
 
 /// A stream of events has no end to wait for, and neither has a connection that changes its protocol.

@@ -1,4 +1,4 @@
-//! The engine and `once()` on the memory store, in simulated time where time matters.
+//! The engine and `once()` on the memory store, in simulated time where time matters; the layer behind sockets.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its report")]
 
@@ -7,6 +7,7 @@ mod canary;
 mod checklist;
 mod drain;
 mod function;
+mod http;
 mod http_cases;
 mod http_surfaces;
 mod lease;
@@ -15,4 +16,5 @@ mod observe;
 mod reconcile;
 mod recording;
 mod wait;
+mod watched;
 mod world;

@@ -1,52 +1,20 @@
 //! What can be measured and read: one outcome for every request, one span for every execution, and never a key.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
 use hapax::observe;
 use hapax_testkit::{Fault, Op, Plan};
-use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
-use tracing::instrument::WithSubscriber;
+use metrics_util::debugging::{DebugValue, Snapshotter};
 
+use crate::watched::watch;
 use crate::world::World;
 
 const CANARY: &str = "canary-9c41";
 
-/// Runs `scene` with everything it says and counts written down.
+/// Runs `scene` in simulated time with everything it says and counts written down.
 fn watched<F: Future<Output = ()>>(scene: impl FnOnce() -> F) -> (String, Snapshotter) {
-    let recorder = DebuggingRecorder::new();
-    let said = Said::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
-        .with_ansi(false)
-        .with_writer({
-            let said = said.clone();
-            move || said.clone()
-        })
-        .finish();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    metrics::with_local_recorder(&recorder, || {
-        tracing::subscriber::with_default(subscriber, || {
-            runtime.block_on(async { scene().with_current_subscriber().await });
-        });
-    });
-    let text = String::from_utf8(said.0.lock().unwrap().clone()).unwrap();
-    (text, recorder.snapshotter())
-}
-
-#[derive(Clone, Default)]
-struct Said(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Said {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+    let ((), said, counted) = watch(|| runtime.block_on(async { scene().await }));
+    (said, counted)
 }
 
 /// What was counted of a request's outcomes, as `outcome=count`, sorted.

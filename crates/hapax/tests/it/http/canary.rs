@@ -1,0 +1,116 @@
+//! No key, body, credential or cookie in anything that people or machines read of us: logs, metrics, refusals.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::any;
+use hapax::core::StoreErrorKind;
+use hapax::http::{HttpPolicy, IdempotencyLayer, KeyMode, OnStoreError};
+use hapax_testkit::{Fault, Op, Plan};
+
+use super::service::{Service, Setup, Stage};
+use super::wire::{Answer, Ask};
+use crate::watched::watch;
+
+const CANARY: &str = "canary-5b1e";
+
+/// A request that carries a canary wherever there is room for a secret.
+fn ask(path: &str) -> Ask {
+    Ask::post(path)
+        .by(&format!("Bearer {CANARY}-token"))
+        .header("Cookie", &format!("session={CANARY}-cookie"))
+        .header("Content-Type", "application/json")
+        .body(format!("{{\"card\":\"{CANARY}-body\"}}"))
+}
+
+fn keyed(path: &str) -> Ask {
+    ask(path).key(&format!("{CANARY}-key"))
+}
+
+fn routes(layer: IdempotencyLayer) -> IdempotencyLayer {
+    let policy = HttpPolicy::default;
+    let route = |layer: IdempotencyLayer, path: &str, policy| layer.route(path.parse().unwrap(), policy);
+    let layer = route(layer, "/required", policy().key(KeyMode::Required));
+    let layer = route(layer, "/small", policy().body_bytes_max(4));
+    let layer = route(layer, "/limited", policy().attempts_per_key("1/1h".parse().unwrap()));
+    let layer = route(layer, "/streamed", policy().outcome_bytes_max(1));
+    let layer = route(layer, "/pass", policy().on_store_error(OnStoreError::Pass));
+    route(layer, "/late", policy().deadline(Duration::from_millis(1)))
+}
+
+fn handlers() -> Router<Arc<Stage>> {
+    let answer = || any(|| async { format!("{CANARY}-answer") });
+    let paths = ["/plain", "/required", "/small", "/limited", "/streamed", "/pass"];
+    let router = paths.into_iter().fold(Router::new(), |router, path| router.route(path, answer()));
+    router.route("/late", any(std::future::pending::<()>)).route(
+        "/odd",
+        any(|| async { ([("idempotency-outcome", CANARY)], http::StatusCode::INTERNAL_SERVER_ERROR) }),
+    )
+}
+
+/// Every refusal that a request can meet, and the answers of ours that are none.
+async fn every_refusal() -> Vec<Answer> {
+    let service = Service::start(Setup { layer: routes, routes: handlers, ..Setup::default() }).await;
+    let mut told = vec![
+        service.ask(&ask("/required")).await,
+        service.ask(&keyed("/plain").key(CANARY)).await,
+        service.ask(&ask("/plain").header("Idempotency-Key", &format!("\"{CANARY}"))).await,
+        service.ask(&keyed("/small")).await,
+        service.ask(&keyed("/plain").header("Early-Data", "1")).await,
+        service.ask(&keyed("/plain").header("Content-Digest", &format!("sha-256=:{CANARY}:"))).await,
+        service.ask(&keyed("/late")).await,
+        service.ask(&keyed("/late")).await,
+        service.ask(&keyed("/panics")).await,
+        service.ask(&keyed("/panics")).await,
+        service.ask(&keyed("/odd")).await,
+        service.ask(&keyed("/odd")).await,
+    ];
+    for path in ["/plain", "/limited", "/streamed"] {
+        assert_eq!(service.ask(&keyed(path)).await.status, 200);
+    }
+    told.push(service.ask(&keyed("/plain").body(format!("{CANARY}-other"))).await);
+    told.push(service.ask(&keyed("/limited")).await);
+    told.push(service.ask(&keyed("/streamed")).await);
+    assert!(service.ask(&keyed("/plain")).await.is_replayed());
+    for kind in [StoreErrorKind::Unavailable, StoreErrorKind::Unknown] {
+        service.faulty.set_plan(Plan::new().always(Op::Claim, Fault::ErrorBefore(kind)));
+        told.push(service.ask(&keyed("/orders")).await);
+        assert_eq!(service.ask(&keyed("/pass")).await.header("idempotency-protected"), Some("false"));
+    }
+    service.faulty.set_plan(Plan::new().always(Op::Complete, Fault::AnswerLost));
+    assert_eq!(service.ask(&keyed("/orders")).await.header("idempotency-recorded"), Some("false"));
+    let _ = service.hapax.drain(Duration::ZERO).await;
+    told.push(service.ask(&keyed("/orders")).await);
+    told
+}
+
+#[test]
+fn s_06_no_canary_in_logs_metrics_or_refusals() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (told, said, snapshotter) = watch(|| runtime.block_on(every_refusal()));
+    let codes: Vec<String> = told
+        .iter()
+        .map(|answer| {
+            let document: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            document["type"].as_str().unwrap_or("none").rsplit('/').next().unwrap().to_owned()
+        })
+        .collect();
+    let expected = "key-missing key-invalid key-invalid too-large too-early digest-mismatch in-progress \
+                    in-progress uncertain uncertain none uncertain key-reused rate-limited \
+                    result-unavailable store-unavailable store-unavailable draining";
+    assert_eq!(codes.join(" "), expected);
+    for answer in &told {
+        let shown = format!("{:?} {}", answer.headers, String::from_utf8_lossy(&answer.body));
+        assert!(!shown.contains(CANARY), "{shown}");
+    }
+    for word in ["hapax.execution", "POST /plain", "panicked", "unprotected", "not recorded"] {
+        assert!(said.contains(word), "{word} is said: {said}");
+    }
+    assert!(!said.contains(CANARY), "{said}");
+    let counted = snapshotter.snapshot().into_vec();
+    assert!(counted.len() > 10, "{counted:?}");
+    for (key, ..) in counted {
+        assert!(!format!("{key:?}").contains(CANARY), "{key:?}");
+    }
+}

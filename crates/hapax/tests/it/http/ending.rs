@@ -1,0 +1,65 @@
+//! How an execution ends when not by an answer in time: a panic, a deadline, a process that goes away.
+
+use std::time::Duration;
+
+use hapax::core::State as RecordState;
+use hapax::http::HttpPolicy;
+use hapax_testkit::Op;
+
+use super::service::{LONG, Service};
+use super::wire::{Ask, Http2};
+
+#[tokio::test]
+async fn x_07_a_panic_is_told_at_once_and_never_run_again() {
+    let service = Service::new(HttpPolicy::default()).await;
+    let ask = Ask::post("/panics").key("k");
+    service.ask(&ask).await.assert_problem(500, "uncertain");
+    assert_eq!(service.states().await, [RecordState::Uncertain]);
+    service.ask(&ask).await.assert_problem(409, "uncertain");
+    Http2::open(service.address).await.ask(&ask).await.assert_problem(409, "uncertain");
+    assert_eq!(service.stage.runs(), 1);
+}
+
+#[tokio::test]
+async fn x_07_a_duplicate_that_waits_is_told_of_the_panic() {
+    let service = Service::new(HttpPolicy::default().wait(LONG)).await;
+    let client = Http2::open(service.address).await;
+    let ask = Ask::post("/panics").key("k");
+    let (first, second) = tokio::join!(client.ask(&ask), client.ask(&ask));
+    let mut statuses = [first.status, second.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [409, 500]);
+    assert_eq!(service.stage.runs(), 1);
+}
+
+#[tokio::test]
+async fn x_08_at_its_deadline_a_client_is_told_to_come_back_and_the_late_result_is_kept() {
+    let service = Service::new(HttpPolicy::default().deadline(Duration::from_millis(20))).await;
+    let ask = Ask::post("/slow").key("k");
+    service.ask(&ask).await.assert_problem(504, "in-progress");
+    service.stage.until(|seen| seen.runs == 1).await;
+    assert_eq!(service.states().await, [RecordState::InProgress], "the claim is kept until the handler ends");
+    service.stage.go();
+    service.stage.until(|seen| seen.applied(Op::Complete) == 1).await;
+    service.ask(&ask).await.assert_replay(201, "order-1");
+    assert_eq!(service.stage.runs(), 1);
+}
+
+#[tokio::test]
+async fn x_13_a_process_that_drains_takes_no_new_keys_and_ends_what_runs() {
+    let service = Service::new(HttpPolicy::default()).await;
+    let running = Ask::post("/slow").key("k");
+    let mut first = service.begin(&running).await;
+    let mut drain = std::pin::pin!(service.hapax.drain(LONG));
+    assert!(futures_util::poll!(&mut drain).is_pending());
+
+    service.ask(&Ask::post("/orders").key("k2")).await.assert_problem(503, "draining");
+    service.ask(&running).await.assert_problem(503, "draining");
+    service.ask(&Ask::post("/orders")).await.assert_first(201, "order-2");
+    assert_eq!(service.states().await, [RecordState::InProgress]);
+
+    service.stage.go();
+    first.answer().await.assert_first(201, "order-1");
+    assert_eq!(drain.await.left, 0);
+    assert_eq!(service.states().await, [RecordState::Completed]);
+}

@@ -1,0 +1,65 @@
+//! `Expect: 100-continue`: nobody is asked for a body that will not be looked at.
+
+use hapax::http::{HttpPolicy, KeyMode};
+
+use super::service::Service;
+use super::wire::{Answer, Ask, Http1};
+
+fn asking(path: &str) -> Ask {
+    Ask::post(path).header("Expect", "100-continue").body("an order")
+}
+
+/// What comes before the body is sent.
+async fn first_word(service: &Service, ask: &Ask) -> (Http1, Answer) {
+    let mut client = Http1::open(service.address).await;
+    client.send(&ask.head()).await;
+    let answer = client.answer().await;
+    (client, answer)
+}
+
+#[tokio::test]
+async fn t_01_a_missing_or_invalid_key_is_refused_without_asking_for_the_body() {
+    let service = Service::new(HttpPolicy::default().key(KeyMode::Required)).await;
+    let cases = [
+        (asking("/orders"), "key-missing"),
+        (asking("/orders").header("Idempotency-Key", "\"\""), "key-invalid"),
+        (asking("/orders").key("a").key("b"), "key-invalid"),
+    ];
+    for (ask, code) in cases {
+        first_word(&service, &ask).await.1.assert_problem(400, code);
+    }
+    assert_eq!((service.stage.runs(), service.states().await.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn t_01_a_body_that_is_announced_as_too_large_is_not_asked_for() {
+    let service = Service::new(HttpPolicy::default().body_bytes_max(4)).await;
+    first_word(&service, &asking("/orders").key("k")).await.1.assert_problem(413, "too-large");
+    assert_eq!((service.stage.runs(), service.states().await.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn t_01_a_known_conflict_is_told_without_asking_for_the_body() {
+    let service = Service::new(HttpPolicy::default()).await;
+    let mut running = service.begin(&Ask::post("/slow").key("k").body("an order")).await;
+    first_word(&service, &asking("/slow").key("k")).await.1.assert_problem(409, "in-progress");
+    service.stage.go();
+    running.answer().await.assert_first(201, "order-1");
+
+    service.ask(&Ask::post("/panics").key("k").body("an order")).await.assert_problem(500, "uncertain");
+    first_word(&service, &asking("/panics").key("k")).await.1.assert_problem(409, "uncertain");
+    assert_eq!(service.stage.runs(), 2);
+}
+
+#[tokio::test]
+async fn t_01_a_good_key_is_asked_for_its_body_and_runs() {
+    let service = Service::new(HttpPolicy::default()).await;
+    for is_replay in [false, true] {
+        let (mut client, word) = first_word(&service, &asking("/orders").key("k")).await;
+        assert_eq!((word.status, service.stage.runs()), (100, u32::from(is_replay)));
+        client.send(b"an order").await;
+        let answer = client.answer().await;
+        assert_eq!((answer.status, answer.text(), answer.is_replayed()), (201, "order-1", is_replay));
+    }
+    assert_eq!(service.stage.runs(), 1);
+}

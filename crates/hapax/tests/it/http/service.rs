@@ -1,0 +1,248 @@
+//! A service behind the layer, on a free port: handlers that say when they run and rest until they may go on, and a
+//! store that shows every call.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::any;
+use bytes::Bytes;
+use hapax::core::{Query, State as RecordState, Store};
+use hapax::http::{HttpPolicy, IdempotencyLayer};
+use hapax::{Builder, Hapax, Keeper, MemoryStore};
+use hapax_testkit::{Faulty, Op, Point};
+use http::StatusCode;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+
+use super::wire::{Answer, Ask, Http1, in_time};
+
+/// What happened so far.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Seen {
+    /// Handlers that began.
+    pub(crate) runs: u32,
+    /// Requests that reached the layer.
+    pub(crate) arrived: u32,
+    /// Requests that were answered or given up by their connection.
+    pub(crate) left: u32,
+    /// Requests whose connection gave them up before there was an answer.
+    pub(crate) gone: u32,
+    called: BTreeMap<Op, u64>,
+    applied: BTreeMap<Op, u64>,
+}
+
+impl Seen {
+    /// Store calls that were made.
+    pub(crate) fn called(&self, op: Op) -> u64 {
+        self.called.get(&op).copied().unwrap_or(0)
+    }
+
+    /// Store calls that the store has carried out.
+    pub(crate) fn applied(&self, op: Op) -> u64 {
+        self.applied.get(&op).copied().unwrap_or(0)
+    }
+}
+
+/// Where handlers and tests meet.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    seen: watch::Sender<Seen>,
+    go: Semaphore,
+}
+
+impl Stage {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { seen: watch::Sender::new(Seen::default()), go: Semaphore::new(0) })
+    }
+
+    /// A handler begins; which run this is.
+    pub(crate) fn run(&self) -> u32 {
+        self.seen.send_modify(|seen| seen.runs += 1);
+        self.runs()
+    }
+
+    /// A handler rests until [`go`](Self::go).
+    pub(crate) async fn rest(&self) {
+        self.go.acquire().await.unwrap().forget();
+    }
+
+    /// Lets one resting handler go on.
+    pub(crate) fn go(&self) {
+        self.go.add_permits(1);
+    }
+
+    pub(crate) fn runs(&self) -> u32 {
+        self.seen.borrow().runs
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen.borrow().clone()
+    }
+
+    /// Waits until that has happened.
+    pub(crate) async fn until(&self, reached: impl FnMut(&Seen) -> bool) {
+        in_time(self.seen.subscribe().wait_for(reached)).await.unwrap();
+    }
+}
+
+/// Notes when a request leaves, whichever way.
+struct Leaving {
+    stage: Arc<Stage>,
+    is_answered: bool,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.stage.seen.send_modify(|seen| {
+            seen.left += 1;
+            seen.gone += u32::from(!self.is_answered);
+        });
+    }
+}
+
+/// Stands outside of the layer, where the connection does.
+async fn note_leaving(State(stage): State<Arc<Stage>>, request: Request, next: Next) -> Response {
+    stage.seen.send_modify(|seen| seen.arrived += 1);
+    let mut leaving = Leaving { stage, is_answered: false };
+    let response = next.run(request).await;
+    leaving.is_answered = true;
+    response
+}
+
+/// How a service is set up; everything has a default.
+pub(crate) struct Setup {
+    pub(crate) policy: HttpPolicy,
+    pub(crate) hapax: fn(Builder) -> Builder,
+    pub(crate) layer: fn(IdempotencyLayer) -> IdempotencyLayer,
+    /// What there is beside the usual paths.
+    pub(crate) routes: fn() -> Router<Arc<Stage>>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            policy: HttpPolicy::default(),
+            hapax: |builder| builder,
+            layer: |layer| layer,
+            routes: Router::new,
+        }
+    }
+}
+
+/// A running service.
+pub(crate) struct Service {
+    pub(crate) hapax: Hapax,
+    pub(crate) faulty: Faulty,
+    pub(crate) stage: Arc<Stage>,
+    pub(crate) address: SocketAddr,
+    pub(crate) router: Router,
+    store: Arc<dyn Store>,
+    server: JoinHandle<()>,
+}
+
+impl Service {
+    /// The usual paths with this policy.
+    pub(crate) async fn new(policy: HttpPolicy) -> Self {
+        Self::start(Setup { policy, ..Setup::default() }).await
+    }
+
+    pub(crate) async fn start(setup: Setup) -> Self {
+        let stage = Stage::new();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let faulty = Faulty::new(store.clone());
+        faulty.observe({
+            let stage = stage.clone();
+            move |step| {
+                stage.seen.send_modify(|seen| {
+                    let calls = match step.point {
+                        Point::Before => &mut seen.called,
+                        Point::After => &mut seen.applied,
+                    };
+                    *calls.entry(step.op).or_default() += 1;
+                });
+            }
+        });
+        let builder = Hapax::builder(Arc::new(faulty.clone())).keeper(Keeper::SharedRuntime).sweep(None);
+        let hapax = (setup.hapax)(builder).build();
+        let layer = (setup.layer)(IdempotencyLayer::new(&hapax).policy(setup.policy));
+        let router = (setup.routes)()
+            .route("/orders", any(order))
+            .route("/slow", any(slow))
+            .route("/panics", any(panics))
+            .layer(layer)
+            .layer(from_fn_with_state(stage.clone(), note_leaving))
+            .with_state(stage.clone());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let served = router.clone();
+        let server = tokio::spawn(async move { axum::serve(listener, served).await.unwrap() });
+        Self { hapax, faulty, stage, address, router, store, server }
+    }
+
+    /// Asks on a connection of its own.
+    pub(crate) async fn ask(&self, ask: &Ask) -> Answer {
+        Http1::open(self.address).await.ask(ask).await
+    }
+
+    /// Sends a request on a connection of its own and waits until its handler runs.
+    pub(crate) async fn begin(&self, ask: &Ask) -> Http1 {
+        let runs = self.stage.runs();
+        let mut client = Http1::open(self.address).await;
+        client.send(&ask.wire()).await;
+        self.stage.until(|seen| seen.runs > runs).await;
+        client
+    }
+
+    /// The states of all records, past the store that may fail.
+    pub(crate) async fn states(&self) -> Vec<RecordState> {
+        let page = self.store.list(&Query::default()).await.unwrap();
+        page.records.iter().map(|record| record.state_at(page.now)).collect()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+/// Answers at once.
+pub(crate) async fn order(State(stage): State<Arc<Stage>>) -> (StatusCode, String) {
+    (StatusCode::CREATED, format!("order-{}", stage.run()))
+}
+
+/// Answers when it may.
+async fn slow(State(stage): State<Arc<Stage>>, _body: Bytes) -> (StatusCode, String) {
+    let run = stage.run();
+    stage.rest().await;
+    (StatusCode::CREATED, format!("order-{run}"))
+}
+
+async fn panics(State(stage): State<Arc<Stage>>) -> StatusCode {
+    stage.run();
+    tokio::task::yield_now().await;
+    panic!("a planned panic of a handler")
+}
+
+/// A body of these parts; the handler rests before every part but the first.
+pub(crate) fn in_parts(stage: Arc<Stage>, parts: Vec<Result<&'static str, std::io::Error>>) -> Body {
+    let parts = parts.into_iter().enumerate();
+    Body::from_stream(futures_util::stream::unfold((stage, parts), |(stage, mut parts)| async move {
+        let (index, part) = parts.next()?;
+        if index > 0 {
+            stage.rest().await;
+        }
+        Some((part.map(str::as_bytes).map(Bytes::from_static), (stage, parts)))
+    }))
+}
+
+/// Far longer than any wait in a test: whoever waits that long was not woken.
+pub(crate) const LONG: Duration = Duration::from_secs(60);

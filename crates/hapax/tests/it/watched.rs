@@ -1,0 +1,37 @@
+//! Everything that is said and counted on one thread, written down.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use metrics_util::debugging::{DebuggingRecorder, Snapshotter};
+use tracing::{Dispatch, Level};
+use tracing_subscriber::fmt::format::FmtSpan;
+
+/// Runs `scene`: what it comes to, what was said at any level, and what was counted.
+pub(crate) fn watch<T>(scene: impl FnOnce() -> T) -> (T, String, Snapshotter) {
+    let (recorder, said) = (DebuggingRecorder::new(), Said::default());
+    let writer = said.clone();
+    let everything = || tracing_subscriber::fmt().with_max_level(Level::TRACE).with_ansi(false);
+    let subscriber =
+        everything().with_span_events(FmtSpan::FULL).with_writer(move || writer.clone()).finish();
+    // Tests run on several threads. While there is only one subscriber, a thread that comes first to a place of
+    // which it hears nothing itself turns that place off for all; with a second one it is not asked.
+    let _second = Dispatch::new(everything().with_writer(std::io::sink).finish());
+    let value =
+        metrics::with_local_recorder(&recorder, || tracing::subscriber::with_default(subscriber, scene));
+    let text = String::from_utf8(said.0.lock().unwrap().clone()).unwrap();
+    (value, text, recorder.snapshotter())
+}
+
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Said {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
