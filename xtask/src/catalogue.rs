@@ -89,6 +89,18 @@ pub(crate) const BENCHES: &[Entry] = &[
         programs: &[Program::new(E2E, "bench_store", &[]).with(&["engines"])],
         goals: &["file-pairs", "file-growth"],
     },
+    Entry {
+        name: "http",
+        about: "axum with the layer against bare axum: fresh keys, replays, uncovered requests (--rounds N)",
+        programs: &[Program::new(E2E, "bench_http", &[])],
+        goals: &[
+            "layer-memory-fresh",
+            "layer-memory-replay",
+            "layer-file-fresh",
+            "layer-file-replay",
+            "layer-pass",
+        ],
+    },
 ];
 
 /// `cargo xtask prove`.
