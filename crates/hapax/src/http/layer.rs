@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use http::{Method, request};
+use http::{HeaderMap, Method, request};
 use tower_layer::Layer;
 
 use super::body::read::Budget;
 use super::canonical;
 use super::document::PolicyDocument;
+use super::grpc;
 use super::limits::Limits;
 use super::path::PathPattern;
-use super::policy::{HttpPolicy, KeyMode};
+use super::policy::{Classifier, HttpPolicy, KeyMode};
 use super::scope;
 use super::service::Idempotency;
 use crate::hapax::Hapax;
@@ -123,6 +124,15 @@ impl IdempotencyLayer {
 }
 
 impl Route {
+    /// Whether this is a gRPC call that no route names. It may be a stream, which must not be read as a whole (P-02).
+    /// Where a route is named or a key is required, nobody slips through by calling a request gRPC.
+    pub(super) fn leaves_alone(&self, headers: &HeaderMap) -> bool {
+        self.path.is_none()
+            && self.policy.key == KeyMode::Optional
+            && self.policy.classifier != Classifier::Grpc
+            && grpc::is_grpc(headers)
+    }
+
     /// The paths it is for, as text; none for the policy of the rest.
     pub(super) fn path(&self) -> Option<&PathPattern> {
         self.path.as_ref()

@@ -13,9 +13,8 @@ use tower_service::Service;
 use super::body::{RequestBody, ResponseBody};
 use super::exchange::Exchange;
 use super::future::ResponseFuture;
-use super::grpc;
 use super::layer::{Found, Shared, path_of};
-use super::policy::{Classifier, KeyMode};
+use super::policy::KeyMode;
 use super::problem::{Code, Problem};
 
 /// An HTTP service whose requests are safe to retry; made by [`IdempotencyLayer`](super::IdempotencyLayer).
@@ -52,9 +51,9 @@ impl<S> Idempotency<S> {
                 Passage::Refused(index, Problem::of(Code::NotRepeatable, "this method takes no key here"))
             }
             Found::Covered(index) => {
-                let policy = &self.shared.route(index).policy;
-                // Only a route that is for gRPC knows that a call is unary: a stream must not be read as a whole (P-02).
-                if policy.classifier != Classifier::Grpc && grpc::is_grpc(headers) {
+                let route = self.shared.route(index);
+                let policy = &route.policy;
+                if route.leaves_alone(headers) {
                     return Passage::Untouched;
                 }
                 if policy.is_webhook() {
