@@ -108,6 +108,12 @@ pub(crate) const PROOFS: &[Entry] = &[
         programs: &[Program::new(E2E, "crash", &[])],
         goals: &["crash-lost", "crash-busy-kills"],
     },
+    Entry {
+        name: "http",
+        about: "50 identical requests at a time, and clients that hang up (--rounds N, --disconnects N)",
+        programs: &[Program::new(E2E, "http_rounds", &[])],
+        goals: &["http-executions", "http-disconnects"],
+    },
 ];
 
 /// `cargo xtask test`, step `model`.
@@ -128,6 +134,13 @@ pub(crate) const SIMULATION_SLICE: Slice = Slice {
 pub(crate) const CRASH_SLICE: Slice = Slice {
     program: Program::new(E2E, "crash", &["--rounds", "300"]),
     goals: &["crash-lost", "crash-busy-kills"],
+    limit: Duration::from_secs(15 * 60),
+};
+
+/// `cargo xtask test`, step `http`.
+pub(crate) const HTTP_SLICE: Slice = Slice {
+    program: Program::new(E2E, "http_rounds", &["--rounds", "500"]),
+    goals: &["http-executions", "http-disconnects"],
     limit: Duration::from_secs(15 * 60),
 };
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::catalogue::{CRASH_SLICE, MODEL_SLICE, SIMULATION_SLICE, Slice};
+use crate::catalogue::{CRASH_SLICE, HTTP_SLICE, MODEL_SLICE, SIMULATION_SLICE, Slice};
 use crate::goals::Goals;
 use crate::programs::{self, CARGO_LIMIT};
 use crate::tally::Tally;
@@ -57,6 +57,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "crash",
         about: "the file store under kill -9 and a forgetful disk, 300 rounds",
         run: |run| slice(run, &CRASH_SLICE),
+    },
+    Step {
+        name: "http",
+        about: "50 identical requests at a time and clients that hang up, 550 rounds",
+        run: |run| slice(run, &HTTP_SLICE),
     },
 ];
 
