@@ -129,6 +129,12 @@ pub(crate) const PROOFS: &[Entry] = &[
         programs: &[Program::new(FUZZ, "*", &["--seconds", "300"]).run_by(Runner::Libfuzzer)],
         goals: &["fuzz-crashes"],
     },
+    Entry {
+        name: "http",
+        about: "50 identical requests at a time, and clients that hang up (--rounds N, --disconnects N)",
+        programs: &[Program::new(E2E, "http_rounds", &[])],
+        goals: &["http-executions", "http-disconnects"],
+    },
 ];
 
 /// `cargo xtask test`, step `model`.
@@ -154,6 +160,13 @@ pub(crate) const CRASH_SLICE: Slice = Slice {
 
 /// `cargo xtask test`, step `fuzz`: what each target is given there.
 pub(crate) const FUZZ_SLICE_FLAGS: &[&str] = &["--seconds", "20"];
+
+/// `cargo xtask test`, step `http`.
+pub(crate) const HTTP_SLICE: Slice = Slice {
+    program: Program::new(E2E, "http_rounds", &["--rounds", "500"]),
+    goals: &["http-executions", "http-disconnects"],
+    limit: Duration::from_secs(15 * 60),
+};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::catalogue::{CRASH_SLICE, FUZZ_SLICE_FLAGS, MODEL_SLICE, SIMULATION_SLICE, Slice};
+use crate::catalogue::{CRASH_SLICE, FUZZ_SLICE_FLAGS, HTTP_SLICE, MODEL_SLICE, SIMULATION_SLICE, Slice};
 use crate::goals::Goals;
 use crate::programs::{self, CARGO_LIMIT};
 use crate::rules::Passed;
@@ -66,6 +66,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "crash",
         about: "the file store under kill -9 and a forgetful disk, 300 rounds",
         run: |run| slice(run, &CRASH_SLICE),
+    },
+    Step {
+        name: "http",
+        about: "50 identical requests at a time and clients that hang up, 550 rounds",
+        run: |run| slice(run, &HTTP_SLICE),
     },
     Step { name: "fuzz", about: "every parser under inputs that grow by coverage, 20 s each", run: fuzz },
 ];

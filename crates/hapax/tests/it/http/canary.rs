@@ -6,14 +6,20 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::any;
 use hapax::core::StoreErrorKind;
-use hapax::http::{HttpPolicy, IdempotencyLayer, KeyMode, OnStoreError};
+use hapax::http::{
+    Anonymous, DecodeLimits, Dialect, HttpPolicy, IdempotencyLayer, KeyMode, OnStoreError, Principal, Webhook,
+};
 use hapax_testkit::{Fault, Op, Plan};
+use http::StatusCode;
 
 use super::service::{Service, Setup, Stage};
 use super::wire::{Answer, Ask};
 use crate::watched::watch;
 
 const CANARY: &str = "canary-5b1e";
+
+/// Room for one small body at a time, and not for a large one.
+const BUDGET: usize = 1000;
 
 /// A request that carries a canary wherever there is room for a secret.
 fn ask(path: &str) -> Ask {
@@ -36,17 +42,21 @@ fn routes(layer: IdempotencyLayer) -> IdempotencyLayer {
     let layer = route(layer, "/limited", policy().attempts_per_key("1/1h".parse().unwrap()));
     let layer = route(layer, "/streamed", policy().outcome_bytes_max(1));
     let layer = route(layer, "/pass", policy().on_store_error(OnStoreError::Pass));
-    route(layer, "/late", policy().deadline(Duration::from_millis(1)))
+    let layer = route(layer, "/nobody", policy().principal(Principal::None).anonymous(Anonymous::Refuse));
+    let layer = route(layer, "/decoded", policy().decode(DecodeLimits::default()));
+    let layer = route(layer, "/oasis", HttpPolicy::of(Dialect::Oasis));
+    let layer = route(layer, "/hook", policy().webhook(Webhook::github([CANARY]).unwrap()));
+    route(layer, "/late", policy().deadline(Duration::from_millis(1))).body_budget(BUDGET)
 }
 
 fn handlers() -> Router<Arc<Stage>> {
     let answer = || any(|| async { format!("{CANARY}-answer") });
     let paths = ["/plain", "/required", "/small", "/limited", "/streamed", "/pass"];
     let router = paths.into_iter().fold(Router::new(), |router, path| router.route(path, answer()));
-    router.route("/late", any(std::future::pending::<()>)).route(
-        "/odd",
-        any(|| async { ([("idempotency-outcome", CANARY)], http::StatusCode::INTERNAL_SERVER_ERROR) }),
-    )
+    router
+        .route("/late", any(std::future::pending::<()>))
+        .route("/cut", any(|| async { ([("content-length", "100")], CANARY) }))
+        .route("/odd", any(|| async { ([("idempotency-outcome", CANARY)], StatusCode::BAD_GATEWAY) }))
 }
 
 /// Every refusal that a request can meet, and the answers of ours that are none.
@@ -59,6 +69,14 @@ async fn every_refusal() -> Vec<Answer> {
         service.ask(&keyed("/small")).await,
         service.ask(&keyed("/plain").header("Early-Data", "1")).await,
         service.ask(&keyed("/plain").header("Content-Digest", &format!("sha-256=:{CANARY}:"))).await,
+        service.ask(&keyed("/plain").body(CANARY.repeat(BUDGET))).await,
+        service.ask(&keyed("/nobody")).await,
+        service.ask(&keyed("/decoded").header("Content-Encoding", CANARY)).await,
+        service.ask(&keyed("/decoded").header("Content-Encoding", "gzip")).await,
+        service.ask(&Ask::new("DELETE", "/oasis").header("Repeatability-Request-ID", CANARY)).await,
+        service.ask(&ask("/oasis").header("Repeatability-Request-ID", CANARY)).await,
+        service.ask(&ask("/hook").header("X-Hub-Signature-256", CANARY)).await,
+        service.ask(&keyed("/cut")).await,
         service.ask(&keyed("/late")).await,
         service.ask(&keyed("/late")).await,
         service.ask(&keyed("/panics")).await,
@@ -96,8 +114,9 @@ fn s_06_no_canary_in_logs_metrics_or_refusals() {
             document["type"].as_str().unwrap_or("none").rsplit('/').next().unwrap().to_owned()
         })
         .collect();
-    let expected = "key-missing key-invalid key-invalid too-large too-early digest-mismatch in-progress \
-                    in-progress uncertain uncertain none uncertain key-reused rate-limited \
+    let expected = "key-missing key-invalid key-invalid too-large too-early digest-mismatch overloaded \
+                    principal-missing coding-unsupported body-incomplete not-repeatable key-invalid \
+                    signature-invalid uncertain in-progress in-progress uncertain uncertain none uncertain key-reused rate-limited \
                     result-unavailable store-unavailable store-unavailable draining";
     assert_eq!(codes.join(" "), expected);
     for answer in &told {

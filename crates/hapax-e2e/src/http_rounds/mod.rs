@@ -1,0 +1,13 @@
+//! The layer under many identical requests at a time and under clients that hang up, over real sockets: how often
+//! the handler ran, and what everybody was told.
+//!
+//! One thread serves, the caller's thread is all the clients. Nothing waits for a length of time: the handler is
+//! slow because it waits for the clients.
+
+mod client;
+mod disconnects;
+mod duplicates;
+mod service;
+
+pub use self::disconnects::{Disconnects, disconnects};
+pub use self::duplicates::{DUPLICATES, Duplicates, duplicates};
