@@ -43,6 +43,10 @@ impl<S> Idempotency<S> {
         let (method, headers) = (request.method(), request.headers());
         match self.shared.find(method, || path_of(request.uri(), request.extensions())) {
             Found::None => Passage::Untouched,
+            // A signature is asked of everybody: what a sender writes into the head excuses nobody (P-03).
+            Found::Covered(index) if self.shared.route(index).policy.is_webhook() => {
+                Passage::Covered(index, None)
+            }
             _ if is_upgrade(headers) => Passage::Untouched,
             Found::Uncovered(index) => {
                 let source = &self.shared.route(index).policy.key_source;
@@ -52,13 +56,12 @@ impl<S> Idempotency<S> {
                 Passage::Refused(index, Problem::of(Code::NotRepeatable, "this method takes no key here"))
             }
             Found::Covered(index) => {
-                let policy = &self.shared.route(index).policy;
-                // Only a route that is for gRPC knows that a call is unary: a stream must not be read as a whole (P-02).
-                if policy.classifier != Classifier::Grpc && grpc::is_grpc(headers) {
+                let route = self.shared.route(index);
+                let policy = &route.policy;
+                // A call that no route names may be a stream, which must not be read as a whole (P-02). Where a route
+                // names the path, a content type does not take its protection away.
+                if route.path().is_none() && policy.classifier != Classifier::Grpc && grpc::is_grpc(headers) {
                     return Passage::Untouched;
-                }
-                if policy.is_webhook() {
-                    return Passage::Covered(index, None);
                 }
                 match policy.key_source.in_headers(headers) {
                     Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),

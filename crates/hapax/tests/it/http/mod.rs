@@ -12,6 +12,7 @@ mod limits;
 mod order;
 mod replay;
 mod request_body;
+mod review_passage;
 mod scopes;
 mod service;
 mod store_failure;
