@@ -1,6 +1,7 @@
 //! What a client writes into its request's head never takes a check away that a route makes.
 
 use hapax::http::{HttpPolicy, IdempotencyLayer, KeyMode, Webhook};
+use http::Method;
 
 use super::service::{Service, Setup};
 use super::wire::Ask;
@@ -45,4 +46,21 @@ async fn p_02_a_call_that_no_route_names_passes_untouched() {
     let ask = Ask::post("/orders").header("Content-Type", "application/grpc").key("k");
     service.ask(&ask).await.assert_first(201, "order-1");
     service.ask(&ask).await.assert_first(201, "order-2");
+}
+
+#[tokio::test]
+async fn m_05_a_route_that_is_off_is_off_for_every_method() {
+    let service = Service::start(Setup {
+        policy: HttpPolicy::default().methods([Method::POST, Method::DELETE]),
+        layer: |layer: IdempotencyLayer| layer.route("/orders".parse().unwrap(), HttpPolicy::off()),
+        ..Setup::default()
+    })
+    .await;
+    for method in ["POST", "DELETE"] {
+        let ask = Ask::new(method, "/orders").key("k");
+        for _ in 0..2 {
+            let answer = service.ask(&ask).await;
+            assert_eq!((answer.status, answer.is_replayed()), (201, false), "{method}");
+        }
+    }
 }
