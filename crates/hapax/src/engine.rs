@@ -124,6 +124,9 @@ pub(crate) enum Refusal {
     Draining,
     Store(StoreError),
 }
+    /// The store failed, and there is another attempt that is running, ended or unknown. Whoever would rather run
+    /// without a store than not at all must not run this.
+    Taken(StoreError),
 
 /// The parts that every execution shares.
 #[derive(Debug)]
@@ -226,6 +229,10 @@ impl Engine {
             };
             let (claim, asked_at) = match ended {
                 Attempt::Ended(result) => return result,
+                Attempt::Ended(Err(Refusal::Store(error))) => {
+                    let is_taken = place.is_some() || reconciliations > 0 || self.leases.holds(&id);
+                    return Err(if is_taken { Refusal::Taken(error) } else { Refusal::Store(error) });
+                }
                 Attempt::NotAcquired(unrun) => {
                     (job, work) = (unrun.job, unrun.work);
                     (unrun.claim, unrun.asked_at)

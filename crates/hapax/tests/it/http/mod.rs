@@ -13,6 +13,7 @@ mod order;
 mod replay;
 mod request_body;
 mod review_passage;
+mod review_store_failure;
 mod scopes;
 mod service;
 mod store_failure;

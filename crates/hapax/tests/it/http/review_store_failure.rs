@@ -1,0 +1,67 @@
+//! A route that lets requests pass while the store is down does not run what it was told about.
+
+use bytes::Bytes;
+use hapax::Reconciled;
+use hapax::core::StoreErrorKind;
+use hapax::http::{HttpPolicy, OnStoreError};
+use hapax_testkit::{Fault, Op, Plan};
+use http::Response;
+
+use super::service::{LONG, Service};
+use super::wire::{Ask, Http1};
+
+const DOWN: Fault = Fault::ErrorBefore(StoreErrorKind::Unavailable);
+
+fn passing() -> HttpPolicy {
+    HttpPolicy::default().on_store_error(OnStoreError::Pass)
+}
+
+#[tokio::test]
+async fn d_03_what_is_known_to_have_happened_does_not_pass_when_it_cannot_be_settled() {
+    let policy = passing().reconcile(|_question| async {
+        Reconciled::Applied(Response::new(Bytes::from_static(b"it happened")))
+    });
+    let service = Service::new(policy).await;
+    let ask = Ask::post("/panics").key("k");
+    service.ask(&ask).await.assert_problem(500, "uncertain");
+    service.faulty.set_plan(Plan::new().always(Op::Settle, DOWN));
+    service.ask(&ask).await.assert_problem(503, "store-unavailable");
+    assert_eq!(service.stage.runs(), 1);
+    service.faulty.set_plan(Plan::new());
+    service.ask(&ask).await.assert_replay(200, "it happened");
+    assert_eq!(service.stage.runs(), 1);
+}
+
+#[tokio::test]
+async fn d_03_a_duplicate_that_saw_the_first_one_run_does_not_pass() {
+    let service = Service::new(passing().wait(LONG)).await;
+    let ask = Ask::post("/slow").key("k");
+    let mut first = service.begin(&ask).await;
+    let mut duplicate = Http1::open(service.address).await;
+    duplicate.send(&ask.wire()).await;
+    service.stage.until(|seen| seen.applied(Op::Claim) == 3).await;
+    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    // Should the duplicate run, it may.
+    service.stage.go();
+    service.stage.go();
+    first.answer().await.assert_first(201, "order-1");
+    duplicate.answer().await.assert_problem(503, "store-unavailable");
+    assert_eq!(service.stage.runs(), 1);
+}
+
+#[tokio::test]
+async fn d_04_what_ran_and_is_not_recorded_yet_does_not_pass() {
+    let service = Service::new(passing()).await;
+    let ask = Ask::post("/orders").key("k");
+    service.faulty.set_plan(Plan::new().always(Op::Complete, DOWN));
+    let first = service.ask(&ask).await;
+    first.assert_first(201, "order-1");
+    assert_eq!(first.header("Idempotency-Recorded"), Some("false"));
+    service.faulty.set_plan(Plan::new().always(Op::Complete, DOWN).always(Op::Claim, DOWN));
+    service.ask(&ask).await.assert_problem(503, "store-unavailable");
+    let other = service.ask(&Ask::post("/orders").key("other")).await;
+    assert_eq!((other.status, other.header("Idempotency-Protected")), (201, Some("false")));
+    service.faulty.set_plan(Plan::new());
+    service.stage.until(|seen| seen.applied(Op::Complete) == 1).await;
+    service.ask(&ask).await.assert_replay(201, "order-1");
+}
