@@ -15,6 +15,7 @@ use hapax_core::{Fingerprint, Key, Recorded, ScopedKey};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, EXPECT, ORIGIN, TRAILER};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, request, response};
 use http_body::Body;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -238,10 +239,15 @@ impl Exchange {
         };
         let said = said_by(&asked.parts.headers, policy.replay.echo_key.as_ref());
         let spare = (policy.on_store_error == OnStoreError::Pass)
-            .then(|| Box::new((inner.clone(), asked.parts.clone(), asked.read.copy())));
+            .then(|| Arc::new(Mutex::new(Some((inner.clone(), asked.parts.clone(), asked.read.copy())))));
+        let kept = spare.clone();
         let id = job.key.id;
         let exchange = self.clone();
-        let work = move |context| exchange.run(inner, asked, context);
+        let work = move |context| {
+            // It runs, so it will not have to pass.
+            drop(kept.and_then(|kept| kept.lock().take()));
+            exchange.run(inner, asked, context)
+        };
         let mut response = match self.shared.hapax.engine.execute(job, work).await {
             Ok(Execution::Ran { value: Ok(answer), recorded }) => {
                 self.count(if recorded { answer.counted } else { observe::Outcome::Unrecorded });
@@ -257,13 +263,15 @@ impl Exchange {
                 return Err(error);
             }
             Ok(Execution::Replayed(recorded)) => self.replay(&said, &recorded),
-            Err(Refusal::Store(error)) if spare.is_some() => {
+            Err(refusal) => {
+                let spare = spare.and_then(|spare| spare.lock().take());
+                let (Refusal::Store(error), Some((inner, parts, read))) = (&refusal, spare) else {
+                    return Ok(self.refuse(&refusal::of(&refusal).about(id)));
+                };
                 tracing::warn!(route = %self.route().label, %error, "the store failed; a request ran unprotected");
                 self.count(observe::Outcome::Unprotected);
-                let (inner, parts, read) = *spare.expect("looked at just now");
                 return Box::pin(unprotected(inner, parts, read)).await;
             }
-            Err(refusal) => return Ok(self.refuse(&refusal::of(&refusal).about(id))),
         };
         self.mark(&mut response, "accepted");
         Ok(response)

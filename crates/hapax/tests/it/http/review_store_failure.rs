@@ -1,13 +1,21 @@
 //! A route that lets requests pass while the store is down does not run what it was told about.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::post;
 use bytes::Bytes;
 use hapax::Reconciled;
 use hapax::core::StoreErrorKind;
 use hapax::http::{HttpPolicy, OnStoreError};
 use hapax_testkit::{Fault, Op, Plan};
-use http::Response;
+use http::{Request, Response};
+use http_body_util::Full;
+use tower::ServiceExt as _;
 
-use super::service::{LONG, Service};
+use super::service::{LONG, Service, Setup, Stage};
 use super::wire::{Ask, Http1};
 
 const DOWN: Fault = Fault::ErrorBefore(StoreErrorKind::Unavailable);
@@ -64,4 +72,34 @@ async fn d_04_what_ran_and_is_not_recorded_yet_does_not_pass() {
     service.faulty.set_plan(Plan::new());
     service.stage.until(|seen| seen.applied(Op::Complete) == 1).await;
     service.ask(&ask).await.assert_replay(201, "order-1");
+}
+
+#[tokio::test]
+async fn d_03_what_may_have_to_pass_is_not_kept_while_its_handler_runs() {
+    struct Tracked(Arc<AtomicBool>);
+    impl AsRef<[u8]> for Tracked {
+        fn as_ref(&self) -> &[u8] {
+            b"a large body"
+        }
+    }
+    impl Drop for Tracked {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    async fn digest(State(stage): State<Arc<Stage>>, body: Bytes) {
+        drop(body);
+        stage.run();
+        stage.rest().await;
+    }
+    let routes = || Router::new().route("/digest", post(digest));
+    let service = Service::start(Setup { policy: passing(), routes, ..Setup::default() }).await;
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let body = Full::new(Bytes::from_owner(Tracked(is_gone.clone())));
+    let request = Request::post("/digest").header("Idempotency-Key", "k").body(body).unwrap();
+    let answer = tokio::spawn(service.router.clone().oneshot(request));
+    service.stage.until(|seen| seen.runs == 1).await;
+    assert!(is_gone.load(Ordering::SeqCst));
+    service.stage.go();
+    assert_eq!(answer.await.unwrap().unwrap().status(), 200);
 }
