@@ -113,8 +113,10 @@ impl Exchange {
             Ok(Prepared::Asked(asked)) => self.execute(inner, asked).await,
             Ok(Prepared::Unkeyed(unkeyed)) => {
                 let (parts, read) = *unkeyed;
-                let answer = Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read))));
-                answer.await.map(|response| response.map(ResponseBody::passed))
+                let mut response =
+                    Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
+                response.headers_mut().remove(classify::OUTCOME);
+                Ok(response.map(ResponseBody::passed))
             }
             Err(Stop::Refused(problem)) => Ok(self.refuse(&problem)),
             Err(Stop::Answered(response)) => {
@@ -458,3 +460,4 @@ where
     response.headers_mut().insert(PROTECTED.clone(), HeaderValue::from_static("false"));
     Ok(response.map(ResponseBody::passed))
 }
+    response.headers_mut().remove(classify::OUTCOME);

@@ -103,3 +103,20 @@ async fn d_03_what_may_have_to_pass_is_not_kept_while_its_handler_runs() {
     service.stage.go();
     assert_eq!(answer.await.unwrap().unwrap().status(), 200);
 }
+
+#[tokio::test]
+async fn d_03_the_handlers_word_to_the_layer_is_taken_off_what_passes() {
+    let service = Service::start(Setup {
+        policy: passing().key_pointer("/id".parse().unwrap()),
+        routes: || Router::new().route("/said", post(|| async { [("Idempotency-Outcome", "pin")] })),
+        ..Setup::default()
+    })
+    .await;
+    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    let (keyed, unkeyed) = (Ask::post("/said").key("k"), Ask::post("/said"));
+    for (ask, protected) in [(keyed, Some("false")), (unkeyed, None)] {
+        let answer = service.ask(&ask).await;
+        assert_eq!((answer.status, answer.header("Idempotency-Protected")), (200, protected), "{ask:?}");
+        assert_eq!(answer.header("Idempotency-Outcome"), None, "{ask:?}");
+    }
+}
