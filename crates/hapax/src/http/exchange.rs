@@ -178,7 +178,8 @@ impl Exchange {
         let principal = scoped.scope.principal_hash().copied();
         let now = Instant::now();
         limits.attempt(rules, &scoped.id, now)?;
-        match limits.may_store(rules, principal, now).and_then(|()| limits.open(rules, principal)) {
+        match limits.may_store(rules, principal, now).and_then(|()| limits.open(rules, principal, scoped.id))
+        {
             Ok(open) => Ok(Some(open)),
             Err(limited) => {
                 let remembers = Box::pin(self.shared.hapax.engine.remembers(&scoped.id)).await;
