@@ -24,10 +24,12 @@ use super::body::read::{self, Collected, Read};
 use super::body::{RequestBody, ResponseBody};
 use super::capture;
 use super::classify::{self, Outcome};
+use super::fingerprint::{BodyRefused, What};
 use super::layer::{Route, Shared, path_of_parts};
 use super::limits::{Limited, OpenClaim};
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::problem::{self, Code, Problem};
+use super::scope::Endpoint;
 use super::{canonical, digest, fingerprint, grpc, scope};
 use crate::engine::{Context, Ended, Execution, Finish, Job, Refusal, not_kept};
 use crate::observe;
@@ -158,18 +160,31 @@ impl Exchange {
             };
         };
         let scoped = known.unwrap_or_else(|| ScopedKey::new(scope, &key));
-        let fingerprint = fingerprint::of_request(
-            &policy.fingerprint,
-            &parts.method,
-            &path,
-            parts.uri.query(),
-            &parts.headers,
-            &read.data,
-        )
-        .map_err(refusal::body)?;
+        let fingerprint = self.fingerprint(&parts, &path, &read.data).map_err(refusal::body)?;
 
         let open = self.within_limits(&scoped).await.map_err(refusal::limited)?;
         Ok(Prepared::Asked(Box::new(Asked { parts, read, key, scoped, fingerprint, open })))
+    }
+
+    fn fingerprint(
+        &self,
+        parts: &request::Parts,
+        path: &str,
+        body: &Bytes,
+    ) -> Result<Fingerprint, BodyRefused> {
+        let policy = self.policy();
+        // A scope that all endpoints share must not answer one with what another did, also where nothing else counts.
+        if policy.scope.endpoint == Endpoint::Fingerprint && policy.fingerprint.what == What::Key {
+            return Ok(fingerprint::of_endpoint(&parts.method, path));
+        }
+        fingerprint::of_request(
+            &policy.fingerprint,
+            &parts.method,
+            path,
+            parts.uri.query(),
+            &parts.headers,
+            body,
+        )
     }
 
     /// Limits on what a caller begins do not withhold what became of what it began earlier.
@@ -458,7 +473,7 @@ where
 {
     std::future::poll_fn(|cx| inner.poll_ready(cx)).await?;
     let mut response = inner.call(Request::from_parts(parts, RequestBody::read(read))).await?;
+    response.headers_mut().remove(classify::OUTCOME);
     response.headers_mut().insert(PROTECTED.clone(), HeaderValue::from_static("false"));
     Ok(response.map(ResponseBody::passed))
 }
-    response.headers_mut().remove(classify::OUTCOME);

@@ -1,6 +1,6 @@
 //! Limits count operations, not the requests that ask about them.
 
-use hapax::http::HttpPolicy;
+use hapax::http::{Endpoint, HttpPolicy};
 use hapax_testkit::Op;
 
 use super::service::{LONG, Service};
@@ -18,4 +18,15 @@ async fn s_06_duplicates_that_wait_are_no_open_claims() {
     service.stage.go();
     first.answer().await.assert_first(201, "order-1");
     duplicate.answer().await.assert_replay(201, "order-1");
+}
+
+#[tokio::test]
+async fn s_01_where_only_the_key_counts_another_endpoint_is_still_refused() {
+    let policy = HttpPolicy::default().endpoint(Endpoint::Fingerprint).fingerprint_key_only();
+    let service = Service::new(policy).await;
+    let ask = Ask::post("/orders").key("k").body("one");
+    service.ask(&ask).await.assert_first(201, "order-1");
+    service.ask(&ask.body("two")).await.assert_replay(201, "order-1");
+    service.ask(&Ask::post("/panics").key("k")).await.assert_problem(422, "key-reused");
+    service.ask(&Ask::new("PUT", "/orders").key("k")).await.assert_problem(422, "key-reused");
 }
