@@ -12,6 +12,7 @@ mod limits;
 mod order;
 mod replay;
 mod request_body;
+mod review_bounds;
 mod review_limits;
 mod review_passage;
 mod review_store_failure;
