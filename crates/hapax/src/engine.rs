@@ -122,7 +122,11 @@ pub(crate) enum Refusal {
         id: RecordId,
     },
     Draining,
+    /// The store took no claim, and nothing is known of the key.
     Store(StoreError),
+    /// The store failed, and there is another attempt that is running, ended or unknown. Whoever would rather run
+    /// without a store than not at all must not run this.
+    Taken(StoreError),
 }
 
 /// The parts that every execution shares.
@@ -225,6 +229,10 @@ impl Engine {
                 Poll::Pending => tokio::spawn(attempt).await.map_err(|_| Refusal::Panicked { id })?,
             };
             let (claim, asked_at) = match ended {
+                Attempt::Ended(Err(Refusal::Store(error))) => {
+                    let is_taken = place.is_some() || reconciliations > 0 || self.leases.holds(&id);
+                    return Err(if is_taken { Refusal::Taken(error) } else { Refusal::Store(error) });
+                }
                 Attempt::Ended(result) => return result,
                 Attempt::NotAcquired(unrun) => {
                     (job, work) = (unrun.job, unrun.work);
@@ -348,8 +356,9 @@ impl Engine {
         loop {
             tries += 1;
             let asked_at = Instant::now();
-            let answer =
-                self.calls.once("claim", self.calls.within(ask.lease), self.calls.store.claim(&ask)).await;
+            // Made inside: a store may panic before it has a future to give.
+            let call = async { self.calls.store.claim(&ask).await };
+            let answer = self.calls.once("claim", self.calls.within(ask.lease), call).await;
             let took = asked_at.elapsed();
             match answer {
                 // This process was held up for a whole lease before it could hear the answer. Nothing has run, and

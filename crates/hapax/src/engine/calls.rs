@@ -58,7 +58,8 @@ impl Calls {
         Err(error)
     }
 
-    /// The same call until it is answered, fails for good, or has been tried `tries_max` times.
+    /// The same call until it is answered, fails for good, or has been tried `tries_max` times. It is made inside: a
+    /// store may panic before it has a future to give.
     pub(crate) async fn insist<T, F>(
         &self,
         op: &'static str,
@@ -71,12 +72,12 @@ impl Calls {
     {
         let mut pauses = Pauses::new();
         for _ in 1..tries_max {
-            match self.once(op, limit, call()).await {
+            match self.once(op, limit, async { call().await }).await {
                 Err(error) if error.is_transient() => pauses.next().await,
                 answer => return answer,
             }
         }
-        self.once(op, limit, call()).await
+        self.once(op, limit, async { call().await }).await
     }
 }
 
@@ -93,3 +94,6 @@ impl Pauses {
         self.0 = (self.0 * 2).min(PAUSE_MAX);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use hapax_core::{Fenced, Lease, StoreError};
+use hapax_core::{Fenced, Lease, RecordId, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -84,6 +84,12 @@ impl Leases {
         let slot = self.slots.lock().put(held.clone());
         self.nudge_before(next_ms);
         Hold { slot, held }
+    }
+
+    /// Whether this process holds a lease of that record: it runs, or its outcome is yet to be recorded. Looks at all
+    /// of them.
+    pub(crate) fn holds(&self, id: &RecordId) -> bool {
+        self.slots.lock().held.iter().flatten().any(|held| held.lease.id == *id)
     }
 
     /// Renews what is due, until `stop`.

@@ -51,6 +51,6 @@ impl Engine {
         let settled = self.calls.insist("settle", self.calls.timeout, RECORD_TRIES, settle).await;
         self.waiters.wake(&id);
         // Whatever it was, the next claim tells how things stand now.
-        settled.map(|_| true).map_err(Refusal::Store)
+        settled.map(|_| true).map_err(Refusal::Taken)
     }
 }

@@ -78,7 +78,7 @@ impl<E> From<Refusal> for OnceError<E> {
             Refusal::Superseded { id } => Self::Superseded { id },
             Refusal::Deadline { id } => Self::Deadline { id },
             Refusal::Draining => Self::Draining,
-            Refusal::Store(error) => Self::Store(error),
+            Refusal::Store(error) | Refusal::Taken(error) => Self::Store(error),
         }
     }
 }

@@ -15,6 +15,7 @@ use hapax_core::{Fingerprint, Key, Recorded, ScopedKey};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, EXPECT, ORIGIN, TRAILER};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, request, response};
 use http_body::Body;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -23,10 +24,12 @@ use super::body::read::{self, Collected, Read};
 use super::body::{RequestBody, ResponseBody};
 use super::capture;
 use super::classify::{self, Outcome};
+use super::fingerprint::{BodyRefused, What};
 use super::layer::{Route, Shared, path_of_parts};
 use super::limits::{Limited, OpenClaim};
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::problem::{self, Code, Problem};
+use super::scope::Endpoint;
 use super::{canonical, digest, fingerprint, grpc, scope};
 use crate::engine::{Context, Ended, Execution, Finish, Job, Refusal, not_kept};
 use crate::observe;
@@ -112,8 +115,10 @@ impl Exchange {
             Ok(Prepared::Asked(asked)) => self.execute(inner, asked).await,
             Ok(Prepared::Unkeyed(unkeyed)) => {
                 let (parts, read) = *unkeyed;
-                let answer = Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read))));
-                answer.await.map(|response| response.map(ResponseBody::passed))
+                let mut response =
+                    Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
+                response.headers_mut().remove(classify::OUTCOME);
+                Ok(response.map(ResponseBody::passed))
             }
             Err(Stop::Refused(problem)) => Ok(self.refuse(&problem)),
             Err(Stop::Answered(response)) => {
@@ -155,18 +160,31 @@ impl Exchange {
             };
         };
         let scoped = known.unwrap_or_else(|| ScopedKey::new(scope, &key));
-        let fingerprint = fingerprint::of_request(
-            &policy.fingerprint,
-            &parts.method,
-            &path,
-            parts.uri.query(),
-            &parts.headers,
-            &read.data,
-        )
-        .map_err(refusal::body)?;
+        let fingerprint = self.fingerprint(&parts, &path, &read.data).map_err(refusal::body)?;
 
         let open = self.within_limits(&scoped).await.map_err(refusal::limited)?;
         Ok(Prepared::Asked(Box::new(Asked { parts, read, key, scoped, fingerprint, open })))
+    }
+
+    fn fingerprint(
+        &self,
+        parts: &request::Parts,
+        path: &str,
+        body: &Bytes,
+    ) -> Result<Fingerprint, BodyRefused> {
+        let policy = self.policy();
+        // A scope that all endpoints share must not answer one with what another did, also where nothing else counts.
+        if policy.scope.endpoint == Endpoint::Fingerprint && policy.fingerprint.what == What::Key {
+            return Ok(fingerprint::of_endpoint(&parts.method, path));
+        }
+        fingerprint::of_request(
+            &policy.fingerprint,
+            &parts.method,
+            path,
+            parts.uri.query(),
+            &parts.headers,
+            body,
+        )
     }
 
     /// Limits on what a caller begins do not withhold what became of what it began earlier.
@@ -175,7 +193,8 @@ impl Exchange {
         let principal = scoped.scope.principal_hash().copied();
         let now = Instant::now();
         limits.attempt(rules, &scoped.id, now)?;
-        match limits.may_store(rules, principal, now).and_then(|()| limits.open(rules, principal)) {
+        match limits.may_store(rules, principal, now).and_then(|()| limits.open(rules, principal, scoped.id))
+        {
             Ok(open) => Ok(Some(open)),
             Err(limited) => {
                 let remembers = Box::pin(self.shared.hapax.engine.remembers(&scoped.id)).await;
@@ -238,10 +257,15 @@ impl Exchange {
         };
         let said = said_by(&asked.parts.headers, policy.replay.echo_key.as_ref());
         let spare = (policy.on_store_error == OnStoreError::Pass)
-            .then(|| Box::new((inner.clone(), asked.parts.clone(), asked.read.copy())));
+            .then(|| Arc::new(Mutex::new(Some((inner.clone(), asked.parts.clone(), asked.read.copy())))));
+        let kept = spare.clone();
         let id = job.key.id;
         let exchange = self.clone();
-        let work = move |context| exchange.run(inner, asked, context);
+        let work = move |context| {
+            // It runs, so it will not have to pass.
+            drop(kept.and_then(|kept| kept.lock().take()));
+            exchange.run(inner, asked, context)
+        };
         let mut response = match self.shared.hapax.engine.execute(job, work).await {
             Ok(Execution::Ran { value: Ok(answer), recorded }) => {
                 self.count(if recorded { answer.counted } else { observe::Outcome::Unrecorded });
@@ -257,13 +281,15 @@ impl Exchange {
                 return Err(error);
             }
             Ok(Execution::Replayed(recorded)) => self.replay(&said, &recorded),
-            Err(Refusal::Store(error)) if spare.is_some() => {
+            Err(refusal) => {
+                let spare = spare.and_then(|spare| spare.lock().take());
+                let (Refusal::Store(error), Some((inner, parts, read))) = (&refusal, spare) else {
+                    return Ok(self.refuse(&refusal::of(&refusal).about(id)));
+                };
                 tracing::warn!(route = %self.route().label, %error, "the store failed; a request ran unprotected");
                 self.count(observe::Outcome::Unprotected);
-                let (inner, parts, read) = *spare.expect("looked at just now");
                 return Box::pin(unprotected(inner, parts, read)).await;
             }
-            Err(refusal) => return Ok(self.refuse(&refusal::of(&refusal).about(id))),
         };
         self.mark(&mut response, "accepted");
         Ok(response)
@@ -447,6 +473,7 @@ where
 {
     std::future::poll_fn(|cx| inner.poll_ready(cx)).await?;
     let mut response = inner.call(Request::from_parts(parts, RequestBody::read(read))).await?;
+    response.headers_mut().remove(classify::OUTCOME);
     response.headers_mut().insert(PROTECTED.clone(), HeaderValue::from_static("false"));
     Ok(response.map(ResponseBody::passed))
 }

@@ -142,8 +142,7 @@ pub(crate) fn of_request(
     if rules.what == What::Key {
         return Ok(Fingerprint::empty());
     }
-    let mut print = Fingerprint::builder();
-    print = print.part("method", method.as_str().as_bytes()).part("path", path.as_bytes());
+    let mut print = endpoint(method, path);
     if let Some(query) = query.filter(|query| !query.is_empty()) {
         print = print.part("query", canonical::query(query).as_bytes());
     }
@@ -154,6 +153,15 @@ pub(crate) fn of_request(
     }
     let (bytes, codings) = opened(rules, headers, body)?;
     Ok(add_body(print, &rules.json, headers, &codings, &bytes).build())
+}
+
+/// The fingerprint of nothing but where a request goes. `path` is canonical already.
+pub(crate) fn of_endpoint(method: &Method, path: &str) -> Fingerprint {
+    endpoint(method, path).build()
+}
+
+fn endpoint(method: &Method, path: &str) -> FingerprintBuilder {
+    Fingerprint::builder().part("method", method.as_str().as_bytes()).part("path", path.as_bytes())
 }
 
 /// The body to hash, and the codings that are on it still.

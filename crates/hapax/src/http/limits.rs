@@ -75,8 +75,9 @@ impl Limit {
 pub(crate) struct Limits {
     /// For each key, when the attempts it has made would have been made at the allowed pace.
     paces: Mutex<Recent<RecordId, Option<Instant>>>,
-    /// Only callers with open claims, so there are never more than claims.
-    open: Mutex<HashMap<Caller, u32>>,
+    /// Who asks for which keys now, and how many requests do for each. Only callers who do, so there are never more
+    /// than requests.
+    open: Mutex<HashMap<Caller, HashMap<RecordId, u32>>>,
     pinned: Mutex<Recent<Caller, Pinned>>,
     started: Instant,
 }
@@ -109,22 +110,26 @@ impl Limits {
         Ok(())
     }
 
-    /// Counts an operation that is about to run, until the guard is dropped.
+    /// Counts an operation that is about to run, until the guard is dropped. Several requests for one key are one
+    /// operation: at most one of them runs.
     pub(crate) fn open(
         self: &Arc<Self>,
         rules: &LimitRules,
         principal: Option<PrincipalHash>,
+        id: RecordId,
     ) -> Result<OpenClaim, Limited> {
         let Some(open_claims_max) = rules.open_claims_max else {
             return Ok(OpenClaim { counted: None });
         };
         let mut open = self.open.lock();
-        let count = open.get(&principal).copied().unwrap_or(0);
-        if count >= open_claims_max {
+        let is_full = open
+            .get(&principal)
+            .is_some_and(|keys| keys.len() >= open_claims_max as usize && !keys.contains_key(&id));
+        if is_full || open_claims_max == 0 {
             return Err(Limited { by: Limit::OpenClaims, retry_after: OPEN_CLAIMS_RETRY_AFTER });
         }
-        open.insert(principal, count + 1);
-        Ok(OpenClaim { counted: Some((self.clone(), principal)) })
+        *open.entry(principal).or_default().entry(id).or_default() += 1;
+        Ok(OpenClaim { counted: Some((self.clone(), principal, id)) })
     }
 
     /// Whether there is room for an outcome of this caller. To be asked before its operation runs: afterwards the
@@ -169,18 +174,24 @@ impl Limits {
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct OpenClaim {
-    counted: Option<(Arc<Limits>, Caller)>,
+    counted: Option<(Arc<Limits>, Caller, RecordId)>,
 }
 
 impl Drop for OpenClaim {
     fn drop(&mut self) {
-        let Some((limits, caller)) = &self.counted else {
+        let Some((limits, caller, id)) = &self.counted else {
             return;
         };
         let mut open = limits.open.lock();
-        match open.get_mut(caller) {
+        let Some(keys) = open.get_mut(caller) else {
+            return;
+        };
+        match keys.get_mut(id) {
             Some(count) if *count > 1 => *count -= 1,
-            _ => drop(open.remove(caller)),
+            _ => drop(keys.remove(id)),
+        }
+        if keys.is_empty() {
+            open.remove(caller);
         }
     }
 }

@@ -107,7 +107,8 @@ impl HttpPolicy {
 
     /// Nothing is done here, with or without a key: for what is not listed.
     pub fn off() -> Self {
-        Self::default().key(KeyMode::Off)
+        // Also the method that other policies cover by choice: a route takes only requests whose method it names.
+        Self::default().key(KeyMode::Off).methods([Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
     }
 
     /// For one method of a gRPC service that takes one message and answers with one. The key is in the metadata, the

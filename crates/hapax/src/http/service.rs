@@ -42,6 +42,10 @@ impl<S> Idempotency<S> {
         let (method, headers) = (request.method(), request.headers());
         match self.shared.find(method, || path_of(request.uri(), request.extensions())) {
             Found::None => Passage::Untouched,
+            // A signature is asked of everybody: what a sender writes into the head excuses nobody (P-03).
+            Found::Covered(index) if self.shared.route(index).policy.is_webhook() => {
+                Passage::Covered(index, None)
+            }
             _ if is_upgrade(headers) => Passage::Untouched,
             Found::Uncovered(index) => {
                 let source = &self.shared.route(index).policy.key_source;
@@ -55,9 +59,6 @@ impl<S> Idempotency<S> {
                 let policy = &route.policy;
                 if route.leaves_alone(headers) {
                     return Passage::Untouched;
-                }
-                if policy.is_webhook() {
-                    return Passage::Covered(index, None);
                 }
                 match policy.key_source.in_headers(headers) {
                     Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),

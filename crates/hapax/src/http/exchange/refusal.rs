@@ -54,7 +54,7 @@ pub(super) fn of(refusal: &Refusal) -> Problem {
             Problem::of(Code::Draining, "this server is shutting down").retry_after(RETRY_AFTER)
         }
         // What exactly failed is for logs: it may name hosts and folders.
-        Refusal::Store(_) => {
+        Refusal::Store(_) | Refusal::Taken(_) => {
             Problem::of(Code::StoreUnavailable, "nothing was executed").retry_after(RETRY_AFTER)
         }
     }

@@ -69,17 +69,17 @@ fn spread(number: u32) -> [u8; 32] {
 fn s_06_a_caller_has_as_many_open_claims_as_allowed() {
     let limits = Arc::new(Limits::new());
     let rules = LimitRules { open_claims_max: Some(2), ..LimitRules::default() };
-    let first = limits.open(&rules, caller(1)).unwrap();
-    let _second = limits.open(&rules, caller(1)).unwrap();
+    let first = limits.open(&rules, caller(1), id(1)).unwrap();
+    let _second = limits.open(&rules, caller(1), id(2)).unwrap();
     let limited = Limited { by: Limit::OpenClaims, retry_after: OPEN_CLAIMS_RETRY_AFTER };
-    assert_eq!(limits.open(&rules, caller(1)).unwrap_err(), limited);
-    let _other = limits.open(&rules, caller(2)).unwrap();
-    let _nobody = limits.open(&rules, None).unwrap();
+    assert_eq!(limits.open(&rules, caller(1), id(3)).unwrap_err(), limited);
+    let _other = limits.open(&rules, caller(2), id(4)).unwrap();
+    let _nobody = limits.open(&rules, None, id(5)).unwrap();
     drop(first);
-    let third = limits.open(&rules, caller(1)).unwrap();
-    assert_eq!(limits.open(&rules, caller(1)).unwrap_err(), limited);
+    let third = limits.open(&rules, caller(1), id(6)).unwrap();
+    assert_eq!(limits.open(&rules, caller(1), id(7)).unwrap_err(), limited);
     drop(third);
-    assert!(limits.open(&rules, caller(1)).is_ok());
+    assert!(limits.open(&rules, caller(1), id(8)).is_ok());
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn s_06_callers_without_open_claims_are_not_remembered() {
     let limits = Arc::new(Limits::new());
     let rules = LimitRules { open_claims_max: Some(2), ..LimitRules::default() };
     for number in 0..=255 {
-        let one = limits.open(&rules, caller(number)).unwrap();
-        let two = limits.open(&rules, caller(number)).unwrap();
+        let one = limits.open(&rules, caller(number), id(9)).unwrap();
+        let two = limits.open(&rules, caller(number), id(10)).unwrap();
         drop(one);
         assert_eq!(limits.open.lock().len(), 1);
         drop(two);
@@ -120,7 +120,7 @@ fn s_06_without_limits_nothing_is_counted_and_nothing_refused() {
     let mut open = Vec::new();
     for _ in 0..1000 {
         assert_eq!(limits.attempt(&rules, &id(1), now), Ok(()));
-        open.push(limits.open(&rules, caller(1)).unwrap());
+        open.push(limits.open(&rules, caller(1), id(11)).unwrap());
         limits.stored(&rules, caller(1), u64::MAX, SECOND, now);
         assert_eq!(limits.may_store(&rules, caller(1), now), Ok(()));
     }

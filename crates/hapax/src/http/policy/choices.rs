@@ -22,7 +22,8 @@ pub enum OnStoreError {
     /// Refuse it; nothing is executed.
     #[default]
     Refuse,
-    /// Let it run unprotected. Counted, logged, and marked on the response.
+    /// Let it run unprotected. Counted, logged, and marked on the response. It may have run before, or be running
+    /// elsewhere: nobody can look. What this process runs itself, and what the store has told of, is refused.
     Pass,
 }
 

@@ -1,0 +1,66 @@
+//! What a client writes into its request's head never takes a check away that a route makes.
+
+use hapax::http::{HttpPolicy, IdempotencyLayer, KeyMode, Webhook};
+use http::Method;
+
+use super::service::{Service, Setup};
+use super::wire::Ask;
+
+/// Headers that make other requests pass untouched.
+const EXCUSES: [&[(&str, &str)]; 2] =
+    [&[("Connection", "upgrade"), ("Upgrade", "websocket")], &[("Content-Type", "application/grpc")]];
+
+fn excused(ask: Ask, excuse: &[(&str, &str)]) -> Ask {
+    excuse.iter().fold(ask, |ask, (name, value)| ask.header(name, value))
+}
+
+#[tokio::test]
+async fn p_03_no_header_spares_a_webhook_its_signature() {
+    let webhook = Webhook::github(["secret"]).unwrap();
+    let service = Service::new(HttpPolicy::default().webhook(webhook)).await;
+    for excuse in EXCUSES {
+        let forged = excused(Ask::post("/orders").header("X-GitHub-Delivery", "d-1").body("{}"), excuse);
+        service.ask(&forged).await.assert_problem(401, "signature-invalid");
+    }
+    assert_eq!(service.stage.runs(), 0);
+}
+
+#[tokio::test]
+async fn m_01_where_a_route_names_the_path_a_content_type_takes_no_protection_away() {
+    let service = Service::start(Setup {
+        layer: |layer: IdempotencyLayer| {
+            layer.route("/orders".parse().unwrap(), HttpPolicy::default().key(KeyMode::Required))
+        },
+        ..Setup::default()
+    })
+    .await;
+    let ask = Ask::post("/orders").header("Content-Type", "application/grpc");
+    service.ask(&ask).await.assert_problem(400, "key-missing");
+    service.ask(&ask.clone().key("k")).await.assert_first(201, "order-1");
+    service.ask(&ask.clone().key("k")).await.assert_replay(201, "order-1");
+}
+
+#[tokio::test]
+async fn p_02_a_call_that_no_route_names_passes_untouched() {
+    let service = Service::new(HttpPolicy::default().key(KeyMode::Required)).await;
+    let ask = Ask::post("/orders").header("Content-Type", "application/grpc").key("k");
+    service.ask(&ask).await.assert_first(201, "order-1");
+    service.ask(&ask).await.assert_first(201, "order-2");
+}
+
+#[tokio::test]
+async fn m_05_a_route_that_is_off_is_off_for_every_method() {
+    let service = Service::start(Setup {
+        policy: HttpPolicy::default().methods([Method::POST, Method::DELETE]),
+        layer: |layer: IdempotencyLayer| layer.route("/orders".parse().unwrap(), HttpPolicy::off()),
+        ..Setup::default()
+    })
+    .await;
+    for method in ["POST", "DELETE"] {
+        let ask = Ask::new(method, "/orders").key("k");
+        for _ in 0..2 {
+            let answer = service.ask(&ask).await;
+            assert_eq!((answer.status, answer.is_replayed()), (201, false), "{method}");
+        }
+    }
+}

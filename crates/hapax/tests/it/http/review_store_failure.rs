@@ -1,0 +1,122 @@
+//! A route that lets requests pass while the store is down does not run what it was told about.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::post;
+use bytes::Bytes;
+use hapax::Reconciled;
+use hapax::core::StoreErrorKind;
+use hapax::http::{HttpPolicy, OnStoreError};
+use hapax_testkit::{Fault, Op, Plan};
+use http::{Request, Response};
+use http_body_util::Full;
+use tower::ServiceExt as _;
+
+use super::service::{LONG, Service, Setup, Stage};
+use super::wire::{Ask, Http1};
+
+const DOWN: Fault = Fault::ErrorBefore(StoreErrorKind::Unavailable);
+
+fn passing() -> HttpPolicy {
+    HttpPolicy::default().on_store_error(OnStoreError::Pass)
+}
+
+#[tokio::test]
+async fn d_03_what_is_known_to_have_happened_does_not_pass_when_it_cannot_be_settled() {
+    let policy = passing().reconcile(|_question| async {
+        Reconciled::Applied(Response::new(Bytes::from_static(b"it happened")))
+    });
+    let service = Service::new(policy).await;
+    let ask = Ask::post("/panics").key("k");
+    service.ask(&ask).await.assert_problem(500, "uncertain");
+    service.faulty.set_plan(Plan::new().always(Op::Settle, DOWN));
+    service.ask(&ask).await.assert_problem(503, "store-unavailable");
+    assert_eq!(service.stage.runs(), 1);
+    service.faulty.set_plan(Plan::new());
+    service.ask(&ask).await.assert_replay(200, "it happened");
+    assert_eq!(service.stage.runs(), 1);
+}
+
+#[tokio::test]
+async fn d_03_a_duplicate_that_saw_the_first_one_run_does_not_pass() {
+    let service = Service::new(passing().wait(LONG)).await;
+    let ask = Ask::post("/slow").key("k");
+    let mut first = service.begin(&ask).await;
+    let mut duplicate = Http1::open(service.address).await;
+    duplicate.send(&ask.wire()).await;
+    service.stage.until(|seen| seen.applied(Op::Claim) == 3).await;
+    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    // Should the duplicate run, it may.
+    service.stage.go();
+    service.stage.go();
+    first.answer().await.assert_first(201, "order-1");
+    duplicate.answer().await.assert_problem(503, "store-unavailable");
+    assert_eq!(service.stage.runs(), 1);
+}
+
+#[tokio::test]
+async fn d_04_what_ran_and_is_not_recorded_yet_does_not_pass() {
+    let service = Service::new(passing()).await;
+    let ask = Ask::post("/orders").key("k");
+    service.faulty.set_plan(Plan::new().always(Op::Complete, DOWN));
+    let first = service.ask(&ask).await;
+    first.assert_first(201, "order-1");
+    assert_eq!(first.header("Idempotency-Recorded"), Some("false"));
+    service.faulty.set_plan(Plan::new().always(Op::Complete, DOWN).always(Op::Claim, DOWN));
+    service.ask(&ask).await.assert_problem(503, "store-unavailable");
+    let other = service.ask(&Ask::post("/orders").key("other")).await;
+    assert_eq!((other.status, other.header("Idempotency-Protected")), (201, Some("false")));
+    service.faulty.set_plan(Plan::new());
+    service.stage.until(|seen| seen.applied(Op::Complete) == 1).await;
+    service.ask(&ask).await.assert_replay(201, "order-1");
+}
+
+#[tokio::test]
+async fn d_03_what_may_have_to_pass_is_not_kept_while_its_handler_runs() {
+    struct Tracked(Arc<AtomicBool>);
+    impl AsRef<[u8]> for Tracked {
+        fn as_ref(&self) -> &[u8] {
+            b"a large body"
+        }
+    }
+    impl Drop for Tracked {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    async fn digest(State(stage): State<Arc<Stage>>, body: Bytes) {
+        drop(body);
+        stage.run();
+        stage.rest().await;
+    }
+    let routes = || Router::new().route("/digest", post(digest));
+    let service = Service::start(Setup { policy: passing(), routes, ..Setup::default() }).await;
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let body = Full::new(Bytes::from_owner(Tracked(is_gone.clone())));
+    let request = Request::post("/digest").header("Idempotency-Key", "k").body(body).unwrap();
+    let answer = tokio::spawn(service.router.clone().oneshot(request));
+    service.stage.until(|seen| seen.runs == 1).await;
+    assert!(is_gone.load(Ordering::SeqCst));
+    service.stage.go();
+    assert_eq!(answer.await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn d_03_the_handlers_word_to_the_layer_is_taken_off_what_passes() {
+    let service = Service::start(Setup {
+        policy: passing().key_pointer("/id".parse().unwrap()),
+        routes: || Router::new().route("/said", post(|| async { [("Idempotency-Outcome", "pin")] })),
+        ..Setup::default()
+    })
+    .await;
+    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    let (keyed, unkeyed) = (Ask::post("/said").key("k"), Ask::post("/said"));
+    for (ask, protected) in [(keyed, Some("false")), (unkeyed, None)] {
+        let answer = service.ask(&ask).await;
+        assert_eq!((answer.status, answer.header("Idempotency-Protected")), (200, protected), "{ask:?}");
+        assert_eq!(answer.header("Idempotency-Outcome"), None, "{ask:?}");
+    }
+}
