@@ -23,6 +23,9 @@ struct Args {
     /// Milliseconds each service is driven in a round.
     #[arg(long, default_value_t = 1000)]
     millis: u64,
+    /// Drive only the services whose name has this in it, and judge nothing: for a profiler.
+    #[arg(long)]
+    only: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -40,6 +43,13 @@ fn main() -> ExitCode {
         Scenario::layered("file, replays, cached", Key::Known, bench_http::file(folders[1].path(), CACHE)),
         Scenario::layered("file, replays, no cache", Key::Known, bench_http::file(folders[2].path(), 0)),
     ];
+    if let Some(only) = &args.only {
+        let span = Duration::from_millis(args.millis);
+        for scenario in scenarios.iter().filter(|scenario| scenario.name.contains(only)) {
+            (0..args.rounds).for_each(|_| println!("{}: {:?}", scenario.name, scenario.round(span)));
+        }
+        return ExitCode::SUCCESS;
+    }
     let mut rounds: Vec<Vec<Round>> = scenarios.iter().map(|_| Vec::new()).collect();
     for round in 0..=args.rounds {
         for (scenario, rounds) in scenarios.iter().zip(&mut rounds) {
