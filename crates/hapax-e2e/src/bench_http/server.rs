@@ -33,7 +33,8 @@ impl Server {
     /// When the machine gives no thread or no port.
     pub fn start(layer: Option<IdempotencyLayer>) -> Self {
         let (started, is_started) = mpsc::channel();
-        std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().name("server".into());
+        let serve = move || {
             threads::pin(SERVER_CORE);
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -55,7 +56,8 @@ impl Server {
                 });
                 axum::serve(listener, app).await.expect("it serves for ever");
             });
-        });
+        };
+        thread.spawn(serve).expect("a thread can be had");
         is_started.recv().expect("the server starts")
     }
 

@@ -63,6 +63,8 @@ enum Prepared {
     Asked(Box<Asked>),
     /// There is no key in the body either, and none is needed.
     Unkeyed(Box<(request::Parts, Read)>),
+    /// A layer around this one has claimed the same key for this very request.
+    Claimed(Box<(request::Parts, Read)>),
 }
 
 /// Why a request goes no further.
@@ -120,6 +122,12 @@ impl Exchange {
                 response.headers_mut().remove(classify::OUTCOME);
                 Ok(response.map(ResponseBody::passed))
             }
+            Ok(Prepared::Claimed(claimed)) => {
+                let (parts, read) = *claimed;
+                let response =
+                    Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
+                Ok(response.map(ResponseBody::passed))
+            }
             Err(Stop::Refused(problem)) => Ok(self.refuse(&problem)),
             Err(Stop::Answered(response)) => {
                 self.count(observe::Outcome::Refused);
@@ -146,7 +154,8 @@ impl Exchange {
         if let Some(authorise) = &policy.authorise {
             authorise(&parts).await.map_err(Stop::Answered)?;
         }
-        if let Some(known) = &known {
+        let claimed = parts.extensions.get().map(Context::id);
+        if let Some(known) = known.as_ref().filter(|known| claimed != Some(known.id)) {
             Box::pin(self.spare_the_body(&parts.headers, known)).await?;
         }
 
@@ -160,6 +169,9 @@ impl Exchange {
             };
         };
         let scoped = known.unwrap_or_else(|| ScopedKey::new(scope, &key));
+        if claimed == Some(scoped.id) {
+            return Ok(Prepared::Claimed(Box::new((parts, read))));
+        }
         let fingerprint = self.fingerprint(&parts, &path, &read.data).map_err(refusal::body)?;
 
         let open = self.within_limits(&scoped).await.map_err(refusal::limited)?;

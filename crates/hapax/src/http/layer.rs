@@ -81,7 +81,7 @@ impl IdempotencyLayer {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The policy of requests that no [route](Self::route) is for.
+    /// The policy of requests that no [route](Self::route) is for, with its own lengths of time.
     pub fn policy(mut self, policy: HttpPolicy) -> Self {
         if let Some(rest) = self.change().routes.last_mut() {
             rest.policy = policy;
@@ -90,6 +90,9 @@ impl IdempotencyLayer {
     }
 
     /// The policy of requests whose path matches and whose method it names. Of several such routes, the first.
+    ///
+    /// Its lengths of time are its own. To begin with those that `hapax` was set up with, give them to
+    /// [`HttpPolicy::engine`] first.
     pub fn route(mut self, path: PathPattern, policy: HttpPolicy) -> Self {
         let routes = &mut self.change().routes;
         let route = Route { label: path.to_string().into(), path: Some(path), policy };

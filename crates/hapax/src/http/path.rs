@@ -8,6 +8,8 @@ use std::fmt;
 use std::str::{FromStr, Split};
 use std::sync::Arc;
 
+use super::canonical;
+
 /// Which paths a route covers (M-01).
 ///
 /// | written | covers |
@@ -16,6 +18,9 @@ use std::sync::Arc;
 /// | `/v1/payments/*` or `/v1/payments/{id}` | one more segment, which is not empty |
 /// | `/v1/payments/**` | any number of further segments, also none |
 /// | `~/v[12]/.+` | by a regular expression for the whole path (feature `regex`) |
+///
+/// A literal may be percent-encoded in any way: `/%7Ejoe` is `/~joe`. A regular expression is compared with the one
+/// spelling that is left: `~`, `%2F`.
 ///
 /// ```
 /// use hapax::http::PathPattern;
@@ -58,7 +63,9 @@ impl PathPattern {
         Ok(Self { text: format!("{REGEX_MARK}{expression}").into(), kind })
     }
 
-    /// Whether the path is covered. Takes time in proportion to the path's length times the pattern's.
+    /// Whether the path is covered: one that is spelled as the layer compares paths, with unreserved characters plain
+    /// and the hexadecimal digits of others in upper case. Takes time in proportion to the path's length times the
+    /// pattern's.
     pub fn matches(&self, path: &str) -> bool {
         match &self.kind {
             Kind::Segments(pattern) => {
@@ -127,7 +134,8 @@ impl Segment {
             return parameter(name, start + 1);
         }
         match text.char_indices().find_map(|(at, character)| Some((at, never_literal(character)?))) {
-            None => Ok(Self::Literal(text.into())),
+            // In the one spelling that paths are compared in: another would match none of them.
+            None => Ok(Self::Literal(canonical::path(text).as_ref().into())),
             Some((at, why)) => Err(PathPatternError::new(start + at, why)),
         }
     }

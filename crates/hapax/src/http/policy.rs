@@ -398,6 +398,9 @@ impl HttpPolicy {
 
     /// Whom to ask, before anything is claimed or replayed, whether the caller may do this now. What it answers
     /// instead goes to the client.
+    ///
+    /// It guards what is recorded, not the handler: requests that pass untouched, such as those without a key, are
+    /// not asked about.
     pub fn authorise<A, F>(mut self, ask: A) -> Self
     where
         A: Fn(&request::Parts) -> F + Send + Sync + 'static,

@@ -14,6 +14,7 @@ mod replay;
 mod request_body;
 mod review_bounds;
 mod review_limits;
+mod review_nested;
 mod review_passage;
 mod review_store_failure;
 mod scopes;

@@ -64,3 +64,21 @@ async fn m_05_a_route_that_is_off_is_off_for_every_method() {
         }
     }
 }
+
+#[tokio::test]
+async fn m_01_a_pattern_names_its_paths_however_they_are_encoded() {
+    let service = Service::start(Setup {
+        layer: |layer: IdempotencyLayer| {
+            let required = HttpPolicy::default().key(KeyMode::Required);
+            layer
+                .route("/caf%c3%a9/{id}".parse().unwrap(), required.clone())
+                .route("/%7Ejoe".parse().unwrap(), required)
+        },
+        routes: || axum::Router::new().fallback(super::service::order),
+        ..Setup::default()
+    })
+    .await;
+    for path in ["/caf%c3%a9/1", "/caf%C3%A9/1", "/c%61f%C3%a9/1", "/%7Ejoe", "/~joe"] {
+        service.ask(&Ask::post(path)).await.assert_problem(400, "key-missing");
+    }
+}
