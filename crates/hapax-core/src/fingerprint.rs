@@ -3,9 +3,9 @@
 //! It knows parts with names; which parts a request has is for its surface to say.
 
 mod canonical;
+mod direct;
 mod select;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -74,8 +74,6 @@ pub struct FingerprintBuilder {
     hash: Sha256,
 }
 
-static EVERYTHING: Select = Select { include: BTreeSet::new(), exclude: BTreeSet::new() };
-
 /// How a part's bytes were made; hashed with them, so that raw bytes never pass for canonical ones.
 #[derive(Clone, Copy)]
 enum Kind {
@@ -102,7 +100,10 @@ impl FingerprintBuilder {
     /// is no JSON, repeats a name in one object, has half a surrogate pair or nests deeper than
     /// [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX) is taken byte by byte (F-05).
     pub fn json(self, name: &str, bytes: &[u8]) -> Self {
-        self.json_selected(name, bytes, &EVERYTHING)
+        match direct::text(bytes) {
+            Some(text) => self.add(name, Kind::Json, text.as_bytes()),
+            None => self.add(name, Kind::Raw, bytes),
+        }
     }
 
     /// The same of those values that `select` names (F-06).
@@ -110,6 +111,9 @@ impl FingerprintBuilder {
     /// A text that [`json`](Self::json) takes byte by byte is taken so here too, whatever is selected. Included
     /// values never pass for a whole document.
     pub fn json_selected(self, name: &str, bytes: &[u8], select: &Select) -> Self {
+        if select.include.is_empty() && select.exclude.is_empty() {
+            return self.json(name, bytes);
+        }
         let Some(mut document) = canonical::read(bytes) else {
             return self.add(name, Kind::Raw, bytes);
         };

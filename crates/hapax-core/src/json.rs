@@ -52,26 +52,34 @@ pub(crate) struct JsonError {
 }
 
 pub(crate) fn parse(bytes: &[u8]) -> Result<Json<'_>, JsonError> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| JsonError { at: error.valid_up_to(), why: "this is not UTF-8" })?;
-    let mut reader = Reader { text, at: 0, depth: 0 };
+    let mut reader = Reader::new(bytes)?;
     let value = reader.value()?;
-    reader.skip_whitespace();
-    if reader.at < text.len() {
-        return Err(reader.error("there is more after the end"));
-    }
+    reader.end()?;
     Ok(value)
 }
 
-struct Reader<'a> {
+/// Reads a text from front to back, value by value.
+pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
 }
 
 impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Result<Self, JsonError> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| JsonError { at: error.valid_up_to(), why: "this is not UTF-8" })?;
+        Ok(Self { text, at: 0, depth: 0 })
+    }
+
+    /// Nothing may follow but whitespace.
+    pub(crate) fn end(&mut self) -> Result<(), JsonError> {
+        self.skip_whitespace();
+        if self.at < self.text.len() { Err(self.error("there is more after the end")) } else { Ok(()) }
+    }
+
     /// Recurses at most [`DEPTH_MAX`] times.
-    fn value(&mut self) -> Result<Json<'a>, JsonError> {
+    pub(crate) fn value(&mut self) -> Result<Json<'a>, JsonError> {
         self.skip_whitespace();
         match self.peek() {
             Some(b'{') => self.nested(Self::object),
@@ -87,14 +95,31 @@ impl<'a> Reader<'a> {
     }
 
     fn nested(&mut self, read: fn(&mut Self) -> Result<Json<'a>, JsonError>) -> Result<Json<'a>, JsonError> {
+        self.enter()?;
+        let value = read(self)?;
+        self.leave();
+        Ok(value)
+    }
+
+    /// Takes the bracket that opens an array or an object.
+    pub(crate) fn enter(&mut self) -> Result<(), JsonError> {
         if self.depth == DEPTH_MAX {
             return Err(self.error("this nests too deep"));
         }
         self.depth += 1;
         self.at += 1;
-        let value = read(self)?;
+        Ok(())
+    }
+
+    /// What was entered is behind.
+    pub(crate) fn leave(&mut self) {
         self.depth -= 1;
-        Ok(value)
+    }
+
+    /// What comes next, behind any whitespace.
+    pub(crate) fn ahead(&mut self) -> Option<u8> {
+        self.skip_whitespace();
+        self.peek()
     }
 
     fn array(&mut self) -> Result<Json<'a>, JsonError> {
@@ -117,18 +142,22 @@ impl<'a> Reader<'a> {
             return Ok(Json::Object(members));
         }
         loop {
-            self.skip_whitespace();
-            if self.peek() != Some(b'"') {
-                return Err(self.error("a name in quotes was expected"));
-            }
-            let name = self.string()?;
-            self.expect(b':', "a colon was expected")?;
-            members.push((name, self.value()?));
+            members.push((self.name()?, self.value()?));
             if self.take_token(b'}') {
                 return Ok(Json::Object(members));
             }
             self.expect(b',', "a comma or } was expected")?;
         }
+    }
+
+    /// A member's name and its colon.
+    pub(crate) fn name(&mut self) -> Result<Cow<'a, str>, JsonError> {
+        if self.ahead() != Some(b'"') {
+            return Err(self.error("a name in quotes was expected"));
+        }
+        let name = self.string()?;
+        self.expect(b':', "a colon was expected")?;
+        Ok(name)
     }
 
     /// Borrowed when nothing is escaped.
@@ -239,7 +268,7 @@ impl<'a> Reader<'a> {
         if self.take_token(token) { Ok(()) } else { Err(self.error(why)) }
     }
 
-    fn take_token(&mut self, token: u8) -> bool {
+    pub(crate) fn take_token(&mut self, token: u8) -> bool {
         self.skip_whitespace();
         self.take(token)
     }

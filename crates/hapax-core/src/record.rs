@@ -82,14 +82,14 @@ impl fmt::Debug for Nonce {
     }
 }
 
-/// Random bytes of one thread, enough for sixteen nonces: a system call for each would cost more than a claim.
+/// Random bytes of one thread, enough for sixty-four nonces: a system call for each would cost more than a claim.
 struct Reservoir {
-    bytes: [u8; 256],
+    bytes: [u8; 1024],
     used: usize,
 }
 
 thread_local! {
-    static RANDOM: RefCell<Reservoir> = const { RefCell::new(Reservoir { bytes: [0; 256], used: 256 }) };
+    static RANDOM: RefCell<Reservoir> = const { RefCell::new(Reservoir { bytes: [0; 1024], used: 1024 }) };
 }
 
 impl Reservoir {

@@ -175,14 +175,17 @@ struct Unrun<W> {
 
 impl Engine {
     /// Executes `work` once for the job's key, or answers from what was recorded, within the caller's deadline.
-    pub(crate) async fn execute<V, W, F>(self: &Arc<Self>, job: Job, work: W) -> Result<Execution<V>, Refusal>
+    pub(crate) async fn execute<V, W, F>(
+        self: &Arc<Self>,
+        job: Box<Job>,
+        work: W,
+    ) -> Result<Execution<V>, Refusal>
     where
         V: Send + 'static,
         W: FnOnce(Context) -> F + Send + 'static,
         F: Future<Output = Ended<V>> + Send + 'static,
     {
         let id = job.key.id;
-        let job = Box::new(job);
         match job.policy.deadline {
             None => self.answer(job, work).await,
             // To be dropped at its deadline is for a caller's future what it is to be dropped by its caller.
@@ -327,11 +330,11 @@ impl Engine {
         match self.claim(&job).await {
             // Nothing was remembered of it at the moment that counts: the claim itself.
             Ok((Claim::Acquired(lease), _)) if lease.fence.attempt == 1 && job.is_expired() => {
-                self.give_up(lease).await;
+                Box::pin(self.give_up(lease)).await;
                 Attempt::Ended(Err(Refusal::Expired))
             }
             Ok((Claim::Acquired(lease), asked_at)) => {
-                Attempt::Ended(self.perform(&job, lease, asked_at, work).await)
+                Attempt::Ended(Box::pin(self.perform(&job, lease, asked_at, work)).await)
             }
             Ok((claim, asked_at)) => Attempt::NotAcquired(Box::new(Unrun { claim, asked_at, job, work })),
             Err(error) => Attempt::Ended(Err(Refusal::Store(error))),
@@ -363,10 +366,10 @@ impl Engine {
             match answer {
                 // This process was held up for a whole lease before it could hear the answer. Nothing has run, and
                 // the claim may be in other hands before anything does.
-                Ok(Claim::Acquired(_)) if took >= ask.lease => self.give_up(unused(&ask)).await,
+                Ok(Claim::Acquired(_)) if took >= ask.lease => Box::pin(self.give_up(unused(&ask))).await,
                 // Its own claim, written down as uncertain before its answer arrived.
                 Ok(Claim::Uncertain { fence, .. }) if fence.nonce == ask.nonce => {
-                    self.give_up(unused(&ask)).await
+                    Box::pin(self.give_up(unused(&ask))).await
                 }
                 Ok(claim) => {
                     observe::claimed_in(took);

@@ -186,15 +186,15 @@ impl Once {
         result
     }
 
-    fn job<E>(self) -> Result<Job, OnceError<E>> {
+    fn job<E>(self) -> Result<Box<Job>, OnceError<E>> {
         let key = self.key.map_err(OnceError::Key)?;
-        Ok(Job {
+        Ok(Box::new(Job {
             expires_at: self.policy.forgets_at(&key),
             key: ScopedKey::new(self.scope, &key),
             fingerprint: self.input.map_err(OnceError::Input)?,
             policy: self.policy,
             reconcile: self.reconcile,
-        })
+        }))
     }
 }
 

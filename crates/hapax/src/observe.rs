@@ -46,6 +46,21 @@ pub(crate) enum Outcome {
     StoreError,
 }
 
+#[cfg(feature = "http")]
+const OUTCOMES: [Outcome; 11] = [
+    Outcome::Ran,
+    Outcome::Failed,
+    Outcome::Replayed,
+    Outcome::Unrecorded,
+    Outcome::Unprotected,
+    Outcome::InProgress,
+    Outcome::Mismatch,
+    Outcome::Uncertain,
+    Outcome::Deadline,
+    Outcome::Refused,
+    Outcome::StoreError,
+];
+
 impl Outcome {
     const fn name(self) -> &'static str {
         match self {
@@ -84,6 +99,33 @@ pub(crate) fn attempt(lease: &Lease) {
 pub(crate) fn request(surface: &'static str, route: &str, outcome: Outcome) {
     metrics::counter!(REQUESTS, "surface" => surface, "route" => route.to_owned(), "outcome" => outcome.name())
         .increment(1);
+}
+
+/// Counts the requests of one route. The names of its counters are put together once, not for every request.
+#[cfg(feature = "http")]
+#[derive(Debug)]
+pub(crate) struct Requests([metrics::Key; OUTCOMES.len()]);
+
+#[cfg(feature = "http")]
+impl Requests {
+    pub(crate) fn new(surface: &'static str, route: &str) -> Self {
+        Self(OUTCOMES.map(|outcome| {
+            let labels = [
+                metrics::Label::from_static_parts("surface", surface),
+                metrics::Label::new("route", route.to_owned()),
+                metrics::Label::from_static_parts("outcome", outcome.name()),
+            ];
+            metrics::Key::from_parts(REQUESTS, labels.to_vec())
+        }))
+    }
+
+    /// Counts exactly one outcome for a request.
+    pub(crate) fn count(&self, outcome: Outcome) {
+        static METADATA: metrics::Metadata<'static> =
+            metrics::Metadata::new(module_path!(), metrics::Level::INFO, Some(module_path!()));
+        let key = &self.0[outcome as usize];
+        metrics::with_recorder(|recorder| recorder.register_counter(key, &METADATA).increment(1));
+    }
 }
 
 pub(crate) fn claimed_in(took: Duration) {

@@ -29,7 +29,7 @@ fn sort(members: &mut Vec<Member<'_>>) -> bool {
     members.windows(2).all(|pair| pair[0].0 != pair[1].0)
 }
 
-fn order(a: &str, b: &str) -> Ordering {
+pub(super) fn order(a: &str, b: &str) -> Ordering {
     // The orders differ only where surrogates come in; nearly all names are plain, and comparing bytes is quick.
     if a.is_ascii() || b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
 }

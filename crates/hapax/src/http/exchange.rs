@@ -26,7 +26,7 @@ use super::capture;
 use super::classify::{self, Outcome};
 use super::fingerprint::{BodyRefused, What};
 use super::layer::{Route, Shared, path_of_parts};
-use super::limits::{Limited, OpenClaim};
+use super::limits::{LimitRules, Limited, OpenClaim};
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::problem::{self, Code, Problem};
 use super::scope::Endpoint;
@@ -49,7 +49,7 @@ pub(super) struct Exchange {
 
 /// A request of which everything is known that a claim needs.
 struct Asked {
-    parts: request::Parts,
+    parts: Box<request::Parts>,
     read: Read,
     key: Key,
     scoped: ScopedKey,
@@ -62,9 +62,9 @@ struct Asked {
 enum Prepared {
     Asked(Box<Asked>),
     /// There is no key in the body either, and none is needed.
-    Unkeyed(Box<(request::Parts, Read)>),
+    Unkeyed(Box<(Box<request::Parts>, Read)>),
     /// A layer around this one has claimed the same key for this very request.
-    Claimed(Box<(request::Parts, Read)>),
+    Claimed(Box<(Box<request::Parts>, Read)>),
 }
 
 /// Why a request goes no further.
@@ -113,19 +113,21 @@ impl Exchange {
         B: Body<Data = Bytes> + Send + 'static,
         R: Body<Data = Bytes> + Send + 'static,
     {
-        match self.prepare(request, key).await {
-            Ok(Prepared::Asked(asked)) => self.execute(inner, asked).await,
+        // Each stage in a box of its own: small ones are had and given back quickly.
+        let (parts, body) = request.into_parts();
+        match Box::pin(self.prepare(Box::new(parts), body, key)).await {
+            Ok(Prepared::Asked(asked)) => Box::pin(self.execute(inner, asked)).await,
             Ok(Prepared::Unkeyed(unkeyed)) => {
                 let (parts, read) = *unkeyed;
                 let mut response =
-                    Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
+                    Box::pin(inner.call(Request::from_parts(*parts, RequestBody::read(read)))).await?;
                 response.headers_mut().remove(classify::OUTCOME);
                 Ok(response.map(ResponseBody::passed))
             }
             Ok(Prepared::Claimed(claimed)) => {
                 let (parts, read) = *claimed;
                 let response =
-                    Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
+                    Box::pin(inner.call(Request::from_parts(*parts, RequestBody::read(read)))).await?;
                 Ok(response.map(ResponseBody::passed))
             }
             Err(Stop::Refused(problem)) => Ok(self.refuse(&problem)),
@@ -136,19 +138,26 @@ impl Exchange {
         }
     }
 
-    async fn prepare<B>(&self, request: Request<B>, key: Option<Key>) -> Result<Prepared, Stop>
+    async fn prepare<B>(
+        &self,
+        parts: Box<request::Parts>,
+        body: B,
+        key: Option<Key>,
+    ) -> Result<Prepared, Stop>
     where
         B: Body<Data = Bytes>,
     {
         let policy = self.policy();
-        let (parts, body) = request.into_parts();
         if policy.early_data == EarlyData::Refuse
             && parts.headers.get_all(&EARLY_DATA).into_iter().any(|value| value == "1")
         {
             return Err(Problem::of(Code::TooEarly, "send this again after the TLS handshake").into());
         }
-        policy.key_source.check_first_sent(&parts.headers, SystemTime::now()).map_err(refusal::first_sent)?;
-        let path = canonical::path(path_of_parts(&parts)).into_owned();
+        if policy.key_source.first_sent.is_some() {
+            let now = SystemTime::now();
+            policy.key_source.check_first_sent(&parts.headers, now).map_err(refusal::first_sent)?;
+        }
+        let path = canonical::path(path_of_parts(&parts));
         let scope = scope::scope_of(&policy.scope, &parts, &path).map_err(refusal::anonymous)?;
         let known = key.as_ref().map(|key| ScopedKey::new(scope.clone(), key));
         if let Some(authorise) = &policy.authorise {
@@ -202,6 +211,9 @@ impl Exchange {
     /// Limits on what a caller begins do not withhold what became of what it began earlier.
     async fn within_limits(&self, scoped: &ScopedKey) -> Result<Option<OpenClaim>, Limited> {
         let (limits, rules) = (&self.shared.limits, &self.policy().limits);
+        if *rules == LimitRules::default() {
+            return Ok(None);
+        }
         let principal = scoped.scope.principal_hash().copied();
         let now = Instant::now();
         limits.attempt(rules, &scoped.id, now)?;
@@ -260,13 +272,13 @@ impl Exchange {
         R: Body<Data = Bytes> + Send + 'static,
     {
         let policy = self.policy();
-        let job = Job {
+        let job = Box::new(Job {
             expires_at: policy.engine.forgets_at(&asked.key),
             key: asked.scoped.clone(),
             fingerprint: asked.fingerprint,
             policy: policy.engine,
             reconcile: policy.reconcile.clone(),
-        };
+        });
         let said = said_by(&asked.parts.headers, policy.replay.echo_key.as_ref());
         let spare = (policy.on_store_error == OnStoreError::Pass)
             .then(|| Arc::new(Mutex::new(Some((inner.clone(), asked.parts.clone(), asked.read.copy())))));
@@ -313,7 +325,7 @@ impl Exchange {
         mut inner: S,
         asked: Box<Asked>,
         context: Context,
-    ) -> Ended<Result<Answer<R>, S::Error>>
+    ) -> Ended<Result<Box<Answer<R>>, S::Error>>
     where
         S: Service<Request<RequestBody<B>>, Response = Response<R>>,
         R: Body<Data = Bytes>,
@@ -322,7 +334,7 @@ impl Exchange {
         let origin = parts.headers.get(ORIGIN).cloned();
         parts.extensions.insert(IdempotencyKey(key));
         parts.extensions.insert(context);
-        match inner.call(Request::from_parts(parts, RequestBody::read(read))).await {
+        match inner.call(Request::from_parts(*parts, RequestBody::read(read))).await {
             Ok(response) => {
                 self.conclude(response, origin.as_ref(), scoped.scope.principal_hash().copied()).await
             }
@@ -337,7 +349,7 @@ impl Exchange {
         response: Response<R>,
         origin: Option<&HeaderValue>,
         principal: Option<PrincipalHash>,
-    ) -> Ended<Result<Answer<R>, E>>
+    ) -> Ended<Result<Box<Answer<R>>, E>>
     where
         R: Body<Data = Bytes>,
     {
@@ -370,20 +382,23 @@ impl Exchange {
             Collected::CutShort => {
                 let response = self.problem(&refusal::cut_short());
                 let answer = Answer { response, counted: observe::Outcome::Uncertain };
-                return Ended { value: Ok(answer), finish: Finish::Uncertain };
+                return Ended { value: Ok(Box::new(answer)), finish: Finish::Uncertain };
             }
         };
         parts.extensions.remove::<Outcome>();
         let (finish, counted) = match outcome {
             Outcome::Pin => {
-                let (limits, bytes) = (&self.shared.limits, recorded.len() as u64);
-                limits.stored(&policy.limits, principal, bytes, policy.engine.retention, Instant::now());
+                if policy.limits.stored_bytes_max.is_some() {
+                    let (limits, bytes) = (&self.shared.limits, recorded.len() as u64);
+                    limits.stored(&policy.limits, principal, bytes, policy.engine.retention, Instant::now());
+                }
                 (Finish::Pin(recorded), observe::Outcome::Ran)
             }
             Outcome::Release => (Finish::Release(Some(recorded)), observe::Outcome::Failed),
             Outcome::Uncertain => (Finish::Uncertain, observe::Outcome::Uncertain),
         };
-        Ended { value: Ok(Answer { response: Response::from_parts(parts, body), counted }), finish }
+        let answer = Answer { response: Response::from_parts(parts, body), counted };
+        Ended { value: Ok(Box::new(answer)), finish }
     }
 
     fn outcome(&self, parts: &response::Parts, body: &[u8], trailers: Option<&HeaderMap>) -> Outcome {
@@ -445,7 +460,7 @@ impl Exchange {
     }
 
     fn count(&self, outcome: observe::Outcome) {
-        observe::request("http", &self.route().label, outcome);
+        self.route().requests.count(outcome);
     }
 }
 
@@ -477,14 +492,14 @@ fn is_endless(parts: &response::Parts) -> bool {
 
 async fn unprotected<S, B, R>(
     mut inner: S,
-    parts: request::Parts,
+    parts: Box<request::Parts>,
     read: Read,
 ) -> Result<Response<ResponseBody<R>>, S::Error>
 where
     S: Service<Request<RequestBody<B>>, Response = Response<R>>,
 {
     std::future::poll_fn(|cx| inner.poll_ready(cx)).await?;
-    let mut response = inner.call(Request::from_parts(parts, RequestBody::read(read))).await?;
+    let mut response = inner.call(Request::from_parts(*parts, RequestBody::read(read))).await?;
     response.headers_mut().remove(classify::OUTCOME);
     response.headers_mut().insert(PROTECTED.clone(), HeaderValue::from_static("false"));
     Ok(response.map(ResponseBody::passed))

@@ -16,9 +16,13 @@ use super::policy::{Classifier, HttpPolicy, KeyMode};
 use super::scope;
 use super::service::Idempotency;
 use crate::hapax::Hapax;
+use crate::observe::Requests;
 
 /// How many bytes of request bodies are kept at a time by default.
 const BODY_BUDGET: usize = 256 << 20;
+
+/// The `surface` label of HTTP.
+const SURFACE: &str = "http";
 
 /// The label of requests that no route names.
 const REST: &str = "*";
@@ -63,14 +67,14 @@ pub(super) struct Shared {
 pub(super) struct Route {
     path: Option<PathPattern>,
     pub(super) label: Arc<str>,
+    pub(super) requests: Arc<Requests>,
     pub(super) policy: HttpPolicy,
 }
 
 impl IdempotencyLayer {
     /// The default policy for every path, with the lengths of time that `hapax` was set up with.
     pub fn new(hapax: &Hapax) -> Self {
-        let rest =
-            Route { path: None, label: REST.into(), policy: HttpPolicy::default().engine(hapax.policy) };
+        let rest = Route::new(None, HttpPolicy::default().engine(hapax.policy));
         let shared = Shared {
             hapax: hapax.clone(),
             routes: vec![rest],
@@ -95,8 +99,7 @@ impl IdempotencyLayer {
     /// [`HttpPolicy::engine`] first.
     pub fn route(mut self, path: PathPattern, policy: HttpPolicy) -> Self {
         let routes = &mut self.change().routes;
-        let route = Route { label: path.to_string().into(), path: Some(path), policy };
-        routes.insert(routes.len() - 1, route);
+        routes.insert(routes.len() - 1, Route::new(Some(path), policy));
         self
     }
 
@@ -127,6 +130,11 @@ impl IdempotencyLayer {
 }
 
 impl Route {
+    fn new(path: Option<PathPattern>, policy: HttpPolicy) -> Self {
+        let label: Arc<str> = path.as_ref().map_or(REST.into(), |path| path.to_string().into());
+        Self { requests: Arc::new(Requests::new(SURFACE, &label)), label, path, policy }
+    }
+
     /// Whether this is a gRPC call that no route names. It may be a stream, which must not be read as a whole (P-02).
     /// Where a route is named or a key is required, nobody slips through by calling a request gRPC.
     pub(super) fn leaves_alone(&self, headers: &HeaderMap) -> bool {
