@@ -4,4 +4,5 @@ pub mod bench_http;
 pub mod bench_store;
 pub mod crash;
 pub mod goal;
+pub mod http_teeth;
 pub mod simulation;

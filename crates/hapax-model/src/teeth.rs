@@ -86,15 +86,21 @@ impl Proof {
 }
 
 impl Tooth {
+    /// Whether its name, or a property that it breaks, contains the text.
+    pub fn is_about(&self, text: &str) -> bool {
+        self.name.contains(text) || self.breaks.iter().any(|property| property.contains(text))
+    }
+
     /// The source with the defect in it.
     ///
     /// # Errors
-    /// When the file cannot be read, or the text does not occur in it exactly once.
+    /// When the file cannot be read, the text does not occur in it exactly once, or nothing would change.
     pub fn apply(&self, workspace: &Path) -> Result<String> {
         let path = workspace.join(self.file);
         let source = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
         let found = source.matches(self.find).count();
         ensure!(found == 1, "tooth {}: its text occurs {found} times in {}", self.name, self.file);
+        ensure!(self.find != self.replace, "tooth {} changes nothing", self.name);
         Ok(source.replacen(self.find, self.replace, 1))
     }
 }

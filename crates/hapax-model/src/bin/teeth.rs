@@ -10,7 +10,7 @@ use hapax_model::teeth::{self, Tally};
 /// Checks that the proofs find seeded defects.
 #[derive(Parser)]
 struct Args {
-    /// Only defects whose name contains this.
+    /// Only defects whose name, or one of whose properties, contains this.
     #[arg(long, default_value = "")]
     only: String,
 }

@@ -14,14 +14,14 @@ pub struct Tally {
     pub planted: u32,
 }
 
-/// Plants each defect whose name contains `only` and expects its proof to find it. The proofs run once without any
+/// Plants each defect that is [about](Tooth::is_about) `only` and expects its proof to find it. The proofs run once without any
 /// defect first: what is found then proves nothing later.
 ///
 /// # Errors
 /// When a proof finds something without a defect, or does not come to its end.
 #[allow(clippy::print_stdout, reason = "it is what the commands are run for")]
 pub fn run<'t>(teeth: impl IntoIterator<Item = &'t Tooth>, only: &str) -> Result<Tally> {
-    let teeth: Vec<_> = teeth.into_iter().filter(|tooth| tooth.name.contains(only)).collect();
+    let teeth: Vec<_> = teeth.into_iter().filter(|tooth| tooth.is_about(only)).collect();
     let copy = Copy::new()?;
     for proof in Proof::ALL.into_iter().filter(|proof| teeth.iter().any(|tooth| tooth.caught_by == *proof)) {
         let control = copy.control(proof)?;
