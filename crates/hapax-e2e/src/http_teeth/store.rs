@@ -85,8 +85,11 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "the process's clock decides about leases",
         file: MEMORY,
-        find: "decide(shard.records.get(id).map(|record| &**record), self.clock.now());",
-        replace: "decide(shard.records.get(id).map(|record| &**record), SystemClock::new().now());",
+        find: concat!("        let now = self.clock.now();\n", "        let decision = transition::claim(",),
+        replace: concat!(
+            "        let now = SystemClock::new().now();\n",
+            "        let decision = transition::claim(",
+        ),
         breaks: &["D-02"],
         caught_by: Proof::HttpCases,
     },
