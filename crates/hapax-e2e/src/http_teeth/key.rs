@@ -152,14 +152,12 @@ pub(super) const TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "an empty string is a key",
-        file: KEY,
-        find: concat!(
-            "        if content.is_empty() {\n",
-            "            return Err(KeyError::Empty);\n",
-            "        }\n",
-            "        if content.bytes()",
+        file: HEADER,
+        find: "        None => Key::new(content),\n",
+        replace: concat!(
+            "        None if content.is_empty() => Key::new(\"empty\"),\n",
+            "        None => Key::new(content),\n",
         ),
-        replace: "        if !content.is_empty() && content.bytes()",
         breaks: &["K-07"],
         caught_by: Proof::HttpCases,
     },

@@ -203,7 +203,7 @@ pub(super) const TEETH: &[Tooth] = &[
         file: FIELDS,
         find: "\"content-length\" => true,",
         replace: "\"content-length\" => false,",
-        breaks: &["R-07"],
+        breaks: &["R-02", "R-07"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
