@@ -124,6 +124,12 @@ pub(crate) const PROOFS: &[Entry] = &[
         goals: &["crash-lost", "crash-busy-kills"],
     },
     Entry {
+        name: "http-teeth",
+        about: "each rule of the HTTP layer switched off: a case of the rule must fail (--only TEXT)",
+        programs: &[Program::new(E2E, "http_teeth", &[])],
+        goals: &["http-teeth"],
+    },
+    Entry {
         name: "fuzz",
         about: "every parser under inputs that grow by coverage (--seconds N for each, --target NAME)",
         programs: &[Program::new(FUZZ, "*", &["--seconds", "300"]).run_by(Runner::Libfuzzer)],

@@ -5,4 +5,5 @@ pub mod bench_store;
 pub mod crash;
 pub mod goal;
 pub mod http_rounds;
+pub mod http_teeth;
 pub mod simulation;

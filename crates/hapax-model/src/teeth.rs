@@ -5,13 +5,18 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
+mod copy;
 mod engine;
 mod list;
+mod run;
 
+pub use copy::{Broken, Copy, Outcome};
 pub use engine::ENGINE_TEETH;
 pub use list::TEETH;
+pub use run::{Tally, run};
 
-/// Every defect, those of the protocol first.
+/// Every defect in the protocol and the engine, those of the protocol first. Those of the HTTP layer are listed
+/// where its cases are played.
 pub fn all() -> impl Iterator<Item = &'static Tooth> {
     TEETH.iter().chain(ENGINE_TEETH)
 }
@@ -40,11 +45,13 @@ pub enum Proof {
     Model,
     /// The simulation of the engine: all scenarios, and histories until something breaks.
     Simulation,
+    /// The HTTP cases around a plain hyper service: those of the rules that break first, then the others.
+    HttpCases,
 }
 
 impl Proof {
     /// Every proof.
-    pub const ALL: [Self; 2] = [Self::Model, Self::Simulation];
+    pub const ALL: [Self; 3] = [Self::Model, Self::Simulation, Self::HttpCases];
 
     /// What cargo is asked to run; it prints `violated NAME …` for each property that it finds broken, and goes
     /// on until one of `breaks` is.
@@ -59,24 +66,41 @@ impl Proof {
                 .chain(["--histories", "2000", "--threads", "1"])
                 .map(Into::into)
                 .collect(),
+            Self::HttpCases => {
+                ["run", "--quiet", "-p", "hapax-e2e", "--bin", "http_cases", "--"].map(Into::into).into()
+            }
         };
         if !breaks.is_empty() {
             command.extend(["--until".to_owned(), breaks.join(",")]);
         }
         command
     }
+
+    /// What cargo finds in its environment beside its own. Cases are short, so what counts is the build.
+    pub fn environment(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Model | Self::Simulation => &[],
+            Self::HttpCases => &[("CARGO_PROFILE_DEV_OPT_LEVEL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "none")],
+        }
+    }
 }
 
 impl Tooth {
+    /// Whether its name, or a property that it breaks, contains the text.
+    pub fn is_about(&self, text: &str) -> bool {
+        self.name.contains(text) || self.breaks.iter().any(|property| property.contains(text))
+    }
+
     /// The source with the defect in it.
     ///
     /// # Errors
-    /// When the file cannot be read, or the text does not occur in it exactly once.
+    /// When the file cannot be read, the text does not occur in it exactly once, or nothing would change.
     pub fn apply(&self, workspace: &Path) -> Result<String> {
         let path = workspace.join(self.file);
         let source = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
         let found = source.matches(self.find).count();
         ensure!(found == 1, "tooth {}: its text occurs {found} times in {}", self.name, self.file);
+        ensure!(self.find != self.replace, "tooth {} changes nothing", self.name);
         Ok(source.replacen(self.find, self.replace, 1))
     }
 }

@@ -41,6 +41,7 @@
 
 mod case;
 mod gate;
+mod in_process;
 mod judge;
 mod load;
 mod origin;
@@ -60,6 +61,7 @@ pub use case::{
     Action, Case, Content, Expect, Failure, Kind, Line, Scheme, Script, Seen, Send, Sign, Span, Step,
 };
 pub use gate::{GATE_HEADER, Gate, GateBody};
+pub use in_process::{Drain, InProcess};
 pub use load::{LoadError, load};
 pub use origin::{Execution, Origin, OriginBody};
 pub use report::{CaseResult, Mismatch, REPORT_DIR, Report, Verdict};

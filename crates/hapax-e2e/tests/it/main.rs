@@ -1,4 +1,5 @@
 //! Proofs of Hapax as a whole, in slices that fit into a test run.
 
 mod crash;
+mod http_teeth;
 mod simulation;

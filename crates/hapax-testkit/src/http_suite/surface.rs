@@ -109,6 +109,21 @@ pub enum Feature {
 }
 
 impl Feature {
+    /// Every one: what a layer in the same process can do.
+    pub const ALL: [Self; 11] = [
+        Self::Http2,
+        Self::Raw,
+        Self::Clock,
+        Self::Drain,
+        Self::StoreFaults,
+        Self::Panics,
+        Self::Gate,
+        Self::Grpc,
+        Self::Decode,
+        Self::Regex,
+        Self::Webhook,
+    ];
+
     /// The name in case files.
     pub const fn name(self) -> &'static str {
         match self {

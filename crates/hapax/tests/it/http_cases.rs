@@ -11,7 +11,7 @@ use hapax::{Hapax, MemoryStore};
 use hapax_core::{BoxFuture, ManualClock};
 use hapax_testkit::Faulty;
 use hapax_testkit::http_suite::{
-    self, Control, Feature, Gate, Origin, Running, Server, Settings, StartError, StoreFault, Surface,
+    self, Feature, Gate, InProcess, Origin, Running, Server, Settings, StartError, Surface,
 };
 use tonic::service::Routes;
 use tower::Layer;
@@ -24,30 +24,6 @@ enum Around {
     Tonic,
 }
 
-/// The layer's own parts, for a case to lay its hands on.
-struct Handle {
-    _server: Server,
-    hapax: Hapax,
-    clock: ManualClock,
-    store: Faulty,
-}
-
-impl Control for Handle {
-    fn advance(&self, span: Duration) -> BoxFuture<'_, ()> {
-        Box::pin(async move { self.clock.advance(span) })
-    }
-
-    fn drain(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            self.hapax.drain(Duration::ZERO).await;
-        })
-    }
-
-    fn store(&self, fault: StoreFault) -> BoxFuture<'_, ()> {
-        Box::pin(async move { self.store.set_plan(fault.plan()) })
-    }
-}
-
 impl Surface for Around {
     fn name(&self) -> &str {
         match self {
@@ -58,20 +34,7 @@ impl Surface for Around {
     }
 
     fn can(&self) -> &[Feature] {
-        use Feature as F;
-        &[
-            F::Http2,
-            F::Raw,
-            F::Clock,
-            F::Drain,
-            F::StoreFaults,
-            F::Panics,
-            F::Gate,
-            F::Grpc,
-            F::Decode,
-            F::Regex,
-            F::Webhook,
-        ]
+        &Feature::ALL
     }
 
     async fn start(&self, settings: &Settings, origin: Origin) -> Result<Running, StartError> {
@@ -85,8 +48,13 @@ impl Surface for Around {
             Self::Axum => Server::start(Gate::new(routed(origin).layer(layer))).await?,
             Self::Tonic => Server::start(Gate::new(layer.layer(Routes::from(routed(origin))))).await?,
         };
-        let addr = server.addr();
-        Ok(Running { addr, control: Box::new(Handle { _server: server, hapax, clock, store }) })
+        let drain = Box::new(move || {
+            let hapax = hapax.clone();
+            Box::pin(async move {
+                hapax.drain(Duration::ZERO).await;
+            }) as BoxFuture<'static, ()>
+        });
+        Ok(InProcess { server, clock, store, drain }.running())
     }
 }
 
