@@ -98,8 +98,8 @@ fn run(load: &Load, is_over: impl Fn(u64) -> bool) -> u64 {
     while open > 0 {
         std::thread::sleep(REST);
         events.clear();
-        epoll::wait(&poll, rustix::buffer::spare_capacity(&mut events), None)
-            .expect("the kernel tells of news");
+        let news = rustix::buffer::spare_capacity(&mut events);
+        epoll::wait(&poll, news, Some(&NOT_AT_ALL)).expect("the kernel tells of news");
         let is_over = is_over(answered);
         for event in &events {
             let connection = &mut connections[event.data.u64() as usize];

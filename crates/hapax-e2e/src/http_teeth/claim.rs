@@ -180,12 +180,12 @@ pub(super) const TEETH: &[Tooth] = &[
         name: "a client frees its key",
         file: EXCHANGE,
         find: concat!(
-            "        match inner.call(Request::from_parts(parts, RequestBody::read(read))).await {\n",
+            "        match inner.call(Request::from_parts(*parts, RequestBody::read(read))).await {\n",
             "            Ok(response) => {\n",
         ),
         replace: concat!(
             "        let said = parts.headers.get(classify::OUTCOME).cloned();\n",
-            "        match inner.call(Request::from_parts(parts, RequestBody::read(read))).await {\n",
+            "        match inner.call(Request::from_parts(*parts, RequestBody::read(read))).await {\n",
             "            Ok(mut response) => {\n",
             "                response.headers_mut().extend(said.map(|said| (classify::OUTCOME, said)));\n",
         ),
@@ -195,8 +195,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a broken answer is proof of no effect",
         file: EXCHANGE,
-        find: "return Ended { value: Ok(answer), finish: Finish::Uncertain };",
-        replace: "return Ended { value: Ok(answer), finish: Finish::Release(None) };",
+        find: "return Ended { value: Ok(Box::new(answer)), finish: Finish::Uncertain };",
+        replace: "return Ended { value: Ok(Box::new(answer)), finish: Finish::Release(None) };",
         breaks: &["X-10"],
         caught_by: Proof::HttpCases,
     },
@@ -204,12 +204,12 @@ pub(super) const TEETH: &[Tooth] = &[
         name: "an error is tried again",
         file: EXCHANGE,
         find: concat!(
-            "        match inner.call(Request::from_parts(parts, RequestBody::read(read))).await {\n",
+            "        match inner.call(Request::from_parts(*parts, RequestBody::read(read))).await {\n",
             "            Ok(response) => {\n",
         ),
         replace: concat!(
-            "        let again = Request::from_parts(parts.clone(), RequestBody::read(read.copy()));\n",
-            "        let mut answer = inner.call(Request::from_parts(parts, RequestBody::read(read))).await;\n",
+            "        let again = Request::from_parts(*parts.clone(), RequestBody::read(read.copy()));\n",
+            "        let mut answer = inner.call(Request::from_parts(*parts, RequestBody::read(read))).await;\n",
             "        if answer.as_ref().is_ok_and(|answer| answer.status().is_server_error()) {\n",
             "            answer = inner.call(again).await;\n",
             "        }\n",

@@ -8,10 +8,10 @@ const CLOUD_EVENTS: &str = "crates/hapax/src/http/webhook/cloud_events.rs";
 const DIALECT: &str = "crates/hapax/src/http/dialect.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
 const GRPC: &str = "crates/hapax/src/http/grpc.rs";
+const LAYER: &str = "crates/hapax/src/http/layer.rs";
 const POLICY: &str = "crates/hapax/src/http/policy.rs";
 const REFUSAL: &str = "crates/hapax/src/http/exchange/refusal.rs";
 const REQUEST: &str = "crates/hapax/src/http/fingerprint.rs";
-const SERVICE: &str = "crates/hapax/src/http/service.rs";
 const SIGNATURE: &str = "crates/hapax/src/http/webhook/signature.rs";
 const TABLE: &str = "crates/hapax/src/http/problem/table.rs";
 const WEBHOOK: &str = "crates/hapax/src/http/webhook.rs";
@@ -236,9 +236,9 @@ pub(super) const TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "calls that nobody listed are covered",
-        file: SERVICE,
-        find: "if policy.classifier != Classifier::Grpc && grpc::is_grpc(headers) {",
-        replace: "if policy.classifier == Classifier::GraphQl && grpc::is_grpc(headers) {",
+        file: LAYER,
+        find: "&& self.policy.classifier != Classifier::Grpc",
+        replace: "&& self.policy.classifier == Classifier::GraphQl",
         breaks: &["P-02"],
         caught_by: Proof::HttpCases,
     },

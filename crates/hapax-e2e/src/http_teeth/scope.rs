@@ -117,7 +117,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a caller may have any number of open claims",
         file: LIMITS,
-        find: "if count >= open_claims_max {",
+        find: "if is_full || open_claims_max == 0 {",
         replace: "if false {",
         breaks: &["S-06"],
         caught_by: Proof::HttpCases,
@@ -125,7 +125,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "open claims are never given back",
         file: LIMITS,
-        find: "_ => drop(open.remove(caller)),",
+        find: "_ => drop(keys.remove(id)),",
         replace: "_ => {}",
         breaks: &["S-06"],
         caught_by: Proof::HttpCases,
@@ -133,8 +133,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "all callers count as one",
         file: EXCHANGE,
-        find: "limits.open(rules, principal))",
-        replace: "limits.open(rules, None))",
+        find: "limits.open(rules, principal, scoped.id))",
+        replace: "limits.open(rules, None, scoped.id))",
         breaks: &["S-06"],
         caught_by: Proof::HttpCases,
     },
