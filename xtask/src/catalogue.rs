@@ -126,7 +126,7 @@ pub(crate) const PROOFS: &[Entry] = &[
     Entry {
         name: "http-teeth",
         about: "each rule of the HTTP layer switched off: a case of the rule must fail (--only TEXT)",
-        programs: &[Program::new(E2E, "http_teeth", &[])],
+        programs: &[Program::new(E2E, "http_teeth", &[]), Program::new(E2E, "http_cases", &[])],
         goals: &["http-teeth"],
     },
     Entry {

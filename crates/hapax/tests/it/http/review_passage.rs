@@ -42,10 +42,19 @@ async fn m_01_where_a_route_names_the_path_a_content_type_takes_no_protection_aw
 
 #[tokio::test]
 async fn p_02_a_call_that_no_route_names_passes_untouched() {
-    let service = Service::new(HttpPolicy::default().key(KeyMode::Required)).await;
+    let service = Service::new(HttpPolicy::default()).await;
     let ask = Ask::post("/orders").header("Content-Type", "application/grpc").key("k");
     service.ask(&ask).await.assert_first(201, "order-1");
     service.ask(&ask).await.assert_first(201, "order-2");
+}
+
+#[tokio::test]
+async fn p_02_where_a_key_is_required_of_everything_a_content_type_excuses_nobody() {
+    let service = Service::new(HttpPolicy::default().key(KeyMode::Required)).await;
+    let ask = Ask::post("/orders").header("Content-Type", "application/grpc");
+    service.ask(&ask).await.assert_problem(400, "key-missing");
+    service.ask(&ask.clone().key("k")).await.assert_first(201, "order-1");
+    service.ask(&ask.clone().key("k")).await.assert_replay(201, "order-1");
 }
 
 #[tokio::test]
