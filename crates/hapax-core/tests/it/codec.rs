@@ -289,7 +289,7 @@ const FIXTURES_V1: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn records_of_version_1_read_for_ever() {
+fn d_06_records_of_version_1_read_for_ever() {
     let samples = sample::one_of_each();
     for ((name, file), (sample_name, record)) in FIXTURES_V1.into_iter().zip(samples) {
         assert_eq!(name, sample_name);
