@@ -97,16 +97,16 @@ impl Report {
         counts
     }
 
-    /// Holds the surface to every case, and writes down how it went where [`REPORT_DIR`] says.
+    /// Holds the surface to every case, and then writes down which it passed where [`REPORT_DIR`] says.
     ///
     /// # Panics
     /// When a case failed, with all of them, when none passed, and when the report cannot be written.
     pub fn assert_passed(&self) {
+        let [passed, failed, _] = self.counts();
+        assert!(passed > 0 && failed == 0, "{self}");
         if let Some(dir) = std::env::var_os(REPORT_DIR) {
             self.write(Path::new(&dir)).expect("the folder for reports can be written");
         }
-        let [passed, failed, _] = self.counts();
-        assert!(passed > 0 && failed == 0, "{self}");
     }
 
     /// One line for each case: rule, case, `passed`, `failed` or `skipped: why`, with tabs between.
