@@ -11,7 +11,6 @@ use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
-use crate::key::part;
 pub use select::Select;
 
 /// A versioned digest of a request.
@@ -72,7 +71,14 @@ impl Fingerprint {
 #[must_use]
 pub struct FingerprintBuilder {
     hash: Sha256,
+    /// What is to be hashed next. Parts are short, and one call for many is quicker than many.
+    pending: Vec<u8>,
 }
+
+/// Where parts are put together to be hashed; what does not fit is hashed where it is.
+const PENDING_MAX: usize = 1024;
+/// Room for the parts of most requests.
+const PENDING_USUAL: usize = 512;
 
 /// How a part's bytes were made; hashed with them, so that raw bytes never pass for canonical ones.
 #[derive(Clone, Copy)]
@@ -84,14 +90,15 @@ enum Kind {
 
 impl FingerprintBuilder {
     fn new() -> Self {
-        let mut hash = Sha256::new();
-        part(&mut hash, b"hapax fingerprint 1");
-        Self { hash }
+        let mut new = Self { hash: Sha256::new(), pending: Vec::with_capacity(PENDING_USUAL) };
+        new.push_sized(b"hapax fingerprint 1");
+        new
     }
 
     /// Adds bytes as they are. Order counts.
-    pub fn part(self, name: &str, bytes: &[u8]) -> Self {
-        self.add(name, Kind::Raw, bytes)
+    pub fn part(mut self, name: &str, bytes: &[u8]) -> Self {
+        self.add(name, Kind::Raw, bytes);
+        self
     }
 
     /// Adds a JSON text of which neither the order of members nor whitespace nor the spelling of strings counts.
@@ -99,45 +106,66 @@ impl FingerprintBuilder {
     /// Numbers count as written: `1` and `1.0` differ, and so do integers beyond a float's precision. A text that
     /// is no JSON, repeats a name in one object, has half a surrogate pair or nests deeper than
     /// [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX) is taken byte by byte (F-05).
-    pub fn json(self, name: &str, bytes: &[u8]) -> Self {
+    pub fn json(mut self, name: &str, bytes: &[u8]) -> Self {
         match direct::text(bytes) {
             Some(text) => self.add(name, Kind::Json, text.as_bytes()),
             None => self.add(name, Kind::Raw, bytes),
         }
+        self
     }
 
     /// The same of those values that `select` names (F-06).
     ///
     /// A text that [`json`](Self::json) takes byte by byte is taken so here too, whatever is selected. Included
     /// values never pass for a whole document.
-    pub fn json_selected(self, name: &str, bytes: &[u8], select: &Select) -> Self {
+    pub fn json_selected(mut self, name: &str, bytes: &[u8], select: &Select) -> Self {
         if select.include.is_empty() && select.exclude.is_empty() {
             return self.json(name, bytes);
         }
         let Some(mut document) = canonical::read(bytes) else {
-            return self.add(name, Kind::Raw, bytes);
+            self.add(name, Kind::Raw, bytes);
+            return self;
         };
         let mut text = String::with_capacity(bytes.len());
         select.prune(&mut document);
         if select.include.is_empty() {
             canonical::print(&mut text, &document);
-            self.add(name, Kind::Json, text.as_bytes())
+            self.add(name, Kind::Json, text.as_bytes());
         } else {
             select.print_included(&mut text, &mut document);
-            self.add(name, Kind::JsonIncluded, text.as_bytes())
+            self.add(name, Kind::JsonIncluded, text.as_bytes());
         }
+        self
     }
 
     /// The fingerprint of the parts so far.
-    pub fn build(self) -> Fingerprint {
+    pub fn build(mut self) -> Fingerprint {
+        self.hash.update(&self.pending);
         Fingerprint { algorithm: ALGORITHM, digest: self.hash.finalize().into() }
     }
 
-    fn add(mut self, name: &str, kind: Kind, bytes: &[u8]) -> Self {
-        part(&mut self.hash, name.as_bytes());
-        self.hash.update([kind as u8]);
-        part(&mut self.hash, bytes);
-        self
+    fn add(&mut self, name: &str, kind: Kind, bytes: &[u8]) {
+        self.push_sized(name.as_bytes());
+        self.push(&[kind as u8]);
+        self.push_sized(bytes);
+    }
+
+    /// Length first, so that no two lists of parts hash alike.
+    fn push_sized(&mut self, bytes: &[u8]) {
+        self.push(&(bytes.len() as u64).to_be_bytes());
+        self.push(bytes);
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        if self.pending.len() + bytes.len() > PENDING_MAX {
+            self.hash.update(&self.pending);
+            self.pending.clear();
+        }
+        if bytes.len() > PENDING_MAX {
+            self.hash.update(bytes);
+        } else {
+            self.pending.extend_from_slice(bytes);
+        }
     }
 }
 

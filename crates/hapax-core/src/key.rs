@@ -14,7 +14,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use error::KeyError;
 pub use rules::{KeyFormat, KeyRules};
-pub(crate) use scope::part;
 pub use scope::{PrincipalHash, RecordId, Scope, ScopedKey, key_hash};
 
 /// The most characters a key may have: what the APIs that made keys popular allow, so that their clients' keys fit.

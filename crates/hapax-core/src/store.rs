@@ -44,6 +44,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// answers [`Claim::Acquired`] again with the same attempt number. Rules, F-01, D-05.
     fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>>;
 
+    /// What a claim of this request would be answered with now, where the store knows without waiting that the
+    /// answer is recorded. `None` says nothing: a claim must be made.
+    ///
+    /// It spares retries a claim. A store that has nothing in memory leaves it as it is here.
+    fn recall(&self, _id: &RecordId, _fingerprint: &Fingerprint) -> Option<Recorded> {
+        None
+    }
+
     /// Extends a claim's lease to its full length from now.
     ///
     /// *Atomic*. *Dropped*: extended or not. *Lost answer*: repeating extends again. A lapsed claim that nobody

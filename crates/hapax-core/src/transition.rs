@@ -18,6 +18,7 @@
 
 use std::time::Duration;
 
+use crate::fingerprint::Fingerprint;
 use crate::key::RecordId;
 use crate::record::{Fence, Nonce, Reason, Record, Recorded, State, Status, Timestamp};
 use crate::store::{
@@ -80,6 +81,18 @@ pub fn claim(record: Option<&Record>, ask: &ClaimRequest, now: Timestamp) -> Dec
             Decision::keep(Claim::Busy { lease_left: lease_until.since(now) })
         }
         Status::InProgress { .. } | Status::Uncertain { .. } => claim_lapsed(record, ask, now),
+    }
+}
+
+/// What a [`claim`] of this request would replay, without claiming.
+pub fn recall<'a>(record: &'a Record, fingerprint: &Fingerprint, now: Timestamp) -> Option<&'a Recorded> {
+    match &record.status {
+        Status::Pinned { recorded }
+            if !is_expired(record, now) && record.fingerprint.matches(fingerprint) == Some(true) =>
+        {
+            Some(recorded)
+        }
+        _ => None,
     }
 }
 

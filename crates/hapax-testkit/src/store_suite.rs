@@ -123,6 +123,7 @@ macro_rules! __store_suite_cases {
                 another_fingerprint_is_a_mismatch,
                 another_algorithm_is_not_compared,
                 a_finished_key_replays,
+                nothing_is_recalled_but_replays,
                 a_released_key_is_claimed_again,
                 scopes_keep_keys_apart;
             fences:

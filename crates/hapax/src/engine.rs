@@ -2,8 +2,8 @@
 //!
 //! The order of one execution:
 //!
-//! 1. an attempt that is not over at once goes on in a task of its own, so that a caller that goes away can neither
-//!    cancel the run nor lose its result;
+//! 1. an attempt whose caller goes away goes on in a task of its own, so that nobody can cancel the run or lose its
+//!    result by hanging up;
 //! 2. the key is **claimed**; anything but *acquired* hands the work back unrun;
 //! 3. the lease is renewed while the work **runs**;
 //! 4. the outcome is **recorded** (pinned, released or left uncertain), and only then answered. When recording
@@ -12,24 +12,25 @@
 pub(crate) mod cache;
 pub(crate) mod calls;
 mod context;
+mod detached;
+mod known;
 pub(crate) mod lease;
 mod reconcile;
 mod sweep;
 pub(crate) mod wait;
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use hapax_core::{
-    Claim, ClaimRequest, Fence, Fenced, Fingerprint, Format, Lease, Lookup, Nonce, Reason, RecordId,
-    Recorded, ScopedKey, State, Status, StoreError, StoreErrorKind,
+    Claim, ClaimRequest, Fence, Fenced, Fingerprint, Format, Lease, Nonce, Reason, RecordId, Recorded,
+    ScopedKey, StoreError, StoreErrorKind,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +41,7 @@ use tracing::Instrument;
 use self::cache::{Facts, Known};
 use self::calls::{Calls, Pauses};
 pub use self::context::{Context, LeaseLost};
+use self::detached::{Detached, Panicked};
 use self::lease::{Hold, Leases};
 pub(crate) use self::reconcile::Reconcile;
 pub use self::reconcile::{Question, Reconciled};
@@ -214,24 +216,16 @@ impl Engine {
         let mut place = None;
         let mut reconciliations = 0;
         loop {
-            match self.facts.ask(&id, &job.fingerprint) {
+            match self.recall(&id, &job.fingerprint) {
                 Some(Known::Replay(recorded)) => return Ok(Execution::Replayed(recorded)),
                 Some(Known::Mismatch) => return Err(Refusal::Mismatch),
                 None => {}
             }
             let token = self.admit()?;
             let span = observe::execution(&job.key);
-            // Boxed: it is moved several times.
-            let mut attempt = Box::pin(self.clone().attempt(job, work, token).instrument(span));
-            // What a store in memory answers at once needs no task. Whatever takes longer gets one before anything
-            // can drop it: there is no await in between.
-            let ended = match poll_fn(|cx| Poll::Ready(attempt.as_mut().poll(cx))).await {
-                Poll::Ready(ended) => ended,
-                // The work's own panics are caught inside: this is a runtime that is shutting down, or a defect of
-                // ours.
-                Poll::Pending => tokio::spawn(attempt).await.map_err(|_| Refusal::Panicked { id })?,
-            };
-            let (claim, asked_at) = match ended {
+            let attempt = Detached::new(self.clone().attempt(job, work, token).instrument(span));
+            // The work's own panics are caught inside: this would be a defect of ours.
+            let (claim, asked_at) = match attempt.await.map_err(|Panicked| Refusal::Panicked { id })? {
                 Attempt::Ended(Err(Refusal::Store(error))) => {
                     let is_taken = place.is_some() || reconciliations > 0 || self.leases.holds(&id);
                     return Err(if is_taken { Refusal::Taken(error) } else { Refusal::Store(error) });
@@ -265,32 +259,6 @@ impl Engine {
         }
     }
 
-    /// Whether there is a record which a claim may be answered from. A hint; the claim decides.
-    pub(crate) async fn remembers(&self, id: &RecordId) -> Result<bool, Refusal> {
-        let look = self.calls.once("get", self.calls.timeout, self.calls.store.get(id)).await;
-        match look.map_err(Refusal::Store)? {
-            Lookup::Absent => Ok(false),
-            Lookup::Found { record, now } => Ok(record.state_at(now) != State::Released
-                && (!record.state().is_terminal() || record.expires_at > now)),
-            Lookup::Unreadable { .. } => Ok(true),
-        }
-    }
-
-    /// Why a claim would be refused now, whatever is asked for, as far as the record tells without claiming. A hint
-    /// to spare callers the sending of a body; the claim decides.
-    #[cfg(feature = "http")]
-    pub(crate) async fn foresee(&self, id: RecordId) -> Option<Refusal> {
-        let look = self.calls.once("get", self.calls.timeout, self.calls.store.get(&id)).await;
-        let Ok(Lookup::Found { record, now }) = look else { return None };
-        match (record.state_at(now), record.status) {
-            (State::InProgress, Status::InProgress { lease_until }) => {
-                Some(Refusal::InProgress { retry_after: lease_until.since(now).min(RETRY_AFTER_MAX) })
-            }
-            (State::Uncertain, Status::Uncertain { reason }) => Some(Refusal::Uncertain { id, reason }),
-            _ => None,
-        }
-    }
-
     /// Lets an execution begin unless the process is draining.
     fn admit(&self) -> Result<TaskTrackerToken, Refusal> {
         // The place among the tasks is taken before looking, so that draining either sees it or is seen.
@@ -316,7 +284,7 @@ impl Engine {
         }
     }
 
-    /// Claims and, if acquired, runs and records. Once it has waited for anything, it runs in a task of its own.
+    /// Claims and, if acquired, runs and records. Without its caller, it goes on in a task of its own.
     async fn attempt<V, W, F>(
         self: Arc<Self>,
         job: Box<Job>,
@@ -539,21 +507,6 @@ impl Engine {
                 Err(error) => tracing::error!(id = %job.key.id, %error, "outcome never recorded"),
             }
         });
-    }
-
-    /// Another attempt took over: what it pinned is the answer, not what this one made.
-    async fn truth<V>(&self, job: &Job) -> Result<Execution<V>, Refusal> {
-        let id = job.key.id;
-        let get = || self.calls.store.get(&id);
-        // A store that cannot say now changes nothing about having run and lost: not a refusal of the store.
-        let look = self.calls.insist("get", self.calls.timeout, RECORD_TRIES, get).await;
-        if let Ok(Lookup::Found { record, .. }) = look
-            && record.fingerprint.matches(&job.fingerprint) == Some(true)
-            && let Status::Pinned { recorded } = record.status
-        {
-            return Ok(Execution::Replayed(recorded));
-        }
-        Err(Refusal::Superseded { id })
     }
 }
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use hapax_core::transition::{self, Change, Decision, Due};
 use hapax_core::{
-    BoxFuture, Claim, ClaimRequest, Clock, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Promise,
-    Query, Reason, Record, RecordId, Recorded, Settled, Settlement, State, Stats, Store, StoreError,
+    BoxFuture, Claim, ClaimRequest, Clock, Deleted, Fenced, Fingerprint, Health, Lease, Lookup, Nonce, Page,
+    Promise, Query, Reason, Record, RecordId, Recorded, Settled, Settlement, State, Stats, Store, StoreError,
     StoreErrorKind, Swept, SystemClock, Timestamp,
 };
 use hashbrown::{HashMap, HashSet};
@@ -319,6 +319,11 @@ impl fmt::Debug for MemoryStore {
 impl Store for MemoryStore {
     fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
         Box::pin(async move { self.claim_now(ask) })
+    }
+
+    fn recall(&self, id: &RecordId, fingerprint: &Fingerprint) -> Option<Recorded> {
+        let shard = self.shard(id).lock();
+        transition::recall(shard.records.get(id)?, fingerprint, self.clock.now()).cloned()
     }
 
     fn renew<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Fenced, StoreError>> {

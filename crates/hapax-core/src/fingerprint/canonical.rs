@@ -1,6 +1,7 @@
 //! One spelling for all JSON texts that say the same: members in RFC 8785's order, no whitespace, strings escaped
 //! one way. Numbers stay as written, unlike in that RFC: through a float, different amounts become equal.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -23,6 +24,18 @@ pub(super) fn print_string(text: &mut String, content: &str) {
     Canonical::string(text, content);
 }
 
+/// The same of a string that was just read. One without escapes is spelled as it must be already.
+pub(super) fn print_read(text: &mut String, content: &Cow<'_, str>) {
+    match content {
+        Cow::Borrowed(plain) => {
+            text.push('"');
+            text.push_str(plain);
+            text.push('"');
+        }
+        Cow::Owned(unescaped) => Canonical::string(text, unescaped),
+    }
+}
+
 /// By UTF-16 code units; false when two names are equal, because readers disagree on which of them counts.
 fn sort(members: &mut Vec<Member<'_>>) -> bool {
     members.sort_unstable_by(|(a, _), (b, _)| order(a, b));
@@ -30,8 +43,16 @@ fn sort(members: &mut Vec<Member<'_>>) -> bool {
 }
 
 pub(super) fn order(a: &str, b: &str) -> Ordering {
-    // The orders differ only where surrogates come in; nearly all names are plain, and comparing bytes is quick.
-    if a.is_ascii() || b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
+    // The orders differ only from where on surrogates come in; nearly all names differ earlier, and comparing bytes
+    // is quick.
+    const FIRST_ABOVE_SURROGATES: u8 = 0xee;
+    match a.bytes().zip(b.bytes()).find(|(a, b)| a != b) {
+        Some((a_byte, b_byte)) if a_byte.max(b_byte) >= FIRST_ABOVE_SURROGATES => {
+            a.encode_utf16().cmp(b.encode_utf16())
+        }
+        Some((a_byte, b_byte)) => a_byte.cmp(&b_byte),
+        None => a.len().cmp(&b.len()),
+    }
 }
 
 struct Canonical;

@@ -41,12 +41,11 @@ impl Writer<'_> {
             Some(b'{') => self.object(),
             Some(b'[') => self.array(),
             _ => {
-                let Ok(value @ (Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_))) =
-                    self.reader.value()
-                else {
-                    return None;
-                };
-                canonical::print(&mut self.text, &value);
+                match self.reader.value().ok()? {
+                    Json::String(content) => canonical::print_read(&mut self.text, &content),
+                    Json::Number(number) => self.text.push_str(number.text),
+                    word => canonical::print(&mut self.text, &word),
+                }
                 Some(())
             }
         }
@@ -76,7 +75,7 @@ impl Writer<'_> {
         if !self.reader.take_token(b'}') {
             loop {
                 let (name, start) = (self.reader.name().ok()?, self.text.len());
-                canonical::print_string(&mut self.text, &name);
+                canonical::print_read(&mut self.text, &name);
                 self.text.push(':');
                 self.value()?;
                 self.text.push(',');
@@ -116,6 +115,7 @@ impl Writer<'_> {
             return None;
         }
         self.sorted.clear();
+        self.sorted.reserve(self.text.len() - begin);
         members.iter().for_each(|member| self.sorted.push_str(&self.text[member.start..member.end]));
         self.text.truncate(begin);
         self.text.push_str(&self.sorted);

@@ -52,7 +52,8 @@ fn quoted(input: &mut Input<'_>) -> Result<Key, KeyError> {
 
 /// A quoted string with its escapes undone.
 fn string(input: &mut Input<'_>) -> Result<String, KeyError> {
-    let mut content = String::new();
+    // What is left is at least as long as what is quoted in it.
+    let mut content = String::with_capacity(input.value.len() - input.at);
     input.next();
     loop {
         match input.next() {

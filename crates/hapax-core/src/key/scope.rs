@@ -199,7 +199,7 @@ fn long_digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
 }
 
 /// Length first, so that no two lists of parts hash alike.
-pub(crate) fn part(hash: &mut Sha256, bytes: &[u8]) {
+fn part(hash: &mut Sha256, bytes: &[u8]) {
     hash.update((bytes.len() as u64).to_be_bytes());
     hash.update(bytes);
 }

@@ -5,6 +5,7 @@ use hapax_model::teeth::{Proof, Tooth};
 const CAPTURE: &str = "crates/hapax/src/http/capture.rs";
 const CLASSIFY: &str = "crates/hapax/src/http/classify.rs";
 const ENGINE: &str = "crates/hapax/src/engine.rs";
+const DETACHED: &str = "crates/hapax/src/engine/detached.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
 const PROBLEM: &str = "crates/hapax/src/http/problem.rs";
 const REFUSAL: &str = "crates/hapax/src/http/exchange/refusal.rs";
@@ -130,9 +131,9 @@ pub(super) const TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "an execution ends with its connection",
-        file: ENGINE,
-        find: "Poll::Pending => tokio::spawn(attempt).await.map_err(|_| Refusal::Panicked { id })?,",
-        replace: "Poll::Pending => attempt.await,",
+        file: DETACHED,
+        find: "            runtime.spawn(future);\n",
+        replace: "            drop((future, runtime));\n",
         breaks: &["X-06"],
         caught_by: Proof::HttpCases,
     },
@@ -154,9 +155,9 @@ pub(super) const TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "the deadline ends the handler",
-        file: ENGINE,
-        find: "Poll::Pending => tokio::spawn(attempt).await.map_err(|_| Refusal::Panicked { id })?,",
-        replace: "Poll::Pending => attempt.await,",
+        file: DETACHED,
+        find: "            runtime.spawn(future);\n",
+        replace: "            drop((future, runtime));\n",
         breaks: &["X-08"],
         caught_by: Proof::HttpCases,
     },

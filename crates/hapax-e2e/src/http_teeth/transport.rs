@@ -28,8 +28,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a known conflict is told after the body",
         file: EXCHANGE,
-        find: "if !is_asking || ",
-        replace: "if is_asking || ",
+        find: "is_asking && self.policy()",
+        replace: "!is_asking && self.policy()",
         breaks: &["T-01"],
         caught_by: Proof::HttpCases,
     },

@@ -3,6 +3,8 @@
 use super::{Proof, Tooth};
 
 const ENGINE_RS: &str = "crates/hapax/src/engine.rs";
+const KNOWN: &str = "crates/hapax/src/engine/known.rs";
+const DETACHED: &str = "crates/hapax/src/engine/detached.rs";
 const LEASE_RS: &str = "crates/hapax/src/engine/lease.rs";
 const CACHE_RS: &str = "crates/hapax/src/engine/cache.rs";
 const WAIT_RS: &str = "crates/hapax/src/engine/wait.rs";
@@ -26,9 +28,9 @@ pub const ENGINE_TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "a dropped caller cancels its run",
-        file: ENGINE_RS,
-        find: "Poll::Pending => tokio::spawn(attempt).await.map_err(|_| Refusal::Panicked { id })?,",
-        replace: "Poll::Pending => attempt.await,",
+        file: DETACHED,
+        find: "            runtime.spawn(future);\n",
+        replace: "            drop((future, runtime));\n",
         breaks: &["P2"],
         caught_by: Proof::Simulation,
     },
@@ -91,7 +93,7 @@ pub const ENGINE_TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "a lost run blames the store",
-        file: ENGINE_RS,
+        file: KNOWN,
         find: concat!(
             "        let look = self.calls.insist(\"get\", self.calls.timeout, RECORD_TRIES, get).await;\n",
             "        if let Ok(Lookup::Found { record, .. }) = look\n",

@@ -108,6 +108,30 @@ pub async fn a_finished_key_replays(rig: &impl Rig) {
     }
 }
 
+/// D-01, F-01: what a store recalls without a claim is what a claim would replay now, and nothing else.
+pub async fn nothing_is_recalled_but_replays(rig: &impl Rig) {
+    let store = rig.store();
+    let all = [State::InProgress, State::Completed, State::Failed, State::Uncertain, State::Released];
+    let mut used = Vec::new();
+    for state in all {
+        let (first, _) = in_state(rig, &*store, state).await;
+        let id = &first.key.id;
+        let recalled = store.recall(id, &first.fingerprint);
+        if recalled.is_some() {
+            let found = record(&*store, id).await;
+            assert!(state.is_terminal() && state != State::Released, "{state} is no result");
+            assert_eq!(recalled.as_ref(), found.recorded(), "in state {state}");
+        }
+        assert_eq!(store.recall(id, &fingerprint("three socks")), None, "in state {state}");
+        used.push(first);
+    }
+
+    rig.advance(retention(rig)).await;
+    for gone in used {
+        assert_eq!(store.recall(&gone.key.id, &gone.fingerprint), None, "it is over");
+    }
+}
+
 /// a released key is free at once, also for a mended request, and attempts go on counting.
 pub async fn a_released_key_is_claimed_again(rig: &impl Rig) {
     let store = rig.store();

@@ -60,6 +60,7 @@ teeth! {
         "cancellation::a_dropped_completion_may_be_repeated";
     late_owner_refused: LateOwnerRefused => "lapse::a_late_completion_by_the_owner_is_welcome";
     complete_in_two_steps: CompleteInTwoSteps => "cancellation::a_dropped_completion_may_be_repeated";
+    recalls_anything: RecallsAnything => "claims::nothing_is_recalled_but_replays";
     outcome_truncated: OutcomeTruncated => "claims::a_finished_key_replays", "limits::a_large_outcome_is_kept";
     expiry_ignored: ExpiryIgnored => "expiry::a_finished_record_answers_for_its_retention";
     retention_from_claim: RetentionFromClaim => "expiry::retention_counts_from_completion";

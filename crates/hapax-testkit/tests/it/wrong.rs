@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hapax_core::{
-    BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, Nonce, OnLapse, Page, Query,
-    Reason, Record, RecordId, Recorded, Settled, Settlement, State, Stats, Status, Store, StoreError,
-    StoreErrorKind, Swept,
+    BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Fingerprint, Health, Lease, Lookup, Nonce, OnLapse,
+    Page, Query, Reason, Record, RecordId, Recorded, Settled, Settlement, State, Stats, Status, Store,
+    StoreError, StoreErrorKind, Swept,
 };
 
 /// What is wrong.
@@ -42,6 +43,8 @@ pub(crate) enum Wrong {
     CompleteInTwoSteps,
     /// The outcome's last byte is not kept.
     OutcomeTruncated,
+    /// What is recalled is not compared.
+    RecallsAnything,
     /// A finished record answers for ever.
     ExpiryIgnored,
     /// Retention is counted from the claim.
@@ -252,6 +255,17 @@ impl WrongStore {
 impl Store for WrongStore {
     fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
         Box::pin(self.claim_wrongly(ask))
+    }
+
+    fn recall(&self, id: &RecordId, fingerprint: &Fingerprint) -> Option<Recorded> {
+        let recalled = self.inner.recall(id, fingerprint);
+        if !self.is(Wrong::RecallsAnything) {
+            return recalled;
+        }
+        match self.inner.get(id).now_or_never()?.ok()? {
+            Lookup::Found { record, .. } => record.recorded().cloned(),
+            _ => None,
+        }
     }
 
     fn renew<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Fenced, StoreError>> {

@@ -4,14 +4,14 @@
 //! panicked) is *unknown* here, and unknown is settled by sending the same call again, never by guessing.
 
 use std::future::{Future, poll_fn};
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use hapax_core::{Store, StoreError, StoreErrorKind};
+use hapax_core::{Fingerprint, RecordId, Recorded, Store, StoreError, StoreErrorKind};
 
 use crate::observe;
 
@@ -56,6 +56,11 @@ impl Calls {
         };
         observe::store_error(&error);
         Err(error)
+    }
+
+    /// What the store recalls of a finished request at once. A store that panics recalls nothing.
+    pub(crate) fn recall(&self, id: &RecordId, fingerprint: &Fingerprint) -> Option<Recorded> {
+        catch_unwind(AssertUnwindSafe(|| self.store.recall(id, fingerprint))).ok().flatten()
     }
 
     /// The same call until it is answered, fails for good, or has been tried `tries_max` times. It is made inside: a

@@ -154,7 +154,7 @@ pub(crate) fn replay(
 }
 
 /// Room for the fields of most answers and our own, so that the map grows only for unusual ones.
-const FIELDS_USUAL: usize = 8;
+const FIELDS_USUAL: usize = 6;
 
 impl ReplayRules {
     /// What is changed in the head of a first answer before it leaves: the origin's word to us and its marks go,

@@ -31,6 +31,7 @@ use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::problem::{self, Code, Problem};
 use super::scope::Endpoint;
 use super::{canonical, digest, fingerprint, grpc, scope};
+use crate::engine::cache::Known;
 use crate::engine::{Context, Ended, Execution, Finish, Job, Refusal, not_kept};
 use crate::observe;
 
@@ -61,6 +62,8 @@ struct Asked {
 /// What preparing a request came to.
 enum Prepared {
     Asked(Box<Asked>),
+    /// What became of it is known already.
+    Known(Box<request::Parts>, Recorded),
     /// There is no key in the body either, and none is needed.
     Unkeyed(Box<(Box<request::Parts>, Read)>),
     /// A layer around this one has claimed the same key for this very request.
@@ -103,7 +106,8 @@ impl Exchange {
     pub(super) async fn answer<S, B, R>(
         self,
         mut inner: S,
-        request: Request<B>,
+        parts: Box<request::Parts>,
+        body: B,
         key: Option<Key>,
     ) -> Result<Response<ResponseBody<R>>, S::Error>
     where
@@ -113,10 +117,10 @@ impl Exchange {
         B: Body<Data = Bytes> + Send + 'static,
         R: Body<Data = Bytes> + Send + 'static,
     {
-        // Each stage in a box of its own: small ones are had and given back quickly.
-        let (parts, body) = request.into_parts();
-        match Box::pin(self.prepare(Box::new(parts), body, key)).await {
+        // What seldom happens, and what comes later, is in boxes of its own: small ones are had and given back quickly.
+        match self.prepare(parts, body, key).await {
             Ok(Prepared::Asked(asked)) => Box::pin(self.execute(inner, asked)).await,
+            Ok(Prepared::Known(parts, recorded)) => Ok(self.replay(&parts.headers, &recorded)),
             Ok(Prepared::Unkeyed(unkeyed)) => {
                 let (parts, read) = *unkeyed;
                 let mut response =
@@ -164,8 +168,10 @@ impl Exchange {
             authorise(&parts).await.map_err(Stop::Answered)?;
         }
         let claimed = parts.extensions.get().map(Context::id);
-        if let Some(known) = known.as_ref().filter(|known| claimed != Some(known.id)) {
-            Box::pin(self.spare_the_body(&parts.headers, known)).await?;
+        if let Some(known) = known.as_ref().filter(|known| claimed != Some(known.id))
+            && self.is_told_before_the_body(&parts.headers)
+        {
+            Box::pin(self.spare_the_body(known)).await?;
         }
 
         let read = read::read(body, &parts.headers, policy.body_bytes_max, &self.shared.budget).await;
@@ -184,6 +190,9 @@ impl Exchange {
         let fingerprint = self.fingerprint(&parts, &path, &read.data).map_err(refusal::body)?;
 
         let open = self.within_limits(&scoped).await.map_err(refusal::limited)?;
+        if let Some(Known::Replay(recorded)) = self.shared.hapax.engine.recall(&scoped.id, &fingerprint) {
+            return Ok(Prepared::Known(parts, recorded));
+        }
         Ok(Prepared::Asked(Box::new(Asked { parts, read, key, scoped, fingerprint, open })))
     }
 
@@ -227,14 +236,16 @@ impl Exchange {
         }
     }
 
-    /// Tells a client that asks before it sends the body what can be told without it (T-01, T-02).
-    async fn spare_the_body(&self, headers: &HeaderMap, known: &ScopedKey) -> Result<(), Problem> {
+    /// Whether a client asks before it sends the body, and the record alone may hold the answer (T-01, T-02).
+    fn is_told_before_the_body(&self, headers: &HeaderMap) -> bool {
         let is_asking = headers
             .get(EXPECT)
             .is_some_and(|expects| expects.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-        if !is_asking || !self.policy().engine.wait.is_zero() || self.policy().reconcile.is_some() {
-            return Ok(());
-        }
+        is_asking && self.policy().engine.wait.is_zero() && self.policy().reconcile.is_none()
+    }
+
+    /// Tells such a client what can be told without the body.
+    async fn spare_the_body(&self, known: &ScopedKey) -> Result<(), Problem> {
         match self.shared.hapax.engine.foresee(known.id).await {
             Some(refusal) => Err(refusal::of(&refusal).about(known.id)),
             None => Ok(()),
@@ -304,7 +315,7 @@ impl Exchange {
                 self.count(observe::Outcome::Uncertain);
                 return Err(error);
             }
-            Ok(Execution::Replayed(recorded)) => self.replay(&said, &recorded),
+            Ok(Execution::Replayed(recorded)) => return Ok(self.replay(&said, &recorded)),
             Err(refusal) => {
                 let spare = spare.and_then(|spare| spare.lock().take());
                 let (Refusal::Store(error), Some((inner, parts, read))) = (&refusal, spare) else {
@@ -417,7 +428,7 @@ impl Exchange {
     fn replay<R>(&self, said: &HeaderMap, recorded: &Recorded) -> Response<ResponseBody<R>> {
         let policy = self.policy();
         self.count(observe::Outcome::Replayed);
-        match capture::replay(&policy.replay, said, recorded) {
+        let mut response = match capture::replay(&policy.replay, said, recorded) {
             Ok(replayed) => {
                 let announced = replayed.trailers.as_ref().and_then(names_of);
                 let mut response = Response::new(ResponseBody::whole(replayed.body, replayed.trailers));
@@ -432,7 +443,9 @@ impl Exchange {
                 response
             }
             Err(_not_replayable) => self.problem(&refusal::result_unavailable()),
-        }
+        };
+        self.mark(&mut response, "accepted");
+        response
     }
 
     /// Refuses the request and counts it.

@@ -100,7 +100,8 @@ where
                 let next = self.inner.clone();
                 let inner = std::mem::replace(&mut self.inner, next);
                 let exchange = Exchange::new(self.shared.clone(), route);
-                ResponseFuture::covered(Box::pin(exchange.answer(inner, request, key)))
+                let (parts, body) = request.into_parts();
+                ResponseFuture::covered(Box::pin(exchange.answer(inner, Box::new(parts), body, key)))
             }
         }
     }
