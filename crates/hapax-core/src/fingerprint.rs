@@ -75,6 +75,7 @@ pub struct FingerprintBuilder {
     pending: Vec<u8>,
 }
 
+const LENGTH_BYTES: usize = size_of::<u64>();
 /// Where parts are put together to be hashed; what does not fit is hashed where it is.
 const PENDING_MAX: usize = 1024;
 /// Room for the parts of most requests.
@@ -96,6 +97,7 @@ impl FingerprintBuilder {
     }
 
     /// Adds bytes as they are. Order counts.
+    #[inline]
     pub fn part(mut self, name: &str, bytes: &[u8]) -> Self {
         self.add(name, Kind::Raw, bytes);
         self
@@ -107,9 +109,19 @@ impl FingerprintBuilder {
     /// is no JSON, repeats a name in one object, has half a surrogate pair or nests deeper than
     /// [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX) is taken byte by byte (F-05).
     pub fn json(mut self, name: &str, bytes: &[u8]) -> Self {
-        match direct::text(bytes) {
-            Some(text) => self.add(name, Kind::Json, text.as_bytes()),
-            None => self.add(name, Kind::Raw, bytes),
+        let start = self.pending.len();
+        self.pending.extend_from_slice(&(name.len() as u64).to_be_bytes());
+        self.pending.extend_from_slice(name.as_bytes());
+        self.pending.push(Kind::Json as u8);
+        let length_at = self.pending.len();
+        self.pending.extend_from_slice(&[0; LENGTH_BYTES]);
+        let text_at = self.pending.len();
+        if direct::append(&mut self.pending, bytes).is_some() {
+            let length = (self.pending.len() - text_at) as u64;
+            self.pending[length_at..text_at].copy_from_slice(&length.to_be_bytes());
+        } else {
+            self.pending.truncate(start);
+            self.add(name, Kind::Raw, bytes);
         }
         self
     }
@@ -157,7 +169,7 @@ impl FingerprintBuilder {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        if self.pending.len() + bytes.len() > PENDING_MAX {
+        if self.pending.len() + bytes.len() > PENDING_MAX && !self.pending.is_empty() {
             self.hash.update(&self.pending);
             self.pending.clear();
         }

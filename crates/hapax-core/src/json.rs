@@ -15,6 +15,19 @@ pub(crate) use print::{Spelling, print};
 /// How deep arrays and objects may nest: as deep as `serde_json` reads, and far from the end of any stack.
 pub const DEPTH_MAX: usize = 128;
 
+/// What a run of plain characters in a string ends at: a quote, a backslash or a control character.
+const ENDS_RUN: [bool; 256] = {
+    let mut ends = [false; 256];
+    let mut control = 0;
+    while control < 0x20 {
+        ends[control] = true;
+        control += 1;
+    }
+    ends[b'"' as usize] = true;
+    ends[b'\\' as usize] = true;
+    ends
+};
+
 pub(crate) enum Json<'a> {
     Null,
     Bool(bool),
@@ -151,7 +164,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A member's name and its colon.
-    pub(crate) fn name(&mut self) -> Result<Cow<'a, str>, JsonError> {
+    fn name(&mut self) -> Result<Cow<'a, str>, JsonError> {
         if self.ahead() != Some(b'"') {
             return Err(self.error("a name in quotes was expected"));
         }
@@ -160,31 +173,41 @@ impl<'a> Reader<'a> {
         Ok(name)
     }
 
+    /// How far it has read.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
     /// Borrowed when nothing is escaped.
-    fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
         self.at += 1;
-        let mut unescaped: Option<String> = None;
+        let plain = self.run();
+        if self.take(b'"') {
+            return Ok(Cow::Borrowed(plain));
+        }
+        let mut unescaped = plain.to_owned();
         loop {
-            let start = self.at;
-            self.skip_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f));
-            let run = &self.text[start..self.at];
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(match unescaped {
-                        None => Cow::Borrowed(run),
-                        Some(before) => Cow::Owned(before + run),
-                    });
+                    return Ok(Cow::Owned(unescaped));
                 }
-                Some(b'\\') => {
-                    let unescaped = unescaped.get_or_insert_default();
-                    unescaped.push_str(run);
-                    unescaped.push(self.escape()?);
-                }
+                Some(b'\\') => unescaped.push(self.escape()?),
                 Some(_) => return Err(self.error("a control character must be escaped")),
                 None => return Err(self.error("the closing quote is missing")),
             }
+            unescaped.push_str(self.run());
         }
+    }
+
+    /// Characters of a string that stand for themselves.
+    fn run(&mut self) -> &'a str {
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        while bytes.get(self.at).is_some_and(|byte| !ENDS_RUN[usize::from(*byte)]) {
+            self.at += 1;
+        }
+        &self.text[start..self.at]
     }
 
     fn escape(&mut self) -> Result<char, JsonError> {
@@ -280,6 +303,10 @@ impl<'a> Reader<'a> {
     }
 
     fn skip_whitespace(&mut self) {
+        // Most documents have none, and everything else is above the space.
+        if self.peek().is_none_or(|byte| byte > b' ') {
+            return;
+        }
         self.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
     }
 

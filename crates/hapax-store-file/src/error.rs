@@ -293,6 +293,12 @@ impl Failure {
         move |source| Self { phase, source: Arc::new(source) }
     }
 
+    /// The sync of the transaction before failed, so this one was not committed.
+    pub(crate) fn of_earlier_sync() -> Self {
+        let code = ffi::Error::new(ffi::SQLITE_IOERR_FSYNC);
+        Self::at(Phase::Work)(rusqlite::Error::SqliteFailure(code, None))
+    }
+
     pub(crate) fn error(&self, op: &'static str) -> StoreError {
         StoreError::new(self.judge().kind, op).with_source(self.clone())
     }

@@ -55,7 +55,8 @@
 //!
 //! One thread writes. It takes all operations that wait, decides each with
 //! [`transition`](hapax_core::transition), commits them together and answers after the disk has them: many
-//! callers share one sync, and a lone caller waits for nobody. Two more threads read. Nothing here blocks an
+//! callers share one sync, and a lone caller waits for nobody. While the disk is busy, it works on the next
+//! transaction already. Two more threads read. Nothing here blocks an
 //! async runtime, except opening and dropping the store.
 
 mod clock;
@@ -63,6 +64,7 @@ mod config;
 mod directory;
 mod error;
 mod list;
+mod log;
 mod queue;
 mod reader;
 mod row;

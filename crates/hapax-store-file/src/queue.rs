@@ -30,6 +30,13 @@ pub(crate) enum Refused {
     Closed,
 }
 
+impl<T> Inner<T> {
+    fn take(&mut self, count_max: usize) -> Vec<T> {
+        let count = self.jobs.len().min(count_max);
+        self.jobs.drain(..count).collect()
+    }
+}
+
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
         let inner = Inner { jobs: VecDeque::new(), closed: false };
@@ -50,6 +57,10 @@ impl<T> Queue<T> {
         Ok(())
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inner.lock().jobs.is_empty()
+    }
+
     /// Waits for work and takes all of it, up to `count_max`; `None` when the queue is closed and empty.
     pub(crate) fn take(&self, count_max: usize) -> Option<Vec<T>> {
         let mut inner = self.inner.lock();
@@ -59,8 +70,12 @@ impl<T> Queue<T> {
             }
             self.filled.wait(&mut inner);
         }
-        let count = inner.jobs.len().min(count_max);
-        Some(inner.jobs.drain(..count).collect())
+        Some(inner.take(count_max))
+    }
+
+    /// Takes what is there, up to `count_max`, without waiting.
+    pub(crate) fn take_now(&self, count_max: usize) -> Vec<T> {
+        self.inner.lock().take(count_max)
     }
 
     /// Takes no more jobs; those that wait are still served.

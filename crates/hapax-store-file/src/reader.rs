@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::error::{Cause, Refusal};
+use crate::log::{Disk, SyncFailed};
 use crate::queue::{Queue, Refused};
 use crate::row::{self, Stored, millis, state_number};
 
@@ -24,6 +25,7 @@ type Job = Box<dyn FnOnce(&Connection) + Send>;
 pub(crate) struct Readers {
     queue: Arc<Queue<Job>>,
     threads: Vec<JoinHandle<()>>,
+    disk: Option<Arc<Disk>>,
 }
 
 /// Why a read gave no answer.
@@ -50,10 +52,12 @@ impl ReadError {
 
 impl Readers {
     /// Starts the threads, each with its own connection.
+    /// What they find is told when it is durable on `disk`, where this process writes to it.
     pub(crate) fn start(
+        disk: Option<Arc<Disk>>,
         mut connect: impl FnMut() -> Result<Connection, StoreError>,
     ) -> Result<Self, StoreError> {
-        let mut readers = Self { queue: Arc::new(Queue::new()), threads: Vec::with_capacity(THREADS) };
+        let mut readers = Self { queue: Arc::new(Queue::new()), threads: Vec::with_capacity(THREADS), disk };
         for _ in 0..THREADS {
             let connection = connect()?;
             let queue = Arc::clone(&readers.queue);
@@ -73,9 +77,15 @@ impl Readers {
         read: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
+        let disk = self.disk.clone();
         let job: Job = Box::new(move |connection| {
+            let found = read(connection);
+            let durable = disk.map_or(Ok(()), |disk| disk.settle());
             // Whoever asked may be gone.
-            let _ = reply.send(read(connection));
+            let _ = reply.send(found.and_then(|found| match durable {
+                Ok(()) => Ok(found),
+                Err(SyncFailed) => Err(ReadError::Refused(Refusal::Stopped)),
+            }));
         });
         self.queue.push(job).map_err(|refused| match refused {
             Refused::Full => Refusal::QueueFull.error(op),

@@ -1,7 +1,7 @@
 //! The database file: how it is made, told apart from others, and set up for a connection.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -55,9 +55,14 @@ fn open(path: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
 
 /// Bytes of the log beside the database at `path`.
 pub(crate) fn log_bytes(path: &Path) -> u64 {
+    fs::metadata(log_path(path)).map_or(0, |found| found.len())
+}
+
+/// Where the log of the database at `path` is.
+pub(crate) fn log_path(path: &Path) -> PathBuf {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
-    fs::metadata(log).map_or(0, |found| found.len())
+    log.into()
 }
 
 fn check_version(found: u32, path: &Path) -> Result<(), OpenError> {
@@ -90,7 +95,8 @@ pub(crate) fn connect_writer(path: &Path, sync: Sync) -> Result<Connection, Open
         set_up(&connection, WRITER_CACHE_KIB)?;
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         let level = match sync {
-            Sync::Full => "FULL",
+            // Commits are synced by `log.rs`, the engine syncs what is moved into the database.
+            Sync::Full => "NORMAL",
             Sync::Off => "OFF",
         };
         connection.pragma_update(None, "synchronous", level)?;

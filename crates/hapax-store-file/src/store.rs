@@ -18,9 +18,10 @@ use crate::clock::StoreClock;
 use crate::config::{Options, Sync};
 use crate::directory::{Directory, Ownership};
 use crate::error::{OpenError, Refusal};
+use crate::log::Log;
 use crate::queue::{Queue, Refused};
 use crate::reader::{self, Readers};
-use crate::writer::{Job, Shared, Step, Writer, op};
+use crate::writer::{self, Job, Shared, Step, Writer, op};
 use crate::{list, schema, verify};
 
 /// The most bytes that an outcome may have: the writer copies it while others wait.
@@ -147,7 +148,14 @@ impl FileStore {
         let clock = StoreClock::open(&connection, options.clock).map_err(engine)?;
         let shared = Arc::new(Shared::default());
         let queue = Arc::new(Queue::new());
-        let mut writer = Writer::new(connection, clock.clone(), Arc::clone(&shared), Arc::clone(&queue))
+        let stop = {
+            let (shared, queue) = (Arc::clone(&shared), Arc::clone(&queue));
+            move || writer::stop(&shared, &queue)
+        };
+        let log = Log::new(schema::log_path(&database), options.sync, stop)
+            .map_err(|error| StoreError::new(StoreErrorKind::Unavailable, "open").with_source(error))?;
+        let disk = log.disk();
+        let mut writer = Writer::new(connection, clock.clone(), Arc::clone(&shared), Arc::clone(&queue), log)
             .map_err(engine)?;
         let restarted = writer.restart().map_err(|failure| match failure.judge().kind {
             StoreErrorKind::Full => OpenError::Full { path: database.clone() }.into(),
@@ -160,7 +168,7 @@ impl FileStore {
         if let Some(size_max) = options.size_max {
             writer.limit_size(size_max).map_err(engine)?;
         }
-        let readers = Readers::start(|| Ok(schema::connect_reader(&database)?))?;
+        let readers = Readers::start(Some(disk), || Ok(schema::connect_reader(&database)?))?;
         Ok(Self {
             readers,
             writer: Some(WriterThread::start(writer, queue)?),
@@ -179,7 +187,7 @@ impl FileStore {
         let first = schema::connect_reader(&database)?;
         let clock = StoreClock::open(&first, options.clock)
             .map_err(|source| OpenError::Engine { path: database.clone(), source })?;
-        let readers = Readers::start(|| Ok(schema::connect_reader(&database)?))?;
+        let readers = Readers::start(None, || Ok(schema::connect_reader(&database)?))?;
         Ok(Self {
             readers,
             writer: None,

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::{Mark, StoreClock};
 use crate::error::{Failure, Phase, Refusal};
+use crate::log::{Log, SyncFailed};
 use crate::queue::Queue;
 use crate::row::{self, Place, Row, Stored};
 use crate::{schema, sweep};
@@ -64,6 +65,51 @@ impl Step {
     }
 }
 
+/// What came of one step.
+pub(crate) type Done = Result<Answer, Refusal>;
+
+/// A step that was done, and what is to be told about it once it is durable.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    step: Step,
+    answer: Done,
+}
+
+/// What is served together.
+#[derive(Debug, Default)]
+struct Batch {
+    steps: Vec<Step>,
+    sweeps: Vec<(usize, Reply<Swept>)>,
+}
+
+impl Batch {
+    fn add(&mut self, jobs: Vec<Job>) {
+        for job in jobs {
+            match job {
+                Job::Step(step) => self.steps.push(step),
+                Job::Sweep { batch_max, reply } => self.sweeps.push((batch_max, reply)),
+            }
+        }
+    }
+}
+
+impl Answered {
+    pub(crate) fn new(step: Step, answer: Done) -> Self {
+        Self { step, answer }
+    }
+
+    pub(crate) fn tell(self) {
+        let op = op(&self.step.command);
+        self.step.answer(self.answer.map_err(|refusal| refusal.error(op)));
+    }
+
+    /// Whether it is durable, nobody can say.
+    pub(crate) fn fail(self, failure: &Failure) {
+        let error = failure.error(op(&self.step.command));
+        self.step.answer(Err(error));
+    }
+}
+
 /// A caller that gave up is not there to hear the answer.
 fn send<T>(reply: Reply<T>, answer: Result<T, StoreError>) {
     let _ = reply.send(answer);
@@ -92,6 +138,7 @@ pub(crate) struct Writer {
     mark: Mark,
     shared: Arc<Shared>,
     queue: Arc<Queue<Job>>,
+    log: Log,
     /// Whether the log was shortened for what is being served, because there was no room.
     shortened: bool,
     claims: Claims,
@@ -103,9 +150,10 @@ impl Writer {
         clock: StoreClock,
         shared: Arc<Shared>,
         queue: Arc<Queue<Job>>,
+        log: Log,
     ) -> rusqlite::Result<Self> {
         let mark = Mark::read(&connection)?;
-        Ok(Self { connection, clock, mark, shared, queue, shortened: false, claims: Claims::new() })
+        Ok(Self { connection, clock, mark, shared, queue, log, shortened: false, claims: Claims::new() })
     }
 
     /// Writes down that the claims of an earlier process are uncertain: whoever could own one is gone.
@@ -113,7 +161,7 @@ impl Writer {
         match self.restart_claims() {
             Err(failure) if failure.judge().kind == StoreErrorKind::Full => {
                 // What is due may go, and leaves its place in the file to the others.
-                self.transact(|work| sweep::remove_due(work, usize::MAX))?;
+                self.transact_durably(|work| sweep::remove_due(work, usize::MAX))?;
                 self.shorten_log();
                 self.restart_claims()
             }
@@ -122,7 +170,7 @@ impl Writer {
     }
 
     fn restart_claims(&mut self) -> Result<usize, Failure> {
-        self.transact(|work| {
+        self.transact_durably(|work| {
             let mut restarted = 0;
             for rowid in sweep::in_progress(work.connection)? {
                 if let Stored::Found(row) = row::at(work.connection, rowid)? {
@@ -150,35 +198,48 @@ impl Writer {
 
     fn serve(&mut self, jobs: Vec<Job>) {
         self.shortened = false;
-        let mut steps = Vec::with_capacity(jobs.len());
-        let mut sweeps = Vec::new();
-        for job in jobs {
-            match job {
-                Job::Step(step) => steps.push(step),
-                Job::Sweep { batch_max, reply } => sweeps.push((batch_max, reply)),
-            }
-        }
-        if !steps.is_empty() {
-            self.serve_steps(steps, Room::Untried);
+        let mut batch = Batch::default();
+        batch.add(jobs);
+        if !batch.steps.is_empty() {
+            self.serve_batch(&mut batch);
         }
         // A sweep is a transaction of its own: it may take as long as many steps together.
-        for (batch_max, reply) in sweeps {
-            let swept = self.attempt(|work| sweep::remove_due(work, batch_max));
+        for (batch_max, reply) in batch.sweeps {
+            let swept =
+                self.attempt(|writer| writer.transact_durably(|work| sweep::remove_due(work, batch_max)));
             send(reply, swept.map_err(|stop| stop.error("sweep")));
         }
     }
 
-    fn serve_steps(&mut self, mut steps: Vec<Step>, room: Room) {
-        let done = self.attempt(|work| {
-            steps.iter().map(|step| work.step(&step.command, room)).collect::<rusqlite::Result<Vec<_>>>()
-        });
-        match done {
-            Ok(answers) => {
-                self.shared.operations.fetch_add(steps.len() as u64, Ordering::Relaxed);
-                for (step, answer) in steps.into_iter().zip(answers) {
-                    let op = op(&step.command);
-                    step.answer(answer.map_err(|refusal| refusal.error(op)));
+    /// Serves the steps of a batch. While the disk is busy with the commit before, others may come: they join.
+    fn serve_batch(&mut self, batch: &mut Batch) {
+        let (queue, disk) = (Arc::clone(&self.queue), self.log.disk());
+        let done = self.attempt(|writer| {
+            writer.transact(|work| {
+                let mut answers = work.steps(&batch.steps, Room::Untried)?;
+                if disk.is_busy() && disk.settle().is_ok() {
+                    batch.add(queue.take_now(BATCH_MAX.saturating_sub(batch.steps.len())));
+                    answers.extend(work.steps(&batch.steps[answers.len()..], Room::Untried)?);
                 }
+                Ok(answers)
+            })
+        });
+        self.conclude(std::mem::take(&mut batch.steps), done, Room::Untried);
+    }
+
+    fn serve_steps(&mut self, steps: Vec<Step>, room: Room) {
+        let done = self.attempt(|writer| writer.transact(|work| work.steps(&steps, room)));
+        self.conclude(steps, done, room);
+    }
+
+    /// Answers steps that were done; tries in parts again what could not be done together.
+    fn conclude(&mut self, mut steps: Vec<Step>, done: Result<(Vec<Done>, Committed), Stop>, room: Room) {
+        match done {
+            Ok((answers, committed)) => {
+                self.shared.operations.fetch_add(steps.len() as u64, Ordering::Relaxed);
+                let answered = steps.into_iter().zip(answers);
+                let answered = answered.map(|(step, answer)| Answered::new(step, answer)).collect();
+                self.deliver(answered, committed);
             }
             // One of them cannot be done. Without it, or without new records, the others can.
             Err(Stop::Failed(failure)) if steps.len() > 1 && failure.judge().separable => {
@@ -198,26 +259,45 @@ impl Writer {
         }
     }
 
-    /// Runs one transaction, unless the store has stopped, and stops it when nobody can say what a later one
-    /// would mean.
-    fn attempt<T>(&mut self, work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>) -> Result<T, Stop> {
+    /// Answers what is durable. Where others wait, the disk works while they are served.
+    fn deliver(&mut self, answered: Vec<Answered>, committed: Committed) {
+        match committed {
+            Committed::Nothing => answered.into_iter().for_each(Answered::tell),
+            Committed::Yes if !self.queue.is_empty() => self.log.bring_behind(answered),
+            Committed::Yes => match self.log.bring() {
+                Ok(()) => answered.into_iter().for_each(Answered::tell),
+                Err(failure) => {
+                    self.bear(&failure);
+                    answered.into_iter().for_each(|answered| answered.fail(&failure));
+                }
+            },
+        }
+    }
+
+    /// Does something with the database, unless the store has stopped.
+    fn attempt<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Result<T, Stop> {
         if self.shared.is_stopped() {
             return Err(Stop::Earlier);
         }
-        self.transact(work).map_err(|failure| {
-            // Some of them may just have been rolled back.
-            self.claims.clear();
-            let judgement = failure.judge();
-            let rolled_back = self.connection.is_autocommit();
-            if judgement.fatal || !rolled_back {
-                tracing::error!(error = %failure, "file store stopped; it must be opened again");
-                stop(&self.shared, &self.queue);
-            } else if judgement.kind == StoreErrorKind::Full && !self.shortened {
-                self.shortened = true;
-                self.shorten_log();
-            }
+        act(self).map_err(|failure| {
+            self.bear(&failure);
             Stop::Failed(failure)
         })
+    }
+
+    /// Stops the store after a failure when nobody can say what a later transaction would mean.
+    fn bear(&mut self, failure: &Failure) {
+        // Some of them may just have been rolled back.
+        self.claims.clear();
+        let judgement = failure.judge();
+        let rolled_back = self.connection.is_autocommit();
+        if judgement.fatal || !rolled_back {
+            tracing::error!(error = %failure, "file store stopped; it must be opened again");
+            stop(&self.shared, &self.queue);
+        } else if judgement.kind == StoreErrorKind::Full && !self.shortened {
+            self.shortened = true;
+            self.shorten_log();
+        }
     }
 
     /// A log that starts again has room even where the disk has none: a sweep may need it.
@@ -227,9 +307,24 @@ impl Writer {
         }
     }
 
-    /// One transaction around `work`. A failure leaves nothing of it behind, except that nobody knows about one
-    /// that came while committing.
-    fn transact<T>(&mut self, work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>) -> Result<T, Failure> {
+    /// One transaction around `work`, durable when this returns.
+    fn transact_durably<T>(
+        &mut self,
+        work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, Failure> {
+        let (value, committed) = self.transact(work)?;
+        if committed == Committed::Yes {
+            self.log.bring()?;
+        }
+        Ok(value)
+    }
+
+    /// One transaction around `work`, which is not durable yet when this returns. A failure leaves nothing of it
+    /// behind, except that nobody knows about one that came while committing.
+    fn transact<T>(
+        &mut self,
+        work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>,
+    ) -> Result<(T, Committed), Failure> {
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -241,24 +336,39 @@ impl Writer {
         if !wrote {
             // The end of a transaction without changes does not touch the disk.
             transaction.finish().map_err(Failure::at(Phase::Work))?;
-            return Ok(value);
+            // What was read may have been written by the commit before, which may still be on its way.
+            self.log.disk().settle().map_err(|SyncFailed| Failure::of_earlier_sync())?;
+            return Ok((value, Committed::Nothing));
         }
         let mark = self.mark.cover(&transaction, now).map_err(Failure::at(Phase::Work))?;
-        transaction.commit().map_err(Failure::at(Phase::Commit))?;
+        self.log.begin().map_err(|SyncFailed| Failure::of_earlier_sync())?;
+        if let Err(error) = transaction.commit() {
+            self.log.forget();
+            return Err(Failure::at(Phase::Commit)(error));
+        }
         self.mark = mark;
         self.shared.commits.fetch_add(1, Ordering::Relaxed);
-        Ok(value)
+        Ok((value, Committed::Yes))
     }
 
     /// An orderly end. The last connection to close moves the log into the database by itself.
     fn close(self) {
-        if self.shared.is_stopped() {
+        if self.log.disk().settle().is_err() || self.shared.is_stopped() {
             return;
         }
         if let Err(error) = self.mark.settle(&self.connection, self.clock.now()) {
             tracing::warn!(%error, "file store closed without noting the time; its clock may start a second ahead");
         }
     }
+}
+
+/// Whether a transaction changed anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Committed {
+    /// It did, and its commit is to be brought to the disk.
+    Yes,
+    /// It did not.
+    Nothing,
 }
 
 /// What is known about the room for new records.
@@ -282,8 +392,12 @@ pub(crate) struct Work<'a> {
 }
 
 impl Work<'_> {
+    fn steps(&mut self, steps: &[Step], room: Room) -> rusqlite::Result<Vec<Done>> {
+        steps.iter().map(|step| self.step(&step.command, room)).collect()
+    }
+
     /// Decides one command and writes what was decided. The inner error is about this command alone.
-    fn step(&mut self, command: &Command, room: Room) -> rusqlite::Result<Result<Answer, Refusal>> {
+    fn step(&mut self, command: &Command, room: Room) -> rusqlite::Result<Done> {
         let stored = match self.claims.remove(command.id()) {
             Some(row) => Stored::Found(row),
             None => row::find(self.connection, command.id())?,
@@ -370,7 +484,7 @@ impl Drop for StopGuard {
     }
 }
 
-fn stop(shared: &Shared, queue: &Queue<Job>) {
+pub(crate) fn stop(shared: &Shared, queue: &Queue<Job>) {
     shared.stopped.store(true, Ordering::Release);
     queue.abort().into_iter().for_each(|job| job.refuse(Refusal::Stopped));
 }

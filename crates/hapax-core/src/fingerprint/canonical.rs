@@ -1,7 +1,6 @@
 //! One spelling for all JSON texts that say the same: members in RFC 8785's order, no whitespace, strings escaped
 //! one way. Numbers stay as written, unlike in that RFC: through a float, different amounts become equal.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -22,18 +21,6 @@ pub(super) fn print(text: &mut String, value: &Json<'_>) {
 /// Appends a string as it stands in canonical text.
 pub(super) fn print_string(text: &mut String, content: &str) {
     Canonical::string(text, content);
-}
-
-/// The same of a string that was just read. One without escapes is spelled as it must be already.
-pub(super) fn print_read(text: &mut String, content: &Cow<'_, str>) {
-    match content {
-        Cow::Borrowed(plain) => {
-            text.push('"');
-            text.push_str(plain);
-            text.push('"');
-        }
-        Cow::Owned(unescaped) => Canonical::string(text, unescaped),
-    }
 }
 
 /// By UTF-16 code units; false when two names are equal, because readers disagree on which of them counts.

@@ -8,100 +8,145 @@ use std::cmp::Ordering;
 use super::canonical;
 use crate::json::{Json, Reader};
 
-/// The canonical text; `None` when there is none that is sure to mean the same.
-pub(super) fn text(bytes: &[u8]) -> Option<String> {
-    let text = String::with_capacity(bytes.len() + 8);
-    let mut writer =
-        Writer { reader: Reader::new(bytes).ok()?, text, members: Vec::new(), sorted: String::new() };
+/// How many members the objects of most requests have together.
+const MEMBERS_USUAL: usize = 8;
+
+/// Appends the canonical text; `None`, and nothing of use, when there is none that is sure to mean the same.
+pub(super) fn append(out: &mut Vec<u8>, bytes: &[u8]) -> Option<()> {
+    let reader = Reader::new(bytes).ok()?;
+    let mut writer = Writer { reader, source: bytes, written: 0, out, members: Vec::new() };
     writer.value()?;
-    writer.reader.end().ok()?;
-    Some(writer.text)
+    writer.write();
+    writer.reader.end().ok()
 }
 
+/// Most of a document is spelled as it must be already. What is goes over in long runs: the source from `written` to
+/// where the reader is has been read, belongs to the text as it is, and is not in `out` yet.
 struct Writer<'a> {
     reader: Reader<'a>,
-    text: String,
+    source: &'a [u8],
+    written: usize,
+    out: &'a mut Vec<u8>,
     /// Those of the objects that are open, innermost last.
     members: Vec<Member<'a>>,
-    /// Where members are put in order.
-    sorted: String,
 }
 
-/// A member that was written, with the comma behind it.
+/// A member, and where it stands in the text.
 struct Member<'a> {
     name: Cow<'a, str>,
     start: usize,
     end: usize,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
     /// Recurses as deep as the reader lets it.
     fn value(&mut self) -> Option<()> {
-        match self.reader.ahead() {
-            Some(b'{') => self.object(),
-            Some(b'[') => self.array(),
-            _ => {
-                match self.reader.value().ok()? {
-                    Json::String(content) => canonical::print_read(&mut self.text, &content),
-                    Json::Number(number) => self.text.push_str(number.text),
-                    word => canonical::print(&mut self.text, &word),
-                }
-                Some(())
-            }
+        match self.ahead()? {
+            b'{' => self.object(),
+            b'[' => self.array(),
+            b'"' => self.string().map(|_| ()),
+            // Words have one spelling, and numbers stay as they are.
+            _ => match self.reader.value() {
+                Ok(Json::Null | Json::Bool(_) | Json::Number(_)) => Some(()),
+                _ => None,
+            },
         }
     }
 
     fn array(&mut self) -> Option<()> {
         self.reader.enter().ok()?;
-        self.text.push('[');
-        if !self.reader.take_token(b']') {
+        if !self.take(b']') {
             loop {
                 self.value()?;
-                if self.reader.take_token(b']') {
+                if self.take(b']') {
                     break;
                 }
-                self.comma()?;
+                if !self.take(b',') {
+                    return None;
+                }
             }
         }
-        self.text.push(']');
         self.reader.leave();
         Some(())
     }
 
     fn object(&mut self) -> Option<()> {
         self.reader.enter().ok()?;
-        self.text.push('{');
-        let (first, begin) = (self.members.len(), self.text.len());
-        if !self.reader.take_token(b'}') {
+        let (first, begin) = (self.members.len(), self.place());
+        if !self.take(b'}') {
+            self.members.reserve(MEMBERS_USUAL);
             loop {
-                let (name, start) = (self.reader.name().ok()?, self.text.len());
-                canonical::print_read(&mut self.text, &name);
-                self.text.push(':');
-                self.value()?;
-                self.text.push(',');
-                self.members.push(Member { name, start, end: self.text.len() });
-                if self.reader.take_token(b'}') {
+                self.member()?;
+                if self.ahead()? == b'}' {
                     break;
                 }
-                if !self.reader.take_token(b',') {
+                if !self.take(b',') {
                     return None;
                 }
             }
             self.sort(first, begin)?;
-            // The comma behind the last one.
-            self.text.pop();
+            self.members.truncate(first);
+            self.take(b'}');
         }
-        self.members.truncate(first);
-        self.text.push('}');
         self.reader.leave();
         Some(())
     }
 
-    fn comma(&mut self) -> Option<()> {
-        self.reader.take_token(b',').then(|| self.text.push(','))
+    fn member(&mut self) -> Option<()> {
+        if self.ahead()? != b'"' {
+            return None;
+        }
+        let start = self.place();
+        let name = self.string()?;
+        if !self.take(b':') {
+            return None;
+        }
+        self.value()?;
+        self.members.push(Member { name, start, end: self.place() });
+        Some(())
     }
 
-    /// Puts the members from `first` on, written from `begin` on, in order; `None` when two have one name.
+    /// A string that has no escapes is spelled as it must be already.
+    fn string(&mut self) -> Option<Cow<'a, str>> {
+        let start = self.reader.at();
+        let content = self.reader.string().ok()?;
+        if let Cow::Owned(unescaped) = &content {
+            self.out.extend_from_slice(&self.source[self.written..start]);
+            let mut text = String::with_capacity(unescaped.len() + 2);
+            canonical::print_string(&mut text, unescaped);
+            self.out.extend_from_slice(text.as_bytes());
+            self.written = self.reader.at();
+        }
+        Some(content)
+    }
+
+    /// What comes next. Whitespace before it is left out.
+    fn ahead(&mut self) -> Option<u8> {
+        let before = self.reader.at();
+        let ahead = self.reader.ahead();
+        if self.reader.at() != before {
+            self.out.extend_from_slice(&self.source[self.written..before]);
+            self.written = self.reader.at();
+        }
+        ahead
+    }
+
+    fn take(&mut self, token: u8) -> bool {
+        self.ahead() == Some(token) && self.reader.take_token(token)
+    }
+
+    /// How long the text is so far.
+    fn place(&self) -> usize {
+        self.out.len() + (self.reader.at() - self.written)
+    }
+
+    fn write(&mut self) {
+        let read = self.reader.at();
+        self.out.extend_from_slice(&self.source[self.written..read]);
+        self.written = read;
+    }
+
+    /// Puts the members from `first` on, which begin at `begin`, in order; `None` when two have one name.
     fn sort(&mut self, first: usize, begin: usize) -> Option<()> {
         let members = &mut self.members[first..];
         let in_order = |members: &[Member<'_>]| {
@@ -114,11 +159,16 @@ impl Writer<'_> {
         if !in_order(members) {
             return None;
         }
-        self.sorted.clear();
-        self.sorted.reserve(self.text.len() - begin);
-        members.iter().for_each(|member| self.sorted.push_str(&self.text[member.start..member.end]));
-        self.text.truncate(begin);
-        self.text.push_str(&self.sorted);
+        self.write();
+        // Behind what is there in their order, then all of it to where it belongs.
+        let end = self.out.len();
+        for member in &self.members[first..] {
+            self.out.extend_from_within(member.start..member.end);
+            self.out.push(b',');
+        }
+        self.out.pop();
+        self.out.copy_within(end.., begin);
+        self.out.truncate(end);
         Some(())
     }
 }

@@ -3,7 +3,9 @@
 //! A bare value is read by its own rule and never as a structured field's number, token or date: a bare UUID
 //! starts with a digit more often than not. Parameters after a quoted key must parse and mean nothing (K-04).
 
-use super::{Key, KeyError};
+use std::borrow::Cow;
+
+use super::{Key, KeyError, check_printable};
 
 /// Whether the value is quoted, as a structured-field string is.
 pub(super) fn is_quoted(value: &[u8]) -> bool {
@@ -11,9 +13,7 @@ pub(super) fn is_quoted(value: &[u8]) -> bool {
 }
 
 pub(super) fn parse(value: &[u8]) -> Result<Key, KeyError> {
-    if let Some(at) = value.iter().position(|byte| !matches!(byte, b' '..=b'~')) {
-        return Err(KeyError::Character { at });
-    }
+    check_printable(value)?;
     let mut input = Input { value: without_trailing_spaces(value), at: 0 };
     input.skip_spaces();
     if input.peek() == Some(b'"') { quoted(&mut input) } else { bare(&input) }
@@ -32,7 +32,7 @@ fn bare(input: &Input<'_>) -> Result<Key, KeyError> {
             _ => {}
         }
     }
-    Key::new(input.value[input.at..].iter().copied().map(char::from).collect::<String>())
+    Key::new(text(&input.value[input.at..]))
 }
 
 fn quoted(input: &mut Input<'_>) -> Result<Key, KeyError> {
@@ -51,14 +51,19 @@ fn quoted(input: &mut Input<'_>) -> Result<Key, KeyError> {
 }
 
 /// A quoted string with its escapes undone.
-fn string(input: &mut Input<'_>) -> Result<String, KeyError> {
-    // What is left is at least as long as what is quoted in it.
-    let mut content = String::with_capacity(input.value.len() - input.at);
+fn string<'a>(input: &mut Input<'a>) -> Result<Cow<'a, str>, KeyError> {
     input.next();
+    let rest = &input.value[input.at..];
+    let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).ok_or(KeyError::Unterminated)?;
+    input.at += plain;
+    if input.take(b'"') {
+        return Ok(text(&rest[..plain]));
+    }
+    let mut content = text(&rest[..plain]).into_owned();
     loop {
         match input.next() {
             None => return Err(KeyError::Unterminated),
-            Some(b'"') => return Ok(content),
+            Some(b'"') => return Ok(Cow::Owned(content)),
             Some(b'\\') => match input.next() {
                 Some(byte @ (b'"' | b'\\')) => content.push(byte.into()),
                 Some(_) => return Err(KeyError::Escape { at: input.at - 2 }),
@@ -67,6 +72,11 @@ fn string(input: &mut Input<'_>) -> Result<String, KeyError> {
             Some(byte) => content.push(byte.into()),
         }
     }
+}
+
+/// Bytes that are known to be ASCII. Others would not get here, and would be replaced and refused.
+fn text(ascii: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(ascii).map_or_else(|_| String::from_utf8_lossy(ascii), Cow::Borrowed)
 }
 
 /// One parameter of RFC 9651, section 4.2.3.2; `None` when it does not parse.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use hapax_e2e::bench_http::{self, Key, OTHER_CORE, Round, Scenario, count::Counting, pin};
+use hapax_e2e::bench_http::{self, Key, Round, Scenario, count::Counting};
 use hapax_e2e::goal::{self, Goal};
 
 #[global_allocator]
@@ -30,8 +30,6 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    // The threads of the stores begin here, and stay on this core.
-    pin(OTHER_CORE);
     let folders = [tempfile::tempdir(), tempfile::tempdir(), tempfile::tempdir()]
         .map(|folder| folder.expect("a folder can be made"));
     let scenarios = [

@@ -44,9 +44,10 @@ fn a_restart_without_room_sweeps_what_is_due_first() {
     let connection = schema::connect_writer(&path, Sync::Full).unwrap();
     let manual = ManualClock::new();
     let clock = StoreClock::open(&connection, Some(Arc::new(manual.clone()))).unwrap();
-    let mut writer = Writer::new(connection, clock, Arc::default(), Arc::new(Queue::new())).unwrap();
+    let log = Log::new(schema::log_path(&path), Sync::Full, || {}).unwrap();
+    let mut writer = Writer::new(connection, clock, Arc::default(), Arc::new(Queue::new()), log).unwrap();
     writer
-        .transact(|work| {
+        .transact_durably(|work| {
             (0..200).for_each(|n| finish(work, &format!("done-{n}")));
             for n in 0..OPEN {
                 claim(work, &format!("open-{n}"));

@@ -49,11 +49,14 @@ pin_project! {
     }
 }
 
+/// Seldom there: boxed, because bodies are moved often.
+pub(crate) type Trailers = Option<Box<HeaderMap>>;
+
 /// What is left of a body that is all there.
 #[derive(Default)]
 struct Rest {
     data: Bytes,
-    trailers: Option<HeaderMap>,
+    trailers: Trailers,
     /// Given back when the body is gone.
     _room: Option<Room>,
 }
@@ -64,7 +67,7 @@ impl Rest {
         if !data.is_empty() {
             return Some(Ok(Frame::data(data)));
         }
-        self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers)))
+        self.trailers.take().map(|trailers| Ok(Frame::trailers(*trailers)))
     }
 
     fn is_end(&self) -> bool {
@@ -99,7 +102,7 @@ impl<B> ResponseBody<B> {
         Self { kind: ResponseKind::Passed { body } }
     }
 
-    pub(crate) fn whole(data: Bytes, trailers: Option<HeaderMap>) -> Self {
+    pub(crate) fn whole(data: Bytes, trailers: Trailers) -> Self {
         Self { kind: ResponseKind::Whole { rest: Rest { data, trailers, _room: None } } }
     }
 

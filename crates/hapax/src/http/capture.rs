@@ -17,6 +17,7 @@ use http::header::ORIGIN;
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
+use super::body::Trailers;
 use super::classify;
 use fields::Named;
 use wire::{Damaged, Kind, Reader, Writer};
@@ -58,7 +59,7 @@ pub(crate) struct Replayed {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    pub(crate) trailers: Option<HeaderMap>,
+    pub(crate) trailers: Trailers,
 }
 
 /// Why there is an outcome and no answer to replay.
@@ -136,7 +137,7 @@ pub(crate) fn replay(
     let status = reader.status();
     let same_origin = reader.origin() == retry.get(ORIGIN).map_or(b"".as_slice(), HeaderValue::as_bytes);
     let mut headers = HeaderMap::with_capacity(FIELDS_USUAL);
-    let mut trailers = None;
+    let mut trailers: Trailers = None;
     for field in reader {
         let (kind, name, value) = field?;
         let map = match kind {

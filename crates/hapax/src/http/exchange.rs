@@ -74,7 +74,7 @@ enum Prepared {
 enum Stop {
     Refused(Problem),
     /// Whoever was asked whether the caller may do this gave an answer of its own.
-    Answered(Response<Bytes>),
+    Answered(Box<Response<Bytes>>),
 }
 
 /// A response, and how its request is counted.
@@ -165,7 +165,7 @@ impl Exchange {
         let scope = scope::scope_of(&policy.scope, &parts, &path).map_err(refusal::anonymous)?;
         let known = key.as_ref().map(|key| ScopedKey::new(scope.clone(), key));
         if let Some(authorise) = &policy.authorise {
-            authorise(&parts).await.map_err(Stop::Answered)?;
+            authorise(&parts).await.map_err(|answer| Stop::Answered(Box::new(answer)))?;
         }
         let claimed = parts.extensions.get().map(Context::id);
         if let Some(known) = known.as_ref().filter(|known| claimed != Some(known.id))
@@ -375,11 +375,11 @@ impl Exchange {
         };
         let (outcome, recorded, body) = match collected {
             Collected::Whole { data, trailers } => {
-                let outcome = self.outcome(&parts, &data, trailers.as_ref());
+                let outcome = self.outcome(&parts, &data, trailers.as_deref());
                 let mut recorded =
-                    capture::record(&policy.replay, origin, &parts, data.clone(), trailers.as_ref());
+                    capture::record(&policy.replay, origin, &parts, data.clone(), trailers.as_deref());
                 if policy.classifier == Classifier::Grpc
-                    && let Some((_, class)) = grpc::outcome(&parts, trailers.as_ref())
+                    && let Some((_, class)) = grpc::outcome(&parts, trailers.as_deref())
                 {
                     recorded.class = class;
                 }
@@ -430,7 +430,7 @@ impl Exchange {
         self.count(observe::Outcome::Replayed);
         let mut response = match capture::replay(&policy.replay, said, recorded) {
             Ok(replayed) => {
-                let announced = replayed.trailers.as_ref().and_then(names_of);
+                let announced = replayed.trailers.as_deref().and_then(names_of);
                 let mut response = Response::new(ResponseBody::whole(replayed.body, replayed.trailers));
                 *response.status_mut() = replayed.status;
                 *response.headers_mut() = replayed.headers;

@@ -7,7 +7,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use hapax_core::{Fingerprint, FingerprintBuilder, Select};
-use http::header::{CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, Method};
 
 use super::canonical::header::{codings, essence, trimmed};
@@ -67,6 +67,14 @@ impl FingerprintRules {
             Some(name) => Err(NeverCounts(name.clone())),
             None => Ok(self),
         }
+    }
+
+    /// False only where none of the headers that count is there, which is most often: one glance at the names
+    /// instead of a look for each.
+    fn may_be_in(&self, headers: &HeaderMap) -> bool {
+        headers
+            .keys()
+            .any(|name| self.headers.iter().any(|counts| counts.as_str().len() == name.as_str().len()))
     }
 
     /// The headers that count, beside Content-Type.
@@ -146,9 +154,12 @@ pub(crate) fn of_request(
     if let Some(query) = query.filter(|query| !query.is_empty()) {
         print = print.part("query", canonical::query(query).as_bytes());
     }
-    for name in &rules.headers {
-        for value in headers.get_all(name) {
-            print = print.part("header", name.as_str().as_bytes()).part("value", trimmed(value.as_bytes()));
+    if rules.may_be_in(headers) {
+        for name in &rules.headers {
+            for value in headers.get_all(name) {
+                print =
+                    print.part("header", name.as_str().as_bytes()).part("value", trimmed(value.as_bytes()));
+            }
         }
     }
     let (bytes, codings) = opened(rules, headers, body)?;
@@ -195,16 +206,22 @@ fn add_body(
     if body.is_empty() {
         return print;
     }
-    let mut content_types = headers.get_all(CONTENT_TYPE).iter();
-    let first = content_types.next().map_or(&[][..], |value| value.as_bytes());
-    let one = content_types.next().is_none();
-    for value in headers.get_all(CONTENT_TYPE) {
-        print = print.part("type", &essence(value.as_bytes()));
+    let mut content_types = headers.get_all(CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
+    let mut media = Media::Other;
+    let first = content_types.next().unwrap_or_default();
+    if !first.is_empty() || headers.contains_key(CONTENT_TYPE) {
+        let essence = essence(first);
+        print = print.part("type", &essence);
+        media = Media::of(&essence);
+    }
+    for further in content_types {
+        print = print.part("type", &essence(further));
+        media = Media::Other;
     }
     for coding in codings {
         print = print.part("coding", coding);
+        media = Media::Other;
     }
-    let media = if one && codings.is_empty() { Media::of(first) } else { Media::Other };
     match media {
         Media::Json => print.json_selected("body", body, select),
         Media::Form => match form::pairs(body) {
@@ -222,7 +239,7 @@ fn add_body(
 /// Adds a body byte by byte, and the boundary that it would be read by.
 fn add_as_sent(mut print: FingerprintBuilder, headers: &HeaderMap, body: &[u8]) -> FingerprintBuilder {
     for value in headers.get_all(CONTENT_TYPE).iter().map(|value| trimmed(value.as_bytes())) {
-        if matches!(Media::of(value), Media::Multipart) {
+        if matches!(Media::of(&essence(value)), Media::Multipart) {
             print = print.part("multipart", value);
         }
     }
@@ -238,8 +255,8 @@ enum Media {
 }
 
 impl Media {
-    fn of(content_type: &[u8]) -> Self {
-        match &*essence(content_type) {
+    fn of(essence: &[u8]) -> Self {
+        match essence {
             b"application/json" => Self::Json,
             b"application/x-www-form-urlencoded" => Self::Form,
             essence if essence.ends_with(b"+json") => Self::Json,

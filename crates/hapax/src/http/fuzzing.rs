@@ -73,7 +73,7 @@ pub fn replay(retry: &HeaderMap, recorded: &Recorded) -> Option<(Response<Bytes>
     let mut response = Response::new(replayed.body);
     *response.status_mut() = replayed.status;
     *response.headers_mut() = replayed.headers;
-    Some((response, replayed.trailers))
+    Some((response, replayed.trailers.map(|trailers| *trailers)))
 }
 
 /// The key of the event in a request.

@@ -77,17 +77,32 @@ fn operation(rules: &ScopeRules, parts: &Parts, path: &str) -> Arc<str> {
         Endpoint::Scope => parts.method.as_str(),
         Endpoint::Fingerprint => ANY_ENDPOINT,
     };
-    let mut operation = String::with_capacity(method.len() + 1 + path.len());
-    operation.push_str(method);
-    if rules.host {
-        operation.push(' ');
-        push_host(&mut operation, parts);
+    if !rules.host {
+        return joined([method, " ", path]);
     }
+    let mut operation = String::from(method);
+    operation.push(' ');
+    push_host(&mut operation, parts);
     if rules.endpoint == Endpoint::Scope {
         operation.push(' ');
         operation.push_str(path);
     }
     operation.into()
+}
+
+/// Short texts are put together where they need no memory of their own.
+fn joined(texts: [&str; 3]) -> Arc<str> {
+    let mut buffer = [0; 128];
+    let mut rest = &mut buffer[..];
+    for text in texts {
+        let Some((place, after)) = rest.split_at_mut_checked(text.len()) else {
+            return texts.concat().into();
+        };
+        place.copy_from_slice(text.as_bytes());
+        rest = after;
+    }
+    let used = texts.iter().map(|text| text.len()).sum();
+    std::str::from_utf8(&buffer[..used]).map_or_else(|_| texts.concat().into(), Arc::from)
 }
 
 /// The authority in lower case, its port as written. Several `Host` lines are taken together: whichever of them the

@@ -2,6 +2,13 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn text(bytes: &[u8]) -> Option<String> {
+    let mut out = b"before ".to_vec();
+    append(&mut out, bytes)?;
+    let text = String::from_utf8(out).expect("what was read as text is text");
+    text.strip_prefix("before ").map(str::to_owned)
+}
+
 /// The same by way of the tree.
 fn by_tree(bytes: &[u8]) -> Option<String> {
     let document = canonical::read(bytes)?;

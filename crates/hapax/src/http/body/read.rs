@@ -11,6 +11,8 @@ use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use http_body::Body;
 
+use super::Trailers;
+
 /// How many bytes of request bodies one process keeps at a time.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -56,7 +58,7 @@ impl Drop for Room {
 #[derive(Debug, Default)]
 pub(crate) struct Read {
     pub(crate) data: Bytes,
-    pub(crate) trailers: Option<HeaderMap>,
+    pub(crate) trailers: Trailers,
     pub(crate) room: Option<Room>,
 }
 
@@ -106,7 +108,7 @@ pub(crate) async fn read<B: Body<Data = Bytes>>(
                 }
                 data.push(chunk);
             }
-            Err(frame) => trailers = frame.into_trailers().ok(),
+            Err(frame) => trailers = frame.into_trailers().ok().map(Box::new),
         }
     }
     let data = data.finish();
@@ -118,7 +120,7 @@ pub(crate) async fn read<B: Body<Data = Bytes>>(
 
 /// What came of reading a response body.
 pub(crate) enum Collected<B> {
-    Whole { data: Bytes, trailers: Option<HeaderMap> },
+    Whole { data: Bytes, trailers: Trailers },
     TooLarge { read: Bytes, body: Pin<Box<B>> },
     CutShort,
 }
@@ -148,7 +150,7 @@ pub(crate) async fn collect<B: Body<Data = Bytes>>(
                     return Collected::TooLarge { read: data.finish(), body };
                 }
             }
-            Err(frame) => trailers = frame.into_trailers().ok(),
+            Err(frame) => trailers = frame.into_trailers().ok().map(Box::new),
         }
     }
     let data = data.finish();

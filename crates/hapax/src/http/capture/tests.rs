@@ -336,7 +336,10 @@ fn r_11_trailers_stay_apart() {
     let rules = ReplayRules { only, ..ReplayRules::default() };
     let recorded = record(&rules, None, &parts(200, &[("x-a", "1")]), Bytes::new(), Some(&trailers));
     let replayed = replay(&rules, &HeaderMap::new(), &recorded).unwrap();
-    assert_eq!(replayed.trailers, Some(map(&[("grpc-status", "0"), ("x-sum", "1"), ("x-sum", "2")])));
+    assert_eq!(
+        replayed.trailers.as_deref(),
+        Some(&map(&[("grpc-status", "0"), ("x-sum", "1"), ("x-sum", "2")]))
+    );
     assert_eq!(replayed.headers, map(&[("x-idempotent-replayed", "true")]));
     let none = record(&rules, None, &parts(200, &[]), Bytes::new(), Some(&HeaderMap::new()));
     assert_eq!(replay(&rules, &HeaderMap::new(), &none).unwrap().trailers, None);
