@@ -5,6 +5,8 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use crate::config::Network;
 use crate::error::OpenError;
@@ -16,6 +18,9 @@ const DATABASE: &str = "hapax.db";
 const DATABASE_NEW: &str = "hapax.db.new";
 /// Held by the one process that may write, and naming it.
 const LOCK: &str = "LOCK";
+/// How often the lock is asked for, and how long is waited in between: half a second in all.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(25);
 
 /// The paths of a store.
 #[derive(Clone, Debug)]
@@ -130,7 +135,7 @@ impl Directory {
         let path = self.path.join(LOCK);
         let failed = |source| inaccessible(&path, source);
         let mut file = private_file().create(true).truncate(false).open(&path).map_err(failed)?;
-        match file.try_lock() {
+        match try_lock(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
@@ -261,6 +266,20 @@ fn private_file() -> OpenOptions {
 /// A new name in a directory is durable only once the directory is.
 fn sync_directory(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+}
+
+/// Takes the lock, or tells that somebody else has it and keeps it.
+///
+/// A process that was just started by the last owner holds everything that was open there until it becomes another
+/// program, and with it the lock. That is over in a moment.
+fn try_lock(file: &File) -> Result<(), TryLockError> {
+    for _ in 1..LOCK_TRIES {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            answer => return answer,
+        }
+    }
+    file.try_lock()
 }
 
 fn inaccessible(path: &Path, source: io::Error) -> OpenError {

@@ -8,6 +8,10 @@ mod client;
 mod disconnects;
 mod duplicates;
 mod service;
+mod waiters;
+mod weight;
 
 pub use self::disconnects::{Disconnects, disconnects};
 pub use self::duplicates::{DUPLICATES, Duplicates, duplicates};
+pub use self::waiters::{WAITERS, Waiters, waiters};
+pub use self::weight::Weighing;

@@ -85,8 +85,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "spaces inside quotes are trimmed",
         file: HEADER,
-        find: "Some(b'\"') => return Ok(content),",
-        replace: "Some(b'\"') => return Ok(content.trim().to_owned()),",
+        find: "        return Ok(text(&rest[..plain]));\n",
+        replace: "        return Ok(Cow::Owned(text(&rest[..plain]).trim().to_owned()));\n",
         breaks: &["K-03"],
         caught_by: Proof::HttpCases,
     },
@@ -204,8 +204,12 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a key ends before what is no character of one",
         file: HEADER,
-        find: "return Err(KeyError::Character { at });",
-        replace: "return parse(&value[..at]);",
+        find: "    check_printable(value)?;\n",
+        replace: concat!(
+            "    if let Err(KeyError::Character { at }) = check_printable(value) {\n",
+            "        return parse(&value[..at]);\n",
+            "    }\n",
+        ),
         breaks: &["K-08"],
         caught_by: Proof::HttpCases,
     },
