@@ -8,9 +8,6 @@ use hapax_core::{Class, Format, State};
 
 use crate::time::parse_duration;
 
-/// The store that is used when none is named.
-pub(crate) const STORE_DEFAULT: &str = "file:./hapax-data";
-
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
@@ -20,6 +17,7 @@ Exit codes:
   4  refused: several records match, the record changed meanwhile, is in another
      state than needed, or the change was not confirmed
   5  the store is missing, unavailable, in use, full, damaged or cannot be read
+  6  asked to end, and some operation had not ended in time: it becomes uncertain
 
 Every error has a code in brackets, such as error[store-in-use], and a page with
 that name in docs/errors.";
@@ -37,17 +35,14 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Where the records are: `file:DIR` or `memory:`
+    /// The file to read options from [default: ./hapax.toml where there is one]
+    #[arg(long, global = true, value_name = "FILE", env = "HAPAX_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Where the records are: `file:DIR` or `memory:` [default: file:./hapax-data]
     // A store URL may come to hold a password, so help never shows the value it found.
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        env = "HAPAX_STORE_URL",
-        hide_env_values = true,
-        default_value = STORE_DEFAULT
-    )]
-    pub(crate) store: String,
+    #[arg(long, global = true, value_name = "URL", env = "HAPAX_STORE_URL", hide_env_values = true)]
+    pub(crate) store: Option<String>,
 
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
@@ -68,7 +63,7 @@ pub(crate) enum Command {
     Records(RecordsCommand),
     /// Remove records whose time is over
     Sweep(Sweep),
-    /// Tell whether the store can be used and what it promises
+    /// Tell what is in force, whether the store can be used and what it promises
     Check(Check),
     /// Print a completion script for a shell
     Completions {
@@ -262,6 +257,12 @@ pub(crate) struct Check {
     /// Also read every page, index and record and fail if any is damaged; takes time with the size of the store
     #[arg(long)]
     pub(crate) deep: bool,
+    /// Print the JSON Schema of hapax.toml instead
+    #[arg(long, conflicts_with_all = ["deep", "options"])]
+    pub(crate) schema: bool,
+    /// Print every option with its variable and its default instead, as a table in Markdown
+    #[arg(long, conflicts_with = "deep")]
+    pub(crate) options: bool,
 }
 
 fn parse_state(text: &str) -> Result<State, String> {

@@ -8,10 +8,12 @@ mod sweep;
 
 use std::future::Future;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, Global};
+use crate::config::{Config, Flags};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::stores::StoreUrl;
+use crate::telemetry::{self, LogOptions};
 
 /// What every command on a store needs.
 #[derive(Debug)]
@@ -22,9 +24,14 @@ pub(crate) struct Context {
 
 /// Runs what was typed.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let output = Output::new(args.global.json);
-    let context = || StoreUrl::parse(&args.global.store).map(|store| Context { store, output });
-    match args.command {
+    let Args { global, command } = args;
+    let output = Output::new(global.json);
+    let context = || store(&global).map(|store| Context { store, output });
+    telemetry::logs(&LogOptions {
+        level: if global.verbose { "debug" } else { "warn" }.to_owned(),
+        ..LogOptions::default()
+    })?;
+    match command {
         Command::Key(command) => key::run(&command, output),
         Command::Records(command) => {
             let context = context()?;
@@ -34,11 +41,22 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             let context = context()?;
             block_on(sweep::run(&sweep, &context))
         }
-        Command::Check(check) => {
-            let context = context()?;
-            block_on(check::run(&check, &context))
-        }
+        Command::Check(check) => block_on(check::run(&check, &flags(&global), output)),
         Command::Completions { shell } => completions::run(shell, output),
+    }
+}
+
+/// What every command may be told about the configuration.
+fn flags(global: &Global) -> Flags {
+    // The variable of the store is read with the flag, and both outrank the file.
+    Flags::new(global.config.clone()).with("--store", ("store", "url"), global.store.clone())
+}
+
+/// The store that a command on records works with. Who names it need not have a file in order.
+fn store(global: &Global) -> Result<StoreUrl, Failure> {
+    match &global.store {
+        Some(url) => StoreUrl::parse(url),
+        None => Config::load(&flags(global), std::env::vars_os()).map(|config| config.store),
     }
 }
 

@@ -14,9 +14,10 @@ const STORE_KINDS: [StoreErrorKind; 8] = [
     StoreErrorKind::Invalid,
 ];
 
-const CODES: [Code; 15] = [
+const CODES: [Code; 17] = [
     Code::KeyInvalid,
     Code::InputInvalid,
+    Code::ConfigInvalid,
     Code::StoreUrlInvalid,
     Code::StoreNotShared,
     Code::StoreMissing,
@@ -28,6 +29,7 @@ const CODES: [Code; 15] = [
     Code::InProgress,
     Code::NotUncertain,
     Code::NotConfirmed,
+    Code::DrainIncomplete,
     Code::Failed,
     Code::OutputClosed,
 ];

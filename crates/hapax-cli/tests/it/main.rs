@@ -5,6 +5,7 @@
 mod binary;
 mod changes;
 mod check;
+mod config;
 mod fixture;
 mod keys;
 mod listing;
