@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use hapax_core::{Class, Format, State};
 
+use crate::telemetry::LogFormat;
 use crate::time::parse_duration;
 
 const EXIT_CODES: &str = "\
@@ -22,7 +23,7 @@ Exit codes:
 Every error has a code in brackets, such as error[store-in-use], and a page with
 that name in docs/errors.";
 
-/// Retry anything, it happens once: keys, records, sweeping and checks.
+/// Retry anything, it happens once: the sidecar, keys, records, sweeping and checks.
 #[derive(Debug, Parser)]
 #[command(name = "hapax", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Args {
@@ -55,6 +56,8 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Stand in front of an HTTP service and make its requests safe to retry
+    Serve(Serve),
     /// Make a key
     #[command(subcommand)]
     Key(KeyCommand),
@@ -70,6 +73,32 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Each outranks the option of the file that it stands for.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// The address that callers connect to [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// The service behind (may be repeated for equal ones)
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Vec<String>,
+    /// The address that operators connect to, or off [default: 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<String>,
+    /// A file that holds the token of operators [default: one is made and printed]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) admin_token_file: Option<String>,
+    /// How lines of the log look [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+    /// The least that is logged: error, warn, info, debug, trace [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log_level: Option<String>,
+    /// Stand in front of a built-in orders API, and print what to try
+    #[arg(long, conflicts_with = "upstream")]
+    pub(crate) demo: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,6 +4,7 @@ mod check;
 mod completions;
 mod key;
 mod records;
+mod serve;
 mod sweep;
 
 use std::future::Future;
@@ -27,11 +28,13 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { global, command } = args;
     let output = Output::new(global.json);
     let context = || store(&global).map(|store| Context { store, output });
-    telemetry::logs(&LogOptions {
-        level: if global.verbose { "debug" } else { "warn" }.to_owned(),
-        ..LogOptions::default()
-    })?;
+    // The sidecar says itself how it logs.
+    if !matches!(command, Command::Serve(_)) {
+        let level = if global.verbose { "debug" } else { "warn" };
+        telemetry::logs(&LogOptions { level: level.to_owned(), ..LogOptions::default() })?;
+    }
     match command {
+        Command::Serve(serve) => serve::run(&serve, flags(&global), global.verbose, output),
         Command::Key(command) => key::run(&command, output),
         Command::Records(command) => {
             let context = context()?;

@@ -28,7 +28,8 @@ use toml::{Table, Value};
 
 use self::schema::ROUTE;
 use self::sections::{AdminOptions, Tls, Transport, UpstreamOptions};
-use self::shape::{LimitOptions, RouteShape, Shape, StoreOptions};
+pub(crate) use self::shape::LimitOptions;
+use self::shape::{RouteShape, Shape, StoreOptions};
 use self::sources::{Place, Said};
 use crate::failure::{Code, Failure};
 use crate::stores::StoreUrl;

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`args`] | what can be typed |
 //! | [`config`] | what the sidecar runs with, wherever it was said |
+//! | [`serve`] | the sidecar: its parts put together, signals, reloading, ending |
+//! | [`demo`] | the built-in orders API |
 //! | [`telemetry`] | how logs and metrics are written |
 //! | [`stores`] | URL to store: the only list of stores |
 //! | [`commands`] | one file per subcommand |
@@ -11,6 +13,7 @@
 //! | [`output`] | stdout: tables, plain text, JSON |
 //! | [`confirm`] | the question before something is changed |
 //! | [`nearest`] | the known word that was meant |
+//! | [`signals`] | what the operating system asks |
 //! | [`time`] | durations and moments as text |
 //! | [`failure`] | every error with its code, its exit code and what to do about it |
 
@@ -18,9 +21,12 @@ mod args;
 mod commands;
 mod config;
 mod confirm;
+mod demo;
 mod failure;
 mod nearest;
 mod output;
+mod serve;
+mod signals;
 mod stores;
 mod telemetry;
 mod time;

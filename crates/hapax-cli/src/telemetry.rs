@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal};
 
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
@@ -57,4 +59,25 @@ pub(crate) fn logs(options: &LogOptions) -> Result<(), Failure> {
         LogFormat::Json => logs.json().flatten_event(true).init(),
     }
     Ok(())
+}
+
+/// Where the edges of the histograms of seconds are: a claim in memory takes microseconds, one on a disk that syncs
+/// milliseconds, and what takes longer than the usual lease is in trouble anyway.
+const SECONDS: [f64; 16] = [
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5,
+    10.0, 30.0,
+];
+
+/// Records metrics from now on; the handle tells them. Asked again, it is the same handle.
+pub(crate) fn metrics() -> Result<PrometheusHandle, Failure> {
+    static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
+    let mut installed = INSTALLED.lock();
+    if let Some(handle) = &*installed {
+        return Ok(handle.clone());
+    }
+    let failed = |error| Failure::new(Code::Failed, "cannot record metrics").because(error);
+    let recorder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+        .and_then(PrometheusBuilder::install_recorder);
+    Ok(installed.insert(recorder.map_err(failed)?).clone())
 }

@@ -150,11 +150,21 @@ pub(crate) struct LimitOptions {
     pub(crate) waiters_per_key_max: usize,
     /// How many duplicates may wait in all.
     pub(crate) waiters_in_all_max: usize,
+    /// How long a `reconcile` or `authorise` URL may take to answer.
+    pub(crate) ask_timeout: Span,
+    /// How many bytes such an answer may have.
+    pub(crate) ask_bytes_max: usize,
 }
 
 impl Default for LimitOptions {
     fn default() -> Self {
-        Self { body_bytes_in_all_max: 256 << 20, waiters_per_key_max: 1000, waiters_in_all_max: 10_000 }
+        Self {
+            body_bytes_in_all_max: 256 << 20,
+            waiters_per_key_max: 1000,
+            waiters_in_all_max: 10_000,
+            ask_timeout: Span(Duration::from_secs(5)),
+            ask_bytes_max: 1 << 20,
+        }
     }
 }
 

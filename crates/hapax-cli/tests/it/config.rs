@@ -65,7 +65,8 @@ fn the_usual_file_is_read_by_itself_and_another_one_when_it_is_named() {
     with_file(&fixture, "[store]\nurl = \"memory:\"");
     assert_eq!(kind(&["check", "--json"]), "memory");
     assert_eq!(kind(&["check", "--json", "--store", "file:hapax-data"]), "file");
-    let by_variable = run(command(fixture.path()).env("HAPAX_CONFIG", "other.toml").args(["check", "--json"]));
+    let by_variable =
+        run(command(fixture.path()).env("HAPAX_CONFIG", "other.toml").args(["check", "--json"]));
     assert_eq!(by_variable.ended(0).json()["store"]["kind"], "memory");
 }
 
