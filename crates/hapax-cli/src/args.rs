@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use hapax_core::{Class, Format, State};
 
+use crate::commands::plan::{Rate, parse_rate, parse_size};
 use crate::telemetry::LogFormat;
 use crate::time::parse_duration;
 
@@ -68,6 +69,16 @@ pub(crate) enum Command {
     Sweep(Sweep),
     /// Tell what is in force, whether the store can be used and what it promises
     Check(Check),
+    /// Tell how much memory and disk each store would need for a load
+    Plan(Plan),
+    /// Bring a store to the layout of this version
+    Migrate(Migrate),
+    /// Print the manual page
+    Man {
+        /// Write a page for each command into this directory instead
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -292,6 +303,26 @@ pub(crate) struct Check {
     /// Print every option with its variable and its default instead, as a table in Markdown
     #[arg(long, conflicts_with = "deep")]
     pub(crate) options: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Plan {
+    /// How many operations come with keys: 500/s, 30000/m
+    #[arg(long, value_parser = parse_rate)]
+    pub(crate) rate: Rate,
+    /// How long a finished record answers
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
+    pub(crate) retention: Duration,
+    /// How large the body of an answer is
+    #[arg(long, value_name = "SIZE", default_value = "2KiB", value_parser = parse_size)]
+    pub(crate) body: u64,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Migrate {
+    /// Only tell what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 fn parse_state(text: &str) -> Result<State, String> {

@@ -3,6 +3,9 @@
 mod check;
 mod completions;
 mod key;
+mod man;
+mod migrate;
+pub(crate) mod plan;
 mod records;
 mod serve;
 mod sweep;
@@ -45,6 +48,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             block_on(sweep::run(&sweep, &context))
         }
         Command::Check(check) => block_on(check::run(&check, &flags(&global), output)),
+        Command::Plan(plan) => plan::run(&plan, output),
+        Command::Migrate(migrate) => migrate::run(&migrate, &context()?),
+        Command::Man { dir } => man::run(dir.as_deref(), output),
         Command::Completions { shell } => completions::run(shell, output),
     }
 }

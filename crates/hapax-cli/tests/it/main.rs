@@ -16,4 +16,5 @@ mod serving;
 mod showing;
 mod sidecar;
 mod sweeping;
+mod upkeep;
 mod usage;
