@@ -1,6 +1,6 @@
 //! One file per subcommand; this one hands over to them.
 
-mod check;
+pub(crate) mod check;
 mod completions;
 mod key;
 mod man;

@@ -152,7 +152,7 @@ fn document(config: &Config, found: Option<&Found>, warnings: &[String]) -> Valu
 }
 
 /// Every option, for the reference page.
-fn options() -> String {
+pub(crate) fn options() -> String {
     let mut text = String::new();
     let mut section = None;
     for known in config::known() {

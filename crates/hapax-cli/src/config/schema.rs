@@ -56,7 +56,7 @@ pub(crate) fn schema() -> Value {
     schemars::schema_for!(Shape).to_value()
 }
 
-/// Every option, sections in the order of their names.
+/// Every option: first those at the top of the file, then section by section.
 pub(crate) fn known() -> &'static [Known] {
     static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
         let schema = schema();
@@ -73,6 +73,7 @@ pub(crate) fn known() -> &'static [Known] {
                 })),
             }
         }
+        known.sort_by(|one: &Known, other| one.section.cmp(&other.section));
         known
     });
     &KNOWN
