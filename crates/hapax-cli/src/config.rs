@@ -35,6 +35,7 @@ use crate::failure::{Code, Failure};
 use crate::stores::StoreUrl;
 use crate::telemetry::LogOptions;
 
+pub(crate) use self::check::shown;
 pub(crate) use self::schema::{Known, known, schema};
 pub(crate) use self::sources::Flags;
 
@@ -108,6 +109,11 @@ impl Words {
             let why = format!("{:?} is no address; write IP:PORT, such as 127.0.0.1:8080", shape.listen);
             self.wrong("", "listen", why)
         })?;
+        if shape.admin.listen != "off" && shape.admin.listen.parse::<SocketAddr>().is_err() {
+            let why = format!("{:?} is no address; write IP:PORT, or off", shape.admin.listen);
+            return Err(self.wrong("admin", "listen", why));
+        }
+        shape.log.filter().map_err(|why| self.wrong("log", "level", why))?;
         let urls = shape.upstream.as_ref().map_or(&[][..], |upstream| upstream.urls());
         let upstream = urls.iter().map(|url| origin(url).map_err(|why| self.wrong("", "upstream", why)));
         Ok(Config {

@@ -8,8 +8,9 @@
 //! | `POST /orders/flaky` | fails with 503 every other time, and creates one otherwise |
 //! | `POST /orders/crash` | creates one and hangs up without an answer |
 //!
-//! It knows nothing of keys: that is what stands in front of it is for.
+//! It knows nothing of keys: that is what stands in front of it for.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -25,10 +26,13 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::config::{Config, Flags};
 use crate::failure::{Code, Failure};
 
 /// Long enough to type, or to send, the same again meanwhile.
 const SLOW: Duration = Duration::from_secs(3);
+/// When no connection can be taken, asking again at once would keep a core busy.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How many orders are kept; older ones are forgotten.
 const ORDERS_MAX: usize = 10_000;
 /// How large an order may be.
@@ -41,6 +45,14 @@ pub(crate) struct Demo {
     pub(crate) url: Uri,
 }
 
+impl Demo {
+    /// The configuration with the demo as the service behind, also when it is read again.
+    pub(crate) fn behind(&self, config: Config, flags: Flags) -> (Config, Flags) {
+        let flags = flags.with("--demo", ("", "upstream"), Some(self.url.to_string()));
+        (Config { upstream: vec![self.url.clone()], ..config }, flags)
+    }
+}
+
 /// Starts it. It ends with the process.
 pub(crate) async fn start() -> Result<Demo, Failure> {
     let failed = |error: io::Error| Failure::new(Code::Failed, "the demo cannot listen").because(error);
@@ -51,7 +63,10 @@ pub(crate) async fn start() -> Result<Demo, Failure> {
     let orders = Arc::new(Mutex::new(Orders::default()));
     tokio::spawn(async move {
         loop {
-            let Ok((stream, _)) = listener.accept().await else { continue };
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
             let orders = orders.clone();
             let service = service_fn(move |request| answer(orders.clone(), request));
             // A connection that breaks is part of the show.
@@ -94,7 +109,7 @@ pub(crate) fn tries(listen: &str) -> [(&'static str, String); 4] {
 #[derive(Default)]
 struct Orders {
     created: u64,
-    kept: std::collections::VecDeque<(u64, Value)>,
+    kept: VecDeque<(u64, Value)>,
     flaky_calls: u64,
 }
 

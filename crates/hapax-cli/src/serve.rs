@@ -21,20 +21,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hapax::{Hapax, Keeper};
+use hapax::Hapax;
+use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::ask::Asker;
 use self::banner::Banner;
-use self::plain::{Admin, Forward, Listener};
+use self::plain::{Admin, AdminListener, Forward, Listener};
 use self::routes::Routes;
 use crate::config::{Config, Flags};
-use crate::demo;
+use crate::demo::{self, Demo};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::signals::{Asked, Signals};
-use crate::stores::StoreUrl;
 use crate::telemetry;
 
 /// What a caller is refused with while nobody says whether it may go on; by the name of its page.
@@ -46,81 +46,87 @@ const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
 /// Serves until the process is asked to end.
 pub(crate) async fn run(
-    mut config: Config,
+    config: Config,
     flags: Flags,
     with_demo: bool,
     output: Output,
 ) -> Result<(), Failure> {
-    let mut signals = Signals::new()?;
-    let metrics = telemetry::metrics()?;
-    let store = config.store.open_or_make()?;
-    let hapax = hapax(&config, store);
+    let signals = Signals::new()?;
     let demo = if with_demo { Some(demo::start().await?) } else { None };
-    if let Some(demo) = &demo {
-        config.upstream = vec![demo.url.clone()];
-    }
-    let forward = Forward::new(&config.upstream, &config.upstream_options)?;
-    let asker = Asker::new(&config.limits)?;
-    let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
-    let operators = Admin::bind(&config.admin).await?;
-    let banner = Banner {
-        listen: listener.local_addr(),
-        is_tls: config.tls.is_some(),
-        admin: operators.as_ref().map(|operators| operators.local_addr()),
-        token: operators.as_ref().and_then(|operators| operators.made_token()),
-        demo: demo.as_ref().map(|demo| demo.url.clone()),
+    let (config, flags) = match &demo {
+        Some(demo) => demo.behind(config, flags),
+        None => (config, flags),
     };
-    let (data_dir, admin_options, drain) = (data_dir(&config.store), config.admin.clone(), config.drain);
-    let routes = Arc::new(Routes::new(hapax.clone(), forward, asker, config));
-    banner.print(output)?;
+    let sidecar = Sidecar::assemble(config).await?;
+    sidecar.banner(demo).print(output)?;
+    sidecar.serve(&flags, signals).await
+}
 
-    let (stop, stop_operators) = (CancellationToken::new(), CancellationToken::new());
-    let is_ready = Arc::new(AtomicBool::new(true));
-    let upkeep = tokio::spawn({
-        let metrics = metrics.clone();
-        async move {
-            loop {
-                tokio::time::sleep(METRICS_UPKEEP).await;
-                metrics.run_upkeep();
+/// All parts, bound to their addresses and not yet serving.
+struct Sidecar {
+    hapax: Hapax,
+    routes: Arc<Routes>,
+    listener: Arc<Listener>,
+    operators: Option<AdminListener>,
+    metrics: PrometheusHandle,
+}
+
+impl Sidecar {
+    async fn assemble(config: Config) -> Result<Self, Failure> {
+        let metrics = telemetry::metrics()?;
+        for warning in config.warnings().into_iter().chain(config.risks()) {
+            tracing::warn!("{warning}");
+        }
+        let hapax = hapax(&config, config.store.open_or_make()?);
+        let forward = Forward::new(&config.upstream, &config.upstream_options)?;
+        let asker = Asker::new(&config.limits)?;
+        let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
+        let operators = Admin::bind(&config.admin).await?;
+        let routes = Routes::new(hapax.clone(), forward, asker, config);
+        Ok(Self { hapax, routes: Arc::new(routes), listener: Arc::new(listener), operators, metrics })
+    }
+
+    fn banner(&self, demo: Option<Demo>) -> Banner {
+        Banner {
+            listen: self.listener.local_addr(),
+            is_tls: self.routes.config().tls.is_some(),
+            admin: self.operators.as_ref().map(AdminListener::local_addr),
+            token: self.operators.as_ref().and_then(AdminListener::made_token),
+            demo: demo.map(|demo| demo.url),
+        }
+    }
+
+    async fn serve(self, flags: &Flags, mut signals: Signals) -> Result<(), Failure> {
+        let (stop, stop_operators) = (CancellationToken::new(), CancellationToken::new());
+        let is_ready = Arc::new(AtomicBool::new(true));
+        let upkeep = tokio::spawn(upkeep(self.metrics.clone()));
+        let operators = self.operators.map(|operators| {
+            let admin = admin(&self.hapax, &self.routes, self.metrics, is_ready.clone());
+            tokio::spawn(operators.serve(admin, stop_operators.clone()))
+        });
+        let serving = tokio::spawn({
+            let (listener, routes, stop) = (self.listener.clone(), self.routes.clone(), stop.clone());
+            async move { listener.serve(move || routes.current(), stop).await }
+        });
+        notify(sd_notify::NotifyState::Ready);
+        while signals.next().await == Asked::ToReload {
+            self.routes.reload(flags);
+            if let Err(failure) = self.listener.reload_tls() {
+                tracing::error!("the certificate stays as it was: {}", failure.text());
             }
         }
-    });
-    let operators = operators.map(|operators| {
-        let (routes, is_ready) = (routes.clone(), is_ready.clone());
-        let admin = Admin {
-            hapax: hapax.clone(),
-            metrics,
-            config: Arc::new(move || routes.config().document()),
-            ready: Arc::new(move || is_ready.load(Ordering::Relaxed)),
-            data_dir,
-            options: admin_options,
-        };
-        tokio::spawn(operators.serve(admin, stop_operators.clone()))
-    });
-    let listener = Arc::new(listener);
-    let serving = tokio::spawn({
-        let (listener, routes, stop) = (listener.clone(), routes.clone(), stop.clone());
-        async move { listener.serve(move || routes.current(), stop).await }
-    });
-    notify(&[sd_notify::NotifyState::Ready]);
-
-    while signals.next().await == Asked::ToReload {
-        routes.reload(&flags, with_demo);
-        match listener.reload_tls() {
-            Ok(()) => {}
-            Err(failure) => tracing::error!("the certificate stays as it was: {}", failure.text()),
+        notify(sd_notify::NotifyState::Stopping);
+        is_ready.store(false, Ordering::Relaxed);
+        stop.cancel();
+        let ended = end(&self.hapax, serving, self.routes.config().drain, &mut signals).await;
+        // Operators see the end of it.
+        stop_operators.cancel();
+        upkeep.abort();
+        if let Some(operators) = operators {
+            operators.abort();
         }
+        ended
     }
-    notify(&[sd_notify::NotifyState::Stopping]);
-    is_ready.store(false, Ordering::Relaxed);
-    stop.cancel();
-    let ended = end(&hapax, serving, drain, &mut signals).await;
-    stop_operators.cancel();
-    if let Some(operators) = operators {
-        operators.abort();
-    }
-    upkeep.abort();
-    ended
 }
 
 fn hapax(config: &Config, store: Arc<dyn hapax_core::Store>) -> Hapax {
@@ -129,8 +135,28 @@ fn hapax(config: &Config, store: Arc<dyn hapax_core::Store>) -> Hapax {
         .cache(config.store_options.cache_bytes)
         .waiters_max(config.limits.waiters_per_key_max, config.limits.waiters_in_all_max)
         .sweep(config.store_options.sweep.0.map(|every| every.0))
-        .keeper(Keeper::OwnThread)
         .build()
+}
+
+/// What operators are shown.
+fn admin(hapax: &Hapax, routes: &Arc<Routes>, metrics: PrometheusHandle, is_ready: Arc<AtomicBool>) -> Admin {
+    let config = routes.config();
+    let routes = routes.clone();
+    Admin {
+        hapax: hapax.clone(),
+        metrics,
+        config: Arc::new(move || routes.config().document()),
+        ready: Arc::new(move || is_ready.load(Ordering::Relaxed)),
+        data_dir: config.store.directory().map(ToOwned::to_owned),
+        options: config.admin.clone(),
+    }
+}
+
+async fn upkeep(metrics: PrometheusHandle) {
+    loop {
+        tokio::time::sleep(METRICS_UPKEEP).await;
+        metrics.run_upkeep();
+    }
 }
 
 /// Lets what has begun end: protected operations first, then whatever else is on a connection.
@@ -166,16 +192,9 @@ async fn end(
     Ok(())
 }
 
-fn data_dir(store: &StoreUrl) -> Option<std::path::PathBuf> {
-    match store {
-        StoreUrl::File(directory) => Some(directory.clone()),
-        StoreUrl::Memory => None,
-    }
-}
-
 /// Tells systemd, where it wants to know.
-fn notify(state: &[sd_notify::NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
+fn notify(state: sd_notify::NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
         tracing::debug!(%error, "the service manager was not told");
     }
 }

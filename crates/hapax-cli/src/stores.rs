@@ -60,6 +60,14 @@ impl StoreUrl {
         }
     }
 
+    /// The directory that the store is in, where it is in one.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::File(directory) => Some(directory),
+            Self::Memory => None,
+        }
+    }
+
     /// Opens the store, and makes it where there is none: for whoever runs operations with it.
     pub(crate) fn open_or_make(&self) -> Result<Arc<dyn Store>, Failure> {
         match self {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Code, Failure};
+use crate::nearest::nearest;
 
 /// What is logged, and how.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -46,13 +47,26 @@ impl LogFormat {
     }
 }
 
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+impl LogOptions {
+    /// What is logged. A word that is no level would be taken for the name of a part, and silence everything else.
+    pub(crate) fn filter(&self) -> Result<EnvFilter, String> {
+        for word in self.level.split(',') {
+            let level = word.rsplit('=').next().unwrap_or_default().trim();
+            if !LEVELS.contains(&level.to_ascii_lowercase().as_str()) {
+                let near =
+                    nearest(level, LEVELS).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                return Err(format!("{level:?} is no level: {}{near}", LEVELS.join(", ")));
+            }
+        }
+        self.level.parse().map_err(|error| format!("{:?}: {error}", self.level))
+    }
+}
+
 /// Writes logs to stderr from now on.
 pub(crate) fn logs(options: &LogOptions) -> Result<(), Failure> {
-    let filter: EnvFilter = options.level.parse().map_err(|error| {
-        Failure::new(Code::ConfigInvalid, format!("{:?} is no level of the log", options.level))
-            .because(error)
-            .hint("write error, warn, info, debug or trace")
-    })?;
+    let filter = options.filter().map_err(|why| Failure::new(Code::ConfigInvalid, why))?;
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     match options.format {
         LogFormat::Text => logs.with_ansi(io::stderr().is_terminal()).init(),

@@ -57,6 +57,10 @@ async fn store(check: &Check, config: &Config) -> Result<Option<Found>, Failure>
 fn warnings(config: &Config, found: Option<&Found>) -> Vec<String> {
     let mut warnings = Vec::new();
     if config.file.is_some() {
+        if config.upstream.is_empty() {
+            warnings
+                .push("nobody says which service is behind: `hapax serve` will want --upstream".to_owned());
+        }
         warnings.extend(config.warnings());
         warnings.extend(config.routes.iter().flat_map(|route| {
             route.warnings().into_iter().map(|warning| format!("{}: {warning}", route.paths()))
@@ -127,8 +131,9 @@ fn route_lines(route: &Route) -> Vec<String> {
         !value.is_null() && (ALWAYS_TOLD.contains(&name.as_str()) || usual.get(name) != Some(value))
     });
     let asked = [("reconcile", &route.reconcile), ("authorise", &route.authorise)];
-    let asked =
-        asked.iter().filter_map(|(name, url)| Some(format!("         {name} = \"{}\"", url.as_ref()?)));
+    let asked = asked
+        .iter()
+        .filter_map(|(name, url)| Some(format!("         {name} = \"{}\"", config::shown(url.as_ref()?))));
     let head = format!("route    {}", printable(route.paths()));
     let told = told.map(|(name, value)| format!("         {name} = {}", printable(&value.to_string())));
     std::iter::once(head).chain(told).chain(asked).collect()

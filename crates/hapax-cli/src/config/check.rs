@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use hapax::http::settings::{FingerprintName, OnLapseName};
 use hapax::http::{EarlyData, OnStoreError, Settings};
+use http::Uri;
 use serde_json::{Value, json};
 
 use super::{Config, Route};
@@ -17,20 +18,22 @@ impl Route {
 
     /// What somebody should know before the first request.
     pub(crate) fn warnings(&self) -> Vec<String> {
+        let of_policy = self.policy.warnings().into_iter();
+        of_policy.chain(self.risks()).map(str::to_owned).collect()
+    }
+
+    /// The choices that give up something.
+    fn risks(&self) -> impl Iterator<Item = &'static str> {
         let settings = self.policy.settings();
-        let mut warnings: Vec<String> = self.policy.warnings().into_iter().map(str::to_owned).collect();
-        warnings.extend(
-            RISKS.iter().filter(|(is_taken, _)| is_taken(&settings)).map(|(_, why)| (*why).to_owned()),
-        );
-        warnings
+        RISKS.iter().filter(move |(is_taken, _)| is_taken(&settings)).map(|(_, why)| *why)
     }
 
     fn document(&self) -> Value {
         json!({
             "path": self.paths(),
             "settings": self.policy.settings(),
-            "reconcile": self.reconcile.as_ref().map(ToString::to_string),
-            "authorise": self.authorise.as_ref().map(ToString::to_string),
+            "reconcile": self.reconcile.as_ref().map(shown),
+            "authorise": self.authorise.as_ref().map(shown),
             "warnings": self.warnings(),
         })
     }
@@ -87,6 +90,13 @@ impl Config {
         warnings
     }
 
+    /// The choices of routes that give up something, with their paths. Their layer tells the rest itself.
+    pub(crate) fn risks(&self) -> impl Iterator<Item = String> {
+        self.routes
+            .iter()
+            .flat_map(|route| route.risks().map(move |risk| format!("{}: {risk}", route.paths())))
+    }
+
     /// What is in force, option by option. Secrets are left out.
     pub(crate) fn document(&self) -> Value {
         json!({
@@ -104,6 +114,16 @@ impl Config {
             "log": self.log,
             "drain": { "limit": hapax::http::settings::Span(self.drain) },
         })
+    }
+}
+
+/// A URL without its query, which may hold a secret.
+pub(crate) fn shown(url: &Uri) -> String {
+    match url.query() {
+        None => url.to_string(),
+        Some(_) => {
+            format!("{}?…", url.to_string().split('?').next().unwrap_or_default())
+        }
     }
 }
 

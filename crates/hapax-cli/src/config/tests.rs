@@ -156,6 +156,10 @@ fn what_is_wrong_is_told_with_its_place_and_the_nearest_name() {
         ("upstream = \"127.0.0.1:3000\"", &["hapax.toml:1:12: ", "http://"]),
         ("upstream = [\"http://a\", \"http://b/c\"]", &["hapax.toml:1:12: ", "without a path"]),
         ("upstream = 5", &["hapax.toml:1:12: ", "a URL or a list of URLs"]),
+        ("[log]\nlevel = \"inof\"", &["hapax.toml:2:9: ", "did you mean info?"]),
+        ("[log]\nlevel = \"info,hapax=loud\"", &["hapax.toml:2:9: ", "\"loud\" is no level"]),
+        ("[log]\nformat = \"xml\"", &["hapax.toml:2:10: ", "`json`"]),
+        ("[admin]\nlisten = \"everywhere\"", &["hapax.toml:2:10: ", "or off"]),
         ("[tls]\nkey = \"k.pem\"", &["hapax.toml:2:7: ", "`certificate`"]),
         ("[store]\nsweep = \"0s\"", &["hapax.toml:2:9: ", "write off"]),
         ("listen = ", &["hapax.toml:1:"]),
@@ -204,6 +208,13 @@ fn a_secret_is_not_repeated_by_an_error() {
     }
     let told = refusal("", &[("HAPAX_DEFAULTS_WEBHOOK_SECRETS", "{ whsec_canary = 1")]);
     assert!(!told.contains(canary), "{told}");
+}
+
+#[test]
+fn a_document_shows_no_query_of_a_url() {
+    let config = loaded("[[route]]\npath = \"/a\"\nreconcile = \"http://a/b?token=canary\"");
+    let document = config.document();
+    assert_eq!(document["routes"][0]["reconcile"], "http://a/b?…");
 }
 
 #[test]

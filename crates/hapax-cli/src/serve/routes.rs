@@ -42,8 +42,8 @@ impl Routes {
     }
 
     /// Reads the configuration again. Whatever is wrong with it, something stays in force: what was.
-    pub(super) fn reload(&self, flags: &Flags, with_demo: bool) {
-        let mut config = match Config::load(flags, std::env::vars_os()) {
+    pub(super) fn reload(&self, flags: &Flags) {
+        let config = match Config::load(flags, std::env::vars_os()) {
             Ok(config) => config,
             Err(failure) => {
                 tracing::error!("the routes stay as they were: {}", failure.text());
@@ -51,8 +51,8 @@ impl Routes {
             }
         };
         let before = self.config();
-        if with_demo {
-            config.upstream = before.upstream.clone();
+        for risk in config.risks() {
+            tracing::warn!("{risk}");
         }
         for section in needing_restart(&before, &config) {
             tracing::warn!(section, "this changed and takes effect after a restart");

@@ -103,6 +103,41 @@ fn what_does_not_end_in_time_becomes_uncertain_and_has_its_exit_code() {
 
 #[cfg(unix)]
 #[test]
+fn whoever_asks_twice_does_not_wait() {
+    let (began, begun) = channel();
+    let (_open, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let origin = Origin::start(move |_, _| {
+        began.send(()).unwrap();
+        let _ = gate.lock().unwrap().recv();
+        None
+    });
+    let fixture = Fixture::bare();
+    std::fs::write(fixture.path().join("hapax.toml"), "[drain]\nlimit = \"1d\"").unwrap();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let mut client = Client::to(sidecar.address());
+    client.send(&keyed("a"), ORDER);
+    begun.recv().unwrap();
+    sidecar.signal("TERM");
+    sidecar.logged("asked to end");
+    sidecar.signal("TERM");
+    assert_eq!(sidecar.ended().0, Some(6));
+}
+
+#[test]
+fn what_is_unsafe_is_logged_at_the_start() {
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let fixture = Fixture::bare();
+    let file = "[store]\nurl = \"memory:\"\n[[route]]\npath = \"/a\"\non_store_error = \"pass\"\n";
+    std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    sidecar.logged("forgets everything");
+    sidecar.logged("/a: on_store_error = \"pass\"");
+    sidecar.logged("callers are told apart by a credential");
+}
+
+#[cfg(unix)]
+#[test]
 fn routes_are_read_again_without_dropping_a_connection() {
     let origin = Origin::start(|_, _| reply(200, "done"));
     let fixture = Fixture::bare();
