@@ -95,3 +95,18 @@ pub(crate) fn metrics() -> Result<PrometheusHandle, Failure> {
         .and_then(PrometheusBuilder::install_recorder);
     Ok(installed.insert(recorder.map_err(failed)?).clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recorder_is_installed_once() {
+        metrics().unwrap();
+        let handle = metrics().unwrap();
+        metrics::histogram!("hapax_claim_seconds").record(0.0007);
+        let told = handle.render();
+        assert!(told.contains("hapax_claim_seconds_bucket{le=\"0.0005\"} 0"), "{told}");
+        assert!(told.contains("hapax_claim_seconds_bucket{le=\"0.001\"} 1"), "{told}");
+    }
+}

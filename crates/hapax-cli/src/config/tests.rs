@@ -194,6 +194,19 @@ fn what_is_wrong_in_the_environment_is_told_with_the_variable() {
 }
 
 #[test]
+fn variables_that_are_no_options_are_left_to_others() {
+    let variables = [("HAPAX_CONFIG", "elsewhere.toml"), ("HAPAX_ADMIN_TOKEN", "canary"), ("PATH", "/bin")];
+    assert!(load("", &variables).1.is_ok());
+}
+
+#[test]
+fn a_file_that_is_too_large_is_not_read() {
+    let told = refusal(&"#".repeat((4 << 20) + 1), &[]);
+    assert!(told.contains("is larger than 4194304 bytes"), "{told}");
+    assert!(load(&"#".repeat(4 << 20), &[]).1.is_ok());
+}
+
+#[test]
 fn a_secret_is_not_repeated_by_an_error() {
     let canary = "whsec_canary";
     for text in [

@@ -5,7 +5,11 @@ use crate::sidecar::{Message, Origin, Sidecar, ask, reply};
 
 /// A sidecar whose route `/orders` says this about `option`.
 fn sidecar(fixture: &Fixture, origin: &Origin, option: &str, url: &str) -> Sidecar {
-    let file = format!("[[route]]\npath = \"/orders\"\n{option} = \"{url}/asked\"\n");
+    sidecar_with("", fixture, origin, option, url)
+}
+
+fn sidecar_with(more: &str, fixture: &Fixture, origin: &Origin, option: &str, url: &str) -> Sidecar {
+    let file = format!("{more}\n[[route]]\npath = \"/orders\"\n{option} = \"{url}/asked\"\n");
     std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
     Sidecar::start(fixture, &["--upstream", &origin.url()])
 }
@@ -108,4 +112,27 @@ fn nothing_goes_on_while_nobody_decides() {
         assert_eq!(refused.header("retry-after"), Some("1"));
         assert_eq!(origin.seen().len(), 0);
     }
+}
+
+#[test]
+fn an_answer_that_is_too_large_or_too_late_is_none() {
+    let origin = crashing_once();
+    let knowing = Origin::start(|_, _| reply(200, "{ \"applied\": false }   "));
+    let fixture = Fixture::bare();
+    let limits = "[limits]\nask_bytes_max = 20";
+    let sidecar = sidecar_with(limits, &fixture, &origin, "reconcile", &knowing.url());
+    assert_eq!(order(&sidecar).status(), 502);
+    assert_eq!(order(&sidecar).status(), 409);
+
+    let (_open, gate) = std::sync::mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    let silent = Origin::start(move |_, _| {
+        let _ = gate.lock().unwrap().recv();
+        None
+    });
+    let fixture = Fixture::bare();
+    let limits = "[limits]\nask_timeout = \"50ms\"";
+    let sidecar = sidecar_with(limits, &fixture, &origin, "authorise", &silent.url());
+    assert_eq!(order(&sidecar).status(), 503);
+    assert_eq!(origin.seen().len(), 1);
 }
