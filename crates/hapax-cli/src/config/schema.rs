@@ -53,7 +53,25 @@ impl Known {
 
 /// The JSON Schema of the file.
 pub(crate) fn schema() -> Value {
-    schemars::schema_for!(Shape).to_value()
+    let mut schema = schemars::schema_for!(Shape).to_value();
+    drop_defaults_of_nothing(&mut schema);
+    schema
+}
+
+/// Takes away defaults that no file could say: TOML has no null, and a section's default is that of its options.
+fn drop_defaults_of_nothing(part: &mut Value) {
+    match part {
+        Value::Object(members) => {
+            let is_section = members.contains_key("$ref");
+            let is_nothing = |said: &Value| said.is_null() || (is_section && said.is_object());
+            if members.get("default").is_some_and(is_nothing) {
+                members.remove("default");
+            }
+            members.values_mut().for_each(drop_defaults_of_nothing);
+        }
+        Value::Array(parts) => parts.iter_mut().for_each(drop_defaults_of_nothing),
+        _ => {}
+    }
 }
 
 /// Every option: first those at the top of the file, then section by section.

@@ -185,6 +185,8 @@ impl Default for DrainOptions {
 /// What holds on some paths: everything that `[defaults]` may say, and these.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
+// What serde cannot refuse beside a flattened member, the reader of the file does.
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct RouteShape {
     /// The paths: `/v1/orders`, `/v1/orders/{id}`, `/v1/orders/**`.
     pub(crate) path: Option<String>,

@@ -1,7 +1,9 @@
 //! `hapax serve --demo`: what it prints is typed into a shell, with a real client.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
+use crate::binary::command;
 use crate::fixture::Fixture;
 use crate::sidecar::{Sidecar, ask};
 
@@ -52,6 +54,26 @@ fn what_is_flaky_runs_again_under_the_same_key() {
     assert_eq!(order().status(), 503);
     assert_eq!(order().status(), 201);
     assert_eq!(order().header("x-idempotent-replayed"), Some("true"));
+}
+
+#[test]
+fn people_are_told_in_words() {
+    let fixture = Fixture::bare();
+    let args = ["serve", "--demo", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let mut child =
+        command(fixture.path()).args(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut told = Vec::new();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
+        told.push(line);
+        if told.iter().filter(|line| line.starts_with("curl ")).count() == 4 {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(told[0].starts_with("hapax listens on http://127.0.0.1:"), "{told:?}");
+    assert!(told.iter().any(|line| line.starts_with("the console is at http://127.0.0.1:")), "{told:?}");
+    assert_eq!(told.iter().filter(|line| line.starts_with("# ")).count(), 4, "{told:?}");
 }
 
 #[test]
