@@ -3,13 +3,15 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::binary::command;
+use crate::binary::{command, started};
 use crate::fixture::Fixture;
 use crate::sidecar::{Sidecar, ask};
 
 /// What a line printed.
 fn typed(line: &str) -> String {
-    let output = Command::new("/bin/sh").args(["-c", line]).output().unwrap();
+    let mut shell = Command::new("/bin/sh");
+    let child = started(shell.args(["-c", line]).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{line}: {stderr} (curl 7.82 or newer is needed: apt-get install curl)");
     String::from_utf8(output.stdout).unwrap()
@@ -60,8 +62,8 @@ fn what_is_flaky_runs_again_under_the_same_key() {
 fn people_are_told_in_words() {
     let fixture = Fixture::bare();
     let args = ["serve", "--demo", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
-    let mut child =
-        command(fixture.path()).args(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut typed = command(fixture.path());
+    let mut child = started(typed.args(args).stdout(Stdio::piped()).stderr(Stdio::null()));
     let mut told = Vec::new();
     for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
         told.push(line);

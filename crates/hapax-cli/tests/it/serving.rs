@@ -96,7 +96,7 @@ fn what_does_not_end_in_time_becomes_uncertain_and_has_its_exit_code() {
     assert_eq!(code, Some(6), "{log:?}");
     assert!(log.iter().any(|line| line.contains("drain-incomplete")), "{log:?}");
     // The next owner of the store finds the claim of a process that is gone.
-    drop(fixture.open());
+    fixture.open_and_close();
     let listed = hapax(fixture.path(), &["records", "list", "--json"]).ended(0).json();
     assert_eq!(listed["records"][0]["state"], "uncertain");
 }

@@ -9,7 +9,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::binary::command;
+use crate::binary::{command, started};
 use crate::fixture::Fixture;
 
 /// A process that serves, and is killed when nobody needs it any more.
@@ -29,7 +29,7 @@ impl Sidecar {
     }
 
     pub(crate) fn spawn(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = started(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
         let (told, log) = channel();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
@@ -69,7 +69,8 @@ impl Sidecar {
     #[cfg(unix)]
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+        let status = started(Command::new("kill").args(["-s", name, &pid])).wait();
+        assert!(status.unwrap().success());
     }
 
     /// How it ended, and everything it logged.
