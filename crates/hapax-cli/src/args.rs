@@ -6,10 +6,9 @@ use std::time::Duration;
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use hapax_core::{Class, Format, State};
 
+use crate::commands::plan::{Rate, parse_rate, parse_size};
+use crate::telemetry::LogFormat;
 use crate::time::parse_duration;
-
-/// The store that is used when none is named.
-pub(crate) const STORE_DEFAULT: &str = "file:./hapax-data";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -20,11 +19,12 @@ Exit codes:
   4  refused: several records match, the record changed meanwhile, is in another
      state than needed, or the change was not confirmed
   5  the store is missing, unavailable, in use, full, damaged or cannot be read
+  6  asked to end, and some operation had not ended in time: it becomes uncertain
 
 Every error has a code in brackets, such as error[store-in-use], and a page with
 that name in docs/errors.";
 
-/// Retry anything, it happens once: keys, records, sweeping and checks.
+/// Retry anything, it happens once: the sidecar, keys, records, sweeping and checks.
 #[derive(Debug, Parser)]
 #[command(name = "hapax", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Args {
@@ -37,17 +37,14 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Where the records are: `file:DIR` or `memory:`
+    /// The file to read options from [default: ./hapax.toml where there is one]
+    #[arg(long, global = true, value_name = "FILE", env = "HAPAX_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Where the records are: `file:DIR` or `memory:` [default: file:./hapax-data]
     // A store URL may come to hold a password, so help never shows the value it found.
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        env = "HAPAX_STORE_URL",
-        hide_env_values = true,
-        default_value = STORE_DEFAULT
-    )]
-    pub(crate) store: String,
+    #[arg(long, global = true, value_name = "URL", env = "HAPAX_STORE_URL", hide_env_values = true)]
+    pub(crate) store: Option<String>,
 
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
@@ -60,6 +57,8 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Stand in front of an HTTP service and make its requests safe to retry
+    Serve(Serve),
     /// Make a key
     #[command(subcommand)]
     Key(KeyCommand),
@@ -68,13 +67,49 @@ pub(crate) enum Command {
     Records(RecordsCommand),
     /// Remove records whose time is over
     Sweep(Sweep),
-    /// Tell whether the store can be used and what it promises
+    /// Tell what is in force, whether the store can be used and what it promises
     Check(Check),
+    /// Tell how much memory and disk each store would need for a load
+    Plan(Plan),
+    /// Bring a store to the layout of this version
+    Migrate(Migrate),
+    /// Print the manual page
+    Man {
+        /// Write a page for each command into this directory instead
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Each outranks the option of the file that it stands for.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// The address that callers connect to [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// The service behind (may be repeated for equal ones)
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Vec<String>,
+    /// The address that operators connect to, or off [default: 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<String>,
+    /// A file that holds the token of operators [default: one is made and printed]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) admin_token_file: Option<String>,
+    /// How lines of the log look [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+    /// The least that is logged: error, warn, info, debug, trace [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log_level: Option<String>,
+    /// Stand in front of a built-in orders API, and print what to try
+    #[arg(long, conflicts_with = "upstream")]
+    pub(crate) demo: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -262,6 +297,32 @@ pub(crate) struct Check {
     /// Also read every page, index and record and fail if any is damaged; takes time with the size of the store
     #[arg(long)]
     pub(crate) deep: bool,
+    /// Print the JSON Schema of hapax.toml instead
+    #[arg(long, conflicts_with_all = ["deep", "options"])]
+    pub(crate) schema: bool,
+    /// Print every option with its variable and its default instead, as a table in Markdown
+    #[arg(long, conflicts_with = "deep")]
+    pub(crate) options: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Plan {
+    /// How many operations come with keys: 500/s, 30000/m
+    #[arg(long, value_parser = parse_rate)]
+    pub(crate) rate: Rate,
+    /// How long a finished record answers
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
+    pub(crate) retention: Duration,
+    /// How large the body of an answer is
+    #[arg(long, value_name = "SIZE", default_value = "2KiB", value_parser = parse_size)]
+    pub(crate) body: u64,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Migrate {
+    /// Only tell what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 fn parse_state(text: &str) -> Result<State, String> {

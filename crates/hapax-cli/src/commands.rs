@@ -1,17 +1,23 @@
 //! One file per subcommand; this one hands over to them.
 
-mod check;
+pub(crate) mod check;
 mod completions;
 mod key;
+mod man;
+mod migrate;
+pub(crate) mod plan;
 mod records;
+mod serve;
 mod sweep;
 
 use std::future::Future;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, Global};
+use crate::config::{Config, Flags};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::stores::StoreUrl;
+use crate::telemetry::{self, LogOptions};
 
 /// What every command on a store needs.
 #[derive(Debug)]
@@ -22,9 +28,16 @@ pub(crate) struct Context {
 
 /// Runs what was typed.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let output = Output::new(args.global.json);
-    let context = || StoreUrl::parse(&args.global.store).map(|store| Context { store, output });
-    match args.command {
+    let Args { global, command } = args;
+    let output = Output::new(global.json);
+    let context = || store(&global).map(|store| Context { store, output });
+    // The sidecar says itself how it logs.
+    if !matches!(command, Command::Serve(_)) {
+        let level = if global.verbose { "debug" } else { "warn" };
+        telemetry::logs(&LogOptions { level: level.to_owned(), ..LogOptions::default() })?;
+    }
+    match command {
+        Command::Serve(serve) => serve::run(&serve, flags(&global), global.verbose, output),
         Command::Key(command) => key::run(&command, output),
         Command::Records(command) => {
             let context = context()?;
@@ -34,11 +47,25 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             let context = context()?;
             block_on(sweep::run(&sweep, &context))
         }
-        Command::Check(check) => {
-            let context = context()?;
-            block_on(check::run(&check, &context))
-        }
+        Command::Check(check) => block_on(check::run(&check, &flags(&global), output)),
+        Command::Plan(plan) => plan::run(&plan, output),
+        Command::Migrate(migrate) => migrate::run(&migrate, &context()?),
+        Command::Man { dir } => man::run(dir.as_deref(), output),
         Command::Completions { shell } => completions::run(shell, output),
+    }
+}
+
+/// What every command may be told about the configuration.
+fn flags(global: &Global) -> Flags {
+    // The variable of the store is read with the flag, and both outrank the file.
+    Flags::new(global.config.clone()).with("--store", ("store", "url"), global.store.clone())
+}
+
+/// The store that a command on records works with. Who names it need not have a file in order.
+fn store(global: &Global) -> Result<StoreUrl, Failure> {
+    match &global.store {
+        Some(url) => StoreUrl::parse(url),
+        None => Config::load(&flags(global), std::env::vars_os()).map(|config| config.store),
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) enum Code {
     KeyInvalid,
     /// A value that was given makes no sense, or its file cannot be read.
     InputInvalid,
+    /// An option is unknown, or what it says makes no sense.
+    ConfigInvalid,
     /// What was given as a store is none.
     StoreUrlInvalid,
     /// The store lives inside another process.
@@ -39,6 +41,8 @@ pub(crate) enum Code {
     NotUncertain,
     /// Nobody said yes.
     NotConfirmed,
+    /// The process was to end, and something that had begun had not.
+    DrainIncomplete,
     /// The answer could not be printed, or the process could not be set up.
     Failed,
     /// Whoever read stdout has seen enough.
@@ -51,6 +55,7 @@ impl Code {
         match self {
             Self::KeyInvalid => "key-invalid",
             Self::InputInvalid => "input-invalid",
+            Self::ConfigInvalid => "config-invalid",
             Self::StoreUrlInvalid => "store-url-invalid",
             Self::StoreNotShared => "store-not-shared",
             Self::StoreMissing => "store-missing",
@@ -63,6 +68,7 @@ impl Code {
             Self::InProgress => "in-progress",
             Self::NotUncertain => "not-uncertain",
             Self::NotConfirmed => "not-confirmed",
+            Self::DrainIncomplete => "drain-incomplete",
             Self::Failed | Self::OutputClosed => "failed",
         }
     }
@@ -73,6 +79,7 @@ impl Code {
             Self::Failed | Self::RecordUnreadable => 1,
             Self::KeyInvalid
             | Self::InputInvalid
+            | Self::ConfigInvalid
             | Self::StoreUrlInvalid
             | Self::StoreNotShared
             | Self::Store(StoreErrorKind::Invalid) => 2,
@@ -84,6 +91,7 @@ impl Code {
             | Self::NotConfirmed
             | Self::Store(StoreErrorKind::TooLarge) => 4,
             Self::StoreMissing | Self::StoreDamaged | Self::Store(_) => 5,
+            Self::DrainIncomplete => 6,
         }
     }
 }
@@ -168,7 +176,7 @@ impl Failure {
         std::iter::successors(first, |error| (*error).source()).map(ToString::to_string)
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut lines = vec![format!("error[{}]: {}", self.code.name(), self.message)];
         lines.extend(self.causes().map(|cause| format!("  because: {cause}")));
         lines.extend(self.hint.iter().map(|hint| format!("  what to do: {hint}")));

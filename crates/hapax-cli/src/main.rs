@@ -3,31 +3,41 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`args`] | what can be typed |
+//! | [`config`] | what the sidecar runs with, wherever it was said |
+//! | [`serve`] | the sidecar: its parts put together, signals, reloading, ending |
+//! | [`demo`] | the built-in orders API |
+//! | [`telemetry`] | how logs and metrics are written |
 //! | [`stores`] | URL to store: the only list of stores |
 //! | [`commands`] | one file per subcommand |
 //! | [`view`] | a record as people and programs see it |
 //! | [`output`] | stdout: tables, plain text, JSON |
 //! | [`confirm`] | the question before something is changed |
+//! | [`nearest`] | the known word that was meant |
+//! | [`signals`] | what the operating system asks |
 //! | [`time`] | durations and moments as text |
 //! | [`failure`] | every error with its code, its exit code and what to do about it |
 
 mod args;
 mod commands;
+mod config;
 mod confirm;
+mod demo;
 mod failure;
+mod nearest;
 mod output;
+mod serve;
+mod signals;
 mod stores;
+mod telemetry;
 mod time;
 mod view;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use tracing_subscriber::filter::LevelFilter;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    set_up_logs(args.global.verbose);
     let json = args.global.json;
     match commands::run(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -36,9 +46,4 @@ fn main() -> ExitCode {
             failure.exit_code()
         }
     }
-}
-
-fn set_up_logs(verbose: bool) {
-    let level = if verbose { LevelFilter::DEBUG } else { LevelFilter::WARN };
-    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).init();
 }

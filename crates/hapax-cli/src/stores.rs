@@ -10,7 +10,11 @@ use hapax_core::{Store, StoreError};
 use hapax_store_file::{FileStore, OpenError};
 
 use crate::failure::{Code, Failure};
+use crate::nearest::nearest;
 use crate::output::printable;
+
+/// The store that is used when none is named.
+pub(crate) const STORE_DEFAULT: &str = "file:./hapax-data";
 
 /// Every scheme, as people type it.
 const SCHEMES: [&str; 2] = ["file", "memory"];
@@ -52,7 +56,25 @@ impl StoreUrl {
                 .map_err(|failure| {
                     failure.hint("write file:DIR, such as file:./hapax-data or file:/var/lib/hapax")
                 }),
-            _ => Err(invalid(format!("there is no store called {scheme:?}")).hint(nearest(scheme))),
+            _ => Err(invalid(format!("there is no store called {scheme:?}")).hint(known_store(scheme))),
+        }
+    }
+
+    /// The directory that the store is in, where it is in one.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::File(directory) => Some(directory),
+            Self::Memory => None,
+        }
+    }
+
+    /// Opens the store, and makes it where there is none: for whoever runs operations with it.
+    pub(crate) fn open_or_make(&self) -> Result<Arc<dyn Store>, Failure> {
+        match self {
+            Self::Memory => Ok(Arc::new(MemoryStore::new())),
+            Self::File(directory) => FileStore::open(directory)
+                .map(|store| Arc::new(store) as Arc<dyn Store>)
+                .map_err(|error| self.failure(error, Access::Write)),
         }
     }
 
@@ -146,17 +168,9 @@ fn directory(rest: &str) -> Option<PathBuf> {
     (!path.is_empty() && !is_foreign).then(|| PathBuf::from(path))
 }
 
-fn nearest(scheme: &str) -> String {
-    /// A slip of the fingers, not another word.
-    const EDITS_MAX: usize = 2;
-    let lower = scheme.to_ascii_lowercase();
-    let near = SCHEMES
-        .into_iter()
-        .map(|known| (strsim::damerau_levenshtein(&lower, known), known))
-        .min()
-        .filter(|(edits, _)| *edits <= EDITS_MAX);
-    match near {
-        Some((_, known)) => format!("did you mean {known}: ?"),
+fn known_store(scheme: &str) -> String {
+    match nearest(scheme, SCHEMES) {
+        Some(known) => format!("did you mean {known}: ?"),
         None => "known stores are file:DIR and memory:".to_owned(),
     }
 }

@@ -76,4 +76,5 @@ mod writer;
 
 pub use config::Options;
 pub use error::OpenError;
+pub use schema::VERSION;
 pub use store::{Activity, FileStore, OUTCOME_BYTES_MAX, SCOPE_BYTES_MAX};

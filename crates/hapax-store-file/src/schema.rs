@@ -11,7 +11,7 @@ use crate::config::Sync;
 use crate::error::{Cause, OpenError};
 
 /// The version of the layout that this crate reads and writes; SQLite's `user_version`.
-pub(crate) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 /// Says whose file this is, to us and to `file(1)`; SQLite's `application_id`: "HAPX".
 const APPLICATION_ID: u32 = 0x4841_5058;
 

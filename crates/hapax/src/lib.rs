@@ -45,6 +45,7 @@
 //! | `webhook` | the receiver of webhooks: signatures and ids |
 //! | `decode` | request bodies fingerprinted as decoded, where a route asks for it |
 //! | `regex` | paths and keys by regular expression |
+//! | `schema` | what files may say about routes, as a JSON Schema |
 //!
 //! # Reading on
 //!

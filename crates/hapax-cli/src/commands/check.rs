@@ -1,36 +1,79 @@
-//! `hapax check`: can the store be used, what does it promise, what should somebody look at.
+//! `hapax check`: what is in force, can the store be used, what does it promise, what should somebody look at.
 
-use hapax_core::{Health, Stats};
-use serde_json::json;
+use std::fmt::Write as _;
 
-use super::Context;
+use hapax::http::{HttpPolicy, Settings};
+use hapax_core::{Health, Stats, Store};
+use serde_json::{Value, json};
+
 use crate::args::Check;
-use crate::failure::Failure;
-use crate::output::printable;
+use crate::config::{self, Config, Flags, Route};
+use crate::failure::{Code, Failure};
+use crate::output::{Output, printable};
 use crate::stores::{Access, StoreUrl};
 
-pub(crate) async fn run(check: &Check, context: &Context) -> Result<(), Failure> {
-    if check.deep {
-        context.store.verify().await?;
+/// What is told of a route's policy even where it is as usual.
+const ALWAYS_TOLD: [&str; 9] =
+    ["dialect", "header", "key", "lease", "methods", "on_lapse", "on_store_error", "principal", "retention"];
+
+pub(crate) async fn run(check: &Check, flags: &Flags, output: Output) -> Result<(), Failure> {
+    if check.schema {
+        return output.document(&config::schema());
     }
-    let store = context.store.open(Access::Read)?;
-    let failed = |error| Failure::store(error, format!("cannot use {}", context.store));
-    let health = store.health().await.map_err(failed)?;
-    let stats = store.stats().await.map_err(failed)?;
-    let warnings = warnings(&context.store, &health, &stats);
-    if context.output.json {
-        return context.output.document(&document(&context.store, &health, &stats, &warnings));
+    if check.options {
+        return output.text(&options());
     }
-    context.output.text(&text(&context.store, &health, &stats, &warnings))
+    let config = Config::load(flags, std::env::vars_os())?;
+    let found = store(check, &config).await?;
+    let warnings = warnings(&config, found.as_ref());
+    if output.json {
+        return output.document(&document(&config, found.as_ref(), &warnings));
+    }
+    output.text(&text(&config, found.as_ref(), &warnings))
 }
 
-fn warnings(url: &StoreUrl, health: &Health, stats: &Stats) -> Vec<String> {
-    let mut warnings = health.warnings.clone();
-    if *url == StoreUrl::Memory {
-        warnings.push(
-            "memory: starts empty and serves one process only; use file:DIR to keep records".to_owned(),
-        );
+/// What the store says of itself.
+struct Found {
+    health: Health,
+    stats: Stats,
+}
+
+/// None where a file says how to serve and nobody has served yet: the store is made then.
+async fn store(check: &Check, config: &Config) -> Result<Option<Found>, Failure> {
+    let url = &config.store;
+    if check.deep {
+        url.verify().await?;
     }
+    let store = match url.open(Access::Read) {
+        Err(failure) if failure.code() == Code::StoreMissing && config.file.is_some() => return Ok(None),
+        opened => opened?,
+    };
+    let failed = |error| Failure::store(error, format!("cannot use {url}"));
+    let health = Store::health(&*store).await.map_err(failed)?;
+    let stats = store.stats().await.map_err(failed)?;
+    Ok(Some(Found { health, stats }))
+}
+
+fn warnings(config: &Config, found: Option<&Found>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if config.file.is_some() {
+        if config.upstream.is_empty() {
+            warnings
+                .push("nobody says which service is behind: `hapax serve` will want --upstream".to_owned());
+        }
+        warnings.extend(config.warnings());
+        warnings.extend(config.routes.iter().flat_map(|route| {
+            route.warnings().into_iter().map(|warning| format!("{}: {warning}", route.paths()))
+        }));
+    } else if config.store == StoreUrl::Memory {
+        let warning = "memory: starts empty and serves one process only; use file:DIR to keep records";
+        warnings.push(warning.to_owned());
+    }
+    let Some(Found { health, stats }) = found else {
+        warnings.push(format!("there is no store at {} yet; `hapax serve` makes it", config.store));
+        return warnings;
+    };
+    warnings.extend(health.warnings.iter().cloned());
     if stats.uncertain > 0 {
         warnings.push(format!(
             "{} uncertain record(s) wait for somebody to settle them: hapax records list --state uncertain",
@@ -50,27 +93,99 @@ fn counts(stats: &Stats) -> [(&'static str, u64); 5] {
     ]
 }
 
-fn text(url: &StoreUrl, health: &Health, stats: &Stats, warnings: &[String]) -> String {
-    let counts: Vec<_> = counts(stats).iter().map(|(state, count)| format!("{state} {count}")).collect();
-    let mut lines = vec![
-        format!("store    {url} ({})", health.store),
-        format!("promise  {}", health.promise.words()),
-        format!("records  {} ({})", stats.records(), counts.join(", ")),
-        format!("bytes    {}", stats.bytes),
-    ];
+fn text(config: &Config, found: Option<&Found>, warnings: &[String]) -> String {
+    let mut lines = Vec::new();
+    if let Some(file) = &config.file {
+        lines.push(format!("file     {}", file.display()));
+        lines.push(format!("listen   {}", config.listen));
+        lines.extend(config.upstream.iter().map(|uri| format!("upstream {uri}")));
+        lines.push(format!("admin    {}", config.admin.listen));
+        lines.extend(config.routes.iter().flat_map(route_lines));
+    }
+    match found {
+        None => lines.push(format!("store    {}", config.store)),
+        Some(Found { health, stats }) => {
+            let counts: Vec<_> =
+                counts(stats).iter().map(|(state, count)| format!("{state} {count}")).collect();
+            lines.extend([
+                format!("store    {} ({})", config.store, health.store),
+                format!("promise  {}", health.promise.words()),
+                format!("records  {} ({})", stats.records(), counts.join(", ")),
+                format!("bytes    {}", stats.bytes),
+            ]);
+        }
+    }
     lines.extend(warnings.iter().map(|warning| format!("warning  {}", printable(warning))));
     lines.push("ok".to_owned());
     lines.join("\n")
 }
 
-fn document(url: &StoreUrl, health: &Health, stats: &Stats, warnings: &[String]) -> serde_json::Value {
-    let counts: serde_json::Map<_, _> =
-        counts(stats).into_iter().map(|(state, count)| (state.to_owned(), count.into())).collect();
-    json!({
-        "store": { "url": url.to_string(), "kind": health.store, "bytes": stats.bytes },
-        "promise": health.promise.words(),
-        "records": stats.records(),
-        "states": counts,
-        "warnings": warnings,
-    })
+/// A route's policy: what people ask for first, and all that is not as usual.
+fn route_lines(route: &Route) -> Vec<String> {
+    let named = |settings: Settings| match serde_json::to_value(settings) {
+        Ok(Value::Object(options)) => options,
+        _ => serde_json::Map::new(),
+    };
+    let usual = named(HttpPolicy::default().settings());
+    let told = named(route.policy.settings()).into_iter().filter(|(name, value)| {
+        !value.is_null() && (ALWAYS_TOLD.contains(&name.as_str()) || usual.get(name) != Some(value))
+    });
+    let asked = [("reconcile", &route.reconcile), ("authorise", &route.authorise)];
+    let asked = asked
+        .iter()
+        .filter_map(|(name, url)| Some(format!("         {name} = \"{}\"", config::shown(url.as_ref()?))));
+    let head = format!("route    {}", printable(route.paths()));
+    let told = told.map(|(name, value)| format!("         {name} = {}", printable(&value.to_string())));
+    std::iter::once(head).chain(told).chain(asked).collect()
+}
+
+fn document(config: &Config, found: Option<&Found>, warnings: &[String]) -> Value {
+    let mut document = json!({ "warnings": warnings });
+    if config.file.is_some() {
+        document["config"] = config.document();
+    }
+    document["store"] = json!({ "url": config.store.to_string() });
+    if let Some(Found { health, stats }) = found {
+        document["store"]["kind"] = health.store.into();
+        document["store"]["bytes"] = stats.bytes.into();
+        document["promise"] = health.promise.words().into();
+        document["records"] = stats.records().into();
+        let counts = counts(stats).into_iter();
+        document["states"] = counts.map(|(state, count)| (state.to_owned(), Value::from(count))).collect();
+    }
+    document
+}
+
+/// Every option, for the reference page.
+pub(crate) fn options() -> String {
+    let mut text = String::new();
+    let mut section = None;
+    for known in config::known() {
+        if section != Some(&known.section) {
+            section = Some(&known.section);
+            let title = match known.section.as_str() {
+                "" => "At the top of the file".to_owned(),
+                "route" => "`[[route]]`: everything of `[defaults]`, and".to_owned(),
+                name => format!("`[{name}]`"),
+            };
+            let _ = write!(
+                text,
+                "\n### {title}\n\n| option | variable | default | meaning |\n|---|---|---|---|\n"
+            );
+        }
+        if !is_inherited(known) {
+            let variable = known.variable().map(|name| format!("`{name}`")).unwrap_or_default();
+            let default =
+                if known.default.is_empty() { String::new() } else { format!("`{}`", known.default) };
+            let words = known.words.replace('|', "\\|");
+            let _ = writeln!(text, "| `{}` | {variable} | {default} | {words} |", known.name);
+        }
+    }
+    text.trim().to_owned()
+}
+
+/// Whether the option of a route is one of the defaults.
+fn is_inherited(option: &config::Known) -> bool {
+    option.section == "route"
+        && config::known().iter().any(|known| known.section == "defaults" && known.name == option.name)
 }

@@ -12,9 +12,10 @@ use hapax_core::{Record, Timestamp};
 use serde::Serialize;
 
 use super::Context;
-use crate::args::{RecordsCommand, STORE_DEFAULT};
+use crate::args::RecordsCommand;
 use crate::failure::Failure;
 use crate::output::note;
+use crate::stores::STORE_DEFAULT;
 use crate::view::{RecordView, state_words};
 
 pub(crate) async fn run(command: &RecordsCommand, context: &Context) -> Result<(), Failure> {

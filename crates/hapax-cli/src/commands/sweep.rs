@@ -11,6 +11,7 @@ use super::Context;
 use crate::args::Sweep;
 use crate::failure::{Code, Failure};
 use crate::output::note;
+use crate::signals::Signals;
 use crate::stores::Access;
 
 pub(crate) async fn run(sweep: &Sweep, context: &Context) -> Result<(), Failure> {
@@ -115,36 +116,12 @@ async fn stopped_within(span: Duration, stop: &mut watch::Receiver<bool>) -> boo
 /// Turns true when the process is asked to end.
 fn stop_signal() -> Result<watch::Receiver<bool>, Failure> {
     let (told, stop) = watch::channel(false);
-    let asked = asked_to_end()
-        .map_err(|error| Failure::new(Code::Failed, "cannot listen for signals").because(error))?;
+    let mut signals = Signals::new()?;
     tokio::spawn(async move {
-        asked.await;
+        signals.end().await;
         told.send_replace(true);
         // Kept until the end: a closed channel would look like a request to stop.
         std::future::pending::<()>().await;
     });
     Ok(stop)
-}
-
-#[cfg(unix)]
-fn asked_to_end() -> io::Result<impl Future<Output = ()> + Send> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
-}
-
-#[cfg(not(unix))]
-fn asked_to_end() -> io::Result<impl Future<Output = ()> + Send> {
-    Ok(async {
-        // Without a way to be told, the sweep simply ends with its process.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    })
 }

@@ -14,9 +14,10 @@ const STORE_KINDS: [StoreErrorKind; 8] = [
     StoreErrorKind::Invalid,
 ];
 
-const CODES: [Code; 15] = [
+const CODES: [Code; 17] = [
     Code::KeyInvalid,
     Code::InputInvalid,
+    Code::ConfigInvalid,
     Code::StoreUrlInvalid,
     Code::StoreNotShared,
     Code::StoreMissing,
@@ -28,12 +29,16 @@ const CODES: [Code; 15] = [
     Code::InProgress,
     Code::NotUncertain,
     Code::NotConfirmed,
+    Code::DrainIncomplete,
     Code::Failed,
     Code::OutputClosed,
 ];
 
 /// What only the library answers with, beside what it answers over HTTP.
 const LIBRARY: [&str; 3] = ["previously-failed", "deadline", "superseded"];
+
+/// What only the sidecar answers with.
+const SIDECAR: [&str; 1] = [crate::serve::AUTHORISE_UNAVAILABLE];
 
 #[test]
 fn every_code_has_its_page_and_every_page_its_code() {
@@ -45,7 +50,7 @@ fn every_code_has_its_page_and_every_page_its_code() {
         .collect();
     let store = STORE_KINDS.map(|kind| Code::Store(kind).name());
     let http = hapax::http::Code::ALL.map(hapax::http::Code::name);
-    let names = CODES.map(Code::name).into_iter().chain(store).chain(LIBRARY).chain(http);
+    let names = CODES.map(Code::name).into_iter().chain(store).chain(LIBRARY).chain(SIDECAR).chain(http);
     let expected: BTreeSet<String> = names.map(str::to_owned).collect();
     assert_eq!(found, expected);
 }

@@ -1,7 +1,8 @@
 //! Running `hapax` and looking at what it printed.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::RwLock;
 
 use serde_json::Value;
 
@@ -51,13 +52,24 @@ impl Run {
 /// The command, in `dir`, untouched by the environment of the tests.
 pub(crate) fn command(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
-    command.current_dir(dir).env_remove("HAPAX_STORE_URL").stdin(Stdio::null());
+    command.current_dir(dir).env_remove("HAPAX_STORE_URL").env_remove("HAPAX_CONFIG").stdin(Stdio::null());
     command
+}
+
+/// A child has every descriptor of this process until it runs its own program, and with them the ownership of every
+/// store that another test has open. Whoever opens a store and lets it go reads this; whoever starts a child writes.
+pub(crate) static STARTING: RwLock<()> = RwLock::new(());
+
+/// Starts the command.
+pub(crate) fn started(command: &mut Command) -> Child {
+    let _alone = STARTING.write().unwrap_or_else(|test_that_failed| test_that_failed.into_inner());
+    command.spawn().unwrap()
 }
 
 /// Runs the command to its end.
 pub(crate) fn run(command: &mut Command) -> Run {
-    Run::new(command.output().unwrap())
+    let child = started(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    Run::new(child.wait_with_output().unwrap())
 }
 
 /// Runs `hapax ARGS` in `dir`.

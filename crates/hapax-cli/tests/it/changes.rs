@@ -5,7 +5,7 @@ use hapax_core::RecordId;
 use serde_json::Value;
 
 use crate::binary::{Run, command, hapax, run};
-use crate::fixture::{DAY, Fixture, HOUR, block_on, key_text};
+use crate::fixture::{DAY, Fixture, HOUR, block_on, key_text, nobody_starts};
 
 fn uncertain() -> (Fixture, String) {
     let mut id = None;
@@ -36,15 +36,16 @@ fn applied_with_a_value_is_what_a_function_gets() {
     let args = ["records", "settle", "--key", &key, "--applied", "--json-value", "{\"charge\": 7}", "--yes"];
     let run = hapax(fixture.path(), &args).ended(0);
     assert!(run.stdout.contains("settled as applied"), "{run:?}");
-    let done = block_on(run_charge(&fixture)).unwrap();
+    let done = run_charge(&fixture).unwrap();
     assert!(done.replayed);
     assert_eq!(done.value, serde_json::json!({ "charge": 7 }));
 }
 
 /// Calls the function whose record the commands are about, as a retry would.
-async fn run_charge(fixture: &Fixture) -> Result<Done<Value>, OnceError<std::io::Error>> {
+fn run_charge(fixture: &Fixture) -> Result<Done<Value>, OnceError<std::io::Error>> {
     let work = |_cx| async { Ok::<_, std::io::Error>(Value::from("ran")) };
-    Hapax::new(fixture.open()).once("charge", key_text("a")).run(work).await
+    let _nobody_starts = nobody_starts();
+    block_on(async { Hapax::new(fixture.open()).once("charge", key_text("a")).run(work).await })
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn applied_without_a_result_says_so() {
     assert_eq!(document["done"], "settled as applied");
     assert_eq!(document["record"]["state"], "completed");
     assert_eq!(document["record"]["recorded"]["format"], "not_kept");
-    let retried = block_on(run_charge(&fixture));
+    let retried = run_charge(&fixture);
     assert!(matches!(retried, Err(OnceError::ResultUnavailable { .. })), "{retried:?}");
 }
 
@@ -68,7 +69,7 @@ fn a_result_can_be_text_or_a_file() {
     assert_eq!(after["state"], "failed");
     assert_eq!(after["recorded"]["format"], "operator");
     assert_eq!(after["recorded"]["payload"], "by hand");
-    match block_on(run_charge(&fixture)) {
+    match run_charge(&fixture) {
         Err(OnceError::PreviouslyFailed(stored)) => assert_eq!(stored.message, "by hand"),
         other => panic!("{other:?}"),
     }
@@ -111,7 +112,7 @@ fn not_applied_and_release_free_the_key() {
     let run = settle(&fixture, &id, &["--not-applied", "--yes"]).ended(0);
     assert!(run.stderr.contains("RUNS THE OPERATION"), "{run:?}");
     assert_eq!(record(&fixture, &id)["state"], "released");
-    let retried = block_on(run_charge(&fixture)).unwrap();
+    let retried = run_charge(&fixture).unwrap();
     assert!(!retried.replayed, "{retried:?}");
 
     let (fixture, id) = uncertain();

@@ -1,6 +1,7 @@
 //! A directory with a file store whose records were made through the library.
 
 use std::path::{Path, PathBuf};
+use std::sync::RwLockReadGuard;
 use std::time::Duration;
 
 use hapax_core::{
@@ -9,6 +10,8 @@ use hapax_core::{
 };
 use hapax_store_file::FileStore;
 use tempfile::TempDir;
+
+use crate::binary::STARTING;
 
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
@@ -32,7 +35,7 @@ impl Fixture {
     /// A directory with an empty store.
     pub(crate) fn empty() -> Self {
         let fixture = Self::bare();
-        drop(fixture.open());
+        fixture.open_and_close();
         fixture
     }
 
@@ -45,11 +48,18 @@ impl Fixture {
 
     /// Fills the store, `ago` before now.
     pub(crate) fn prepare(&self, ago: Duration, work: impl AsyncFnOnce(&Prepare)) {
+        let _nobody_starts = nobody_starts();
         let now = SystemClock::new().now();
         let start = Timestamp::from_millis(now.as_millis() - u64::try_from(ago.as_millis()).unwrap());
         let clock = ManualClock::at(start);
         let store = FileStore::options().clock(clock).open(self.store()).unwrap();
         block_on(work(&Prepare { store }));
+    }
+
+    /// Opens the store as its next owner, and lets it go.
+    pub(crate) fn open_and_close(&self) {
+        let _nobody_starts = nobody_starts();
+        drop(self.open());
     }
 
     /// Opens the store and holds it.
@@ -76,6 +86,11 @@ impl Fixture {
     pub(crate) fn database(&self) -> PathBuf {
         self.store().join("hapax.db")
     }
+}
+
+/// Held while a store is open that somebody else is to open next.
+pub(crate) fn nobody_starts() -> RwLockReadGuard<'static, ()> {
+    STARTING.read().unwrap_or_else(|test_that_failed| test_that_failed.into_inner())
 }
 
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {

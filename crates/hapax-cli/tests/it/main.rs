@@ -2,13 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is the report")]
 
+mod asking;
 mod binary;
 mod changes;
 mod check;
+mod config;
+mod demo;
 mod fixture;
 mod keys;
 mod listing;
 mod secrets;
+mod serving;
 mod showing;
+mod sidecar;
 mod sweeping;
+mod upkeep;
 mod usage;

@@ -1,10 +1,10 @@
 //! `hapax sweep`.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::binary::{command, hapax};
+use crate::binary::{command, hapax, started};
 use crate::fixture::{DAY, Fixture, Prepare, block_on};
 
 /// Three expired records, one dropped and one that stays.
@@ -42,18 +42,14 @@ fn a_sweep_is_told_in_json() {
 fn sweeping_for_ever_ends_well_and_leaves_the_store_free_meanwhile() {
     for signal in ["-TERM", "-INT"] {
         let fixture = due();
-        let mut child = command(fixture.path())
-            .args(["sweep", "--every", "1h"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut typed = command(fixture.path());
+        typed.args(["sweep", "--every", "1h"]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = started(&mut typed);
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "removed 3 expired, 1 dropped\n");
-        drop(fixture.open());
-        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+        fixture.open_and_close();
+        tell(&child, signal);
         assert_eq!(child.wait().unwrap().code(), Some(0), "{signal}");
     }
 }
@@ -62,12 +58,9 @@ fn sweeping_for_ever_ends_well_and_leaves_the_store_free_meanwhile() {
 #[test]
 fn sweeping_for_ever_goes_on_after_a_round_that_found_the_store_in_use() {
     let fixture = due();
-    let mut child = command(fixture.path())
-        .args(["sweep", "--every", "5ms"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut typed = command(fixture.path());
+    typed.args(["sweep", "--every", "5ms"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = started(&mut typed);
     let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
     stdout.next().unwrap().unwrap();
@@ -82,8 +75,15 @@ fn sweeping_for_ever_goes_on_after_a_round_that_found_the_store_in_use() {
     block_on(held.completed("later", Duration::from_millis(1)));
     drop(held);
     assert!(stdout.any(|line| line.unwrap() == "removed 1 expired, 0 dropped"));
-    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    tell(&child, "-TERM");
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[cfg(unix)]
+fn tell(child: &Child, signal: &str) {
+    let mut kill = Command::new("kill");
+    let told = started(kill.args([signal, &child.id().to_string()])).wait();
+    assert!(told.unwrap().success());
 }
 
 #[test]

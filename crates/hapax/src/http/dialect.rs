@@ -15,6 +15,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// An existing convention for keys and answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Dialect {

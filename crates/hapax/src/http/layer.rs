@@ -13,7 +13,6 @@ use super::grpc;
 use super::limits::Limits;
 use super::path::PathPattern;
 use super::policy::{Classifier, HttpPolicy, KeyMode};
-use super::scope;
 use super::service::Idempotency;
 use crate::hapax::Hapax;
 use crate::observe::Requests;
@@ -182,7 +181,7 @@ impl Shared {
             return;
         }
         for route in &self.routes {
-            for warning in scope::warnings(&route.policy.scope) {
+            for warning in route.policy.warnings() {
                 tracing::warn!(route = %route.label, "{warning}");
             }
         }

@@ -434,6 +434,11 @@ impl HttpPolicy {
         self
     }
 
+    /// What people should know about this policy before the first request, such as that callers share a scope.
+    pub fn warnings(&self) -> Vec<&'static str> {
+        super::scope::warnings(&self.scope)
+    }
+
     pub(super) fn is_webhook(&self) -> bool {
         #[cfg(feature = "webhook")]
         return self.webhook.is_some();

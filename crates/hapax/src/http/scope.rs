@@ -28,6 +28,7 @@ pub(crate) struct ScopeRules {
 
 /// What to do with callers that have no principal (S-03).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Anonymous {
@@ -40,6 +41,7 @@ pub enum Anonymous {
 
 /// What one key on two endpoints is (S-01).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Endpoint {

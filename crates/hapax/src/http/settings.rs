@@ -33,6 +33,7 @@ use super::scope::{Anonymous, Endpoint};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// The convention to start from; the other options override it.
@@ -154,6 +155,7 @@ pub struct Settings {
 
 /// In which spelling keys are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum KeySpelling {
     /// Quoted or bare.
@@ -164,6 +166,7 @@ pub enum KeySpelling {
 
 /// What keys must look like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum KeyFormatName {
     /// Anything.
@@ -178,6 +181,7 @@ pub enum KeyFormatName {
 
 /// What makes two requests the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FingerprintName {
     /// The key and what is asked for.
@@ -188,6 +192,7 @@ pub enum FingerprintName {
 
 /// What a lapsed lease means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OnLapseName {
     /// Nobody knows whether it happened.
@@ -198,6 +203,7 @@ pub enum OnLapseName {
 
 /// What to do with keys older than records are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ExpiredKeysName {
     /// Run them as new.
@@ -208,6 +214,7 @@ pub enum ExpiredKeysName {
 
 /// Whose webhooks are received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WebhookName {
     /// Standard Webhooks.
@@ -223,6 +230,7 @@ pub enum WebhookName {
 /// The secrets that webhooks are signed with. They are read from a file and shown to nobody: not by `Debug`, not by
 /// an error, not by whatever the settings are written to.
 #[derive(Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookSecrets(pub Vec<String>);
 
 impl fmt::Debug for WebhookSecrets {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Whether a request must have a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum KeyMode {
     /// Nothing is done, with or without a key.
@@ -17,6 +18,7 @@ pub enum KeyMode {
 
 /// What to do with a request when the store cannot take its claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OnStoreError {
     /// Refuse it; nothing is executed.
@@ -29,6 +31,7 @@ pub enum OnStoreError {
 
 /// What to do with a request that came in TLS early data, which anybody may send again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum EarlyData {
     /// Ask for it again after the handshake.
@@ -40,6 +43,7 @@ pub enum EarlyData {
 
 /// How the outcome of a response is found out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Classifier {
     /// By its status.

@@ -85,6 +85,22 @@ impl Span {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Span {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Span".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "A length of time: a number with a unit, d, h, m, s or ms, or several of them.",
+            "pattern": r"^\s*([0-9]+(d|h|m|s|ms)\s*)+$",
+            "examples": ["90s", "24h", "1h 30m"],
+        })
+    }
+}
+
 impl TryFrom<String> for Span {
     type Error = SpanError;
 

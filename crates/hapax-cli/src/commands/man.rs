@@ -1,0 +1,22 @@
+//! `hapax man`: the manual page, made from the same definition as the help.
+
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use crate::args::Args;
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+
+pub(crate) fn run(directory: Option<&Path>, output: Output) -> Result<(), Failure> {
+    if let Some(directory) = directory {
+        return clap_mangen::generate_to(Args::command(), directory).map_err(|error| {
+            Failure::new(Code::InputInvalid, format!("cannot write pages to {}", directory.display()))
+                .because(error)
+        });
+    }
+    let mut page = Vec::new();
+    Man::new(Args::command()).render(&mut page).map_err(Failure::output)?;
+    output.text(String::from_utf8_lossy(&page).trim_end())
+}

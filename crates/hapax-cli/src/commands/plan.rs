@@ -1,0 +1,175 @@
+//! `hapax plan`: how much memory and disk each store would need for a load. Arithmetic only; a test holds the figures
+//! against the stores themselves.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::args::Plan;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// What of a response is kept beside its body: status and headers, of the usual length.
+const HEAD_BYTES: u64 = 256;
+/// A store is never packed as tightly as a fresh one: what is swept leaves holes that are filled again.
+const HEADROOM_PERCENT: u64 = 25;
+
+/// What the memory store counts for a record, beside its outcome.
+const MEMORY_RECORD_BYTES: u64 = 384;
+/// How much the memory store takes before it refuses.
+const MEMORY_RECORDS_MAX: u64 = 1_000_000;
+const MEMORY_BYTES_MAX: u64 = 512 << 20;
+
+/// What a record takes in the file store, its indexes included, beside its outcome.
+const FILE_RECORD_BYTES: u64 = 267;
+/// What goes with an outcome.
+const FILE_OUTCOME_BYTES: u64 = 15;
+/// Outcomes share a page where they fit; what is larger goes on in pages of its own.
+const PAGE_BYTES: u64 = 4096;
+const PAGE_ROOM: u64 = 4088;
+const CELL_BYTES_MAX: u64 = 4061;
+/// What is lost, on average, where an outcome goes on in pages of its own.
+const SPILL_BYTES: u64 = 492;
+/// The log that changes are written to first. It is kept at this size.
+const FILE_LOG_BYTES: u64 = 32 << 20;
+
+/// What one store would need.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+struct Need {
+    store: &'static str,
+    records: u64,
+    memory_bytes: u64,
+    disk_bytes: u64,
+    /// Both stores belong to one process.
+    nodes: u64,
+    fits: bool,
+    note: &'static str,
+}
+
+pub(crate) fn run(plan: &Plan, output: Output) -> Result<(), Failure> {
+    let needs = needs(plan.rate.per(plan.retention), plan.body);
+    if output.json {
+        return output.document(&needs);
+    }
+    let rows = needs.iter().map(|need| {
+        vec![
+            need.store.to_owned(),
+            need.records.to_string(),
+            size(need.memory_bytes),
+            size(need.disk_bytes),
+            need.nodes.to_string(),
+            need.note.to_owned(),
+        ]
+    });
+    output.table(Some(&["STORE", "RECORDS", "MEMORY", "DISK", "NODES", "NOTE"]), rows.collect())
+}
+
+fn needs(records: u64, body_bytes: u64) -> [Need; 2] {
+    let outcome = body_bytes.saturating_add(HEAD_BYTES);
+    let memory = with_headroom(records.saturating_mul(memory_bytes(outcome)));
+    let fits = records <= MEMORY_RECORDS_MAX && memory <= MEMORY_BYTES_MAX;
+    let disk = with_headroom(records.saturating_mul(file_bytes(outcome))).saturating_add(FILE_LOG_BYTES);
+    [
+        Need {
+            store: "memory:",
+            records,
+            memory_bytes: memory,
+            disk_bytes: 0,
+            nodes: 1,
+            fits,
+            note: if fits {
+                "forgets everything when its process ends"
+            } else {
+                "too much: it takes 1000000 records and 512 MiB, then refuses"
+            },
+        },
+        Need {
+            store: "file:DIR",
+            records,
+            memory_bytes: 0,
+            disk_bytes: disk,
+            nodes: 1,
+            fits: true,
+            note: "one machine; `cargo xtask bench store` tells how fast its disk is",
+        },
+    ]
+}
+
+/// What a record with an outcome of this size takes in memory.
+fn memory_bytes(outcome: u64) -> u64 {
+    outcome.saturating_add(MEMORY_RECORD_BYTES)
+}
+
+/// What a record with an outcome of this size takes on a disk.
+fn file_bytes(outcome: u64) -> u64 {
+    let cell = outcome.saturating_add(FILE_OUTCOME_BYTES);
+    let outcome = if cell <= CELL_BYTES_MAX {
+        PAGE_BYTES / (PAGE_ROOM / cell)
+    } else {
+        cell.saturating_add(SPILL_BYTES)
+    };
+    outcome.saturating_add(FILE_RECORD_BYTES)
+}
+
+fn with_headroom(bytes: u64) -> u64 {
+    bytes.saturating_add(bytes / 100 * HEADROOM_PERCENT)
+}
+
+/// A number of things in a length of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rate {
+    count: u64,
+    each: Duration,
+}
+
+impl Rate {
+    /// How many come in `span`, rounded up.
+    fn per(self, span: Duration) -> u64 {
+        let count = u128::from(self.count) * span.as_millis();
+        u64::try_from(count.div_ceil(self.each.as_millis())).unwrap_or(u64::MAX)
+    }
+}
+
+/// Reads a rate: `500/s`, `30000/m`.
+pub(crate) fn parse_rate(text: &str) -> Result<Rate, String> {
+    let wrong = || "a rate is a number for each s, m, h or d, such as 500/s".to_owned();
+    let (count, unit) = text.split_once('/').ok_or_else(wrong)?;
+    let each = match unit.trim() {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(wrong()),
+    };
+    let count = count.trim().parse().map_err(|_| wrong())?;
+    Ok(Rate { count, each: Duration::from_secs(each) })
+}
+
+const UNITS: [(&str, u64); 5] =
+    [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+/// Reads a number of bytes: `2KiB`, `1MiB`, `500`.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.len() - text.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let bytes = match unit.trim() {
+        "" => Some(1),
+        unit => UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, bytes)| *bytes),
+    };
+    let number = number.parse::<u64>().ok();
+    let size = number.zip(bytes).and_then(|(number, bytes)| number.checked_mul(bytes));
+    size.ok_or_else(|| "a size is a number of bytes, or with a unit such as 2KiB or 1MiB".to_owned())
+}
+
+/// A number of bytes for people.
+fn size(bytes: u64) -> String {
+    match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, 1)) => format!("{bytes} {name}"),
+        Some((name, unit)) => format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit),
+        None => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

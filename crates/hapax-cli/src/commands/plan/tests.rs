@@ -1,0 +1,99 @@
+use hapax::MemoryStore;
+use hapax_core::{
+    Claim, ClaimRequest, Class, Fingerprint, Format, Key, Nonce, OnLapse, Recorded, Scope, ScopedKey, Store,
+};
+use hapax_store_file::FileStore;
+
+use super::*;
+
+const HOUR: Duration = Duration::from_secs(3600);
+/// Enough that what a store takes by itself hardly counts.
+const RECORDS: u64 = 600;
+/// How far a figure may be from what is measured.
+const PERCENT_MAX: u64 = 10;
+
+async fn fill(store: &dyn Store, outcome: u64) {
+    for number in 0..RECORDS {
+        let key = Key::new(format!("order-{number}")).unwrap();
+        let ask = ClaimRequest {
+            key: ScopedKey::new(Scope::new("POST /v1/orders").principal("somebody"), &key),
+            fingerprint: Fingerprint::empty(),
+            nonce: Nonce::random(),
+            lease: HOUR,
+            on_lapse: OnLapse::Uncertain,
+            attempts_max: 5,
+            uncertain_retention: HOUR,
+        };
+        let Claim::Acquired(lease) = store.claim(&ask).await.unwrap() else { panic!("somebody has the key") };
+        let body = vec![b'x'; usize::try_from(outcome).unwrap()];
+        let done = Recorded::new(Class::Success, Format::HTTP, body);
+        store.complete(&lease, &done, HOUR).await.unwrap();
+    }
+}
+
+#[track_caller]
+fn assert_near(planned: u64, measured: u64, what: &str) {
+    let off = planned.abs_diff(measured) * 100 / measured;
+    assert!(off <= PERCENT_MAX, "{what}: {planned} planned, {measured} measured");
+}
+
+#[test]
+fn figures_agree_with_the_stores() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for outcome in [100, 1000, 2048, 4096, 20_000] {
+        let memory = MemoryStore::new();
+        runtime.block_on(fill(&memory, outcome));
+        let measured = runtime.block_on(memory.stats()).unwrap().bytes / RECORDS;
+        assert_near(memory_bytes(outcome), measured, &format!("memory, {outcome}"));
+
+        let dir = tempfile::tempdir().unwrap();
+        let file = FileStore::options().danger_no_sync().open(dir.path()).unwrap();
+        runtime.block_on(fill(&file, outcome));
+        let log = file_length(dir.path(), "hapax.db-wal");
+        drop(file);
+        assert!(log <= FILE_LOG_BYTES, "{log}");
+        let measured = file_length(dir.path(), "hapax.db") / RECORDS;
+        assert_near(file_bytes(outcome), measured, &format!("file, {outcome}"));
+    }
+}
+
+fn file_length(dir: &std::path::Path, name: &str) -> u64 {
+    dir.join(name).metadata().unwrap().len()
+}
+
+#[test]
+fn the_limits_of_the_memory_store_are_its_own() {
+    let store = format!("{:?}", MemoryStore::new());
+    assert!(store.contains(&format!("records_max: {MEMORY_RECORDS_MAX},")), "{store}");
+    assert!(store.contains(&format!("bytes_max: {MEMORY_BYTES_MAX},")), "{store}");
+}
+
+#[test]
+fn a_plan_counts_what_is_kept_at_a_time() {
+    let rate = parse_rate("500/s").unwrap();
+    assert_eq!(rate.per(24 * HOUR), 43_200_000);
+    assert_eq!(parse_rate("1/h").unwrap().per(Duration::from_secs(1)), 1);
+    let [memory, file] = needs(43_200_000, 2048);
+    assert!(!memory.fits && file.fits);
+    assert!(file.disk_bytes > 43_200_000 * 2048);
+    let [memory, _] = needs(1000, 2048);
+    assert!(memory.fits);
+    let [memory, file] = needs(u64::MAX, u64::MAX);
+    assert_eq!((memory.memory_bytes, file.disk_bytes), (u64::MAX, u64::MAX));
+}
+
+#[test]
+fn rates_and_sizes_are_read_as_people_write_them() {
+    for (text, bytes) in [("500", 500), ("2KiB", 2048), ("2 kib", 2048), ("1MiB", 1 << 20), ("3B", 3)] {
+        assert_eq!(parse_size(text), Ok(bytes), "{text}");
+    }
+    for text in ["", "KiB", "-1", "2kB", "1.5MiB", "99999999999TiB"] {
+        assert!(parse_size(text).is_err(), "{text}");
+    }
+    for text in ["", "500", "500/w", "/s", "-1/s", "1.5/s"] {
+        assert!(parse_rate(text).is_err(), "{text}");
+    }
+    for (bytes, text) in [(0, "-"), (500, "500 B"), (1536, "1.5 KiB"), (3 << 30, "3.0 GiB")] {
+        assert_eq!(size(bytes), text);
+    }
+}

@@ -1,0 +1,38 @@
+//! `hapax serve`: from what was typed to a running sidecar.
+
+use crate::args::Serve;
+use crate::config::{Config, Flags};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::serve;
+use crate::telemetry;
+
+pub(crate) fn run(typed: &Serve, flags: Flags, verbose: bool, output: Output) -> Result<(), Failure> {
+    let flags = with_flags(flags, typed, verbose);
+    let config = Config::load(&flags, std::env::vars_os())?;
+    if config.upstream.is_empty() && !typed.demo {
+        return Err(Failure::new(Code::ConfigInvalid, "nobody says which service is behind")
+            .hint("name it with --upstream http://HOST:PORT or `upstream` in hapax.toml, or try --demo"));
+    }
+    telemetry::logs(&config.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Code::Failed, "cannot start").because(error))?;
+    let ended = runtime.block_on(serve::run(config, flags, typed.demo, output));
+    // What has not ended by now had its time.
+    runtime.shutdown_background();
+    ended
+}
+
+fn with_flags(flags: Flags, typed: &Serve, verbose: bool) -> Flags {
+    let upstream = (!typed.upstream.is_empty()).then(|| typed.upstream.clone());
+    let level = typed.log_level.clone().or_else(|| verbose.then(|| "debug".to_owned()));
+    flags
+        .with("--listen", ("", "listen"), typed.listen.clone())
+        .with("--upstream", ("", "upstream"), upstream)
+        .with("--admin", ("admin", "listen"), typed.admin.clone())
+        .with("--admin-token-file", ("admin", "token_file"), typed.admin_token_file.clone())
+        .with("--log-format", ("log", "format"), typed.log_format.map(|format| format.name()))
+        .with("--log-level", ("log", "level"), level)
+}

@@ -1,0 +1,288 @@
+//! [`Config`]: what `hapax serve` runs with, made of flags, the environment, a file and defaults, in this order.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `config/shape.rs` | every option with its name, type and default |
+//! | `config/schema.rs` | the same as a JSON Schema and as a list |
+//! | `config/sources.rs`, `config/file.rs` | where options are said |
+//! | `config/check.rs` | what should worry somebody |
+//!
+//! It opens no store and no socket.
+
+mod check;
+mod file;
+mod schema;
+pub(crate) mod sections;
+mod shape;
+mod sources;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hapax::http::{HttpPolicy, PathPattern, settings::SettingsError};
+use http::Uri;
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use self::schema::ROUTE;
+use self::sections::{AdminOptions, Tls, Transport, UpstreamOptions};
+pub(crate) use self::shape::LimitOptions;
+use self::shape::{RouteShape, Shape, StoreOptions};
+use self::sources::{Place, Said};
+use crate::failure::{Code, Failure};
+use crate::stores::StoreUrl;
+use crate::telemetry::LogOptions;
+
+pub(crate) use self::check::shown;
+pub(crate) use self::schema::{Known, known, schema};
+pub(crate) use self::sources::Flags;
+
+/// What `hapax serve` runs with.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    /// The file that was read, if one was.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) listen: SocketAddr,
+    /// Where requests are sent. None where nobody said so: only `serve` needs it.
+    pub(crate) upstream: Vec<Uri>,
+    pub(crate) store: StoreUrl,
+    pub(crate) store_options: StoreOptions,
+    pub(crate) limits: LimitOptions,
+    /// In their order, the policy of the rest last.
+    pub(crate) routes: Vec<Route>,
+    pub(crate) admin: AdminOptions,
+    pub(crate) transport: Transport,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) upstream_options: UpstreamOptions,
+    pub(crate) log: LogOptions,
+    /// How long a drain may take.
+    pub(crate) drain: Duration,
+}
+
+/// What holds on some paths.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    /// The paths; none for all that no other route is for.
+    pub(crate) path: Option<PathPattern>,
+    pub(crate) policy: HttpPolicy,
+    /// Whom to ask whether an uncertain operation happened.
+    pub(crate) reconcile: Option<Uri>,
+    /// Whom to ask whether the caller may do this.
+    pub(crate) authorise: Option<Uri>,
+}
+
+impl Config {
+    /// Reads everything that was said, and checks it.
+    pub(crate) fn load(
+        flags: &Flags,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, Failure> {
+        let file = file::chosen(flags.file.as_deref());
+        let (mut said, routes) = match &file {
+            Some(path) => file::read(path).map(|found| (found.said, found.routes))?,
+            None => (Vec::new(), Vec::new()),
+        };
+        said.extend(sources::variables(variables)?);
+        said.extend(flags.said());
+        Words { said, routes }.config(file)
+    }
+}
+
+/// Everything that was said, the least important first.
+struct Words {
+    said: Vec<Said>,
+    routes: Vec<Place>,
+}
+
+impl Words {
+    fn config(&self, file: Option<PathBuf>) -> Result<Config, Failure> {
+        self.said.iter().try_for_each(alone)?;
+        let mut top = Table::new();
+        for said in self.said.iter().filter(|said| said.target.section != ROUTE) {
+            put(&mut top, said);
+        }
+        let shape: Shape = self.typed(top.clone(), None)?;
+        let defaults = top.get("defaults").and_then(Value::as_table).cloned().unwrap_or_default();
+        let listen = shape.listen.parse().map_err(|_| {
+            let why = format!("{:?} is no address; write IP:PORT, such as 127.0.0.1:8080", shape.listen);
+            self.wrong("", "listen", why)
+        })?;
+        if shape.admin.listen != "off" && shape.admin.listen.parse::<SocketAddr>().is_err() {
+            let why = format!("{:?} is no address; write IP:PORT, or off", shape.admin.listen);
+            return Err(self.wrong("admin", "listen", why));
+        }
+        shape.log.filter().map_err(|why| self.wrong("log", "level", why))?;
+        let urls = shape.upstream.as_ref().map_or(&[][..], |upstream| upstream.urls());
+        let upstream = urls.iter().map(|url| origin(url).map_err(|why| self.wrong("", "upstream", why)));
+        Ok(Config {
+            file,
+            listen,
+            upstream: upstream.collect::<Result<_, _>>()?,
+            store: StoreUrl::parse(&shape.store.url)?,
+            store_options: shape.store,
+            limits: shape.limits,
+            routes: self.policies(&defaults)?,
+            admin: shape.admin,
+            transport: shape.transport,
+            tls: self.tls(shape.tls)?,
+            upstream_options: shape.upstream_options,
+            log: shape.log,
+            drain: shape.drain.limit.0,
+        })
+    }
+
+    /// The policy of every route, and of the rest.
+    fn policies(&self, defaults: &Table) -> Result<Vec<Route>, Failure> {
+        let mut routes = Vec::with_capacity(self.routes.len() + 1);
+        for (index, place) in self.routes.iter().enumerate() {
+            let mut table = defaults.clone();
+            for said in self.said.iter().filter(|said| said.target.index == Some(index)) {
+                table.insert(said.target.name.to_owned(), said.value.clone());
+            }
+            let shape: RouteShape = self.typed(table, Some(index))?;
+            let path = pattern(&shape).map_err(|(option, why)| match option {
+                Some(option) => self.wrong_in_route(index, option, why),
+                None => place.wrong(why),
+            })?;
+            let url = |option, text: &Option<String>| {
+                let url = text.as_deref().map(asked).transpose();
+                url.map_err(|why| self.wrong_in_route(index, option, why))
+            };
+            routes.push(Route {
+                path: Some(path),
+                policy: shape.settings.policy().map_err(|error| self.settings(Some(index), &error))?,
+                reconcile: url("reconcile", &shape.reconcile)?,
+                authorise: url("authorise", &shape.authorise)?,
+            });
+        }
+        let rest: RouteShape = self.typed(defaults.clone(), None)?;
+        let policy = rest.settings.policy().map_err(|error| self.settings(None, &error))?;
+        routes.push(Route { path: None, policy, reconcile: None, authorise: None });
+        Ok(routes)
+    }
+
+    fn tls(&self, tls: Tls) -> Result<Option<Tls>, Failure> {
+        match (&tls.certificate, &tls.key) {
+            (None, None) => Ok(None),
+            (Some(_), Some(_)) => Ok(Some(tls)),
+            (Some(_), None) => {
+                Err(self.wrong("tls", "certificate", "it needs its `key` in the same section"))
+            }
+            (None, Some(_)) => {
+                Err(self.wrong("tls", "key", "it needs its `certificate` in the same section"))
+            }
+        }
+    }
+
+    /// Each value was read alone before, so this fails only where two do not go together.
+    fn typed<T: for<'de> Deserialize<'de>>(&self, table: Table, route: Option<usize>) -> Result<T, Failure> {
+        T::deserialize(Value::Table(table)).map_err(|error| {
+            let place =
+                route.and_then(|index| self.routes.get(index)).or(self.said.first().map(|said| &said.place));
+            match place {
+                Some(place) => place.wrong(error.message()),
+                None => Failure::new(Code::ConfigInvalid, error.message()),
+            }
+        })
+    }
+
+    /// What a route's settings, or those it inherits, cannot mean.
+    fn settings(&self, route: Option<usize>, error: &SettingsError) -> Failure {
+        let of_route = route.filter(|index| self.place(ROUTE, Some(*index), error.option).is_some());
+        match (of_route, route) {
+            (Some(index), _) => self.wrong_in_route(index, error.option, error),
+            (None, Some(index)) if self.place("defaults", None, error.option).is_none() => {
+                self.routes[index].wrong(error)
+            }
+            _ => self.wrong("defaults", error.option, error),
+        }
+    }
+
+    fn wrong(&self, section: &str, option: &str, why: impl std::fmt::Display) -> Failure {
+        match self.place(section, None, option) {
+            Some(place) => place.wrong(why),
+            None => Failure::new(Code::ConfigInvalid, format!("`{option}`: {why}")),
+        }
+    }
+
+    fn wrong_in_route(&self, index: usize, option: &str, why: impl std::fmt::Display) -> Failure {
+        self.place(ROUTE, Some(index), option).unwrap_or(&self.routes[index]).wrong(why)
+    }
+
+    /// Where the word that counts was said.
+    fn place(&self, section: &str, index: Option<usize>, name: &str) -> Option<&Place> {
+        let is_it = |said: &&Said| {
+            (said.target.section, said.target.index, said.target.name) == (section, index, name)
+        };
+        self.said.iter().rfind(is_it).map(|said| &said.place)
+    }
+}
+
+/// Whether the value is of the right type, so that an error can be told with its place.
+fn alone(said: &Said) -> Result<(), Failure> {
+    let mut table = Table::new();
+    put(&mut table, said);
+    match Shape::deserialize(Value::Table(table)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(said.place.wrong(format_args!("`{}`: {}", said.target.name, error.message()))),
+    }
+}
+
+fn put(top: &mut Table, said: &Said) {
+    let (section, name, value) = (said.target.section, said.target.name.to_owned(), said.value.clone());
+    match section {
+        "" => {
+            top.insert(name, value);
+        }
+        ROUTE => {
+            top.insert(ROUTE.to_owned(), Value::Array(vec![Value::Table(Table::from_iter([(name, value)]))]));
+        }
+        _ => {
+            let place = top.entry(section).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(table) = place {
+                table.insert(name, value);
+            }
+        }
+    }
+}
+
+/// The paths of a route. What is wrong, with the option that says so where there is one.
+fn pattern(shape: &RouteShape) -> Result<PathPattern, (Option<&'static str>, String)> {
+    let told = |option| {
+        move |error: hapax::http::PathPatternError| {
+            let cause =
+                std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            (Some(option), format!("{error}{cause}"))
+        }
+    };
+    match (&shape.path, &shape.path_regex) {
+        (Some(path), None) => path.parse().map_err(told("path")),
+        (None, Some(regex)) => PathPattern::regex(regex).map_err(told("path_regex")),
+        (Some(_), Some(_)) => Err((Some("path_regex"), "say `path` or `path_regex`, not both".to_owned())),
+        (None, None) => {
+            Err((None, "the route says no paths; add `path`, such as path = \"/v1/orders/**\"".to_owned()))
+        }
+    }
+}
+
+/// The URL of a service as a whole. What it holds is not repeated: it may be a password.
+fn origin(url: &str) -> Result<Uri, String> {
+    let uri = asked(url)?;
+    let is_whole = matches!(uri.path_and_query().map(http::uri::PathAndQuery::as_str), None | Some("/" | ""));
+    if is_whole { Ok(uri) } else { Err("a service is named without a path: http://HOST:PORT".to_owned()) }
+}
+
+/// A URL that requests can be sent to.
+fn asked(url: &str) -> Result<Uri, String> {
+    let uri: Uri = url.parse().map_err(|_| "that is no URL; write http://HOST:PORT/PATH".to_owned())?;
+    match (uri.scheme_str(), uri.authority()) {
+        (Some("http" | "https"), Some(authority)) if !authority.as_str().contains('@') => Ok(uri),
+        (Some("http" | "https"), Some(_)) => Err("a URL with a user or a password is not taken".to_owned()),
+        _ => Err("a URL begins with http:// or https:// and names a host".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

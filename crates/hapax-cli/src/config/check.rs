@@ -1,0 +1,133 @@
+//! What should worry somebody about a configuration, and the configuration in force as a document.
+
+use std::net::SocketAddr;
+
+use hapax::http::settings::{FingerprintName, OnLapseName};
+use hapax::http::{EarlyData, OnStoreError, Settings};
+use http::Uri;
+use serde_json::{Value, json};
+
+use super::{Config, Route};
+use crate::stores::StoreUrl;
+
+impl Route {
+    /// The paths as they are written; `/**` where it takes what is left.
+    pub(crate) fn paths(&self) -> &str {
+        self.path.as_ref().map_or("/**", |path| path.as_str())
+    }
+
+    /// What somebody should know before the first request.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let of_policy = self.policy.warnings().into_iter();
+        of_policy.chain(self.risks()).map(str::to_owned).collect()
+    }
+
+    /// The choices that give up something.
+    fn risks(&self) -> impl Iterator<Item = &'static str> {
+        let settings = self.policy.settings();
+        RISKS.iter().filter(move |(is_taken, _)| is_taken(&settings)).map(|(_, why)| *why)
+    }
+
+    fn document(&self) -> Value {
+        json!({
+            "path": self.paths(),
+            "settings": self.policy.settings(),
+            "reconcile": self.reconcile.as_ref().map(shown),
+            "authorise": self.authorise.as_ref().map(shown),
+            "warnings": self.warnings(),
+        })
+    }
+}
+
+type Risk = (fn(&Settings) -> bool, &'static str);
+
+/// Choices that give up something that is promised otherwise.
+const RISKS: [Risk; 5] = [
+    (
+        |settings| settings.on_store_error == Some(OnStoreError::Pass),
+        "on_store_error = \"pass\": while the store is down, requests run unprotected and may run twice",
+    ),
+    (
+        |settings| settings.on_lapse == Some(OnLapseName::Rerun),
+        "on_lapse = \"rerun\": an operation whose owner was lost runs again and may happen twice",
+    ),
+    (
+        |settings| settings.fingerprint == Some(FingerprintName::Key) && settings.webhook.is_none(),
+        "fingerprint = \"key\": another request under a known key gets the answer of the first one",
+    ),
+    (
+        |settings| settings.early_data == Some(EarlyData::Accept),
+        "early_data = \"accept\": whoever recorded a handshake can send its request again",
+    ),
+    (
+        |settings| settings.replay_set_cookie == Some(true),
+        "replay_set_cookie = true: cookies of the first answer are stored and given out again",
+    ),
+];
+
+impl Config {
+    /// What somebody should know about everything but the routes.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.store == StoreUrl::Memory {
+            warnings.push("store: memory: forgets everything when the process ends".to_owned());
+        }
+        if self.store_options.sweep.0.is_none() {
+            warnings
+                .push("store: sweep = \"off\": expired records stay until `hapax sweep` is run".to_owned());
+        }
+        if self.tls.is_none() && !self.listen.ip().is_loopback() {
+            warnings.push(format!("listen: {} is reached from elsewhere and speaks plain HTTP", self.listen));
+        }
+        if self.admin.listen.parse().is_ok_and(|address: SocketAddr| !address.ip().is_loopback()) {
+            warnings.push(format!("admin: {} is reached from elsewhere", self.admin.listen));
+        }
+        let is_far = |host: &str| host != "localhost" && !is_loopback(host);
+        let clear = self.upstream.iter().filter(|uri| uri.scheme_str() == Some("http"));
+        if let Some(uri) = clear.into_iter().find(|uri| uri.host().is_some_and(is_far)) {
+            warnings.push(format!("upstream: {uri} is elsewhere and is talked to in plain HTTP"));
+        }
+        warnings
+    }
+
+    /// The choices of routes that give up something, with their paths. Their layer tells the rest itself.
+    pub(crate) fn risks(&self) -> impl Iterator<Item = String> {
+        self.routes
+            .iter()
+            .flat_map(|route| route.risks().map(move |risk| format!("{}: {risk}", route.paths())))
+    }
+
+    /// What is in force, option by option. Secrets are left out.
+    pub(crate) fn document(&self) -> Value {
+        json!({
+            "file": self.file.as_ref().map(|file| file.display().to_string()),
+            "listen": self.listen,
+            "upstream": self.upstream.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "store": { "url": self.store.to_string(), "sweep": self.store_options.sweep,
+                "timeout": self.store_options.timeout, "cache_bytes": self.store_options.cache_bytes },
+            "limits": self.limits,
+            "routes": self.routes.iter().map(Route::document).collect::<Vec<_>>(),
+            "admin": self.admin,
+            "transport": self.transport,
+            "tls": self.tls,
+            "upstream_options": self.upstream_options,
+            "log": self.log,
+            "drain": { "limit": hapax::http::settings::Span(self.drain) },
+        })
+    }
+}
+
+/// A URL without its query, which may hold a secret.
+pub(crate) fn shown(url: &Uri) -> String {
+    match url.query() {
+        None => url.to_string(),
+        Some(_) => {
+            format!("{}?…", url.to_string().split('?').next().unwrap_or_default())
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+}

@@ -1,0 +1,147 @@
+//! Where options are said: the environment and flags here, the file in `config/file.rs`. Each is read into the same
+//! list, with the place that an error names. What the options mean together is not known here.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+use toml::{Table, Value};
+
+use super::schema::{self, Kind, Known, VARIABLE_PREFIX};
+use crate::failure::{Code, Failure};
+use crate::nearest::nearest;
+
+/// Variables that are no option of the file.
+const OTHER_VARIABLES: [&str; 2] = ["HAPAX_CONFIG", "HAPAX_ADMIN_TOKEN"];
+
+/// One option as somebody said it. It has no `Debug`: the value may be a secret.
+#[derive(Clone)]
+pub(super) struct Said {
+    pub(super) target: Target,
+    pub(super) value: Value,
+    pub(super) place: Place,
+}
+
+/// Which option was said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Target {
+    /// Empty at the top of the file.
+    pub(super) section: &'static str,
+    /// Which of the sections of that name, where there may be several.
+    pub(super) index: Option<usize>,
+    pub(super) name: &'static str,
+}
+
+impl From<&'static Known> for Target {
+    fn from(known: &'static Known) -> Self {
+        Self { section: &known.section, index: None, name: &known.name }
+    }
+}
+
+/// Where it was said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    File { path: PathBuf, line: usize, column: usize },
+    Variable(String),
+    Flag(&'static str),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+impl Place {
+    /// What is wrong there.
+    pub(super) fn wrong(&self, what: impl fmt::Display) -> Failure {
+        Failure::new(Code::ConfigInvalid, format!("{self}: {what}"))
+    }
+}
+
+/// What was typed, for `hapax serve` and whoever else reads the configuration.
+#[derive(Clone, Default)]
+pub(crate) struct Flags {
+    /// The file, where one is named.
+    pub(crate) file: Option<PathBuf>,
+    said: Vec<Said>,
+}
+
+impl Flags {
+    pub(crate) fn new(file: Option<PathBuf>) -> Self {
+        Self { file, said: Vec::new() }
+    }
+
+    /// The flag `flag` says this about the option `name` of `section`.
+    #[must_use]
+    pub(crate) fn with(
+        mut self,
+        flag: &'static str,
+        (section, name): (&'static str, &'static str),
+        value: Option<impl Into<Value>>,
+    ) -> Self {
+        let target = Target { section, index: None, name };
+        let said = value.map(|value| Said { target, value: value.into(), place: Place::Flag(flag) });
+        self.said.extend(said);
+        self
+    }
+
+    pub(super) fn said(&self) -> impl Iterator<Item = Said> {
+        self.said.iter().cloned()
+    }
+}
+
+/// What the environment says. A variable with our prefix that is no option is a mistake somebody wants to know of.
+pub(super) fn variables(all: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Vec<Said>, Failure> {
+    let mut said = Vec::new();
+    for (name, value) in all {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else { continue };
+        if OTHER_VARIABLES.contains(&name) {
+            continue;
+        }
+        let place = Place::Variable(name.to_owned());
+        let known = schema::known().iter().find(|known| known.variable().as_deref() == Some(name));
+        let Some(known) = known else { return Err(unknown_variable(name)) };
+        let Some(text) = value.to_str() else { return Err(place.wrong("the value is not UTF-8")) };
+        let value = value_of(known.kind, text).map_err(|why| place.wrong(why))?;
+        said.push(Said { target: known.into(), value, place });
+    }
+    Ok(said)
+}
+
+fn unknown_variable(name: &str) -> Failure {
+    let names: Vec<String> = schema::known().iter().filter_map(Known::variable).collect();
+    let all = names.iter().map(String::as_str).chain(OTHER_VARIABLES);
+    let failure =
+        Failure::new(Code::ConfigInvalid, format!("there is no option for the environment variable {name}"));
+    failure.hint(match nearest(name, all) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("unset it; what begins with {VARIABLE_PREFIX} is read by hapax only"),
+    })
+}
+
+/// A value that was written without its type.
+fn value_of(kind: Kind, text: &str) -> Result<Value, String> {
+    let written = || {
+        let table: Table = toml::from_str(&format!("value = {text}")).map_err(|_| "that is no TOML value")?;
+        table.get("value").cloned().ok_or_else(|| "that is no TOML value".to_owned())
+    };
+    match kind {
+        Kind::Text => Ok(Value::String(text.to_owned())),
+        Kind::Number => {
+            text.trim().parse().map(Value::Integer).map_err(|_| "a whole number was expected".to_owned())
+        }
+        Kind::Switch => {
+            text.trim().parse().map(Value::Boolean).map_err(|_| "true or false was expected".to_owned())
+        }
+        Kind::List if text.trim_start().starts_with('[') => written(),
+        Kind::List => {
+            Ok(text.split(',').map(|item| Value::String(item.trim().to_owned())).collect::<Vec<_>>().into())
+        }
+        Kind::Table => written(),
+    }
+}

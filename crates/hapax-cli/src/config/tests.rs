@@ -1,0 +1,321 @@
+use std::path::Path;
+
+use hapax::http::{KeyMode, settings::Span};
+use tempfile::TempDir;
+
+use super::*;
+
+/// A file with this text, and what it and the variables make.
+fn load(text: &str, variables: &[(&str, &str)]) -> (TempDir, Result<Config, Failure>) {
+    load_with(text, variables, |flags| flags)
+}
+
+fn load_with(
+    text: &str,
+    variables: &[(&str, &str)],
+    typed: impl FnOnce(Flags) -> Flags,
+) -> (TempDir, Result<Config, Failure>) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("hapax.toml");
+    std::fs::write(&path, text).unwrap();
+    let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+    let config = Config::load(&typed(Flags::new(Some(path))), variables);
+    (dir, config)
+}
+
+#[track_caller]
+fn loaded(text: &str) -> Config {
+    load(text, &[]).1.unwrap_or_else(|failure| panic!("{text}: {failure:?}"))
+}
+
+/// What the user reads, without the directory of the file.
+fn refusal(text: &str, variables: &[(&str, &str)]) -> String {
+    let (dir, config) = load(text, variables);
+    let failure = match config {
+        Ok(_) => panic!("{text} is taken"),
+        Err(failure) => failure,
+    };
+    assert_eq!(failure.code(), Code::ConfigInvalid, "{failure:?}");
+    failure.text().replace(&format!("{}/", dir.path().display()), "")
+}
+
+/// The file of the guide, with every section.
+const WHOLE: &str = r#"
+listen = "127.0.0.1:8080"
+upstream = "http://127.0.0.1:3000"
+
+[store]
+url = "file:./hapax-data"
+
+[defaults]
+header = "Idempotency-Key"
+key = "optional"
+retention = "24h"
+lease = "30s"
+wait = "0s"
+principal = "header:Authorization"
+on_lapse = "uncertain"
+on_store_error = "refuse"
+
+[[route]]
+methods = ["POST"]
+path = "/v1/payments/**"
+key = "required"
+dialect = "stripe-v1"
+"#;
+
+#[test]
+fn routes_inherit_the_defaults_field_by_field() {
+    let config = loaded(&WHOLE.replace("retention = \"24h\"", "retention = \"2h\""));
+    let [payments, rest] = &config.routes[..] else { panic!("{config:?}") };
+    assert_eq!((payments.paths(), rest.paths()), ("/v1/payments/**", "/**"));
+    let (payments, rest) = (payments.policy.settings(), rest.policy.settings());
+    assert_eq!(payments.retention, Some("2h".parse::<Span>().unwrap()));
+    assert_eq!(rest.retention, payments.retention);
+    assert_eq!((payments.key, rest.key), (Some(KeyMode::Required), Some(KeyMode::Optional)));
+    // A dialect of the route is the ground that inherited options stand on.
+    assert_eq!(payments.replay_marker.as_deref(), Some("idempotent-replayed"));
+    assert_eq!(rest.replay_marker.as_deref(), Some("x-idempotent-replayed"));
+}
+
+#[test]
+fn without_a_word_everything_is_as_documented() {
+    let config = Config::load(&Flags::new(Some(empty_file().path().join("e.toml"))), []);
+    assert!(config.is_err(), "a file that is named must be there");
+    let config = loaded("");
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.store, StoreUrl::File("./hapax-data".into()));
+    assert_eq!(config.admin.listen, "127.0.0.1:8081");
+    assert_eq!(config.drain, Duration::from_secs(30));
+    assert!(config.upstream.is_empty() && config.tls.is_none() && config.routes.len() == 1);
+}
+
+fn empty_file() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn a_flag_outranks_a_variable_which_outranks_the_file() {
+    let text = "listen = \"127.0.0.1:1\"\n[store]\nurl = \"file:a\"\n[defaults]\nlease = \"10s\"\n";
+    let variables = [("HAPAX_LISTEN", "127.0.0.1:2"), ("HAPAX_STORE_URL", "file:b"), ("OTHER_LISTEN", "x")];
+    let typed = |flags: Flags| flags.with("--listen", ("", "listen"), Some("127.0.0.1:3"));
+    let config = load_with(text, &variables, typed).1.unwrap();
+    assert_eq!(config.listen.port(), 3);
+    assert_eq!(config.store, StoreUrl::File("b".into()));
+    assert_eq!(config.routes[0].policy.settings().lease, Some("10s".parse().unwrap()));
+    let config = load(text, &variables).1.unwrap();
+    assert_eq!(config.listen.port(), 2);
+}
+
+#[test]
+fn every_kind_of_value_can_be_said_by_a_variable() {
+    let variables = [
+        ("HAPAX_UPSTREAM", "http://127.0.0.1:1, http://127.0.0.1:2"),
+        ("HAPAX_DEFAULTS_METHODS", "POST,DELETE"),
+        ("HAPAX_DEFAULTS_ALIASES", "[\"x-one\", \"x-two\"]"),
+        ("HAPAX_DEFAULTS_KEY_LENGTH_MAX", "64"),
+        ("HAPAX_DEFAULTS_MARK_FIRST", "true"),
+        ("HAPAX_DEFAULTS_STATUSES", "{ key-reused = 400 }"),
+        ("HAPAX_DEFAULTS_WAIT", "2s"),
+        ("HAPAX_STORE_SWEEP", "off"),
+    ];
+    let config = load("", &variables).1.unwrap();
+    let settings = config.routes[0].policy.settings();
+    assert_eq!(config.upstream.len(), 2);
+    assert_eq!(settings.methods.unwrap(), ["POST", "DELETE"]);
+    assert_eq!(settings.aliases.unwrap(), ["x-one", "x-two"]);
+    assert_eq!((settings.key_length_max, settings.mark_first), (Some(64), Some(true)));
+    assert_eq!(settings.statuses.unwrap()["key-reused"], 400);
+    assert_eq!(settings.wait, Some("2s".parse().unwrap()));
+    assert_eq!(config.store_options.sweep.0, None);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place_and_the_nearest_name() {
+    let cases: &[(&str, &[&str])] = &[
+        ("listn = \"x\"", &["hapax.toml:1:1: ", "`listn`", "did you mean `listen`?"]),
+        ("[defalts]\nkey = \"off\"", &["hapax.toml:1:2: ", "did you mean `defaults`?"]),
+        ("[defaults]\n\n  retenton = \"1h\"", &["hapax.toml:3:3: ", "did you mean `retention`?"]),
+        ("[[route]]\npath = \"/a\"\nreconcil = \"x\"", &["hapax.toml:3:1: ", "did you mean `reconcile`?"]),
+        ("[drain]\nlimits = \"1s\"", &["hapax.toml:2:1: ", "did you mean `limit`?"]),
+        ("retention = \"1h\"", &["hapax.toml:1:1: ", "`retention` belongs under [defaults]"]),
+        ("[store]\nlisten = \"x\"", &["hapax.toml:2:1: ", "write `listen` above the first section"]),
+        ("store = \"file:a\"", &["hapax.toml:1:1: ", "write [store]"]),
+        ("[route]\npath = \"/a\"", &["hapax.toml:1:2: ", "write [[route]]"]),
+        ("[defaults]\nlease = 30", &["hapax.toml:2:9: ", "`lease`", "30"]),
+        ("[defaults]\nkey = \"requird\"", &["hapax.toml:2:7: ", "`requird`", "`required`"]),
+        ("[defaults]\nlease = \"1ms\"", &["hapax.toml:2:9: ", "`lease`", "30ms"]),
+        ("[[route]]\npath = \"/a\"\nlease = \"half\"", &["hapax.toml:3:9: ", "`lease`"]),
+        ("[[route]]\npath = \"/a\"\nmethods = [\"GET\"]", &["hapax.toml:3:11: ", "never covered"]),
+        ("[[route]]\nkey = \"off\"", &["hapax.toml:1:1: ", "says no paths"]),
+        ("[[route]]\npath = \"a\"", &["hapax.toml:2:8: ", "starts with /"]),
+        ("[[route]]\npath_regex = \"(\"", &["hapax.toml:2:14: ", "does not compile"]),
+        ("[[route]]\npath = \"/a\"\npath_regex = \"a\"", &["hapax.toml:3:14: ", "not both"]),
+        ("[[route]]\npath = \"/a\"\nreconcile = \"/b\"", &["hapax.toml:3:13: ", "http://"]),
+        ("listen = \"localhost\"", &["hapax.toml:1:10: ", "IP:PORT"]),
+        ("upstream = \"127.0.0.1:3000\"", &["hapax.toml:1:12: ", "http://"]),
+        ("upstream = [\"http://a\", \"http://b/c\"]", &["hapax.toml:1:12: ", "without a path"]),
+        ("upstream = 5", &["hapax.toml:1:12: ", "a URL or a list of URLs"]),
+        ("[log]\nlevel = \"inof\"", &["hapax.toml:2:9: ", "did you mean info?"]),
+        ("[log]\nlevel = \"info,hapax=loud\"", &["hapax.toml:2:9: ", "\"loud\" is no level"]),
+        ("[log]\nformat = \"xml\"", &["hapax.toml:2:10: ", "`json`"]),
+        ("[admin]\nlisten = \"everywhere\"", &["hapax.toml:2:10: ", "or off"]),
+        ("[tls]\nkey = \"k.pem\"", &["hapax.toml:2:7: ", "`certificate`"]),
+        ("[store]\nsweep = \"0s\"", &["hapax.toml:2:9: ", "write off"]),
+        ("listen = ", &["hapax.toml:1:"]),
+        ("listen = \"a\"\nlisten = \"b\"", &["hapax.toml:2:1: ", "duplicate key"]),
+        ("# Zürich\n[log]\nä = 1", &["hapax.toml:3:1: "]),
+    ];
+    for (text, expected) in cases {
+        let told = refusal(text, &[]);
+        for part in *expected {
+            assert!(told.contains(part), "{text:?} is told as {told:?}, without {part:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_in_the_environment_is_told_with_the_variable() {
+    let cases = [
+        ("HAPAX_LISTN", "x", "did you mean HAPAX_LISTEN?"),
+        ("HAPAX_DEFAULTS_RETENTON", "1h", "did you mean HAPAX_DEFAULTS_RETENTION?"),
+        ("HAPAX_SOMETHING_ELSE_ENTIRELY", "1", "unset it"),
+        ("HAPAX_LISTEN", "8080", "HAPAX_LISTEN: "),
+        ("HAPAX_DEFAULTS_LEASE", "soon", "HAPAX_DEFAULTS_LEASE: "),
+        ("HAPAX_DEFAULTS_LEASE", "1ms", "HAPAX_DEFAULTS_LEASE: "),
+        ("HAPAX_DEFAULTS_MARK_FIRST", "yes", "true or false"),
+        ("HAPAX_DEFAULTS_KEY_LENGTH_MAX", "many", "a whole number"),
+        ("HAPAX_DEFAULTS_STATUSES", "{", "no TOML value"),
+    ];
+    for (name, value, expected) in cases {
+        let told = refusal("", &[(name, value)]);
+        assert!(told.contains(expected), "{name}={value} is told as {told:?}");
+    }
+}
+
+#[test]
+fn variables_that_are_no_options_are_left_to_others() {
+    let variables = [("HAPAX_CONFIG", "elsewhere.toml"), ("HAPAX_ADMIN_TOKEN", "canary"), ("PATH", "/bin")];
+    assert!(load("", &variables).1.is_ok());
+}
+
+#[test]
+fn a_file_that_is_too_large_is_not_read() {
+    let told = refusal(&"#".repeat((4 << 20) + 1), &[]);
+    assert!(told.contains("is larger than 4194304 bytes"), "{told}");
+    assert!(load(&"#".repeat(4 << 20), &[]).1.is_ok());
+}
+
+#[test]
+fn a_secret_is_not_repeated_by_an_error() {
+    let canary = "whsec_canary";
+    for text in [
+        format!("[defaults]\nwebhook_secrets = \"{canary}\""),
+        format!("[defaults]\nwebhook_secrets = [\"{canary}\""),
+        format!("[[route]]\npath = \"/a\"\nwebhook_secrets = {{ {canary} = 1 }}"),
+        format!("upstream = \"ftp://user:{canary}@host\""),
+        format!("upstream = \"http://user:{canary}@host\""),
+    ] {
+        let told = refusal(&text, &[]);
+        assert!(!told.contains(canary), "{told}");
+    }
+    let told = refusal("", &[("HAPAX_DEFAULTS_WEBHOOK_SECRETS", "{ whsec_canary = 1")]);
+    assert!(!told.contains(canary), "{told}");
+}
+
+#[test]
+fn a_document_shows_no_query_of_a_url() {
+    let config = loaded("[[route]]\npath = \"/a\"\nreconcile = \"http://a/b?token=canary\"");
+    let document = config.document();
+    assert_eq!(document["routes"][0]["reconcile"], "http://a/b?…");
+}
+
+#[test]
+fn risks_are_told_and_safe_choices_are_not() {
+    let safe =
+        "[defaults]\nprincipal = \"header:X-Tenant\"\nprincipal_verified = true\nanonymous = \"refuse\"\n";
+    assert_eq!(loaded(safe).routes[0].warnings(), [""; 0]);
+    assert_eq!(loaded(safe).warnings(), [""; 0]);
+    let cases = [
+        ("on_store_error = \"pass\"", "unprotected"),
+        ("on_lapse = \"rerun\"", "twice"),
+        ("fingerprint = \"key\"", "another request"),
+        ("early_data = \"accept\"", "handshake"),
+        ("replay_set_cookie = true", "cookies"),
+    ];
+    for (option, expected) in cases {
+        let warnings = loaded(&format!("{safe}{option}\n")).routes[0].warnings();
+        assert!(matches!(&warnings[..], [one] if one.contains(expected)), "{option}: {warnings:?}");
+    }
+    assert!(loaded("").routes[0].warnings().iter().any(|warning| warning.contains("credential")));
+    let cases = [
+        ("listen = \"0.0.0.0:8080\"", "plain HTTP"),
+        ("upstream = \"http://db.example:80\"", "plain HTTP"),
+        ("[admin]\nlisten = \"0.0.0.0:8081\"", "admin: "),
+        ("[store]\nurl = \"memory:\"", "forgets"),
+        ("[store]\nsweep = \"off\"", "hapax sweep"),
+    ];
+    for (text, expected) in cases {
+        let warnings = loaded(text).warnings();
+        assert!(matches!(&warnings[..], [one] if one.contains(expected)), "{text}: {warnings:?}");
+    }
+    for text in
+        ["upstream = \"http://[::1]:80\"", "upstream = \"https://db.example\"", "[admin]\nlisten = \"off\""]
+    {
+        assert_eq!(loaded(text).warnings(), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn every_option_has_words_and_every_variable_a_name_of_its_own() {
+    let mut variables: Vec<_> = known().iter().filter_map(Known::variable).collect();
+    for option in known() {
+        assert!(!option.words.is_empty(), "{}.{} says nothing", option.section, option.name);
+    }
+    let count = variables.len();
+    variables.sort();
+    variables.dedup();
+    assert_eq!(variables.len(), count);
+    assert!(variables.contains(&"HAPAX_STORE_URL".to_owned()));
+}
+
+#[test]
+fn the_schema_and_the_reader_know_the_same_options() {
+    for option in known().iter().filter(|option| option.section == "defaults") {
+        let is_of_route = |known: &&Known| known.section == ROUTE && known.name == option.name;
+        assert!(known().iter().any(|known| is_of_route(&known)), "{} is no option of a route", option.name);
+    }
+    let said = serde_json::to_value(HttpPolicy::default().settings()).unwrap();
+    for name in said.as_object().unwrap().keys() {
+        assert!(known().iter().any(|known| known.section == "defaults" && known.name == *name), "{name}");
+    }
+}
+
+#[test]
+fn the_shipped_schema_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("hapax.schema.json");
+    let shipped = std::fs::read_to_string(path).unwrap();
+    let current = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+    assert!(shipped == current, "run `hapax check --schema > crates/hapax-cli/hapax.schema.json`");
+}
+
+const GUIDE: &str = include_str!("../../../../docs/guide/sidecar.md");
+
+#[test]
+fn every_file_of_the_guide_is_taken() {
+    let blocks: Vec<_> =
+        GUIDE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() >= 4);
+    for block in blocks {
+        assert_eq!(loaded(block).upstream.len(), 1, "{block}");
+    }
+}
+
+#[test]
+fn the_guide_lists_every_option_as_it_is() {
+    let (_, listed) = GUIDE.split_once("<!-- hapax check --options -->\n").unwrap();
+    assert!(
+        listed.trim() == crate::commands::check::options(),
+        "replace what follows the mark in docs/guide/sidecar.md by what `hapax check --options` prints"
+    );
+}

@@ -1,0 +1,200 @@
+//! The sidecar: its parts put together, and how it ends.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `serve/routes.rs` | the layer in force, and how another takes its place |
+//! | `serve/told.rs` | what the service behind is told about an operation |
+//! | `serve/ask.rs` | the questions to `reconcile` and `authorise` URLs |
+//! | `serve/request_id.rs` | the id that every request has |
+//! | `serve/banner.rs` | what is printed at the start |
+//!
+//! How bytes come and go is the business of others: here is no HTTP.
+
+mod ask;
+mod banner;
+mod plain;
+mod request_id;
+mod routes;
+mod told;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hapax::Hapax;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use self::ask::Asker;
+use self::banner::Banner;
+use self::plain::{Admin, AdminListener, Forward, Listener};
+use self::routes::Routes;
+use crate::config::{Config, Flags};
+use crate::demo::{self, Demo};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::signals::{Asked, Signals};
+use crate::telemetry;
+
+/// What a caller is refused with while nobody says whether it may go on; by the name of its page.
+#[cfg(test)]
+pub(crate) const AUTHORISE_UNAVAILABLE: &str = ask::UNAVAILABLE;
+
+/// How often the recorder of metrics tidies up.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+/// Serves until the process is asked to end.
+pub(crate) async fn run(
+    config: Config,
+    flags: Flags,
+    with_demo: bool,
+    output: Output,
+) -> Result<(), Failure> {
+    let signals = Signals::new()?;
+    let demo = if with_demo { Some(demo::start().await?) } else { None };
+    let (config, flags) = match &demo {
+        Some(demo) => demo.behind(config, flags),
+        None => (config, flags),
+    };
+    let sidecar = Sidecar::assemble(config).await?;
+    sidecar.banner(demo).print(output)?;
+    sidecar.serve(&flags, signals).await
+}
+
+/// All parts, bound to their addresses and not yet serving.
+struct Sidecar {
+    hapax: Hapax,
+    routes: Arc<Routes>,
+    listener: Arc<Listener>,
+    operators: Option<AdminListener>,
+    metrics: PrometheusHandle,
+}
+
+impl Sidecar {
+    async fn assemble(config: Config) -> Result<Self, Failure> {
+        let metrics = telemetry::metrics()?;
+        for warning in config.warnings().into_iter().chain(config.risks()) {
+            tracing::warn!("{warning}");
+        }
+        let hapax = hapax(&config, config.store.open_or_make()?);
+        let forward = Forward::new(&config.upstream, &config.upstream_options)?;
+        let asker = Asker::new(&config.limits)?;
+        let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
+        let operators = Admin::bind(&config.admin).await?;
+        let routes = Routes::new(hapax.clone(), forward, asker, config);
+        Ok(Self { hapax, routes: Arc::new(routes), listener: Arc::new(listener), operators, metrics })
+    }
+
+    fn banner(&self, demo: Option<Demo>) -> Banner {
+        Banner {
+            listen: self.listener.local_addr(),
+            is_tls: self.routes.config().tls.is_some(),
+            admin: self.operators.as_ref().map(AdminListener::local_addr),
+            token: self.operators.as_ref().and_then(AdminListener::made_token),
+            demo: demo.map(|demo| demo.url),
+        }
+    }
+
+    async fn serve(self, flags: &Flags, mut signals: Signals) -> Result<(), Failure> {
+        let (stop, stop_operators) = (CancellationToken::new(), CancellationToken::new());
+        let is_ready = Arc::new(AtomicBool::new(true));
+        let upkeep = tokio::spawn(upkeep(self.metrics.clone()));
+        let operators = self.operators.map(|operators| {
+            let admin = admin(&self.hapax, &self.routes, self.metrics, is_ready.clone());
+            tokio::spawn(operators.serve(admin, stop_operators.clone()))
+        });
+        let serving = tokio::spawn({
+            let (listener, routes, stop) = (self.listener.clone(), self.routes.clone(), stop.clone());
+            async move { listener.serve(move || routes.current(), stop).await }
+        });
+        notify(sd_notify::NotifyState::Ready);
+        while signals.next().await == Asked::ToReload {
+            self.routes.reload(flags);
+            if let Err(failure) = self.listener.reload_tls() {
+                tracing::error!("the certificate stays as it was: {}", failure.text());
+            }
+        }
+        notify(sd_notify::NotifyState::Stopping);
+        is_ready.store(false, Ordering::Relaxed);
+        stop.cancel();
+        let ended = end(&self.hapax, serving, self.routes.config().drain, &mut signals).await;
+        // Operators see the end of it.
+        stop_operators.cancel();
+        upkeep.abort();
+        if let Some(operators) = operators {
+            operators.abort();
+        }
+        ended
+    }
+}
+
+fn hapax(config: &Config, store: Arc<dyn hapax_core::Store>) -> Hapax {
+    Hapax::builder(store)
+        .store_timeout(config.store_options.timeout.0)
+        .cache(config.store_options.cache_bytes)
+        .waiters_max(config.limits.waiters_per_key_max, config.limits.waiters_in_all_max)
+        .sweep(config.store_options.sweep.0.map(|every| every.0))
+        .build()
+}
+
+/// What operators are shown.
+fn admin(hapax: &Hapax, routes: &Arc<Routes>, metrics: PrometheusHandle, is_ready: Arc<AtomicBool>) -> Admin {
+    let config = routes.config();
+    let routes = routes.clone();
+    Admin {
+        hapax: hapax.clone(),
+        metrics,
+        config: Arc::new(move || routes.config().document()),
+        ready: Arc::new(move || is_ready.load(Ordering::Relaxed)),
+        data_dir: config.store.directory().map(ToOwned::to_owned),
+        options: config.admin.clone(),
+    }
+}
+
+async fn upkeep(metrics: PrometheusHandle) {
+    loop {
+        tokio::time::sleep(METRICS_UPKEEP).await;
+        metrics.run_upkeep();
+    }
+}
+
+/// Lets what has begun end: protected operations first, then whatever else is on a connection.
+async fn end(
+    hapax: &Hapax,
+    serving: JoinHandle<()>,
+    limit: Duration,
+    signals: &mut Signals,
+) -> Result<(), Failure> {
+    tracing::info!(limit = ?limit, "asked to end: nothing new is taken");
+    let abort = serving.abort_handle();
+    let deadline = tokio::time::Instant::now() + limit;
+    let drained = async {
+        let drained = hapax.drain(limit).await;
+        // A connection that outlives the limit carries nothing that is recorded.
+        let _ = tokio::time::timeout_at(deadline, serving).await;
+        drained
+    };
+    let drained = tokio::select! {
+        drained = drained => drained,
+        // Whoever asks a second time does not want to wait.
+        () = signals.end() => hapax.drain(Duration::ZERO).await,
+    };
+    abort.abort();
+    if drained.left > 0 {
+        return Err(Failure::new(
+            Code::DrainIncomplete,
+            format!("{} operation(s) had not ended in time and become uncertain", drained.left),
+        )
+        .hint("find them with `hapax records list --state uncertain` and settle them"));
+    }
+    tracing::info!("ended");
+    Ok(())
+}
+
+/// Tells systemd, where it wants to know.
+fn notify(state: sd_notify::NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::debug!(%error, "the service manager was not told");
+    }
+}

@@ -1,0 +1,197 @@
+//! The questions that a route may have asked of a URL: "did this happen?" and "may this caller do that?".
+//!
+//! A question goes over a connection of its own and is never sent twice. Whatever is not a clear answer means that
+//! nobody knows: the record stays uncertain, the caller does not go on.
+
+mod answer;
+mod connect;
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hapax::{Question, Reconciled};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, request};
+use http_body_util::{BodyExt as _, Full, Limited};
+use serde_json::json;
+
+use self::answer::Answer;
+use self::connect::{Connector, Unasked};
+use crate::config::LimitOptions;
+use crate::failure::Failure;
+
+/// The type of the problem that a caller gets when the `authorise` URL has no answer.
+pub(super) const UNAVAILABLE: &str = "authorise-unavailable";
+
+/// What the caller asks for, for whoever decides.
+const ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
+const ORIGINAL_URI: HeaderName = HeaderName::from_static("x-original-uri");
+
+/// Fields that describe a body or a connection, which the question has not got.
+const NOT_ASKED: [&str; 13] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "idempotency-key",
+];
+
+/// Sends questions.
+#[derive(Clone, Debug)]
+pub(super) struct Asker {
+    connector: Connector,
+    timeout: Duration,
+    bytes_max: usize,
+}
+
+impl Asker {
+    pub(super) fn new(limits: &LimitOptions) -> Result<Self, Failure> {
+        let connector = Connector::new()?;
+        Ok(Self { connector, timeout: limits.ask_timeout.0, bytes_max: limits.ask_bytes_max })
+    }
+
+    /// "Did this happen?"
+    pub(super) async fn did_it_happen(self, url: Uri, question: Question) -> Reconciled<Response<Bytes>> {
+        let words = json!({
+            "operation": question.id.to_string(),
+            "attempt": question.fence.attempt,
+            "reason": question.reason.name(),
+        });
+        let mut request = Request::new(Full::from(words.to_string()));
+        *request.method_mut() = Method::POST;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let id = question.id;
+        let response = match self.send(&url, request).await {
+            Ok(response) if response.status().is_success() => response,
+            Ok(response) => {
+                tracing::warn!(%id, status = response.status().as_u16(), "reconcile: no answer; still uncertain");
+                return Reconciled::Unknown;
+            }
+            Err(error) => {
+                tracing::warn!(%id, %error, "reconcile: nobody answers; still uncertain");
+                return Reconciled::Unknown;
+            }
+        };
+        match serde_json::from_slice::<Answer>(response.body()).map_err(|_| ()).and_then(Answer::reconciled) {
+            Ok(reconciled) => reconciled,
+            Err(()) => {
+                tracing::warn!(%id, "reconcile: the answer makes no sense; still uncertain");
+                Reconciled::Unknown
+            }
+        }
+    }
+
+    /// "May this caller do that?" A refusal is the answer for the caller.
+    pub(super) fn may_it_go_on(
+        self,
+        url: Uri,
+        head: &request::Parts,
+    ) -> impl Future<Output = Result<(), Response<Bytes>>> + Send + use<> {
+        let question = question(head);
+        async move {
+            match self.send(&url, question).await {
+                Ok(response) if response.status().is_success() => Ok(()),
+                Ok(response) if response.status().is_client_error() => Err(refused(response)),
+                Ok(response) => {
+                    tracing::warn!(status = response.status().as_u16(), "authorise: no answer; refused");
+                    Err(unavailable())
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "authorise: nobody answers; refused");
+                    Err(unavailable())
+                }
+            }
+        }
+    }
+
+    async fn send(&self, url: &Uri, mut request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Unasked> {
+        let authority = url.authority().ok_or(Unasked::Url)?;
+        let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unasked::Url)?;
+        request.headers_mut().insert(HOST, host);
+        *request.uri_mut() =
+            url.path_and_query().map_or("/", |path| path.as_str()).parse().map_err(|_| Unasked::Url)?;
+        let exchange = async {
+            let response = self.connector.send(url, request).await?;
+            let (parts, body) = response.into_parts();
+            let body = Limited::new(body, self.bytes_max).collect().await.map_err(|_| Unasked::Answer)?;
+            Ok(Response::from_parts(parts, body.to_bytes()))
+        };
+        tokio::time::timeout(self.timeout, exchange).await.map_err(|_| Unasked::Time)?
+    }
+}
+
+/// The caller's head, without what belongs to a body or a connection, and without the key.
+fn question(head: &request::Parts) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::default());
+    let named: Vec<&str> = head
+        .headers
+        .get_all(http::header::CONNECTION)
+        .into_iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .map(str::trim)
+        .collect();
+    let is_asked = |name: &HeaderName| {
+        !NOT_ASKED.contains(&name.as_str()) && !named.iter().any(|of| name.as_str().eq_ignore_ascii_case(of))
+    };
+    let headers = request.headers_mut();
+    for (name, value) in head.headers.iter().filter(|(name, _)| is_asked(name)) {
+        headers.append(name, value.clone());
+    }
+    // Whoever sends these from outside makes them up.
+    headers.remove(&ORIGINAL_METHOD);
+    headers.remove(&ORIGINAL_URI);
+    let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+    for (name, text) in [(ORIGINAL_METHOD, head.method.as_str()), (ORIGINAL_URI, path)] {
+        if let Ok(text) = HeaderValue::from_str(text) {
+            headers.insert(name, text);
+        }
+    }
+    request
+}
+
+/// What the caller gets to read: the status, the words and the way to authenticate.
+fn refused(response: Response<Bytes>) -> Response<Bytes> {
+    let (mut parts, body) = response.into_parts();
+    let kept = [WWW_AUTHENTICATE, CONTENT_TYPE];
+    let fields =
+        kept.iter().flat_map(|name| parts.headers.get_all(name).iter().map(move |value| (name, value)));
+    let fields: Vec<_> = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+    parts.headers = HeaderMap::new();
+    parts.headers.extend(fields);
+    parts.extensions = http::Extensions::new();
+    Response::from_parts(parts, body)
+}
+
+fn unavailable() -> Response<Bytes> {
+    let kind = format!("{}{UNAVAILABLE}", hapax::http::TYPE_BASE);
+    let document = json!({
+        "type": kind,
+        "title": "Nobody could say whether this is allowed",
+        "status": 503,
+        "detail": "Whether the caller may do this could not be found out. Nothing was executed.",
+        "retryable": true,
+        "retry_with_same_key": true,
+        "safe_new_key": true,
+    });
+    let mut response = Response::new(Bytes::from(document.to_string()));
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! What a `reconcile` URL answers, in JSON.
+//!
+//! ```json
+//! { "applied": true, "status": 201, "headers": { "content-type": "application/json" }, "body": { "id": 7 } }
+//! { "applied": false }
+//! { "applied": null }
+//! ```
+//!
+//! It must be said in so many words: an error page, an empty answer or a missing member settles nothing.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use hapax::Reconciled;
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The answer as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Answer {
+    /// Whether it happened; null where that is not known there either.
+    applied: Option<bool>,
+    /// What retries are answered with.
+    status: Option<u16>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// Text as it is; anything else as JSON.
+    body: Option<Value>,
+    /// Bytes that are no text.
+    body_base64: Option<String>,
+}
+
+impl Answer {
+    /// What it means. Nothing, where it contradicts itself.
+    pub(super) fn reconciled(self) -> Result<Reconciled<Response<Bytes>>, ()> {
+        match self.applied {
+            None => Ok(Reconciled::Unknown),
+            Some(false) if self.status.is_none() => Ok(Reconciled::NotApplied),
+            Some(false) => Err(()),
+            Some(true) => self.response().map(Reconciled::Applied),
+        }
+    }
+
+    fn response(self) -> Result<Response<Bytes>, ()> {
+        let status = self.status.and_then(|status| StatusCode::from_u16(status).ok()).ok_or(())?;
+        if status.is_informational() {
+            return Err(());
+        }
+        let body = match (self.body, self.body_base64) {
+            (None | Some(Value::Null), None) => Bytes::new(),
+            (Some(Value::String(text)), None) => text.into(),
+            (Some(value), None) => value.to_string().into(),
+            (None, Some(text)) => STANDARD.decode(text).map_err(|_| ())?.into(),
+            (Some(_), Some(_)) => return Err(()),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        for (name, value) in self.headers {
+            let name = HeaderName::try_from(name).map_err(|_| ())?;
+            response.headers_mut().append(name, HeaderValue::try_from(value).map_err(|_| ())?);
+        }
+        Ok(response)
+    }
+}

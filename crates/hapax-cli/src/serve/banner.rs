@@ -1,0 +1,52 @@
+//! What is printed at the start: where everything is, and in the demo what to try.
+
+use std::net::SocketAddr;
+
+use http::Uri;
+use serde_json::json;
+
+use crate::demo;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Where everything is.
+pub(super) struct Banner {
+    pub(super) listen: SocketAddr,
+    pub(super) is_tls: bool,
+    pub(super) admin: Option<SocketAddr>,
+    /// Only one that was made at this start: nobody could know it otherwise.
+    pub(super) token: Option<String>,
+    pub(super) demo: Option<Uri>,
+}
+
+impl Banner {
+    pub(super) fn print(&self, output: Output) -> Result<(), Failure> {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let listen = format!("{scheme}://{}", self.listen);
+        let console = self.admin.map(|admin| format!("http://{admin}/"));
+        let tries = self.demo.as_ref().map(|_| demo::tries(&listen));
+        if output.json {
+            return output.document(&json!({
+                "listen": listen,
+                "console": console,
+                "token": self.token,
+                "demo": self.demo.as_ref().map(ToString::to_string),
+                "tries": tries.map(|tries| tries.map(|(_, typed)| typed)),
+            }));
+        }
+        let mut lines = vec![format!("hapax listens on {listen}")];
+        if let Some(demo) = &self.demo {
+            lines.push(format!("the orders API of the demo is behind it, on {demo}"));
+        }
+        if let Some(console) = console {
+            lines.push(format!("the console is at {console}"));
+        }
+        if let Some(token) = &self.token {
+            lines.push(format!("its token, made for this start: {token}"));
+        }
+        for (shows, typed) in tries.into_iter().flatten() {
+            lines.push(format!("\n# {shows}\n{typed}"));
+        }
+        output.text(&lines.join("\n"))
+    }
+}

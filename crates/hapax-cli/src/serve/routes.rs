@@ -1,0 +1,102 @@
+//! The layer in force. Every request asks for it, so that a reload changes what the next request meets and no
+//! connection is dropped.
+
+use std::sync::Arc;
+
+use hapax::Hapax;
+use hapax::http::{HttpPolicy, Idempotency, IdempotencyLayer};
+use parking_lot::RwLock;
+use tower_layer::Layer;
+
+use super::ask::Asker;
+use super::plain::Forward;
+use super::request_id::RequestIds;
+use super::told::Told;
+use crate::config::{Config, Flags, Route};
+
+/// What answers one request.
+pub(super) type Answering = RequestIds<Idempotency<Told<Forward>>>;
+
+/// The layer in force and the configuration that it is made of.
+pub(super) struct Routes {
+    hapax: Hapax,
+    forward: Forward,
+    asker: Asker,
+    current: RwLock<(Answering, Arc<Config>)>,
+}
+
+impl Routes {
+    pub(super) fn new(hapax: Hapax, forward: Forward, asker: Asker, config: Config) -> Self {
+        let answering = answering(&hapax, &forward, &asker, &config);
+        Self { hapax, forward, asker, current: RwLock::new((answering, Arc::new(config))) }
+    }
+
+    /// What answers the next request.
+    pub(super) fn current(&self) -> Answering {
+        self.current.read().0.clone()
+    }
+
+    /// What is in force.
+    pub(super) fn config(&self) -> Arc<Config> {
+        self.current.read().1.clone()
+    }
+
+    /// Reads the configuration again. Whatever is wrong with it, something stays in force: what was.
+    pub(super) fn reload(&self, flags: &Flags) {
+        let config = match Config::load(flags, std::env::vars_os()) {
+            Ok(config) => config,
+            Err(failure) => {
+                tracing::error!("the routes stay as they were: {}", failure.text());
+                return;
+            }
+        };
+        let before = self.config();
+        for risk in config.risks() {
+            tracing::warn!("{risk}");
+        }
+        for section in needing_restart(&before, &config) {
+            tracing::warn!(section, "this changed and takes effect after a restart");
+        }
+        let answering = answering(&self.hapax, &self.forward, &self.asker, &config);
+        let routes = config.routes.len();
+        // Only the routes have changed; the rest is told as it is in force.
+        let config = Config { routes: config.routes, ..Config::clone(&before) };
+        *self.current.write() = (answering, Arc::new(config));
+        tracing::info!(routes, "the routes are read again");
+    }
+}
+
+fn answering(hapax: &Hapax, forward: &Forward, asker: &Asker, config: &Config) -> Answering {
+    let mut layer = IdempotencyLayer::new(hapax).body_budget(config.limits.body_bytes_in_all_max);
+    for route in &config.routes {
+        let policy = with_questions(route, asker);
+        layer = match &route.path {
+            Some(path) => layer.route(path.clone(), policy),
+            None => layer.policy(policy),
+        };
+    }
+    RequestIds::new(layer.layer(Told::new(forward.clone())))
+}
+
+fn with_questions(route: &Route, asker: &Asker) -> HttpPolicy {
+    let mut policy = route.policy.clone();
+    if let Some(url) = &route.reconcile {
+        let (asker, url) = (asker.clone(), url.clone());
+        policy = policy.reconcile(move |question| asker.clone().did_it_happen(url.clone(), question));
+    }
+    if let Some(url) = &route.authorise {
+        let (asker, url) = (asker.clone(), url.clone());
+        policy = policy.authorise(move |head| asker.clone().may_it_go_on(url.clone(), head));
+    }
+    policy
+}
+
+/// The sections that are not read again, and differ.
+fn needing_restart(before: &Config, after: &Config) -> Vec<String> {
+    let (before, after) = (before.document(), after.document());
+    let sections = before.as_object().into_iter().flatten();
+    sections
+        .filter(|(name, said)| *name != "routes" && after.get(name) != Some(said))
+        .map(|(name, _)| name.clone())
+        .collect()
+}

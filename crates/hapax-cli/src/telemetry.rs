@@ -1,0 +1,112 @@
+//! Logs and metrics of a running sidecar: how they are written, never what is in them.
+
+use std::io::{self, IsTerminal};
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tracing_subscriber::EnvFilter;
+
+use crate::failure::{Code, Failure};
+use crate::nearest::nearest;
+
+/// What is logged, and how.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct LogOptions {
+    /// How lines look.
+    pub(crate) format: LogFormat,
+    /// The least that is logged: `error`, `warn`, `info`, `debug`, `trace`; by part, as in `info,hapax=debug`.
+    pub(crate) level: String,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { format: LogFormat::default(), level: "info".to_owned() }
+    }
+}
+
+/// How lines of the log look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// Text for people, in colour on a terminal.
+    #[default]
+    Text,
+    /// One JSON document in each line.
+    Json,
+}
+
+impl LogFormat {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+impl LogOptions {
+    /// What is logged. A word that is no level would be taken for the name of a part, and silence everything else.
+    pub(crate) fn filter(&self) -> Result<EnvFilter, String> {
+        for word in self.level.split(',') {
+            let level = word.rsplit('=').next().unwrap_or_default().trim();
+            if !LEVELS.contains(&level.to_ascii_lowercase().as_str()) {
+                let near =
+                    nearest(level, LEVELS).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                return Err(format!("{level:?} is no level: {}{near}", LEVELS.join(", ")));
+            }
+        }
+        self.level.parse().map_err(|error| format!("{:?}: {error}", self.level))
+    }
+}
+
+/// Writes logs to stderr from now on.
+pub(crate) fn logs(options: &LogOptions) -> Result<(), Failure> {
+    let filter = options.filter().map_err(|why| Failure::new(Code::ConfigInvalid, why))?;
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    match options.format {
+        LogFormat::Text => logs.with_ansi(io::stderr().is_terminal()).init(),
+        LogFormat::Json => logs.json().flatten_event(true).init(),
+    }
+    Ok(())
+}
+
+/// Where the edges of the histograms of seconds are: a claim in memory takes microseconds, one on a disk that syncs
+/// milliseconds, and what takes longer than the usual lease is in trouble anyway.
+const SECONDS: [f64; 16] = [
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5,
+    10.0, 30.0,
+];
+
+/// Records metrics from now on; the handle tells them. Asked again, it is the same handle.
+pub(crate) fn metrics() -> Result<PrometheusHandle, Failure> {
+    static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
+    let mut installed = INSTALLED.lock();
+    if let Some(handle) = &*installed {
+        return Ok(handle.clone());
+    }
+    let failed = |error| Failure::new(Code::Failed, "cannot record metrics").because(error);
+    let recorder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+        .and_then(PrometheusBuilder::install_recorder);
+    Ok(installed.insert(recorder.map_err(failed)?).clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recorder_is_installed_once() {
+        metrics().unwrap();
+        let handle = metrics().unwrap();
+        metrics::histogram!("hapax_claim_seconds").record(0.0007);
+        let told = handle.render();
+        assert!(told.contains("hapax_claim_seconds_bucket{le=\"0.0005\"} 0"), "{told}");
+        assert!(told.contains("hapax_claim_seconds_bucket{le=\"0.001\"} 1"), "{told}");
+    }
+}

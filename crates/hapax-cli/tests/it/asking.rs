@@ -1,0 +1,138 @@
+//! The `reconcile` and `authorise` URLs of a route.
+
+use crate::fixture::Fixture;
+use crate::sidecar::{Message, Origin, Sidecar, ask, reply};
+
+/// A sidecar whose route `/orders` says this about `option`.
+fn sidecar(fixture: &Fixture, origin: &Origin, option: &str, url: &str) -> Sidecar {
+    sidecar_with("", fixture, origin, option, url)
+}
+
+fn sidecar_with(more: &str, fixture: &Fixture, origin: &Origin, option: &str, url: &str) -> Sidecar {
+    let file = format!("{more}\n[[route]]\npath = \"/orders\"\n{option} = \"{url}/asked\"\n");
+    std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
+    Sidecar::start(fixture, &["--upstream", &origin.url()])
+}
+
+fn order(sidecar: &Sidecar) -> Message {
+    ask(sidecar.address(), "POST /orders\nIdempotency-Key: k\nAuthorization: Bearer of-the-caller", "{}")
+}
+
+/// Hangs up on the first order and takes the next.
+fn crashing_once() -> Origin {
+    Origin::start(|_, number| if number == 1 { None } else { reply(201, "second run") })
+}
+
+#[test]
+fn an_operation_that_happened_is_settled_by_who_knows() {
+    let origin = crashing_once();
+    let knowing = Origin::start(|_, _| {
+        reply(200, r#"{ "applied": true, "status": 201, "headers": { "x-found": "yes" }, "body": "found" }"#)
+    });
+    let fixture = Fixture::bare();
+    let sidecar = sidecar(&fixture, &origin, "reconcile", &knowing.url());
+    assert_eq!(order(&sidecar).status(), 502);
+    for _ in 0..2 {
+        let answer = order(&sidecar);
+        assert_eq!((answer.status(), answer.body.as_str()), (201, "found"));
+        assert_eq!(answer.header("x-found"), Some("yes"));
+        assert_eq!(answer.header("x-idempotent-replayed"), Some("true"));
+    }
+    let [asked] = &knowing.seen()[..] else { panic!("{:?}", knowing.seen()) };
+    assert_eq!(asked.first_line, "POST /asked HTTP/1.1");
+    assert_eq!(asked.json()["operation"], origin.seen()[0].header("idempotency-operation").unwrap());
+    assert_eq!(asked.json()["attempt"], 1);
+    assert_eq!(origin.seen().len(), 1, "nothing ran again");
+}
+
+#[test]
+fn an_operation_that_did_not_happen_runs_again() {
+    let origin = crashing_once();
+    let knowing = Origin::start(|_, _| reply(200, r#"{ "applied": false }"#));
+    let fixture = Fixture::bare();
+    let sidecar = sidecar(&fixture, &origin, "reconcile", &knowing.url());
+    assert_eq!(order(&sidecar).status(), 502);
+    assert_eq!(order(&sidecar).body, "second run");
+    assert_eq!(origin.seen()[1].header("idempotency-attempt"), Some("2"));
+}
+
+#[test]
+fn whoever_does_not_know_settles_nothing() {
+    let answers: [fn() -> Option<String>; 5] = [
+        || None,
+        || reply(404, r#"{ "applied": false }"#),
+        || reply(500, ""),
+        || reply(200, "not found"),
+        || reply(200, r#"{ "applied": null }"#),
+    ];
+    for answer in answers {
+        let origin = crashing_once();
+        let asked = Origin::start(move |_, _| answer());
+        let fixture = Fixture::bare();
+        let sidecar = sidecar(&fixture, &origin, "reconcile", &asked.url());
+        assert_eq!(order(&sidecar).status(), 502);
+        assert_eq!(order(&sidecar).status(), 409, "{:?}", answer());
+        assert_eq!((origin.seen().len(), asked.seen().len()), (1, 1), "{:?}", answer());
+    }
+}
+
+#[test]
+fn a_caller_who_may_no_longer_gets_no_replay() {
+    let origin = Origin::start(|_, _| reply(201, "made"));
+    let deciding = Origin::start(|_, number| match number {
+        1 => reply(204, ""),
+        _ => reply(403, "not any more"),
+    });
+    let fixture = Fixture::bare();
+    let sidecar = sidecar(&fixture, &origin, "authorise", &deciding.url());
+    assert_eq!(order(&sidecar).status(), 201);
+    let refused = order(&sidecar);
+    assert_eq!((refused.status(), refused.body.as_str()), (403, "not any more"));
+    assert_eq!(refused.header("x-of-origin"), None, "fields of the one who decides stay there");
+    let asked = &deciding.seen()[0];
+    assert_eq!(asked.first_line, "GET /asked HTTP/1.1");
+    assert_eq!(asked.header("authorization"), Some("Bearer of-the-caller"));
+    assert_eq!(asked.header("x-original-method"), Some("POST"));
+    assert_eq!(asked.header("x-original-uri"), Some("/orders"));
+    assert_eq!(asked.header("idempotency-key"), None);
+    assert_eq!(origin.seen().len(), 1);
+}
+
+#[test]
+fn nothing_goes_on_while_nobody_decides() {
+    let answers: [fn() -> Option<String>; 3] = [|| None, || reply(302, ""), || reply(500, "broken")];
+    for answer in answers {
+        let origin = Origin::start(|_, _| reply(201, "made"));
+        let deciding = Origin::start(move |_, _| answer());
+        let fixture = Fixture::bare();
+        let sidecar = sidecar(&fixture, &origin, "authorise", &deciding.url());
+        let refused = order(&sidecar);
+        assert_eq!(refused.status(), 503, "{:?}", answer());
+        assert_eq!(refused.json()["type"], "https://hapax.dev/errors/authorise-unavailable");
+        assert_eq!(refused.header("retry-after"), Some("1"));
+        assert_eq!(origin.seen().len(), 0);
+    }
+}
+
+#[test]
+fn an_answer_that_is_too_large_or_too_late_is_none() {
+    let origin = crashing_once();
+    let knowing = Origin::start(|_, _| reply(200, "{ \"applied\": false }   "));
+    let fixture = Fixture::bare();
+    let limits = "[limits]\nask_bytes_max = 20";
+    let sidecar = sidecar_with(limits, &fixture, &origin, "reconcile", &knowing.url());
+    assert_eq!(order(&sidecar).status(), 502);
+    assert_eq!(order(&sidecar).status(), 409);
+
+    let (_open, gate) = std::sync::mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    let silent = Origin::start(move |_, _| {
+        let _ = gate.lock().unwrap().recv();
+        None
+    });
+    let fixture = Fixture::bare();
+    let limits = "[limits]\nask_timeout = \"50ms\"";
+    let sidecar = sidecar_with(limits, &fixture, &origin, "authorise", &silent.url());
+    assert_eq!(order(&sidecar).status(), 503);
+    assert_eq!(origin.seen().len(), 1);
+}

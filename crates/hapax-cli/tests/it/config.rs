@@ -1,0 +1,109 @@
+//! What the commands make of a file, the environment and flags.
+
+use crate::binary::{command, hapax, run};
+use crate::fixture::{DAY, Fixture, HOUR};
+
+const FILE: &str = r#"
+upstream = "http://127.0.0.1:3000"
+
+[defaults]
+principal = "header:X-Tenant"
+principal_verified = true
+anonymous = "refuse"
+
+[[route]]
+path = "/v1/payments/**"
+key = "required"
+on_store_error = "pass"
+reconcile = "http://127.0.0.1:3000/did-it-happen"
+"#;
+
+fn with_file(fixture: &Fixture, text: &str) {
+    std::fs::write(fixture.path().join("hapax.toml"), text).unwrap();
+}
+
+#[test]
+fn a_check_tells_the_policy_in_force_and_what_is_unsafe() {
+    let fixture = Fixture::empty();
+    with_file(&fixture, FILE);
+    let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
+    for part in [
+        "file     hapax.toml",
+        "upstream http://127.0.0.1:3000/",
+        "route    /v1/payments/**\n",
+        "         key = \"required\"",
+        "         reconcile = \"http://127.0.0.1:3000/did-it-happen\"",
+        "route    /**\n",
+        "promise  at most once",
+        "warning  /v1/payments/**: on_store_error = \"pass\"",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert_eq!(text.matches("warning").count(), 1, "{text}");
+    let document = hapax(fixture.path(), &["check", "--json"]).ended(0).json();
+    assert_eq!(document["config"]["routes"][0]["settings"]["key"], "required");
+    assert_eq!(document["config"]["routes"][1]["settings"]["anonymous"], "refuse");
+    assert_eq!(document["warnings"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_store_that_is_still_to_be_made_is_no_error_where_a_file_says_how_to_serve() {
+    let fixture = Fixture::bare();
+    with_file(&fixture, FILE);
+    let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
+    assert!(text.contains("there is no store at file:./hapax-data yet"), "{text}");
+    assert!(!fixture.store().exists());
+}
+
+#[test]
+fn the_usual_file_is_read_by_itself_and_another_one_when_it_is_named() {
+    let fixture = Fixture::empty();
+    std::fs::write(fixture.path().join("other.toml"), "[store]\nurl = \"memory:\"").unwrap();
+    let kind = |args: &[&str]| hapax(fixture.path(), args).ended(0).json()["store"]["kind"].clone();
+    assert_eq!(kind(&["check", "--json"]), "file");
+    assert_eq!(kind(&["check", "--json", "--config", "other.toml"]), "memory");
+    with_file(&fixture, "[store]\nurl = \"memory:\"");
+    assert_eq!(kind(&["check", "--json"]), "memory");
+    assert_eq!(kind(&["check", "--json", "--store", "file:hapax-data"]), "file");
+    let by_variable =
+        run(command(fixture.path()).env("HAPAX_CONFIG", "other.toml").args(["check", "--json"]));
+    assert_eq!(by_variable.ended(0).json()["store"]["kind"], "memory");
+}
+
+#[test]
+fn commands_on_records_use_the_store_of_the_file() {
+    let fixture = Fixture::prepared(HOUR, async |prepare| {
+        prepare.completed("a", DAY).await;
+    });
+    std::fs::rename(fixture.store(), fixture.path().join("elsewhere")).unwrap();
+    with_file(&fixture, "[store]\nurl = \"file:elsewhere\"");
+    let listed = hapax(fixture.path(), &["records", "list", "--json"]).ended(0).json();
+    assert_eq!(listed["records"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_is_wrong_stops_the_command_with_the_place() {
+    let fixture = Fixture::empty();
+    with_file(&fixture, "[defaults]\nretenton = \"1h\"");
+    for args in [&["check"][..], &["records", "list"], &["sweep"]] {
+        let refused = hapax(fixture.path(), args).failed(2, "config-invalid");
+        assert!(refused.stderr.contains("hapax.toml:2:1: "), "{refused:?}");
+        assert!(refused.stderr.contains("did you mean `retention`?"), "{refused:?}");
+    }
+    // Who names the store is not held up by the file.
+    hapax(fixture.path(), &["records", "list", "--store", "file:hapax-data"]).ended(0);
+    let missing = hapax(fixture.path(), &["check", "--config", "nowhere.toml"]).failed(2, "config-invalid");
+    assert!(missing.stderr.contains("cannot read nowhere.toml"), "{missing:?}");
+    std::fs::remove_file(fixture.path().join("hapax.toml")).unwrap();
+    let refused = run(command(fixture.path()).env("HAPAX_STOR_URL", "x").arg("check"));
+    assert!(refused.failed(2, "config-invalid").stderr.contains("did you mean HAPAX_STORE_URL?"));
+}
+
+#[test]
+fn the_schema_and_the_options_are_printed_without_a_store() {
+    let fixture = Fixture::bare();
+    let schema = hapax(fixture.path(), &["check", "--schema"]).ended(0).json();
+    assert_eq!(schema["title"], "hapax.toml");
+    let options = hapax(fixture.path(), &["check", "--options"]).ended(0).stdout;
+    assert!(options.contains("| `url` | `HAPAX_STORE_URL` | `\"file:./hapax-data\"` |"), "{options}");
+}

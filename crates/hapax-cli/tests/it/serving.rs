@@ -1,0 +1,190 @@
+//! `hapax serve`: requests through the sidecar, and how it starts and ends.
+
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+
+use crate::binary::hapax;
+use crate::fixture::{Fixture, KEY};
+use crate::sidecar::{Client, Origin, Sidecar, ask, reply};
+
+const ORDER: &str = "{\"item\":\"book\"}";
+
+fn keyed(name: &str) -> String {
+    format!("POST /orders\nIdempotency-Key: {KEY}-{name}")
+}
+
+#[test]
+fn a_retry_is_answered_from_the_record_and_the_service_is_told_of_the_operation() {
+    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let fixture = Fixture::bare();
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let head = keyed("a") + "\nX-Request-Id: from-outside\nIdempotency-Operation: made-up";
+    let first = ask(sidecar.address(), &head, ORDER);
+    assert_eq!((first.status(), first.body.as_str()), (201, "order 1"));
+    assert_eq!(first.header("x-request-id"), Some("from-outside"));
+    let second = ask(sidecar.address(), &keyed("a"), ORDER);
+    assert_eq!((second.status(), second.body.as_str()), (201, "order 1"));
+    assert_eq!(second.header("x-idempotent-replayed"), Some("true"));
+    assert_ne!(second.header("x-request-id"), Some("from-outside"));
+    let plain = ask(sidecar.address(), "POST /orders\nIdempotency-Attempt: 9", ORDER);
+    assert_eq!(plain.body, "order 2");
+
+    let [protected, passed] = &origin.seen()[..] else { panic!("{:?}", origin.seen()) };
+    let id = protected.header("idempotency-operation").unwrap();
+    assert_eq!(protected.header("idempotency-attempt"), Some("1"));
+    assert_eq!(protected.header("x-request-id"), Some("from-outside"));
+    assert_eq!(passed.header("idempotency-operation"), None);
+    assert_eq!(passed.header("idempotency-attempt"), None);
+    let shown = hapax(fixture.path(), &["records", "show", id, "--json"]).ended(0).json();
+    assert_eq!(shown["record"]["state"], "completed");
+}
+
+#[test]
+fn without_a_service_behind_nothing_starts() {
+    let fixture = Fixture::bare();
+    let refused = hapax(fixture.path(), &["serve"]).failed(2, "config-invalid");
+    assert!(refused.stderr.contains("--upstream") && refused.stderr.contains("--demo"), "{refused:?}");
+    assert!(!fixture.store().exists());
+    hapax(fixture.path(), &["serve", "--demo", "--log-level", "loud=very"]).failed(2, "config-invalid");
+    hapax(fixture.path(), &["serve", "--upstream", "ftp://a"]).failed(2, "config-invalid");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_has_begun_ends_before_the_process_does() {
+    let (open, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let (began, begun) = channel();
+    let origin = Origin::start(move |_, _| {
+        began.send(()).unwrap();
+        gate.lock().unwrap().recv().unwrap();
+        reply(201, "made")
+    });
+    let fixture = Fixture::bare();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let mut client = Client::to(sidecar.address());
+    client.send(&keyed("a"), ORDER);
+    begun.recv().unwrap();
+    sidecar.signal("TERM");
+    sidecar.logged("asked to end");
+    open.send(()).unwrap();
+    assert_eq!(client.answer().body, "made");
+    assert_eq!(sidecar.ended().0, Some(0));
+    let listed = hapax(fixture.path(), &["records", "list", "--json"]).ended(0).json();
+    assert_eq!(listed["records"][0]["state"], "completed");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_does_not_end_in_time_becomes_uncertain_and_has_its_exit_code() {
+    let (began, begun) = channel();
+    let (_open, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let origin = Origin::start(move |_, _| {
+        began.send(()).unwrap();
+        let _ = gate.lock().unwrap().recv();
+        None
+    });
+    let fixture = Fixture::bare();
+    std::fs::write(fixture.path().join("hapax.toml"), "[drain]\nlimit = \"100ms\"").unwrap();
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let mut client = Client::to(sidecar.address());
+    client.send(&keyed("a"), ORDER);
+    begun.recv().unwrap();
+    sidecar.signal("TERM");
+    let (code, log) = sidecar.ended();
+    assert_eq!(code, Some(6), "{log:?}");
+    assert!(log.iter().any(|line| line.contains("drain-incomplete")), "{log:?}");
+    // The next owner of the store finds the claim of a process that is gone.
+    fixture.open_and_close();
+    let listed = hapax(fixture.path(), &["records", "list", "--json"]).ended(0).json();
+    assert_eq!(listed["records"][0]["state"], "uncertain");
+}
+
+#[cfg(unix)]
+#[test]
+fn whoever_asks_twice_does_not_wait() {
+    let (began, begun) = channel();
+    let (_open, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let origin = Origin::start(move |_, _| {
+        began.send(()).unwrap();
+        let _ = gate.lock().unwrap().recv();
+        None
+    });
+    let fixture = Fixture::bare();
+    std::fs::write(fixture.path().join("hapax.toml"), "[drain]\nlimit = \"1d\"").unwrap();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let mut client = Client::to(sidecar.address());
+    client.send(&keyed("a"), ORDER);
+    begun.recv().unwrap();
+    sidecar.signal("TERM");
+    sidecar.logged("asked to end");
+    sidecar.signal("TERM");
+    assert_eq!(sidecar.ended().0, Some(6));
+}
+
+#[test]
+fn what_is_unsafe_is_logged_at_the_start() {
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let fixture = Fixture::bare();
+    let file = "[store]\nurl = \"memory:\"\n[[route]]\npath = \"/a\"\non_store_error = \"pass\"\n";
+    std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    sidecar.logged("forgets everything");
+    sidecar.logged("/a: on_store_error = \"pass\"");
+    sidecar.logged("callers are told apart by a credential");
+}
+
+#[cfg(unix)]
+#[test]
+fn routes_are_read_again_without_dropping_a_connection() {
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let fixture = Fixture::bare();
+    let file = fixture.path().join("hapax.toml");
+    let route = |key: &str| format!("[[route]]\npath = \"/orders\"\nkey = \"{key}\"\n");
+    std::fs::write(&file, route("optional")).unwrap();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let mut client = Client::to(sidecar.address());
+    assert_eq!(client.ask("POST /orders", ORDER).status(), 200);
+
+    std::fs::write(&file, route("required") + "[drain]\nlimit = \"1s\"\n").unwrap();
+    sidecar.signal("HUP");
+    sidecar.logged("takes effect after a restart");
+    sidecar.logged("the routes are read again");
+    assert_eq!(client.ask("POST /orders", ORDER).status(), 400);
+
+    std::fs::write(&file, route("sometimes")).unwrap();
+    sidecar.signal("HUP");
+    let told = sidecar.logged("the routes stay as they were");
+    assert!(told.contains("hapax.toml:3:7: "), "{told}");
+    assert_eq!(client.ask("POST /orders", ORDER).status(), 400);
+    assert_eq!(origin.seen().len(), 1);
+}
+
+#[test]
+fn a_key_is_neither_logged_nor_measured() {
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let fixture = Fixture::bare();
+    let args = ["--upstream", &origin.url(), "--log-format", "json", "--log-level", "trace"];
+    let mut sidecar = Sidecar::start(&fixture, &args);
+    for _ in 0..2 {
+        ask(sidecar.address(), &keyed("secret"), ORDER);
+    }
+    let metrics = ask(sidecar.admin(), "GET /metrics", "").body;
+    assert!(metrics.contains("outcome=\"replayed\"} 1"), "{metrics}");
+    assert!(metrics.contains("hapax_claim_seconds_bucket{le=\"0.001\"}"), "{metrics}");
+    assert_eq!(ask(sidecar.admin(), "GET /readyz", "").status(), 200);
+    assert!(!metrics.contains(KEY), "{metrics}");
+    #[cfg(unix)]
+    {
+        sidecar.signal("INT");
+        sidecar.logged("asked to end");
+        let (code, log) = sidecar.ended();
+        assert_eq!(code, Some(0));
+        for line in log {
+            assert!(!line.contains(KEY) && !line.contains("book"), "{line}");
+            serde_json::from_str::<serde_json::Value>(&line).unwrap_or_else(|_| panic!("{line}"));
+        }
+    }
+}

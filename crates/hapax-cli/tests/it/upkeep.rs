@@ -1,0 +1,45 @@
+//! `hapax plan`, `hapax migrate` and `hapax man`.
+
+use crate::binary::hapax;
+use crate::fixture::Fixture;
+
+#[test]
+fn a_plan_needs_no_store() {
+    let fixture = Fixture::bare();
+    let args = ["plan", "--rate", "500/s", "--retention", "24h", "--body", "2KiB"];
+    let text = hapax(fixture.path(), &args).ended(0).stdout;
+    assert!(text.contains("file:DIR") && text.contains("43200000") && text.contains("GiB"), "{text}");
+    let needs = hapax(fixture.path(), &[&args[..], &["--json"]].concat()).ended(0).json();
+    assert_eq!(needs[0]["store"], "memory:");
+    assert_eq!((&needs[0]["fits"], &needs[1]["fits"]), (&false.into(), &true.into()));
+    assert_eq!(hapax(fixture.path(), &["plan", "--rate", "often"]).code, 2);
+    assert!(!fixture.store().exists());
+}
+
+#[test]
+fn a_store_of_this_version_needs_no_migration() {
+    let fixture = Fixture::empty();
+    for args in [&["migrate"][..], &["migrate", "--dry-run"]] {
+        let text = hapax(fixture.path(), args).ended(0).stdout;
+        assert_eq!(text, "file:./hapax-data has version 1, the newest: nothing to do\n");
+    }
+    let told = hapax(fixture.path(), &["migrate", "--dry-run", "--json"]).ended(0).json();
+    assert_eq!((&told["version"], &told["changes"]), (&1.into(), &serde_json::json!([])));
+    hapax(fixture.path(), &["migrate", "--store", "file:nowhere"]).failed(5, "store-missing");
+    hapax(fixture.path(), &["migrate", "--store", "memory:"]).failed(2, "store-not-shared");
+}
+
+#[test]
+fn the_manual_names_every_command() {
+    let fixture = Fixture::bare();
+    let page = hapax(fixture.path(), &["man"]).ended(0).stdout;
+    let commands = ["serve", "key", "records", "sweep", "check", "plan", "migrate", "man", "completions"];
+    for command in commands {
+        assert!(page.contains(&format!("hapax\\-{command}(1)")), "{command} is not in {page}");
+    }
+    std::fs::create_dir(fixture.path().join("pages")).unwrap();
+    hapax(fixture.path(), &["man", "--dir", "pages"]).ended(0);
+    let pages = std::fs::read_dir(fixture.path().join("pages")).unwrap().count();
+    assert!(pages > commands.len(), "{pages}");
+    hapax(fixture.path(), &["man", "--dir", "nowhere"]).failed(2, "input-invalid");
+}
