@@ -5,6 +5,7 @@
 //! | [`args`] | what can be typed |
 //! | [`stores`] | URL to store: the only list of stores |
 //! | [`commands`] | one file per subcommand |
+//! | [`proxy`] | connections of clients and to the origin |
 //! | [`view`] | a record as people and programs see it |
 //! | [`output`] | stdout: tables, plain text, JSON |
 //! | [`confirm`] | the question before something is changed |
@@ -16,6 +17,7 @@ mod commands;
 mod confirm;
 mod failure;
 mod output;
+mod proxy;
 mod stores;
 mod time;
 mod view;

@@ -1,0 +1,4 @@
+//! The proxy over real sockets: a client that can write any bytes, and an origin that logs the bytes it got.
+
+mod rig;
+mod smuggling;
