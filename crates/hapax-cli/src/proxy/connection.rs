@@ -28,6 +28,7 @@ use tower_service::Service;
 use self::answered::Answered;
 use self::sniff::Sniffed;
 use super::fields::{Client, REQUEST_ID, Security};
+use super::forward::Switch;
 use super::head::{Inspector, is_host};
 use super::options::Transport;
 use super::received::{Patience, Received};
@@ -47,6 +48,8 @@ pub(super) struct Serving<F> {
 struct Caller {
     client: Client,
     progress: Arc<Progress>,
+    /// Ends what is no longer HTTP, and so has no request that could be the last.
+    stop: CancellationToken,
 }
 
 impl<F> Serving<F> {
@@ -96,7 +99,7 @@ where
             () = stop.cancelled() => {}
             done = handshake => match done {
                 Ok(Ok(stream)) if agreed_on_http2(stream.get_ref().1.alpn_protocol()) => {
-                    self.http2(stream, Bytes::new(), self.caller(peer, Security::Tls), stop).await;
+                    self.http2(stream, Bytes::new(), self.caller(peer, Security::Tls, &stop), stop).await;
                 }
                 Ok(Ok(stream)) => self.speak(stream, peer, Security::Tls, stop).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
@@ -105,10 +108,10 @@ where
         }
     }
 
-    fn caller(&self, peer: SocketAddr, security: Security) -> Arc<Caller> {
+    fn caller(&self, peer: SocketAddr, security: Security, stop: &CancellationToken) -> Arc<Caller> {
         let Transport { forwarded, trust_forwarded, .. } = self.transport;
         let client = Client::new(peer.ip(), security, forwarded, trust_forwarded);
-        Arc::new(Caller { client, progress: Arc::default() })
+        Arc::new(Caller { client, progress: Arc::default(), stop: stop.clone() })
     }
 
     /// Finds out by the first bytes which version is spoken, and speaks it.
@@ -127,7 +130,7 @@ where
             () = stop.cancelled() => return,
             sniffed = first => sniffed,
         };
-        let caller = self.caller(peer, security);
+        let caller = self.caller(peer, security, &stop);
         match sniffed {
             Ok(Ok(Sniffed::Http1(bytes))) => self.http1(io, bytes, caller, stop).await,
             Ok(Ok(Sniffed::Http2(bytes))) => self.http2(io, bytes, caller, stop).await,
@@ -195,10 +198,14 @@ where
         let mut service = (self.current)();
         let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
         let Ok(mut response) = service.call(request).await;
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS && caller.progress.is_early() {
-            // Bytes that came before the agreement belong to nobody.
-            caller.progress.answered(StatusCode::BAD_REQUEST);
-            return Ok(refused(StatusCode::BAD_REQUEST));
+        if let Some(switch) = response.extensions_mut().remove::<Switch>() {
+            if caller.progress.is_early() {
+                // Bytes that came before the agreement belong to nobody.
+                caller.progress.answered(StatusCode::BAD_REQUEST);
+                return Ok(refused(StatusCode::BAD_REQUEST));
+            }
+            let stop = caller.stop.clone();
+            tokio::spawn(async move { stop.run_until_cancelled(switch.run()).await });
         }
         caller.progress.answered(response.status());
         response.headers_mut().entry(REQUEST_ID).or_insert(id);

@@ -22,6 +22,7 @@ use hyper::upgrade::OnUpgrade;
 use tower_service::Service;
 
 pub(crate) use self::body::ForwardBody;
+pub(super) use self::tunnel::Switch;
 use super::fields::{self, OUTCOME, Wish};
 use super::options::UpstreamOptions;
 use super::received::{Broken, Received};
@@ -89,7 +90,7 @@ impl Shared {
                 // Nobody asked for it, so nobody knows what the origin takes this request for.
                 return uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc);
             };
-            tokio::spawn(tunnel::run(client, link, self.tunnel_idle));
+            response.extensions_mut().insert(Switch::new(client, link, self.tunnel_idle));
             fields::leave_upstream(response.headers_mut(), Wish::Kept);
             return response.map(|_| ForwardBody::whole(Bytes::new()));
         }

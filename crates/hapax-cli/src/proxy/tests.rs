@@ -1,4 +1,7 @@
 //! The proxy over real sockets: a client that can write any bytes, and an origin that logs the bytes it got.
 
+mod failures;
+mod pool;
 mod rig;
 mod smuggling;
+mod streams;

@@ -9,13 +9,40 @@ use std::time::Duration;
 
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional};
 use tokio::time::interval;
 
 use crate::proxy::upstream::Http1;
 
-/// Joins both sides once each has agreed. The upstream has; the client does when it was told so.
-pub(super) async fn run(client: OnUpgrade, upstream: Box<Http1>, idle: Duration) {
+/// An agreed change of protocol, in the extensions of the answer that agrees to it.
+///
+/// It begins when whoever sends that answer [runs](Self::run) it. hyper gives a client's connection away also after
+/// another answer, so it must not be waited for before.
+#[derive(Clone)]
+pub(in crate::proxy) struct Switch(Arc<Mutex<Option<Sides>>>);
+
+struct Sides {
+    client: OnUpgrade,
+    upstream: Box<Http1>,
+    idle: Duration,
+}
+
+impl Switch {
+    pub(super) fn new(client: OnUpgrade, upstream: Box<Http1>, idle: Duration) -> Self {
+        Self(Arc::new(Mutex::new(Some(Sides { client, upstream, idle }))))
+    }
+
+    /// Joins both sides once the client was told.
+    pub(in crate::proxy) async fn run(self) {
+        let sides = self.0.lock().take();
+        if let Some(Sides { client, upstream, idle }) = sides {
+            join(client, upstream, idle).await;
+        }
+    }
+}
+
+async fn join(client: OnUpgrade, upstream: Box<Http1>, idle: Duration) {
     let Some((mut upstream, first)) = upstream.into_socket().await else { return };
     let client = match client.await {
         Ok(client) => client,
