@@ -3,8 +3,8 @@
 //!
 //! [`Inspector`] follows a connection from head to head. It knows where a head begins because it knows how long the
 //! body before it was, and it refuses whatever would make that doubtful. A head is judged as a whole by
-//! `head/judge.rs`, chunks by `head/chunks.rs`. This file does no I/O and answers nobody: it spoils what is refused so
-//! that the parser behind it takes it for an error, says 400 and closes.
+//! `head/judge.rs`, chunks by `head/chunks.rs`. This file does no I/O and answers nobody. What is refused is spoiled
+//! instead, before its last byte, so that the parser behind takes it for an error, says 400 and closes.
 
 mod chunks;
 mod judge;
@@ -13,8 +13,9 @@ use self::chunks::{Chunks, Progress};
 use self::judge::Body;
 pub(super) use self::judge::{Fault, is_host, is_other_protocol};
 
-/// What is put in place of a byte that must not be understood: no part of a head may contain it.
-const SPOILED: u8 = 0;
+/// What is read in place of what must not be understood. No part of a head may contain NUL, and with two line feeds no
+/// parser waits for more.
+pub(super) const SPOILED: &[u8] = b"\0\n\n";
 
 /// Follows the requests of one connection.
 #[derive(Debug)]
@@ -45,8 +46,8 @@ enum Phase {
 pub(super) enum Inspected {
     /// They may be read as they are.
     Fine,
-    /// The first so many may be read; the last of them was spoiled. The rest is dropped.
-    Spoiled(usize, Fault),
+    /// So many may be read, then [`SPOILED`], then nothing more.
+    Refused(usize, Fault),
     /// The framing of a body is wrong.
     Broken,
 }
@@ -82,7 +83,7 @@ impl Inspector {
     }
 
     /// Looks at the next bytes of the connection.
-    pub(super) fn inspect(&mut self, bytes: &mut [u8]) -> Inspected {
+    pub(super) fn inspect(&mut self, bytes: &[u8]) -> Inspected {
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
@@ -115,8 +116,8 @@ impl Inspector {
                 Ok(taken) => at += taken,
                 Err((taken, fault)) => {
                     self.phase = Phase::Refused;
-                    bytes[at + taken - 1] = SPOILED;
-                    return Inspected::Spoiled(at + taken, fault);
+                    // Without its last byte it is not whole, whoever reads it.
+                    return Inspected::Refused(at + taken - 1, fault);
                 }
             }
         }

@@ -6,6 +6,7 @@ mod caps;
 
 use std::convert::Infallible;
 use std::error::Error;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,6 +100,8 @@ impl Listener {
                         serving.serve(stream, peer, stop).await;
                     });
                 }
+                // The client has gone again; the next one may be there.
+                Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot take a connection");
                     tokio::time::sleep(PAUSE).await;
@@ -108,4 +111,9 @@ impl Listener {
         connections.close();
         connections.wait().await;
     }
+}
+
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }

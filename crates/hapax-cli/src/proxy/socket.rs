@@ -14,7 +14,7 @@ use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::deadline::Deadline;
-use super::head::{Fault, Inspected, Inspector};
+use super::head::{Fault, Inspected, Inspector, SPOILED};
 
 /// How far the requests of a connection are.
 #[derive(Debug, Default)]
@@ -94,6 +94,8 @@ pub(super) struct Guarded<S> {
     io: S,
     /// What was read to find out which version of HTTP is spoken.
     sniffed: Bytes,
+    /// What is read in place of what was refused, and the last that is read at all.
+    spoiled: Option<Bytes>,
     /// None for HTTP/2, whose frames leave no doubt.
     inspector: Option<Inspector>,
     progress: Arc<Progress>,
@@ -112,7 +114,7 @@ impl<S> Guarded<S> {
         times: Times,
     ) -> Self {
         let (reading, writing) = (Deadline::default(), Deadline::default());
-        Self { io, sniffed, inspector, progress, times, wait: Wait::Free, reading, writing }
+        Self { io, sniffed, spoiled: None, inspector, progress, times, wait: Wait::Free, reading, writing }
     }
 
     /// Tells the inspector what became of a wish for another protocol.
@@ -128,13 +130,14 @@ impl<S> Guarded<S> {
     }
 
     /// Looks at what was read; the end of what may be seen of it.
-    fn inspect(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+    fn inspect(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(inspector) = &mut self.inspector else { return Ok(bytes.len()) };
         match inspector.inspect(bytes) {
             Inspected::Fine => Ok(bytes.len()),
-            Inspected::Spoiled(end, fault) => {
-                self.progress.early.fetch_or(fault == Fault::EarlyUpgrade, Ordering::Relaxed);
+            Inspected::Refused(end, fault) => {
                 tracing::debug!(?fault, "refused a request head");
+                self.progress.early.fetch_or(fault == Fault::EarlyUpgrade, Ordering::Relaxed);
+                self.spoiled = Some(Bytes::from_static(SPOILED));
                 Ok(end)
             }
             Inspected::Broken => {
@@ -169,27 +172,35 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        if let Some(spoiled) = &mut this.spoiled {
+            hand_over(spoiled, buf);
+            return Poll::Ready(Ok(()));
+        }
         this.follow_upgrade();
         let before = buf.filled().len();
         if this.sniffed.has_remaining() {
-            let taken = this.sniffed.split_to(this.sniffed.len().min(buf.remaining()));
-            buf.put_slice(&taken);
+            hand_over(&mut this.sniffed, buf);
         } else if Pin::new(&mut this.io).poll_read(cx, buf)?.is_pending() {
             return this.poll_patience(cx);
         }
         if buf.filled().len() > before {
-            // A sender of a head has one deadline for all of it; everything else is counted from byte to byte.
-            if this.wait != Wait::Head {
-                this.wait = Wait::Free;
-            }
-            let end = this.inspect(&mut buf.filled_mut()[before..])?;
-            if !this.inspector.as_ref().is_some_and(Inspector::is_in_head) {
+            let end = this.inspect(&buf.filled()[before..])?;
+            // A head has one deadline for all of it; everything else is counted from byte to byte.
+            if !this.inspector.as_ref().is_some_and(Inspector::is_in_head) || this.wait != Wait::Head {
                 this.wait = Wait::Free;
             }
             buf.set_filled(before + end);
+            if let Some(spoiled) = &mut this.spoiled {
+                hand_over(spoiled, buf);
+            }
         }
         Poll::Ready(Ok(()))
     }
+}
+
+fn hand_over(bytes: &mut Bytes, buf: &mut ReadBuf<'_>) {
+    let taken = bytes.split_to(bytes.len().min(buf.remaining()));
+    buf.put_slice(&taken);
 }
 
 impl<S: AsyncWrite + Unpin> Guarded<S> {

@@ -213,3 +213,61 @@ async fn stopping_ends_http2_too() {
     rig.served.await.unwrap();
     assert!(sender.send_request(request()).await.is_err());
 }
+
+/// An origin of HTTP/2 does wrong what others do, and it means the same.
+#[tokio::test]
+async fn failures_of_http2_mean_what_they_do_elsewhere() {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let closes = Origin::start(|mut peer| async move { peer.read().await.map(drop) }).await;
+    let other = Origin::start(|mut peer| async move {
+        peer.read().await?;
+        peer.write("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await
+    })
+    .await;
+    for (name, url, status, again) in [
+        ("refuses", format!("http://{free}"), "502", "502"),
+        ("closes", closes.url(), "502", "409"),
+        ("speaks HTTP/1.1", other.url(), "502", "409"),
+    ] {
+        let mut setup = Setup::default();
+        setup.upstream.protocol = Protocol::Http2;
+        let rig = Rig::start(&[url], setup).await;
+        let request = "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
+        for expected in [status, again] {
+            let answer = rig.exchange(request).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{name}: {answer}");
+        }
+    }
+}
+
+/// One connection carries all requests, and another takes its place when it is gone.
+#[tokio::test]
+async fn a_connection_of_http2_is_shared_and_replaced() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (taken, mut is_taken) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let service = service_fn(|_: Request<hyper::body::Incoming>| async {
+                Ok::<_, hyper::Error>(Response::new(Full::<Bytes>::from("ok")))
+            });
+            let http2 = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            let served = tokio::spawn(http2.serve_connection(TokioIo::new(stream), service));
+            taken.send(served).unwrap();
+        }
+    });
+    let mut setup = Setup::default();
+    setup.upstream.protocol = Protocol::Http2;
+    let rig = Rig::start(&[url], setup).await;
+    let get = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    for _ in 0..2 {
+        let all = futures_util::future::join_all((0..20).map(|_| rig.exchange(get))).await;
+        assert!(all.iter().all(|answer| answer.ends_with("\r\n\r\nok")), "{all:?}");
+        let connection = is_taken.try_recv().expect("a connection was made");
+        assert!(is_taken.try_recv().is_err(), "and only one");
+        connection.abort();
+        assert!(connection.await.is_err());
+        // A request may still meet the end of the old connection.
+        while !rig.exchange(get).await.ends_with("\r\n\r\nok") {}
+    }
+}

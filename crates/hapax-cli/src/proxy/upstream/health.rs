@@ -8,13 +8,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::Request;
-use http::header::HOST;
-use http_body_util::Empty;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use tokio::time::{sleep, timeout};
 
-use super::{Address, UpstreamOptions};
+use super::link::Link;
+use super::{Address, Needs, Outgoing, UpstreamOptions};
 
 /// No task wakes more often: what it looks for does not change faster.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
@@ -51,17 +48,20 @@ pub(super) async fn watch(address: Weak<Address>, check: Check) {
 }
 
 async fn is_up(address: &Address, path: Option<&str>) -> bool {
-    let Ok(stream) = address.target.open().await else { return false };
-    let Some(path) = path else { return true };
-    let Ok((mut sender, connection)) = http1::handshake(TokioIo::new(stream)).await else { return false };
-    let request = Request::get(path).header(HOST, address.target.authority().as_str());
-    let Ok(request) = request.body(Empty::<bytes::Bytes>::new()) else { return false };
-    let asked =
-        async { sender.send_request(request).await.is_ok_and(|answer| !answer.status().is_server_error()) };
-    tokio::select! {
-        is_well = asked => is_well,
-        _ended = connection => false,
-    }
+    let Some(path) = path else { return address.target.open().await.is_ok() };
+    let Ok(mut request) = Request::get(path).body(Outgoing::nothing()) else { return false };
+    let answer = match address.target.connect(Needs::Any).await {
+        Err(_) => return false,
+        Ok(Link::Http1(mut link)) => {
+            address.target.address_http1(&mut request);
+            link.send(request, address.response).await
+        }
+        Ok(Link::Http2(mut link)) => {
+            address.target.address_http2(&mut request);
+            link.send(request, address.response).await
+        }
+    };
+    answer.is_ok_and(|answer| !answer.status().is_server_error())
 }
 
 /// Closes connections that were not used for long.

@@ -14,7 +14,8 @@ use crate::proxy::received::{Broken, Received};
 /// A request's body. While it is being sent, nobody expects an answer yet.
 #[derive(Debug)]
 pub(in crate::proxy) struct Outgoing {
-    body: RequestBody<Received>,
+    /// None for a request of our own, which has no body.
+    body: Option<RequestBody<Received>>,
     frames: Option<Frames>,
 }
 
@@ -32,7 +33,11 @@ impl Outgoing {
     pub(in crate::proxy) fn new(body: RequestBody<Received>) -> Self {
         // What has no body needs no counter.
         let frames = (!body.is_end_stream()).then(|| Frames(Arc::default()));
-        Self { body, frames }
+        Self { body: Some(body), frames }
+    }
+
+    pub(super) fn nothing() -> Self {
+        Self { body: None, frames: None }
     }
 
     pub(super) fn frames(&self) -> Option<Frames> {
@@ -48,7 +53,8 @@ impl Body for Outgoing {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let polled = Pin::new(body).poll_frame(cx);
         if let (Poll::Ready(_), Some(frames)) = (&polled, &self.frames) {
             frames.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -56,10 +62,10 @@ impl Body for Outgoing {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint)
     }
 }
