@@ -27,11 +27,12 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use self::schema::ROUTE;
-use self::sections::{AdminOptions, Tls, Transport, UpstreamOptions};
+use self::sections::{AdminOptions, TlsSection};
 pub(crate) use self::shape::LimitOptions;
 use self::shape::{RouteShape, Shape, StoreOptions};
 use self::sources::{Place, Said};
 use crate::failure::{Code, Failure};
+use crate::proxy::{Tls, Transport, UpstreamOptions};
 use crate::stores::StoreUrl;
 use crate::telemetry::LogOptions;
 
@@ -163,10 +164,10 @@ impl Words {
         Ok(routes)
     }
 
-    fn tls(&self, tls: Tls) -> Result<Option<Tls>, Failure> {
-        match (&tls.certificate, &tls.key) {
+    fn tls(&self, tls: TlsSection) -> Result<Option<Tls>, Failure> {
+        match (tls.certificate, tls.key) {
             (None, None) => Ok(None),
-            (Some(_), Some(_)) => Ok(Some(tls)),
+            (Some(certificate), Some(key)) => Ok(Some(Tls { certificate, key })),
             (Some(_), None) => {
                 Err(self.wrong("tls", "certificate", "it needs its `key` in the same section"))
             }

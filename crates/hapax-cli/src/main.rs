@@ -9,6 +9,7 @@
 //! | [`telemetry`] | how logs and metrics are written |
 //! | [`stores`] | URL to store: the only list of stores |
 //! | [`commands`] | one file per subcommand |
+//! | [`proxy`] | connections of clients and to the origin |
 //! | [`view`] | a record as people and programs see it |
 //! | [`output`] | stdout: tables, plain text, JSON |
 //! | [`confirm`] | the question before something is changed |
@@ -25,6 +26,7 @@ mod demo;
 mod failure;
 mod nearest;
 mod output;
+mod proxy;
 mod serve;
 mod signals;
 mod stores;

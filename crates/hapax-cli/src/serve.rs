@@ -5,7 +5,6 @@
 //! | `serve/routes.rs` | the layer in force, and how another takes its place |
 //! | `serve/told.rs` | what the service behind is told about an operation |
 //! | `serve/ask.rs` | the questions to `reconcile` and `authorise` URLs |
-//! | `serve/request_id.rs` | the id that every request has |
 //! | `serve/banner.rs` | what is printed at the start |
 //!
 //! How bytes come and go is the business of others: here is no HTTP.
@@ -13,7 +12,6 @@
 mod ask;
 mod banner;
 mod plain;
-mod request_id;
 mod routes;
 mod told;
 
@@ -28,12 +26,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::ask::Asker;
 use self::banner::Banner;
-use self::plain::{Admin, AdminListener, Forward, Listener};
+use self::plain::{Admin, AdminListener};
 use self::routes::Routes;
 use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
+use crate::proxy::{Forward, Listener};
 use crate::signals::{Asked, Signals};
 use crate::telemetry;
 

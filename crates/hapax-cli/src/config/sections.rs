@@ -1,9 +1,7 @@
 //! Sections whose meaning is owned elsewhere: here are only their names, types and defaults.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use hapax::http::settings::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,53 +21,12 @@ impl Default for AdminOptions {
     }
 }
 
-/// Deadlines and caps of the listener.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Transport {
-    /// How long a request's head may take to arrive.
-    pub(crate) header_timeout: Span,
-    /// How long a connection may be silent between two requests.
-    pub(crate) idle_timeout: Span,
-    /// How many connections are held at a time.
-    pub(crate) connections_max: usize,
-}
-
-impl Default for Transport {
-    fn default() -> Self {
-        Self {
-            header_timeout: Span(Duration::from_secs(10)),
-            idle_timeout: Span(Duration::from_secs(60)),
-            connections_max: 10_000,
-        }
-    }
-}
-
 /// Certificate and key of the listener. Without both it speaks plain HTTP.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Tls {
+pub(crate) struct TlsSection {
     /// The certificate with its chain, in PEM.
     pub(crate) certificate: Option<PathBuf>,
     /// Its key, in PEM.
     pub(crate) key: Option<PathBuf>,
-}
-
-/// How the service behind is talked to.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct UpstreamOptions {
-    /// How long a connection may take to be made.
-    pub(crate) connect_timeout: Span,
-    /// How long the head of an answer may take.
-    pub(crate) response_timeout: Span,
-}
-
-impl Default for UpstreamOptions {
-    fn default() -> Self {
-        Self {
-            connect_timeout: Span(Duration::from_secs(5)),
-            response_timeout: Span(Duration::from_secs(60)),
-        }
-    }
 }

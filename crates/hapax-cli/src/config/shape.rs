@@ -8,7 +8,8 @@ use hapax::http::{Settings, settings::Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::sections::{AdminOptions, Tls, Transport, UpstreamOptions};
+use super::sections::{AdminOptions, TlsSection};
+use crate::proxy::{Transport, UpstreamOptions};
 use crate::stores::STORE_DEFAULT;
 use crate::telemetry::LogOptions;
 
@@ -34,7 +35,7 @@ pub(crate) struct Shape {
     /// Deadlines and caps of the listener for callers.
     pub(crate) transport: Transport,
     /// Certificate and key of the listener for callers.
-    pub(crate) tls: Tls,
+    pub(crate) tls: TlsSection,
     /// How the service behind is talked to.
     pub(crate) upstream_options: UpstreamOptions,
     /// What is logged, and how.
@@ -54,7 +55,7 @@ impl Default for Shape {
             limits: LimitOptions::default(),
             admin: AdminOptions::default(),
             transport: Transport::default(),
-            tls: Tls::default(),
+            tls: TlsSection::default(),
             upstream_options: UpstreamOptions::default(),
             log: LogOptions::default(),
             drain: DrainOptions::default(),

@@ -9,13 +9,12 @@ use parking_lot::RwLock;
 use tower_layer::Layer;
 
 use super::ask::Asker;
-use super::plain::Forward;
-use super::request_id::RequestIds;
 use super::told::Told;
 use crate::config::{Config, Flags, Route};
+use crate::proxy::Forward;
 
 /// What answers one request.
-pub(super) type Answering = RequestIds<Idempotency<Told<Forward>>>;
+pub(super) type Answering = Idempotency<Told<Forward>>;
 
 /// The layer in force and the configuration that it is made of.
 pub(super) struct Routes {
@@ -75,7 +74,7 @@ fn answering(hapax: &Hapax, forward: &Forward, asker: &Asker, config: &Config) -
             None => layer.policy(policy),
         };
     }
-    RequestIds::new(layer.layer(Told::new(forward.clone())))
+    layer.layer(Told::new(forward.clone()))
 }
 
 fn with_questions(route: &Route, asker: &Asker) -> HttpPolicy {

@@ -108,6 +108,29 @@ impl Problem {
     }
 }
 
+impl Code {
+    /// The refusal as a response, for what stands behind the layer and refuses in the same words.
+    ///
+    /// `status` replaces the code's own where the place of the failure has another: 502 or 504 for an
+    /// [`Uncertain`](Self::Uncertain) that came just now.
+    ///
+    /// ```
+    /// use hapax::http::Code;
+    ///
+    /// let response = Code::UpstreamUnavailable.response(None, "no address of the origin takes connections");
+    /// assert_eq!(response.status(), 502);
+    /// ```
+    pub fn response(self, status: Option<StatusCode>, detail: &'static str) -> Response<Bytes> {
+        let problem = Problem { status, ..Problem::of(self, detail) };
+        problem.response(&RefusalRules::default())
+    }
+
+    /// The same for a gRPC call: an answer of nothing but trailers.
+    pub fn grpc_response(self, detail: &'static str) -> Response<Bytes> {
+        super::grpc::refusal(&Problem::of(self, detail))
+    }
+}
+
 /// At least one: a caller that is told to wait for zero seconds does not wait.
 fn whole_seconds(wait: Duration) -> u64 {
     let begun = u64::from(wait.subsec_nanos() > 0);

@@ -1,0 +1,275 @@
+//! One client's connection: TLS, which version of HTTP, and its requests until it ends.
+
+mod answered;
+mod sniff;
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Duration, interval, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+use self::answered::Answered;
+use self::sniff::Sniffed;
+use super::fields::{Client, REQUEST_ID, Security};
+use super::forward::Switch;
+use super::head::{Inspector, is_host};
+use super::options::Transport;
+use super::received::{Patience, Received};
+use super::socket::{Guarded, Progress, Times};
+use super::tls::{Certificate, agreed_on_http2};
+
+/// What all connections of a listener share.
+pub(super) struct Serving<F> {
+    current: F,
+    transport: Transport,
+    certificate: Option<Arc<Certificate>>,
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
+}
+
+/// What the requests of one connection share.
+struct Caller {
+    client: Client,
+    progress: Arc<Progress>,
+    /// Ends what is no longer HTTP, and so has no request that could be the last.
+    stop: CancellationToken,
+}
+
+impl<F> Serving<F> {
+    pub(super) fn new(transport: &Transport, certificate: Option<Arc<Certificate>>, current: F) -> Self {
+        let mut http1 = http1::Builder::new();
+        // Deadlines are the socket's: hyper's own would count the time that a request is being answered.
+        http1.header_read_timeout(None).max_headers(transport.head_fields_max);
+        let mut http2 = http2::Builder::new(TokioExecutor::new());
+        http2
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(transport.streams_max)
+            .max_header_list_size(u32::try_from(transport.head_bytes_max).unwrap_or(u32::MAX))
+            .keep_alive_interval(transport.keep_alive.0)
+            .keep_alive_timeout(transport.head.0);
+        Self { current, transport: transport.clone(), certificate, http1, http2 }
+    }
+
+    fn times(&self) -> Times {
+        Times {
+            head: self.transport.head.0,
+            keep_alive: self.transport.keep_alive.0,
+            write_idle: self.transport.write_idle.0,
+        }
+    }
+}
+
+impl<F, S, B> Serving<F>
+where
+    F: Fn() -> S + Clone + Send + Sync + 'static,
+    S: Service<Request<Received>, Response = Response<B>, Error = Infallible> + Send + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    /// Serves a connection to its end. What goes wrong on the way is the client's affair, and logged for people who
+    /// look for it.
+    pub(super) async fn serve(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, stop: CancellationToken) {
+        // Answers are written as a whole; waiting for more to send only delays them.
+        let _unsupported = stream.set_nodelay(true);
+        let Some(certificate) = &self.certificate else {
+            return self.speak(stream, peer, Security::Plain, stop).await;
+        };
+        let handshake = TlsAcceptor::from(certificate.current()).accept(stream);
+        let handshake = timeout(self.transport.first_byte.0, handshake);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            done = handshake => match done {
+                Ok(Ok(stream)) if agreed_on_http2(stream.get_ref().1.alpn_protocol()) => {
+                    self.http2(stream, Bytes::new(), self.caller(peer, Security::Tls, &stop), stop).await;
+                }
+                Ok(Ok(stream)) => self.speak(stream, peer, Security::Tls, stop).await,
+                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!("a TLS handshake took too long"),
+            },
+        }
+    }
+
+    fn caller(&self, peer: SocketAddr, security: Security, stop: &CancellationToken) -> Arc<Caller> {
+        let Transport { forwarded, trust_forwarded, .. } = self.transport;
+        let client = Client::new(peer.ip(), security, forwarded, trust_forwarded);
+        Arc::new(Caller { client, progress: Arc::default(), stop: stop.clone() })
+    }
+
+    /// Finds out by the first bytes which version is spoken, and speaks it.
+    async fn speak<I>(
+        self: &Arc<Self>,
+        mut io: I,
+        peer: SocketAddr,
+        security: Security,
+        stop: CancellationToken,
+    ) where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let first = timeout(self.transport.first_byte.0, sniff::first_bytes(&mut io, self.transport.http2));
+        let sniffed = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            sniffed = first => sniffed,
+        };
+        let caller = self.caller(peer, security, &stop);
+        match sniffed {
+            Ok(Ok(Sniffed::Http1(bytes))) => self.http1(io, bytes, caller, stop).await,
+            Ok(Ok(Sniffed::Http2(bytes))) => self.http2(io, bytes, caller, stop).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a connection ended before its first request"),
+            Err(_) => tracing::debug!("a connection was silent for too long"),
+        }
+    }
+
+    async fn http1<I>(self: &Arc<Self>, io: I, sniffed: Bytes, caller: Arc<Caller>, stop: CancellationToken)
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let inspector = Inspector::new(self.transport.head_bytes_max);
+        let io = Guarded::new(io, sniffed, Some(inspector), caller.progress.clone(), self.times());
+        let serving = self.clone();
+        let service = service_fn(move |request| serving.clone().answer(caller.clone(), request));
+        let mut connection = pin!(self.http1.serve_connection(TokioIo::new(io), service).with_upgrades());
+        let ended = tokio::select! {
+            biased;
+            ended = connection.as_mut() => ended,
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        log_end(ended);
+    }
+
+    async fn http2<I>(self: &Arc<Self>, io: I, sniffed: Bytes, caller: Arc<Caller>, stop: CancellationToken)
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let io = Guarded::new(io, sniffed, None, caller.progress.clone(), self.times());
+        let (serving, progress) = (self.clone(), caller.progress.clone());
+        let service = service_fn(move |request| serving.clone().answer(caller.clone(), request));
+        let mut connection = pin!(self.http2.serve_connection(TokioIo::new(io), service));
+        let ended = tokio::select! {
+            biased;
+            ended = connection.as_mut() => return log_end(ended),
+            () = stop.cancelled() => None,
+            () = unused(&progress, self.transport.keep_alive.0) => Some(self.transport.keep_alive.0),
+        };
+        connection.as_mut().graceful_shutdown();
+        match ended {
+            // What began may finish; how long the process waits for it is not decided here.
+            None => log_end(connection.await),
+            Some(patience) => drop(timeout(patience, connection).await),
+        }
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        caller: Arc<Caller>,
+        request: Request<Incoming>,
+    ) -> Result<Response<Answered<B>>, Infallible> {
+        let (mut parts, body) = request.into_parts();
+        if parts.version == Version::HTTP_2 && !is_sound(&mut parts) {
+            return Ok(refused(StatusCode::BAD_REQUEST));
+        }
+        let open = caller.progress.begin();
+        let id = caller.client.admit(&mut parts.headers, parts.version);
+        let transport = &self.transport;
+        let patience = Patience { idle: transport.body_idle.0, rate_min: transport.body_rate_min };
+        let request = Request::from_parts(parts, Received::new(body, patience));
+        let mut service = (self.current)();
+        let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
+        let Ok(mut response) = service.call(request).await;
+        if let Some(switch) = response.extensions_mut().remove::<Switch>() {
+            if caller.progress.is_early() {
+                // Bytes that came before the agreement belong to nobody.
+                caller.progress.answered(StatusCode::BAD_REQUEST);
+                return Ok(refused(StatusCode::BAD_REQUEST));
+            }
+            let stop = caller.stop.clone();
+            tokio::spawn(async move { stop.run_until_cancelled(switch.run()).await });
+        }
+        caller.progress.answered(response.status());
+        response.headers_mut().entry(REQUEST_ID).or_insert(id);
+        Ok(response.map(|body| Answered::new(body, open)))
+    }
+}
+
+/// Resolves once no request was open for this long.
+async fn unused(progress: &Progress, span: Duration) {
+    let mut ticks = interval(span.max(Duration::from_millis(1)));
+    ticks.tick().await;
+    let mut begun = progress.begun();
+    loop {
+        ticks.tick().await;
+        let now = progress.begun();
+        if now == begun && progress.is_idle() {
+            return;
+        }
+        begun = now;
+    }
+}
+
+fn log_end(ended: Result<(), hyper::Error>) {
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended with an error");
+    }
+}
+
+/// A refusal of the connection's own, after which it is closed where the version of HTTP allows.
+fn refused<B>(status: StatusCode) -> Response<Answered<B>> {
+    let mut response = Response::new(Answered::nothing());
+    *response.status_mut() = status;
+    response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// Whether a request of HTTP/2 can be said in HTTP/1.1 without doubt. It gets the `Host` of its authority.
+fn is_sound(parts: &mut http::request::Parts) -> bool {
+    if parts.method == Method::CONNECT {
+        return false;
+    }
+    let path = parts.uri.path();
+    if !(path.starts_with('/') || (path == "*" && parts.method == Method::OPTIONS)) {
+        return false;
+    }
+    let mut hosts = parts.headers.get_all(HOST).iter();
+    let (host, more) = (hosts.next(), hosts.next());
+    let lengths = parts.headers.get_all(http::header::CONTENT_LENGTH).iter().count();
+    if more.is_some() || lengths > 1 {
+        return false;
+    }
+    match (parts.uri.authority(), host) {
+        (Some(authority), host) => {
+            let authority = authority.as_str().as_bytes();
+            if !is_host(authority)
+                || host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority))
+            {
+                return false;
+            }
+            let Ok(value) = HeaderValue::from_bytes(authority) else { return false };
+            parts.headers.insert(HOST, value);
+            true
+        }
+        (None, Some(host)) => is_host(host.as_bytes()),
+        (None, None) => false,
+    }
+}

@@ -1,0 +1,161 @@
+//! [`Forward`]: sends a request to the origin, and says what it means when no answer comes.
+//!
+//! A request that was not sent is released, for nothing can have happened. One of which anything may have been sent is
+//! uncertain, whatever went wrong then.
+
+mod body;
+mod tunnel;
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hapax::http::{Code, Outcome, RequestBody};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Request, Response, StatusCode, Uri};
+use hyper::upgrade::OnUpgrade;
+use tower_service::Service;
+
+pub(crate) use self::body::ForwardBody;
+pub(super) use self::tunnel::Switch;
+use super::fields::{self, OUTCOME, Wish};
+use super::options::UpstreamOptions;
+use super::received::{Broken, Received};
+use super::upstream::{Answer, By, Needs, NoAnswer, Outgoing, Upstreams};
+use crate::failure::Failure;
+
+/// The service behind the layer: the origin.
+#[derive(Clone, Debug)]
+pub(crate) struct Forward {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    upstreams: Upstreams,
+    body_idle: Duration,
+    tunnel_idle: Duration,
+}
+
+impl Forward {
+    /// Sends to these addresses, in turn. Inside of a runtime it also watches them.
+    pub(crate) fn new(addresses: &[Uri], options: &UpstreamOptions) -> Result<Self, Failure> {
+        let upstreams = Upstreams::new(addresses, options)?;
+        let (body_idle, tunnel_idle) = (options.body_idle.0, options.tunnel_idle.0);
+        Ok(Self { shared: Arc::new(Shared { upstreams, body_idle, tunnel_idle }) })
+    }
+}
+
+impl Service<Request<RequestBody<Received>>> for Forward {
+    type Response = Response<ForwardBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody<Received>>) -> Self::Future {
+        let shared = self.shared.clone();
+        Box::pin(async move { Ok(shared.forward(request).await) })
+    }
+}
+
+impl Shared {
+    async fn forward(&self, request: Request<RequestBody<Received>>) -> Response<ForwardBody> {
+        let (mut parts, body) = request.into_parts();
+        let is_claimed = parts.extensions.get::<hapax::Context>().is_some();
+        let client = parts.extensions.remove::<OnUpgrade>();
+        // A claimed request has one answer, so it stays HTTP.
+        let client = client.filter(|_| !is_claimed && fields::is_upgrade(&parts.headers));
+        let wish =
+            if client.is_some() && self.upstreams.can_change_protocol() { Wish::Kept } else { Wish::Dropped };
+        let needs = if wish == Wish::Kept { Needs::Http1 } else { Needs::Any };
+        fields::leave_connection(&mut parts.headers, wish);
+        let is_grpc = is_grpc(&parts.headers);
+        parts.extensions.clear();
+
+        let sent = self.upstreams.send(Request::from_parts(parts, Outgoing::new(body)), needs).await;
+        let Answer { mut response, by } = match sent {
+            Ok(answer) => answer,
+            Err(why) => return refusal(&why, is_grpc),
+        };
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let (Some(client), Wish::Kept, By::Http1(link, _)) = (client, wish, by) else {
+                // Nobody asked for it, so nobody knows what the origin takes this request for.
+                return uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc);
+            };
+            response.extensions_mut().insert(Switch::new(client, link, self.tunnel_idle));
+            fields::leave_upstream(response.headers_mut(), Wish::Kept);
+            return response.map(|_| ForwardBody::whole(Bytes::new()));
+        }
+        fields::leave_upstream(response.headers_mut(), Wish::Dropped);
+        if !is_claimed {
+            response.headers_mut().remove(OUTCOME);
+        }
+        response.map(|body| match by {
+            By::Http1(link, address) => ForwardBody::http1(body, link, address, self.body_idle),
+            By::Http2 => ForwardBody::http2(body, self.body_idle),
+        })
+    }
+}
+
+const NOT_SENT: &str = "no address of the origin took the request; nothing was sent";
+const BROKE_OFF: &str = "the exchange with the origin broke off; nobody knows what came of the operation";
+const LATE: &str = "the origin did not answer in time; nobody knows what came of the operation";
+
+/// The answer where the origin has none.
+fn refusal(why: &NoAnswer, is_grpc: bool) -> Response<ForwardBody> {
+    match why {
+        NoAnswer::NotSent => problem(Code::UpstreamUnavailable, None, NOT_SENT, Outcome::Release, is_grpc),
+        NoAnswer::Late => uncertain(StatusCode::GATEWAY_TIMEOUT, LATE, is_grpc),
+        NoAnswer::Lost(error) => {
+            tracing::debug!(%error, "the exchange with the upstream broke off");
+            match error.source().and_then(|source| source.downcast_ref::<Broken>()) {
+                Some(Broken::TooSlow) => {
+                    let status = Some(StatusCode::REQUEST_TIMEOUT);
+                    problem(
+                        Code::BodyIncomplete,
+                        status,
+                        "the body came too slowly",
+                        Outcome::Uncertain,
+                        is_grpc,
+                    )
+                }
+                Some(Broken::CutShort(_)) => {
+                    problem(Code::BodyIncomplete, None, "the body broke off", Outcome::Uncertain, is_grpc)
+                }
+                None => uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc),
+            }
+        }
+    }
+}
+
+fn uncertain(status: StatusCode, detail: &'static str, is_grpc: bool) -> Response<ForwardBody> {
+    problem(Code::Uncertain, Some(status), detail, Outcome::Uncertain, is_grpc)
+}
+
+fn problem(
+    code: Code,
+    status: Option<StatusCode>,
+    detail: &'static str,
+    outcome: Outcome,
+    is_grpc: bool,
+) -> Response<ForwardBody> {
+    let mut response = if is_grpc { code.grpc_response(detail) } else { code.response(status, detail) };
+    response.extensions_mut().insert(outcome);
+    response.map(ForwardBody::whole)
+}
+
+fn is_grpc(headers: &HeaderMap) -> bool {
+    const ESSENCE: &[u8] = b"application/grpc";
+    let Some(value) = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()) else { return false };
+    value.split_at_checked(ESSENCE.len()).is_some_and(|(essence, rest)| {
+        essence.eq_ignore_ascii_case(ESSENCE) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
+    })
+}

@@ -1,0 +1,119 @@
+//! [`Listener`]: takes connections, within caps, and lets them end well when it is told to stop.
+//!
+//! It does not know what is spoken on a connection: that is `connection.rs`.
+
+mod caps;
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower_service::Service;
+
+use self::caps::Caps;
+use super::connection::Serving;
+use super::options::{Tls, Transport};
+use super::received::Received;
+use super::tls::Certificate;
+use crate::failure::{Code, Failure};
+
+/// How long to wait after a connection could not be taken: there may be no room for another file, and asking again
+/// at once changes nothing.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// An address that connections are taken at.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+    transport: Transport,
+    certificate: Option<Arc<Certificate>>,
+    caps: Arc<Caps>,
+}
+
+impl Listener {
+    /// Takes the address. Nobody is served before [`serve`](Self::serve).
+    pub(crate) async fn bind(
+        address: SocketAddr,
+        transport: &Transport,
+        tls: Option<&Tls>,
+    ) -> Result<Self, Failure> {
+        let certificate = tls.map(|tls| Certificate::read(tls, transport.http2)).transpose()?.map(Arc::new);
+        let failed = |error| {
+            Failure::new(Code::InputInvalid, format!("cannot listen at {address}"))
+                .because(error)
+                .hint("choose an address of this machine that nobody listens at")
+        };
+        let socket = TcpListener::bind(address).await.map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
+        let caps = Caps::new(transport.connections_max, transport.connections_per_peer_max);
+        Ok(Self { socket, address, transport: transport.clone(), certificate, caps })
+    }
+
+    /// Where it listens; with the port that was found when none was asked for.
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Reads the certificate again, for new connections. Those that are open keep theirs.
+    pub(crate) fn reload_tls(&self) -> Result<(), Failure> {
+        self.certificate.as_ref().map_or(Ok(()), |certificate| certificate.reload())
+    }
+
+    /// Serves until `stop`, then lets connections finish what they began and returns when the last one has.
+    ///
+    /// `current` gives the service for each request, so that the next request meets what was changed meanwhile.
+    pub(crate) async fn serve<S, F, B>(&self, current: F, stop: CancellationToken)
+    where
+        F: Fn() -> S + Clone + Send + Sync + 'static,
+        S: Service<Request<Received>, Response = Response<B>, Error = Infallible> + Send + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let serving = Arc::new(Serving::new(&self.transport, self.certificate.clone(), current));
+        let connections = TaskTracker::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                accepted = self.socket.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let Some(place) = self.caps.take(peer.ip()) else {
+                        tracing::debug!("turned a connection away: there are too many");
+                        continue;
+                    };
+                    let (serving, stop) = (serving.clone(), stop.child_token());
+                    connections.spawn(async move {
+                        let _place = place;
+                        serving.serve(stream, peer, stop).await;
+                    });
+                }
+                // The client has gone again; the next one may be there.
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "cannot take a connection");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+        connections.close();
+        connections.wait().await;
+    }
+}
+
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}

@@ -1,0 +1,149 @@
+//! What can be said in a file about connections: `[transport]`, `[tls]` and `[upstream_options]`.
+//!
+//! Every limit has its name and its reason here. Nobody in this file acts on them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hapax::http::settings::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Deadlines and caps of the listener.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Transport {
+    /// How long a new connection may stay silent, and how long a TLS handshake may take.
+    #[schemars(with = "String")]
+    pub(crate) first_byte: Span,
+    /// How long the head of a request may take from its first byte.
+    #[schemars(with = "String")]
+    pub(crate) head: Span,
+    /// How long a sender of a body may pause.
+    #[schemars(with = "String")]
+    pub(crate) body_idle: Span,
+    /// The fewest bytes of body in a second, counted from the beginning once `body_idle` has passed. 0: any rate.
+    pub(crate) body_rate_min: u64,
+    /// How long a connection may wait for its next request.
+    #[schemars(with = "String")]
+    pub(crate) keep_alive: Span,
+    /// How long a client may take nothing of its answer.
+    #[schemars(with = "String")]
+    pub(crate) write_idle: Span,
+    /// The most open connections.
+    pub(crate) connections_max: usize,
+    /// The most open connections of one peer address. 0: as many as there are in all.
+    pub(crate) connections_per_peer_max: usize,
+    /// The most bytes of a request's head.
+    pub(crate) head_bytes_max: usize,
+    /// The most fields of a request's head.
+    pub(crate) head_fields_max: usize,
+    /// The most requests that one HTTP/2 connection may have open.
+    pub(crate) streams_max: u32,
+    /// Whether HTTP/2 is spoken: with prior knowledge, and over TLS where the client offers it.
+    pub(crate) http2: bool,
+    /// Whether `Forwarded` (RFC 7239) is sent beside the `X-Forwarded` fields.
+    pub(crate) forwarded: bool,
+    /// Whether the `X-Forwarded` fields of clients are kept and added to. Only where every client is a proxy of yours.
+    pub(crate) trust_forwarded: bool,
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Self {
+            first_byte: Span(Duration::from_secs(10)),
+            head: Span(Duration::from_secs(10)),
+            body_idle: Span(Duration::from_secs(30)),
+            // A body of a few bytes a minute holds memory and a claim for nobody's good.
+            body_rate_min: 64,
+            keep_alive: Span(Duration::from_secs(75)),
+            write_idle: Span(Duration::from_secs(30)),
+            connections_max: 20_000,
+            connections_per_peer_max: 0,
+            head_bytes_max: 32 * 1024,
+            head_fields_max: 100,
+            streams_max: 100,
+            http2: true,
+            forwarded: false,
+            trust_forwarded: false,
+        }
+    }
+}
+
+/// Certificate and key of the listener. They are read again on reload.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tls {
+    /// The file with the certificate and those that lead to its root, in PEM.
+    pub(crate) certificate: PathBuf,
+    /// The file with its private key, in PEM.
+    pub(crate) key: PathBuf,
+}
+
+/// Which version of HTTP an upstream is spoken to in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Protocol {
+    /// What TLS agrees on; HTTP/1.1 without TLS.
+    #[default]
+    Auto,
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2, with prior knowledge where there is no TLS.
+    Http2,
+}
+
+/// How upstreams are reached.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct UpstreamOptions {
+    /// How long a connection to an upstream may take, with TLS.
+    #[schemars(with = "String")]
+    pub(crate) connect: Span,
+    /// How long an upstream may take until the head of its answer.
+    #[schemars(with = "String")]
+    pub(crate) response: Span,
+    /// How long an upstream may pause within an answer.
+    #[schemars(with = "String")]
+    pub(crate) body_idle: Span,
+    /// How long both sides of a connection that speaks another protocol may be silent.
+    #[schemars(with = "String")]
+    pub(crate) tunnel_idle: Span,
+    /// How long an unused connection is kept. It must be shorter than the upstream keeps it: a request that is sent
+    /// while the upstream hangs up has an unknown outcome.
+    #[schemars(with = "String")]
+    pub(crate) keep_alive: Span,
+    /// The most unused connections that are kept for each address.
+    pub(crate) idle_max: usize,
+    /// The version of HTTP.
+    pub(crate) protocol: Protocol,
+    /// The file with the certificates to trust instead of the platform's, in PEM.
+    pub(crate) ca_file: Option<PathBuf>,
+    /// How often each of several addresses is checked.
+    #[schemars(with = "String")]
+    pub(crate) health_interval: Span,
+    /// How long a check may take.
+    #[schemars(with = "String")]
+    pub(crate) health_timeout: Span,
+    /// What is asked for in a check: any answer below 500 is a good one. Without it, taking a connection is enough.
+    pub(crate) health_path: Option<String>,
+}
+
+impl Default for UpstreamOptions {
+    fn default() -> Self {
+        Self {
+            connect: Span(Duration::from_secs(5)),
+            response: Span(Duration::from_secs(60)),
+            body_idle: Span(Duration::from_secs(300)),
+            tunnel_idle: Span(Duration::from_secs(600)),
+            // Gunicorn hangs up after 2 seconds, Node and uvicorn after 5.
+            keep_alive: Span(Duration::from_millis(1500)),
+            idle_max: 256,
+            protocol: Protocol::Auto,
+            ca_file: None,
+            health_interval: Span(Duration::from_secs(2)),
+            health_timeout: Span(Duration::from_secs(1)),
+            health_path: None,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! [`Guarded`]: a client's connection with an end to patience, whose HTTP/1 heads are looked at before they are read.
+//!
+//! It does not know what is asked or answered. What it must know of requests, it is told by [`Progress`].
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use http::StatusCode;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::deadline::Deadline;
+use super::head::{Fault, Inspected, Inspector, SPOILED};
+
+/// How far the requests of a connection are.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Requests whose answer has not left.
+    open: AtomicUsize,
+    /// Requests that began.
+    begun: AtomicUsize,
+    /// What became of the last wish for another protocol.
+    upgrade: AtomicU8,
+    /// Whether bytes of another protocol came before it was agreed on.
+    early: AtomicBool,
+}
+
+const UNDECIDED: u8 = 0;
+const DECLINED: u8 = 1;
+const ACCEPTED: u8 = 2;
+
+/// One request that is being answered, until its answer has left.
+#[derive(Debug)]
+pub(super) struct Open(Arc<Progress>);
+
+impl Progress {
+    pub(super) fn begin(self: &Arc<Self>) -> Open {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.upgrade.store(UNDECIDED, Ordering::Relaxed);
+        Open(self.clone())
+    }
+
+    /// What was answered. A connection changes its protocol on 101 and on nothing else.
+    pub(super) fn answered(&self, status: StatusCode) {
+        let is_upgrade = status == StatusCode::SWITCHING_PROTOCOLS;
+        self.upgrade.store(if is_upgrade { ACCEPTED } else { DECLINED }, Ordering::Relaxed);
+    }
+
+    /// Whether bytes of another protocol came too early for it.
+    pub(super) fn is_early(&self) -> bool {
+        self.early.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.load(Ordering::Relaxed) == 0
+    }
+
+    pub(super) fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How long a client may take for what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) head: Duration,
+    pub(super) keep_alive: Duration,
+    pub(super) write_idle: Duration,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wait {
+    /// Nothing that has a deadline here.
+    Free,
+    Request,
+    Head,
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub(super) struct Guarded<S> {
+    io: S,
+    /// What was read to find out which version of HTTP is spoken.
+    sniffed: Bytes,
+    /// What is read in place of what was refused, and the last that is read at all.
+    spoiled: Option<Bytes>,
+    /// None for HTTP/2, whose frames leave no doubt.
+    inspector: Option<Inspector>,
+    progress: Arc<Progress>,
+    times: Times,
+    wait: Wait,
+    reading: Deadline,
+    writing: Deadline,
+}
+
+impl<S> Guarded<S> {
+    pub(super) fn new(
+        io: S,
+        sniffed: Bytes,
+        inspector: Option<Inspector>,
+        progress: Arc<Progress>,
+        times: Times,
+    ) -> Self {
+        let (reading, writing) = (Deadline::default(), Deadline::default());
+        Self { io, sniffed, spoiled: None, inspector, progress, times, wait: Wait::Free, reading, writing }
+    }
+
+    /// Tells the inspector what became of a wish for another protocol.
+    fn follow_upgrade(&mut self) {
+        let Some(inspector) = self.inspector.as_mut().filter(|inspector| inspector.is_asked()) else {
+            return;
+        };
+        match self.progress.upgrade.load(Ordering::Relaxed) {
+            ACCEPTED => inspector.accepted(),
+            DECLINED => inspector.declined(),
+            _ => {}
+        }
+    }
+
+    /// Looks at what was read; the end of what may be seen of it.
+    fn inspect(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(inspector) = &mut self.inspector else { return Ok(bytes.len()) };
+        match inspector.inspect(bytes) {
+            Inspected::Fine => Ok(bytes.len()),
+            Inspected::Refused(end, fault) => {
+                tracing::debug!(?fault, "refused a request head");
+                self.progress.early.fetch_or(fault == Fault::EarlyUpgrade, Ordering::Relaxed);
+                self.spoiled = Some(Bytes::from_static(SPOILED));
+                Ok(end)
+            }
+            Inspected::Broken => {
+                tracing::debug!("refused a chunked body");
+                Err(io::Error::new(io::ErrorKind::InvalidData, "the framing of the body is wrong"))
+            }
+        }
+    }
+
+    /// Sets the deadline for what is waited for now, if it was not set for that before.
+    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(inspector) = &self.inspector else { return Poll::Pending };
+        let (wait, span) = if inspector.is_in_head() {
+            (Wait::Head, self.times.head)
+        } else if inspector.is_between() && self.progress.is_idle() {
+            (Wait::Request, self.times.keep_alive)
+        } else {
+            (Wait::Free, Duration::MAX)
+        };
+        if self.wait != wait {
+            self.wait = wait;
+            self.reading.within(span);
+        }
+        self.reading.poll_passed(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if let Some(spoiled) = &mut this.spoiled {
+            hand_over(spoiled, buf);
+            return Poll::Ready(Ok(()));
+        }
+        this.follow_upgrade();
+        let before = buf.filled().len();
+        if this.sniffed.has_remaining() {
+            hand_over(&mut this.sniffed, buf);
+        } else if Pin::new(&mut this.io).poll_read(cx, buf)?.is_pending() {
+            return this.poll_patience(cx);
+        }
+        if buf.filled().len() > before {
+            let end = this.inspect(&buf.filled()[before..])?;
+            // A head has one deadline for all of it; everything else is counted from byte to byte.
+            if !this.inspector.as_ref().is_some_and(Inspector::is_in_head) || this.wait != Wait::Head {
+                this.wait = Wait::Free;
+            }
+            buf.set_filled(before + end);
+            if let Some(spoiled) = &mut this.spoiled {
+                hand_over(spoiled, buf);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn hand_over(bytes: &mut Bytes, buf: &mut ReadBuf<'_>) {
+    let taken = bytes.split_to(bytes.len().min(buf.remaining()));
+    buf.put_slice(&taken);
+}
+
+impl<S: AsyncWrite + Unpin> Guarded<S> {
+    /// Gives up on a client that takes nothing.
+    fn poll_taking<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.writing.clear();
+            return written;
+        }
+        if !self.writing.is_set() {
+            let span = self.times.write_idle;
+            self.writing.within(span);
+        }
+        self.writing.poll_passed(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.poll_taking(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, bytes);
+        self.poll_taking(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,10 @@
+//! The proxy over real sockets: a client that can write any bytes, and an origin that logs the bytes it got.
+
+mod downgrade;
+mod encrypted;
+mod failures;
+mod pool;
+mod rig;
+mod slow;
+mod smuggling;
+mod streams;

@@ -1,0 +1,204 @@
+//! Connections to the origin: used again, given up, and never the cause of a lost request.
+
+use std::time::Duration;
+
+use hapax::http::settings::Span;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+
+use super::rig::{Origin, Rig, Setup, read_until};
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const KEYED: &str = "POST /orders HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n";
+
+#[tokio::test]
+async fn a_connection_is_used_again() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+    ] {
+        let origin = Origin::start(move |mut peer| async move {
+            loop {
+                peer.request().await?;
+                peer.write(answer).await?;
+            }
+        })
+        .await;
+        let rig = Rig::before(&origin).await;
+        for number in 0..10 {
+            let request = format!("{KEYED}X-Number: {number}\r\nIdempotency-Key: k{number}\r\n\r\n{{}}");
+            let request =
+                if number % 2 == 0 { request } else { request.replace("Idempotency-Key", "X-Other") };
+            let answer = rig.exchange(request).await;
+            assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
+        }
+        assert_eq!(origin.log.connections(), 1, "{answer}");
+        assert_eq!(origin.log.requests(), 10);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_its_connection_leaves_none_to_use() {
+    let origin =
+        Origin::answering("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok").await;
+    let rig = Rig::before(&origin).await;
+    let mut stream = rig.connect().await;
+    for _ in 0..3 {
+        stream.write_all(GET).await.unwrap();
+        let answer = read_until(&mut stream, b"\r\n\r\nok").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(!answer.contains("connection:"), "{answer}");
+    }
+    assert_eq!(origin.log.connections(), 3);
+}
+
+/// The origin hangs up between two requests: the second finds the connection closed and takes another one.
+#[tokio::test]
+async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
+    let (closed, mut is_closed) = tokio::sync::mpsc::unbounded_channel();
+    let origin = Origin::start(move |mut peer| {
+        let closed = closed.clone();
+        async move {
+            peer.request().await?;
+            peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
+            drop(peer);
+            closed.send(()).ok()
+        }
+    })
+    .await;
+    let rig = Rig::before(&origin).await;
+    for number in 0..20 {
+        let request = format!("{KEYED}Idempotency-Key: k{number}\r\n\r\n{{}}");
+        let answer = rig.exchange(request).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{number}: {answer}");
+        is_closed.recv().await.unwrap();
+    }
+    assert_eq!(origin.log.requests(), 20);
+}
+
+/// Bytes that nobody asked for are nobody's answer.
+#[tokio::test]
+async fn an_answer_too_many_is_given_to_nobody() {
+    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+    let origin = Origin::start(move |mut peer| async move {
+        peer.request().await?;
+        peer.write(format!("{answer}{}", answer.replace("ok", "NO"))).await?;
+        while peer.read().await.is_some() {}
+        Some(())
+    })
+    .await;
+    let rig = Rig::before(&origin).await;
+    for number in 0..5 {
+        let answer = rig.exchange(format!("{KEYED}Idempotency-Key: k{number}\r\n\r\n{{}}")).await;
+        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+    }
+    assert_eq!(origin.log.connections(), 5);
+}
+
+#[tokio::test]
+async fn an_unused_connection_is_closed() {
+    let (ended, mut is_ended) = tokio::sync::mpsc::unbounded_channel();
+    let origin = Origin::start(move |mut peer| {
+        let ended = ended.clone();
+        async move {
+            peer.request().await?;
+            peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
+            while peer.read().await.is_some() {}
+            ended.send(()).ok()
+        }
+    })
+    .await;
+    let mut setup = Setup::default();
+    setup.upstream.keep_alive = Span(Duration::from_millis(20));
+    let rig = Rig::start(&[origin.url()], setup).await;
+    let mut stream = rig.connect().await;
+    stream.write_all(GET).await.unwrap();
+    read_until(&mut stream, b"\r\n\r\nok").await;
+    is_ended.recv().await.expect("the proxy closes the connection, the client does not");
+}
+
+#[tokio::test]
+async fn several_addresses_are_used_in_turn() {
+    let (one, two) = (Origin::ok().await, Origin::ok().await);
+    let rig = Rig::start(&[one.url(), two.url()], Setup::default()).await;
+    let mut stream = rig.connect().await;
+    for _ in 0..10 {
+        stream.write_all(GET).await.unwrap();
+        read_until(&mut stream, b"\r\n\r\nok").await;
+    }
+    assert_eq!((one.log.requests(), two.log.requests()), (5, 5));
+}
+
+#[tokio::test]
+async fn an_address_that_is_down_is_passed_over() {
+    let down = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let up = Origin::ok().await;
+    let rig = Rig::start(&[format!("http://{down}"), up.url()], Setup::default()).await;
+    let mut stream = rig.connect().await;
+    for _ in 0..10 {
+        stream.write_all(GET).await.unwrap();
+        let answer = read_until(&mut stream, b"\r\n\r\nok").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    assert_eq!(up.log.requests(), 10);
+}
+
+/// An origin that fails is not down, however often it does.
+#[tokio::test]
+async fn statuses_never_eject_an_address() {
+    let ok = Origin::ok().await;
+    let fails = Origin::start(|mut peer| async move {
+        loop {
+            peer.request().await?;
+            peer.write("HTTP/1.1 500 Internal Server Error\r\ncontent-length: 2\r\n\r\nok").await?;
+        }
+    })
+    .await;
+    let rig = Rig::start(&[ok.url(), fails.url()], Setup::default()).await;
+    let mut stream = rig.connect().await;
+    for _ in 0..10 {
+        stream.write_all(GET).await.unwrap();
+        read_until(&mut stream, b"\r\n\r\nok").await;
+    }
+    assert_eq!((ok.log.requests(), fails.log.requests()), (5, 5));
+}
+
+#[tokio::test]
+async fn an_address_that_comes_back_is_used_again() {
+    let mut setup = Setup::default();
+    setup.upstream.health_interval = Span(Duration::from_millis(10));
+    setup.upstream.health_path = Some("/healthy".to_owned());
+    let up = Origin::ok().await;
+    let later = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = later.local_addr().unwrap();
+    drop(later);
+    let rig = Rig::start(&[up.url(), format!("http://{address}")], setup).await;
+    let mut stream = rig.connect().await;
+    for _ in 0..4 {
+        stream.write_all(GET).await.unwrap();
+        read_until(&mut stream, b"\r\n\r\nok").await;
+    }
+    let (back, mut is_back) = tokio::sync::mpsc::unbounded_channel();
+    let later = TcpListener::bind(address).await.unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = later.accept().await {
+            let back = back.clone();
+            tokio::spawn(async move {
+                loop {
+                    let head = read_until(&mut stream, b"\r\n\r\n").await;
+                    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+                    if !head.starts_with("GET /healthy ") {
+                        back.send(()).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    while is_back.try_recv().is_err() {
+        stream.write_all(GET).await.unwrap();
+        read_until(&mut stream, b"\r\n\r\nok").await;
+    }
+    assert!(up.log.text().contains("GET /healthy "));
+}

@@ -1,0 +1,319 @@
+//! Request smuggling over HTTP/1: whatever bytes come, the origin sees one request for each that was admitted, or the
+//! client is told 400 and the connection is closed.
+
+use tokio::io::AsyncWriteExt;
+
+use super::rig::{Origin, Peer, Rig, read_to_end, read_until};
+
+/// A request that would be smuggled. It must never reach an origin as a request of its own.
+const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// The last request of a connection that may go on.
+const LAST: &str = "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+/// Heads that are refused, and why. `HIDDEN` follows each of them.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "both lengths",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ),
+    (
+        "both lengths, the other way",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
+    ),
+    ("two lengths", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 44\r\n\r\n"),
+    ("the same length twice", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n"),
+    ("a list of lengths", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0, 0\r\n\r\n"),
+    ("a length with a sign", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +3\r\n\r\nabc"),
+    ("a negative length", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n"),
+    ("a hexadecimal length", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0x3\r\n\r\nabc"),
+    ("a fraction", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3.0\r\n\r\nabc"),
+    ("a length with a space", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1 0\r\n\r\n"),
+    ("a length that overflows", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551616\r\n\r\n"),
+    ("an empty length", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n"),
+    ("a length in other digits", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \u{663}\r\n\r\nabc"),
+    ("a length by another spelling", "POST / HTTP/1.1\r\nHost: a\r\nContent_Length: 4\r\n\r\n"),
+    ("another coding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
+    ("identity", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n"),
+    (
+        "identity after chunked",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    ),
+    (
+        "gzip before chunked",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    ),
+    (
+        "chunked twice",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ),
+    (
+        "chunked twice in a list",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+    ),
+    (
+        "chunked and another",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n",
+    ),
+    (
+        "chunked with a parameter",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n",
+    ),
+    ("chunked in quotes", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n"),
+    ("chunked after a comma", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: ,chunked\r\n\r\n0\r\n\r\n"),
+    (
+        "chunked after a vertical tab",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n",
+    ),
+    (
+        "chunked after a form feed",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \x0cchunked\r\n\r\n0\r\n\r\n",
+    ),
+    (
+        "chunked after a space of another kind",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \u{a0}chunked\r\n\r\n0\r\n\r\n",
+    ),
+    ("an empty coding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n\r\n"),
+    (
+        "a coding by another spelling",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer_Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ),
+    ("a coding in HTTP/1.0", "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+    (
+        "a space before the colon",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    ),
+    ("a tab before the colon", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length\t: 3\r\n\r\nabc"),
+    ("a space before the name", "POST / HTTP/1.1\r\n Host: a\r\nHost: a\r\n\r\n"),
+    ("a folded line", "POST / HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n"),
+    ("a folded coding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n"),
+    ("a line folded with a tab", "POST / HTTP/1.1\r\nHost: a\r\nX: b\r\n\tContent-Length: 3\r\n\r\nabc"),
+    ("line feeds alone", "POST / HTTP/1.1\nHost: a\n\n"),
+    ("one line feed alone", "POST / HTTP/1.1\r\nHost: a\nContent-Length: 3\r\n\r\nabc"),
+    ("a line feed alone at the end", "POST / HTTP/1.1\r\nHost: a\r\n\n"),
+    ("a line feed before the request", "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a carriage return alone", "POST / HTTP/1.1\r\nHost: a\r\nX: b\rContent-Length: 3\r\n\r\nabc"),
+    ("two carriage returns", "POST / HTTP/1.1\r\nHost: a\r\nX: b\r\r\n\r\n"),
+    ("NUL in a value", "GET / HTTP/1.1\r\nHost: a\r\nX: b\0c\r\n\r\n"),
+    ("NUL in a name", "GET / HTTP/1.1\r\nHost: a\r\nX\0Y: b\r\n\r\n"),
+    ("NUL in the target", "GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a control character in a value", "GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n"),
+    ("DEL in a value", "GET / HTTP/1.1\r\nHost: a\r\nX: \x7f\r\n\r\n"),
+    ("no name", "GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n"),
+    ("no colon", "GET / HTTP/1.1\r\nHost: a\r\nX\r\n\r\n"),
+    ("a name in brackets", "GET / HTTP/1.1\r\nHost: a\r\n(X): b\r\n\r\n"),
+    ("no host", "GET / HTTP/1.1\r\n\r\n"),
+    ("an empty host", "GET / HTTP/1.1\r\nHost:\r\n\r\n"),
+    ("two hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
+    ("the same host twice", "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
+    ("a list of hosts", "GET / HTTP/1.1\r\nHost: a, b\r\n\r\n"),
+    ("a host with a path", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n"),
+    ("a host with credentials", "GET / HTTP/1.1\r\nHost: u@a\r\n\r\n"),
+    ("absolute form of another host", "GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("absolute form of another port", "GET http://a:81/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("absolute form with credentials", "GET http://a@b/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("absolute form of another scheme", "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a target that is no path", "GET a HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a fragment", "GET /#b HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a star that is no OPTIONS", "GET * HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("two spaces", "GET  / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a tab for a space", "GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a space at the end of the line", "GET / HTTP/1.1 \r\nHost: a\r\n\r\n"),
+    ("a space in the target", "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("no version", "GET /\r\nHost: a\r\n\r\n"),
+    ("another version", "GET / HTTP/1.2\r\nHost: a\r\n\r\n"),
+    ("a version of its own", "GET / HTTP/01.1\r\nHost: a\r\n\r\n"),
+    ("HTTP/2 without its preface", "GET / HTTP/2.0\r\nHost: a\r\n\r\n"),
+    ("a method that is none", "G(T / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("no method", " / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a tunnel", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"),
+    ("two empty lines before the request", "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    (
+        "an upgrade with a body",
+        "POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 3\r\n\r\nabc",
+    ),
+    (
+        "an upgrade with chunks",
+        "POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ),
+];
+
+#[tokio::test]
+async fn what_can_be_read_in_two_ways_is_refused() {
+    let origin = Origin::ok().await;
+    let rig = Rig::before(&origin).await;
+    for (name, head) in REFUSED {
+        let answer = rig.exchange(format!("{head}{HIDDEN}")).await;
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{name}: {answer:?}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{name}: {answer:?}");
+        assert_eq!(origin.log.text(), "", "{name}: something was forwarded");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_head_may_come_in_any_pieces() {
+    let origin = Origin::ok().await;
+    let rig = Rig::before(&origin).await;
+    for (name, head) in REFUSED {
+        let mut stream = rig.connect().await;
+        stream.set_nodelay(true).unwrap();
+        for byte in format!("{head}{HIDDEN}").as_bytes() {
+            if stream.write_all(&[*byte]).await.is_err() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        let answer = read_to_end(&mut stream).await;
+        // A connection that is reset because we went on writing may have lost the answer.
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400 "), "{name}: {answer:?}");
+        assert_eq!(origin.log.text(), "", "{name}: something was forwarded");
+    }
+}
+
+#[tokio::test]
+async fn what_was_asked_before_is_answered_first() {
+    let first = "GET /first HTTP/1.1\r\nHost: a\r\n\r\n";
+    for (name, head) in REFUSED.iter().filter(|(name, _)| !name.contains("before the request")) {
+        let origin = Origin::ok().await;
+        let rig = Rig::before(&origin).await;
+        let answer = rig.exchange(format!("{first}{head}{HIDDEN}")).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{name}: {answer:?}");
+        assert_eq!(answer.matches("HTTP/1.1 400 ").count(), 1, "{name}: {answer:?}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 2, "{name}: {answer:?}");
+        assert_eq!(origin.log.requests(), 1, "{name}: {}", origin.log.text());
+    }
+}
+
+/// Bodies whose chunks cannot be followed. Some of the request may be sent; nothing after it.
+const BROKEN: &[(&str, &str)] = &[
+    ("no digit", "\r\n0\r\n\r\n"),
+    ("a sign", "+3\r\nabc\r\n0\r\n\r\n"),
+    ("a prefix", "0x3\r\nabc\r\n0\r\n\r\n"),
+    ("a space before the size", " 3\r\nabc\r\n0\r\n\r\n"),
+    ("a space after the size", "3 \r\nabc\r\n0\r\n\r\n"),
+    ("a line feed alone after the size", "3\nabc\r\n0\r\n\r\n"),
+    ("a line feed alone after the data", "3\r\nabc\n0\r\n\r\n"),
+    ("no end of the data", "3\r\nabc0\r\n\r\n"),
+    ("a size that overflows", "fffffffffffffffff\r\nabc\r\n0\r\n\r\n"),
+    ("a line feed in an extension", "3;a\nb\r\nabc\r\n0\r\n\r\n"),
+    ("NUL in an extension", "3;\0\r\nabc\r\n0\r\n\r\n"),
+    ("a carriage return in an extension", "3;a\rb\r\nabc\r\n0\r\n\r\n"),
+    ("a line feed alone at the end", "0\r\n\n"),
+    ("a trailer that is none", "0\r\nX : y\r\n\r\n"),
+    ("a folded trailer", "0\r\nX: y\r\n z\r\n\r\n"),
+];
+
+#[tokio::test]
+async fn chunks_that_cannot_be_followed_end_the_connection() {
+    for (name, body) in BROKEN {
+        let origin = Origin::ok().await;
+        let rig = Rig::before(&origin).await;
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let answer = rig.exchange(format!("{head}{body}{HIDDEN}")).await;
+        assert!(!answer.contains("HTTP/1.1 200"), "{name}: {answer:?}");
+        assert!(answer.matches("HTTP/1.1 ").count() <= 1, "{name}: {answer:?}");
+        assert!(!origin.log.text().contains("/hidden"), "{name}: {}", origin.log.text());
+        assert!(origin.log.requests() <= 1, "{name}: {}", origin.log.text());
+    }
+}
+
+/// What is admitted: how many requests the origin sees beside the last.
+const ADMITTED: &[(&str, &str, usize)] = &[
+    ("nothing odd", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 1),
+    ("one empty line before", "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 1),
+    ("a body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 1),
+    ("zeros before a length", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 003\r\n\r\nabc", 1),
+    (
+        "a body that looks like a request",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\nGET / X\r\nY: z\r\n",
+        1,
+    ),
+    ("chunks", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 1),
+    (
+        "chunks in capitals",
+        "POST / HTTP/1.1\r\nHost: a\r\nTRANSFER-ENCODING: Chunked\r\n\r\nA\r\n0123456789\r\n0\r\n\r\n",
+        1,
+    ),
+    (
+        "chunks with an extension",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n",
+        1,
+    ),
+    (
+        "chunks with trailers",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n",
+        1,
+    ),
+    ("a body of a GET", "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 1),
+    ("absolute form", "GET http://A/x?y HTTP/1.1\r\nHost: a\r\n\r\n", 1),
+    ("a star", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 1),
+    ("fields named by Connection", "GET / HTTP/1.1\r\nHost: a\r\nConnection: x-a, host\r\nX-A: b\r\n\r\n", 1),
+    (
+        "an offer of HTTP/2",
+        "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
+        1,
+    ),
+    (
+        "three at once",
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nxGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        3,
+    ),
+];
+
+#[tokio::test]
+async fn what_is_admitted_is_forwarded_as_one_request_each() {
+    for (name, requests, count) in ADMITTED {
+        let origin = Origin::ok().await;
+        let rig = Rig::before(&origin).await;
+        let answer = rig.exchange(format!("{requests}{LAST}")).await;
+        assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), count + 1, "{name}: {answer:?}");
+        let got = origin.log.text();
+        assert_eq!(origin.log.requests(), count + 1, "{name}: {got}");
+        let lower = got.to_ascii_lowercase();
+        for never in ["upgrade", "http2-settings", "x-a:", "connection:", "http://"] {
+            assert!(!lower.contains(never), "{name}: {never} was forwarded: {got}");
+        }
+    }
+}
+
+/// An upgrade is agreed on by the origin and by nobody else: until then, what follows the request belongs to nobody.
+#[tokio::test]
+async fn bytes_after_a_wish_for_another_protocol_are_not_passed_on() {
+    async fn declines(mut peer: Peer) -> Option<()> {
+        loop {
+            peer.request().await?;
+            peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
+        }
+    }
+    async fn agrees(mut peer: Peer) -> Option<()> {
+        peer.request().await?;
+        peer.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n").await?;
+        while peer.read().await.is_some() {}
+        Some(())
+    }
+    let wish = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+    for origin in [Origin::start(declines).await, Origin::start(agrees).await] {
+        let rig = Rig::before(&origin).await;
+        let answer = rig.exchange(format!("{wish}{HIDDEN}")).await;
+        assert!(answer.contains("HTTP/1.1 400 "), "{answer:?}");
+        assert!(!answer.contains("HTTP/1.1 101"), "{answer:?}");
+        assert!(!origin.log.text().contains("/hidden"), "{}", origin.log.text());
+        assert_eq!(origin.log.requests(), 1);
+    }
+}
+
+#[tokio::test]
+async fn requests_go_on_after_another_protocol_was_declined() {
+    let origin = Origin::ok().await;
+    let rig = Rig::before(&origin).await;
+    let mut stream = rig.connect().await;
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
+        .await
+        .unwrap();
+    read_until(&mut stream, b"\r\n\r\nok").await;
+    stream.write_all(LAST.as_bytes()).await.unwrap();
+    let answer = read_to_end(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer:?}");
+    assert_eq!(origin.log.requests(), 2);
+}
