@@ -107,6 +107,8 @@ impl Shared {
 
 const NOT_SENT: &str = "no address of the origin took the request; nothing was sent";
 const BROKE_OFF: &str = "the exchange with the origin broke off; nobody knows what came of the operation";
+const BODY_SLOW: &str = "the body came too slowly and was given up; the origin has the beginning of it";
+const BODY_CUT: &str = "the body broke off; the origin has the beginning of it";
 const LATE: &str = "the origin did not answer in time; nobody knows what came of the operation";
 
 /// The answer where the origin has none.
@@ -117,19 +119,9 @@ fn refusal(why: &NoAnswer, is_grpc: bool) -> Response<ForwardBody> {
         NoAnswer::Lost(error) => {
             tracing::debug!(%error, "the exchange with the upstream broke off");
             match error.source().and_then(|source| source.downcast_ref::<Broken>()) {
-                Some(Broken::TooSlow) => {
-                    let status = Some(StatusCode::REQUEST_TIMEOUT);
-                    problem(
-                        Code::BodyIncomplete,
-                        status,
-                        "the body came too slowly",
-                        Outcome::Uncertain,
-                        is_grpc,
-                    )
-                }
-                Some(Broken::CutShort(_)) => {
-                    problem(Code::BodyIncomplete, None, "the body broke off", Outcome::Uncertain, is_grpc)
-                }
+                // The origin has the beginning of the request. Only it knows what it makes of that.
+                Some(Broken::TooSlow) => uncertain(StatusCode::REQUEST_TIMEOUT, BODY_SLOW, is_grpc),
+                Some(Broken::CutShort(_)) => uncertain(StatusCode::BAD_REQUEST, BODY_CUT, is_grpc),
                 None => uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc),
             }
         }

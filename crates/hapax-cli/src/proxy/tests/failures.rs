@@ -136,9 +136,12 @@ async fn a_client_that_is_too_slow_is_told_so() {
     let mut setup = Setup::default();
     setup.transport.body_idle = Span(Duration::from_millis(20));
     let rig = Rig::start(&[origin.url()], setup).await;
-    for head in ["", "Idempotency-Key: k\r\n"] {
-        let request = format!("POST / HTTP/1.1\r\nHost: a\r\n{head}Content-Length: 10\r\n\r\nhalf");
+    for (key, status, kind) in
+        [("", "408", "uncertain"), ("Idempotency-Key: k\r\n", "400", "body-incomplete")]
+    {
+        let request = format!("POST / HTTP/1.1\r\nHost: a\r\n{key}Content-Length: 10\r\n\r\nhalf");
         let answer = rig.exchange(request).await;
-        assert!(answer.contains("hapax.dev/errors/body-incomplete\""), "{answer}");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(answer.contains(&format!("hapax.dev/errors/{kind}\"")), "{answer}");
     }
 }

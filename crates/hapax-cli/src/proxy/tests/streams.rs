@@ -174,3 +174,108 @@ async fn a_sound_request_id_is_kept_and_another_is_not() {
         assert!(answer.contains("\r\nx-request-id: "), "{answer}");
     }
 }
+
+/// Larger than every buffer on the way, in either framing, passed or read by the layer.
+#[tokio::test]
+async fn large_bodies_pass_both_ways() {
+    let origin = Origin::start(|mut peer| async move {
+        loop {
+            let (_, body) = peer.request().await?;
+            peer.write(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len())).await?;
+            peer.write(body).await?;
+        }
+    })
+    .await;
+    let rig = Rig::before(&origin).await;
+    let body: String = (0..200_000).map(|number| format!("{number:>10}")).collect();
+    let chunks: String = body
+        .as_bytes()
+        .chunks(100_000)
+        .map(|chunk| format!("{:x}\r\n{}\r\n", chunk.len(), std::str::from_utf8(chunk).unwrap()))
+        .collect();
+    for key in ["X-No-Key", "Idempotency-Key"] {
+        for framed in [
+            format!("{key}: k1\r\nContent-Length: {}\r\n\r\n{body}", body.len()),
+            format!("{key}: k2\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n"),
+        ] {
+            let (mut read, mut write) = rig.connect().await.into_split();
+            let request = format!("PUT / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{framed}");
+            let sent = tokio::spawn(async move {
+                write.write_all(request.as_bytes()).await.unwrap();
+                write
+            });
+            let answer = read_to_end(&mut read).await;
+            assert!(answer.starts_with("HTTP/1.1 200 OK"), "{key}: {}", &answer[..200.min(answer.len())]);
+            assert!(answer.ends_with(&body), "{key}");
+            drop(sent.await.unwrap());
+        }
+    }
+}
+
+/// An answer may begin before its request ends.
+#[tokio::test]
+async fn both_ways_at_once() {
+    let origin = Origin::start(|mut peer| async move {
+        let mut begun = false;
+        loop {
+            let bytes = peer.read().await?;
+            if !begun {
+                begun = true;
+                peer.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await?;
+            }
+            if bytes.ends_with(b"0\r\n\r\n") {
+                return peer.write("0\r\n\r\n").await;
+            }
+            if bytes.ends_with(b"ping\r\n") {
+                peer.write("4\r\npong\r\n").await?;
+            }
+        }
+    })
+    .await;
+    let rig = Rig::before(&origin).await;
+    let mut stream = rig.connect().await;
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..10 {
+        stream.write_all(b"4\r\nping\r\n").await.unwrap();
+        read_until(&mut stream, b"4\r\npong\r\n").await;
+    }
+    stream.write_all(b"0\r\n\r\n").await.unwrap();
+    assert_eq!(read_to_end(&mut stream).await, "0\r\n\r\n");
+}
+
+#[tokio::test]
+async fn an_answer_without_a_body_ends_with_its_head() {
+    for (request, answer, kept) in [
+        ("HEAD", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n", "content-length: 10"),
+        ("GET", "HTTP/1.1 304 Not Modified\r\ncontent-length: 10\r\netag: \"x\"\r\n\r\n", "etag: \"x\""),
+    ] {
+        let origin = Origin::start(move |mut peer| async move {
+            loop {
+                peer.request().await?;
+                peer.write(answer).await?;
+            }
+        })
+        .await;
+        let rig = Rig::before(&origin).await;
+        for _ in 0..2 {
+            let request = format!("{request} / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            let answer = rig.exchange(request).await;
+            assert!(answer.contains(&format!("\r\n{kept}\r\n")), "{answer}");
+            assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+        }
+        assert_eq!(origin.log.connections(), 1);
+    }
+}
+
+/// Old clients say no host; the origin is told its own.
+#[tokio::test]
+async fn a_request_of_http_1_0_is_served() {
+    let origin = Origin::ok().await;
+    let rig = Rig::before(&origin).await;
+    let answer = rig.exchange("GET / HTTP/1.0\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
+    let got = origin.log.text();
+    assert!(got.starts_with("GET / HTTP/1.1\r\n"), "{got}");
+    assert!(got.contains(&format!("\r\nhost: {}\r\n", origin.address)), "{got}");
+}
