@@ -14,7 +14,7 @@ const STORE_KINDS: [StoreErrorKind; 8] = [
     StoreErrorKind::Invalid,
 ];
 
-const CODES: [Code; 15] = [
+const CODES: [Code; 25] = [
     Code::KeyInvalid,
     Code::InputInvalid,
     Code::StoreUrlInvalid,
@@ -28,6 +28,16 @@ const CODES: [Code; 15] = [
     Code::InProgress,
     Code::NotUncertain,
     Code::NotConfirmed,
+    Code::TokenInvalid,
+    Code::RequestForged,
+    Code::HostUnknown,
+    Code::RouteMissing,
+    Code::MethodRefused,
+    Code::TooLarge,
+    Code::AuditFailed,
+    Code::AdminExposed,
+    Code::ListenFailed,
+    Code::AdminUnavailable,
     Code::Failed,
     Code::OutputClosed,
 ];

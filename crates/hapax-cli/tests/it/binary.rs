@@ -51,7 +51,11 @@ impl Run {
 /// The command, in `dir`, untouched by the environment of the tests.
 pub(crate) fn command(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
-    command.current_dir(dir).env_remove("HAPAX_STORE_URL").stdin(Stdio::null());
+    command
+        .current_dir(dir)
+        .env_remove("HAPAX_STORE_URL")
+        .env_remove("HAPAX_ADMIN_TOKEN")
+        .stdin(Stdio::null());
     command
 }
 

@@ -1,0 +1,21 @@
+use crate::view::ClassView;
+
+use super::*;
+
+fn recorded(payload: Option<&str>, payload_hex: Option<&str>) -> RecordedView {
+    RecordedView {
+        class: ClassView::Success,
+        format: "operator".to_owned(),
+        meta_bytes: 0,
+        payload_bytes: 2,
+        meta_hex: None,
+        payload: payload.map(str::to_owned),
+        payload_hex: payload_hex.map(str::to_owned),
+    }
+}
+
+#[test]
+fn a_payload_is_shown_without_obeying_it() {
+    assert_eq!(content(&recorded(Some("a\n\u{1b}[2Jb"), None)), ["payload\na\n\\u{1b}[2Jb"]);
+    assert_eq!(content(&recorded(None, Some("ff00"))), ["payload (hexadecimal)\nff00"]);
+}
