@@ -48,16 +48,17 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use self::api::changes::{FormatName, REASON_CHARS_MAX};
+pub(crate) use self::api::status::StatsDocument;
 pub(crate) use self::api::{
-    AuditPage, Change, Filter, SettleChange, VerdictName, audit_page, config, count, delete, release, settle,
-    shown, stats,
+    Change, Filter, SettleChange, VerdictName, audit_page, config, delete, release, settle, shown, stats,
 };
 pub(crate) use self::audit::{Action, Entry};
 pub(crate) use self::auth::{Actor, NAME_CHARS_MAX, Peer, Via, fit_name, forged, is_own_page};
 pub(crate) use self::client::{Client, query_value};
 pub(crate) use self::extract::{Asked, Filled, Id};
 pub(crate) use self::problem::status as status_of;
-pub(crate) use self::samples::{Sample, Samples, Step};
+pub(crate) use self::samples::{Samples, Step};
 pub(crate) use self::token::Token;
 use crate::failure::{Code, Failure};
 use crate::records::Desk;
@@ -292,4 +293,4 @@ async fn sample_for_ever(shared: Arc<Shared>, stop: CancellationToken) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -119,7 +119,7 @@ pub(crate) struct Document {
 }
 
 /// One page of a listing, newest first.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = RecordPage)]
 pub(crate) struct PageView {
     /// The records, without what is stored in them.

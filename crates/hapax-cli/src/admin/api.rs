@@ -19,7 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 
 pub(crate) use self::changes::{Change, SettleChange, VerdictName, delete, release, settle};
 pub(crate) use self::filter::{Filter, Listing};
-pub(crate) use self::status::{config, count, stats};
+pub(crate) use self::status::{config, stats};
 use super::Shared;
 use super::audit::{Action, Entry};
 use super::auth::Actor;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hapax::{Hapax, MemoryStore};
+use hapax::{Hapax, MemoryStore, observe};
 use hapax_core::{
     Claim, ClaimRequest, Class, Fingerprint, Format, Key, Lease, Nonce, OnLapse, Reason, RecordId, Recorded,
     Scope, ScopedKey, Store,
@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Admin, AdminListen, AdminListener, AdminOptions, Client, Shared, Token};
+use super::{Admin, AdminListen, AdminListener, AdminOptions, Client, Samples, Shared, Token};
 use crate::failure::Failure;
 
 /// What a payload holds, to be looked for where it must not be.
@@ -24,6 +24,8 @@ pub(crate) const PAYLOAD: &str = r#"{"order":"canary-payload-5e21"}"#;
 pub(crate) const KEY: &str = "canary-key-77f0";
 /// The token of every listener here.
 pub(crate) const TOKEN: &str = "canary-token-0123456789";
+
+const BUCKETS: [f64; 10] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0];
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -64,8 +66,7 @@ impl Showcase {
 
     pub(crate) async fn with(setting: Setting) -> Self {
         let Setting { options, store, data_dir } = setting;
-        let recorder =
-            PrometheusBuilder::new().set_buckets(&[0.001, 0.01, 0.1, 1.0]).unwrap().build_recorder();
+        let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS).unwrap().build_recorder();
         let is_ready = Arc::new(AtomicBool::new(true));
         let ready = is_ready.clone();
         let listener = AdminListener::bind(&options).await.unwrap().unwrap();
@@ -114,6 +115,48 @@ impl Showcase {
             released: released(store, "released").await,
         }
     }
+}
+
+impl Showcase {
+    /// Enough of everything to look at: many records, and five minutes of metrics.
+    pub(crate) async fn crowd(&self) {
+        let store = &*self.store;
+        for number in 0..60 {
+            completed(store, &format!("orders/{number}")).await;
+        }
+        for number in 0..12 {
+            uncertain(store, &format!("payments/{number}")).await;
+            failed(store, &format!("refunds/{number}")).await;
+        }
+        self.fill().await;
+        for step in 0..Samples::steps_max() + 1 {
+            metrics::with_local_recorder(&self.recorder, || play(step as f64));
+            self.shared.samples.take(&self.shared.metrics);
+        }
+    }
+}
+
+/// Traffic with a wave and, near the end, an incident.
+fn play(step: f64) {
+    let wave = 1.0 + 0.35 * (step / 17.0).sin() + 0.1 * (step / 3.0).cos();
+    let is_incident = (105.0..125.0).contains(&step);
+    let count = |outcome: &'static str, number: f64| {
+        metrics::counter!(observe::REQUESTS, "surface" => "http", "route" => "/v1/**", "outcome" => outcome)
+            .increment(number as u64);
+    };
+    count("ran", 240.0 * wave * if is_incident { 0.6 } else { 1.0 });
+    count("replayed", 60.0 * wave * if is_incident { 2.5 } else { 1.0 });
+    count("in_progress", 10.0 * wave * if is_incident { 4.0 } else { 1.0 });
+    count("uncertain", if is_incident { 30.0 } else { 0.0 });
+    count("store_error", if is_incident { 12.0 } else { 1.0 });
+    for part in 0..20 {
+        let slow = if is_incident { 40.0 } else { 1.0 };
+        let seconds = 0.0004 * slow * wave * (1.0 + f64::from(part) / 10.0);
+        metrics::histogram!(observe::CLAIM_SECONDS).record(seconds);
+        metrics::histogram!(observe::COMPLETE_SECONDS).record(seconds * 1.6);
+    }
+    metrics::gauge!(observe::IN_PROGRESS).set((9.0 * wave * if is_incident { 3.0 } else { 1.0 }).round());
+    metrics::gauge!(observe::UNCERTAIN).set(if step < 105.0 { 2.0 } else { (step - 103.0).min(14.0) });
 }
 
 /// The ids of [`Showcase::fill`].
