@@ -288,7 +288,7 @@ async fn sample_for_ever(shared: Arc<Shared>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(samples::EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
-        shared.samples.take(&shared.metrics);
+        shared.samples.take(&shared.metrics, shared.started.elapsed());
     }
 }
 

@@ -27,7 +27,7 @@ use crate::failure::{Code, Failure};
 
 /// The pages of the navigation.
 pub(crate) const PAGES: [(&str, &str); 4] =
-    [("/", "Overview"), ("/records", "Records"), ("/audit", "Audit log"), ("/config", "Configuration")];
+    [("/", "Overview"), ("/records", "Records"), ("/audit", "Audit log"), ("/config", "Config")];
 
 /// Every page for those who logged in.
 pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {

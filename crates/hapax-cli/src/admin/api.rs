@@ -121,7 +121,7 @@ pub(crate) struct AuditListing {
     #[param(minimum = 1, maximum = 500, default = 100)]
     limit: Option<u32>,
     /// Only entries before the one with this number.
-    #[param(minimum = 0)]
+    #[param(minimum = 0, maximum = 9007199254740991_u64)]
     before: Option<u64>,
 }
 
@@ -146,7 +146,8 @@ pub(crate) async fn audit(
     Asked(listing): Asked<AuditListing>,
 ) -> Result<Json<AuditPage>, Failure> {
     let limit = filter::within("limit", listing.limit.unwrap_or(100), AUDIT_LIMIT_MAX)?;
-    Ok(Json(audit_page(&shared, listing.before, limit)))
+    let before = listing.before.map(|number| filter::whole("before", number)).transpose()?;
+    Ok(Json(audit_page(&shared, before, limit)))
 }
 
 /// A page of the audit log.

@@ -70,7 +70,7 @@ pub(crate) struct Unavailable(Problem);
         api::status::stats_route, api::status::config_route,
         health::healthz, health::readyz, health::metrics, document,
     ),
-    components(responses(BadInput, NoToken, Forged, NoRecord, Conflict, TooLarge, Unavailable)),
+    components(schemas(Problem), responses(BadInput, NoToken, Forged, NoRecord, Conflict, TooLarge, Unavailable)),
     modifiers(&Token),
     security(("token" = []), ("console" = [])),
 )]

@@ -22,6 +22,8 @@ const SAMPLES_MAX: usize = 151;
 /// What the metrics said at one moment. Counters are totals since the start.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Sample {
+    /// How long the process had been up.
+    pub(crate) at: Duration,
     /// Requests by outcome.
     pub(crate) requests: BTreeMap<String, f64>,
     /// How long claims took.
@@ -61,8 +63,8 @@ pub(crate) struct Samples {
 
 impl Samples {
     /// Takes a sample of what the metrics say now.
-    pub(crate) fn take(&self, metrics: &PrometheusHandle) {
-        self.push(self.read(metrics));
+    pub(crate) fn take(&self, metrics: &PrometheusHandle, at: Duration) {
+        self.push(Sample { at, ..self.read(metrics) });
     }
 
     /// What the metrics say now.
@@ -106,9 +108,11 @@ impl Samples {
 
 impl Step {
     fn between(earlier: &Sample, later: &Sample) -> Self {
+        // A process that was stopped for a while takes its next sample late.
+        let elapsed = later.at.checked_sub(earlier.at).filter(|elapsed| !elapsed.is_zero()).unwrap_or(EVERY);
         let rate = |outcome: &String, total: &f64| {
             let before = earlier.requests.get(outcome).copied().unwrap_or_default();
-            (outcome.clone(), (total - before).max(0.0) / EVERY.as_secs_f64())
+            (outcome.clone(), (total - before).max(0.0) / elapsed.as_secs_f64())
         };
         Self {
             rates: later.requests.iter().map(|(outcome, total)| rate(outcome, total)).collect(),

@@ -131,7 +131,7 @@ impl Showcase {
         self.fill().await;
         for step in 0..Samples::steps_max() + 1 {
             metrics::with_local_recorder(&self.recorder, || play(step as f64));
-            self.shared.samples.take(&self.shared.metrics);
+            self.shared.samples.take(&self.shared.metrics, Duration::ZERO);
         }
     }
 }

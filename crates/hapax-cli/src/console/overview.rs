@@ -115,7 +115,7 @@ fn charts(steps: &[Step]) -> Vec<Chart> {
     vec![
         chart("Requests", Kind::Stacked, bands.into(), 1.0, words::rate),
         chart(
-            "Store latency, 99th percentile",
+            "Store latency, p99",
             Kind::Lines,
             vec![
                 series("claim", "c1", &|step| step.claim_p99),

@@ -3,7 +3,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::{Extension, Json};
@@ -18,7 +17,7 @@ use super::super::audit::Action;
 use super::super::auth::Actor;
 use super::super::extract::{Id, Sent};
 use super::super::openapi;
-use super::filter::RecordPath;
+use super::filter::{RecordPath, millis};
 use crate::failure::{Code, Failure};
 use crate::records::verdict::{self, RETENTION_DEFAULT};
 use crate::view::{ClassView, Document, Payload};
@@ -65,6 +64,7 @@ pub(crate) struct SettleChange {
     pub(crate) payload_base64: Option<String>,
     /// How long retries are answered so. A day unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 9007199254740991_u64)]
     pub(crate) retention_ms: Option<u64>,
 }
 
@@ -115,7 +115,7 @@ impl SettleChange {
             Some(FormatName::Operator) | None => Format::OPERATOR,
         };
         let class = self.class.unwrap_or(ClassView::Success).into();
-        let retention = self.retention_ms.map_or(RETENTION_DEFAULT, Duration::from_millis);
+        let retention = millis("retention_ms", self.retention_ms)?.unwrap_or(RETENTION_DEFAULT);
         Ok(Verdict::Applied { recorded: verdict::recorded(class, format, payload)?, retention })
     }
 }

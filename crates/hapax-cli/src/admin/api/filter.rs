@@ -12,6 +12,8 @@ use crate::view::StateView;
 
 /// The most records of one page.
 pub(crate) const LIMIT_MAX: u32 = 1000;
+/// Larger whole numbers are not kept by every reader of JSON.
+const WHOLE_MAX: u64 = (1 << 53) - 1;
 /// The records of a page when nobody says otherwise.
 const LIMIT_DEFAULT: u32 = 100;
 
@@ -38,9 +40,11 @@ pub(crate) struct Filter {
     pub(crate) key: Option<String>,
     /// Only records that have not changed for this long.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 9007199254740991_u64)]
     pub(crate) older_than_ms: Option<u64>,
     /// Only records that changed within this time.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 9007199254740991_u64)]
     pub(crate) newer_than_ms: Option<u64>,
     /// How many records a page has.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,10 +72,10 @@ pub(crate) struct Listing {
     #[param(pattern = "^[0-9A-Fa-f]{1,64}$")]
     pub(crate) id: Option<String>,
     /// Only records that have not changed for this long.
-    #[param(minimum = 0)]
+    #[param(minimum = 0, maximum = 9007199254740991_u64)]
     pub(crate) older_than_ms: Option<u64>,
     /// Only records that changed within this time.
-    #[param(minimum = 0)]
+    #[param(minimum = 0, maximum = 9007199254740991_u64)]
     pub(crate) newer_than_ms: Option<u64>,
     /// How many records a page has.
     #[param(minimum = 1, maximum = 1000, default = 100)]
@@ -115,8 +119,8 @@ impl Filter {
             namespace: self.namespace,
             operation_prefix: self.operation,
             id_prefix,
-            age_min: self.older_than_ms.map(Duration::from_millis),
-            age_max: self.newer_than_ms.map(Duration::from_millis),
+            age_min: millis("older_than_ms", self.older_than_ms)?,
+            age_max: millis("newer_than_ms", self.newer_than_ms)?,
             limit: within("limit", self.limit.unwrap_or(LIMIT_DEFAULT), LIMIT_MAX)?,
             cursor: self.cursor,
         })
@@ -129,6 +133,19 @@ pub(super) fn within(name: &str, number: u32, number_max: u32) -> Result<usize, 
         return Ok(number as usize);
     }
     Err(Failure::new(Code::InputInvalid, format!("{name} is a number from 1 to {number_max}")))
+}
+
+/// `number` if it is a whole number that every reader of JSON keeps.
+pub(super) fn whole(name: &str, number: u64) -> Result<u64, Failure> {
+    if number <= WHOLE_MAX {
+        return Ok(number);
+    }
+    Err(Failure::new(Code::InputInvalid, format!("{name} is a number up to {WHOLE_MAX}")))
+}
+
+/// A length of time, where one is given.
+pub(super) fn millis(name: &str, number: Option<u64>) -> Result<Option<Duration>, Failure> {
+    number.map(|number| whole(name, number).map(Duration::from_millis)).transpose()
 }
 
 fn by_commas<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<StateView>, D::Error> {

@@ -46,7 +46,8 @@ fn a_step_is_what_happened_between_two_samples() {
     let samples = Samples::default();
     assert!(samples.steps().is_empty());
     samples.push(parse::sample(TEXT));
-    samples.push(parse::sample(&TEXT.replace("outcome=\"replayed\"} 5", "outcome=\"replayed\"} 15")));
+    let later = parse::sample(&TEXT.replace("outcome=\"replayed\"} 5", "outcome=\"replayed\"} 15"));
+    samples.push(Sample { at: EVERY, ..later });
     let steps = samples.steps();
     assert_eq!(steps.len(), 1);
     assert_eq!(steps[0].rates.get("replayed"), Some(&5.0), "ten in two seconds");
@@ -83,9 +84,16 @@ fn what_the_recorder_writes_can_be_read() {
         metrics::gauge!(hapax::observe::IN_PROGRESS).set(4.0);
     });
     let samples = Samples::default();
-    samples.take(&recorder.handle());
+    samples.take(&recorder.handle(), EVERY);
     let sample = samples.latest();
     assert_eq!(sample.requests.get("ran"), Some(&2.0));
     assert_eq!(sample.claim.buckets, [(0.01, 0.0), (0.1, 1.0), (f64::INFINITY, 1.0)]);
     assert_eq!(sample.in_progress, 4.0);
+}
+
+#[test]
+fn a_sample_that_came_late_does_not_look_like_a_burst() {
+    let total = |at, ran| Sample { at, requests: [("ran".to_owned(), ran)].into(), ..Sample::default() };
+    let step = Step::between(&total(EVERY, 0.0), &total(EVERY * 10, 90.0));
+    assert_eq!(step.rates.get("ran"), Some(&5.0));
 }

@@ -1,6 +1,7 @@
 //! The description and the code say the same.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use utoipa::OpenApi as _;
 
@@ -47,5 +48,29 @@ async fn the_description_is_openapi_3_1_and_says_where_the_token_goes() {
         assert!(!method["summary"].as_str().unwrap_or_default().is_empty(), "{path} says nothing");
         assert_eq!(method.get("security").is_none(), path.starts_with("/api/"), "{path}");
     }
+    show.stop().await;
+}
+
+/// Lets schemathesis try the API with everything that its description allows, and with what it does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs HAPAX_SCHEMATHESIS, the program of a virtual environment; see CONTRIBUTING.md"]
+async fn schemathesis() {
+    let program = std::env::var("HAPAX_SCHEMATHESIS")
+        .expect("HAPAX_SCHEMATHESIS names the program: python3 -m venv V && V/bin/pip install schemathesis");
+    let show = Showcase::start().await;
+    show.fill().await;
+    let folder = tempfile::tempdir().unwrap();
+    let settings = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schemathesis.toml");
+    let url = show.url.clone();
+    let tried = tokio::task::spawn_blocking(move || {
+        let mut command = Command::new(program);
+        command.args(["--config-file", settings, "run", &format!("{url}/openapi.json"), "--no-color"]);
+        command.args(["--header", &format!("Authorization: Bearer {TOKEN}")]);
+        command.current_dir(folder.path()).output().unwrap()
+    });
+    let tried = tried.await.unwrap();
+    let told = String::from_utf8_lossy(&tried.stdout);
+    println!("{told}");
+    assert!(tried.status.success(), "{told}\n{}", String::from_utf8_lossy(&tried.stderr));
     show.stop().await;
 }

@@ -88,6 +88,7 @@ async fn bad_questions_are_refused() {
         "?limit=x",
         "?id=xyz",
         "?older_than_ms=-1",
+        "?newer_than_ms=9007199254740992",
         "?key=k",
         "?cursor=x",
         "?limit=1&limit=2",
