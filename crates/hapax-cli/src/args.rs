@@ -64,7 +64,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Key(KeyCommand),
     /// Look at records and decide the uncertain ones
-    Records(Records),
+    Records(Box<Records>),
     /// Remove records whose time is over
     Sweep(Sweep),
     /// Tell whether the store can be used and what it promises
@@ -111,12 +111,9 @@ pub(crate) struct AdminAccess {
     /// Ask the sidecar whose admin listener is at this URL, instead of opening a store
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) admin: Option<String>,
-    /// The file that holds the token of the admin listener
+    /// The file that holds the token of the admin listener; HAPAX_ADMIN_TOKEN may hold the token itself
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) admin_token_file: Option<PathBuf>,
-    /// The token itself; from the environment only, so that it is in no list of processes
-    #[arg(long, hide = true, env = "HAPAX_ADMIN_TOKEN", hide_env_values = true)]
-    pub(crate) admin_token: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -44,10 +44,11 @@ impl Place<'_> {
         let Some(url) = &self.admin.admin else {
             return Source::of_store(&self.context.store, access);
         };
-        let token = match (&self.admin.admin_token_file, &self.admin.admin_token) {
+        // No flag: what is typed is in the shell's history and in every list of processes.
+        let token = match (&self.admin.admin_token_file, std::env::var("HAPAX_ADMIN_TOKEN")) {
             (Some(file), _) => Token::read(file)?,
-            (None, Some(token)) => Token::new(token)?,
-            (None, None) => {
+            (None, Ok(token)) => Token::new(&token)?,
+            (None, Err(_)) => {
                 return Err(Failure::new(Code::TokenInvalid, "there is no token for the sidecar")
                     .hint("set HAPAX_ADMIN_TOKEN, or name its file with --admin-token-file"));
             }
@@ -97,3 +98,6 @@ fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=".contains(c);
     if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
+
+#[cfg(test)]
+mod tests;
