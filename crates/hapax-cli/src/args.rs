@@ -63,8 +63,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Key(KeyCommand),
     /// Look at records and decide the uncertain ones
-    #[command(subcommand)]
-    Records(RecordsCommand),
+    Records(Box<Records>),
     /// Remove records whose time is over
     Sweep(Sweep),
     /// Tell what is in force, whether the store can be used and what it promises
@@ -130,6 +129,26 @@ pub(crate) enum KeyCommand {
         #[arg(long, value_name = "JSON")]
         params: Option<String>,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Records {
+    #[command(flatten)]
+    pub(crate) admin: AdminAccess,
+    #[command(subcommand)]
+    pub(crate) command: RecordsCommand,
+}
+
+/// A running sidecar, asked instead of a store.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "A running sidecar")]
+pub(crate) struct AdminAccess {
+    /// Ask the sidecar whose admin listener is at this URL, instead of opening a store
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) admin: Option<String>,
+    /// The file that holds the token of the admin listener; HAPAX_ADMIN_TOKEN may hold the token itself
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) admin_token_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -218,6 +237,9 @@ pub(crate) struct Change {
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,
+    /// Why, for the audit log of a running sidecar
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

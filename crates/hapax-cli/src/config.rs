@@ -12,7 +12,6 @@
 mod check;
 mod file;
 mod schema;
-pub(crate) mod sections;
 mod shape;
 mod sources;
 
@@ -27,10 +26,11 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use self::schema::ROUTE;
-use self::sections::{AdminOptions, TlsSection};
 pub(crate) use self::shape::LimitOptions;
+use self::shape::TlsSection;
 use self::shape::{RouteShape, Shape, StoreOptions};
 use self::sources::{Place, Said};
+use crate::admin::AdminOptions;
 use crate::failure::{Code, Failure};
 use crate::proxy::{Tls, Transport, UpstreamOptions};
 use crate::stores::StoreUrl;
@@ -110,10 +110,6 @@ impl Words {
             let why = format!("{:?} is no address; write IP:PORT, such as 127.0.0.1:8080", shape.listen);
             self.wrong("", "listen", why)
         })?;
-        if shape.admin.listen != "off" && shape.admin.listen.parse::<SocketAddr>().is_err() {
-            let why = format!("{:?} is no address; write IP:PORT, or off", shape.admin.listen);
-            return Err(self.wrong("admin", "listen", why));
-        }
         shape.log.filter().map_err(|why| self.wrong("log", "level", why))?;
         let urls = shape.upstream.as_ref().map_or(&[][..], |upstream| upstream.urls());
         let upstream = urls.iter().map(|url| origin(url).map_err(|why| self.wrong("", "upstream", why)));

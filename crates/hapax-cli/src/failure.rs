@@ -43,6 +43,26 @@ pub(crate) enum Code {
     NotConfirmed,
     /// The process was to end, and something that had begun had not.
     DrainIncomplete,
+    /// A token that is missing, wrong or unfit.
+    TokenInvalid,
+    /// A change that another site's page asked for.
+    RequestForged,
+    /// A request for a name that is not ours.
+    HostUnknown,
+    /// There is nothing at that path.
+    RouteMissing,
+    /// That path does not take that method.
+    MethodRefused,
+    /// The body is larger than is taken.
+    TooLarge,
+    /// What was to be done could not be written down first.
+    AuditFailed,
+    /// The admin listener would be open to others without a token of its own.
+    AdminExposed,
+    /// An address that cannot be listened on.
+    ListenFailed,
+    /// A sidecar that cannot be reached, or does not answer as one.
+    AdminUnavailable,
     /// The answer could not be printed, or the process could not be set up.
     Failed,
     /// Whoever read stdout has seen enough.
@@ -69,6 +89,16 @@ impl Code {
             Self::NotUncertain => "not-uncertain",
             Self::NotConfirmed => "not-confirmed",
             Self::DrainIncomplete => "drain-incomplete",
+            Self::TokenInvalid => "token-invalid",
+            Self::RequestForged => "request-forged",
+            Self::HostUnknown => "host-unknown",
+            Self::RouteMissing => "route-missing",
+            Self::MethodRefused => "method-refused",
+            Self::TooLarge => "too-large",
+            Self::AuditFailed => "audit-failed",
+            Self::AdminExposed => "admin-exposed",
+            Self::ListenFailed => "listen-failed",
+            Self::AdminUnavailable => "admin-unavailable",
             Self::Failed | Self::OutputClosed => "failed",
         }
     }
@@ -76,12 +106,21 @@ impl Code {
     const fn exit(self) -> u8 {
         match self {
             Self::OutputClosed => 0,
-            Self::Failed | Self::RecordUnreadable => 1,
+            Self::Failed
+            | Self::RecordUnreadable
+            | Self::RequestForged
+            | Self::HostUnknown
+            | Self::RouteMissing
+            | Self::MethodRefused
+            | Self::AuditFailed
+            | Self::ListenFailed => 1,
             Self::KeyInvalid
             | Self::InputInvalid
             | Self::ConfigInvalid
             | Self::StoreUrlInvalid
             | Self::StoreNotShared
+            | Self::TokenInvalid
+            | Self::AdminExposed
             | Self::Store(StoreErrorKind::Invalid) => 2,
             Self::RecordMissing => 3,
             Self::RecordAmbiguous
@@ -89,8 +128,9 @@ impl Code {
             | Self::InProgress
             | Self::NotUncertain
             | Self::NotConfirmed
+            | Self::TooLarge
             | Self::Store(StoreErrorKind::TooLarge) => 4,
-            Self::StoreMissing | Self::StoreDamaged | Self::Store(_) => 5,
+            Self::StoreMissing | Self::StoreDamaged | Self::AdminUnavailable | Self::Store(_) => 5,
             Self::DrainIncomplete => 6,
         }
     }
@@ -171,7 +211,17 @@ impl Failure {
         note(&if json { self.document() } else { self.text() });
     }
 
-    fn causes(&self) -> impl Iterator<Item = String> {
+    /// What went wrong this time, for people.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do about it, where that is known.
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    pub(crate) fn causes(&self) -> impl Iterator<Item = String> {
         let first = self.source.as_deref().map(|source| source as &(dyn Error + 'static));
         std::iter::successors(first, |error| (*error).source()).map(ToString::to_string)
     }

@@ -10,6 +10,9 @@
 //! | [`stores`] | URL to store: the only list of stores |
 //! | [`commands`] | one file per subcommand |
 //! | [`proxy`] | connections of clients and to the origin |
+//! | [`admin`] | the admin listener: health, metrics, API, audit log |
+//! | [`console`] | the pages for people |
+//! | [`records`] | looking at records and changing them |
 //! | [`view`] | a record as people and programs see it |
 //! | [`output`] | stdout: tables, plain text, JSON |
 //! | [`confirm`] | the question before something is changed |
@@ -18,15 +21,18 @@
 //! | [`time`] | durations and moments as text |
 //! | [`failure`] | every error with its code, its exit code and what to do about it |
 
+mod admin;
 mod args;
 mod commands;
 mod config;
 mod confirm;
+mod console;
 mod demo;
 mod failure;
 mod nearest;
 mod output;
 mod proxy;
+mod records;
 mod serve;
 mod signals;
 mod stores;

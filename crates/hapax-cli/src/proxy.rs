@@ -41,7 +41,6 @@ mod upstream;
 pub(crate) use self::forward::Forward;
 pub(crate) use self::listen::Listener;
 pub(crate) use self::options::{Tls, Transport, UpstreamOptions};
-pub(crate) use self::received::Received;
 
 #[cfg(test)]
 mod tests;

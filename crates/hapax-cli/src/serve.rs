@@ -11,7 +11,6 @@
 
 mod ask;
 mod banner;
-mod plain;
 mod routes;
 mod told;
 
@@ -26,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::ask::Asker;
 use self::banner::Banner;
-use self::plain::{Admin, AdminListener};
 use self::routes::Routes;
+use crate::admin::{Admin, AdminListener, AdminOptions, Token};
 use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
 use crate::failure::{Code, Failure};
@@ -80,7 +79,7 @@ impl Sidecar {
         let forward = Forward::new(&config.upstream, &config.upstream_options)?;
         let asker = Asker::new(&config.limits)?;
         let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
-        let operators = Admin::bind(&config.admin).await?;
+        let operators = AdminListener::bind(&with_token(&config.admin)?).await?;
         let routes = Routes::new(hapax.clone(), forward, asker, config);
         Ok(Self { hapax, routes: Arc::new(routes), listener: Arc::new(listener), operators, metrics })
     }
@@ -90,7 +89,7 @@ impl Sidecar {
             listen: self.listener.local_addr(),
             is_tls: self.routes.config().tls.is_some(),
             admin: self.operators.as_ref().map(AdminListener::local_addr),
-            token: self.operators.as_ref().and_then(AdminListener::made_token),
+            token: self.operators.as_ref().and_then(AdminListener::made_token).map(str::to_owned),
             demo: demo.map(|demo| demo.url),
         }
     }
@@ -101,7 +100,12 @@ impl Sidecar {
         let upkeep = tokio::spawn(upkeep(self.metrics.clone()));
         let operators = self.operators.map(|operators| {
             let admin = admin(&self.hapax, &self.routes, self.metrics, is_ready.clone());
-            tokio::spawn(operators.serve(admin, stop_operators.clone()))
+            let stop = stop_operators.clone();
+            tokio::spawn(async move {
+                if let Err(failure) = operators.serve(admin, stop).await {
+                    tracing::error!("operators are not served any more: {}", failure.text());
+                }
+            })
         });
         let serving = tokio::spawn({
             let (listener, routes, stop) = (self.listener.clone(), self.routes.clone(), stop.clone());
@@ -137,6 +141,12 @@ fn hapax(config: &Config, store: Arc<dyn hapax_core::Store>) -> Hapax {
         .build()
 }
 
+/// The token is in the environment or in a file of its own, never among the options.
+fn with_token(options: &AdminOptions) -> Result<AdminOptions, Failure> {
+    let token = std::env::var("HAPAX_ADMIN_TOKEN").ok().map(|token| Token::new(&token)).transpose()?;
+    Ok(AdminOptions { token, ..options.clone() })
+}
+
 /// What operators are shown.
 fn admin(hapax: &Hapax, routes: &Arc<Routes>, metrics: PrometheusHandle, is_ready: Arc<AtomicBool>) -> Admin {
     let config = routes.config();
@@ -147,7 +157,6 @@ fn admin(hapax: &Hapax, routes: &Arc<Routes>, metrics: PrometheusHandle, is_read
         config: Arc::new(move || routes.config().document()),
         ready: Arc::new(move || is_ready.load(Ordering::Relaxed)),
         data_dir: config.store.directory().map(ToOwned::to_owned),
-        options: config.admin.clone(),
     }
 }
 

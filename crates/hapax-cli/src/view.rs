@@ -1,13 +1,23 @@
 //! A record as people and programs see it. Names are those of the glossary; a key is never among them.
+//!
+//! The same view is printed by the command line, answered by the admin API and read back by its client.
 
-use hapax_core::{Class, Format, Reason, Record, RecordId, Recorded, State, Status, Timestamp};
-use serde::Serialize;
+mod names;
 
+use hapax_core::{Format, Page, Reason, Record, Recorded, State, Status, Timestamp};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+pub(crate) use self::names::{ClassView, ReasonView, StateView};
 use crate::output::printable;
 use crate::time::{relative, rfc3339};
 
 /// How many digits of an id a terminal shows: the key's hash and enough of the scope's to tell scopes apart.
 const ID_DIGITS_SHORT: usize = 24;
+
+/// Bytes of a version: enough that two versions of one record never look alike.
+const VERSION_BYTES: usize = 16;
 
 /// Whether the stored result is shown. It may be confidential, so it is shown only when asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,50 +27,145 @@ pub(crate) enum Payload {
 }
 
 /// A record in JSON.
-#[derive(Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Record)]
 pub(crate) struct RecordView {
-    id: String,
-    scope: ScopeView,
-    state: &'static str,
-    reason: Option<&'static str>,
-    attempt: u32,
-    created_at: Option<String>,
-    created_at_ms: u64,
-    updated_at: Option<String>,
-    updated_at_ms: u64,
-    lease_until: Option<String>,
-    lease_until_ms: Option<u64>,
-    expires_at: Option<String>,
-    expires_at_ms: u64,
-    recorded: Option<RecordedView>,
+    /// 64 hexadecimal digits, of which the first 16 are the key's hash.
+    pub(crate) id: String,
+    /// Names what was looked at: a change is refused when the record has another version by then.
+    pub(crate) version: String,
+    /// What the key is unique within.
+    pub(crate) scope: ScopeView,
+    /// Where the record stands.
+    pub(crate) state: StateView,
+    /// Why nobody knows whether the operation happened.
+    #[schema(required)]
+    pub(crate) reason: Option<ReasonView>,
+    /// The number of the attempt that wrote last.
+    pub(crate) attempt: u32,
+    /// When the first attempt claimed the key, in RFC 3339.
+    #[schema(required)]
+    pub(crate) created_at: Option<String>,
+    /// The same in milliseconds since 1970.
+    pub(crate) created_at_ms: u64,
+    /// When the state last changed.
+    #[schema(required)]
+    pub(crate) updated_at: Option<String>,
+    /// The same in milliseconds since 1970.
+    pub(crate) updated_at_ms: u64,
+    /// Until when the claim is believed without renewal.
+    #[schema(required)]
+    pub(crate) lease_until: Option<String>,
+    /// The same in milliseconds since 1970.
+    #[schema(required)]
+    pub(crate) lease_until_ms: Option<u64>,
+    /// When a sweep may remove the record; nothing when that is never.
+    #[schema(required)]
+    pub(crate) expires_at: Option<String>,
+    /// The same in milliseconds since 1970.
+    pub(crate) expires_at_ms: u64,
+    /// What retries are answered with.
+    #[schema(required)]
+    pub(crate) recorded: Option<RecordedView>,
 }
 
-#[derive(Debug, Serialize)]
-struct ScopeView {
-    namespace: String,
-    operation: String,
-    principal: Option<String>,
+/// What a key is unique within.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Scope)]
+pub(crate) struct ScopeView {
+    /// Keeps deployments apart that share a store.
+    pub(crate) namespace: String,
+    /// Method and path, a function's name, a consumer's name.
+    pub(crate) operation: String,
+    /// The hash of whoever called.
+    #[schema(required)]
+    pub(crate) principal: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct RecordedView {
-    class: &'static str,
-    format: String,
-    meta_bytes: usize,
-    payload_bytes: usize,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    content: Option<ContentView>,
+/// An outcome as it was recorded; its content only when that was asked for, as text where it is text.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Recorded)]
+pub(crate) struct RecordedView {
+    /// Success or error.
+    pub(crate) class: ClassView,
+    /// Who can read it: `http`, `function`, `operator` or `not_kept`.
+    pub(crate) format: String,
+    /// Bytes of what goes with the payload.
+    pub(crate) meta_bytes: usize,
+    /// Bytes of the payload.
+    pub(crate) payload_bytes: usize,
+    /// What goes with the payload, in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) meta_hex: Option<String>,
+    /// The payload, where it is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) payload: Option<String>,
+    /// The payload in hexadecimal digits, where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) payload_hex: Option<String>,
 }
 
-/// Text where it is text; digits where it is not.
-#[derive(Debug, Serialize)]
-struct ContentView {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    meta_hex: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload_hex: Option<String>,
+/// One record, with the store's clock to judge its times by.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = RecordDocument)]
+pub(crate) struct Document {
+    /// What was done to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) done: Option<String>,
+    /// The record.
+    pub(crate) record: RecordView,
+    /// The store's clock, in milliseconds since 1970.
+    pub(crate) now_ms: u64,
+}
+
+/// One page of a listing, newest first.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = RecordPage)]
+pub(crate) struct PageView {
+    /// The records, without what is stored in them.
+    pub(crate) records: Vec<RecordView>,
+    /// Ids of records that are there and cannot be read.
+    pub(crate) unreadable: Vec<String>,
+    /// Where the next page starts.
+    #[schema(required)]
+    pub(crate) next: Option<String>,
+    /// The store's clock, in milliseconds since 1970.
+    pub(crate) now_ms: u64,
+}
+
+impl Document {
+    pub(crate) fn new(record: &Record, now: Timestamp, payload: Payload) -> Self {
+        Self { done: None, record: RecordView::new(record, now, payload), now_ms: now.as_millis() }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now_ms)
+    }
+}
+
+impl From<Page> for PageView {
+    fn from(page: Page) -> Self {
+        let view = |record| RecordView::new(record, page.now, Payload::Hidden);
+        Self {
+            records: page.records.iter().map(view).collect(),
+            unreadable: page.unreadable.iter().map(ToString::to_string).collect(),
+            next: page.next,
+            now_ms: page.now.as_millis(),
+        }
+    }
+}
+
+impl PageView {
+    /// Adds the page that follows.
+    pub(crate) fn append(&mut self, following: Self) {
+        self.records.extend(following.records);
+        self.unreadable.extend(following.unreadable);
+        (self.next, self.now_ms) = (following.next, following.now_ms);
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now_ms)
+    }
 }
 
 impl RecordView {
@@ -72,13 +177,14 @@ impl RecordView {
         };
         Self {
             id: record.key.id.to_string(),
+            version: version(record),
             scope: ScopeView {
                 namespace: scope.namespace().to_owned(),
                 operation: scope.operation().to_owned(),
                 principal: scope.principal_hash().map(|hash| hex(hash.as_bytes())),
             },
-            state: record.state_at(now).name(),
-            reason: reason_at(record, now).map(Reason::name),
+            state: record.state_at(now).into(),
+            reason: reason_at(record, now).map(ReasonView::from),
             attempt: record.fence.attempt,
             created_at: rfc3339(record.created_at),
             created_at_ms: record.created_at.as_millis(),
@@ -91,33 +197,84 @@ impl RecordView {
             recorded: record.recorded().map(|recorded| RecordedView::new(recorded, payload)),
         }
     }
+
+    pub(crate) fn state(&self) -> State {
+        self.state.into()
+    }
+
+    pub(crate) fn updated(&self) -> Timestamp {
+        Timestamp::from_millis(self.updated_at_ms)
+    }
+
+    pub(crate) fn expires(&self) -> Timestamp {
+        Timestamp::from_millis(self.expires_at_ms)
+    }
+
+    /// The state in words: `uncertain (lapsed)`.
+    pub(crate) fn state_words(&self) -> String {
+        match (self.state(), self.reason) {
+            (State::Uncertain, Some(reason)) => format!("uncertain ({})", Reason::from(reason).name()),
+            (state, _) => state.name().to_owned(),
+        }
+    }
+
+    /// The record as one row of a table under [`ROW_HEADER`]. A terminal gets the start of the id, a file or a
+    /// program all of it.
+    pub(crate) fn row(&self, now: Timestamp, terminal: bool) -> Vec<String> {
+        let digits = if terminal { ID_DIGITS_SHORT } else { self.id.len() };
+        vec![
+            self.id.chars().take(digits).collect(),
+            self.state_words(),
+            self.attempt.to_string(),
+            relative(self.updated(), now),
+            relative(self.expires(), now),
+            or_dash(&self.scope.namespace),
+            or_dash(&self.scope.operation),
+        ]
+    }
 }
 
 impl RecordedView {
     fn new(recorded: &Recorded, payload: Payload) -> Self {
+        let shown = (payload == Payload::Shown).then_some(recorded);
+        let text = std::str::from_utf8(&recorded.payload).ok();
         Self {
-            class: class_name(recorded.class),
+            class: recorded.class.into(),
             format: format_name(recorded.format),
             meta_bytes: recorded.meta.len(),
             payload_bytes: recorded.payload.len(),
-            content: (payload == Payload::Shown).then(|| ContentView::new(recorded)),
+            meta_hex: shown.filter(|it| !it.meta.is_empty()).map(|it| hex(&it.meta)),
+            payload: shown.and(text).map(str::to_owned),
+            payload_hex: shown.filter(|_| text.is_none()).map(|it| hex(&it.payload)),
         }
+    }
+
+    /// What is stored, in a few words.
+    pub(crate) fn summary(&self) -> String {
+        let class = self.class.name();
+        if self.format == format_name(Format::NOT_KEPT) {
+            return format!("{class}, what was answered was not kept");
+        }
+        format!("{class}, {}, {} bytes", self.format, self.meta_bytes + self.payload_bytes)
     }
 }
 
-impl ContentView {
-    fn new(recorded: &Recorded) -> Self {
-        let text = std::str::from_utf8(&recorded.payload).ok();
-        Self {
-            meta_hex: (!recorded.meta.is_empty()).then(|| hex(&recorded.meta)),
-            payload: text.map(str::to_owned),
-            payload_hex: text.is_none().then(|| hex(&recorded.payload)),
-        }
-    }
+/// The header of [`RecordView::row`].
+pub(crate) const ROW_HEADER: [&str; 7] =
+    ["id", "state", "attempt", "updated", "expires", "namespace", "operation"];
+
+/// Changes whenever the record does, but not when a lease is renewed. It is a digest, because the nonce in it would
+/// let its holder write in the attempt's name.
+pub(crate) fn version(record: &Record) -> String {
+    let mut digest = Sha256::new();
+    digest.update(record.fence.nonce.as_bytes());
+    digest.update(record.updated_at.as_millis().to_be_bytes());
+    digest.update(record.state().name());
+    hex(&digest.finalize()[..VERSION_BYTES])
 }
 
 /// Why nobody knows; a lapsed claim counts although nobody has written that down yet.
-pub(crate) fn reason_at(record: &Record, now: Timestamp) -> Option<Reason> {
+fn reason_at(record: &Record, now: Timestamp) -> Option<Reason> {
     match record.status {
         Status::Uncertain { reason } => Some(reason),
         _ if record.is_lapsed(now) => Some(Reason::Lapsed),
@@ -125,49 +282,8 @@ pub(crate) fn reason_at(record: &Record, now: Timestamp) -> Option<Reason> {
     }
 }
 
-/// The state in words: `uncertain (lapsed)`.
-pub(crate) fn state_words(record: &Record, now: Timestamp) -> String {
-    match (record.state_at(now), reason_at(record, now)) {
-        (State::Uncertain, Some(reason)) => format!("uncertain ({})", reason.name()),
-        (state, _) => state.name().to_owned(),
-    }
-}
-
-/// The header of [`row`].
-pub(crate) const ROW_HEADER: [&str; 7] =
-    ["id", "state", "attempt", "updated", "expires", "namespace", "operation"];
-
-/// A record as one row of a table. A terminal gets the start of the id, a file or a program all of it.
-pub(crate) fn row(record: &Record, now: Timestamp, terminal: bool) -> Vec<String> {
-    let scope = &record.key.scope;
-    vec![
-        shown_id(&record.key.id, terminal),
-        state_words(record, now),
-        record.fence.attempt.to_string(),
-        relative(record.updated_at, now),
-        relative(record.expires_at, now),
-        or_dash(scope.namespace()),
-        or_dash(scope.operation()),
-    ]
-}
-
-pub(crate) fn shown_id(id: &RecordId, terminal: bool) -> String {
-    let mut id = id.to_string();
-    if terminal {
-        id.truncate(ID_DIGITS_SHORT);
-    }
-    id
-}
-
 pub(crate) fn or_dash(text: &str) -> String {
     if text.is_empty() { "-".to_owned() } else { printable(text) }
-}
-
-pub(crate) const fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::Success => "success",
-        Class::Error => "error",
-    }
 }
 
 pub(crate) fn format_name(format: Format) -> String {

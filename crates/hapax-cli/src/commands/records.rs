@@ -1,69 +1,96 @@
-//! `hapax records`: look at records and decide the uncertain ones.
+//! `hapax records`: look at records and decide the uncertain ones, in a store or at a running sidecar.
 
 mod delete;
 mod find;
-#[cfg(test)]
-mod fixture;
 mod list;
 mod settle;
 mod show;
-
-use hapax_core::{Record, Timestamp};
-use serde::Serialize;
+mod source;
 
 use super::Context;
-use crate::args::RecordsCommand;
-use crate::failure::Failure;
-use crate::output::note;
-use crate::stores::STORE_DEFAULT;
-use crate::view::{RecordView, state_words};
+use crate::admin::{Client, Token};
+use crate::args::{AdminAccess, Records, RecordsCommand};
+use crate::failure::{Code, Failure};
+use crate::output::{Output, note};
+use crate::stores::{Access, STORE_DEFAULT};
+use crate::view::{Document, or_dash};
+use source::Source;
 
-pub(crate) async fn run(command: &RecordsCommand, context: &Context) -> Result<(), Failure> {
-    match command {
-        RecordsCommand::List(list) => list::run(list, context).await,
-        RecordsCommand::Show(show) => show::run(show, context).await,
-        RecordsCommand::Settle(settle) => settle::run(settle, context).await,
-        RecordsCommand::Release(change) => settle::release(change, context).await,
-        RecordsCommand::Delete(change) => delete::run(change, context).await,
+pub(crate) async fn run(records: &Records, context: &Context) -> Result<(), Failure> {
+    let place = Place { context, admin: &records.admin };
+    match &records.command {
+        RecordsCommand::List(list) => list::run(list, &place).await,
+        RecordsCommand::Show(show) => show::run(show, &place).await,
+        RecordsCommand::Settle(settle) => settle::run(settle, &place).await,
+        RecordsCommand::Release(change) => settle::release(change, &place).await,
+        RecordsCommand::Delete(change) => delete::run(change, &place).await,
     }
 }
 
-/// A record that was found, and the store's clock at that moment.
+/// Where the records are.
 #[derive(Debug)]
-struct Found {
-    record: Box<Record>,
-    now: Timestamp,
+struct Place<'a> {
+    context: &'a Context,
+    admin: &'a AdminAccess,
 }
 
-/// One record in JSON, with the store's clock to judge its times by.
-#[derive(Debug, Serialize)]
-struct Document {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    done: Option<&'static str>,
-    record: RecordView,
-    now_ms: u64,
+impl Place<'_> {
+    fn output(&self) -> Output {
+        self.context.output
+    }
+
+    /// The store, or the sidecar that has it open.
+    fn open(&self, access: Access) -> Result<Source, Failure> {
+        let Some(url) = &self.admin.admin else {
+            return Source::of_store(&self.context.store, access);
+        };
+        // No flag: what is typed is in the shell's history and in every list of processes.
+        let token = match (&self.admin.admin_token_file, std::env::var("HAPAX_ADMIN_TOKEN")) {
+            (Some(file), _) => Token::read(file)?,
+            (None, Ok(token)) => Token::new(&token)?,
+            (None, Err(_)) => {
+                return Err(Failure::new(Code::TokenInvalid, "there is no token for the sidecar")
+                    .hint("set HAPAX_ADMIN_TOKEN, or name its file with --admin-token-file"));
+            }
+        };
+        Ok(Source::Admin(Client::new(url, token)?))
+    }
+
+    /// Opens it to change something. A reason is kept only where there is an audit log.
+    fn open_to_change(&self, reason: Option<&str>) -> Result<Source, Failure> {
+        if reason.is_some() && self.admin.admin.is_none() {
+            return Err(Failure::new(Code::InputInvalid, "nobody would keep this reason").hint(
+                "--reason goes into the audit log of a running sidecar: name it with --admin URL, \
+                 or leave the reason out",
+            ));
+        }
+        self.open(Access::Write)
+    }
+
+    /// The command that somebody could type next, for the same records.
+    fn command_line(&self, rest: &str) -> String {
+        if let Some(url) = &self.admin.admin {
+            return format!("hapax {rest} --admin {}", quoted(url));
+        }
+        let store = self.context.store.to_string();
+        if store == STORE_DEFAULT {
+            format!("hapax {rest}")
+        } else {
+            format!("hapax {rest} --store {}", quoted(&store))
+        }
+    }
 }
 
 /// Tells on stderr what is about to happen to which record.
-fn announce(found: &Found, what: &str) {
+fn announce(found: &Document, what: &str) {
     let record = &found.record;
     note(&format!(
         "record {}\n  {}, attempt {}, operation {}\n  {what}",
-        record.key.id,
-        state_words(record, found.now),
-        record.fence.attempt,
-        crate::view::or_dash(record.key.scope.operation()),
+        record.id,
+        record.state_words(),
+        record.attempt,
+        or_dash(&record.scope.operation),
     ));
-}
-
-/// The command that somebody could type next, for the same store.
-fn command_line(context: &Context, rest: &str) -> String {
-    let store = context.store.to_string();
-    if store == STORE_DEFAULT {
-        format!("hapax {rest}")
-    } else {
-        format!("hapax {rest} --store {}", quoted(&store))
-    }
 }
 
 /// `text` as one word of a shell.
@@ -71,3 +98,6 @@ fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=".contains(c);
     if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,12 @@
 //! What should worry somebody about a configuration, and the configuration in force as a document.
 
-use std::net::SocketAddr;
-
 use hapax::http::settings::{FingerprintName, OnLapseName};
 use hapax::http::{EarlyData, OnStoreError, Settings};
 use http::Uri;
 use serde_json::{Value, json};
 
 use super::{Config, Route};
+use crate::admin::AdminListen;
 use crate::stores::StoreUrl;
 
 impl Route {
@@ -79,8 +78,10 @@ impl Config {
         if self.tls.is_none() && !self.listen.ip().is_loopback() {
             warnings.push(format!("listen: {} is reached from elsewhere and speaks plain HTTP", self.listen));
         }
-        if self.admin.listen.parse().is_ok_and(|address: SocketAddr| !address.ip().is_loopback()) {
-            warnings.push(format!("admin: {} is reached from elsewhere", self.admin.listen));
+        if let AdminListen::At(address) = self.admin.listen
+            && !address.ip().is_loopback()
+        {
+            warnings.push(format!("admin: {address} is reached from elsewhere"));
         }
         let is_far = |host: &str| host != "localhost" && !is_loopback(host);
         let clear = self.upstream.iter().filter(|uri| uri.scheme_str() == Some("http"));

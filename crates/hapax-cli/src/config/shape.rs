@@ -2,13 +2,14 @@
 //! made from this one definition. What the values mean together is for [`Config`](super::Config) to say.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hapax::http::{Settings, settings::Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::sections::{AdminOptions, TlsSection};
+use crate::admin::AdminOptions;
 use crate::proxy::{Transport, UpstreamOptions};
 use crate::stores::STORE_DEFAULT;
 use crate::telemetry::LogOptions;
@@ -199,4 +200,14 @@ pub(crate) struct RouteShape {
     pub(crate) authorise: Option<String>,
     #[serde(flatten)]
     pub(crate) settings: Settings,
+}
+
+/// Certificate and key of the listener. Without both it speaks plain HTTP.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TlsSection {
+    /// The certificate with its chain, in PEM.
+    pub(crate) certificate: Option<PathBuf>,
+    /// Its key, in PEM.
+    pub(crate) key: Option<PathBuf>,
 }

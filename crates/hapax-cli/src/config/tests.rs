@@ -85,7 +85,7 @@ fn without_a_word_everything_is_as_documented() {
     let config = loaded("");
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.store, StoreUrl::File("./hapax-data".into()));
-    assert_eq!(config.admin.listen, "127.0.0.1:8081");
+    assert_eq!(config.admin.listen.to_string(), "127.0.0.1:8081");
     assert_eq!(config.drain, Duration::from_secs(30));
     assert!(config.upstream.is_empty() && config.tls.is_none() && config.routes.len() == 1);
 }

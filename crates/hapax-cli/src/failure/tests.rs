@@ -14,7 +14,7 @@ const STORE_KINDS: [StoreErrorKind; 8] = [
     StoreErrorKind::Invalid,
 ];
 
-const CODES: [Code; 17] = [
+const CODES: [Code; 27] = [
     Code::KeyInvalid,
     Code::InputInvalid,
     Code::ConfigInvalid,
@@ -30,6 +30,16 @@ const CODES: [Code; 17] = [
     Code::NotUncertain,
     Code::NotConfirmed,
     Code::DrainIncomplete,
+    Code::TokenInvalid,
+    Code::RequestForged,
+    Code::HostUnknown,
+    Code::RouteMissing,
+    Code::MethodRefused,
+    Code::TooLarge,
+    Code::AuditFailed,
+    Code::AdminExposed,
+    Code::ListenFailed,
+    Code::AdminUnavailable,
     Code::Failed,
     Code::OutputClosed,
 ];

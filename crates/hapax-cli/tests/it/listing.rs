@@ -45,7 +45,7 @@ fn a_record_in_json_has_the_words_of_the_glossary() {
     let record = &document["records"][0];
     let fields: BTreeSet<_> = record.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = "attempt created_at created_at_ms expires_at expires_at_ms id lease_until lease_until_ms \
-                    reason recorded scope state updated_at updated_at_ms";
+                    reason recorded scope state updated_at updated_at_ms version";
     assert_eq!(fields, expected.split_whitespace().collect());
     assert_eq!(
         record["scope"],

@@ -1,51 +1,26 @@
 //! Finding the one record that was named: by its id, the start of it, or its key.
 
-use hapax_core::key::key_hash;
-use hapax_core::{Key, Lookup, Query, Record, RecordId, Scope, ScopedKey, Store};
+use hapax_core::{Query, RecordId, Scope, ScopedKey};
 
-use super::{Context, Found};
+use super::source::{Source, id_of};
 use crate::args::Name;
 use crate::failure::{Code, Failure};
-use crate::view::{hex, or_dash, state_words};
+use crate::records::name::{id_prefix, parse_digits, parse_key};
+use crate::records::{missing, unreadable};
+use crate::view::{Document, Payload, RecordView, hex, or_dash};
 
-/// Digits of an id.
-const ID_DIGITS: usize = 64;
 /// Fewer digits of an id would too easily name a record that was not meant.
 const ID_DIGITS_MIN: usize = 8;
 /// How many records are named when several match.
 const CANDIDATES_MAX: usize = 20;
 
 /// Finds the record; none and several are failures.
-pub(super) async fn find(store: &dyn Store, name: &Name, context: &Context) -> Result<Found, Failure> {
-    match wanted(name)? {
-        Wanted::Id(id) => get(store, &id, context).await,
-        Wanted::Start { digits, scope } => search(store, digits, &scope, context).await,
-    }
-}
-
-/// The key as it was typed: in double quotes as in a header, or bare.
-pub(super) fn parse_key(typed: &str) -> Result<Key, Failure> {
-    let key = if typed.starts_with('"') { Key::parse(typed.as_bytes()) } else { Key::new(typed) };
-    key.map_err(|error| {
-        Failure::new(Code::KeyInvalid, "what --key names is not a key")
-            .because(error)
-            .hint("a key is 1 to 255 printable ASCII characters, bare or in double quotes")
-    })
-}
-
-/// The start of every id that `key` has, in any scope.
-pub(super) fn id_prefix(key: &Key) -> String {
-    hex(&key_hash(key))
-}
-
-/// `typed` as the start of an id.
-pub(super) fn parse_digits(typed: &str) -> Result<String, Failure> {
-    let is_hex = !typed.is_empty() && typed.chars().all(|c| c.is_ascii_hexdigit());
-    if is_hex && typed.len() <= ID_DIGITS {
-        return Ok(typed.to_ascii_lowercase());
-    }
-    Err(Failure::new(Code::InputInvalid, "this is not a record's id")
-        .hint("an id has 64 hexadecimal digits; name a record by its key with --key"))
+pub(super) async fn find(source: &Source, name: &Name, payload: Payload) -> Result<Document, Failure> {
+    let id = match wanted(name)? {
+        Wanted::Id(id) => id,
+        Wanted::Start { digits, scope } => search(source, digits, &scope).await?,
+    };
+    source.show(&id, payload).await
 }
 
 #[derive(Debug)]
@@ -62,12 +37,15 @@ struct PartOfScope {
 }
 
 impl PartOfScope {
-    fn admits(&self, record: &Record) -> bool {
-        let scope = &record.key.scope;
-        let principal = self.principal.as_ref().map(|principal| Scope::new("").principal(principal));
-        self.namespace.as_deref().is_none_or(|wanted| wanted == scope.namespace())
-            && principal.is_none_or(|wanted| wanted.principal_hash() == scope.principal_hash())
+    fn admits(&self, record: &RecordView) -> bool {
+        let principal = self.principal.as_ref().map(|principal| principal_digits(principal));
+        self.namespace.as_ref().is_none_or(|wanted| *wanted == record.scope.namespace)
+            && principal.is_none_or(|wanted| wanted == record.scope.principal)
     }
+}
+
+fn principal_digits(principal: &str) -> Option<String> {
+    Scope::new("").principal(principal).principal_hash().map(|hash| hex(hash.as_bytes()))
 }
 
 fn wanted(name: &Name) -> Result<Wanted, Failure> {
@@ -99,78 +77,40 @@ fn wanted_by_id(typed: &str) -> Result<Wanted, Failure> {
     Ok(Wanted::Start { digits, scope: PartOfScope::default() })
 }
 
-async fn get(store: &dyn Store, id: &RecordId, context: &Context) -> Result<Found, Failure> {
-    let looked_up = store
-        .get(id)
-        .await
-        .map_err(|error| Failure::store(error, format!("cannot read {}", context.store)))?;
-    match looked_up {
-        Lookup::Found { record, now } => Ok(Found { record, now }),
-        Lookup::Absent => Err(missing(context)),
-        Lookup::Unreadable { why } => Err(unreadable(id).because(why)),
-    }
-}
-
-async fn search(
-    store: &dyn Store,
-    digits: String,
-    scope: &PartOfScope,
-    context: &Context,
-) -> Result<Found, Failure> {
+async fn search(source: &Source, digits: String, scope: &PartOfScope) -> Result<RecordId, Failure> {
     let mut query = Query { id_prefix: Some(digits), ..Query::default() };
     let mut matches = Vec::new();
     loop {
-        let page = store
-            .list(&query)
-            .await
-            .map_err(|error| Failure::store(error, format!("cannot read {}", context.store)))?;
+        let page = source.page(&query).await?;
         if let Some(id) = page.unreadable.first() {
             return Err(unreadable(id));
         }
-        let now = page.now;
-        let admitted = page.records.into_iter().filter(|record| scope.admits(record));
-        matches.extend(admitted.map(|record| Found { record: Box::new(record), now }));
+        matches.extend(page.records.into_iter().filter(|record| scope.admits(record)));
         if page.next.is_none() || matches.len() > CANDIDATES_MAX {
             break;
         }
         query.cursor = page.next;
     }
-    match matches.pop() {
-        None => Err(missing(context)),
-        Some(found) if matches.is_empty() => Ok(found),
-        Some(last) => {
-            matches.push(last);
-            Err(ambiguous(&matches))
-        }
+    match &matches[..] {
+        [] => Err(missing(source.place())),
+        [record] => id_of(record),
+        several => Err(ambiguous(several)),
     }
 }
 
-fn missing(context: &Context) -> Failure {
-    Failure::new(Code::RecordMissing, format!("{} has no such record", context.store)).hint(
-        "a record is removed when its retention is over; \
-         check the scope and the store, or look with `hapax records list`",
-    )
-}
-
-fn unreadable(id: &RecordId) -> Failure {
-    Failure::new(Code::RecordUnreadable, format!("the record {id} is there and cannot be read"))
-        .hint("its key is answered like an uncertain one; see docs/errors/record-unreadable.md")
-}
-
-fn ambiguous(matches: &[Found]) -> Failure {
+fn ambiguous(matches: &[RecordView]) -> Failure {
     let mut lines = vec![if matches.len() > CANDIDATES_MAX {
         format!("more than {CANDIDATES_MAX} records match")
     } else {
         format!("{} records match", matches.len())
     }];
-    lines.extend(matches.iter().take(CANDIDATES_MAX).map(|found| {
-        let scope = &found.record.key.scope;
+    lines.extend(matches.iter().take(CANDIDATES_MAX).map(|record| {
         format!(
             "    {}  {}  namespace {}  operation {}",
-            found.record.key.id,
-            state_words(&found.record, found.now),
-            or_dash(scope.namespace()),
-            or_dash(scope.operation())
+            record.id,
+            record.state_words(),
+            or_dash(&record.scope.namespace),
+            or_dash(&record.scope.operation)
         )
     }));
     Failure::new(Code::RecordAmbiguous, lines.join("\n"))

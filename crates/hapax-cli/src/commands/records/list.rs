@@ -1,29 +1,30 @@
 //! `hapax records list`: which records there are.
 
-use hapax_core::{Page, Query, Store};
-use serde_json::json;
+use hapax_core::Query;
 
-use super::find::{id_prefix, parse_digits, parse_key};
-use super::{Context, command_line, quoted};
+use super::source::Source;
+use super::{Place, quoted};
 use crate::args::List;
 use crate::failure::Failure;
-use crate::output::note;
+use crate::output::{Output, note};
+use crate::records::name::{id_prefix, parse_digits, parse_key};
 use crate::stores::Access;
-use crate::view::{Payload, ROW_HEADER, RecordView, row};
+use crate::view::{PageView, ROW_HEADER};
 
-pub(super) async fn run(list: &List, context: &Context) -> Result<(), Failure> {
+pub(super) async fn run(list: &List, place: &Place<'_>) -> Result<(), Failure> {
     let mut query = query(list)?;
-    let store = context.store.open_shared(Access::Read)?;
-    if context.output.json {
-        return as_document(&*store, query, list.all, context).await;
+    let output = place.output();
+    let source = place.open(Access::Read)?;
+    if output.json {
+        return output.document(&everything(&source, query, list.all).await?);
     }
     let mut count = 0;
     loop {
-        let page = read(&*store, &query, context).await?;
+        let page = source.page(&query).await?;
         // In a pipe all pages are one table; on a terminal each has its own frame.
-        let header = (count == 0 || context.output.terminal).then_some(&ROW_HEADER[..]);
+        let header = (count == 0 || output.terminal).then_some(&ROW_HEADER[..]);
         count += page.records.len() + page.unreadable.len();
-        print(&page, header, context)?;
+        print(&page, header, output)?;
         query.cursor = page.next;
         if !list.all || query.cursor.is_none() {
             break;
@@ -32,7 +33,7 @@ pub(super) async fn run(list: &List, context: &Context) -> Result<(), Failure> {
     match &query.cursor {
         Some(next) => note(&format!(
             "there are more: add --all, or go on with {}",
-            command_line(context, &format!("records list --cursor {}", quoted(next)))
+            place.command_line(&format!("records list --cursor {}", quoted(next)))
         )),
         None if count == 0 => note("no record matches"),
         None => {}
@@ -58,15 +59,10 @@ fn query(list: &List) -> Result<Query, Failure> {
     })
 }
 
-async fn read(store: &dyn Store, query: &Query, context: &Context) -> Result<Page, Failure> {
-    store.list(query).await.map_err(|error| Failure::store(error, format!("cannot list {}", context.store)))
-}
-
-fn print(page: &Page, header: Option<&[&str]>, context: &Context) -> Result<(), Failure> {
+fn print(page: &PageView, header: Option<&[&str]>, output: Output) -> Result<(), Failure> {
     if !page.records.is_empty() {
-        let terminal = context.output.terminal;
-        let rows = page.records.iter().map(|record| row(record, page.now, terminal)).collect();
-        context.output.table(header, rows)?;
+        let rows = page.records.iter().map(|record| record.row(page.now(), output.terminal)).collect();
+        output.table(header, rows)?;
     }
     for id in &page.unreadable {
         note(&format!("warning: the record {id} cannot be read; it counts as uncertain"));
@@ -74,25 +70,12 @@ fn print(page: &Page, header: Option<&[&str]>, context: &Context) -> Result<(), 
     Ok(())
 }
 
-async fn as_document(
-    store: &dyn Store,
-    mut query: Query,
-    all: bool,
-    context: &Context,
-) -> Result<(), Failure> {
-    let mut records = Vec::new();
-    let mut unreadable = Vec::new();
-    loop {
-        let page = read(store, &query, context).await?;
-        // Turned into views at once: a view holds no payload, so a long listing stays small.
-        records.extend(page.records.iter().map(|record| RecordView::new(record, page.now, Payload::Hidden)));
-        unreadable.extend(page.unreadable.iter().map(ToString::to_string));
-        query.cursor = page.next;
-        if !all || query.cursor.is_none() {
-            let now_ms = page.now.as_millis();
-            return context.output.document(&json!({
-                "records": records, "unreadable": unreadable, "next": query.cursor, "now_ms": now_ms
-            }));
-        }
+/// The page that was asked for, or all of them as one. A view in a listing holds no payload, so it stays small.
+async fn everything(source: &Source, mut query: Query, all: bool) -> Result<PageView, Failure> {
+    let mut listing = source.page(&query).await?;
+    while all && listing.next.is_some() {
+        query.cursor = listing.next.take();
+        listing.append(source.page(&query).await?);
     }
+    Ok(listing)
 }

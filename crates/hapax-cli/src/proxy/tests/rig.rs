@@ -52,7 +52,7 @@ impl Rig {
     where
         F: Fn() -> S + Clone + Send + Sync + 'static,
         S: tower_service::Service<
-                http::Request<crate::proxy::Received>,
+                http::Request<crate::proxy::received::Received>,
                 Response = http::Response<B>,
                 Error = Infallible,
             > + Send

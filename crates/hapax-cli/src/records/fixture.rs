@@ -1,13 +1,13 @@
-//! Claims for the tests of this folder.
+//! Claims for tests.
 
 use std::time::Duration;
 
 use hapax_core::{Claim, ClaimRequest, Fingerprint, Key, Lease, Nonce, OnLapse, Scope, ScopedKey, Store};
 
-pub(super) const LEASE: Duration = Duration::from_secs(30);
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 /// Claims `key` as anybody would.
-pub(super) async fn claim(store: &dyn Store, key: &str) -> Lease {
+pub(crate) async fn claim(store: &dyn Store, key: &str) -> Lease {
     let ask = ClaimRequest {
         key: ScopedKey::new(Scope::new("charge"), &Key::new(key).unwrap()),
         fingerprint: Fingerprint::from_parts(1, [7; 32]),

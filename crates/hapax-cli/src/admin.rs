@@ -1,0 +1,296 @@
+//! The admin listener: health and metrics for machines, an API for programs, a console for people.
+//!
+//! It is a listener of its own, on loopback unless somebody says otherwise, and speaks plain HTTP/1.1.
+//!
+//! | path | needs | what it is |
+//! |---|---|---|
+//! | `/healthz`, `/readyz` | nothing | the process lives; it should get traffic |
+//! | `/metrics`, `/openapi.json` | a Host that is ours | metrics for Prometheus; the API's description |
+//! | `/api/v1/…` | the token, or the console's cookie | records, counts, configuration, audit log |
+//! | everything else | the console's cookie | the console, with its login page and its assets in the open |
+//!
+//! A request passes, in this order: the connection's limits (`listen.rs`), the Host check (`host.rs`), the token or
+//! cookie and the guard against forged requests (`auth.rs`), then the API (`api.rs`) or the console
+//! (`console.rs`). Both change records only through the [`Desk`], and every change is written into the audit log
+//! (`audit.rs`) before it is begun and after it has ended. Refusals are problem documents (`problem.rs`).
+//!
+//! It does not know what is proxied, nor how the process is set up: it is handed what it shows.
+
+mod api;
+mod audit;
+mod auth;
+mod client;
+mod extract;
+mod health;
+mod host;
+mod listen;
+mod openapi;
+mod problem;
+mod router;
+mod samples;
+#[cfg(test)]
+pub(crate) mod showcase;
+mod token;
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hapax::Hapax;
+use hapax::http::settings::Span;
+use metrics_exporter_prometheus::PrometheusHandle;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub(crate) use self::api::changes::{FormatName, REASON_CHARS_MAX};
+pub(crate) use self::api::status::StatsDocument;
+pub(crate) use self::api::{
+    Change, Filter, SettleChange, VerdictName, audit_page, config, delete, release, settle, shown, stats,
+};
+pub(crate) use self::audit::{Action, Entry};
+pub(crate) use self::auth::{Actor, NAME_CHARS_MAX, Peer, Via, fit_name, forged, is_own_page};
+pub(crate) use self::client::{Client, query_value};
+pub(crate) use self::extract::{Asked, Filled, Id};
+pub(crate) use self::problem::status as status_of;
+pub(crate) use self::samples::{Samples, Step};
+pub(crate) use self::token::Token;
+use crate::failure::{Code, Failure};
+use crate::records::Desk;
+
+/// The section `[admin]` of the configuration.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct AdminOptions {
+    /// Where to listen, or `off`. Beyond loopback only with a token.
+    pub(crate) listen: AdminListen,
+    /// The file that holds the token of the API and the console. Without a token one is made at every start.
+    pub(crate) token_file: Option<PathBuf>,
+    /// Names under which the listener may be asked, beside `localhost` and addresses.
+    pub(crate) hosts: Vec<String>,
+    /// The most connections at a time. More wait.
+    pub(crate) connections_max: usize,
+    /// The largest body of a request.
+    pub(crate) body_bytes_max: usize,
+    /// How long the head of a request may take to come.
+    #[schemars(with = "String")]
+    pub(crate) header_time: Span,
+    /// How long a request may take in all.
+    #[schemars(with = "String")]
+    pub(crate) request_time: Span,
+    /// Fewer free bytes on the store's disk make the process not ready.
+    pub(crate) disk_free_min: u64,
+    /// The token itself, from the environment. It is in no file and is never shown.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(crate) token: Option<Token>,
+}
+
+impl Default for AdminOptions {
+    fn default() -> Self {
+        Self {
+            listen: AdminListen::default(),
+            token_file: None,
+            hosts: Vec::new(),
+            connections_max: 256,
+            body_bytes_max: 4 * 1024 * 1024,
+            header_time: Span(Duration::from_secs(10)),
+            request_time: Span(Duration::from_secs(30)),
+            disk_free_min: 64 * 1024 * 1024,
+            token: None,
+        }
+    }
+}
+
+/// Where the admin listener listens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub(crate) enum AdminListen {
+    /// At this address.
+    At(SocketAddr),
+    /// Nowhere.
+    Off,
+}
+
+impl Default for AdminListen {
+    fn default() -> Self {
+        Self::At(SocketAddr::from((Ipv4Addr::LOCALHOST, 8081)))
+    }
+}
+
+impl std::str::FromStr for AdminListen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        text.parse()
+            .map(Self::At)
+            .map_err(|_| "an address with a port, such as 127.0.0.1:8081, or off".to_owned())
+    }
+}
+
+impl TryFrom<String> for AdminListen {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for AdminListen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(address) => address.fmt(f),
+            Self::Off => f.write_str("off"),
+        }
+    }
+}
+
+impl From<AdminListen> for String {
+    fn from(listen: AdminListen) -> Self {
+        listen.to_string()
+    }
+}
+
+/// What the listener shows and acts on.
+pub(crate) struct Admin {
+    /// The records, and whoever runs operations on them in this process.
+    pub(crate) hapax: Hapax,
+    /// What is shown under `/metrics` and in the console's charts.
+    pub(crate) metrics: PrometheusHandle,
+    /// The configuration in force, without secrets.
+    pub(crate) config: Arc<dyn Fn() -> Value + Send + Sync>,
+    /// Whether the process takes requests, as far as it decides that itself: false while it drains.
+    pub(crate) ready: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// The directory of the store: where the audit log is kept and whose disk must have room.
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+impl fmt::Debug for Admin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admin").field("data_dir", &self.data_dir).finish_non_exhaustive()
+    }
+}
+
+/// The listener: bound, not yet serving.
+#[derive(Debug)]
+pub(crate) struct AdminListener {
+    listener: TcpListener,
+    address: SocketAddr,
+    token: Token,
+    is_token_made: bool,
+    options: AdminOptions,
+}
+
+impl AdminListener {
+    /// Binds the listener; none when it is off.
+    pub(crate) async fn bind(options: &AdminOptions) -> Result<Option<Self>, Failure> {
+        let AdminListen::At(address) = options.listen else { return Ok(None) };
+        let chosen = match (&options.token, &options.token_file) {
+            (Some(token), _) => Some(token.clone()),
+            (None, Some(file)) => Some(Token::read(file)?),
+            (None, None) => None,
+        };
+        if chosen.is_none() && !address.ip().is_loopback() {
+            return Err(Failure::new(
+                Code::AdminExposed,
+                format!(
+                    "the admin listener at {address} would be open to other machines without a token of yours"
+                ),
+            )
+            .hint("set HAPAX_ADMIN_TOKEN or --admin-token-file, or listen on 127.0.0.1"));
+        }
+        let failed =
+            |error| Failure::new(Code::ListenFailed, format!("cannot listen on {address}")).because(error);
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let is_token_made = chosen.is_none();
+        let token = chosen.unwrap_or_else(Token::random);
+        Ok(Some(Self { listener, address, token, is_token_made, options: options.clone() }))
+    }
+
+    /// Where it listens.
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The token, if it was made here and must be shown to whoever started the process.
+    pub(crate) fn made_token(&self) -> Option<&str> {
+        self.is_token_made.then(|| self.token.reveal())
+    }
+
+    /// Serves until `stop`, then lets requests and changes finish that have begun.
+    pub(crate) async fn serve(self, admin: Admin, stop: CancellationToken) -> Result<(), Failure> {
+        let shared = Arc::new(Shared::new(&self, admin)?);
+        self.run(shared, stop).await
+    }
+
+    async fn run(self, shared: Arc<Shared>, stop: CancellationToken) -> Result<(), Failure> {
+        let sampling = tokio::spawn(sample_for_ever(shared.clone(), stop.clone()));
+        listen::serve(self.listener, router::router(shared.clone()), &self.options, stop).await;
+        shared.tasks.close();
+        shared.tasks.wait().await;
+        sampling.await.map_err(|error| Failure::new(Code::Failed, "sampling broke off").because(error))
+    }
+}
+
+/// What every request can see.
+pub(crate) struct Shared {
+    pub(crate) desk: Desk,
+    pub(crate) hapax: Hapax,
+    pub(crate) metrics: PrometheusHandle,
+    pub(crate) config: Arc<dyn Fn() -> Value + Send + Sync>,
+    pub(crate) ready: Arc<dyn Fn() -> bool + Send + Sync>,
+    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) options: AdminOptions,
+    pub(crate) token: Token,
+    pub(crate) cookies: auth::Cookies,
+    pub(crate) audit: audit::Audit,
+    pub(crate) samples: Samples,
+    hosts: host::Hosts,
+    counted: tokio::sync::Mutex<api::status::Counted>,
+    started: Instant,
+    /// Changes that go on when whoever asked for them hangs up.
+    tasks: TaskTracker,
+}
+
+impl Shared {
+    fn new(listener: &AdminListener, admin: Admin) -> Result<Self, Failure> {
+        Ok(Self {
+            desk: Desk::of(admin.hapax.clone()),
+            hapax: admin.hapax,
+            metrics: admin.metrics,
+            config: admin.config,
+            ready: admin.ready,
+            audit: audit::Audit::open(admin.data_dir.as_deref())?,
+            data_dir: admin.data_dir,
+            options: listener.options.clone(),
+            cookies: auth::Cookies::new(&listener.token, listener.address.port()),
+            token: listener.token.clone(),
+            hosts: host::Hosts::new(listener.address, &listener.options.hosts),
+            samples: Samples::default(),
+            counted: tokio::sync::Mutex::new(None),
+            started: Instant::now(),
+            tasks: TaskTracker::new(),
+        })
+    }
+}
+
+async fn sample_for_ever(shared: Arc<Shared>, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(samples::EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        shared.samples.take(&shared.metrics, shared.started.elapsed());
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,284 @@
+//! Settling, releasing and deleting. Every change is written down before it is begun and after it has ended, and goes
+//! on to its end when whoever asked for it hangs up.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hapax_core::{Format, RecordId, StoreErrorKind, Verdict};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::super::Shared;
+use super::super::audit::Action;
+use super::super::auth::Actor;
+use super::super::extract::{Id, Sent};
+use super::super::openapi;
+use super::filter::{RecordPath, millis};
+use crate::failure::{Code, Failure};
+use crate::records::verdict::{self, RETENTION_DEFAULT};
+use crate::view::{ClassView, Document, Payload};
+
+/// A reason is a few sentences, not a document.
+pub(crate) const REASON_CHARS_MAX: usize = 500;
+
+/// Which version of a record is meant, and why it is changed.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Change {
+    /// The `version` of the record that was looked at.
+    pub(crate) version: String,
+    /// Why, for the audit log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 500)]
+    pub(crate) reason: Option<String>,
+}
+
+/// A decision about an uncertain record.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SettleChange {
+    /// The `version` of the record that was looked at.
+    pub(crate) version: String,
+    /// Why, for the audit log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 500)]
+    pub(crate) reason: Option<String>,
+    /// Whether the operation happened.
+    pub(crate) verdict: VerdictName,
+    /// Whether it succeeded. `success` unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) class: Option<ClassView>,
+    /// Who can read the payload. `operator` unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) format: Option<FormatName>,
+    /// What retries are answered with, as text. Without any payload they learn only that it happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) payload: Option<String>,
+    /// The same for what is no text, in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^([0-9A-Za-z+/]{4})*$")]
+    pub(crate) payload_base64: Option<String>,
+    /// How long retries are answered so. A day unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 9007199254740991_u64)]
+    pub(crate) retention_ms: Option<u64>,
+}
+
+/// Whether an uncertain operation happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum VerdictName {
+    /// It happened: retries are answered with the result given here.
+    Applied,
+    /// It did not happen: the next request with the key runs it.
+    NotApplied,
+}
+
+/// Who can read a payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FormatName {
+    /// People.
+    Operator,
+    /// A function whose result it is, in JSON.
+    Function,
+}
+
+impl SettleChange {
+    /// A decision without a result.
+    pub(crate) fn bare(version: String, reason: Option<String>, verdict: VerdictName) -> Self {
+        let (class, format, payload, payload_base64, retention_ms) = (None, None, None, None, None);
+        Self { version, reason, verdict, class, format, payload, payload_base64, retention_ms }
+    }
+
+    fn verdict(&self) -> Result<Verdict, Failure> {
+        if self.verdict == VerdictName::NotApplied {
+            return Ok(Verdict::NotApplied);
+        }
+        let payload = match (&self.payload, &self.payload_base64) {
+            (Some(_), Some(_)) => {
+                return Err(Failure::new(Code::InputInvalid, "there are two payloads")
+                    .hint("give it as payload or as payload_base64"));
+            }
+            (Some(text), None) => Some(text.clone().into_bytes()),
+            (None, Some(digits)) => Some(STANDARD.decode(digits).map_err(|error| {
+                Failure::new(Code::InputInvalid, "payload_base64 is not base64").because(error)
+            })?),
+            (None, None) => None,
+        };
+        let format = match self.format {
+            Some(FormatName::Function) => Format::FUNCTION,
+            Some(FormatName::Operator) | None => Format::OPERATOR,
+        };
+        let class = self.class.unwrap_or(ClassView::Success).into();
+        let retention = millis("retention_ms", self.retention_ms)?.unwrap_or(RETENTION_DEFAULT);
+        Ok(Verdict::Applied { recorded: verdict::recorded(class, format, payload)?, retention })
+    }
+}
+
+/// Decide an uncertain record
+#[utoipa::path(post, path = "/api/v1/records/{id}/settle", tag = "records", params(RecordPath),
+    request_body = SettleChange,
+    responses((status = 200, description = "Settled", body = Document),
+        (status = 400, response = openapi::BadInput), (status = 401, response = openapi::NoToken),
+        (status = 403, response = openapi::Forged), (status = 404, response = openapi::NoRecord),
+        (status = 409, response = openapi::Conflict), (status = 413, response = openapi::TooLarge),
+        (status = 503, response = openapi::Unavailable)))]
+pub(crate) async fn settle_route(
+    State(shared): State<Arc<Shared>>,
+    Extension(actor): Extension<Actor>,
+    Id(id): Id,
+    Sent(change): Sent<SettleChange>,
+) -> Result<Json<Document>, Failure> {
+    settle(&shared, actor, id, change).await.map(Json)
+}
+
+/// Free the key of an uncertain record
+///
+/// The same as settling it as not applied: the next request with the key runs the operation.
+#[utoipa::path(post, path = "/api/v1/records/{id}/release", tag = "records", params(RecordPath),
+    request_body = Change,
+    responses((status = 200, description = "Released", body = Document),
+        (status = 400, response = openapi::BadInput), (status = 401, response = openapi::NoToken),
+        (status = 403, response = openapi::Forged), (status = 404, response = openapi::NoRecord),
+        (status = 409, response = openapi::Conflict), (status = 413, response = openapi::TooLarge),
+        (status = 503, response = openapi::Unavailable)))]
+pub(crate) async fn release_route(
+    State(shared): State<Arc<Shared>>,
+    Extension(actor): Extension<Actor>,
+    Id(id): Id,
+    Sent(change): Sent<Change>,
+) -> Result<Json<Document>, Failure> {
+    release(&shared, actor, id, change).await.map(Json)
+}
+
+/// What was deleted.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct DeletedDocument {
+    /// `deleted`.
+    done: String,
+    /// The record's id.
+    id: String,
+}
+
+/// Remove a record
+///
+/// The next request with its key runs as if it were the first. A record in progress is not removed.
+#[utoipa::path(post, path = "/api/v1/records/{id}/delete", tag = "records", params(RecordPath),
+    request_body = Change,
+    responses((status = 200, description = "Removed", body = DeletedDocument),
+        (status = 400, response = openapi::BadInput), (status = 401, response = openapi::NoToken),
+        (status = 403, response = openapi::Forged), (status = 404, response = openapi::NoRecord),
+        (status = 409, response = openapi::Conflict), (status = 413, response = openapi::TooLarge),
+        (status = 503, response = openapi::Unavailable)))]
+pub(crate) async fn delete_route(
+    State(shared): State<Arc<Shared>>,
+    Extension(actor): Extension<Actor>,
+    Id(id): Id,
+    Sent(change): Sent<Change>,
+) -> Result<Json<DeletedDocument>, Failure> {
+    delete(&shared, actor, id, change).await?;
+    Ok(Json(DeletedDocument { done: "deleted".to_owned(), id: id.to_string() }))
+}
+
+/// Decides an uncertain record.
+pub(crate) async fn settle(
+    shared: &Arc<Shared>,
+    actor: Actor,
+    id: RecordId,
+    change: SettleChange,
+) -> Result<Document, Failure> {
+    let action = match change.verdict {
+        VerdictName::Applied => Action::SettleApplied,
+        VerdictName::NotApplied => Action::SettleNotApplied,
+    };
+    let verdict = change.verdict()?;
+    decide(shared, actor, action, id, Change { version: change.version, reason: change.reason }, verdict)
+        .await
+}
+
+/// Frees the key of an uncertain record.
+pub(crate) async fn release(
+    shared: &Arc<Shared>,
+    actor: Actor,
+    id: RecordId,
+    change: Change,
+) -> Result<Document, Failure> {
+    decide(shared, actor, Action::Release, id, change, Verdict::NotApplied).await
+}
+
+/// Removes a record.
+pub(crate) async fn delete(
+    shared: &Arc<Shared>,
+    actor: Actor,
+    id: RecordId,
+    change: Change,
+) -> Result<(), Failure> {
+    let desk = shared.desk.clone();
+    let work = async move { desk.delete(&id, &change.version).await };
+    audited(shared, actor, Action::Delete, id, change.reason, work).await
+}
+
+async fn decide(
+    shared: &Arc<Shared>,
+    actor: Actor,
+    action: Action,
+    id: RecordId,
+    change: Change,
+    verdict: Verdict,
+) -> Result<Document, Failure> {
+    let desk = shared.desk.clone();
+    let work = async move {
+        let done = verdict::done(&verdict).to_owned();
+        desk.settle(&id, &change.version, verdict).await?;
+        let settled = desk.show(&id, Payload::Hidden).await?;
+        Ok(Document { done: Some(done), ..settled })
+    };
+    audited(shared, actor, action, id, change.reason, work).await
+}
+
+/// Does `work`, with an entry in the audit log around it.
+pub(super) async fn audited<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    actor: Actor,
+    action: Action,
+    id: RecordId,
+    reason: Option<String>,
+    work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+) -> Result<T, Failure> {
+    let reason = reason.map(checked_reason).transpose()?;
+    let (audit, counting) = (shared.audit.clone(), shared.clone());
+    let task = async move {
+        let number = audit.begin(&actor, action, Some(id.to_string()), reason).await?;
+        let done = work.await;
+        let ended = audit.end(number, done.as_ref().map_or_else(|failure| failure.code().name(), |_| "done"));
+        ended.await?;
+        *counting.counted.lock().await = None;
+        done
+    };
+    // In a task of its own: a request whose sender hangs up is dropped, a change must not be.
+    match tokio::time::timeout(shared.options.request_time.0, shared.tasks.spawn(task)).await {
+        Ok(Ok(done)) => done,
+        Ok(Err(error)) => Err(Failure::new(Code::Failed, "the action broke off").because(error)),
+        Err(_) => Err(Failure::new(
+            Code::Store(StoreErrorKind::Unknown),
+            "the store did not answer in time; the action goes on",
+        )
+        .hint("look at the record and the audit log before repeating it")),
+    }
+}
+
+fn checked_reason(reason: String) -> Result<String, Failure> {
+    let reason = reason.trim();
+    if reason.chars().count() > REASON_CHARS_MAX {
+        return Err(Failure::new(
+            Code::InputInvalid,
+            format!("a reason has at most {REASON_CHARS_MAX} characters"),
+        ));
+    }
+    Ok(reason.to_owned())
+}

@@ -1,0 +1,39 @@
+use super::*;
+
+fn headers(hosts: &[&str]) -> HeaderMap {
+    hosts.iter().map(|host| (HOST, host.parse().unwrap())).collect()
+}
+
+#[test]
+fn names_of_others_are_refused_and_ours_are_not() {
+    let listen = "127.0.0.1:8081".parse().unwrap();
+    let hosts = Hosts::new(listen, &["Admin.Example.org".to_owned()]);
+    for (host, expected) in [
+        ("localhost:8081", true),
+        ("LOCALHOST", true),
+        ("127.0.0.1:8081", true),
+        ("127.9.9.9", true),
+        ("[::1]:8081", true),
+        ("admin.example.org", true),
+        ("admin.example.org:443", true),
+        ("evil.example", false),
+        ("localhost.evil.example", false),
+        ("127.0.0.1.evil.example", false),
+        ("admin.example.org.evil.example", false),
+        ("10.0.0.1", false),
+        ("user@localhost", false),
+        ("", false),
+        ("a b", false),
+    ] {
+        assert_eq!(hosts.admit(&headers(&[host])), expected, "{host:?}");
+    }
+    assert!(!hosts.admit(&headers(&[])), "no name at all");
+    assert!(!hosts.admit(&headers(&["localhost", "evil.example"])), "two names");
+}
+
+#[test]
+fn a_listener_for_other_machines_takes_any_address_but_no_other_name() {
+    let hosts = Hosts::new("0.0.0.0:8081".parse().unwrap(), &[]);
+    assert!(hosts.admit(&headers(&["10.0.0.1:8081"])));
+    assert!(!hosts.admit(&headers(&["evil.example"])));
+}

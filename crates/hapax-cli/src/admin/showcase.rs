@@ -1,0 +1,225 @@
+//! A listener for tests: on a port of its own, over a store with records in every state.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hapax::{Hapax, MemoryStore, observe};
+use hapax_core::{
+    Claim, ClaimRequest, Class, Fingerprint, Format, Key, Lease, Nonce, OnLapse, Reason, RecordId, Recorded,
+    Scope, ScopedKey, Store,
+};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::{Admin, AdminListen, AdminListener, AdminOptions, Client, Samples, Shared, Token};
+use crate::failure::Failure;
+
+/// What a payload holds, to be looked for where it must not be.
+pub(crate) const PAYLOAD: &str = r#"{"order":"canary-payload-5e21"}"#;
+/// What every key starts with, to be looked for where it must not be.
+pub(crate) const KEY: &str = "canary-key-77f0";
+/// The token of every listener here.
+pub(crate) const TOKEN: &str = "canary-token-0123456789";
+
+const BUCKETS: [f64; 10] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0];
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// How a listener for tests is set up.
+pub(crate) struct Setting {
+    pub(crate) options: AdminOptions,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        let options = AdminOptions {
+            listen: AdminListen::At(([127, 0, 0, 1], 0).into()),
+            token: Some(Token::new(TOKEN).unwrap()),
+            ..AdminOptions::default()
+        };
+        Self { options, store: Arc::new(MemoryStore::new()), data_dir: None }
+    }
+}
+
+/// A listener that serves until it is stopped.
+pub(crate) struct Showcase {
+    pub(crate) url: String,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) recorder: PrometheusRecorder,
+    is_ready: Arc<AtomicBool>,
+    stop: CancellationToken,
+    serving: JoinHandle<Result<(), Failure>>,
+}
+
+impl Showcase {
+    /// A listener over an empty store.
+    pub(crate) async fn start() -> Self {
+        Self::with(Setting::default()).await
+    }
+
+    pub(crate) async fn with(setting: Setting) -> Self {
+        let Setting { options, store, data_dir } = setting;
+        let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS).unwrap().build_recorder();
+        let is_ready = Arc::new(AtomicBool::new(true));
+        let ready = is_ready.clone();
+        let listener = AdminListener::bind(&options).await.unwrap().unwrap();
+        let admin = Admin {
+            hapax: Hapax::builder(store.clone()).sweep(None).build(),
+            metrics: recorder.handle(),
+            config: Arc::new(|| {
+                json!({ "listen": "127.0.0.1:8080", "defaults": { "lease": "30s", "retention": "24h" },
+                    "route": [{ "path": "/v1/payments/**", "key": "required" }] })
+            }),
+            ready: Arc::new(move || ready.load(Ordering::SeqCst)),
+            data_dir,
+        };
+        let url = format!("http://{}", listener.local_addr());
+        let shared = Arc::new(Shared::new(&listener, admin).unwrap());
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(listener.run(shared.clone(), stop.clone()));
+        Self { url, shared, store, recorder, is_ready, stop, serving }
+    }
+
+    /// A client that has the token.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.url, Token::new(TOKEN).unwrap()).unwrap()
+    }
+
+    /// As while the process drains.
+    pub(crate) fn drain(&self) {
+        self.is_ready.store(false, Ordering::SeqCst);
+    }
+
+    /// Lets it end and waits for that.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        self.serving.await.unwrap().unwrap();
+    }
+
+    /// One record of each state.
+    pub(crate) async fn fill(&self) -> Filled {
+        let store = &*self.store;
+        Filled {
+            in_progress: in_progress(store, "in-progress").await.id,
+            completed: completed(store, "completed").await,
+            failed: failed(store, "failed").await,
+            uncertain: uncertain(store, "uncertain").await,
+            lapsed: lapsed(store, "lapsed").await,
+            released: released(store, "released").await,
+        }
+    }
+}
+
+impl Showcase {
+    /// Enough of everything to look at: many records, and five minutes of metrics.
+    pub(crate) async fn crowd(&self) {
+        let store = &*self.store;
+        for number in 0..60 {
+            completed(store, &format!("orders/{number}")).await;
+        }
+        for number in 0..12 {
+            uncertain(store, &format!("payments/{number}")).await;
+            failed(store, &format!("refunds/{number}")).await;
+        }
+        self.fill().await;
+        for step in 0..Samples::steps_max() + 1 {
+            metrics::with_local_recorder(&self.recorder, || play(step as f64));
+            self.shared.samples.take(&self.shared.metrics, Duration::ZERO);
+        }
+    }
+}
+
+/// Traffic with a wave and, near the end, an incident.
+fn play(step: f64) {
+    let wave = 1.0 + 0.35 * (step / 17.0).sin() + 0.1 * (step / 3.0).cos();
+    let is_incident = (105.0..125.0).contains(&step);
+    let count = |outcome: &'static str, number: f64| {
+        metrics::counter!(observe::REQUESTS, "surface" => "http", "route" => "/v1/**", "outcome" => outcome)
+            .increment(number as u64);
+    };
+    count("ran", 240.0 * wave * if is_incident { 0.6 } else { 1.0 });
+    count("replayed", 60.0 * wave * if is_incident { 2.5 } else { 1.0 });
+    count("in_progress", 10.0 * wave * if is_incident { 4.0 } else { 1.0 });
+    count("uncertain", if is_incident { 30.0 } else { 0.0 });
+    count("store_error", if is_incident { 12.0 } else { 1.0 });
+    for part in 0..20 {
+        let slow = if is_incident { 40.0 } else { 1.0 };
+        let seconds = 0.0004 * slow * wave * (1.0 + f64::from(part) / 10.0);
+        metrics::histogram!(observe::CLAIM_SECONDS).record(seconds);
+        metrics::histogram!(observe::COMPLETE_SECONDS).record(seconds * 1.6);
+    }
+    metrics::gauge!(observe::IN_PROGRESS).set((9.0 * wave * if is_incident { 3.0 } else { 1.0 }).round());
+    metrics::gauge!(observe::UNCERTAIN).set(if step < 105.0 { 2.0 } else { (step - 103.0).min(14.0) });
+}
+
+/// The ids of [`Showcase::fill`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filled {
+    pub(crate) in_progress: RecordId,
+    pub(crate) completed: RecordId,
+    pub(crate) failed: RecordId,
+    pub(crate) uncertain: RecordId,
+    pub(crate) lapsed: RecordId,
+    pub(crate) released: RecordId,
+}
+
+/// A key of the canaries.
+pub(crate) fn key(name: &str) -> String {
+    format!("{KEY}-{name}")
+}
+
+pub(crate) async fn in_progress(store: &dyn Store, name: &str) -> Lease {
+    claim(store, name, Duration::from_secs(3600)).await
+}
+
+pub(crate) async fn completed(store: &dyn Store, name: &str) -> RecordId {
+    let lease = in_progress(store, name).await;
+    store.complete(&lease, &Recorded::new(Class::Success, Format::FUNCTION, PAYLOAD), DAY).await.unwrap();
+    lease.id
+}
+
+pub(crate) async fn failed(store: &dyn Store, name: &str) -> RecordId {
+    let lease = in_progress(store, name).await;
+    store.complete(&lease, &Recorded::new(Class::Error, Format::FUNCTION, PAYLOAD), DAY).await.unwrap();
+    lease.id
+}
+
+pub(crate) async fn uncertain(store: &dyn Store, name: &str) -> RecordId {
+    let lease = in_progress(store, name).await;
+    store.abandon(&lease, Reason::Declared).await.unwrap();
+    lease.id
+}
+
+pub(crate) async fn lapsed(store: &dyn Store, name: &str) -> RecordId {
+    claim(store, name, Duration::ZERO).await.id
+}
+
+pub(crate) async fn released(store: &dyn Store, name: &str) -> RecordId {
+    let lease = in_progress(store, name).await;
+    store.release(&lease, None).await.unwrap();
+    lease.id
+}
+
+async fn claim(store: &dyn Store, name: &str, lease: Duration) -> Lease {
+    let scope = Scope::new(format!("POST /v1/{name}")).in_namespace("shop").principal("canary-principal-3b");
+    let ask = ClaimRequest {
+        key: ScopedKey::new(scope, &Key::new(key(name)).unwrap()),
+        fingerprint: Fingerprint::from_parts(1, [7; 32]),
+        nonce: Nonce::random(),
+        lease,
+        on_lapse: OnLapse::Uncertain,
+        attempts_max: 5,
+        uncertain_retention: 30 * DAY,
+    };
+    match store.claim(&ask).await.unwrap() {
+        Claim::Acquired(lease) => lease,
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,237 @@
+//! Settling, releasing, deleting, and the trace that each leaves.
+
+use std::sync::Arc;
+
+use hapax::MemoryStore;
+use hapax_core::{Lookup, RecordId, State, Status, Store as _};
+use hapax_testkit::{Fault, Faulty, Op, Plan, Point};
+use serde_json::json;
+
+use super::*;
+use crate::admin::showcase::{completed, uncertain};
+
+async fn state(show: &Showcase, id: &RecordId) -> Option<State> {
+    match show.store.get(id).await.unwrap() {
+        Lookup::Found { record, now } => Some(record.state_at(now)),
+        Lookup::Absent => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn last_entry(show: &Showcase) -> Value {
+    show.get("/api/v1/audit?limit=1").await.ok()["entries"][0].clone()
+}
+
+#[tokio::test]
+async fn an_uncertain_record_is_settled_as_applied_with_a_result() {
+    let show = Showcase::start().await;
+    let id = uncertain(&*show.store, "a").await;
+    let version = show.version(&id).await;
+    let done = show
+        .api("POST", &format!("/api/v1/records/{id}/settle"))
+        .with("x-hapax-operator", "Ada")
+        .json(&json!({ "version": version, "verdict": "applied", "payload": "paid", "reason": "seen at the bank" }))
+        .send()
+        .await
+        .ok();
+    assert_eq!(done["done"], "settled as applied");
+    assert_eq!(done["record"]["state"], "completed");
+    let Lookup::Found { record, .. } = show.store.get(&id).await.unwrap() else { panic!("gone") };
+    assert!(matches!(record.status, Status::Pinned { recorded } if recorded.payload == "paid"));
+    let entry = last_entry(&show).await;
+    for (member, expected) in [
+        ("action", json!("settle_applied")),
+        ("actor", json!("Ada")),
+        ("address", json!("127.0.0.1")),
+        ("via", json!("api")),
+        ("id", json!(id.to_string())),
+        ("reason", json!("seen at the bank")),
+        ("result", json!("done")),
+    ] {
+        assert_eq!(entry[member], expected, "{member}");
+    }
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn every_verdict_does_what_it_says() {
+    let show = Showcase::start().await;
+    for (name, path, body, expected, action) in [
+        ("a", "settle", json!({ "verdict": "applied" }), Some(State::Completed), "settle_applied"),
+        (
+            "b",
+            "settle",
+            json!({ "verdict": "applied", "class": "error" }),
+            Some(State::Failed),
+            "settle_applied",
+        ),
+        (
+            "c",
+            "settle",
+            json!({ "verdict": "applied", "format": "function", "payload_base64": "MQ==", "retention_ms": 60000 }),
+            Some(State::Completed),
+            "settle_applied",
+        ),
+        ("d", "settle", json!({ "verdict": "not_applied" }), Some(State::Released), "settle_not_applied"),
+        ("e", "release", json!({}), Some(State::Released), "release"),
+        ("f", "delete", json!({}), None, "delete"),
+    ] {
+        let id = uncertain(&*show.store, name).await;
+        let mut body = body;
+        body["version"] = json!(show.version(&id).await);
+        show.post(&format!("/api/v1/records/{id}/{path}"), body).await.ok();
+        assert_eq!(state(&show, &id).await, expected, "{name}");
+        let entry = last_entry(&show).await;
+        assert_eq!((&entry["action"], &entry["result"]), (&json!(action), &json!("done")), "{name}");
+    }
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_changed_is_refused_and_written_down() {
+    let show = Showcase::start().await;
+    let it = show.fill().await;
+    for (id, path, status, code) in [
+        (it.completed, "settle", 409, "not-uncertain"),
+        (it.released, "release", 409, "not-uncertain"),
+        (it.in_progress, "settle", 409, "in-progress"),
+        (it.in_progress, "delete", 409, "in-progress"),
+    ] {
+        let mut body = json!({ "version": show.version(&id).await });
+        if path == "settle" {
+            body["verdict"] = json!("applied");
+        }
+        let before = state(&show, &id).await;
+        show.post(&format!("/api/v1/records/{id}/{path}"), body).await.refused(status, code);
+        assert_eq!(state(&show, &id).await, before);
+        assert_eq!(last_entry(&show).await["result"], code);
+    }
+    let missing = format!("/api/v1/records/{}/delete", "0".repeat(64));
+    show.post(&missing, json!({ "version": "x" })).await.refused(404, "record-missing");
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn only_what_was_looked_at_is_changed() {
+    let show = Showcase::start().await;
+    let id = uncertain(&*show.store, "a").await;
+    let looked_at = show.version(&id).await;
+    show.post(&format!("/api/v1/records/{id}/release"), json!({ "version": looked_at })).await.ok();
+    for path in ["settle", "release", "delete"] {
+        let mut body = json!({ "version": looked_at });
+        if path == "settle" {
+            body["verdict"] = json!("applied");
+        }
+        let refused = show.post(&format!("/api/v1/records/{id}/{path}"), body).await;
+        refused.refused(409, "record-changed");
+    }
+    assert_eq!(state(&show, &id).await, Some(State::Released));
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn changes_that_make_no_sense_change_nothing() {
+    let show = Showcase::start().await;
+    let id = uncertain(&*show.store, "a").await;
+    let version = show.version(&id).await;
+    let settle = format!("/api/v1/records/{id}/settle");
+    for body in [
+        json!({ "verdict": "applied" }),
+        json!({ "version": version }),
+        json!({ "version": version, "verdict": "perhaps" }),
+        json!({ "version": version, "verdict": "applied", "payload": "a", "payload_base64": "YQ==" }),
+        json!({ "version": version, "verdict": "applied", "payload_base64": "%" }),
+        json!({ "version": version, "verdict": "applied", "format": "function", "payload": "no json" }),
+        json!({ "version": version, "verdict": "applied", "reason": "x".repeat(501) }),
+        json!({ "version": version, "verdict": "applied", "more": 1 }),
+        json!("applied"),
+    ] {
+        show.post(&settle, body.clone()).await.refused(400, "input-invalid");
+    }
+    let body = json!({ "version": version, "verdict": "applied" });
+    let plain = show.api("POST", &settle).with("content-type", "text/plain").body(body.to_string());
+    plain.send().await.refused(400, "input-invalid");
+    assert_eq!(state(&show, &id).await, Some(State::Uncertain));
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn the_log_is_on_the_disk_before_the_answer_and_outlives_the_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let setting = || Setting { data_dir: Some(dir.path().to_owned()), ..Setting::default() };
+    let show = Showcase::with(setting()).await;
+    let id = completed(&*show.store, "a").await;
+    let body = json!({ "version": show.version(&id).await, "reason": "a test" });
+    show.post(&format!("/api/v1/records/{id}/delete"), body).await.ok();
+    let log = std::fs::read_to_string(dir.path().join("audit.jsonl")).unwrap();
+    assert_eq!(log.lines().count(), 2, "{log}");
+    show.stop().await;
+    let show = Showcase::with(setting()).await;
+    let entry = last_entry(&show).await;
+    assert_eq!((&entry["reason"], &entry["result"]), (&json!("a test"), &json!("done")));
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_down_is_not_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let show = Showcase::with(Setting { data_dir: Some(dir.path().to_owned()), ..Setting::default() }).await;
+    let id = completed(&*show.store, "a").await;
+    let body = json!({ "version": show.version(&id).await });
+    show.shared.audit.fail(dir.path());
+    show.post(&format!("/api/v1/records/{id}/delete"), body).await.refused(503, "audit-failed");
+    let shown = show.get(&format!("/api/v1/records/{id}?payload=true")).await.refused(503, "audit-failed");
+    assert!(!shown.body.contains("canary-payload"));
+    assert_eq!(state(&show, &id).await, Some(State::Completed));
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn a_change_goes_on_when_whoever_asked_for_it_hangs_up() {
+    let store = Faulty::new(Arc::new(MemoryStore::new()));
+    let (reached, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let show = Showcase::with(Setting { store: Arc::new(store.clone()), ..Setting::default() }).await;
+    let id = completed(&store, "a").await;
+    let body = json!({ "version": show.version(&id).await });
+    store.observe(move |step| {
+        if step.op == Op::Delete {
+            let _ = reached.send(());
+        }
+    });
+    store.set_plan(Plan::new().at_nth(Op::Delete, 1, Fault::Stall(Point::Before)));
+    {
+        let path = format!("/api/v1/records/{id}/delete");
+        let asking = show.post(&path, body);
+        tokio::select! {
+            answer = asking => panic!("answered while the store stalls: {answer:?}"),
+            _ = seen.recv() => {}
+        }
+    }
+    store.resume();
+    let url = show.url.clone();
+    show.stop().await;
+    assert!(TcpStream::connect(url.trim_start_matches("http://")).await.is_err(), "it has ended");
+    assert!(matches!(store.get(&id).await.unwrap(), Lookup::Absent), "and the record is gone");
+}
+
+#[tokio::test]
+async fn the_client_sees_what_a_store_would_show() {
+    let show = Showcase::start().await;
+    let it = show.fill().await;
+    let client = show.client();
+    let desk = crate::records::Desk::on(show.store.clone(), "memory:");
+    let query = hapax_core::Query { limit: 4, ..Default::default() };
+    let (asked, local) = (client.page(&query).await.unwrap(), desk.page(&query).await.unwrap());
+    assert_eq!((asked.records, asked.next), (local.records, local.next));
+    let missing = RecordId::parse(&"0".repeat(64)).unwrap();
+    let hidden = crate::view::Payload::Hidden;
+    let (asked, local) = (client.show(&missing, hidden).await, desk.show(&missing, hidden).await);
+    assert_eq!(asked.unwrap_err().code(), local.unwrap_err().code());
+    let uncertain = client.show(&it.uncertain, hidden).await.unwrap().record;
+    client.delete(&uncertain, Some("a test")).await.unwrap();
+    assert_eq!(client.delete(&uncertain, None).await.unwrap_err().code(), Code::RecordMissing);
+    assert_eq!(state(&show, &it.uncertain).await, None);
+    let wrong = Client::new(&show.url, Token::random()).unwrap();
+    assert_eq!(wrong.show(&it.lapsed, hidden).await.unwrap_err().code(), Code::TokenInvalid);
+    show.stop().await;
+}

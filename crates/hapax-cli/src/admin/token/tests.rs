@@ -1,0 +1,42 @@
+use super::*;
+
+#[test]
+fn only_the_token_itself_is_the_token() {
+    let token = Token::new("0123456789abcdef").unwrap();
+    assert!(token.is(b"0123456789abcdef"));
+    for other in ["", "0123456789abcde", "0123456789abcdeg", "0123456789abcdef0", "1123456789abcdef"] {
+        assert!(!token.is(other.as_bytes()), "{other:?}");
+    }
+}
+
+#[test]
+fn a_token_that_could_be_guessed_or_not_be_sent_is_refused() {
+    for unfit in
+        ["", "short", "fifteen-letters", "sixteen letters too", "sixteen-létters-too", &"x".repeat(513)]
+    {
+        assert_eq!(Token::new(unfit).unwrap_err().code(), Code::TokenInvalid, "{unfit:?}");
+    }
+}
+
+#[test]
+fn a_file_may_end_with_a_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    std::fs::write(&file, "0123456789abcdef\n").unwrap();
+    assert!(Token::read(&file).unwrap().is(b"0123456789abcdef"));
+    assert_eq!(Token::read(&dir.path().join("none")).unwrap_err().code(), Code::TokenInvalid);
+}
+
+#[test]
+fn made_tokens_differ_and_are_taken_back() {
+    let (one, two) = (Token::random(), Token::random());
+    assert_eq!(one.reveal().len(), 22);
+    assert!(!one.is(two.reveal().as_bytes()));
+    assert!(Token::new(one.reveal()).unwrap().is(one.reveal().as_bytes()));
+}
+
+#[test]
+fn a_token_is_in_no_debug_output() {
+    let token = Token::random();
+    assert!(!format!("{token:?}").contains(token.reveal()));
+}

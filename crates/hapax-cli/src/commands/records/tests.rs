@@ -1,0 +1,102 @@
+//! The commands against a running sidecar.
+
+use clap::Parser as _;
+use hapax_core::{Lookup, RecordId, State};
+
+use crate::admin::showcase::{self, Showcase, TOKEN, key};
+use crate::args::Args;
+use crate::failure::{Code, Failure};
+
+/// Runs `hapax ARGS` as the program does, beside the listener.
+async fn hapax(args: &[&str]) -> Result<(), Failure> {
+    let args = Args::try_parse_from([&["hapax"], args].concat()).unwrap();
+    tokio::task::spawn_blocking(|| crate::commands::run(args)).await.unwrap()
+}
+
+/// A file that holds the token.
+fn token() -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, TOKEN).unwrap();
+    file
+}
+
+async fn state(show: &Showcase, id: &RecordId) -> Option<State> {
+    match show.store.get(id).await.unwrap() {
+        Lookup::Found { record, now } => Some(record.state_at(now)),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn every_command_works_against_a_sidecar() {
+    let show = Showcase::start().await;
+    let it = show.fill().await;
+    let other = showcase::uncertain(&*show.store, "other").await;
+    let file = token();
+    let sidecar = ["--admin", &show.url, "--admin-token-file", file.path().to_str().unwrap()];
+    let run = async |args: &[&str]| hapax(&[&["records"], args, &sidecar].concat()).await;
+    run(&["list"]).await.unwrap();
+    run(&["list", "--json", "--all", "--limit", "2", "--state", "uncertain"]).await.unwrap();
+    run(&["show", "--key", &key("completed"), "--payload"]).await.unwrap();
+    run(&["show", &it.failed.to_string()[..12], "--json"]).await.unwrap();
+    let id = it.uncertain.to_string();
+    run(&["settle", &id, "--applied", "--json-value", "1", "--yes", "--reason", "a test"]).await.unwrap();
+    assert_eq!(state(&show, &it.uncertain).await, Some(State::Completed));
+    run(&["release", &it.lapsed.to_string(), "--yes"]).await.unwrap();
+    assert_eq!(state(&show, &it.lapsed).await, Some(State::Released));
+    run(&["settle", &other.to_string(), "--not-applied", "--yes", "--json"]).await.unwrap();
+    assert_eq!(state(&show, &other).await, Some(State::Released));
+    run(&["delete", &it.completed.to_string(), "--yes"]).await.unwrap();
+    assert_eq!(state(&show, &it.completed).await, None);
+    let audit = show.get("/api/v1/audit").await.ok();
+    let actions: Vec<_> =
+        audit["entries"].as_array().unwrap().iter().map(|entry| entry["action"].clone()).collect();
+    assert_eq!(
+        actions,
+        ["delete", "settle_not_applied", "settle_not_applied", "settle_applied", "show_payload"]
+    );
+    assert_eq!(audit["entries"][3]["reason"], "a test");
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn a_sidecar_refuses_as_a_store_would() {
+    let show = Showcase::start().await;
+    let it = show.fill().await;
+    let file = token();
+    let sidecar = ["--admin", &show.url, "--admin-token-file", file.path().to_str().unwrap()];
+    let (missing, at_work) = ("0".repeat(64), it.in_progress.to_string());
+    for (args, code) in [
+        (&["show", &missing][..], Code::RecordMissing),
+        (&["show", "--key", "nobody-used-this"], Code::RecordMissing),
+        (&["delete", &at_work, "--yes"], Code::InProgress),
+        (&["release", &it.completed.to_string(), "--yes"], Code::NotUncertain),
+        (&["list", "--cursor", "x"], Code::Store(hapax_core::StoreErrorKind::Invalid)),
+    ] {
+        let refused = hapax(&[&["records"], args, &sidecar].concat()).await.unwrap_err();
+        assert_eq!(refused.code(), code, "{args:?}");
+    }
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn a_sidecar_that_cannot_be_asked_is_told() {
+    let show = Showcase::start().await;
+    let (url, file) = (show.url.clone(), token());
+    let wrong = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&wrong, "another-token-0123").unwrap();
+    let list = async |url: &str, file: &tempfile::NamedTempFile| {
+        let file = file.path().to_str().unwrap();
+        hapax(&["records", "list", "--admin", url, "--admin-token-file", file]).await.unwrap_err().code()
+    };
+    assert_eq!(list(&url, &wrong).await, Code::TokenInvalid);
+    assert_eq!(list("file:./hapax-data", &file).await, Code::InputInvalid);
+    show.stop().await;
+    assert_eq!(list(&url, &file).await, Code::AdminUnavailable);
+}
+
+#[tokio::test]
+async fn a_reason_that_nobody_would_keep_is_refused() {
+    let refused = hapax(&["records", "delete", &"0".repeat(64), "--yes", "--reason", "x"]).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InputInvalid);
+}

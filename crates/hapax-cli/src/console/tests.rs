@@ -1,0 +1,164 @@
+//! The console over real sockets, and in a real browser.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::admin::showcase::{self, KEY, PAYLOAD, Showcase, TOKEN, key};
+
+/// Logs in and answers with the cookie.
+async fn logged_in(show: &Showcase) -> String {
+    let form = format!("token={TOKEN}&name=Ada&next=/records");
+    let answer = show.ask("POST", "/login").with("sec-fetch-site", "same-origin").body(form).send().await;
+    assert_eq!((answer.status.as_u16(), answer.header("location")), (303, "/records"), "{answer:?}");
+    answer.header("set-cookie").split(';').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn no_page_is_shown_before_the_login() {
+    let show = Showcase::start().await;
+    for (method, path) in [
+        ("GET", "/"),
+        ("GET", "/live"),
+        ("GET", "/records"),
+        ("POST", "/records/search"),
+        ("GET", "/records/00"),
+        ("POST", "/records/00/delete"),
+        ("GET", "/audit"),
+        ("GET", "/config"),
+        ("POST", "/logout"),
+    ] {
+        let answer = show.ask(method, path).send().await;
+        assert_eq!(answer.status, 303, "{method} {path}: {answer:?}");
+        assert!(answer.header("location").starts_with("/login"), "{answer:?}");
+    }
+    for path in ["/login", "/assets/console.css", "/assets/console.js", "/assets/icon.svg"] {
+        assert_eq!(show.ask("GET", path).send().await.status, 200, "{path}");
+    }
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn a_login_needs_the_token_and_our_own_page_and_is_written_down() {
+    let show = Showcase::start().await;
+    let wrong = show.ask("POST", "/login").with("sec-fetch-site", "same-origin");
+    let wrong = wrong.body("token=wrong".to_owned()).send().await;
+    assert_eq!((wrong.status.as_u16(), wrong.header("set-cookie")), (401, ""));
+    let forged = show.ask("POST", "/login").with("origin", "http://evil.example");
+    let forged = forged.body(format!("token={TOKEN}")).send().await;
+    assert_eq!((forged.status.as_u16(), forged.header("set-cookie")), (403, ""));
+    assert_eq!(show.get("/api/v1/audit").await.ok()["entries"], json!([]));
+    let cookie = logged_in(&show).await;
+    assert_eq!(show.ask("GET", "/").with("cookie", &cookie).send().await.status, 200);
+    let entry = &show.get("/api/v1/audit").await.ok()["entries"][0];
+    assert_eq!(
+        (&entry["action"], &entry["actor"], &entry["via"]),
+        (&json!("login"), &json!("Ada"), &json!("console"))
+    );
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn a_form_of_another_site_changes_nothing() {
+    let show = Showcase::start().await;
+    let it = show.fill().await;
+    let cookie = logged_in(&show).await;
+    let form = format!("version={}&reason=x&sure=yes", show.version(&it.completed).await);
+    let path = format!("/records/{}/delete", it.completed);
+    let ask = || show.ask("POST", &path).with("cookie", &cookie).body(form.clone());
+    assert_eq!(ask().with("origin", "http://evil.example").send().await.status, 403);
+    assert_eq!(ask().send().await.status, 403);
+    show.get(&format!("/api/v1/records/{}", it.completed)).await.ok();
+    let own = ask().with("sec-fetch-site", "same-origin").send().await;
+    assert_eq!((own.status.as_u16(), own.header("location")), (303, "/records?done=deleted"));
+    show.get(&format!("/api/v1/records/{}", it.completed)).await.refused(404, "record-missing");
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_leads_to_its_record_and_is_in_no_url_or_page() {
+    let show = Showcase::start().await;
+    let it = show.fill().await;
+    let cookie = logged_in(&show).await;
+    let form = format!("key={}", key("failed"));
+    let ask =
+        show.ask("POST", "/records/search").with("cookie", &cookie).with("sec-fetch-site", "same-origin");
+    let answer = ask.body(form).send().await;
+    let to = answer.header("location");
+    assert!(!to.contains(KEY), "{to}");
+    let page = show.ask("GET", to).with("cookie", &cookie).send().await.body;
+    assert!(page.contains(&it.failed.to_string()) && !page.contains(KEY), "{page}");
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_store_holds_is_shown_as_text_and_never_as_a_page() {
+    let show = Showcase::start().await;
+    let name = "<script>alert(1)</script>";
+    let id = showcase::completed(&*show.store, name).await;
+    let cookie = logged_in(&show).await;
+    for path in ["/records".to_owned(), format!("/records/{id}"), format!("/records/{id}/delete")] {
+        let page = show.ask("GET", &path).with("cookie", &cookie).send().await.body;
+        assert!(!page.contains(name) && page.contains("&#60;script&#62;"), "{path}: {page}");
+    }
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn pages_hide_payloads_until_they_are_asked_for() {
+    let show = Showcase::start().await;
+    let it = show.fill().await;
+    let cookie = logged_in(&show).await;
+    let path = format!("/records/{}", it.completed);
+    let page = |path: String| {
+        let ask = show.ask("GET", &path).with("cookie", &cookie);
+        async move { ask.send().await.body }
+    };
+    let canary = &PAYLOAD[10..29];
+    assert!(!page(path.clone()).await.contains(canary));
+    assert!(page(format!("{path}?payload=true")).await.contains(canary));
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn a_page_that_is_not_there_is_told_as_a_page() {
+    let show = Showcase::start().await;
+    let answer = show.ask("GET", "/nothing").send().await;
+    assert_eq!(answer.status, 404);
+    assert!(answer.header("content-type").starts_with("text/html"), "{answer:?}");
+    let cookie = logged_in(&show).await;
+    let missing = format!("/records/{}", "0".repeat(64));
+    let answer = show.ask("GET", &missing).with("cookie", &cookie).send().await;
+    assert_eq!(answer.status, 404);
+    assert!(answer.body.contains("record-missing"), "{answer:?}");
+    show.stop().await;
+}
+
+/// Walks through every flow of `tests/browser` in a real Chromium.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Chromium, Node and HAPAX_BROWSER_MODULES; see CONTRIBUTING.md"]
+async fn browser() {
+    let modules = std::env::var("HAPAX_BROWSER_MODULES")
+        .expect("HAPAX_BROWSER_MODULES names a node_modules folder: npm install playwright-core axe-core");
+    let browser = std::env::var("HAPAX_BROWSER").unwrap_or_else(|_| "/usr/bin/chromium".to_owned());
+    assert!(Path::new(&browser).exists(), "{browser} is missing: apt-get install -y chromium");
+    let show = Showcase::start().await;
+    show.crowd().await;
+    let walk = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/main.js");
+    let url = show.url.clone();
+    let walked = tokio::task::spawn_blocking(move || {
+        let mut node = Command::new("node");
+        node.arg(walk).env("HAPAX_CONSOLE_URL", url).env("HAPAX_CONSOLE_TOKEN", TOKEN);
+        node.env("HAPAX_CONSOLE_KEY", KEY)
+            .env("HAPAX_BROWSER", browser)
+            .env("HAPAX_BROWSER_MODULES", modules);
+        node.args(std::env::var("HAPAX_BROWSER_FLOW").ok());
+        node.output().expect("node is there: apt-get install -y nodejs")
+    });
+    let walked = walked.await.unwrap();
+    let told = String::from_utf8_lossy(&walked.stdout);
+    println!("{told}");
+    assert!(walked.status.success(), "{told}\n{}", String::from_utf8_lossy(&walked.stderr));
+    show.stop().await;
+}

@@ -1,0 +1,82 @@
+//! What a decision means, in words, and the result that it leaves behind.
+
+use std::time::Duration;
+
+use hapax_core::{Class, Format, Recorded, State, Verdict};
+
+use crate::failure::{Code, Failure};
+use crate::time::brief;
+use crate::view::{ClassView, format_name};
+
+/// The outcome of a record that was settled as applied. Without a payload retries learn that it happened, not what
+/// it answered.
+pub(crate) fn recorded(class: Class, format: Format, payload: Option<Vec<u8>>) -> Result<Recorded, Failure> {
+    match payload {
+        None => Ok(Recorded::new(class, Format::NOT_KEPT, Vec::new())),
+        Some(payload) if format == Format::FUNCTION => {
+            Ok(Recorded::new(class, format, checked_json(payload)?))
+        }
+        Some(payload) => Ok(Recorded::new(class, format, payload)),
+    }
+}
+
+/// A function decodes its stored result as JSON: what is none would make the key useless.
+fn checked_json(bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
+    match serde_json::from_slice::<serde::de::IgnoredAny>(&bytes) {
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(Failure::new(Code::InputInvalid, "the result is not JSON")
+            .because(error)
+            .hint("a text is JSON only in double quotes, such as '\"done\"'")),
+    }
+}
+
+/// What settling so will do.
+pub(crate) fn consequence_of(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Applied { recorded, retention } if recorded.format == Format::NOT_KEPT => format!(
+            "will be settled as applied, without a result: for {} retries learn that it happened, \
+             not what it answered",
+            brief(*retention)
+        ),
+        Verdict::Applied { recorded, retention } => format!(
+            "will be settled as applied: for {} retries are answered with this {} ({}, {} bytes)",
+            brief(*retention),
+            ClassView::from(recorded.class).name(),
+            format_name(recorded.format),
+            recorded.payload.len()
+        ),
+        Verdict::NotApplied => {
+            "will be settled as not applied: the key becomes free and the next request with it \
+             RUNS THE OPERATION; an owner that is still alive can no longer record its result"
+                .to_owned()
+        }
+    }
+}
+
+/// What deleting a record in this state will do.
+pub(crate) fn consequence_of_deleting(state: State) -> &'static str {
+    match state {
+        State::Uncertain => {
+            "will be deleted although nobody knows whether the operation happened: \
+             the next request with the key RUNS THE OPERATION, perhaps for the second time"
+        }
+        State::Completed | State::Failed => {
+            "will be deleted with its stored result: the next request with the key RUNS THE OPERATION AGAIN"
+        }
+        State::Released | State::InProgress => "will be deleted",
+    }
+}
+
+/// How long a settled result answers when nobody says otherwise.
+pub(crate) const RETENTION_DEFAULT: Duration = Duration::from_secs(24 * 3600);
+
+/// What was done, for reports.
+pub(crate) const fn done(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Applied { .. } => "settled as applied",
+        Verdict::NotApplied => "settled as not applied",
+    }
+}
+
+#[cfg(test)]
+mod tests;

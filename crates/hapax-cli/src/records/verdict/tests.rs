@@ -1,0 +1,17 @@
+use super::*;
+
+#[test]
+fn every_decision_that_can_run_something_again_says_so() {
+    for state in [State::Uncertain, State::Completed, State::Failed] {
+        assert!(consequence_of_deleting(state).contains("RUNS THE OPERATION"), "{state}");
+    }
+    assert!(consequence_of(&Verdict::NotApplied).contains("RUNS THE OPERATION"));
+}
+
+#[test]
+fn the_result_of_a_function_is_json_and_that_of_a_person_is_anything() {
+    let payload = || Some(b"done".to_vec());
+    assert_eq!(recorded(Class::Success, Format::FUNCTION, payload()).unwrap_err().code(), Code::InputInvalid);
+    assert_eq!(recorded(Class::Success, Format::OPERATOR, payload()).unwrap().payload, "done");
+    assert_eq!(recorded(Class::Error, Format::OPERATOR, None).unwrap().format, Format::NOT_KEPT);
+}

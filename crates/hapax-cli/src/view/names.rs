@@ -1,0 +1,121 @@
+//! The words of the glossary as JSON has them, to be written and read back.
+
+use hapax_core::{Class, Reason, State};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Where a record stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = State)]
+pub(crate) enum StateView {
+    /// Somebody holds the claim and is believed to be working.
+    InProgress,
+    /// A pinned outcome of class success.
+    Completed,
+    /// A pinned outcome of class error.
+    Failed,
+    /// Nobody knows whether the operation happened.
+    Uncertain,
+    /// The key is free again.
+    Released,
+}
+
+impl From<State> for StateView {
+    fn from(state: State) -> Self {
+        match state {
+            State::InProgress => Self::InProgress,
+            State::Completed => Self::Completed,
+            State::Failed => Self::Failed,
+            State::Uncertain => Self::Uncertain,
+            State::Released => Self::Released,
+        }
+    }
+}
+
+impl From<StateView> for State {
+    fn from(state: StateView) -> Self {
+        match state {
+            StateView::InProgress => Self::InProgress,
+            StateView::Completed => Self::Completed,
+            StateView::Failed => Self::Failed,
+            StateView::Uncertain => Self::Uncertain,
+            StateView::Released => Self::Released,
+        }
+    }
+}
+
+/// Why nobody knows whether the operation happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Reason)]
+pub(crate) enum ReasonView {
+    /// The lease ended without a word from its owner.
+    Lapsed,
+    /// The handler panicked.
+    Panicked,
+    /// The process that ran it ended before it did.
+    Restarted,
+    /// The handler said that it does not know.
+    Declared,
+}
+
+impl From<Reason> for ReasonView {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Lapsed => Self::Lapsed,
+            Reason::Panicked => Self::Panicked,
+            Reason::Restarted => Self::Restarted,
+            Reason::Declared => Self::Declared,
+        }
+    }
+}
+
+impl From<ReasonView> for Reason {
+    fn from(reason: ReasonView) -> Self {
+        match reason {
+            ReasonView::Lapsed => Self::Lapsed,
+            ReasonView::Panicked => Self::Panicked,
+            ReasonView::Restarted => Self::Restarted,
+            ReasonView::Declared => Self::Declared,
+        }
+    }
+}
+
+/// Whether an outcome is a success or an error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Class)]
+pub(crate) enum ClassView {
+    /// The operation did what was asked.
+    Success,
+    /// The operation ended with an error.
+    Error,
+}
+
+impl ClassView {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl From<Class> for ClassView {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::Success => Self::Success,
+            Class::Error => Self::Error,
+        }
+    }
+}
+
+impl From<ClassView> for Class {
+    fn from(class: ClassView) -> Self {
+        match class {
+            ClassView::Success => Self::Success,
+            ClassView::Error => Self::Error,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+// Walks through the console in a real Chromium. Run by the Rust test `console::tests::browser`, which starts a
+// listener and says in the environment where it is:
+//
+//   HAPAX_CONSOLE_URL, HAPAX_CONSOLE_TOKEN   the listener
+//   HAPAX_CONSOLE_KEY                        what every key of its records starts with
+//   HAPAX_BROWSER                            the browser's program
+//   HAPAX_BROWSER_MODULES                    a node_modules folder with playwright-core and axe-core
+//   HAPAX_SCREENSHOTS                        a folder for pictures; none are taken without it
+"use strict";
+
+const path = require("node:path");
+const assert = require("node:assert/strict");
+
+const env = (name) => process.env[name] ?? assert.fail(`${name} is not set`);
+const modules = env("HAPAX_BROWSER_MODULES");
+const { chromium } = require(path.join(modules, "playwright-core"));
+const axe = require(path.join(modules, "axe-core")).source;
+
+const { flows } = require("./flows.js");
+
+// Generous: other work on the machine may pause us.
+const TIME_MAX_MS = 60_000;
+
+async function main() {
+  const world = { url: env("HAPAX_CONSOLE_URL"), token: env("HAPAX_CONSOLE_TOKEN"), key: env("HAPAX_CONSOLE_KEY"), axe };
+  const browser = await chromium.launch({
+    executablePath: env("HAPAX_BROWSER"),
+    args: ["--no-sandbox", "--disable-dev-shm-usage"],
+  });
+  const only = process.argv[2];
+  let failed = 0;
+  try {
+    for (const [name, flow] of flows.filter(([name]) => !only || name.includes(only))) {
+      const context = await browser.newContext({ baseURL: world.url, ...flow.context });
+      context.setDefaultTimeout(TIME_MAX_MS);
+      const page = await context.newPage();
+      const complaints = [];
+      page.on("pageerror", (error) => complaints.push(String(error)));
+      page.on("console", (message) => {
+        if (/content security policy/i.test(message.text())) complaints.push(message.text());
+      });
+      try {
+        await flow(page, { ...world, context, picture: (picture) => take(page, picture) });
+        assert.deepEqual(complaints, [], "the page complained");
+        console.log(`ok ${name}`);
+      } catch (error) {
+        failed += 1;
+        console.log(`FAILED ${name}\n${error.stack}`);
+        await take(page, `failed-${name.replaceAll(" ", "-")}`);
+      } finally {
+        await context.close();
+      }
+    }
+  } finally {
+    await browser.close();
+  }
+  console.log(`${flows.length} flows, ${failed} failed`);
+  process.exitCode = failed === 0 ? 0 : 1;
+}
+
+async function take(page, name) {
+  const folder = process.env.HAPAX_SCREENSHOTS;
+  if (folder) await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: true });
+}
+
+main().catch((error) => {
+  console.error(error);
+  process.exitCode = 1;
+});
