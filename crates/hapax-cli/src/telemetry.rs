@@ -68,10 +68,11 @@ impl LogOptions {
 pub(crate) fn logs(options: &LogOptions) -> Result<(), Failure> {
     let filter = options.filter().map_err(|why| Failure::new(Code::ConfigInvalid, why))?;
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    match options.format {
-        LogFormat::Text => logs.with_ansi(io::stderr().is_terminal()).init(),
-        LogFormat::Json => logs.json().flatten_event(true).init(),
-    }
+    // A process that writes logs already goes on as it began.
+    let _already = match options.format {
+        LogFormat::Text => logs.with_ansi(io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => logs.json().flatten_event(true).try_init(),
+    };
     Ok(())
 }
 

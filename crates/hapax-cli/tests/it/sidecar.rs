@@ -150,7 +150,7 @@ impl Client {
         let length = body.len();
         write!(
             self.0.get_mut(),
-            "{first} HTTP/1.1\r\nhost: outside\r\ncontent-length: {length}\r\n{rest}\r\n{body}"
+            "{first} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{rest}\r\n{body}"
         )
         .unwrap();
     }
