@@ -217,6 +217,15 @@ pub(super) fn leave_upstream(headers: &mut HeaderMap, upgrade: Wish) {
     }
 }
 
+/// Whether everybody agrees where an upstream's answer ends: it is chunked and nothing else, or not encoded at all.
+pub(super) fn is_framing_clear(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else { return true };
+    codings.next().is_none()
+        && coding.as_bytes().eq_ignore_ascii_case(b"chunked")
+        && !headers.contains_key(CONTENT_LENGTH)
+}
+
 fn drop_of_connection(headers: &mut HeaderMap) {
     headers.remove(KEEP_ALIVE);
     headers.remove(PROXY_CONNECTION);

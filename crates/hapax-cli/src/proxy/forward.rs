@@ -94,6 +94,9 @@ impl Shared {
             fields::leave_upstream(response.headers_mut(), Wish::Kept);
             return response.map(|_| ForwardBody::whole(Bytes::new()));
         }
+        if !fields::is_framing_clear(response.headers()) {
+            return uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc);
+        }
         fields::leave_upstream(response.headers_mut(), Wish::Dropped);
         if !is_claimed {
             response.headers_mut().remove(OUTCOME);

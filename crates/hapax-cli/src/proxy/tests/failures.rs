@@ -1,10 +1,12 @@
 //! What an origin can do wrong, each with one that does: what the client is told, and whether the key is free again.
 
+use std::time::Duration;
+
+use hapax::http::settings::Span;
 use tokio::net::TcpListener;
 
 use super::rig::{Origin, Rig, Setup};
-use hapax::http::settings::Span;
-use std::time::Duration;
+use crate::proxy::{Forward, UpstreamOptions};
 
 /// A keyed request. Sent again, it shows what was recorded of it.
 const KEYED: &str = "POST /orders HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k-1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
@@ -22,9 +24,10 @@ const LOST: Expected = Expected { status: "502", kind: "uncertain", again: "409"
 const LATE: Expected = Expected { status: "504", kind: "uncertain", again: "409" };
 
 async fn check(name: &str, url: String, expected: &Expected) {
-    let mut setup = Setup::default();
-    setup.upstream.response = Span(Duration::from_millis(100));
-    setup.upstream.body_idle = Span(Duration::from_millis(100));
+    check_with(name, url, expected, Setup::default()).await;
+}
+
+async fn check_with(name: &str, url: String, expected: &Expected, setup: Setup) {
     let rig = Rig::start(&[url], setup).await;
     let answer = rig.exchange(KEYED).await;
     assert!(answer.starts_with(&format!("HTTP/1.1 {} ", expected.status)), "{name}: {answer}");
@@ -71,6 +74,14 @@ async fn whatever_goes_wrong_after_a_byte_was_sent_is_uncertain() {
             "changes the protocol unasked",
             "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n",
         ),
+        (
+            "has both lengths",
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        ),
+        (
+            "has another coding",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        ),
         ("has two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx"),
     ] {
         check(name, Origin::answering(answer).await.url(), &LOST).await;
@@ -84,7 +95,9 @@ async fn an_origin_that_does_not_answer_in_time_is_uncertain() {
         Some(())
     })
     .await;
-    check("never answers", silent.url(), &LATE).await;
+    let mut setup = Setup::default();
+    setup.upstream.response = Span(Duration::from_millis(20));
+    check_with("never answers", silent.url(), &LATE, setup).await;
 
     let stalls = Origin::start(|mut peer| async move {
         peer.request().await?;
@@ -93,7 +106,9 @@ async fn an_origin_that_does_not_answer_in_time_is_uncertain() {
         Some(())
     })
     .await;
-    check("stalls within the body", stalls.url(), &LOST).await;
+    let mut setup = Setup::default();
+    setup.upstream.body_idle = Span(Duration::from_millis(20));
+    check_with("stalls within the body", stalls.url(), &LOST, setup).await;
 }
 
 /// Statuses of the origin are its own answers, and never a failure of transport.
@@ -143,5 +158,22 @@ async fn a_client_that_is_too_slow_is_told_so() {
         let answer = rig.exchange(request).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
         assert!(answer.contains(&format!("hapax.dev/errors/{kind}\"")), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_makes_no_sense_is_refused_at_start() {
+    for (addresses, why) in [
+        (vec![], "there is no upstream"),
+        (vec!["/path"], "names no host"),
+        (vec!["ftp://a"], "neither http nor https"),
+        (vec!["http://a/path"], "has a path"),
+        (vec!["http://a?query"], "has a path"),
+        (vec!["http://user@a"], "holds credentials"),
+        (vec!["http://a", "b:1"], "neither http nor https"),
+    ] {
+        let addresses: Vec<http::Uri> = addresses.into_iter().map(|text| text.parse().unwrap()).collect();
+        let failure = Forward::new(&addresses, &UpstreamOptions::default()).unwrap_err();
+        assert!(format!("{failure:?}").contains(why), "{addresses:?}: {failure:?}");
     }
 }

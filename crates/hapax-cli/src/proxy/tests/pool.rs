@@ -202,3 +202,49 @@ async fn an_address_that_comes_back_is_used_again() {
     }
     assert!(up.log.text().contains("GET /healthy "));
 }
+
+/// Many at once, with origins that hang up now and then: everybody gets the answer to the own question.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nobody_gets_the_answer_of_another() {
+    let origin = Origin::start(|mut peer| async move {
+        for number in 0.. {
+            let (head, body) = peer.request().await?;
+            let path = head.split(' ').nth(1)?.to_owned();
+            let text = format!("{path} {}", String::from_utf8(body).unwrap());
+            let last = if number == 7 { "connection: close\r\n" } else { "" };
+            let framed = if number % 2 == 0 {
+                format!("content-length: {}\r\n\r\n{text}", text.len())
+            } else {
+                format!("transfer-encoding: chunked\r\n\r\n{:x}\r\n{text}\r\n0\r\n\r\n", text.len())
+            };
+            peer.write(format!("HTTP/1.1 200 OK\r\n{last}{framed}")).await?;
+            if number == 7 {
+                return Some(());
+            }
+        }
+        None
+    })
+    .await;
+    let rig = std::sync::Arc::new(Rig::before(&origin).await);
+    let clients = (0..32).map(|client| {
+        let rig = rig.clone();
+        tokio::spawn(async move {
+            for number in 0..20 {
+                let key = if number % 2 == 0 { "Idempotency-Key" } else { "X-No-Key" };
+                let asked = format!("/{client}/{number} body-{client}-{number}");
+                let (path, body) = asked.split_once(' ').unwrap();
+                let request = format!(
+                    "POST {path} HTTP/1.1\r\nHost: a\r\n{key}: {client}-{number}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                let answer = rig.exchange(request).await;
+                assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+                assert!(answer.contains(&asked), "{asked}: {answer}");
+            }
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await.unwrap();
+    }
+    assert_eq!(origin.log.requests(), 32 * 20);
+}

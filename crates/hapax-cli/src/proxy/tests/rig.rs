@@ -4,8 +4,10 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hapax::http::IdempotencyLayer;
+use hapax::http::settings::Span;
 use hapax::{Hapax, MemoryStore};
 use http::Uri;
 use parking_lot::Mutex;
@@ -26,11 +28,20 @@ pub(super) struct Rig {
 }
 
 /// What can be different about a rig.
-#[derive(Default)]
 pub(super) struct Setup {
     pub(super) transport: Transport,
     pub(super) tls: Option<Tls>,
     pub(super) upstream: UpstreamOptions,
+}
+
+impl Default for Setup {
+    /// As it is by default, but with all the time of the world for connections that are not in use: the machine may
+    /// stop for a while between two requests.
+    fn default() -> Self {
+        let keep_alive = Span(Duration::from_secs(3600));
+        let upstream = UpstreamOptions { keep_alive, ..UpstreamOptions::default() };
+        Self { transport: Transport::default(), tls: None, upstream }
+    }
 }
 
 impl Rig {

@@ -1,8 +1,17 @@
 //! What is more than one question and one answer: other protocols, endless answers, trailers, fields on their way.
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::rig::{Origin, Rig, read_to_end, read_until};
+use hapax::http::IdempotencyLayer;
+use hapax::http::settings::Span;
+use hapax::{Hapax, MemoryStore};
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tower_layer::Layer;
+
+use super::rig::{Origin, Rig, Setup, read_to_end, read_until};
+use crate::proxy::{Forward, UpstreamOptions};
 
 #[tokio::test]
 async fn another_protocol_passes_once_the_origin_agrees() {
@@ -278,4 +287,47 @@ async fn a_request_of_http_1_0_is_served() {
     let got = origin.log.text();
     assert!(got.starts_with("GET / HTTP/1.1\r\n"), "{got}");
     assert!(got.contains(&format!("\r\nhost: {}\r\n", origin.address)), "{got}");
+}
+
+#[tokio::test]
+async fn a_tunnel_that_nobody_uses_is_closed() {
+    let origin = Origin::start(|mut peer| async move {
+        peer.request().await?;
+        peer.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n").await?;
+        while peer.read().await.is_some() {}
+        Some(())
+    })
+    .await;
+    let mut setup = Setup::default();
+    setup.upstream.tunnel_idle = Span(Duration::from_millis(20));
+    let rig = Rig::start(&[origin.url()], setup).await;
+    let wish = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+    let answer = rig.exchange(wish).await;
+    assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+}
+
+/// What is changed meanwhile, the next request meets, also on a connection that was open before.
+#[tokio::test]
+async fn every_request_meets_the_current_service() {
+    let (one, two) = (Origin::ok().await, Origin::ok().await);
+    let service = |origin: &Origin| {
+        let forward = Forward::new(&[origin.url().parse().unwrap()], &UpstreamOptions::default()).unwrap();
+        IdempotencyLayer::new(&Hapax::new(MemoryStore::new())).layer(forward)
+    };
+    let current = Arc::new(Mutex::new(service(&one)));
+    let rig = Rig::serve(
+        {
+            let current = current.clone();
+            move || current.lock().clone()
+        },
+        Setup::default(),
+    )
+    .await;
+    let mut stream = rig.connect().await;
+    for expected in [(1, 0), (1, 1)] {
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        read_until(&mut stream, b"\r\n\r\nok").await;
+        assert_eq!((one.log.requests(), two.log.requests()), expected);
+        *current.lock() = service(&two);
+    }
 }
