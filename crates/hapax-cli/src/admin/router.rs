@@ -82,8 +82,14 @@ async fn method_refused() -> Failure {
 
 /// Ends a request whose store does not answer.
 async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let is_change = !request.method().is_safe();
     match tokio::time::timeout(shared.options.request_time.0, next.run(request)).await {
         Ok(response) => response,
+        Err(_) if is_change => {
+            Failure::new(Code::Store(StoreErrorKind::Unknown), "this takes long, and what was begun goes on")
+                .hint("look at the record and the audit log before repeating it")
+                .into_response()
+        }
         Err(_) => Failure::new(Code::Store(StoreErrorKind::Unavailable), "this took too long")
             .hint("see whether the store answers: /readyz")
             .into_response(),

@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::admin::showcase::{self, KEY, PAYLOAD, Showcase, TOKEN, key};
+use crate::admin::tests::tools;
 
 /// Logs in and answers with the cookie.
 async fn logged_in(show: &Showcase) -> String {
@@ -135,14 +136,11 @@ async fn a_page_that_is_not_there_is_told_as_a_page() {
     show.stop().await;
 }
 
-/// Walks through every flow of `tests/browser` in a real Chromium.
+/// Walks through every flow of `tests/browser` in a real Chromium. `HAPAX_SCREENSHOTS` names a folder for pictures,
+/// `HAPAX_BROWSER_FLOW` a part of the name of the only flows to walk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs Chromium, Node and HAPAX_BROWSER_MODULES; see CONTRIBUTING.md"]
-async fn browser() {
-    let modules = std::env::var("HAPAX_BROWSER_MODULES")
-        .expect("HAPAX_BROWSER_MODULES names a node_modules folder: npm install playwright-core axe-core");
-    let browser = std::env::var("HAPAX_BROWSER").unwrap_or_else(|_| "/usr/bin/chromium".to_owned());
-    assert!(Path::new(&browser).exists(), "{browser} is missing: apt-get install -y chromium");
+async fn every_flow_works_in_a_real_browser() {
+    let modules = tools::browser_modules();
     let show = Showcase::start().await;
     show.crowd().await;
     let walk = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/main.js");
@@ -150,11 +148,10 @@ async fn browser() {
     let walked = tokio::task::spawn_blocking(move || {
         let mut node = Command::new("node");
         node.arg(walk).env("HAPAX_CONSOLE_URL", url).env("HAPAX_CONSOLE_TOKEN", TOKEN);
-        node.env("HAPAX_CONSOLE_KEY", KEY)
-            .env("HAPAX_BROWSER", browser)
-            .env("HAPAX_BROWSER_MODULES", modules);
+        node.env("HAPAX_CONSOLE_KEY", KEY).env("HAPAX_BROWSER_MODULES", modules);
+        node.env("HAPAX_BROWSER", tools::CHROMIUM);
         node.args(std::env::var("HAPAX_BROWSER_FLOW").ok());
-        node.output().expect("node is there: apt-get install -y nodejs")
+        node.output().expect("node is there: apt-get install -y nodejs npm")
     });
     let walked = walked.await.unwrap();
     let told = String::from_utf8_lossy(&walked.stdout);

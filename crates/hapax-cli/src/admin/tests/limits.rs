@@ -1,8 +1,11 @@
 //! What the listener does not take.
 
+use hapax::MemoryStore;
+use hapax_testkit::{Fault, Faulty, Op, Plan, Point};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
+use crate::admin::showcase;
 
 fn limited(change: impl FnOnce(&mut AdminOptions)) -> Setting {
     let mut setting = Setting::default();
@@ -58,13 +61,17 @@ async fn more_connections_than_allowed_wait_for_a_place() {
 }
 
 #[tokio::test]
-async fn a_store_that_never_answers_ends_in_a_refusal() {
-    use hapax_testkit::{Fault, Faulty, Op, Plan, Point};
-    let store = Faulty::new(std::sync::Arc::new(hapax::MemoryStore::new()));
-    store.set_plan(Plan::new().always(Op::List, Fault::Stall(Point::Before)));
-    let mut setting = limited(|options| options.request_time = Span(Duration::from_millis(50)));
-    setting.store = std::sync::Arc::new(store);
+async fn a_store_that_never_answers_ends_in_a_refusal_that_says_whether_something_was_begun() {
+    let store = Faulty::new(Arc::new(MemoryStore::new()));
+    let mut setting = limited(|options| options.request_time = Span(Duration::from_millis(200)));
+    setting.store = Arc::new(store.clone());
     let show = Showcase::with(setting).await;
+    let id = showcase::completed(&store, "a").await;
+    let body = serde_json::json!({ "version": show.version(&id).await });
+    let stall = Fault::Stall(Point::Before);
+    store.set_plan(Plan::new().always(Op::List, stall).always(Op::Delete, stall));
     show.get("/api/v1/records").await.refused(503, "store-unavailable");
+    show.post(&format!("/api/v1/records/{id}/delete"), body).await.refused(503, "store-unknown");
+    store.resume();
     show.stop().await;
 }
