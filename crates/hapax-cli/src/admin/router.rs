@@ -73,7 +73,8 @@ fn routed(routes: Vec<(&'static str, MethodRouter<Arc<Shared>>)>) -> Router<Arc<
 async fn missing(uri: Uri) -> Response {
     let failure = Failure::new(Code::RouteMissing, "there is nothing at this path")
         .hint("/openapi.json lists every path of the API");
-    if uri.path().starts_with("/api/") { failure.into_response() } else { console::refusal(&failure) }
+    let refused = failure.into_response();
+    if uri.path().starts_with("/api/") { refused } else { console::as_page(refused) }
 }
 
 async fn method_refused() -> Failure {

@@ -78,6 +78,25 @@ async fn a_form_of_another_site_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_form_takes_a_large_result_and_is_refused_beyond_the_limit() {
+    let show = Showcase::start().await;
+    let id = showcase::uncertain(&*show.store, "a").await;
+    let cookie = logged_in(&show).await;
+    let version = show.version(&id).await;
+    let path = format!("/records/{id}/settle");
+    let settle = async |payload: String| {
+        let form =
+            format!("version={version}&reason=x&sure=yes&class=success&format=operator&payload={payload}");
+        let ask = show.ask("POST", &path).with("cookie", &cookie).with("sec-fetch-site", "same-origin");
+        ask.body(form).send().await
+    };
+    assert_eq!(settle("x".repeat(5 * 1024 * 1024)).await.status, 413);
+    let done = settle("x".repeat(200_000)).await;
+    assert_eq!(done.header("location"), format!("/records/{id}?done=settle"), "{done:?}");
+    show.stop().await;
+}
+
+#[tokio::test]
 async fn a_key_leads_to_its_record_and_is_in_no_url_or_page() {
     let show = Showcase::start().await;
     let it = show.fill().await;
@@ -133,6 +152,11 @@ async fn a_page_that_is_not_there_is_told_as_a_page() {
     let answer = show.ask("GET", &missing).with("cookie", &cookie).send().await;
     assert_eq!(answer.status, 404);
     assert!(answer.body.contains("record-missing"), "{answer:?}");
+    for path in ["/records/abc", "/audit?before=x"] {
+        let answer = show.ask("GET", path).with("cookie", &cookie).send().await;
+        assert_eq!(answer.status, 400);
+        assert!(answer.header("content-type").starts_with("text/html"), "{answer:?}");
+    }
     show.stop().await;
 }
 
