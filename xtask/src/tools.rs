@@ -37,6 +37,21 @@ const TOOLS: &[Tool] = &[
         packages: &["python3"],
         why: "derived keys are compared with what CPython derives",
     },
+    Tool {
+        probe: &["chromium", "--version"],
+        packages: &["chromium"],
+        why: "the console is walked through in a real browser",
+    },
+    Tool {
+        probe: &["npm", "--version"],
+        packages: &["nodejs", "npm"],
+        why: "what drives the browser is installed by it",
+    },
+    Tool {
+        probe: &["python3", "-m", "venv", "--help"],
+        packages: &["python3-venv"],
+        why: "schemathesis, which tries the admin API, gets an environment of its own",
+    },
     Tool { probe: &["git", "--version"], packages: &["git"], why: "the tidy rules ask which files are ours" },
 ];
 

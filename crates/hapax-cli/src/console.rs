@@ -7,11 +7,12 @@
 //! It knows how things look. Who may see them is decided before a request gets here, by the admin listener.
 
 mod assets;
+pub(crate) mod change;
 pub(crate) mod chart;
 mod journal;
 mod login;
 mod overview;
-pub(crate) mod record;
+mod record;
 pub(crate) mod records;
 mod settings;
 pub(crate) mod words;
@@ -22,7 +23,7 @@ use askama::Template;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 
-use crate::admin::{Shared, status_of};
+use crate::admin::{Problem, Shared};
 use crate::failure::{Code, Failure};
 
 /// The pages of the navigation.
@@ -37,9 +38,9 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
         ("/records", get(records::page)),
         ("/records/search", post(records::search)),
         ("/records/{id}", get(record::page)),
-        ("/records/{id}/settle", get(record::settle_form).post(record::settle)),
-        ("/records/{id}/release", get(record::release_form).post(record::release)),
-        ("/records/{id}/delete", get(record::delete_form).post(record::delete)),
+        ("/records/{id}/settle", get(change::settle_form).post(change::settle)),
+        ("/records/{id}/release", get(change::release_form).post(change::release)),
+        ("/records/{id}/delete", get(change::delete_form).post(change::delete)),
         ("/audit", get(journal::page)),
         ("/config", get(settings::page)),
         ("/logout", post(login::logout)),
@@ -65,32 +66,18 @@ struct Refusal<'a> {
     hint: Option<&'a str>,
 }
 
-/// A refusal as a page.
-pub(crate) fn refusal(failure: &Failure) -> Response {
-    let status = status_of(failure.code());
-    let title = words::sentence(failure.message());
-    let (code, hint) = (failure.code().name(), failure.advice());
-    let mut response = shown(&Refusal { status: status.as_u16(), code, title, hint });
-    *response.status_mut() = status;
-    response
-}
-
-/// A page, or what went wrong on the way to it.
-type Page = Result<Response, Refused>;
-
-/// A failure that is shown as a page.
-struct Refused(Failure);
-
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Self {
-        Self(failure)
-    }
-}
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        refusal(&self.0)
-    }
+/// The answer; a problem document as a page.
+pub(crate) fn as_page(response: Response) -> Response {
+    let Some(problem) = response.extensions().get::<Problem>() else { return response };
+    let refusal = Refusal {
+        status: problem.status,
+        code: problem.code(),
+        title: words::sentence(&problem.detail),
+        hint: problem.hint.as_deref(),
+    };
+    let mut page = shown(&refusal);
+    *page.status_mut() = response.status();
+    page
 }
 
 fn shown(template: &impl Template) -> Response {

@@ -15,6 +15,7 @@ use http::{HeaderMap, Method};
 
 pub(crate) use self::cookie::Cookies;
 use super::Shared;
+use crate::console;
 use crate::failure::{Code, Failure};
 
 /// Longer names are no names; they would only fill the audit log.
@@ -81,7 +82,7 @@ pub(crate) async fn for_console(
     match identify(&shared, &request) {
         Ok(actor) => {
             request.extensions_mut().insert(actor);
-            next.run(request).await
+            console::as_page(next.run(request).await)
         }
         Err(failure) if failure.code() == Code::TokenInvalid => {
             let wanted = match (request.method(), request.uri().path_and_query()) {
@@ -91,7 +92,7 @@ pub(crate) async fn for_console(
             let next = super::client::query_value(wanted);
             Redirect::to(&format!("/login?next={next}")).into_response()
         }
-        Err(failure) => crate::console::refusal(&failure),
+        Err(failure) => console::as_page(failure.into_response()),
     }
 }
 

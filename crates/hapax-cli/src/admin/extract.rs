@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{Form, FromRequest, FromRequestParts, Path, Query, Request};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
+use http::{HeaderValue, Method};
 use serde::de::DeserializeOwned;
 
 use super::Shared;
@@ -60,11 +61,13 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Filled<T> {
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Failure> {
         let body = body(request, shared.options.body_bytes_max).await?;
-        // A form is written like a query, so the same reader takes it.
-        let form = std::str::from_utf8(&body).ok().and_then(|text| format!("/?{text}").parse().ok());
-        let form = form.ok_or_else(|| invalid("the form cannot be understood"))?;
-        Query::try_from_uri(&form)
-            .map(|Query(filled)| Self(filled))
+        let mut form = Request::new(axum::body::Body::from(body));
+        *form.method_mut() = Method::POST;
+        form.headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        let filled = Form::from_request(form, &()).await;
+        filled
+            .map(|Form(filled)| Self(filled))
             .map_err(|error| invalid("the form cannot be understood").because(error.body_text()))
     }
 }

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::failure::{Code, Failure};
 
 /// A refusal.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Problem {
     /// A URI that ends with the error's code; the page about it is `docs/errors/CODE.md`.
     #[serde(rename = "type")]
@@ -52,7 +52,10 @@ impl Problem {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let mut response = (status(self.code()), Json(Problem::of(&self))).into_response();
+        let problem = Problem::of(&self);
+        let mut response = (status(self.code()), Json(&problem)).into_response();
+        // For those who would rather show it as a page.
+        response.extensions_mut().insert(problem);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if self.code() == Code::TokenInvalid {

@@ -73,7 +73,8 @@ fn routed(routes: Vec<(&'static str, MethodRouter<Arc<Shared>>)>) -> Router<Arc<
 async fn missing(uri: Uri) -> Response {
     let failure = Failure::new(Code::RouteMissing, "there is nothing at this path")
         .hint("/openapi.json lists every path of the API");
-    if uri.path().starts_with("/api/") { failure.into_response() } else { console::refusal(&failure) }
+    let refused = failure.into_response();
+    if uri.path().starts_with("/api/") { refused } else { console::as_page(refused) }
 }
 
 async fn method_refused() -> Failure {
@@ -82,8 +83,14 @@ async fn method_refused() -> Failure {
 
 /// Ends a request whose store does not answer.
 async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let is_change = !request.method().is_safe();
     match tokio::time::timeout(shared.options.request_time.0, next.run(request)).await {
         Ok(response) => response,
+        Err(_) if is_change => {
+            Failure::new(Code::Store(StoreErrorKind::Unknown), "this takes long, and what was begun goes on")
+                .hint("look at the record and the audit log before repeating it")
+                .into_response()
+        }
         Err(_) => Failure::new(Code::Store(StoreErrorKind::Unavailable), "this took too long")
             .hint("see whether the store answers: /readyz")
             .into_response(),

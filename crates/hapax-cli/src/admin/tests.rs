@@ -5,6 +5,7 @@ mod changes;
 mod description;
 mod limits;
 mod reading;
+pub(crate) mod tools;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};

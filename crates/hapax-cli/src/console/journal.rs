@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
+use axum::response::Response;
 use serde::Deserialize;
 
-use super::{Page, shown, words};
+use super::{shown, words};
 use crate::admin::{Action, Asked, Entry, Shared, audit_page};
+use crate::failure::Failure;
 
 /// Entries on one page.
 const ROWS_MAX: usize = 100;
@@ -75,7 +77,10 @@ pub(super) struct Asking {
     before: Option<u64>,
 }
 
-pub(super) async fn page(State(shared): State<Arc<Shared>>, Asked(asking): Asked<Asking>) -> Page {
+pub(super) async fn page(
+    State(shared): State<Arc<Shared>>,
+    Asked(asking): Asked<Asking>,
+) -> Result<Response, Failure> {
     let page = audit_page(&shared, asking.before, ROWS_MAX);
     let place = match &shared.data_dir {
         Some(_) => "Every action, newest first. The whole log is the file audit.jsonl beside the store.",

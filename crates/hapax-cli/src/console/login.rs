@@ -10,8 +10,9 @@ use http::header::SET_COOKIE;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
-use super::{Page, shown};
+use super::shown;
 use crate::admin::{Action, Actor, Asked, Filled, Peer, Shared, Via, fit_name, forged, is_own_page};
+use crate::failure::Failure;
 
 #[derive(Template)]
 #[template(path = "console/login.html")]
@@ -44,9 +45,9 @@ pub(super) async fn login(
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
     Filled(entry): Filled<Entry>,
-) -> Page {
+) -> Result<Response, Failure> {
     if !is_own_page(&headers) {
-        return Err(forged().into());
+        return Err(forged());
     }
     let address = peer.0.ip().to_string();
     let next = own_path(&entry.next).to_owned();

@@ -1,25 +1,20 @@
-//! One record: its story, its facts, and the forms that change it. Each form says what will happen, asks why, and
-//! names the version that was looked at.
+//! One record: its story, its facts, and what could be done about it.
 
 use std::sync::Arc;
 
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
-use hapax_core::{RecordId, State as RecordState, Timestamp, Verdict};
+use axum::response::Response;
+use hapax_core::{State as RecordState, Timestamp};
 use serde::Deserialize;
 
-use super::{Page, shown, words};
-pub(crate) use crate::admin::REASON_CHARS_MAX;
-use crate::admin::{
-    self, Actor, Asked, Change, Filled, FormatName, Id, SettleChange, Shared, VerdictName, status_of,
-};
-use crate::failure::{Code, Failure};
+use super::{shown, words};
+use crate::admin::{self, Actor, Asked, Id, Shared};
+use crate::failure::Failure;
 use crate::records::story::{Event, story};
-use crate::records::verdict::{consequence_of, consequence_of_deleting};
 use crate::time::{relative, rfc3339};
-use crate::view::{ClassView, Payload, RecordView, RecordedView, or_dash};
+use crate::view::{RecordView, RecordedView, or_dash};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -77,7 +72,7 @@ pub(super) async fn page(
     Extension(actor): Extension<Actor>,
     Id(id): Id,
     Asked(asking): Asked<Asking>,
-) -> Page {
+) -> Result<Response, Failure> {
     let document = admin::shown(&shared, actor, id, asking.payload).await?;
     let (record, now) = (&document.record, document.now());
     let content = record.recorded.as_ref().filter(|_| asking.payload).map(content);
@@ -129,202 +124,4 @@ fn done_words(done: &str) -> Option<&'static str> {
         "release" => Some("Released. The next request with the key runs the operation."),
         _ => None,
     }
-}
-
-/// What can be done to a record.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Deed {
-    Settle,
-    Release,
-    Delete,
-}
-
-#[derive(Template)]
-#[template(path = "console/change.html")]
-struct ChangeForm<'a> {
-    title: &'static str,
-    path: &'static str,
-    style: &'static str,
-    assurance: &'static str,
-    consequence: String,
-    record: &'a RecordView,
-    short_id: String,
-    state: &'static str,
-    operation: String,
-    reason: &'a str,
-    problem: Option<String>,
-}
-
-impl ChangeForm<'_> {
-    fn here(&self) -> &'static str {
-        "/records"
-    }
-}
-
-impl Deed {
-    const fn path(self) -> &'static str {
-        match self {
-            Self::Settle => "settle",
-            Self::Release => "release",
-            Self::Delete => "delete",
-        }
-    }
-
-    fn form<'a>(self, record: &'a RecordView, reason: &'a str, problem: Option<String>) -> ChangeForm<'a> {
-        let (title, style, assurance, consequence) = match self {
-            Self::Settle => (
-                "Settle as applied",
-                "primary",
-                "I have checked that the operation happened.",
-                "will be settled as applied: retries are answered with what you give here, and nothing runs again"
-                    .to_owned(),
-            ),
-            Self::Release => (
-                "Release the key",
-                "danger",
-                "I have checked that the operation did not happen.",
-                consequence_of(&Verdict::NotApplied),
-            ),
-            Self::Delete => (
-                "Delete the record",
-                "danger",
-                "I know that the operation may run again.",
-                consequence_of_deleting(record.state()).to_owned(),
-            ),
-        };
-        ChangeForm {
-            title,
-            path: self.path(),
-            style,
-            assurance,
-            consequence: format!("The record {consequence}."),
-            short_id: words::short(&record.id),
-            state: record.state().name(),
-            operation: or_dash(&record.scope.operation),
-            record,
-            reason,
-            problem,
-        }
-    }
-}
-
-/// What a form sends.
-#[derive(Debug, Deserialize)]
-pub(super) struct Sent {
-    version: String,
-    reason: String,
-    #[serde(default)]
-    sure: String,
-    #[serde(default)]
-    class: String,
-    #[serde(default)]
-    payload: String,
-    #[serde(default)]
-    format: String,
-    #[serde(default)]
-    hours: Option<u64>,
-}
-
-impl Sent {
-    /// The change, if its sender said that they are sure and why.
-    fn confirmed(&self) -> Result<Change, Failure> {
-        if self.sure != "yes" {
-            return Err(Failure::new(Code::NotConfirmed, "not confirmed, nothing was changed"));
-        }
-        let reason = self.reason.trim();
-        if reason.is_empty() {
-            return Err(Failure::new(Code::InputInvalid, "say why, for the audit log"));
-        }
-        Ok(Change { version: self.version.clone(), reason: Some(reason.to_owned()) })
-    }
-
-    fn settlement(&self) -> Result<SettleChange, Failure> {
-        const MS_PER_HOUR: u64 = 3_600_000;
-        let Change { version, reason } = self.confirmed()?;
-        let payload = Some(self.payload.clone()).filter(|payload| !payload.is_empty());
-        Ok(SettleChange {
-            class: Some(if self.class == "error" { ClassView::Error } else { ClassView::Success }),
-            format: Some(if self.format == "function" { FormatName::Function } else { FormatName::Operator }),
-            payload,
-            retention_ms: self.hours.map(|hours| hours.saturating_mul(MS_PER_HOUR)),
-            ..SettleChange::bare(version, reason, VerdictName::Applied)
-        })
-    }
-}
-
-pub(super) async fn settle_form(State(shared): State<Arc<Shared>>, Id(id): Id) -> Page {
-    form(&shared, id, Deed::Settle).await
-}
-
-pub(super) async fn release_form(State(shared): State<Arc<Shared>>, Id(id): Id) -> Page {
-    form(&shared, id, Deed::Release).await
-}
-
-pub(super) async fn delete_form(State(shared): State<Arc<Shared>>, Id(id): Id) -> Page {
-    form(&shared, id, Deed::Delete).await
-}
-
-pub(super) async fn settle(
-    State(shared): State<Arc<Shared>>,
-    Extension(actor): Extension<Actor>,
-    Id(id): Id,
-    Filled(sent): Filled<Sent>,
-) -> Page {
-    let done = match sent.settlement() {
-        Ok(change) => admin::settle(&shared, actor, id, change).await.map(drop),
-        Err(failure) => Err(failure),
-    };
-    finished(&shared, id, Deed::Settle, &sent, done).await
-}
-
-pub(super) async fn release(
-    State(shared): State<Arc<Shared>>,
-    Extension(actor): Extension<Actor>,
-    Id(id): Id,
-    Filled(sent): Filled<Sent>,
-) -> Page {
-    let done = match sent.confirmed() {
-        Ok(change) => admin::release(&shared, actor, id, change).await.map(drop),
-        Err(failure) => Err(failure),
-    };
-    finished(&shared, id, Deed::Release, &sent, done).await
-}
-
-pub(super) async fn delete(
-    State(shared): State<Arc<Shared>>,
-    Extension(actor): Extension<Actor>,
-    Id(id): Id,
-    Filled(sent): Filled<Sent>,
-) -> Page {
-    let done = match sent.confirmed() {
-        Ok(change) => admin::delete(&shared, actor, id, change).await,
-        Err(failure) => Err(failure),
-    };
-    finished(&shared, id, Deed::Delete, &sent, done).await
-}
-
-async fn form(shared: &Shared, id: RecordId, deed: Deed) -> Page {
-    let document = shared.desk.show(&id, Payload::Hidden).await?;
-    Ok(shown(&deed.form(&document.record, "", None)))
-}
-
-/// Leads to what there is to see after a change, or back to the form with what went wrong.
-async fn finished(shared: &Shared, id: RecordId, deed: Deed, sent: &Sent, done: Result<(), Failure>) -> Page {
-    let failure = match done {
-        Ok(()) => return Ok(after(id, deed)),
-        Err(failure) => failure,
-    };
-    let Ok(document) = shared.desk.show(&id, Payload::Hidden).await else { return Err(failure.into()) };
-    let problem = Some(words::sentence(failure.message()));
-    let mut response = shown(&deed.form(&document.record, &sent.reason, problem));
-    *response.status_mut() = status_of(failure.code());
-    Ok(response)
-}
-
-fn after(id: RecordId, deed: Deed) -> Response {
-    let to = match deed {
-        Deed::Delete => "/records?done=deleted".to_owned(),
-        Deed::Settle | Deed::Release => format!("/records/{id}?done={}", deed.path()),
-    };
-    Redirect::to(&to).into_response()
 }

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use hapax_core::{State as RecordState, Timestamp};
 use serde::Deserialize;
 
-use super::{Page, shown, words};
+use super::{shown, words};
 use crate::admin::{Asked, Filled, Filter, Shared, query_value, status_of};
 use crate::failure::Failure;
 use crate::records::name::{id_prefix, parse_key};
@@ -130,7 +130,10 @@ impl Row {
     }
 }
 
-pub(super) async fn page(State(shared): State<Arc<Shared>>, Asked(asked): Asked<Filters>) -> Page {
+pub(super) async fn page(
+    State(shared): State<Arc<Shared>>,
+    Asked(asked): Asked<Filters>,
+) -> Result<Response, Failure> {
     let found = match asked.filter().query() {
         Ok(query) => shared.desk.page(&query).await,
         Err(failure) => Err(failure),

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
+use axum::response::Response;
 use serde_json::Value;
 
-use super::{Page, shown};
+use super::shown;
 use crate::admin::{Shared, config};
+use crate::failure::Failure;
 
 #[derive(Template)]
 #[template(path = "console/config.html")]
@@ -27,7 +29,7 @@ struct Section {
     settings: Vec<(String, String)>,
 }
 
-pub(super) async fn page(State(shared): State<Arc<Shared>>) -> Page {
+pub(super) async fn page(State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
     Ok(shown(&Settings { sections: sections(&config(&shared)) }))
 }
 

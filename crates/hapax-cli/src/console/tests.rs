@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::admin::showcase::{self, KEY, PAYLOAD, Showcase, TOKEN, key};
+use crate::admin::tests::tools;
 
 /// Logs in and answers with the cookie.
 async fn logged_in(show: &Showcase) -> String {
@@ -77,6 +78,25 @@ async fn a_form_of_another_site_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_form_takes_a_large_result_and_is_refused_beyond_the_limit() {
+    let show = Showcase::start().await;
+    let id = showcase::uncertain(&*show.store, "a").await;
+    let cookie = logged_in(&show).await;
+    let version = show.version(&id).await;
+    let path = format!("/records/{id}/settle");
+    let settle = async |payload: String| {
+        let form =
+            format!("version={version}&reason=x&sure=yes&class=success&format=operator&payload={payload}");
+        let ask = show.ask("POST", &path).with("cookie", &cookie).with("sec-fetch-site", "same-origin");
+        ask.body(form).send().await
+    };
+    assert_eq!(settle("x".repeat(5 * 1024 * 1024)).await.status, 413);
+    let done = settle("x".repeat(200_000)).await;
+    assert_eq!(done.header("location"), format!("/records/{id}?done=settle"), "{done:?}");
+    show.stop().await;
+}
+
+#[tokio::test]
 async fn a_key_leads_to_its_record_and_is_in_no_url_or_page() {
     let show = Showcase::start().await;
     let it = show.fill().await;
@@ -132,17 +152,19 @@ async fn a_page_that_is_not_there_is_told_as_a_page() {
     let answer = show.ask("GET", &missing).with("cookie", &cookie).send().await;
     assert_eq!(answer.status, 404);
     assert!(answer.body.contains("record-missing"), "{answer:?}");
+    for path in ["/records/abc", "/audit?before=x"] {
+        let answer = show.ask("GET", path).with("cookie", &cookie).send().await;
+        assert_eq!(answer.status, 400);
+        assert!(answer.header("content-type").starts_with("text/html"), "{answer:?}");
+    }
     show.stop().await;
 }
 
-/// Walks through every flow of `tests/browser` in a real Chromium.
+/// Walks through every flow of `tests/browser` in a real Chromium. `HAPAX_SCREENSHOTS` names a folder for pictures,
+/// `HAPAX_BROWSER_FLOW` a part of the name of the only flows to walk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs Chromium, Node and HAPAX_BROWSER_MODULES; see CONTRIBUTING.md"]
-async fn browser() {
-    let modules = std::env::var("HAPAX_BROWSER_MODULES")
-        .expect("HAPAX_BROWSER_MODULES names a node_modules folder: npm install playwright-core axe-core");
-    let browser = std::env::var("HAPAX_BROWSER").unwrap_or_else(|_| "/usr/bin/chromium".to_owned());
-    assert!(Path::new(&browser).exists(), "{browser} is missing: apt-get install -y chromium");
+async fn every_flow_works_in_a_real_browser() {
+    let modules = tools::browser_modules();
     let show = Showcase::start().await;
     show.crowd().await;
     let walk = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/main.js");
@@ -150,11 +172,10 @@ async fn browser() {
     let walked = tokio::task::spawn_blocking(move || {
         let mut node = Command::new("node");
         node.arg(walk).env("HAPAX_CONSOLE_URL", url).env("HAPAX_CONSOLE_TOKEN", TOKEN);
-        node.env("HAPAX_CONSOLE_KEY", KEY)
-            .env("HAPAX_BROWSER", browser)
-            .env("HAPAX_BROWSER_MODULES", modules);
+        node.env("HAPAX_CONSOLE_KEY", KEY).env("HAPAX_BROWSER_MODULES", modules);
+        node.env("HAPAX_BROWSER", tools::CHROMIUM);
         node.args(std::env::var("HAPAX_BROWSER_FLOW").ok());
-        node.output().expect("node is there: apt-get install -y nodejs")
+        node.output().expect("node is there: apt-get install -y nodejs npm")
     });
     let walked = walked.await.unwrap();
     let told = String::from_utf8_lossy(&walked.stdout);

@@ -1,4 +1,4 @@
-// Walks through the console in a real Chromium. Run by the Rust test `console::tests::browser`, which starts a
+// Walks through the console in a real Chromium. Run by a Rust test in `console/tests.rs`, which starts a
 // listener and says in the environment where it is:
 //
 //   HAPAX_CONSOLE_URL, HAPAX_CONSOLE_TOKEN   the listener
@@ -17,6 +17,9 @@ const { chromium } = require(path.join(modules, "playwright-core"));
 const axe = require(path.join(modules, "axe-core")).source;
 
 const { flows } = require("./flows.js");
+
+// A long list looks the same further down.
+const PICTURE_HEIGHT_MAX = 1600;
 
 // Generous: other work on the machine may pause us.
 const TIME_MAX_MS = 60_000;
@@ -60,7 +63,11 @@ async function main() {
 
 async function take(page, name) {
   const folder = process.env.HAPAX_SCREENSHOTS;
-  if (folder) await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: true });
+  if (!folder) return;
+  const { width } = page.viewportSize();
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  const clip = { x: 0, y: 0, width, height: Math.min(height, PICTURE_HEIGHT_MAX) };
+  await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: true, clip });
 }
 
 main().catch((error) => {

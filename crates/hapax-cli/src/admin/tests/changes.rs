@@ -173,6 +173,22 @@ async fn the_log_is_on_the_disk_before_the_answer_and_outlives_the_process() {
 }
 
 #[tokio::test]
+async fn the_log_lives_beside_a_file_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(hapax_store_file::FileStore::open(dir.path()).unwrap());
+    let setting = Setting { store, data_dir: Some(dir.path().to_owned()), ..Setting::default() };
+    let show = Showcase::with(setting).await;
+    let id = uncertain(&*show.store, "a").await;
+    let body = json!({ "version": show.version(&id).await });
+    show.post(&format!("/api/v1/records/{id}/release"), body).await.ok();
+    assert_eq!(show.get("/readyz").await.ok()["checks"][2]["detail"], "has room");
+    show.stop().await;
+    let again = hapax_store_file::FileStore::open_read_only(dir.path()).unwrap();
+    assert_eq!(again.verify().await.unwrap(), Vec::<String>::new());
+    assert!(matches!(again.get(&id).await.unwrap(), Lookup::Found { .. }));
+}
+
+#[tokio::test]
 async fn what_cannot_be_written_down_is_not_done() {
     let dir = tempfile::tempdir().unwrap();
     let show = Showcase::with(Setting { data_dir: Some(dir.path().to_owned()), ..Setting::default() }).await;
