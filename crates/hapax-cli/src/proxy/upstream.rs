@@ -249,3 +249,6 @@ impl Address {
         drop(closed);
     }
 }
+
+#[cfg(test)]
+mod tests;
