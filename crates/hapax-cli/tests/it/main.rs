@@ -9,6 +9,8 @@ mod check;
 mod config;
 mod demo;
 mod fixture;
+#[cfg(unix)]
+mod guides;
 mod keys;
 mod listing;
 mod secrets;
@@ -16,5 +18,7 @@ mod serving;
 mod showing;
 mod sidecar;
 mod sweeping;
+#[cfg(unix)]
+mod tools;
 mod upkeep;
 mod usage;
