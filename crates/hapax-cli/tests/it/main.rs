@@ -13,6 +13,8 @@ mod fixture;
 mod guides;
 mod keys;
 mod listing;
+#[cfg(unix)]
+mod packaging;
 mod secrets;
 mod serving;
 mod showing;
