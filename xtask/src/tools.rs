@@ -45,12 +45,27 @@ const TOOLS: &[Tool] = &[
     Tool {
         probe: &["npm", "--version"],
         packages: &["nodejs", "npm"],
-        why: "what drives the browser is installed by it",
+        why: "what drives the browser is installed by it, and the service of a guide page",
     },
     Tool {
         probe: &["python3", "-m", "venv", "--help"],
         packages: &["python3-venv"],
-        why: "schemathesis, which tries the admin API, gets an environment of its own",
+        why: "schemathesis, which tries the admin API, and the service of a guide page get environments of their own",
+    },
+    Tool {
+        probe: &["curl", "--version"],
+        packages: &["curl"],
+        why: "the guide pages are followed as they are written",
+    },
+    Tool {
+        probe: &["promtool", "--version"],
+        packages: &["prometheus"],
+        why: "it checks the alert rules and the queries of the dashboard",
+    },
+    Tool {
+        probe: &["systemd-analyze", "--version"],
+        packages: &["systemd"],
+        why: "it checks the systemd unit",
     },
     Tool { probe: &["git", "--version"], packages: &["git"], why: "the tidy rules ask which files are ours" },
 ];

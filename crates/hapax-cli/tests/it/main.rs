@@ -9,12 +9,18 @@ mod check;
 mod config;
 mod demo;
 mod fixture;
+#[cfg(unix)]
+mod guides;
 mod keys;
 mod listing;
+#[cfg(unix)]
+mod packaging;
 mod secrets;
 mod serving;
 mod showing;
 mod sidecar;
 mod sweeping;
+#[cfg(unix)]
+mod tools;
 mod upkeep;
 mod usage;

@@ -1,0 +1,48 @@
+//! What is in `packaging/`, checked with the tools that will read it and against the real binary.
+
+mod monitoring;
+mod service;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::binary::{Run, hapax, run};
+use crate::fixture::Fixture;
+use crate::tools::needs;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(folder().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Runs a program that Debian has in `package`, to its end.
+fn tool(program: &str, package: &str, args: &[&str]) -> Run {
+    needs(program, package);
+    run(Command::new(program).args(args))
+}
+
+/// The words of `text` that begin with `prefix`.
+fn words<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = &'a str> {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    text.split(move |char| !is_part(char)).filter(move |word| word.starts_with(prefix))
+}
+
+#[test]
+fn every_variable_is_one_that_the_sidecar_knows() {
+    let fixture = Fixture::bare();
+    let options = hapax(fixture.path(), &["check", "--options"]).ended(0).stdout;
+    let known: Vec<&str> = words(&options, "HAPAX_").collect();
+    for file in ["docker/Dockerfile", "docker/compose.yaml", "systemd/hapax.service"] {
+        let text = text(file);
+        let mut found = 0;
+        for variable in words(&text, "HAPAX_") {
+            assert!(known.contains(&variable), "{file}: {variable}");
+            found += 1;
+        }
+        assert!(found > 1, "{file}");
+    }
+}

@@ -1,0 +1,128 @@
+//! Alert rules and dashboard: Prometheus accepts them, and they ask for nothing that the sidecar does not tell.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{folder, text, tool, words};
+use crate::fixture::{Fixture, KEY};
+use crate::sidecar::{Origin, Sidecar, ask, reply};
+
+const ALERTS: &str = "prometheus/alerts.yml";
+const ALERT_TESTS: &str = "prometheus/alerts.test.yml";
+const DASHBOARD: &str = "grafana/hapax.json";
+
+fn promtool(args: &[&str]) {
+    tool("promtool", "prometheus", args).ended(0);
+}
+
+#[test]
+fn prometheus_takes_the_rules_and_they_fire_when_they_should() {
+    for (verb, what, file) in [
+        ("check", "rules", ALERTS),
+        ("test", "rules", ALERT_TESTS),
+        ("check", "config", "prometheus/prometheus.yml"),
+    ] {
+        promtool(&[verb, what, folder().join(file).to_str().unwrap()]);
+    }
+}
+
+#[test]
+fn every_alert_is_seen_firing_in_the_tests_of_the_rules() {
+    let (alerts, tests) = (text(ALERTS), text(ALERT_TESTS));
+    let named: Vec<&str> = alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    assert!(named.len() > 5, "{named:?}");
+    for alert in named {
+        assert!(tests.contains(&format!("alertname=\"{alert}\"")), "{alert}");
+    }
+}
+
+/// The queries of the dashboard, with values for what Grafana fills in.
+fn queries() -> Vec<String> {
+    let dashboard: Value = serde_json::from_str(&text(DASHBOARD)).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    let written = targets.map(|target| target["expr"].as_str().unwrap());
+    written.map(|query| query.replace("$__rate_interval", "5m").replace("$job", ".*")).collect()
+}
+
+#[test]
+fn prometheus_understands_every_query_of_the_dashboard() {
+    let queries = queries();
+    assert!(queries.len() > 10, "{queries:?}");
+    let rules: Vec<Value> =
+        queries.iter().map(|query| json!({ "record": "a:query", "expr": query })).collect();
+    // JSON is YAML.
+    let file = Fixture::bare();
+    let path = file.path().join("queries.yml");
+    fs::write(&path, json!({ "groups": [{ "name": "dashboard", "rules": rules }] }).to_string()).unwrap();
+    promtool(&["check", "rules", path.to_str().unwrap()]);
+}
+
+/// The metrics that a text asks for; a histogram by its own name.
+fn metrics(text: &str) -> BTreeSet<&str> {
+    words(text, "hapax_")
+        .map(|name| {
+            let parts = ["_bucket", "_sum", "_count"];
+            parts.iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name)
+        })
+        .collect()
+}
+
+fn observe() -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hapax/src/observe.rs");
+    fs::read_to_string(file).unwrap()
+}
+
+#[test]
+fn the_dashboard_shows_every_metric_and_nobody_asks_for_another() {
+    let observe = observe();
+    let constants = observe.lines().filter(|line| line.starts_with("pub const ")).collect::<String>();
+    let known = metrics(&constants);
+    assert!(known.contains("hapax_requests_total"), "{known:?}");
+    assert_eq!(metrics(&queries().join(" ")), known);
+    let alerts = text(ALERTS);
+    let asked = metrics(&alerts);
+    assert!(asked.is_subset(&known), "{asked:?}");
+    assert!(asked.len() > 3, "{asked:?}");
+}
+
+#[test]
+fn the_outcomes_that_are_asked_for_exist() {
+    let (observe, asked) = (observe(), text(ALERTS) + &queries().join("\n"));
+    let mut found = 0;
+    for matcher in ["outcome=\"", "outcome=~\"", "outcome!=\""] {
+        for after in asked.split(matcher).skip(1) {
+            for outcome in after.split('"').next().unwrap().split('|') {
+                assert!(observe.contains(&format!("=> \"{outcome}\"")), "{outcome}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 5, "{found}");
+}
+
+#[test]
+fn a_running_sidecar_tells_what_the_dashboard_shows() {
+    let origin = Origin::start(|_, _| reply(201, "made"));
+    let fixture = Fixture::bare();
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", "memory:"]);
+    for _ in 0..2 {
+        let answer = ask(sidecar.address(), &format!("POST /orders\nIdempotency-Key: {KEY}"), "{}");
+        assert_eq!(answer.status(), 201);
+    }
+    let told = ask(sidecar.admin(), "GET /metrics", "").body;
+    let shown = queries().join(" ");
+    let (told_names, shown) = (metrics(&told), metrics(&shown));
+    assert!(told_names.is_subset(&shown), "{told_names:?}");
+    for metric in
+        ["hapax_requests_total", "hapax_claim_seconds", "hapax_complete_seconds", "hapax_in_progress"]
+    {
+        assert!(told_names.contains(metric), "{metric} is not in {told}");
+    }
+    for part in ["outcome=\"ran\"} 1", "outcome=\"replayed\"} 1", "hapax_claim_seconds_bucket{le="] {
+        assert!(told.contains(part), "{part} is not in {told}");
+    }
+}

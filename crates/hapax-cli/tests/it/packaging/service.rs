@@ -1,0 +1,116 @@
+//! The systemd unit and the example of the compose file, as far as they run without systemd and Docker.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::{folder, text, tool};
+use crate::binary::{command, started};
+use crate::fixture::{Fixture, KEY};
+use crate::sidecar::{Sidecar, ask};
+use crate::tools::needs;
+
+/// A word to the service manager that is not there by now never comes.
+const NOTICE_LIMIT: Duration = Duration::from_secs(120);
+/// In tenths of systemd's points, of which 100 are the worst.
+const EXPOSURE_MAX: &str = "--threshold=15";
+
+/// The unit with the binary under test, in `fixture`.
+fn unit(fixture: &Fixture) -> String {
+    let unit = text("systemd/hapax.service").replace("/usr/bin/hapax", env!("CARGO_BIN_EXE_hapax"));
+    let path = fixture.path().join("hapax.service");
+    fs::write(&path, unit).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn systemd_takes_the_unit_and_finds_it_confined() {
+    let fixture = Fixture::bare();
+    let unit = unit(&fixture);
+    let verified = tool("systemd-analyze", "systemd", &["verify", "--man=no", &unit]).ended(0);
+    assert!(!verified.stderr.contains("hapax.service"), "{verified:?}");
+    tool("systemd-analyze", "systemd", &["security", "--offline=true", EXPOSURE_MAX, &unit]).ended(0);
+}
+
+#[test]
+fn the_unit_starts_a_sidecar_that_tells_when_it_is_ready_and_when_it_ends() {
+    let fixture = Fixture::bare();
+    let unit = text("systemd/hapax.service");
+    assert!(unit.contains("\nType=notify\n"), "the service manager waits for the word");
+    let here = |text: &str| {
+        let place = fixture.path().to_str().unwrap();
+        text.replace("/etc/hapax", place)
+            .replace("/var/lib/hapax", &format!("{place}/state"))
+            .replace("%d", place)
+    };
+    fs::copy(folder().join("systemd/hapax.toml"), fixture.path().join("hapax.toml")).unwrap();
+    fs::write(fixture.path().join("admin-token"), "0123456789abcdef0123456789abcdef").unwrap();
+    let socket = fixture.path().join("notify");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(NOTICE_LIMIT)).unwrap();
+
+    let mut typed = command(fixture.path());
+    let values = |name: &str| {
+        unit.lines().filter_map(|line| line.strip_prefix(&format!("{name}="))).map(here).collect::<Vec<_>>()
+    };
+    for (name, value) in values("Environment").iter().map(|set| set.split_once('=').unwrap()) {
+        typed.env(name, value);
+    }
+    let line = values("ExecStart").remove(0);
+    typed.args(line.split(' ').skip(1)).args(["--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    let sidecar = Sidecar::spawn(typed.env("NOTIFY_SOCKET", &socket));
+    assert_eq!(notice(&manager), "READY=1");
+    assert!(fixture.path().join("state/hapax.db").exists());
+    sidecar.signal("TERM");
+    assert_eq!(notice(&manager), "STOPPING=1");
+    assert_eq!(sidecar.ended().0, Some(0));
+}
+
+fn notice(manager: &UnixDatagram) -> String {
+    let mut buffer = [0; 256];
+    let length = manager.recv(&mut buffer).expect("a word to the service manager");
+    String::from_utf8_lossy(&buffer[..length]).trim().to_owned()
+}
+
+#[test]
+fn the_service_of_the_example_is_asked_once() {
+    needs("node", "nodejs");
+    let mut node = Command::new("node");
+    node.arg(folder().join("docker/orders.mjs")).env("PORT", "0").stdout(Stdio::piped());
+    let mut service = Service(started(&mut node));
+    let mut line = String::new();
+    BufReader::new(service.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let port = line.trim().strip_prefix("orders on port ").unwrap();
+    let upstream = format!("http://127.0.0.1:{port}");
+    let fixture = Fixture::bare();
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &upstream, "--store", "memory:"]);
+    for _ in 0..2 {
+        let answer = ask(sidecar.address(), &format!("POST /orders\nIdempotency-Key: {KEY}"), "{}");
+        assert_eq!((answer.status(), answer.body.as_str()), (201, "{\"orders\":1}"));
+    }
+}
+
+#[test]
+fn the_compose_file_names_only_what_is_there() {
+    let compose = text("docker/compose.yaml");
+    for (part, file) in [
+        ("context: ../..", "../../Cargo.toml"),
+        ("dockerfile: packaging/docker/Dockerfile", "Dockerfile"),
+        ("./orders.mjs:/app/orders.mjs:ro", "orders.mjs"),
+    ] {
+        assert!(compose.contains(part), "{part}");
+        assert!(folder().join("docker").join(file).exists(), "{file}");
+    }
+}
+
+/// A process that is killed when nobody needs it any more.
+struct Service(Child);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
