@@ -52,6 +52,12 @@ const TOOLS: &[Tool] = &[
         packages: &["python3-venv"],
         why: "schemathesis, which tries the admin API, gets an environment of its own",
     },
+    Tool {
+        // Where Debian puts it is not in everybody's path.
+        probe: &["/usr/sbin/nginx", "-v"],
+        packages: &["nginx-light"],
+        why: "the sidecar is compared with it",
+    },
     Tool { probe: &["git", "--version"], packages: &["git"], why: "the tidy rules ask which files are ours" },
 ];
 

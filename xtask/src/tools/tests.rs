@@ -11,5 +11,8 @@ fn a_tool_is_there_only_when_its_probe_succeeds() {
 #[test]
 fn every_tool_can_be_installed() {
     assert!(TOOLS.iter().all(|tool| !tool.packages.is_empty()));
-    assert_eq!(names(TOOLS), ["cc", "c++", "python3", "chromium", "npm", "python3", "git"]);
+    assert_eq!(
+        names(TOOLS),
+        ["cc", "c++", "python3", "chromium", "npm", "python3", "/usr/sbin/nginx", "git"]
+    );
 }
