@@ -16,6 +16,8 @@ pub(crate) struct Program {
     pub(crate) features: &'static [&'static str],
     /// One flag and its value, for when nobody types another value.
     pub(crate) flags: &'static [&'static str],
+    /// Another crate whose programs it starts. They are built before it.
+    pub(crate) starts: Option<&'static str>,
 }
 
 /// Who runs a program.
@@ -56,11 +58,15 @@ pub(crate) struct Slice {
 impl Program {
     /// A program that runs by itself and needs no features.
     const fn new(package: &'static str, bin: &'static str, flags: &'static [&'static str]) -> Self {
-        Self { package, bin, runner: Runner::Itself, features: &[], flags }
+        Self { package, bin, runner: Runner::Itself, features: &[], flags, starts: None }
     }
 
     const fn with(self, features: &'static [&'static str]) -> Self {
         Self { features, ..self }
+    }
+
+    const fn starting(self, package: &'static str) -> Self {
+        Self { starts: Some(package), ..self }
     }
 
     const fn run_by(self, runner: Runner) -> Self {
@@ -70,6 +76,7 @@ impl Program {
 
 const E2E: &str = "hapax-e2e";
 const MODEL: &str = "hapax-model";
+const CLI: &str = "hapax-cli";
 const FUZZ: &str = "hapax-fuzz";
 
 /// `cargo xtask bench`.
@@ -141,7 +148,15 @@ pub(crate) const PROOFS: &[Entry] = &[
         programs: &[Program::new(E2E, "http_rounds", &[])],
         goals: &["http-executions", "http-disconnects"],
     },
+    Entry {
+        name: "sidecar",
+        about: "hapax serve under load and kill -9: every key asked for again (--requests N, --kills N)",
+        programs: &[Program::new(E2E, "prove_sidecar", &[]).starting(CLI)],
+        goals: SIDECAR_GOALS,
+    },
 ];
+
+const SIDECAR_GOALS: &[&str] = &["sidecar-doubles", "sidecar-lost", "sidecar-stuck"];
 
 /// `cargo xtask test`, step `model`.
 pub(crate) const MODEL_SLICE: Slice = Slice {
@@ -171,6 +186,13 @@ pub(crate) const FUZZ_SLICE_FLAGS: &[&str] = &["--seconds", "20"];
 pub(crate) const HTTP_SLICE: Slice = Slice {
     program: Program::new(E2E, "http_rounds", &["--rounds", "500"]),
     goals: &["http-executions", "http-disconnects"],
+    limit: Duration::from_secs(15 * 60),
+};
+
+/// `cargo xtask test`, step `sidecar`.
+pub(crate) const SIDECAR_SLICE: Slice = Slice {
+    program: Program::new(E2E, "prove_sidecar", &["--requests", "6000", "--kills", "6"]).starting(CLI),
+    goals: SIDECAR_GOALS,
     limit: Duration::from_secs(15 * 60),
 };
 

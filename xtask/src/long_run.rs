@@ -32,6 +32,11 @@ fn run_programs(root: &Path, entry: &Entry, flags: &[String], goals: &mut Goals)
         let typed = if position == 0 { flags } else { &[] };
         let own = unless_typed(program.flags, typed).iter().copied();
         let flags: Vec<&str> = own.chain(typed.iter().map(String::as_str)).collect();
+        if let Some(package) = program.starts {
+            let mut build = programs::cargo(root);
+            build.args(["build", "--release", "--bins", "--package", package]);
+            process::run(&mut build, programs::CARGO_LIMIT, |_| {})?;
+        }
         let mut command = programs::cargo(root);
         match program.runner {
             Runner::Itself => command.args(["run", "--release", "--bin", program.bin]),

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::catalogue::{CRASH_SLICE, FUZZ_SLICE_FLAGS, HTTP_SLICE, MODEL_SLICE, SIMULATION_SLICE, Slice};
+use crate::catalogue::{
+    CRASH_SLICE, FUZZ_SLICE_FLAGS, HTTP_SLICE, MODEL_SLICE, SIDECAR_SLICE, SIMULATION_SLICE, Slice,
+};
 use crate::goals::Goals;
 use crate::programs::{self, CARGO_LIMIT};
 use crate::rules::Passed;
@@ -71,6 +73,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "http",
         about: "50 identical requests at a time and clients that hang up, 550 rounds",
         run: |run| slice(run, &HTTP_SLICE),
+    },
+    Step {
+        name: "sidecar",
+        about: "the sidecar under load and kill -9, 6,000 requests and 6 kills",
+        run: |run| slice(run, &SIDECAR_SLICE),
     },
     Step { name: "fuzz", about: "every parser under inputs that grow by coverage, 20 s each", run: fuzz },
 ];

@@ -67,6 +67,12 @@ const TOOLS: &[Tool] = &[
         packages: &["systemd"],
         why: "it checks the systemd unit",
     },
+    Tool {
+        // Where Debian puts it is not in everybody's path.
+        probe: &["/usr/sbin/nginx", "-v"],
+        packages: &["nginx-light"],
+        why: "the sidecar is compared with it",
+    },
     Tool { probe: &["git", "--version"], packages: &["git"], why: "the tidy rules ask which files are ours" },
 ];
 

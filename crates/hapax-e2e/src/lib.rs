@@ -6,4 +6,5 @@ pub mod crash;
 pub mod goal;
 pub mod http_rounds;
 pub mod http_teeth;
+pub mod sidecar;
 pub mod simulation;

@@ -11,7 +11,18 @@ fn a_tool_is_there_only_when_its_probe_succeeds() {
 #[test]
 fn every_tool_can_be_installed() {
     assert!(TOOLS.iter().all(|tool| !tool.packages.is_empty()));
-    let known =
-        ["cc", "c++", "python3", "chromium", "npm", "python3", "curl", "promtool", "systemd-analyze", "git"];
+    let known = [
+        "cc",
+        "c++",
+        "python3",
+        "chromium",
+        "npm",
+        "python3",
+        "curl",
+        "promtool",
+        "systemd-analyze",
+        "/usr/sbin/nginx",
+        "git",
+    ];
     assert_eq!(names(TOOLS), known);
 }

@@ -4,7 +4,7 @@
 //! One thread serves, the caller's thread is all the clients. Nothing waits for a length of time: the handler is
 //! slow because it waits for the clients.
 
-mod client;
+pub(crate) mod client;
 mod disconnects;
 mod duplicates;
 mod service;

@@ -2,4 +2,5 @@
 
 mod crash;
 mod http_teeth;
+mod sidecar;
 mod simulation;

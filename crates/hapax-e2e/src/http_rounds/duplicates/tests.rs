@@ -1,7 +1,7 @@
 use super::{Told, judge};
 
 fn told(status: u16, is_replay: bool, body: &str) -> Told {
-    Told { status, is_replay, body: body.into() }
+    Told { status, is_replay, fields: Vec::new(), body: body.into() }
 }
 
 #[test]

@@ -1,0 +1,99 @@
+//! One run of the sidecar, from its start to its death.
+
+use std::io::BufReader;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::{env, fs};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+
+/// Where duplicates wait for the first one's answer.
+pub(super) const WAIT: &str = "/wait";
+/// Where they are told at once to come back.
+pub(super) const NOW: &str = "/now";
+/// The sidecar's lease, in seconds: short, so that nobody waits long for a claim that nobody holds.
+pub(super) const LEASE_SECS: u64 = 1;
+/// The admin API's token.
+pub(super) const TOKEN: &str = "a-token-for-the-proof-alone";
+
+/// The `hapax` that was built into the same folder as this program, or into the one above for a test.
+///
+/// # Errors
+/// When it is not there.
+pub fn beside() -> Result<PathBuf> {
+    let own = env::current_exe().context("failed to find this program's own file")?;
+    let folders = own.ancestors().skip(1).take(2);
+    let mut programs = folders.map(|folder| folder.join("hapax"));
+    let found = programs.find(|program| program.is_file());
+    found.context("there is no `hapax` beside this program; build it with `cargo build -p hapax-cli`")
+}
+
+/// A running sidecar. Dropping it kills it.
+#[derive(Debug)]
+pub(super) struct Sidecar {
+    process: Child,
+    pub(super) address: SocketAddr,
+    pub(super) admin: SocketAddr,
+}
+
+impl Sidecar {
+    /// Starts `program` on the store in `folder`, at ports of the system's choice, and waits until it listens.
+    pub(super) fn start(program: &Path, folder: &Path, upstream: SocketAddr) -> Result<Self> {
+        let config = folder.join("hapax.toml");
+        fs::write(&config, settings(upstream))?;
+        let mut command = Command::new(program);
+        for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX_")) {
+            command.env_remove(name);
+        }
+        let mut process = command
+            .args(["serve", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--config"])
+            .arg(&config)
+            .current_dir(folder)
+            .env("HAPAX_ADMIN_TOKEN", TOKEN)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let told = process.stdout.take().context("the sidecar's output is a pipe")?;
+        let mut documents = serde_json::Deserializer::from_reader(BufReader::new(told)).into_iter::<Value>();
+        let Some(Ok(start)) = documents.next() else {
+            // It is not a `Sidecar` yet that would be killed by itself.
+            let _ = process.kill();
+            bail!("the sidecar did not start: {}", process.wait()?);
+        };
+        Ok(Self { process, address: address(&start["listen"])?, admin: address(&start["console"])? })
+    }
+
+    /// Kills it with SIGKILL and waits until it is gone.
+    pub(super) fn kill(mut self) -> Result<()> {
+        ensure!(self.process.try_wait()?.is_none(), "the sidecar ended by itself");
+        self.process.kill()?;
+        self.process.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Sidecar {
+    fn drop(&mut self) {
+        // Both fail only when it is dead and gone, which is what is wanted.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn settings(upstream: SocketAddr) -> String {
+    format!(
+        "upstream = \"http://{upstream}\"\n\
+         [log]\nlevel = \"error\"\n\
+         [defaults]\nkey = \"required\"\nlease = \"{LEASE_SECS}s\"\n\
+         [[route]]\npath = \"{WAIT}\"\nwait = \"30s\"\n"
+    )
+}
+
+fn address(url: &Value) -> Result<SocketAddr> {
+    let url = url.as_str().context("the sidecar does not say where it is")?;
+    Ok(url.trim_start_matches("http://").trim_end_matches('/').parse()?)
+}
