@@ -9,6 +9,8 @@ mod check;
 mod config;
 mod demo;
 mod fixture;
+#[cfg(unix)]
+mod http_cases;
 mod keys;
 mod listing;
 mod secrets;
