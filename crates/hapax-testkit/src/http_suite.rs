@@ -32,7 +32,8 @@
 //! ```
 //!
 //! Every case gets a fresh surface with an empty store. A case that needs a [`Feature`] which the surface does not
-//! have is reported as skipped. [`Report::assert_passed`] fails a test with the list of what went wrong.
+//! have, or which it [skips](Surface::skips), is reported as skipped. [`Report::assert_passed`] fails a test with the
+//! list of what went wrong.
 //!
 //! | environment variable | what it sets |
 //! |---|---|
@@ -92,7 +93,8 @@ pub async fn run(
     let played = chosen.flat_map(|case| versions(case).map(move |version| (case, version)));
     let results = stream::iter(played)
         .map(|(case, version)| async move {
-            let verdict = match missing(case, version, surface.can()) {
+            let lacking = missing(case, version, surface.can());
+            let verdict = match lacking.or_else(|| surface.skips(case)) {
                 Some(why) => Verdict::Skipped(why),
                 None => play::play(surface, case, version)
                     .await

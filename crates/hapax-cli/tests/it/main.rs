@@ -11,6 +11,7 @@ mod demo;
 mod fixture;
 #[cfg(unix)]
 mod guides;
+mod http_cases;
 mod keys;
 mod listing;
 #[cfg(unix)]

@@ -1,5 +1,6 @@
 //! [`Report`]: how every case went, for people and for the table of rules.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::Path;
 use std::{fs, io};
@@ -95,6 +96,17 @@ impl Report {
             }] += 1;
         }
         counts
+    }
+
+    /// Why cases were skipped, and how many for each reason: what a test asserts, so that no case is lost unnoticed.
+    pub fn skipped(&self) -> BTreeMap<&str, usize> {
+        let mut skipped = BTreeMap::new();
+        for result in &self.results {
+            if let Verdict::Skipped(why) = &result.verdict {
+                *skipped.entry(why.as_str()).or_default() += 1;
+            }
+        }
+        skipped
     }
 
     /// Holds the surface to every case, and then writes down which it passed where [`REPORT_DIR`] says.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hapax_core::{BoxFuture, StoreErrorKind};
 use serde::Deserialize;
 
-use super::Origin;
+use super::{Case, Origin};
 use crate::{Fault, Op, Plan};
 
 /// The options of a route by name, as a configuration file has them.
@@ -28,6 +28,12 @@ pub trait Surface: Sync {
 
     /// What it can do beyond plain requests over HTTP/1.1. Cases that need more are reported as skipped.
     fn can(&self) -> &[Feature];
+
+    /// Why it cannot play this one case, although it can do what the case needs. The case is reported as skipped.
+    fn skips(&self, case: &Case) -> Option<String> {
+        let _ = case;
+        None
+    }
 
     /// How long anything is waited for. It only ends what hangs: nothing is judged by how long it took.
     fn patience(&self) -> Duration {
