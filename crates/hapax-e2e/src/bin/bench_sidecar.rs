@@ -23,6 +23,9 @@ struct Args {
     /// The `hapax` to measure. By default the one beside this program.
     #[arg(long)]
     program: Option<PathBuf>,
+    /// Drive only the scenarios whose name has this in it, and judge nothing: for a profiler.
+    #[arg(long)]
+    only: Option<String>,
 }
 
 fn main() -> Result<ExitCode> {
@@ -31,6 +34,14 @@ fn main() -> Result<ExitCode> {
     let program = args.program.map_or_else(sidecar::beside, Ok)?;
     let bench = Bench::start(&program, span)?;
     println!("nginx has {} worker(s)", bench.workers);
+    if let Some(only) = &args.only {
+        for scenario in Scenario::ALL.into_iter().filter(|scenario| scenario.name().contains(only)) {
+            for _ in 0..args.rounds {
+                println!("{}: {:?}", scenario.name(), bench.round(scenario, span)?);
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut rounds: [Vec<Round>; 4] = Default::default();
     for number in 0..=args.rounds {
         for (scenario, rounds) in Scenario::ALL.into_iter().zip(&mut rounds) {
