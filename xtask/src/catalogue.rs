@@ -108,6 +108,12 @@ pub(crate) const BENCHES: &[Entry] = &[
             "layer-pass",
         ],
     },
+    Entry {
+        name: "sidecar",
+        about: "hapax serve on the file store against nginx: fresh keys, replays, no key, CPU (--rounds N)",
+        programs: &[Program::new(E2E, "bench_sidecar", &[]).starting(CLI)],
+        goals: &["sidecar-fresh", "sidecar-replay", "sidecar-pass", "sidecar-pass-cpu"],
+    },
 ];
 
 /// `cargo xtask prove`.

@@ -49,16 +49,18 @@ pub struct Load {
 
 /// How a load went.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Driven {
-    pub(super) requests: u64,
-    pub(super) took: Duration,
+pub(crate) struct Driven {
+    pub(crate) requests: u64,
+    pub(crate) took: Duration,
+    /// What 99 of 100 requests took at most.
+    pub(crate) p99: Duration,
 }
 
 /// Never used twice, in any round.
 static NEXT_KEY: AtomicU64 = AtomicU64::new(KEYS);
 
 /// Sends the load and counts the answers. Anything but `201` is a defect of the benchmark.
-pub(super) fn drive(load: &Load) -> Driven {
+pub(crate) fn drive(load: &Load) -> Driven {
     let load = *load;
     let driver = std::thread::spawn(move || {
         threads::pin(OTHER_CORE);
@@ -68,8 +70,11 @@ pub(super) fn drive(load: &Load) -> Driven {
             run(&load, |driven| driven >= 2 * KEYS);
         }
         let started = Instant::now();
-        let requests = run(&load, |_| started.elapsed() >= load.span);
-        Driven { requests, took: started.elapsed() }
+        let mut waits = run(&load, |_| started.elapsed() >= load.span);
+        let (requests, took) = (waits.len() as u64, started.elapsed());
+        let at = waits.len() * 99 / 100;
+        let (_, p99, _) = waits.select_nth_unstable(at);
+        Driven { requests, took, p99: *p99 }
     });
     driver.join().expect("the driver ends")
 }
@@ -78,10 +83,11 @@ struct Connection {
     stream: TcpStream,
     buffer: Box<[u8; BUFFER]>,
     filled: usize,
+    sent: Instant,
 }
 
-/// Requests answered until `is_over`.
-fn run(load: &Load, is_over: impl Fn(u64) -> bool) -> u64 {
+/// How long each request took that was answered until `is_over`.
+fn run(load: &Load, is_over: impl Fn(u64) -> bool) -> Vec<Duration> {
     let poll = epoll::create(epoll::CreateFlags::empty()).expect("the kernel gives an epoll");
     let mut connections: Vec<Connection> = (0..CONNECTIONS).map(|_| Connection::open(load.to)).collect();
     let mut request = Vec::new();
@@ -92,7 +98,7 @@ fn run(load: &Load, is_over: impl Fn(u64) -> bool) -> u64 {
         connection.send(write_request(&mut request, load.key, sent));
         sent += 1;
     }
-    let mut answered = 0;
+    let mut waits = Vec::new();
     let mut open = CONNECTIONS;
     let mut events = Vec::with_capacity(CONNECTIONS);
     while open > 0 {
@@ -100,13 +106,13 @@ fn run(load: &Load, is_over: impl Fn(u64) -> bool) -> u64 {
         events.clear();
         let news = rustix::buffer::spare_capacity(&mut events);
         epoll::wait(&poll, news, Some(&NOT_AT_ALL)).expect("the kernel tells of news");
-        let is_over = is_over(answered);
+        let is_over = is_over(waits.len() as u64);
         for event in &events {
             let connection = &mut connections[event.data.u64() as usize];
             if !connection.is_answered() {
                 continue;
             }
-            answered += 1;
+            waits.push(connection.sent.elapsed());
             if is_over {
                 open -= 1;
             } else {
@@ -115,7 +121,7 @@ fn run(load: &Load, is_over: impl Fn(u64) -> bool) -> u64 {
             }
         }
     }
-    answered
+    waits
 }
 
 fn write_request(request: &mut Vec<u8>, key: Key, sent: u64) -> &[u8] {
@@ -138,11 +144,12 @@ impl Connection {
         let stream = TcpStream::connect(to).expect("the server listens");
         stream.set_nodelay(true).expect("a socket takes options");
         stream.set_nonblocking(true).expect("a socket takes options");
-        Self { stream, buffer: Box::new([0; BUFFER]), filled: 0 }
+        Self { stream, buffer: Box::new([0; BUFFER]), filled: 0, sent: Instant::now() }
     }
 
     /// A request is smaller than a socket's buffer, which is empty: the last one was answered.
     fn send(&mut self, request: &[u8]) {
+        self.sent = Instant::now();
         self.stream.write_all(request).expect("the socket takes a request");
     }
 
@@ -167,7 +174,7 @@ impl Connection {
 fn is_whole(received: &[u8]) -> bool {
     const LENGTH: &[u8] = b"content-length: ";
     let Some(head) = received.windows(4).position(|end| end == b"\r\n\r\n") else { return false };
-    let at = received[..head].windows(LENGTH.len()).position(|name| name == LENGTH);
+    let at = received[..head].windows(LENGTH.len()).position(|name| name.eq_ignore_ascii_case(LENGTH));
     let digits = &received[at.expect("answers have a length") + LENGTH.len()..head];
     let length = digits.iter().take_while(|byte| byte.is_ascii_digit());
     let length = length.fold(0, |value, digit| value * 10 + usize::from(digit - b'0'));

@@ -4,7 +4,7 @@
 //! down slows them all. The stores' threads share the driver's core, as a store on the same machine would.
 
 pub mod count;
-mod driver;
+pub(crate) mod driver;
 mod server;
 mod threads;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::ledger::Answer;
-use super::process::{NOW, WAIT};
+use super::upstream::{NOW, WAIT};
 use crate::http_rounds::client::{Client, Told};
 
 /// What one attempt came to.

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::caller::{Caller, Said};
 use super::ledger::Ledger;
 use super::process::Sidecar;
-use super::upstream::{Gate, Upstream};
+use super::upstream::{Gate, Upstream, WAIT};
 use super::{Plan, Report};
 
 /// Callers at a time, each with a connection of its own.
@@ -102,7 +102,17 @@ async fn kill(
 
 async fn start(plan: &Plan, folder: &Path, upstream: SocketAddr) -> Result<Sidecar> {
     let (program, folder) = (plan.program.clone(), folder.to_owned());
-    spawn_blocking(move || Sidecar::start(&program, &folder, upstream)).await?
+    spawn_blocking(move || Sidecar::start(&program, &folder, &settings(upstream))).await?
+}
+
+/// The lease is short, so that nobody waits long for a claim that nobody holds.
+fn settings(upstream: SocketAddr) -> String {
+    format!(
+        "upstream = \"http://{upstream}\"\n\
+         [log]\nlevel = \"error\"\n\
+         [defaults]\nkey = \"required\"\nlease = \"1s\"\n\
+         [[route]]\npath = \"{WAIT}\"\nwait = \"30s\"\n"
+    )
 }
 
 /// One caller: a request after the other, and in between those that it was told to send again later.

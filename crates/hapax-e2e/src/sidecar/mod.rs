@@ -12,14 +12,17 @@
 //! | `caller.rs` | a client that retries by the book, never with another key |
 //! | `load.rs` | all the callers, and the kills among them |
 //! | `audit.rs` | every key once more, then the settlements |
+//! | `bench.rs`, `nginx.rs` | what the sidecar costs beside nginx; no part of the proof |
 //!
 //! Nothing waits for a length of time except a client that was told to: kills come after so many answers, and when the
 //! gate holds somebody.
 
 mod audit;
+pub mod bench;
 mod caller;
 mod ledger;
 mod load;
+mod nginx;
 mod process;
 mod upstream;
 

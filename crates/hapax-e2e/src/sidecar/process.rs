@@ -9,12 +9,6 @@ use std::{env, fs};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
-/// Where duplicates wait for the first one's answer.
-pub(super) const WAIT: &str = "/wait";
-/// Where they are told at once to come back.
-pub(super) const NOW: &str = "/now";
-/// The sidecar's lease, in seconds: short, so that nobody waits long for a claim that nobody holds.
-pub(super) const LEASE_SECS: u64 = 1;
 /// The admin API's token.
 pub(super) const TOKEN: &str = "a-token-for-the-proof-alone";
 
@@ -39,10 +33,11 @@ pub(super) struct Sidecar {
 }
 
 impl Sidecar {
-    /// Starts `program` on the store in `folder`, at ports of the system's choice, and waits until it listens.
-    pub(super) fn start(program: &Path, folder: &Path, upstream: SocketAddr) -> Result<Self> {
+    /// Starts `program` on the store in `folder`, with `settings` for its file and at ports of the system's choice, and
+    /// waits until it listens.
+    pub(super) fn start(program: &Path, folder: &Path, settings: &str) -> Result<Self> {
         let config = folder.join("hapax.toml");
-        fs::write(&config, settings(upstream))?;
+        fs::write(&config, settings)?;
         let mut command = Command::new(program);
         for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX_")) {
             command.env_remove(name);
@@ -67,6 +62,11 @@ impl Sidecar {
         Ok(Self { process, address: address(&start["listen"])?, admin: address(&start["console"])? })
     }
 
+    /// Its number to the kernel.
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Kills it with SIGKILL and waits until it is gone.
     pub(super) fn kill(mut self) -> Result<()> {
         ensure!(self.process.try_wait()?.is_none(), "the sidecar ended by itself");
@@ -82,15 +82,6 @@ impl Drop for Sidecar {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-fn settings(upstream: SocketAddr) -> String {
-    format!(
-        "upstream = \"http://{upstream}\"\n\
-         [log]\nlevel = \"error\"\n\
-         [defaults]\nkey = \"required\"\nlease = \"{LEASE_SECS}s\"\n\
-         [[route]]\npath = \"{WAIT}\"\nwait = \"30s\"\n"
-    )
 }
 
 fn address(url: &Value) -> Result<SocketAddr> {

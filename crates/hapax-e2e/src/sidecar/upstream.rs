@@ -14,7 +14,11 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::ledger::Ledger;
-use super::process::{NOW, WAIT};
+
+/// Where duplicates wait for the first one's answer.
+pub(super) const WAIT: &str = "/wait";
+/// Where they are told at once to come back.
+pub(super) const NOW: &str = "/now";
 
 /// Where handlers stop while the sidecar is killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,0 +1,142 @@
+//! The sidecar on its durable file store beside nginx as a plain reverse proxy: the same service behind, the same
+//! load, in turn.
+//!
+//! The service and the driver have a thread each, on different cores; the proxies run on both.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tempfile::TempDir;
+
+use super::nginx::Nginx;
+use super::process::Sidecar;
+use crate::bench_http::driver::{self, Load};
+use crate::bench_http::{Key, Server};
+
+/// The kernel counts a process's time in hundredths of a second, whatever its own clock does.
+const TICKS_A_SECOND: f64 = 100.0;
+/// Bytes of finished records that replays are answered from.
+const CACHE: u64 = 64 << 20;
+
+/// One proxy under one load.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scenario {
+    /// Nginx.
+    Nginx,
+    /// The sidecar, requests without a key.
+    Pass,
+    /// The sidecar, a new key with every request.
+    Fresh,
+    /// The sidecar, keys that were answered before.
+    Replay,
+}
+
+impl Scenario {
+    /// All of them, nginx first.
+    pub const ALL: [Self; 4] = [Self::Nginx, Self::Pass, Self::Fresh, Self::Replay];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::Pass => "hapax serve, no key",
+            Self::Fresh => "hapax serve, fresh keys",
+            Self::Replay => "hapax serve, replays",
+        }
+    }
+
+    fn key(self) -> Key {
+        match self {
+            Self::Nginx | Self::Pass => Key::None,
+            Self::Fresh => Key::Fresh,
+            Self::Replay => Key::Known,
+        }
+    }
+}
+
+/// What one round of a scenario came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    /// Requests a second.
+    pub rate: f64,
+    /// What 99 of 100 requests took at most, in milliseconds.
+    pub p99_millis: f64,
+    /// The proxy's CPU time, in microseconds a request.
+    pub cpu_micros: f64,
+}
+
+/// Both proxies in front of one service.
+pub struct Bench {
+    sidecar: Sidecar,
+    nginx: Nginx,
+    /// How many workers nginx has: as many as it is fastest with.
+    pub workers: usize,
+    _folders: [TempDir; 3],
+}
+
+impl Bench {
+    /// Starts everything, and finds out with how many workers nginx is faster, in rounds of `span`.
+    ///
+    /// # Errors
+    /// When one of them does not start.
+    pub fn start(program: &Path, span: Duration) -> Result<Self> {
+        let upstream = Server::start(None).address;
+        let folders = [tempfile::tempdir()?, tempfile::tempdir()?, tempfile::tempdir()?];
+        let mut candidates = Vec::new();
+        for (workers, folder) in (1..).zip(&folders[..2]) {
+            let nginx = Nginx::start(folder.path(), upstream, workers)?;
+            let driven = round(nginx.address, nginx.id(), Key::None, span)?;
+            candidates.push((driven.rate, workers, nginx));
+        }
+        let fastest = candidates.into_iter().max_by(|one, other| one.0.total_cmp(&other.0));
+        let (_, workers, nginx) = fastest.context("there are two")?;
+        let settings = format!(
+            "upstream = \"http://{upstream}\"\n[log]\nlevel = \"error\"\n[store]\ncache_bytes = {CACHE}\n"
+        );
+        let sidecar = Sidecar::start(program, folders[2].path(), &settings)?;
+        Ok(Self { sidecar, nginx, workers, _folders: folders })
+    }
+
+    /// Drives one scenario for `span`.
+    ///
+    /// # Errors
+    /// When the kernel does not tell how long the proxy ran.
+    pub fn round(&self, scenario: Scenario, span: Duration) -> Result<Round> {
+        let (address, process) = match scenario {
+            Scenario::Nginx => (self.nginx.address, self.nginx.id()),
+            Scenario::Pass | Scenario::Fresh | Scenario::Replay => (self.sidecar.address, self.sidecar.id()),
+        };
+        round(address, process, scenario.key(), span)
+    }
+}
+
+fn round(to: SocketAddr, process: u32, key: Key, span: Duration) -> Result<Round> {
+    let before = cpu_seconds(process)?;
+    let driven = driver::drive(&Load { to, key, span });
+    let cpu = cpu_seconds(process)? - before;
+    let requests = driven.requests as f64;
+    Ok(Round {
+        rate: requests / driven.took.as_secs_f64(),
+        p99_millis: driven.p99.as_secs_f64() * 1e3,
+        cpu_micros: cpu * 1e6 / requests,
+    })
+}
+
+/// How long a process and its children have run.
+fn cpu_seconds(process: u32) -> Result<f64> {
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"))?;
+    let children: Vec<u32> = children.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    let ticks = [process].into_iter().chain(children).map(ticks).sum::<Result<u64>>()?;
+    Ok(ticks as f64 / TICKS_A_SECOND)
+}
+
+/// The fields behind the name, which is in brackets and may hold anything, begin with the third.
+fn ticks(process: u32) -> Result<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let (_, fields) = stat.rsplit_once(") ").context("a process has a name")?;
+    let times = fields.split(' ').skip(11).take(2).map(str::parse::<u64>);
+    Ok(times.sum::<Result<u64, _>>()?)
+}

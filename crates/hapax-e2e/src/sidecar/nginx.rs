@@ -1,0 +1,96 @@
+//! nginx as a plain reverse proxy, with a configuration of our own in a folder of our own.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+
+/// Where Debian puts it.
+const NGINX: &str = "/usr/sbin/nginx";
+/// How long it may take to listen.
+const START_MAX: Duration = Duration::from_secs(30);
+/// How long to wait before looking again whether it listens.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// A running nginx. Dropping it ends it and its workers.
+#[derive(Debug)]
+pub(super) struct Nginx {
+    process: Child,
+    config: PathBuf,
+    pub(super) address: SocketAddr,
+}
+
+impl Nginx {
+    /// Starts it in `folder`, with so many workers.
+    pub(super) fn start(folder: &Path, upstream: SocketAddr, workers: usize) -> Result<Self> {
+        // Nginx does not tell which port the system chose, so it gets one that was free just now.
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let config = folder.join("nginx.conf");
+        fs::write(&config, settings(folder, address, upstream, workers))?;
+        let process = command(&config).spawn().with_context(|| format!("cannot start {NGINX}"))?;
+        let mut nginx = Self { process, config, address };
+        let deadline = Instant::now() + START_MAX;
+        while TcpStream::connect(address).is_err() {
+            ensure!(nginx.process.try_wait()?.is_none(), "nginx ended by itself");
+            ensure!(Instant::now() < deadline, "nginx does not listen");
+            sleep(LOOK_AGAIN);
+        }
+        Ok(nginx)
+    }
+
+    /// The master's number to the kernel.
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // The master must end its workers, so it is asked instead of killed.
+        let _ = command(&self.config).args(["-s", "stop"]).stderr(Stdio::null()).status();
+        let _ = self.process.wait();
+    }
+}
+
+fn command(config: &Path) -> Command {
+    let mut command = Command::new(NGINX);
+    command.arg("-c").arg(config).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// Connections stay open on both sides, as long as the sidecar keeps them.
+fn settings(folder: &Path, address: SocketAddr, upstream: SocketAddr, workers: usize) -> String {
+    let folder = folder.display();
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("    {kind}_temp_path {folder}/{kind};\n"))
+        .concat();
+    format!(
+        "daemon off;
+worker_processes {workers};
+pid {folder}/nginx.pid;
+error_log stderr error;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    keepalive_requests 1000000000;
+{temporary}    upstream origin {{
+        server {upstream};
+        keepalive 256;
+        keepalive_requests 1000000000;
+    }}
+    server {{
+        listen {address};
+        location / {{
+            proxy_pass http://origin;
+            proxy_http_version 1.1;
+            proxy_set_header Connection \"\";
+        }}
+    }}
+}}
+"
+    )
+}
