@@ -14,6 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,7 +34,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// An address that connections are taken at.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    socket: TcpListener,
+    /// Gone once it serves: whoever serves closes it.
+    socket: Mutex<Option<TcpListener>>,
     address: SocketAddr,
     transport: Transport,
     certificate: Option<Arc<Certificate>>,
@@ -56,6 +58,7 @@ impl Listener {
         let socket = TcpListener::bind(address).await.map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
         let caps = Caps::new(transport.connections_max, transport.connections_per_peer_max);
+        let socket = Mutex::new(Some(socket));
         Ok(Self { socket, address, transport: transport.clone(), certificate, caps })
     }
 
@@ -69,7 +72,8 @@ impl Listener {
         self.certificate.as_ref().map_or(Ok(()), |certificate| certificate.reload())
     }
 
-    /// Serves until `stop`, then lets connections finish what they began and returns when the last one has.
+    /// Serves until `stop`, then gives the address up, lets connections finish what they began and returns when the
+    /// last one has. Whoever asks a second time has nothing to serve.
     ///
     /// `current` gives the service for each request, so that the next request meets what was changed meanwhile.
     pub(crate) async fn serve<S, F, B>(&self, current: F, stop: CancellationToken)
@@ -80,13 +84,14 @@ impl Listener {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
+        let Some(socket) = self.socket.lock().take() else { return };
         let serving = Arc::new(Serving::new(&self.transport, self.certificate.clone(), current));
         let connections = TaskTracker::new();
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                accepted = self.socket.accept() => accepted,
+                accepted = socket.accept() => accepted,
             };
             match accepted {
                 Ok((stream, peer)) => {
@@ -108,6 +113,8 @@ impl Listener {
                 }
             }
         }
+        // The system would go on taking connections that nobody answers.
+        drop(socket);
         connections.close();
         connections.wait().await;
     }

@@ -1,13 +1,19 @@
 //! `hapax serve`: requests through the sidecar, and how it starts and ends.
 
+use std::io::Read;
+use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use crate::binary::hapax;
 use crate::fixture::{Fixture, KEY};
 use crate::sidecar::{Client, Origin, Sidecar, ask, reply};
 
 const ORDER: &str = "{\"item\":\"book\"}";
+
+/// Shorter than a drain may take, and longer than anything else does.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn keyed(name: &str) -> String {
     format!("POST /orders\nIdempotency-Key: {KEY}-{name}")
@@ -72,6 +78,41 @@ fn what_has_begun_ends_before_the_process_does() {
     assert_eq!(sidecar.ended().0, Some(0));
     let listed = hapax(fixture.path(), &["records", "list", "--json"]).ended(0).json();
     assert_eq!(listed["records"][0]["state"], "completed");
+}
+
+#[cfg(unix)]
+#[test]
+fn whoever_connects_while_it_ends_is_not_left_waiting() {
+    let (open, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let (began, begun) = channel();
+    let origin = Origin::start(move |_, _| {
+        began.send(()).unwrap();
+        gate.lock().unwrap().recv().unwrap();
+        reply(201, "made")
+    });
+    let fixture = Fixture::bare();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let mut client = Client::to(sidecar.address());
+    client.send(&keyed("a"), ORDER);
+    begun.recv().unwrap();
+    sidecar.signal("TERM");
+    sidecar.logged("asked to end");
+    // Refused, or hung up on where the connection came before the address was given up.
+    if let Ok(mut late) = TcpStream::connect(sidecar.address()) {
+        late.set_read_timeout(Some(PATIENCE)).unwrap();
+        let got = late.read(&mut [0]);
+        assert!(matches!(&got, Ok(0)) || got.as_ref().is_err_and(|error| !is_timeout(error)), "{got:?}");
+    }
+    open.send(()).unwrap();
+    assert_eq!(client.answer().body, "made");
+    assert_eq!(sidecar.ended().0, Some(0));
+}
+
+#[cfg(unix)]
+fn is_timeout(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    matches!(error.kind(), TimedOut | WouldBlock)
 }
 
 #[cfg(unix)]
