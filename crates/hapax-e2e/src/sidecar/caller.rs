@@ -6,10 +6,15 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use super::ledger::Answer;
 use super::upstream::{NOW, WAIT};
 use crate::http_rounds::client::{Client, Told};
+
+/// How long a caller waits after a broken connection, as every polite one does: a sidecar that is gone for good is not
+/// asked in a busy loop.
+const BACK_OFF: Duration = Duration::from_millis(10);
 
 /// What one attempt came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +51,7 @@ impl Caller {
         match self.told(&request(key)).await {
             Ok(told) => said(&told),
             Err(_broken) => {
-                self.connection = None;
+                sleep(BACK_OFF).await;
                 Said::Again
             }
         }
