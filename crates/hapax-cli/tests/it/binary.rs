@@ -53,12 +53,17 @@ impl Run {
 pub(crate) fn command(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
     command.current_dir(dir).stdin(Stdio::null());
-    // Some are read by the tests themselves, and refused by the command as options that do not exist.
+    forget_variables(&mut command);
+    command
+}
+
+/// Keeps the variables of the tests from what they start: some are read by the tests themselves, and refused by the
+/// command as options that do not exist.
+pub(crate) fn forget_variables(command: &mut Command) {
     let ours = std::env::vars_os().map(|(name, _)| name);
     for name in ours.filter(|name| name.to_string_lossy().starts_with("HAPAX_")) {
         command.env_remove(name);
     }
-    command
 }
 
 /// A child has every descriptor of this process until it runs its own program, and with them the ownership of every

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::binary::started;
+use crate::binary::{forget_variables, started};
 use crate::tools::needs;
 
 /// Every port that the pages name.
@@ -128,9 +128,7 @@ impl Shell {
         let hapax = Path::new(env!("CARGO_BIN_EXE_hapax")).parent().unwrap();
         let path = format!("{}:{}", hapax.display(), std::env::var("PATH").unwrap());
         let mut bash = Command::new("bash");
-        for variable in ["HAPAX_STORE_URL", "HAPAX_CONFIG", "HAPAX_ADMIN_TOKEN"] {
-            bash.env_remove(variable);
-        }
+        forget_variables(&mut bash);
         // What outlives its block is in the shell's group, and is found there in the end.
         bash.arg("-e").current_dir(folder).env("PATH", path).process_group(0);
         let mut child = started(bash.stdin(Stdio::piped()).stdout(Stdio::piped()));
