@@ -13,6 +13,8 @@ use crate::nearest::nearest;
 
 /// Variables that are no option of the file.
 const OTHER_VARIABLES: [&str; 2] = ["HAPAX_CONFIG", "HAPAX_ADMIN_TOKEN"];
+/// What variables begin with that are for the builds and tests of this project: whoever works on it may have them set.
+const OF_THE_WORKSHOP: [&str; 3] = ["HAPAX_TARGET_DIR", "HAPAX_CASE", "HAPAX_SUITE_"];
 
 /// One option as somebody said it. It has no `Debug`: the value may be a secret.
 #[derive(Clone)]
@@ -100,7 +102,7 @@ pub(super) fn variables(all: impl IntoIterator<Item = (OsString, OsString)>) -> 
     let mut said = Vec::new();
     for (name, value) in all {
         let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else { continue };
-        if OTHER_VARIABLES.contains(&name) {
+        if OTHER_VARIABLES.contains(&name) || OF_THE_WORKSHOP.iter().any(|start| name.starts_with(start)) {
             continue;
         }
         let place = Place::Variable(name.to_owned());
