@@ -10,7 +10,7 @@
 //!    could read in two ways is answered 400, and the connection is closed. HTTP/2 leaves less to doubt; what is left
 //!    is checked in `connection.rs`.
 //! 3. **Admitted.** `fields.rs` takes off what a client must not say, and adds where the request came from and its id.
-//!    Its body is [`Received`], which does not wait for ever.
+//!    Its body is `Received`, which does not wait for ever.
 //! 4. **Served** by whatever service is current: the layer, and behind it [`Forward`].
 //! 5. **Forwarded.** `forward.rs` takes off what belongs to the connection, and `upstream.rs` finds an address and a
 //!    connection. The request is written anew, with framing of our own. It goes out at most once.
