@@ -15,19 +15,10 @@ const PRINT: &str = "crates/hapax-core/src/json/print.rs";
 const QUERY: &str = "crates/hapax/src/http/canonical/query.rs";
 const READ: &str = "crates/hapax/src/http/body/read.rs";
 const REQUEST: &str = "crates/hapax/src/http/fingerprint.rs";
-const RECALL: &str = "crates/hapax-core/src/transition.rs";
 const SELECT: &str = "crates/hapax-core/src/fingerprint/select.rs";
 const TRANSITION: &str = "crates/hapax-core/src/transition.rs";
 
 pub(super) const TEETH: &[Tooth] = &[
-    Tooth {
-        name: "what is recalled is not compared",
-        file: RECALL,
-        find: "record.fingerprint.matches(fingerprint) == Some(true) =>",
-        replace: "record.fingerprint.matches(fingerprint).is_some() =>",
-        breaks: &["F-01"],
-        caught_by: Proof::HttpCases,
-    },
     Tooth {
         name: "fingerprints are not compared",
         file: FINGERPRINT,
