@@ -50,6 +50,30 @@ fn f_02_the_algorithm_is_named_and_only_like_is_compared_with_like() {
     assert_eq!(fingerprint.matches(&newer), None);
 }
 
+/// Short parts are put together before they are hashed, and long ones are not: that must not show.
+#[test]
+fn f_02_a_part_of_any_length_is_hashed_as_it_is_defined() {
+    use sha2::{Digest, Sha256};
+
+    let sized = |hash: &mut Sha256, bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    };
+    for length in [2, 400, 900, 1000, 1014, 1015, 1023, 1024, 1025, 5000] {
+        let body = format!("\"{}\"", "x".repeat(length - 2));
+        let mut expected = Sha256::new();
+        sized(&mut expected, b"hapax fingerprint 1");
+        for (name, kind) in [("raw", 0), ("json", 1), ("after", 0)] {
+            sized(&mut expected, name.as_bytes());
+            expected.update([kind]);
+            sized(&mut expected, body.as_bytes());
+        }
+        let parts = Fingerprint::builder().part("raw", body.as_bytes()).json("json", body.as_bytes());
+        let fingerprint = parts.part("after", body.as_bytes()).build();
+        assert_eq!(fingerprint.digest()[..], expected.finalize()[..], "{length} bytes");
+    }
+}
+
 /// Fingerprints are kept for days and compared by other processes: algorithm 1 must never change.
 #[test]
 fn f_02_algorithm_1_is_settled() {
