@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::net::TcpStream;
 use std::sync::Mutex;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use crate::binary::hapax;
@@ -55,24 +55,42 @@ fn without_a_service_behind_nothing_starts() {
     hapax(fixture.path(), &["serve", "--upstream", "ftp://a"]).failed(2, "config-invalid");
 }
 
+/// A sidecar that was asked to end while a request is under way, which ends when it is let go.
+#[cfg(unix)]
+struct Ending {
+    fixture: Fixture,
+    sidecar: Sidecar,
+    client: Client,
+    open: Sender<()>,
+    _origin: Origin,
+}
+
+#[cfg(unix)]
+impl Ending {
+    fn start() -> Self {
+        let (open, gate) = channel::<()>();
+        let gate = Mutex::new(gate);
+        let (began, begun) = channel();
+        let origin = Origin::start(move |_, _| {
+            began.send(()).unwrap();
+            gate.lock().unwrap().recv().unwrap();
+            reply(201, "made")
+        });
+        let fixture = Fixture::bare();
+        let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+        let mut client = Client::to(sidecar.address());
+        client.send(&keyed("a"), ORDER);
+        begun.recv().unwrap();
+        sidecar.signal("TERM");
+        sidecar.logged("asked to end");
+        Self { fixture, sidecar, client, open, _origin: origin }
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn what_has_begun_ends_before_the_process_does() {
-    let (open, gate) = channel::<()>();
-    let gate = Mutex::new(gate);
-    let (began, begun) = channel();
-    let origin = Origin::start(move |_, _| {
-        began.send(()).unwrap();
-        gate.lock().unwrap().recv().unwrap();
-        reply(201, "made")
-    });
-    let fixture = Fixture::bare();
-    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
-    let mut client = Client::to(sidecar.address());
-    client.send(&keyed("a"), ORDER);
-    begun.recv().unwrap();
-    sidecar.signal("TERM");
-    sidecar.logged("asked to end");
+    let Ending { fixture, sidecar, mut client, open, _origin } = Ending::start();
     open.send(()).unwrap();
     assert_eq!(client.answer().body, "made");
     assert_eq!(sidecar.ended().0, Some(0));
@@ -83,21 +101,7 @@ fn what_has_begun_ends_before_the_process_does() {
 #[cfg(unix)]
 #[test]
 fn whoever_connects_while_it_ends_is_not_left_waiting() {
-    let (open, gate) = channel::<()>();
-    let gate = Mutex::new(gate);
-    let (began, begun) = channel();
-    let origin = Origin::start(move |_, _| {
-        began.send(()).unwrap();
-        gate.lock().unwrap().recv().unwrap();
-        reply(201, "made")
-    });
-    let fixture = Fixture::bare();
-    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
-    let mut client = Client::to(sidecar.address());
-    client.send(&keyed("a"), ORDER);
-    begun.recv().unwrap();
-    sidecar.signal("TERM");
-    sidecar.logged("asked to end");
+    let Ending { fixture: _fixture, sidecar, mut client, open, _origin } = Ending::start();
     // Refused, or hung up on where the connection came before the address was given up.
     if let Ok(mut late) = TcpStream::connect(sidecar.address()) {
         late.set_read_timeout(Some(PATIENCE)).unwrap();

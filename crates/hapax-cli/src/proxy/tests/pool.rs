@@ -19,13 +19,7 @@ async fn a_connection_is_used_again() {
         "HTTP/1.1 204 No Content\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
     ] {
-        let origin = Origin::start(move |mut peer| async move {
-            loop {
-                peer.request().await?;
-                peer.write(answer).await?;
-            }
-        })
-        .await;
+        let origin = Origin::always(answer).await;
         let rig = Rig::before(&origin).await;
         for number in 0..10 {
             let request = format!("{KEYED}X-Number: {number}\r\nIdempotency-Key: k{number}\r\n\r\n{{}}");

@@ -172,10 +172,15 @@ impl Origin {
 
     /// Answers every request with `200 ok`.
     pub(super) async fn ok() -> Self {
-        Self::start(|mut peer| async move {
+        Self::always("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await
+    }
+
+    /// Answers every request with this.
+    pub(super) async fn always(answer: &'static str) -> Self {
+        Self::start(move |mut peer| async move {
             loop {
                 peer.request().await?;
-                peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
+                peer.write(answer).await?;
             }
         })
         .await

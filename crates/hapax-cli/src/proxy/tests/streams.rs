@@ -259,13 +259,7 @@ async fn an_answer_without_a_body_ends_with_its_head() {
         ("HEAD", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n", "content-length: 10"),
         ("GET", "HTTP/1.1 304 Not Modified\r\ncontent-length: 10\r\netag: \"x\"\r\n\r\n", "etag: \"x\""),
     ] {
-        let origin = Origin::start(move |mut peer| async move {
-            loop {
-                peer.request().await?;
-                peer.write(answer).await?;
-            }
-        })
-        .await;
+        let origin = Origin::always(answer).await;
         let rig = Rig::before(&origin).await;
         for _ in 0..2 {
             let request = format!("{request} / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
