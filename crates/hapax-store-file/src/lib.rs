@@ -56,13 +56,15 @@
 //! One thread writes. It takes all operations that wait, decides each with
 //! [`transition`](hapax_core::transition), commits them together and answers after the disk has them: many
 //! callers share one sync, and a lone caller waits for nobody. While the disk is busy, it works on the next
-//! transaction already. Two more threads read. Nothing here blocks an
-//! async runtime, except opening and dropping the store.
+//! transaction already. The newest entries of the index are in memory and are written later, many to a page; the
+//! rows they lead to are durable at once. Two more threads read. Nothing here blocks an async runtime, except
+//! opening and dropping the store.
 
 mod clock;
 mod config;
 mod directory;
 mod error;
+mod index;
 mod list;
 mod log;
 mod queue;

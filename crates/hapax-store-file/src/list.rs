@@ -4,6 +4,7 @@ use hapax_core::{Page, Query, RecordId, State, Timestamp};
 use rusqlite::Connection;
 
 use crate::error::Refusal;
+use crate::index::Hash;
 use crate::reader::ReadError;
 use crate::row::{self, Stored, state_number};
 
@@ -17,7 +18,7 @@ const PAGE_MAX: usize = 10_000;
 /// How a search goes through the records.
 enum Path {
     /// By the index, all ids between these two.
-    Prefix { first: [u8; 16], last: [u8; 16] },
+    Prefix { first: Hash, last: Hash },
     /// By the index, these states, of which there are few records.
     States(Vec<i64>),
     /// Through all rows, newest first.
@@ -88,8 +89,10 @@ impl Path {
         match self {
             Self::Prefix { first, last } => connection
                 .prepare_cached(
-                    "SELECT rowid FROM record INDEXED BY record_by_hash \
-                     WHERE hash BETWEEN ?1 AND ?2 AND +rowid < ?3 ORDER BY +rowid DESC LIMIT ?4",
+                    "SELECT row FROM place WHERE hash BETWEEN ?1 AND ?2 AND row < ?3 \
+                     UNION SELECT rowid FROM record \
+                     WHERE rowid > (SELECT indexed_row FROM meta) AND rowid < ?3 AND hash BETWEEN ?1 AND ?2 \
+                     ORDER BY 1 DESC LIMIT ?4",
                 )?
                 .query_map((first, last, before, STRETCH), |row| row.get(0))?
                 .collect(),
@@ -117,14 +120,14 @@ impl Path {
 }
 
 /// The first or last half-id that starts with `prefix`; `None` when no id does.
-fn bound(prefix: &str, filler: u8) -> Option<[u8; 16]> {
+fn bound(prefix: &str, filler: u8) -> Option<Hash> {
     let mut digits = [filler; 64];
     if prefix.len() > digits.len() || prefix.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return None;
     }
     digits[..prefix.len()].copy_from_slice(prefix.as_bytes());
     let id = RecordId::parse(std::str::from_utf8(&digits).ok()?)?;
-    row::hash_of(&id).try_into().ok()
+    Some(row::hash_of(&id))
 }
 
 fn format_cursor(rowid: i64) -> String {

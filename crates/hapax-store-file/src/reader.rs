@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::error::{Cause, Refusal};
+use crate::index::Recent;
 use crate::log::{Disk, SyncFailed};
 use crate::queue::{Queue, Refused};
 use crate::row::{self, Stored, millis, state_number};
@@ -131,8 +132,13 @@ impl Drop for AbortGuard {
 }
 
 /// Reads one record.
-pub(crate) fn get(connection: &Connection, id: &RecordId, now: Timestamp) -> Result<Lookup, ReadError> {
-    Ok(match row::find(connection, id)? {
+pub(crate) fn get(
+    connection: &Connection,
+    recent: Option<&Recent>,
+    id: &RecordId,
+    now: Timestamp,
+) -> Result<Lookup, ReadError> {
+    Ok(match row::find(connection, recent, id)? {
         Stored::Absent => Lookup::Absent,
         Stored::Found(row) => Lookup::Found { record: Box::new(row.record), now },
         Stored::Unreadable(damage) => Lookup::Unreadable { why: damage.why },

@@ -5,6 +5,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Rows, params};
 
 use crate::error::Cause;
+use crate::index::{Hash, Index, Recent};
 
 /// The columns that [`read_head`] expects, in its order.
 macro_rules! head_columns {
@@ -20,12 +21,19 @@ macro_rules! columns {
     };
 }
 
-const BY_HASH: &str = concat!(columns!(), "WHERE r.hash = ?1");
+const BY_HASH: &str = concat!(
+    head_columns!(),
+    ", o.outcome FROM place p LEFT JOIN record r ON r.rowid = p.row LEFT JOIN outcome o ON o.rowid = r.outcome_row \
+     WHERE p.hash = ?1"
+);
+const NOT_INDEXED: &str =
+    concat!(columns!(), "WHERE r.rowid > (SELECT indexed_row FROM meta) AND r.hash = ?1");
 const BY_ROWID: &str = concat!(columns!(), "WHERE r.rowid = ?1");
 const HEAD_BY_ROWID: &str = concat!(head_columns!(), " FROM record r WHERE r.rowid = ?1");
 
-const INSERT: &str = "INSERT INTO record (hash, tail, state, lease_ms, due_ms, updated_ms, head, outcome_row) \
-                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+const INSERT: &str = "INSERT INTO record \
+                      (rowid, hash, tail, state, lease_ms, due_ms, updated_ms, head, outcome_row) \
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 const UPDATE: &str = "UPDATE record SET state = ?2, lease_ms = ?3, due_ms = ?4, updated_ms = ?5, head = ?6, \
                       outcome_row = ?7 WHERE rowid = ?1";
 const DELETE: &str = "DELETE FROM record WHERE rowid = ?1";
@@ -33,7 +41,7 @@ const INSERT_OUTCOME: &str = "INSERT INTO outcome (outcome) VALUES (?1)";
 const DELETE_OUTCOME: &str = "DELETE FROM outcome WHERE rowid = ?1";
 
 /// How many bytes of an id the index holds.
-const HASH_LENGTH: usize = 16;
+const HASH_LENGTH: usize = size_of::<Hash>();
 
 /// A record and where it is stored.
 #[derive(Debug)]
@@ -67,24 +75,68 @@ pub(crate) struct Damage {
 }
 
 /// The part of an id that the index holds.
-pub(crate) fn hash_of(id: &RecordId) -> &[u8] {
-    &id.as_bytes()[..HASH_LENGTH]
+pub(crate) fn hash_of(id: &RecordId) -> Hash {
+    let (hash, _) = halves(id);
+    *hash
+}
+
+fn halves(id: &RecordId) -> (&Hash, &[u8]) {
+    id.as_bytes().split_first_chunk().expect("an id is longer than its half")
 }
 
 /// What is stored under `id`.
 ///
+/// `recent` is what the index lacks, where this process writes; otherwise the rows are searched for it. What waits
+/// for the index is looked at first: whatever is no longer there is in the index by then.
 /// A page that the engine calls damaged may hold the record, so that is unreadable too, never absent.
-pub(crate) fn find(connection: &Connection, id: &RecordId) -> rusqlite::Result<Stored> {
-    let mut statement = connection.prepare_cached(BY_HASH)?;
-    let mut rows = statement.query([hash_of(id)])?;
+pub(crate) fn find(
+    connection: &Connection,
+    recent: Option<&Recent>,
+    id: &RecordId,
+) -> rusqlite::Result<Stored> {
     // Usually there is one row. Others share half of their id; one that cannot be read may be the one.
-    let mut stored = Stored::Absent;
-    loop {
-        match next(&mut rows, read)? {
-            None => return Ok(stored),
-            Some(Ok(row)) if row.record.key.id == *id => return Ok(Stored::Found(Box::new(row))),
-            Some(Ok(_)) => {}
-            Some(Err(damage)) => stored = Stored::Unreadable(damage),
+    let mut found = Stored::Absent;
+    match recent {
+        Some(recent) => {
+            for rowid in recent.rows_of(&hash_of(id)) {
+                found = found.or(at(connection, rowid)?, id);
+            }
+        }
+        None => found = find_by(connection, NOT_INDEXED, id, found)?,
+    }
+    match found {
+        Stored::Found(row) => Ok(Stored::Found(row)),
+        other => find_by(connection, BY_HASH, id, other),
+    }
+}
+
+fn find_by(
+    connection: &Connection,
+    statement: &str,
+    id: &RecordId,
+    mut found: Stored,
+) -> rusqlite::Result<Stored> {
+    let mut statement = connection.prepare_cached(statement)?;
+    let mut rows = statement.query([hash_of(id)])?;
+    while let Some(row) = next(&mut rows, read)? {
+        found = found.or(stored(Some(row)), id);
+    }
+    Ok(found)
+}
+
+impl Stored {
+    /// This, or what another row of the same hash holds, if that says more about `id`.
+    fn or(self, other: Self, id: &RecordId) -> Self {
+        match (self, other) {
+            (Self::Found(row), _) => Self::Found(row),
+            (_, Self::Found(row)) if row.record.key.id == *id => Self::Found(row),
+            (found, Self::Found(row)) if hash_of(&row.record.key.id) == hash_of(id) => found,
+            (_, Self::Found(_)) => {
+                let why = "the index leads to a record of another id".to_owned();
+                Self::Unreadable(Damage { id: *id, why })
+            }
+            (_, Self::Unreadable(damage)) => Self::Unreadable(damage),
+            (found, Self::Absent) => found,
         }
     }
 }
@@ -93,22 +145,22 @@ pub(crate) fn find(connection: &Connection, id: &RecordId) -> rusqlite::Result<S
 pub(crate) fn at(connection: &Connection, rowid: i64) -> rusqlite::Result<Stored> {
     let mut statement = connection.prepare_cached(BY_ROWID)?;
     let mut rows = statement.query([rowid])?;
-    stored(next(&mut rows, read)?)
+    next(&mut rows, read).map(stored)
 }
 
 /// What is stored in row `rowid`, with an empty outcome in place of its own: that may be large.
 pub(crate) fn head_at(connection: &Connection, rowid: i64) -> rusqlite::Result<Stored> {
     let mut statement = connection.prepare_cached(HEAD_BY_ROWID)?;
     let mut rows = statement.query([rowid])?;
-    stored(next(&mut rows, |row| read_head(row, codec::decode_head))?)
+    next(&mut rows, |row| read_head(row, codec::decode_head)).map(stored)
 }
 
-fn stored(row: Option<Result<Row, Damage>>) -> rusqlite::Result<Stored> {
-    Ok(match row {
+fn stored(row: Option<Result<Row, Damage>>) -> Stored {
+    match row {
         None => Stored::Absent,
         Some(Ok(row)) => Stored::Found(Box::new(row)),
         Some(Err(damage)) => Stored::Unreadable(damage),
-    })
+    }
 }
 
 /// The next row, with what is wrong with it if it makes no sense.
@@ -187,11 +239,13 @@ fn whole_id(hash: ValueRef<'_>, tail: ValueRef<'_>) -> RecordId {
 }
 
 /// Stores a record that has no row.
-pub(crate) fn insert(connection: &Connection, record: &Record) -> rusqlite::Result<Place> {
+pub(crate) fn insert(connection: &Connection, index: &mut Index, record: &Record) -> rusqlite::Result<Place> {
     let outcome_row = insert_outcome(connection, record)?;
-    let (hash, tail) = record.key.id.as_bytes().split_at(HASH_LENGTH);
+    let (hash, tail) = halves(&record.key.id);
     let clear = Clear::of(record);
-    let rowid = connection.prepare_cached(INSERT)?.insert(params![
+    let rowid = index.add(*hash);
+    connection.prepare_cached(INSERT)?.insert(params![
+        rowid,
         hash,
         tail,
         clear.state,
@@ -205,11 +259,16 @@ pub(crate) fn insert(connection: &Connection, record: &Record) -> rusqlite::Resu
 }
 
 /// Stores a record in the place of `row`.
-pub(crate) fn replace(connection: &Connection, row: &Row, record: &Record) -> rusqlite::Result<Place> {
+pub(crate) fn replace(
+    connection: &Connection,
+    index: &mut Index,
+    row: &Row,
+    record: &Record,
+) -> rusqlite::Result<Place> {
     if record.created_at != row.record.created_at {
         // A new life of an expired record. A new row keeps the rows in the order of creation.
-        remove(connection, row.place)?;
-        return insert(connection, record);
+        remove(connection, index, row)?;
+        return insert(connection, index, record);
     }
     remove_outcome(connection, row.place)?;
     let outcome_row = insert_outcome(connection, record)?;
@@ -227,9 +286,10 @@ pub(crate) fn replace(connection: &Connection, row: &Row, record: &Record) -> ru
 }
 
 /// Removes a record with its outcome.
-pub(crate) fn remove(connection: &Connection, place: Place) -> rusqlite::Result<()> {
-    remove_outcome(connection, place)?;
-    connection.prepare_cached(DELETE)?.execute([place.rowid])?;
+pub(crate) fn remove(connection: &Connection, index: &mut Index, row: &Row) -> rusqlite::Result<()> {
+    remove_outcome(connection, row.place)?;
+    index.remove(connection, hash_of(&row.record.key.id), row.place.rowid)?;
+    connection.prepare_cached(DELETE)?.execute([row.place.rowid])?;
     Ok(())
 }
 

@@ -11,13 +11,13 @@ use crate::config::Sync;
 use crate::error::{Cause, OpenError};
 
 /// The version of the layout that this crate reads and writes; SQLite's `user_version`.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Says whose file this is, to us and to `file(1)`; SQLite's `application_id`: "HAPX".
 const APPLICATION_ID: u32 = 0x4841_5058;
 
 /// Counts what a store cannot do without: a lookup without its index would be right, and hopelessly slow.
 const PARTS: &str = "SELECT count(*) FROM sqlite_schema WHERE name IN \
-                     ('record', 'outcome', 'meta', 'record_by_hash', 'record_by_state')";
+                     ('record', 'outcome', 'meta', 'place', 'record_by_state')";
 
 /// How large the log grows before its pages are moved into the database, in pages of 4 KiB: 32 MiB. A page that
 /// changes often is then moved once instead of many times, and recovery still takes well under a second.

@@ -1,4 +1,4 @@
--- The layout of a file store, version 1. All times are milliseconds since the Unix epoch on the store's clock.
+-- The layout of a file store, version 2. All times are milliseconds since the Unix epoch on the store's clock.
 
 -- One row per record. Rows are small and are appended in the order of creation, so that claims and completions
 -- of one moment meet on the same few pages; `rowid` is therefore also the order of a listing.
@@ -14,8 +14,13 @@ CREATE TABLE record (
     outcome_row INTEGER             -- the row of `outcome`, when there is one
 );
 
--- Finds a record by half of its id: half the bytes make half the index. Not unique: two ids may share a half.
-CREATE INDEX record_by_hash ON record (hash);
+-- Finds a record by half of its id: half the bytes make half the index. Two ids may share a half. The newest
+-- records are not in it yet: see `indexed_row`.
+CREATE TABLE place (
+    hash BLOB NOT NULL,
+    row  INTEGER NOT NULL,          -- of `record`
+    PRIMARY KEY (hash, row)
+) WITHOUT ROWID;
 
 -- Finds what is due for a sweep, what is open at a restart, and counts by state, without touching a row.
 CREATE INDEX record_by_state ON record (state, due_ms);
@@ -28,11 +33,12 @@ CREATE TABLE outcome (
 
 -- One row: what the store must remember about itself.
 CREATE TABLE meta (
-    rowid   INTEGER PRIMARY KEY CHECK (rowid = 1),
-    seen_ms INTEGER NOT NULL        -- no decision was ever made at a later time than this
+    rowid       INTEGER PRIMARY KEY CHECK (rowid = 1),
+    seen_ms     INTEGER NOT NULL,   -- no decision was ever made at a later time than this
+    indexed_row INTEGER NOT NULL    -- every record up to this row is in `place`; of the others, some are
 );
 
-INSERT INTO meta (rowid, seen_ms) VALUES (1, 0);
+INSERT INTO meta (rowid, seen_ms, indexed_row) VALUES (1, 0, 0);
 
 -- For people: the same with words.
 CREATE VIEW records AS

@@ -18,6 +18,7 @@ use crate::clock::StoreClock;
 use crate::config::{Options, Sync};
 use crate::directory::{Directory, Ownership};
 use crate::error::{OpenError, Refusal};
+use crate::index::Recent;
 use crate::log::Log;
 use crate::queue::{Queue, Refused};
 use crate::reader::{self, Readers};
@@ -47,6 +48,8 @@ pub struct FileStore {
     // the directory may be taken by another process only after that.
     readers: Readers,
     writer: Option<WriterThread>,
+    /// What the index lacks; none where another process writes.
+    recent: Option<Arc<Recent>>,
     shared: Arc<Shared>,
     clock: StoreClock,
     directory: Directory,
@@ -168,9 +171,11 @@ impl FileStore {
         if let Some(size_max) = options.size_max {
             writer.limit_size(size_max).map_err(engine)?;
         }
+        let recent = Some(Arc::clone(writer.recent()));
         let readers = Readers::start(Some(disk), || Ok(schema::connect_reader(&database)?))?;
         Ok(Self {
             readers,
+            recent,
             writer: Some(WriterThread::start(writer, queue)?),
             shared,
             clock,
@@ -190,6 +195,7 @@ impl FileStore {
         let readers = Readers::start(None, || Ok(schema::connect_reader(&database)?))?;
         Ok(Self {
             readers,
+            recent: None,
             writer: None,
             shared: Arc::new(Shared::default()),
             clock,
@@ -303,8 +309,10 @@ impl Store for FileStore {
     fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         Box::pin(async move {
             self.refuse_if_stopped("get")?;
-            let (id, clock) = (*id, self.clock.clone());
-            self.readers.run("get", move |connection| reader::get(connection, &id, clock.now())).await
+            let (id, clock, recent) = (*id, self.clock.clone(), self.recent.clone());
+            self.readers
+                .run("get", move |connection| reader::get(connection, recent.as_deref(), &id, clock.now()))
+                .await
         })
     }
 

@@ -4,7 +4,7 @@ use hapax_core::transition::{self, Due};
 use hapax_core::{State, Swept};
 use rusqlite::Connection;
 
-use crate::row::{self, Place, Stored, millis, state_number};
+use crate::row::{self, Row, Stored, millis, state_number};
 use crate::writer::Work;
 
 /// How many records one sweep removes at most, whatever it is asked for: others wait for its transaction.
@@ -21,12 +21,12 @@ const IN_STATE: &str = "SELECT rowid FROM record INDEXED BY record_by_state WHER
 pub(crate) fn remove_due(work: &mut Work<'_>, batch_max: usize) -> rusqlite::Result<Swept> {
     let batch_max = batch_max.min(BATCH_MAX);
     let mut swept = Swept::default();
-    for (place, due) in find_due(work, batch_max + 1)? {
+    for (row, due) in find_due(work, batch_max + 1)? {
         if swept.expired + swept.dropped == batch_max as u64 {
             swept.more = true;
             break;
         }
-        work.remove(place)?;
+        work.remove(&row)?;
         match due {
             Due::Expired => swept.expired += 1,
             Due::Dropped => swept.dropped += 1,
@@ -37,7 +37,7 @@ pub(crate) fn remove_due(work: &mut Work<'_>, batch_max: usize) -> rusqlite::Res
 
 /// The first `count_max` records that are due. They are all found before the first is removed, because removing
 /// would pull the index from under the search.
-fn find_due(work: &Work<'_>, count_max: usize) -> rusqlite::Result<Vec<(Place, Due)>> {
+fn find_due(work: &Work<'_>, count_max: usize) -> rusqlite::Result<Vec<(Box<Row>, Due)>> {
     let mut found = Vec::new();
     let mut statement = work.connection.prepare_cached(DUE)?;
     for state in State::ALL {
@@ -48,7 +48,7 @@ fn find_due(work: &Work<'_>, count_max: usize) -> rusqlite::Result<Vec<(Place, D
             if let Stored::Found(row) = row::head_at(work.connection, entry.get(0)?)?
                 && let Some(due) = transition::due(&row.record, work.now)
             {
-                found.push((row.place, due));
+                found.push((row, due));
             }
         }
     }

@@ -13,9 +13,23 @@ const FOUND_MAX: usize = 100;
 /// How many records are read at a time, so that a long look does not hold back the log of the writer.
 const STRETCH: usize = 256;
 
+/// Counts records that nobody would find, and ways that lead nowhere.
+const PLACES: [(&str, &str); 2] = [
+    (
+        "records are missing in the index `place`",
+        "SELECT count(*) FROM record r WHERE r.rowid <= (SELECT indexed_row FROM meta) \
+         AND NOT EXISTS (SELECT 1 FROM place p WHERE p.hash = r.hash AND p.row = r.rowid)",
+    ),
+    (
+        "entries of the index `place` lead to no record of theirs",
+        "SELECT count(*) FROM place p \
+         WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.rowid = p.row AND r.hash = p.hash)",
+    ),
+];
+
 /// What is wrong with pages and indexes; nothing when all is well.
 ///
-/// It is one read from beginning to end, and takes time in proportion to the size of the database.
+/// Each of its reads goes from beginning to end, and takes time in proportion to the size of the database.
 pub(crate) fn pages(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found = Vec::new();
     let mut look = || {
@@ -23,6 +37,12 @@ pub(crate) fn pages(connection: &Connection) -> rusqlite::Result<Vec<String>> {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             found.push(row.get::<_, String>(0)?);
+        }
+        for (what, count) in PLACES {
+            let count: i64 = connection.query_row(count, [], |row| row.get(0))?;
+            if count > 0 {
+                found.push(format!("{count} {what}"));
+            }
         }
         Ok(())
     };

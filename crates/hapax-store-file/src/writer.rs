@@ -12,9 +12,10 @@ use tokio::sync::oneshot;
 
 use crate::clock::{Mark, StoreClock};
 use crate::error::{Failure, Phase, Refusal};
+use crate::index::{self, Index, Recent};
 use crate::log::{Log, SyncFailed};
 use crate::queue::Queue;
-use crate::row::{self, Place, Row, Stored};
+use crate::row::{self, Row, Stored};
 use crate::{schema, sweep};
 
 /// How many operations share a commit at most. More would not make the sync cheaper per operation by much, and
@@ -142,6 +143,7 @@ pub(crate) struct Writer {
     /// Whether the log was shortened for what is being served, because there was no room.
     shortened: bool,
     claims: Claims,
+    index: Index,
 }
 
 impl Writer {
@@ -153,10 +155,27 @@ impl Writer {
         log: Log,
     ) -> rusqlite::Result<Self> {
         let mark = Mark::read(&connection)?;
-        Ok(Self { connection, clock, mark, shared, queue, log, shortened: false, claims: Claims::new() })
+        let index = Index::open(&connection)?;
+        Ok(Self {
+            connection,
+            clock,
+            mark,
+            shared,
+            queue,
+            log,
+            shortened: false,
+            claims: Claims::new(),
+            index,
+        })
     }
 
-    /// Writes down that the claims of an earlier process are uncertain: whoever could own one is gone.
+    /// What the index in the database lacks.
+    pub(crate) fn recent(&self) -> &Arc<Recent> {
+        self.index.recent()
+    }
+
+    /// Writes down that the claims of an earlier process are uncertain: whoever could own one is gone. What it had
+    /// not put into the index is put there.
     pub(crate) fn restart(&mut self) -> Result<usize, Failure> {
         match self.restart_claims() {
             Err(failure) if failure.judge().kind == StoreErrorKind::Full => {
@@ -172,6 +191,7 @@ impl Writer {
     fn restart_claims(&mut self) -> Result<usize, Failure> {
         self.transact_durably(|work| {
             let mut restarted = 0;
+            work.wrote |= index::place_all(work.connection)?;
             for rowid in sweep::in_progress(work.connection)? {
                 if let Stored::Found(row) = row::at(work.connection, rowid)? {
                     let change = transition::restart(&row.record, work.now);
@@ -221,6 +241,7 @@ impl Writer {
                     batch.add(queue.take_now(BATCH_MAX.saturating_sub(batch.steps.len())));
                     answers.extend(work.steps(&batch.steps[answers.len()..], Room::Untried)?);
                 }
+                work.place()?;
                 Ok(answers)
             })
         });
@@ -241,11 +262,16 @@ impl Writer {
                 let answered = answered.map(|(step, answer)| Answered::new(step, answer)).collect();
                 self.deliver(answered, committed);
             }
-            // One of them cannot be done. Without it, or without new records, the others can.
+            // Without new records, and without entries for the index, there may be room.
+            Err(Stop::Failed(failure))
+                if failure.judge().kind == StoreErrorKind::Full
+                    && failure.judge().separable
+                    && room == Room::Untried =>
+            {
+                self.serve_steps(steps, Room::Missing);
+            }
+            // One of them cannot be done. Without it the others can.
             Err(Stop::Failed(failure)) if steps.len() > 1 && failure.judge().separable => {
-                if failure.judge().kind == StoreErrorKind::Full && room == Room::Untried {
-                    return self.serve_steps(steps, Room::Missing);
-                }
                 let later = steps.split_off(steps.len() / 2);
                 self.serve_steps(steps, room);
                 self.serve_steps(later, room);
@@ -325,12 +351,24 @@ impl Writer {
         &mut self,
         work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>,
     ) -> Result<(T, Committed), Failure> {
+        let done = self.commit(work);
+        match done {
+            Ok(_) => self.index.keep(),
+            Err(_) => self.index.undo(),
+        }
+        done
+    }
+
+    fn commit<T>(
+        &mut self,
+        work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>,
+    ) -> Result<(T, Committed), Failure> {
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(Failure::at(Phase::Begin))?;
-        let claims = &mut self.claims;
-        let mut batch = Work { connection: &transaction, now: self.clock.now(), wrote: false, claims };
+        let (claims, index) = (&mut self.claims, &mut self.index);
+        let mut batch = Work { connection: &transaction, now: self.clock.now(), wrote: false, claims, index };
         let value = work(&mut batch).map_err(Failure::at(Phase::Work))?;
         let Work { now, wrote, .. } = batch;
         if !wrote {
@@ -355,6 +393,9 @@ impl Writer {
     fn close(self) {
         if self.log.disk().settle().is_err() || self.shared.is_stopped() {
             return;
+        }
+        if let Err(error) = index::place_all(&self.connection) {
+            tracing::warn!(%error, "file store closed without completing its index; the next start does that");
         }
         if let Err(error) = self.mark.settle(&self.connection, self.clock.now()) {
             tracing::warn!(%error, "file store closed without noting the time; its clock may start a second ahead");
@@ -389,6 +430,7 @@ pub(crate) struct Work<'a> {
     pub(crate) now: Timestamp,
     wrote: bool,
     claims: &'a mut Claims,
+    index: &'a mut Index,
 }
 
 impl Work<'_> {
@@ -400,7 +442,7 @@ impl Work<'_> {
     fn step(&mut self, command: &Command, room: Room) -> rusqlite::Result<Done> {
         let stored = match self.claims.remove(command.id()) {
             Some(row) => Stored::Found(row),
-            None => row::find(self.connection, command.id())?,
+            None => row::find(self.connection, Some(self.index.recent()), command.id())?,
         };
         let row = match stored {
             Stored::Absent => None,
@@ -429,9 +471,11 @@ impl Work<'_> {
                 self.remember(row);
                 return Ok(false);
             }
-            (Change::Put(record), None) => (row::insert(self.connection, &record)?, record),
-            (Change::Put(record), Some(row)) => (row::replace(self.connection, &row, &record)?, record),
-            (Change::Remove, Some(row)) => return self.remove(row.place).map(|()| true),
+            (Change::Put(record), None) => (row::insert(self.connection, self.index, &record)?, record),
+            (Change::Put(record), Some(row)) => {
+                (row::replace(self.connection, self.index, &row, &record)?, record)
+            }
+            (Change::Remove, Some(row)) => return self.remove(&row).map(|()| true),
         };
         self.remember(Box::new(Row { place, record: *record }));
         self.wrote = true;
@@ -445,11 +489,16 @@ impl Work<'_> {
         }
     }
 
-    pub(crate) fn remove(&mut self, place: Place) -> rusqlite::Result<()> {
+    pub(crate) fn remove(&mut self, row: &Row) -> rusqlite::Result<()> {
         self.wrote = true;
         // One of them may be what is removed.
         self.claims.clear();
-        row::remove(self.connection, place)
+        row::remove(self.connection, self.index, row)
+    }
+
+    /// Lets the index have what waits for it, if the transaction writes anyway.
+    fn place(&mut self) -> rusqlite::Result<()> {
+        if self.wrote { self.index.place(self.connection) } else { Ok(()) }
     }
 }
 

@@ -1,10 +1,11 @@
 //! What a writer does where the disk has no room, which a limit on the database stands for.
 
+use std::path::Path;
 use std::time::Duration;
 
 use hapax_core::{
-    ClaimRequest, Class, Fingerprint, Format, Key, Lease, ManualClock, Nonce, OnLapse, Recorded, Scope,
-    ScopedKey,
+    ClaimRequest, Class, Fenced, Fingerprint, Format, Key, Lease, ManualClock, Nonce, OnLapse, Recorded,
+    Scope, ScopedKey,
 };
 
 use super::*;
@@ -35,17 +36,36 @@ fn finish(work: &mut Work<'_>, name: &str) {
     work.step(&command, Room::Untried).unwrap().unwrap();
 }
 
+/// A writer with a database of its own.
+fn writer(dir: &Path, manual: &ManualClock) -> Writer {
+    let path = dir.join("hapax.db");
+    schema::create(&path).unwrap();
+    let connection = schema::connect_writer(&path, Sync::Full).unwrap();
+    let clock = StoreClock::open(&connection, Some(Arc::new(manual.clone()))).unwrap();
+    let log = Log::new(schema::log_path(&path), Sync::Full, || {}).unwrap();
+    Writer::new(connection, clock, Arc::default(), Arc::new(Queue::new()), log).unwrap()
+}
+
+#[test]
+fn a_claim_can_be_finished_where_the_index_has_no_room_for_what_waits() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = writer(dir.path(), &ManualClock::new());
+    // Enough to be written with the next transaction.
+    let claims = |work: &mut Work<'_>| Ok((0..17_000).map(|n| claim(work, &format!("open-{n}"))).next_back());
+    let lease = writer.transact_durably(claims).unwrap().unwrap();
+    writer.limit_size(1).unwrap();
+    let (reply, mut answer) = oneshot::channel();
+    writer.serve(vec![Job::Step(Step { command: Command::Release { lease, answered: None }, reply })]);
+    writer.log.disk().settle().unwrap();
+    assert_eq!(answer.try_recv().unwrap().unwrap(), Answer::Fenced(Fenced::Applied));
+}
+
 #[test]
 fn a_restart_without_room_sweeps_what_is_due_first() {
     const OPEN: usize = 2_000;
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("hapax.db");
-    schema::create(&path).unwrap();
-    let connection = schema::connect_writer(&path, Sync::Full).unwrap();
     let manual = ManualClock::new();
-    let clock = StoreClock::open(&connection, Some(Arc::new(manual.clone()))).unwrap();
-    let log = Log::new(schema::log_path(&path), Sync::Full, || {}).unwrap();
-    let mut writer = Writer::new(connection, clock, Arc::default(), Arc::new(Queue::new()), log).unwrap();
+    let mut writer = writer(dir.path(), &manual);
     writer
         .transact_durably(|work| {
             (0..200).for_each(|n| finish(work, &format!("done-{n}")));

@@ -126,22 +126,31 @@ async fn pages_overwritten_on_disk_never_make_a_key_fresh() {
     }
     drop(store);
     // All pages but the first, which holds the layout, and those of the layout's other tables.
-    let mut bytes = fs::read(home.database()).unwrap();
+    let whole = fs::read(home.database()).unwrap();
     let keep = 4096 * 6;
-    assert!(bytes.len() > 2 * keep);
-    for page in bytes[keep..].chunks_mut(4096).step_by(2) {
-        page.fill(0xA5);
-    }
-    fs::write(home.database(), bytes).unwrap();
-
-    let store = home.open();
+    assert!(whole.len() > 2 * keep);
     let mut unreadable = 0;
-    for name in &names {
-        match store.claim(&ask(name)).await {
-            Ok(Claim::Unreadable) => unreadable += 1,
-            Ok(Claim::Replay { recorded, .. }) => assert_eq!(recorded, done("x")),
-            Ok(other) => panic!("{name}: {other:?}"),
-            Err(error) => assert_eq!(error.kind(), StoreErrorKind::Incompatible, "{name}: {error}"),
+    for which in 0..4 {
+        let mut bytes = whole.clone();
+        for page in bytes[keep..].chunks_mut(4096).skip(which).step_by(4) {
+            page.fill(0xA5);
+        }
+        fs::write(home.database(), bytes).unwrap();
+        // Where not even the newest record can be read, the store is not opened.
+        let store = match FileStore::options().clock(home.clock.clone()).open(home.path()) {
+            Ok(store) => store,
+            Err(error) => {
+                assert_eq!(error.kind(), StoreErrorKind::Incompatible, "{error}");
+                continue;
+            }
+        };
+        for name in &names {
+            match store.claim(&ask(name)).await {
+                Ok(Claim::Unreadable) => unreadable += 1,
+                Ok(Claim::Replay { recorded, .. }) => assert_eq!(recorded, done("x")),
+                Ok(other) => panic!("{name}: {other:?}"),
+                Err(error) => assert_eq!(error.kind(), StoreErrorKind::Incompatible, "{name}: {error}"),
+            }
         }
     }
     assert!(unreadable > 0);
@@ -175,7 +184,7 @@ async fn a_look_finds_what_hides_in_an_index_and_in_records() {
     flip_in_index(&home.database(), "a");
     let store = FileStore::open_read_only(home.path()).unwrap();
     let found = store.verify().await.unwrap();
-    assert!(found.iter().any(|text| text.contains("record_by_hash")), "{found:?}");
+    assert!(found.iter().any(|text| text.contains("place")), "{found:?}");
 }
 
 #[tokio::test]
@@ -192,7 +201,7 @@ async fn a_small_store_with_a_damaged_index_is_not_opened_after_a_crash() {
     let cause = error.source().unwrap().to_string();
     assert!(cause.contains("is damaged"), "{cause}");
     let shell = home.shell();
-    shell.execute_batch("REINDEX").unwrap();
+    shell.execute_batch("DELETE FROM place; UPDATE meta SET indexed_row = 0").unwrap();
     drop(shell);
     assert!(matches!(home.open().claim(&ask("a")).await.unwrap(), Claim::Replay { .. }));
 }

@@ -233,7 +233,7 @@ fn a_foreign_log_is_not_moved_into_its_database() {
 fn another_version_is_refused_and_left_as_it_was() {
     let home = Home::new();
     drop(home.open());
-    home.shell().pragma_update(None, "user_version", 2).unwrap();
+    home.shell().pragma_update(None, "user_version", 1).unwrap();
     let before = contents(home.path());
     let (kind, text) = refused(home.path());
     assert_eq!(kind, StoreErrorKind::Incompatible);
@@ -290,7 +290,7 @@ async fn a_store_that_does_not_sync_says_so() {
 fn a_database_without_its_indexes_is_refused() {
     let home = Home::new();
     drop(home.open());
-    home.shell().execute_batch("DROP INDEX record_by_hash").unwrap();
+    home.shell().execute_batch("DROP TABLE place").unwrap();
     let (kind, _) = refused(home.path());
     assert_eq!(kind, StoreErrorKind::Incompatible);
 }

@@ -1,0 +1,174 @@
+//! What waits for the index is found, is written in rounds, and comes back when a transaction does not hold.
+
+use std::collections::HashMap;
+
+use super::*;
+
+/// A database and the index of it; records are nothing but their hash here.
+struct Bench {
+    connection: Connection,
+    index: Index,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("../schema.sql")).unwrap();
+        let index = Index::open(&connection).unwrap();
+        Self { connection, index }
+    }
+
+    fn add(&mut self, hash: Hash) -> i64 {
+        let row = self.index.add(hash);
+        let insert = "INSERT INTO record (rowid, hash, tail, state, due_ms, updated_ms, head) \
+                      VALUES (?1, ?2, x'', 2, 0, 0, x'')";
+        self.connection.prepare_cached(insert).unwrap().execute((row, hash)).unwrap();
+        row
+    }
+
+    /// Adds as many as make `place` write, hashes spread over all of their range.
+    fn fill(&mut self) -> Vec<Hash> {
+        let hashes: Vec<Hash> = (0..WAITING_MIN + STRETCH).map(spread).collect();
+        for hash in &hashes {
+            self.add(*hash);
+        }
+        self.index.place(&self.connection).unwrap();
+        hashes
+    }
+
+    fn number(&self, query: &str) -> i64 {
+        self.connection.query_row(query, [], |row| row.get(0)).unwrap()
+    }
+
+    fn placed(&self) -> i64 {
+        self.number("SELECT count(*) FROM place")
+    }
+
+    fn waiting(&self) -> usize {
+        self.index.recent().entries.read().len()
+    }
+
+    /// Records that neither the memory nor the index leads to.
+    fn lost(&self) -> usize {
+        let mut statement = self.connection.prepare("SELECT hash, rowid FROM record").unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let is_lost = |(hash, row): &(Hash, i64)| {
+            let placed = "SELECT count(*) FROM place WHERE hash = ?1 AND row = ?2";
+            let mut statement = self.connection.prepare_cached(placed).unwrap();
+            let placed: i64 = statement.query_row((hash, row), |row| row.get(0)).unwrap();
+            placed == 0 && !self.index.recent().rows_of(hash).contains(row)
+        };
+        rows.map(Result::unwrap).filter(is_lost).count()
+    }
+}
+
+fn spread(n: usize) -> Hash {
+    (n as u128).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835).to_be_bytes()
+}
+
+#[test]
+fn a_few_entries_wait_in_memory() {
+    let mut bench = Bench::new();
+    let row = bench.add([7; 16]);
+    let other = bench.add([7; 16]);
+    bench.index.place(&bench.connection).unwrap();
+    bench.index.keep();
+    assert_eq!(bench.index.recent().rows_of(&[7; 16]), [row, other]);
+    assert_eq!(bench.index.recent().rows_of(&[8; 16]), Vec::<i64>::new());
+    assert_eq!(bench.placed(), 0);
+}
+
+#[test]
+fn many_entries_are_written_from_the_lowest_hash_on() {
+    let mut bench = Bench::new();
+    let mut hashes = bench.fill();
+    assert_eq!(bench.waiting(), WAITING_MIN + STRETCH, "they leave the memory when the transaction holds");
+    bench.index.keep();
+    assert_eq!((bench.placed(), bench.waiting()), (STRETCH as i64, WAITING_MIN));
+    hashes.sort_unstable();
+    let highest: Hash =
+        bench.connection.query_row("SELECT max(hash) FROM place", [], |row| row.get(0)).unwrap();
+    assert_eq!(highest, hashes[STRETCH - 1]);
+}
+
+#[test]
+fn what_a_transaction_did_is_undone_with_it() {
+    let mut bench = Bench::new();
+    bench.fill();
+    bench.index.keep();
+    bench.connection.execute_batch("BEGIN").unwrap();
+    let before = (bench.placed(), bench.waiting(), bench.index.round.from);
+    let row = bench.add([7; 16]);
+    for n in 0..STRETCH {
+        bench.add(spread(n + 1_000_000));
+    }
+    let (hash, waiting) = *bench.index.recent().entries.read().last().unwrap();
+    bench.index.remove(&bench.connection, hash, waiting).unwrap();
+    bench.index.place(&bench.connection).unwrap();
+    bench.connection.execute_batch("ROLLBACK").unwrap();
+    bench.index.undo();
+    assert_eq!((bench.placed(), bench.waiting(), bench.index.round.from), before);
+    assert_eq!(bench.index.recent().rows_of(&hash), [waiting]);
+    assert_eq!(bench.index.recent().rows_of(&[7; 16]), Vec::<i64>::new());
+    assert!(bench.add([7; 16]) > row, "a number of a row comes once");
+}
+
+#[test]
+fn whatever_happens_every_record_is_found_and_every_row_up_to_the_mark_is_in_the_index() {
+    let mut bench = Bench::new();
+    let mut rows: HashMap<Hash, i64> = bench.fill().into_iter().zip(1..).collect();
+    bench.index.keep();
+    let mut marks = 0;
+    let mut mark = 0;
+    // While a round goes over the hashes, half of what is new comes before it and half behind it.
+    for n in 0..8 * WAITING_MIN / STRETCH {
+        for m in 0..STRETCH {
+            let hash = spread(1_000_000 + n * STRETCH + m);
+            rows.insert(hash, bench.add(hash));
+        }
+        // One that waits and one that may be written are removed.
+        for hash in [spread(1_000_000 + n * STRETCH), spread(n)] {
+            let row = rows[&hash];
+            bench.index.remove(&bench.connection, hash, row).unwrap();
+            bench.connection.execute("DELETE FROM record WHERE rowid = ?1", [row]).unwrap();
+        }
+        bench.index.place(&bench.connection).unwrap();
+        bench.index.keep();
+        let noted = bench.number("SELECT indexed_row FROM meta");
+        let missing = "SELECT count(*) FROM record r WHERE rowid <= (SELECT indexed_row FROM meta) \
+                       AND NOT EXISTS (SELECT 1 FROM place p WHERE p.hash = r.hash AND p.row = r.rowid)";
+        if n % 64 == 0 || noted > mark {
+            assert_eq!(bench.number(missing), 0, "after {n} transactions");
+            assert_eq!(bench.lost(), 0, "after {n} transactions");
+        }
+        marks += usize::from(noted > mark);
+        mark = noted;
+    }
+    assert!(marks >= 2, "{marks} rounds ended");
+    let dangling =
+        "SELECT count(*) FROM place p WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.rowid = p.row)";
+    assert_eq!(bench.number(dangling), 0);
+}
+
+#[test]
+fn what_a_crash_left_waiting_is_written_when_the_store_is_opened() {
+    let mut bench = Bench::new();
+    for n in 0..10 {
+        bench.add(spread(n));
+    }
+    assert!(place_all(&bench.connection).unwrap());
+    assert_eq!((bench.placed(), bench.number("SELECT indexed_row FROM meta")), (10, 10));
+    assert!(!place_all(&bench.connection).unwrap(), "nothing is left");
+}
+
+#[test]
+fn rows_of_removed_records_do_not_come_again() {
+    let mut bench = Bench::new();
+    for n in 0..10 {
+        bench.add(spread(n));
+    }
+    place_all(&bench.connection).unwrap();
+    bench.connection.execute_batch("DELETE FROM record; DELETE FROM place").unwrap();
+    let mut index = Index::open(&bench.connection).unwrap();
+    assert_eq!(index.add([7; 16]), 11);
+}
