@@ -94,7 +94,7 @@ pub(crate) fn record(
     rules: &ReplayRules,
     request_origin: Option<&HeaderValue>,
     parts: &Parts,
-    body: Bytes,
+    body: &[u8],
     trailers: Option<&HeaderMap>,
 ) -> Recorded {
     let named = Named::by(&parts.headers);
@@ -111,12 +111,8 @@ pub(crate) fn record(
             writer.field(Kind::Trailer, name, value);
         }
     }
-    Recorded {
-        class: classify::class(parts.status),
-        format: Format::HTTP,
-        meta: writer.finish(),
-        payload: if has_content(parts.status) { body } else { Bytes::new() },
-    }
+    let (meta, payload) = writer.finish(if has_content(parts.status) { body } else { &[] });
+    Recorded { class: classify::class(parts.status), format: Format::HTTP, meta, payload }
 }
 
 /// The answer for this retry, from what was recorded.

@@ -377,7 +377,7 @@ impl Exchange {
             Collected::Whole { data, trailers } => {
                 let outcome = self.outcome(&parts, &data, trailers.as_deref());
                 let mut recorded =
-                    capture::record(&policy.replay, origin, &parts, data.clone(), trailers.as_deref());
+                    capture::record(&policy.replay, origin, &parts, &data, trailers.as_deref());
                 if policy.classifier == Classifier::Grpc
                     && let Some((_, class)) = grpc::outcome(&parts, trailers.as_deref())
                 {
@@ -387,7 +387,7 @@ impl Exchange {
             }
             Collected::TooLarge { read, body } => {
                 let outcome = classify::judge(&policy.outcomes, &parts);
-                let recorded = capture::record(&policy.replay, None, &parts, Bytes::new(), None);
+                let recorded = capture::record(&policy.replay, None, &parts, &[], None);
                 (outcome, not_kept(&recorded), ResponseBody::streamed(read, body))
             }
             Collected::CutShort => {

@@ -64,7 +64,7 @@ pub fn problem(
 
 /// What is stored for an answer.
 pub fn record(parts: &response::Parts, body: Bytes, trailers: Option<&HeaderMap>) -> Recorded {
-    capture::record(&ReplayRules::default(), None, parts, body, trailers)
+    capture::record(&ReplayRules::default(), None, parts, &body, trailers)
 }
 
 /// The answer for a retry, and its trailers.

@@ -424,7 +424,7 @@ impl HttpPolicy {
                     Reconciled::Applied(response) => {
                         let (parts, body) = response.into_parts();
                         let rules = ReplayRules::default();
-                        Reconciled::Applied(capture::record(&rules, None, &parts, body, None))
+                        Reconciled::Applied(capture::record(&rules, None, &parts, &body, None))
                     }
                     Reconciled::NotApplied => Reconciled::NotApplied,
                     Reconciled::Unknown => Reconciled::Unknown,

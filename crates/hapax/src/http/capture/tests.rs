@@ -22,7 +22,7 @@ fn parts(status: u16, fields: Fields<'_>) -> Parts {
 
 /// Records an answer and replays it to a retry with these fields.
 fn round(rules: &ReplayRules, answer: &Parts, body: &'static [u8], retry: Fields<'_>) -> Replayed {
-    let recorded = record(rules, None, answer, Bytes::from_static(body), None);
+    let recorded = record(rules, None, answer, body, None);
     replay(rules, &map(retry), &recorded).unwrap()
 }
 
@@ -167,7 +167,7 @@ fn r_05_cookies_are_replayed_only_where_that_is_asked_for() {
     let rules = ReplayRules { set_cookie: true, ..ReplayRules::default() };
     assert_eq!(replayed(&rules, &cookies), map(&cookies));
 
-    let recorded = record(&rules, None, &parts(200, &cookies), Bytes::new(), None);
+    let recorded = record(&rules, None, &parts(200, &cookies), &[], None);
     let later = replay(&ReplayRules::default(), &HeaderMap::new(), &recorded).unwrap();
     assert!(!later.headers.contains_key("set-cookie"), "the rule that counts is that of the replay");
 }
@@ -175,7 +175,7 @@ fn r_05_cookies_are_replayed_only_where_that_is_asked_for() {
 #[test]
 fn r_05_cookies_are_not_stored_by_default() {
     let answer = parts(200, &[("set-cookie", "secret=1")]);
-    let recorded = record(&ReplayRules::default(), None, &answer, Bytes::new(), None);
+    let recorded = record(&ReplayRules::default(), None, &answer, &[], None);
     assert!(!recorded.meta.windows(6).any(|bytes| bytes == b"secret"));
 }
 
@@ -194,7 +194,7 @@ fn cors(first: Option<&'static str>, retry: Fields<'_>) -> HeaderMap {
     let answer = parts(200, &[("access-control-allow-origin", "https://a.example"), ("vary", "origin")]);
     let first = first.map(HeaderValue::from_static);
     let rules = ReplayRules::default();
-    let recorded = record(&rules, first.as_ref(), &answer, Bytes::new(), None);
+    let recorded = record(&rules, first.as_ref(), &answer, &[], None);
     replay(&rules, &map(retry), &recorded).unwrap().headers
 }
 
@@ -213,7 +213,7 @@ fn r_06_cors_answers_go_only_to_the_origin_that_asked_first() {
 #[test]
 fn r_06_the_origin_is_stored_only_with_a_cors_answer() {
     let origin = HeaderValue::from_static("https://a.example");
-    let recorded = record(&ReplayRules::default(), Some(&origin), &parts(200, &[]), Bytes::new(), None);
+    let recorded = record(&ReplayRules::default(), Some(&origin), &parts(200, &[]), &[], None);
     assert_eq!(recorded.meta.len(), 4);
 }
 
@@ -241,7 +241,7 @@ fn r_07_some_answers_have_no_content() {
     for (status, content) in [(200, true), (202, true), (204, false), (205, false), (304, false), (404, true)]
     {
         let answer = parts(status, &[("content-length", "4")]);
-        let recorded = record(&ReplayRules::default(), None, &answer, Bytes::from_static(b"body"), None);
+        let recorded = record(&ReplayRules::default(), None, &answer, b"body", None);
         let mut stored_otherwise = recorded.clone();
         stored_otherwise.payload = Bytes::from_static(b"body");
         for recorded in [recorded, stored_otherwise] {
@@ -299,7 +299,7 @@ fn r_09_a_coding_that_the_retry_rules_out_is_undone() {
         ("content-digest", "sha-256=:x:"),
     ];
     let rules = ReplayRules::default();
-    let recorded = record(&rules, None, &parts(200, &fields), zipped.clone(), None);
+    let recorded = record(&rules, None, &parts(200, &fields), &zipped, None);
 
     let as_stored = replay(&rules, &map(&[("accept-encoding", "gzip, br")]), &recorded).unwrap();
     assert_eq!((as_stored.body, &as_stored.headers["etag"]), (zipped, &HeaderValue::from_static("\"v1\"")));
@@ -334,14 +334,14 @@ fn r_11_trailers_stay_apart() {
     let trailers = map(&[("grpc-status", "0"), ("x-sum", "1"), ("x-sum", "2"), ("content-length", "1")]);
     let only = Some(Vec::new());
     let rules = ReplayRules { only, ..ReplayRules::default() };
-    let recorded = record(&rules, None, &parts(200, &[("x-a", "1")]), Bytes::new(), Some(&trailers));
+    let recorded = record(&rules, None, &parts(200, &[("x-a", "1")]), &[], Some(&trailers));
     let replayed = replay(&rules, &HeaderMap::new(), &recorded).unwrap();
     assert_eq!(
         replayed.trailers.as_deref(),
         Some(&map(&[("grpc-status", "0"), ("x-sum", "1"), ("x-sum", "2")]))
     );
     assert_eq!(replayed.headers, map(&[("x-idempotent-replayed", "true")]));
-    let none = record(&rules, None, &parts(200, &[]), Bytes::new(), Some(&HeaderMap::new()));
+    let none = record(&rules, None, &parts(200, &[]), &[], Some(&HeaderMap::new()));
     assert_eq!(replay(&rules, &HeaderMap::new(), &none).unwrap().trailers, None);
 }
 
@@ -350,7 +350,7 @@ fn the_class_is_that_of_the_status() {
     for (status, class) in
         [(200, Class::Success), (303, Class::Success), (404, Class::Error), (500, Class::Error)]
     {
-        let recorded = record(&ReplayRules::default(), None, &parts(status, &[]), Bytes::new(), None);
+        let recorded = record(&ReplayRules::default(), None, &parts(status, &[]), &[], None);
         assert_eq!((recorded.class, recorded.format), (class, Format::HTTP));
     }
 }
@@ -367,7 +367,7 @@ fn the_bytes_of_version_1_stay() {
     let answer = parts(201, &[("content-type", "text/plain"), ("access-control-allow-origin", "*")]);
     let trailers = map(&[("x-sum", "2")]);
     let rules = ReplayRules::default();
-    let recorded = record(&rules, Some(&origin), &answer, Bytes::new(), Some(&trailers));
+    let recorded = record(&rules, Some(&origin), &answer, &[], Some(&trailers));
     assert_eq!(recorded.meta, VERSION_1);
 }
 
@@ -405,7 +405,15 @@ fn more_fields_than_a_map_holds_are_damage() {
         let name = HeaderName::from_bytes(format!("x-{number}").as_bytes()).unwrap();
         writer.field(Kind::Header, &name, &HeaderValue::from_static("1"));
     }
-    let recorded = Recorded { meta: writer.finish(), ..Recorded::new(Class::Success, Format::HTTP, "") };
+    let recorded = Recorded { meta: writer.finish(&[]).0, ..Recorded::new(Class::Success, Format::HTTP, "") };
     let refused = replay(&ReplayRules::default(), &HeaderMap::new(), &recorded).unwrap_err();
     assert_eq!(refused, NotReplayable::Damaged);
+}
+
+#[test]
+fn a_record_holds_none_of_the_memory_that_the_body_was_read_into() {
+    let read = Bytes::from(vec![b'x'; 1 << 20]);
+    let recorded = record(&ReplayRules::default(), None, &parts(200, &[]), &read.slice(..10), None);
+    assert_eq!(recorded.payload, "x".repeat(10));
+    assert!(read.try_into_mut().is_ok(), "somebody still holds it");
 }

@@ -39,8 +39,15 @@ impl Writer {
         self.text(value.as_bytes());
     }
 
-    pub(super) fn finish(self) -> Bytes {
-        self.0.into()
+    /// The head, and a copy of `body` in the same memory. The body itself may be a small part of what was read from
+    /// a connection at once, and would keep all of that for as long as the record is kept.
+    pub(super) fn finish(mut self, body: &[u8]) -> (Bytes, Bytes) {
+        let head = self.0.len();
+        self.0.reserve_exact(body.len());
+        self.0.extend_from_slice(body);
+        let mut meta = Bytes::from(self.0.into_boxed_slice());
+        let payload = meta.split_off(head);
+        (meta, payload)
     }
 
     /// The length, seven bits a byte beginning with the lowest, then the bytes.
