@@ -21,6 +21,7 @@ pub struct Options {
     pub(crate) size_max: Option<u64>,
     pub(crate) sync: Sync,
     pub(crate) network: Network,
+    pub(crate) index_after: Option<usize>,
 }
 
 /// Whether a commit waits for the disk.
@@ -74,6 +75,13 @@ impl Options {
     #[doc(hidden)]
     pub fn danger_no_sync(mut self) -> Self {
         self.sync = Sync::Off;
+        self
+    }
+
+    /// Writes entries of the index as soon as this many wait. For tests that must see it with few records.
+    #[doc(hidden)]
+    pub fn index_after(mut self, waiting: usize) -> Self {
+        self.index_after = Some(waiting);
         self
     }
 

@@ -13,9 +13,9 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 /// How many entries wait at least before any is written, when the store is busy. It bounds what has to be written
 /// when the store is closed, or opened after a crash.
-const WAITING_MIN: usize = 16_384;
-/// How many more than that there are before some are written.
-const STRETCH: usize = 256;
+pub(crate) const WAITING_MIN: usize = 16_384;
+/// Which part of that there is more before some are written.
+const STRETCH: usize = 64;
 
 const PLACE: &str = "INSERT OR IGNORE INTO place (hash, row) VALUES (?1, ?2)";
 const PLACE_ALL: &str = "INSERT OR IGNORE INTO place (hash, row) SELECT hash, rowid FROM record \
@@ -47,6 +47,7 @@ impl Recent {
 #[derive(Debug)]
 pub(crate) struct Index {
     recent: Arc<Recent>,
+    waiting_min: usize,
     /// No row ever had this number or a higher one: a number that came again could lie below `indexed_row`.
     next_row: i64,
     round: Round,
@@ -75,10 +76,11 @@ impl Round {
 
 impl Index {
     /// The index of a database in which nothing waits, or all that does will be [placed](place_all) first.
-    pub(crate) fn open(connection: &Connection) -> rusqlite::Result<Self> {
+    pub(crate) fn open(connection: &Connection, waiting_min: usize) -> rusqlite::Result<Self> {
         let last_row: i64 = connection.query_row(LAST_ROW, [], |row| row.get(0))?;
         Ok(Self {
             recent: Arc::default(),
+            waiting_min,
             next_row: last_row + 1,
             round: Round::starting_after(last_row),
             added: Vec::new(),
@@ -113,8 +115,8 @@ impl Index {
     /// Writes entries when there are more than need wait, as the last part of a transaction.
     pub(crate) fn place(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let entries = self.recent.entries.read();
-        let surplus = entries.len().saturating_sub(WAITING_MIN);
-        if surplus < STRETCH {
+        let surplus = entries.len().saturating_sub(self.waiting_min);
+        if surplus <= self.waiting_min / STRETCH {
             return Ok(());
         }
         let due: Vec<Entry> = entries.range(self.round.from..).take(surplus).copied().collect();

@@ -18,7 +18,7 @@ use crate::clock::StoreClock;
 use crate::config::{Options, Sync};
 use crate::directory::{Directory, Ownership};
 use crate::error::{OpenError, Refusal};
-use crate::index::Recent;
+use crate::index::{self, Index, Recent};
 use crate::log::Log;
 use crate::queue::{Queue, Refused};
 use crate::reader::{self, Readers};
@@ -158,8 +158,11 @@ impl FileStore {
         let log = Log::new(schema::log_path(&database), options.sync, stop)
             .map_err(|error| StoreError::new(StoreErrorKind::Unavailable, "open").with_source(error))?;
         let disk = log.disk();
-        let mut writer = Writer::new(connection, clock.clone(), Arc::clone(&shared), Arc::clone(&queue), log)
-            .map_err(engine)?;
+        let waiting_min = options.index_after.unwrap_or(index::WAITING_MIN);
+        let index = Index::open(&connection, waiting_min).map_err(engine)?;
+        let mut writer =
+            Writer::new(connection, clock.clone(), Arc::clone(&shared), Arc::clone(&queue), log, index)
+                .map_err(engine)?;
         let restarted = writer.restart().map_err(|failure| match failure.judge().kind {
             StoreErrorKind::Full => OpenError::Full { path: database.clone() }.into(),
             _ => failure.error("open"),

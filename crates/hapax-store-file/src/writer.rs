@@ -153,9 +153,9 @@ impl Writer {
         shared: Arc<Shared>,
         queue: Arc<Queue<Job>>,
         log: Log,
+        index: Index,
     ) -> rusqlite::Result<Self> {
         let mark = Mark::read(&connection)?;
-        let index = Index::open(&connection)?;
         Ok(Self {
             connection,
             clock,

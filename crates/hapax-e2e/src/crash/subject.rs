@@ -11,7 +11,7 @@ use hapax_core::{
     Claim, ClaimRequest, Class, Fence, Fenced, Fingerprint, Format, Lease, Lookup, Nonce, OnLapse, RecordId,
     Recorded, Scope, ScopedKey, Status, Store, StoreError,
 };
-use hapax_store_file::FileStore;
+use hapax_store_file::{FileStore, Options};
 
 use super::ledger::Seen;
 use super::note::{Act, Step};
@@ -77,12 +77,17 @@ pub enum Subject {
     Layout(Group),
 }
 
+/// A file store whose index is written so soon that a short life has rounds of it.
+fn file() -> Options {
+    FileStore::options().index_after(100)
+}
+
 impl Subject {
     /// Opens the engine in `dir`.
     pub fn open(engine: Engine, dir: &Path) -> Result<Self> {
         Ok(match engine {
-            Engine::File => Self::File(Box::new(FileStore::open(dir)?)),
-            Engine::FileWithoutSync => Self::File(Box::new(FileStore::options().danger_no_sync().open(dir)?)),
+            Engine::File => Self::File(Box::new(file().open(dir)?)),
+            Engine::FileWithoutSync => Self::File(Box::new(file().danger_no_sync().open(dir)?)),
             Engine::Layout(kind) => Self::Layout(Group::start(kind.open(dir)?)),
         })
     }

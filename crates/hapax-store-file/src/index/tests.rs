@@ -4,6 +4,10 @@ use std::collections::HashMap;
 
 use super::*;
 
+/// How many entries wait at least, and how many more than that are written.
+const WAITING: usize = 1_024;
+const MORE: usize = WAITING / STRETCH + 1;
+
 /// A database and the index of it; records are nothing but their hash here.
 struct Bench {
     connection: Connection,
@@ -14,7 +18,7 @@ impl Bench {
     fn new() -> Self {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(include_str!("../schema.sql")).unwrap();
-        let index = Index::open(&connection).unwrap();
+        let index = Index::open(&connection, WAITING).unwrap();
         Self { connection, index }
     }
 
@@ -28,7 +32,7 @@ impl Bench {
 
     /// Adds as many as make `place` write, hashes spread over all of their range.
     fn fill(&mut self) -> Vec<Hash> {
-        let hashes: Vec<Hash> = (0..WAITING_MIN + STRETCH).map(spread).collect();
+        let hashes: Vec<Hash> = (0..WAITING + MORE).map(spread).collect();
         for hash in &hashes {
             self.add(*hash);
         }
@@ -82,13 +86,13 @@ fn a_few_entries_wait_in_memory() {
 fn many_entries_are_written_from_the_lowest_hash_on() {
     let mut bench = Bench::new();
     let mut hashes = bench.fill();
-    assert_eq!(bench.waiting(), WAITING_MIN + STRETCH, "they leave the memory when the transaction holds");
+    assert_eq!(bench.waiting(), WAITING + MORE, "they leave the memory when the transaction holds");
     bench.index.keep();
-    assert_eq!((bench.placed(), bench.waiting()), (STRETCH as i64, WAITING_MIN));
+    assert_eq!((bench.placed(), bench.waiting()), (MORE as i64, WAITING));
     hashes.sort_unstable();
     let highest: Hash =
         bench.connection.query_row("SELECT max(hash) FROM place", [], |row| row.get(0)).unwrap();
-    assert_eq!(highest, hashes[STRETCH - 1]);
+    assert_eq!(highest, hashes[MORE - 1]);
 }
 
 #[test]
@@ -99,7 +103,7 @@ fn what_a_transaction_did_is_undone_with_it() {
     bench.connection.execute_batch("BEGIN").unwrap();
     let before = (bench.placed(), bench.waiting(), bench.index.round.from);
     let row = bench.add([7; 16]);
-    for n in 0..STRETCH {
+    for n in 0..MORE {
         bench.add(spread(n + 1_000_000));
     }
     let (hash, waiting) = *bench.index.recent().entries.read().last().unwrap();
@@ -121,13 +125,13 @@ fn whatever_happens_every_record_is_found_and_every_row_up_to_the_mark_is_in_the
     let mut marks = 0;
     let mut mark = 0;
     // While a round goes over the hashes, half of what is new comes before it and half behind it.
-    for n in 0..8 * WAITING_MIN / STRETCH {
-        for m in 0..STRETCH {
-            let hash = spread(1_000_000 + n * STRETCH + m);
+    for n in 0..8 * WAITING / MORE {
+        for m in 0..MORE {
+            let hash = spread(1_000_000 + n * MORE + m);
             rows.insert(hash, bench.add(hash));
         }
         // One that waits and one that may be written are removed.
-        for hash in [spread(1_000_000 + n * STRETCH), spread(n)] {
+        for hash in [spread(1_000_000 + n * MORE), spread(n)] {
             let row = rows[&hash];
             bench.index.remove(&bench.connection, hash, row).unwrap();
             bench.connection.execute("DELETE FROM record WHERE rowid = ?1", [row]).unwrap();
@@ -169,6 +173,6 @@ fn rows_of_removed_records_do_not_come_again() {
     }
     place_all(&bench.connection).unwrap();
     bench.connection.execute_batch("DELETE FROM record; DELETE FROM place").unwrap();
-    let mut index = Index::open(&bench.connection).unwrap();
+    let mut index = Index::open(&bench.connection, WAITING).unwrap();
     assert_eq!(index.add([7; 16]), 11);
 }

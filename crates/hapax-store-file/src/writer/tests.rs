@@ -12,6 +12,8 @@ use super::*;
 use crate::config::Sync;
 
 const SECOND: Duration = Duration::from_secs(1);
+/// How many entries wait for the index.
+const WAITING: usize = 2_000;
 
 fn claim(work: &mut Work<'_>, name: &str) -> Lease {
     let ask = ClaimRequest {
@@ -43,7 +45,8 @@ fn writer(dir: &Path, manual: &ManualClock) -> Writer {
     let connection = schema::connect_writer(&path, Sync::Full).unwrap();
     let clock = StoreClock::open(&connection, Some(Arc::new(manual.clone()))).unwrap();
     let log = Log::new(schema::log_path(&path), Sync::Full, || {}).unwrap();
-    Writer::new(connection, clock, Arc::default(), Arc::new(Queue::new()), log).unwrap()
+    let index = Index::open(&connection, WAITING).unwrap();
+    Writer::new(connection, clock, Arc::default(), Arc::new(Queue::new()), log, index).unwrap()
 }
 
 #[test]
@@ -51,7 +54,8 @@ fn a_claim_can_be_finished_where_the_index_has_no_room_for_what_waits() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = writer(dir.path(), &ManualClock::new());
     // Enough to be written with the next transaction.
-    let claims = |work: &mut Work<'_>| Ok((0..17_000).map(|n| claim(work, &format!("open-{n}"))).next_back());
+    let claims =
+        |work: &mut Work<'_>| Ok((0..2 * WAITING).map(|n| claim(work, &format!("open-{n}"))).next_back());
     let lease = writer.transact_durably(claims).unwrap().unwrap();
     writer.limit_size(1).unwrap();
     let (reply, mut answer) = oneshot::channel();

@@ -46,3 +46,16 @@ async fn rig() -> FileRig {
 }
 
 hapax_testkit::store_suite!(rig);
+
+/// The same where the index is written with every commit instead of much later.
+mod with_a_prompt_index {
+    use super::*;
+
+    async fn rig() -> FileRig {
+        let home = Home::new();
+        let store = FileStore::options().clock(home.clock.clone()).index_after(0).open(home.path()).unwrap();
+        FileRig { store: Arc::new(store), home }
+    }
+
+    hapax_testkit::store_suite!(rig);
+}

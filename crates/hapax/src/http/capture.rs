@@ -100,7 +100,8 @@ pub(crate) fn record(
     let named = Named::by(&parts.headers);
     // Only an answer with CORS fields depends on who asked.
     let origin = request_origin.filter(|_| parts.headers.keys().any(fields::is_cors));
-    let mut writer = Writer::new(parts.status, origin.map_or(b"", HeaderValue::as_bytes));
+    let body = if has_content(parts.status) { body } else { &[] };
+    let mut writer = Writer::new(parts.status, origin.map_or(b"", HeaderValue::as_bytes), body.len());
     for (name, value) in &parts.headers {
         if rules.keeps(name) && !named.contains(name) {
             writer.field(Kind::Header, name, value);
@@ -111,7 +112,7 @@ pub(crate) fn record(
             writer.field(Kind::Trailer, name, value);
         }
     }
-    let (meta, payload) = writer.finish(if has_content(parts.status) { body } else { &[] });
+    let (meta, payload) = writer.finish(body);
     Recorded { class: classify::class(parts.status), format: Format::HTTP, meta, payload }
 }
 

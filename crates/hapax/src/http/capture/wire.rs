@@ -19,14 +19,16 @@ pub(super) enum Kind {
     Trailer = 2,
 }
 
+/// Enough for the fields of most answers.
+const HEAD_USUAL: usize = 256;
+
 /// Writes one head.
 pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
-    /// A head with no fields yet. An empty `origin` is none.
-    pub(super) fn new(status: StatusCode, origin: &[u8]) -> Self {
-        // Enough for the fields of most answers.
-        let mut writer = Self(Vec::with_capacity(256));
+    /// A head with no fields yet, and room for a body of `body_length`. An empty `origin` is none.
+    pub(super) fn new(status: StatusCode, origin: &[u8], body_length: usize) -> Self {
+        let mut writer = Self(Vec::with_capacity(HEAD_USUAL + body_length));
         writer.0.push(VERSION);
         writer.0.extend_from_slice(&status.as_u16().to_be_bytes());
         writer.text(origin);
@@ -43,9 +45,8 @@ impl Writer {
     /// a connection at once, and would keep all of that for as long as the record is kept.
     pub(super) fn finish(mut self, body: &[u8]) -> (Bytes, Bytes) {
         let head = self.0.len();
-        self.0.reserve_exact(body.len());
         self.0.extend_from_slice(body);
-        let mut meta = Bytes::from(self.0.into_boxed_slice());
+        let mut meta = Bytes::from(self.0);
         let payload = meta.split_off(head);
         (meta, payload)
     }
