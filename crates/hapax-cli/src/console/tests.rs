@@ -113,6 +113,44 @@ async fn a_key_leads_to_its_record_and_is_in_no_url_or_page() {
 }
 
 #[tokio::test]
+async fn a_request_is_settled_with_the_answer_that_was_filled_in() {
+    let show = Showcase::start().await;
+    let id = showcase::uncertain(&*show.store, "orders").await;
+    let cookie = logged_in(&show).await;
+    let page = show.ask("GET", &format!("/records/{id}/settle")).with("cookie", &cookie).send().await.body;
+    for field in ["name=\"status\"", "name=\"body\"", "name=\"content_type\"", "name=\"headers\""] {
+        assert!(page.contains(field), "{field}: {page}");
+    }
+    assert!(!page.contains("name=\"payload\""), "{page}");
+    let version = show.version(&id).await;
+    let settle = async |answer: &str| {
+        let form = format!("version={version}&reason=x&sure=yes&hours=1&{answer}");
+        let ask = show.ask("POST", &format!("/records/{id}/settle")).with("cookie", &cookie);
+        ask.with("sec-fetch-site", "same-origin").body(form).send().await
+    };
+    for wrong in ["status=99", "status=2xx", "status=204&body=x", "body=typed", "status=200&headers=no-colon"]
+    {
+        let refused = settle(wrong).await;
+        assert_eq!(refused.status, 400, "{wrong}");
+        assert!(refused.body.contains("role=\"alert\""), "{wrong}: {}", refused.body);
+    }
+    assert!(settle("body=typed+before").await.body.contains("typed before"), "what was typed is not lost");
+    let done = settle(
+        "status=201&content_type=application%2Fjson&headers=Location%3A+%2Forders%2F7%0D%0A&body=%7B%0D%0A%7D",
+    );
+    let done = done.await;
+    assert_eq!(done.header("location"), format!("/records/{id}?done=settle"), "{done:?}");
+    let shown = show.get(&format!("/api/v1/records/{id}?payload=true")).await.ok();
+    let recorded = &shown["record"]["recorded"];
+    assert_eq!((&recorded["status"], &recorded["payload"]), (&json!(201), &json!("{\n}")));
+    let headers = json!({ "content-type": "application/json", "location": "/orders/7" });
+    assert_eq!(recorded["headers"], headers);
+    let page = show.ask("GET", &format!("/records/{id}?payload=true")).with("cookie", &cookie).send().await;
+    assert!(page.body.contains("location: /orders/7"), "{}", page.body);
+    show.stop().await;
+}
+
+#[tokio::test]
 async fn what_a_store_holds_is_shown_as_text_and_never_as_a_page() {
     let show = Showcase::start().await;
     let name = "<script>alert(1)</script>";
