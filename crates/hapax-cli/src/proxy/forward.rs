@@ -76,7 +76,7 @@ impl Shared {
         let wish =
             if client.is_some() && self.upstreams.can_change_protocol() { Wish::Kept } else { Wish::Dropped };
         let needs = if wish == Wish::Kept { Needs::Http1 } else { Needs::Any };
-        fields::leave_connection(&mut parts.headers, wish);
+        fields::leave_connection(&mut parts.headers, parts.version, wish);
         let is_grpc = is_grpc(&parts.headers);
         parts.extensions.clear();
 
