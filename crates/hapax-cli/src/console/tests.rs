@@ -61,6 +61,21 @@ async fn a_login_needs_the_token_and_our_own_page_and_is_written_down() {
 }
 
 #[tokio::test]
+async fn a_cookie_is_worth_nothing_after_its_logout() {
+    let show = Showcase::start().await;
+    let (kept, copied) = (logged_in(&show).await, logged_in(&show).await);
+    let status = async |cookie: &str| show.ask("GET", "/records").with("cookie", cookie).send().await.status;
+    assert_eq!((status(&kept).await.as_u16(), status(&copied).await.as_u16()), (200, 200));
+    let ask = show.ask("POST", "/logout").with("cookie", &copied).with("sec-fetch-site", "same-origin");
+    assert_eq!(ask.send().await.header("location"), "/login");
+    assert_eq!(status(&copied).await, 303);
+    let api = show.ask("GET", "/api/v1/records").with("cookie", &copied).send().await;
+    api.refused(401, "token-invalid");
+    assert_eq!(status(&kept).await, 200, "another login goes on");
+    show.stop().await;
+}
+
+#[tokio::test]
 async fn a_form_of_another_site_changes_nothing() {
     let show = Showcase::start().await;
     let it = show.fill().await;
@@ -93,22 +108,6 @@ async fn a_form_takes_a_large_result_and_is_refused_beyond_the_limit() {
     assert_eq!(settle("x".repeat(5 * 1024 * 1024)).await.status, 413);
     let done = settle("x".repeat(200_000)).await;
     assert_eq!(done.header("location"), format!("/records/{id}?done=settle"), "{done:?}");
-    show.stop().await;
-}
-
-#[tokio::test]
-async fn a_key_leads_to_its_record_and_is_in_no_url_or_page() {
-    let show = Showcase::start().await;
-    let it = show.fill().await;
-    let cookie = logged_in(&show).await;
-    let form = format!("key={}", key("failed"));
-    let ask =
-        show.ask("POST", "/records/search").with("cookie", &cookie).with("sec-fetch-site", "same-origin");
-    let answer = ask.body(form).send().await;
-    let to = answer.header("location");
-    assert!(!to.contains(KEY), "{to}");
-    let page = show.ask("GET", to).with("cookie", &cookie).send().await.body;
-    assert!(page.contains(&it.failed.to_string()) && !page.contains(KEY), "{page}");
     show.stop().await;
 }
 
@@ -147,6 +146,22 @@ async fn a_request_is_settled_with_the_answer_that_was_filled_in() {
     assert_eq!(recorded["headers"], headers);
     let page = show.ask("GET", &format!("/records/{id}?payload=true")).with("cookie", &cookie).send().await;
     assert!(page.body.contains("location: /orders/7"), "{}", page.body);
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_leads_to_its_record_and_is_in_no_url_or_page() {
+    let show = Showcase::start().await;
+    let it = show.fill().await;
+    let cookie = logged_in(&show).await;
+    let form = format!("key={}", key("failed"));
+    let ask =
+        show.ask("POST", "/records/search").with("cookie", &cookie).with("sec-fetch-site", "same-origin");
+    let answer = ask.body(form).send().await;
+    let to = answer.header("location");
+    assert!(!to.contains(KEY), "{to}");
+    let page = show.ask("GET", to).with("cookie", &cookie).send().await.body;
+    assert!(page.contains(&it.failed.to_string()) && !page.contains(KEY), "{page}");
     show.stop().await;
 }
 
