@@ -5,6 +5,7 @@ mod encrypted;
 mod failures;
 mod pool;
 mod rig;
+mod room;
 mod slow;
 mod smuggling;
 mod streams;
