@@ -3,6 +3,7 @@
 mod downgrade;
 mod encrypted;
 mod failures;
+mod guards;
 mod one_store;
 mod pool;
 mod rig;
