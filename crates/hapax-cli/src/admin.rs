@@ -175,7 +175,7 @@ impl Shared {
             audit: audit::Audit::open(admin.data_dir.as_deref())?,
             data_dir: admin.data_dir,
             options: listener.options.clone(),
-            cookies: auth::Cookies::new(&listener.token, listener.address.port()),
+            cookies: auth::Cookies::new(listener.address.port()),
             token: listener.token.clone(),
             hosts: host::Hosts::new(listener.address, &listener.options.hosts),
             samples: Samples::default(),

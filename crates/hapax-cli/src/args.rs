@@ -244,10 +244,12 @@ pub(crate) struct Change {
 
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("verdict").required(true).args(["applied", "not_applied"]))]
-#[command(group = ArgGroup::new("result").args(["payload", "payload_file", "json_value"]))]
+#[command(group = ArgGroup::new("result").args(["payload", "payload_file", "json_value", "status"]))]
 pub(crate) struct Settle {
     #[command(flatten)]
     pub(crate) change: Change,
+    #[command(flatten)]
+    pub(crate) answer: Answer,
     /// It happened: retries are answered with the result given here
     #[arg(long)]
     pub(crate) applied: bool,
@@ -263,15 +265,40 @@ pub(crate) struct Settle {
     /// The result, read from a file (`-` for stdin)
     #[arg(long, value_name = "FILE")]
     pub(crate) payload_file: Option<PathBuf>,
-    /// Whether the operation succeeded
-    #[arg(long, value_enum, default_value_t = ClassName::Success)]
+    /// Whether the operation succeeded; the status of an HTTP answer says so itself
+    #[arg(long, value_enum, default_value_t = ClassName::Success, conflicts_with = "status")]
     pub(crate) class: ClassName,
     /// Who can read the payload: people, or a function whose result it is in JSON
-    #[arg(long, value_enum, default_value_t = FormatName::Operator)]
+    #[arg(long, value_enum, default_value_t = FormatName::Operator, conflicts_with = "status")]
     pub(crate) format: FormatName,
     /// How long retries are answered with the result
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     pub(crate) retention: Duration,
+}
+
+/// What retries of an HTTP request are answered with.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "The answer to an HTTP request")]
+#[command(group = ArgGroup::new("content").args(["body", "body_json", "body_file"]))]
+pub(crate) struct Answer {
+    /// The status that retries get, such as 201; `records show` tells whether it is the record of an HTTP request
+    #[arg(long, value_name = "CODE")]
+    pub(crate) status: Option<u16>,
+    /// A header that retries get, as 'Name: value' (may be repeated)
+    #[arg(long, value_name = "LINE", requires = "status")]
+    pub(crate) header: Vec<String>,
+    /// The type of the body [default for --body-json: application/json]
+    #[arg(long, value_name = "TYPE", requires = "status")]
+    pub(crate) content_type: Option<String>,
+    /// The body as text
+    #[arg(long, value_name = "TEXT", requires = "status")]
+    pub(crate) body: Option<String>,
+    /// The body as JSON, sent as it is typed
+    #[arg(long, value_name = "JSON", requires = "status")]
+    pub(crate) body_json: Option<String>,
+    /// The body, read from a file (`-` for stdin)
+    #[arg(long, value_name = "FILE", requires = "status")]
+    pub(crate) body_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -3,6 +3,7 @@
 //! A [`Desk`] knows records and what may be done to them. It does not know who asks, nor whether over HTTP or from a
 //! terminal. What was looked at is named by its version, and a change of anything else is refused.
 
+pub(crate) mod answer;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub(crate) mod name;

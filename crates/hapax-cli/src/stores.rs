@@ -16,6 +16,9 @@ use crate::output::printable;
 /// The store that is used when none is named.
 pub(crate) const STORE_DEFAULT: &str = "file:./hapax-data";
 
+/// The most bytes of an outcome that any store takes.
+pub(crate) const OUTCOME_BYTES_MAX: usize = hapax_store_file::OUTCOME_BYTES_MAX;
+
 /// Every scheme, as people type it.
 const SCHEMES: [&str; 2] = ["file", "memory"];
 

@@ -4,6 +4,7 @@
 
 mod names;
 
+use hapax::http::{Answer, is_http_operation};
 use hapax_core::{Format, Page, Reason, Record, Recorded, State, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -11,6 +12,7 @@ use utoipa::ToSchema;
 
 pub(crate) use self::names::{ClassView, ReasonView, StateView};
 use crate::output::printable;
+use crate::records::answer::{Fields, fields};
 use crate::time::{relative, rfc3339};
 
 /// How many digits of an id a terminal shows: the key's hash and enough of the scope's to tell scopes apart.
@@ -94,6 +96,12 @@ pub(crate) struct RecordedView {
     pub(crate) meta_bytes: usize,
     /// Bytes of the payload.
     pub(crate) payload_bytes: usize,
+    /// The status of an HTTP answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<u16>,
+    /// The fields of an HTTP answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) headers: Option<Fields>,
     /// What goes with the payload, in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) meta_hex: Option<String>,
@@ -210,6 +218,11 @@ impl RecordView {
         Timestamp::from_millis(self.expires_at_ms)
     }
 
+    /// Whether it looks like the record of an HTTP request, which only an HTTP answer can answer.
+    pub(crate) fn is_http(&self) -> bool {
+        is_http_operation(&self.scope.operation)
+    }
+
     /// The state in words: `uncertain (lapsed)`.
     pub(crate) fn state_words(&self) -> String {
         match (self.state(), self.reason) {
@@ -238,7 +251,10 @@ impl RecordedView {
     fn new(recorded: &Recorded, payload: Payload) -> Self {
         let shown = (payload == Payload::Shown).then_some(recorded);
         let text = std::str::from_utf8(&recorded.payload).ok();
+        let answer = Answer::of(recorded);
         Self {
+            status: answer.as_ref().map(|answer| answer.status.as_u16()),
+            headers: shown.and(answer).map(|answer| fields(&answer.headers)),
             class: recorded.class.into(),
             format: format_name(recorded.format),
             meta_bytes: recorded.meta.len(),
@@ -255,7 +271,22 @@ impl RecordedView {
         if self.format == format_name(Format::NOT_KEPT) {
             return format!("{class}, what was answered was not kept");
         }
-        format!("{class}, {}, {} bytes", self.format, self.meta_bytes + self.payload_bytes)
+        let status = self.status.map_or_else(String::new, |status| format!(" {status}"));
+        format!("{class}, {}{status}, {} bytes", self.format, self.meta_bytes + self.payload_bytes)
+    }
+
+    /// The head of an HTTP answer, where it is shown.
+    pub(crate) fn head(&self) -> Option<String> {
+        let (status, headers) = (self.status?, self.headers.as_ref()?);
+        let lines = headers
+            .iter()
+            .flat_map(|(name, lines)| lines.iter().map(move |line| format!("{name}: {}", printable(line))));
+        Some(std::iter::once(status.to_string()).chain(lines).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// What goes with the payload, in digits, where nothing better can be shown of it.
+    pub(crate) fn unread_meta(&self) -> Option<&str> {
+        self.meta_hex.as_deref().filter(|_| self.status.is_none())
     }
 }
 

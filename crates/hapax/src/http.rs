@@ -39,6 +39,7 @@
 //! - With axum, turn on the feature `axum`: inside a nested router only it knows the path that the client sent.
 //! - A key protects within one store. Two regions with a store each are two worlds.
 
+mod answer;
 mod body;
 mod canonical;
 mod capture;
@@ -72,6 +73,7 @@ pub mod axum;
 
 use hapax_core::Key;
 
+pub use self::answer::{Answer, AnswerError};
 pub use self::body::{RequestBody, ResponseBody};
 pub use self::classify::{Outcome, StatusSet, StatusSetError};
 #[cfg(feature = "decode")]
@@ -85,7 +87,7 @@ pub use self::limits::{Rate, RateError};
 pub use self::path::{PathPattern, PathPatternError};
 pub use self::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 pub use self::problem::{Code, TYPE_BASE};
-pub use self::scope::{Anonymous, Endpoint, Principal, PrincipalError};
+pub use self::scope::{Anonymous, Endpoint, Principal, PrincipalError, is_http_operation};
 pub use self::service::Idempotency;
 pub use self::settings::Settings;
 #[cfg(feature = "webhook")]

@@ -4,6 +4,7 @@ mod exchange;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hapax::http::Answer;
 use hapax_core::{Format, Query, RecordId, StoreErrorKind, Verdict};
 use http::{Method, Uri};
 use serde::Serialize;
@@ -16,11 +17,12 @@ use super::api::filter::LIMIT_MAX;
 use super::api::{Change, Filter, SettleChange, VerdictName};
 use super::problem::Problem;
 use crate::failure::{Code, Failure};
+use crate::records::answer::AnswerView;
 use crate::view::{Document, PageView, Payload, RecordView};
 use exchange::Reply;
 
 /// Every code that the API answers with.
-const CODES: [Code; 24] = [
+const CODES: [Code; 25] = [
     Code::KeyInvalid,
     Code::InputInvalid,
     Code::StoreMissing,
@@ -36,6 +38,7 @@ const CODES: [Code; 24] = [
     Code::HostUnknown,
     Code::RouteMissing,
     Code::MethodRefused,
+    Code::TooLarge,
     Code::AuditFailed,
     Code::Store(StoreErrorKind::Unavailable),
     Code::Store(StoreErrorKind::Unknown),
@@ -160,6 +163,15 @@ fn settle_change(version: String, verdict: Verdict, reason: Option<String>) -> S
     let Verdict::Applied { recorded, retention } = verdict else {
         return SettleChange::bare(version, reason, VerdictName::NotApplied);
     };
+    let retention_ms = Some(u64::try_from(retention.as_millis()).unwrap_or(u64::MAX));
+    if let Some(answer) = Answer::of(&recorded) {
+        let answer = Some(AnswerView::of(&answer));
+        return SettleChange {
+            answer,
+            retention_ms,
+            ..SettleChange::bare(version, reason, VerdictName::Applied)
+        };
+    }
     let (format, payload_base64) = match recorded.format {
         Format::NOT_KEPT => (None, None),
         Format::FUNCTION => (Some(FormatName::Function), Some(STANDARD.encode(&recorded.payload))),
@@ -169,7 +181,7 @@ fn settle_change(version: String, verdict: Verdict, reason: Option<String>) -> S
         class: Some(recorded.class.into()),
         format,
         payload_base64,
-        retention_ms: Some(u64::try_from(retention.as_millis()).unwrap_or(u64::MAX)),
+        retention_ms,
         ..SettleChange::bare(version, reason, VerdictName::Applied)
     }
 }

@@ -25,6 +25,9 @@ pub(crate) const KEY: &str = "canary-key-77f0";
 /// The token of every listener here.
 pub(crate) const TOKEN: &str = "canary-token-0123456789";
 
+/// The one record that is not of an HTTP request.
+const FUNCTION: &str = "function";
+
 const BUCKETS: [f64; 10] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0];
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -128,6 +131,7 @@ impl Showcase {
             uncertain(store, &format!("payments/{number}")).await;
             failed(store, &format!("refunds/{number}")).await;
         }
+        uncertain(store, FUNCTION).await;
         self.fill().await;
         for step in 0..Samples::steps_max() + 1 {
             metrics::with_local_recorder(&self.recorder, || play(step as f64));
@@ -208,7 +212,8 @@ pub(crate) async fn released(store: &dyn Store, name: &str) -> RecordId {
 }
 
 async fn claim(store: &dyn Store, name: &str, lease: Duration) -> Lease {
-    let scope = Scope::new(format!("POST /v1/{name}")).in_namespace("shop").principal("canary-principal-3b");
+    let operation = if name == FUNCTION { name.to_owned() } else { format!("POST /v1/{name}") };
+    let scope = Scope::new(operation).in_namespace("shop").principal("canary-principal-3b");
     let ask = ClaimRequest {
         key: ScopedKey::new(scope, &Key::new(key(name)).unwrap()),
         fingerprint: Fingerprint::from_parts(1, [7; 32]),

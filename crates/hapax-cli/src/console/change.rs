@@ -8,6 +8,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use hapax_core::{RecordId, Verdict};
+use http::header::CONTENT_TYPE;
 use serde::Deserialize;
 
 use super::{shown, words};
@@ -16,6 +17,7 @@ use crate::admin::{
     self, Actor, Change, Filled, FormatName, Id, SettleChange, Shared, VerdictName, status_of,
 };
 use crate::failure::{Code, Failure};
+use crate::records::answer::{self, AnswerView, Fields};
 use crate::records::verdict::{consequence_of, consequence_of_deleting};
 use crate::view::{ClassView, Payload, RecordView, or_dash};
 
@@ -39,7 +41,7 @@ struct ChangeForm<'a> {
     short_id: String,
     state: &'static str,
     operation: String,
-    reason: &'a str,
+    sent: &'a Sent,
     problem: Option<String>,
 }
 
@@ -58,7 +60,7 @@ impl Deed {
         }
     }
 
-    fn form<'a>(self, record: &'a RecordView, reason: &'a str, problem: Option<String>) -> ChangeForm<'a> {
+    fn form<'a>(self, record: &'a RecordView, sent: &'a Sent, problem: Option<String>) -> ChangeForm<'a> {
         let (title, style, assurance, consequence) = match self {
             Self::Settle => (
                 "Settle as applied",
@@ -90,27 +92,29 @@ impl Deed {
             state: record.state().name(),
             operation: or_dash(&record.scope.operation),
             record,
-            reason,
+            sent,
             problem,
         }
     }
 }
 
 /// What a form sends.
-#[derive(Debug, Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Sent {
     version: String,
     reason: String,
-    #[serde(default)]
     sure: String,
-    #[serde(default)]
     class: String,
-    #[serde(default)]
     payload: String,
-    #[serde(default)]
     format: String,
-    #[serde(default)]
     hours: Option<u64>,
+    /// Of an HTTP answer; empty where none is given.
+    status: String,
+    content_type: String,
+    /// Further fields, one to a line.
+    headers: String,
+    body: String,
 }
 
 impl Sent {
@@ -129,14 +133,47 @@ impl Sent {
     fn settlement(&self) -> Result<SettleChange, Failure> {
         const MS_PER_HOUR: u64 = 3_600_000;
         let Change { version, reason } = self.confirmed()?;
+        let retention_ms = self.hours.map(|hours| hours.saturating_mul(MS_PER_HOUR));
+        if let Some(answer) = self.answer()? {
+            return Ok(SettleChange {
+                answer: Some(answer),
+                retention_ms,
+                ..SettleChange::bare(version, reason, VerdictName::Applied)
+            });
+        }
         let payload = Some(self.payload.clone()).filter(|payload| !payload.is_empty());
         Ok(SettleChange {
             class: Some(if self.class == "error" { ClassView::Error } else { ClassView::Success }),
             format: Some(if self.format == "function" { FormatName::Function } else { FormatName::Operator }),
             payload,
-            retention_ms: self.hours.map(|hours| hours.saturating_mul(MS_PER_HOUR)),
+            retention_ms,
             ..SettleChange::bare(version, reason, VerdictName::Applied)
         })
+    }
+
+    /// The HTTP answer, if one was filled in.
+    fn answer(&self) -> Result<Option<AnswerView>, Failure> {
+        let (status, content_type) = (self.status.trim(), self.content_type.trim());
+        let mut headers = Fields::new();
+        for line in self.headers.lines().filter(|line| !line.trim().is_empty()) {
+            let (name, value) = answer::parse_field(line)?;
+            answer::add(&mut headers, name, value);
+        }
+        if status.is_empty() {
+            if headers.is_empty() && self.body.is_empty() {
+                return Ok(None);
+            }
+            return Err(Failure::new(Code::InputInvalid, "an answer needs a status"));
+        }
+        let status = status
+            .parse()
+            .map_err(|error| Failure::new(Code::InputInvalid, "a status is a number").because(error))?;
+        if !content_type.is_empty() && !self.body.is_empty() {
+            answer::add(&mut headers, CONTENT_TYPE.to_string(), content_type.to_owned());
+        }
+        // Browsers send every end of a line as two characters.
+        let body = Some(self.body.replace("\r\n", "\n"));
+        Ok(Some(AnswerView { status, headers, body, body_base64: None }))
     }
 }
 
@@ -193,7 +230,7 @@ pub(super) async fn delete(
 
 async fn form(shared: &Shared, id: RecordId, deed: Deed) -> Result<Response, Failure> {
     let document = shared.desk.show(&id, Payload::Hidden).await?;
-    Ok(shown(&deed.form(&document.record, "", None)))
+    Ok(shown(&deed.form(&document.record, &Sent::default(), None)))
 }
 
 /// Leads to what there is to see after a change, or back to the form with what went wrong.
@@ -210,7 +247,7 @@ async fn finished(
     };
     let Ok(document) = shared.desk.show(&id, Payload::Hidden).await else { return Err(failure) };
     let problem = Some(words::sentence(failure.message()));
-    let mut response = shown(&deed.form(&document.record, &sent.reason, problem));
+    let mut response = shown(&deed.form(&document.record, sent, problem));
     *response.status_mut() = status_of(failure.code());
     Ok(response)
 }

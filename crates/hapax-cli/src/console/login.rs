@@ -65,9 +65,9 @@ pub(super) async fn login(
     Ok(response)
 }
 
-pub(super) async fn logout(State(shared): State<Arc<Shared>>) -> Response {
+pub(super) async fn logout(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     let mut response = Redirect::to("/login").into_response();
-    response.headers_mut().insert(SET_COOKIE, shared.cookies.revoke());
+    response.headers_mut().insert(SET_COOKIE, shared.cookies.revoke(&headers));
     response
 }
 

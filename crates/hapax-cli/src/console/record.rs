@@ -76,7 +76,7 @@ pub(super) async fn page(
     let document = admin::shown(&shared, actor, id, asking.payload).await?;
     let (record, now) = (&document.record, document.now());
     let content = record.recorded.as_ref().filter(|_| asking.payload).map(content);
-    let (advice, actions) = next_steps(record.state());
+    let (advice, actions) = next_steps(record);
     Ok(shown(&Record {
         record,
         short_id: words::short(&record.id),
@@ -94,21 +94,29 @@ pub(super) async fn page(
 }
 
 fn content(recorded: &RecordedView) -> String {
-    let meta = recorded.meta_hex.iter().map(|digits| format!("meta (hexadecimal)\n{digits}\n"));
+    let head = recorded.head().map(|head| format!("{head}\n")).into_iter();
+    let meta = recorded.unread_meta().map(|digits| format!("meta (hexadecimal)\n{digits}\n")).into_iter();
     let payload = recorded.payload.iter().cloned();
     let digits = recorded.payload_hex.iter().map(|digits| format!("payload (hexadecimal)\n{digits}"));
-    meta.chain(payload).chain(digits).collect::<Vec<_>>().join("\n")
+    head.chain(meta).chain(payload).chain(digits).collect::<Vec<_>>().join("\n")
 }
 
 type Actions = &'static [(&'static str, &'static str, &'static str)];
 
-fn next_steps(state: RecordState) -> (&'static str, Actions) {
+fn next_steps(record: &RecordView) -> (&'static str, Actions) {
     const DELETE: (&str, &str, &str) = ("delete", "Delete", "danger");
-    match state {
+    const DECIDE: Actions =
+        &[("settle", "It happened", "primary"), ("release", "It did not happen", ""), DELETE];
+    match record.state() {
+        RecordState::Uncertain if record.is_http() => (
+            "Find out in the system it acts on whether the request was carried out, then settle it, with the status \
+             and the body that its retries should get. They are refused until then.",
+            DECIDE,
+        ),
         RecordState::Uncertain => (
             "Find out in the system it acts on whether the operation happened, then settle it. \
              Retries are refused until then.",
-            &[("settle", "It happened", "primary"), ("release", "It did not happen", ""), DELETE],
+            DECIDE,
         ),
         RecordState::InProgress => ("Wait: somebody is working on it.", &[]),
         RecordState::Completed | RecordState::Failed => {

@@ -61,6 +61,21 @@ async fn a_login_needs_the_token_and_our_own_page_and_is_written_down() {
 }
 
 #[tokio::test]
+async fn a_cookie_is_worth_nothing_after_its_logout() {
+    let show = Showcase::start().await;
+    let (kept, copied) = (logged_in(&show).await, logged_in(&show).await);
+    let status = async |cookie: &str| show.ask("GET", "/records").with("cookie", cookie).send().await.status;
+    assert_eq!((status(&kept).await.as_u16(), status(&copied).await.as_u16()), (200, 200));
+    let ask = show.ask("POST", "/logout").with("cookie", &copied).with("sec-fetch-site", "same-origin");
+    assert_eq!(ask.send().await.header("location"), "/login");
+    assert_eq!(status(&copied).await, 303);
+    let api = show.ask("GET", "/api/v1/records").with("cookie", &copied).send().await;
+    api.refused(401, "token-invalid");
+    assert_eq!(status(&kept).await, 200, "another login goes on");
+    show.stop().await;
+}
+
+#[tokio::test]
 async fn a_form_of_another_site_changes_nothing() {
     let show = Showcase::start().await;
     let it = show.fill().await;
@@ -93,6 +108,44 @@ async fn a_form_takes_a_large_result_and_is_refused_beyond_the_limit() {
     assert_eq!(settle("x".repeat(5 * 1024 * 1024)).await.status, 413);
     let done = settle("x".repeat(200_000)).await;
     assert_eq!(done.header("location"), format!("/records/{id}?done=settle"), "{done:?}");
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_is_settled_with_the_answer_that_was_filled_in() {
+    let show = Showcase::start().await;
+    let id = showcase::uncertain(&*show.store, "orders").await;
+    let cookie = logged_in(&show).await;
+    let page = show.ask("GET", &format!("/records/{id}/settle")).with("cookie", &cookie).send().await.body;
+    for field in ["name=\"status\"", "name=\"body\"", "name=\"content_type\"", "name=\"headers\""] {
+        assert!(page.contains(field), "{field}: {page}");
+    }
+    assert!(!page.contains("name=\"payload\""), "{page}");
+    let version = show.version(&id).await;
+    let settle = async |answer: &str| {
+        let form = format!("version={version}&reason=x&sure=yes&hours=1&{answer}");
+        let ask = show.ask("POST", &format!("/records/{id}/settle")).with("cookie", &cookie);
+        ask.with("sec-fetch-site", "same-origin").body(form).send().await
+    };
+    for wrong in ["status=99", "status=2xx", "status=204&body=x", "body=typed", "status=200&headers=no-colon"]
+    {
+        let refused = settle(wrong).await;
+        assert_eq!(refused.status, 400, "{wrong}");
+        assert!(refused.body.contains("role=\"alert\""), "{wrong}: {}", refused.body);
+    }
+    assert!(settle("body=typed+before").await.body.contains("typed before"), "what was typed is not lost");
+    let done = settle(
+        "status=201&content_type=application%2Fjson&headers=Location%3A+%2Forders%2F7%0D%0A&body=%7B%0D%0A%7D",
+    );
+    let done = done.await;
+    assert_eq!(done.header("location"), format!("/records/{id}?done=settle"), "{done:?}");
+    let shown = show.get(&format!("/api/v1/records/{id}?payload=true")).await.ok();
+    let recorded = &shown["record"]["recorded"];
+    assert_eq!((&recorded["status"], &recorded["payload"]), (&json!(201), &json!("{\n}")));
+    let headers = json!({ "content-type": "application/json", "location": "/orders/7" });
+    assert_eq!(recorded["headers"], headers);
+    let page = show.ask("GET", &format!("/records/{id}?payload=true")).with("cookie", &cookie).send().await;
+    assert!(page.body.contains("location: /orders/7"), "{}", page.body);
     show.stop().await;
 }
 

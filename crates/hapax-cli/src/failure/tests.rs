@@ -48,7 +48,7 @@ const CODES: [Code; 27] = [
 const LIBRARY: [&str; 3] = ["previously-failed", "deadline", "superseded"];
 
 /// What only the sidecar answers with.
-const SIDECAR: [&str; 1] = [crate::serve::AUTHORISE_UNAVAILABLE];
+const SIDECAR: [&str; 2] = [crate::serve::AUTHORISE_UNAVAILABLE, crate::proxy::TUNNEL_REFUSED];
 
 #[test]
 fn every_code_has_its_page_and_every_page_its_code() {

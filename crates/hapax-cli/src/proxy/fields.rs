@@ -181,9 +181,9 @@ pub(super) enum Wish {
 }
 
 /// Takes off what belongs to the client's connection, and its framing: the request gets its own on the next one.
-pub(super) fn leave_connection(headers: &mut HeaderMap, upgrade: Wish) {
-    // An offer of trailers is made again in our name, for we pass them on.
-    let takes_trailers = headers.get(TE).is_some_and(takes_trailers);
+pub(super) fn leave_connection(headers: &mut HeaderMap, version: Version, upgrade: Wish) {
+    // An offer of trailers is made again in our name, for we pass them on. HTTP/2 has them for everybody.
+    let takes_trailers = version == Version::HTTP_2 || headers.get_all(TE).iter().any(takes_trailers);
     let protocol = (upgrade == Wish::Kept).then(|| headers.get(UPGRADE).cloned()).flatten();
     for name in
         [CONNECTION, CONTENT_LENGTH, EXPECT, HTTP2_SETTINGS, PROXY_AUTHORIZATION, TRANSFER_ENCODING, UPGRADE]

@@ -76,7 +76,7 @@ impl Shared {
         let wish =
             if client.is_some() && self.upstreams.can_change_protocol() { Wish::Kept } else { Wish::Dropped };
         let needs = if wish == Wish::Kept { Needs::Http1 } else { Needs::Any };
-        fields::leave_connection(&mut parts.headers, wish);
+        fields::leave_connection(&mut parts.headers, parts.version, wish);
         let is_grpc = is_grpc(&parts.headers);
         parts.extensions.clear();
 
@@ -109,6 +109,7 @@ impl Shared {
 }
 
 const NOT_SENT: &str = "no address of the origin took the request; nothing was sent";
+const FULL: &str = "every connection to the origin is in use; nothing was sent";
 const BROKE_OFF: &str = "the exchange with the origin broke off; nobody knows what came of the operation";
 const BODY_SLOW: &str = "the body came too slowly and was given up; the origin has the beginning of it";
 const BODY_CUT: &str = "the body broke off; the origin has the beginning of it";
@@ -118,6 +119,10 @@ const LATE: &str = "the origin did not answer in time; nobody knows what came of
 fn refusal(why: &NoAnswer, is_grpc: bool) -> Response<ForwardBody> {
     match why {
         NoAnswer::NotSent => problem(Code::UpstreamUnavailable, None, NOT_SENT, Outcome::Release, is_grpc),
+        NoAnswer::Full => {
+            let status = Some(StatusCode::SERVICE_UNAVAILABLE);
+            problem(Code::UpstreamUnavailable, status, FULL, Outcome::Release, is_grpc)
+        }
         NoAnswer::Late => uncertain(StatusCode::GATEWAY_TIMEOUT, LATE, is_grpc),
         NoAnswer::Lost(error) => {
             tracing::debug!(%error, "the exchange with the upstream broke off");

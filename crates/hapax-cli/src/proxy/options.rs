@@ -113,6 +113,12 @@ pub(crate) struct UpstreamOptions {
     /// while the upstream hangs up has an unknown outcome.
     #[schemars(with = "String")]
     pub(crate) keep_alive: Span,
+    /// The most open connections to each address, beside those of health checks. Answers that go on, and connections
+    /// that speak another protocol, count for as long as they last. 0: any number.
+    pub(crate) connections_max: usize,
+    /// How long a request waits for a connection while as many are in use as may be. Then it is refused; nothing was sent.
+    #[schemars(with = "String")]
+    pub(crate) connection_wait: Span,
     /// The most unused connections that are kept for each address.
     pub(crate) idle_max: usize,
     /// The version of HTTP.
@@ -138,6 +144,9 @@ impl Default for UpstreamOptions {
             tunnel_idle: Span(Duration::from_secs(600)),
             // Gunicorn hangs up after 2 seconds, Node and uvicorn after 5.
             keep_alive: Span(Duration::from_millis(1500)),
+            // Below what one machine has ports for, and above what most services take.
+            connections_max: 4096,
+            connection_wait: Span(Duration::from_secs(5)),
             idle_max: 256,
             protocol: Protocol::Auto,
             ca_file: None,

@@ -3,8 +3,11 @@
 mod downgrade;
 mod encrypted;
 mod failures;
+mod guards;
+mod one_store;
 mod pool;
 mod rig;
+mod room;
 mod slow;
 mod smuggling;
 mod streams;

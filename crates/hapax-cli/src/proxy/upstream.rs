@@ -8,6 +8,7 @@ mod connect;
 mod health;
 mod link;
 mod outgoing;
+mod room;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,6 +23,7 @@ use self::connect::Target;
 pub(super) use self::link::{Http1, Unanswered};
 use self::link::{Http2, Link};
 pub(super) use self::outgoing::Outgoing;
+use self::room::{Place, Room};
 use super::options::UpstreamOptions;
 use crate::failure::Failure;
 
@@ -30,6 +32,7 @@ use crate::failure::Failure;
 pub(super) struct Upstreams {
     addresses: Vec<Arc<Address>>,
     next: AtomicUsize,
+    connection_wait: Duration,
 }
 
 /// One address, and the connections to it.
@@ -41,6 +44,7 @@ pub(super) struct Address {
     keep_alive: Duration,
     idle_max: usize,
     is_up: AtomicBool,
+    room: Room,
     /// Unused connections, the last used one last.
     unused: Mutex<Vec<Unused>>,
     http2: Mutex<Option<Http2>>,
@@ -81,6 +85,8 @@ pub(super) enum By {
 pub(super) enum NoAnswer {
     /// Not a byte of the request was sent.
     NotSent,
+    /// The same, because no connection became free in time.
+    Full,
     /// The time for an answer passed.
     Late,
     /// The exchange broke off after it began.
@@ -103,7 +109,7 @@ impl Upstreams {
                 }
             }
         }
-        Ok(Self { addresses, next: AtomicUsize::new(0) })
+        Ok(Self { addresses, next: AtomicUsize::new(0), connection_wait: options.connection_wait.0 })
     }
 
     /// Whether a request may ask an upstream for another protocol.
@@ -121,22 +127,47 @@ impl Upstreams {
         let first = if count == 1 { 0 } else { self.next.fetch_add(1, Ordering::Relaxed) };
         let in_turn = || (0..count).map(|offset| &self.addresses[(first.wrapping_add(offset)) % count]);
         let is_one_up = in_turn().any(|address| address.is_up.load(Ordering::Relaxed));
+        let mut full = None;
         for address in in_turn() {
             // When all are down, asking is the quickest way to find out that one is back.
             if is_one_up && count > 1 && !address.is_up.load(Ordering::Relaxed) {
                 continue;
             }
-            match address.send(request, needs).await {
-                Ok(answer) => return Ok(answer),
+            let Some(way) = address.way(needs) else {
+                full.get_or_insert(address);
+                continue;
+            };
+            match address.send(request, needs, way).await {
                 Err(Unanswered::HandedBack(unsent)) => {
                     address.is_up.store(count == 1, Ordering::Relaxed);
                     request = *unsent;
                 }
-                Err(Unanswered::Late) => return Err(NoAnswer::Late),
-                Err(Unanswered::Lost(error)) => return Err(NoAnswer::Lost(error)),
+                ended => return ended.map_err(NoAnswer::from),
             }
         }
-        Err(NoAnswer::NotSent)
+        // Whoever has room is asked first; only when nobody has, it is waited for.
+        let Some(address) = full else { return Err(NoAnswer::NotSent) };
+        let place = address.room.place_within(self.connection_wait).await.ok_or(NoAnswer::Full)?;
+        address.send(request, needs, Way::Own(place)).await.map_err(NoAnswer::from)
+    }
+}
+
+/// What a request goes by.
+#[derive(Debug)]
+enum Way {
+    /// The connection that all share.
+    Shared(Http2),
+    /// One of its own, which is taken up or opened.
+    Own(Place),
+}
+
+impl From<Unanswered> for NoAnswer {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::HandedBack(_) => Self::NotSent,
+            Unanswered::Late => Self::Late,
+            Unanswered::Lost(error) => Self::Lost(error),
+        }
     }
 }
 
@@ -149,10 +180,17 @@ impl Address {
             keep_alive: options.keep_alive.0,
             idle_max: options.idle_max,
             is_up: AtomicBool::new(true),
+            room: Room::new(options.connections_max),
             unused: Mutex::default(),
             http2: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// How a request can go out now. None where as many connections are in use as may be.
+    fn way(&self, needs: Needs) -> Option<Way> {
+        let shared = (needs == Needs::Any).then(|| self.shared_http2()).flatten();
+        shared.map(Way::Shared).or_else(|| self.room.place().map(Way::Own))
     }
 
     /// Sends a request on a connection that is there. If that hands it back, on a new one; and that is all.
@@ -160,15 +198,20 @@ impl Address {
         self: &Arc<Self>,
         mut request: Request<Outgoing>,
         needs: Needs,
+        way: Way,
     ) -> Result<Answer, Unanswered> {
-        if let Some(link) = self.reuse(needs).await {
-            match self.send_on(link, request).await {
+        let (used, mut place) = match way {
+            Way::Shared(link) => (Some(Link::Http2(link)), None),
+            Way::Own(place) => (self.reuse(needs).await, Some(place)),
+        };
+        if let Some(link) = used {
+            match self.send_on(link, request, &mut place).await {
                 Err(Unanswered::HandedBack(unsent)) => request = *unsent,
                 ended => return ended,
             }
         }
         match timeout(self.connect, self.connect(needs)).await {
-            Ok(Ok(link)) => self.send_on(link, request).await,
+            Ok(Ok(link)) => self.send_on(link, request, &mut place).await,
             Ok(Err(error)) => {
                 tracing::debug!(%error, "cannot connect to the upstream");
                 Err(Unanswered::HandedBack(Box::new(request)))
@@ -180,15 +223,18 @@ impl Address {
         }
     }
 
+    /// A connection that answered has the place from then on.
     async fn send_on(
         self: &Arc<Self>,
         link: Link,
         mut request: Request<Outgoing>,
+        place: &mut Option<Place>,
     ) -> Result<Answer, Unanswered> {
         match link {
             Link::Http1(mut link) => {
                 self.target.address_http1(&mut request);
                 let response = link.send(request, self.response).await?;
+                link.occupy(place.take());
                 Ok(Answer { response, by: By::Http1(link, self.clone()) })
             }
             Link::Http2(mut link) => {
@@ -232,7 +278,9 @@ impl Address {
     }
 
     /// Takes a connection back whose answer was read to its end.
-    pub(super) fn keep(&self, link: Box<Http1>) {
+    pub(super) fn keep(&self, mut link: Box<Http1>) {
+        // Given back last: whoever waits for it finds the connection among the unused ones.
+        let _place = link.vacate();
         let mut unused = self.unused.lock();
         if unused.len() < self.idle_max {
             unused.push(Unused { link, since: Instant::now() });

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hapax::http::is_http_operation;
 use hapax_core::{Class, Format, Recorded, State, Verdict};
 
 use crate::failure::{Code, Failure};
@@ -20,8 +21,8 @@ pub(crate) fn recorded(class: Class, format: Format, payload: Option<Vec<u8>>) -
     }
 }
 
-/// A function decodes its stored result as JSON: what is none would make the key useless.
-fn checked_json(bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
+/// What was given as JSON: what is none would make the key useless to whoever decodes it.
+pub(crate) fn checked_json(bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     match serde_json::from_slice::<serde::de::IgnoredAny>(&bytes) {
         Ok(_) => Ok(bytes),
         Err(error) => Err(Failure::new(Code::InputInvalid, "the result is not JSON")
@@ -50,6 +51,23 @@ pub(crate) fn consequence_of(verdict: &Verdict) -> String {
              RUNS THE OPERATION; an owner that is still alive can no longer record its result"
                 .to_owned()
         }
+    }
+}
+
+/// What to know before settling a record of this operation so: whoever retries may not be able to read the result.
+pub(crate) fn caution(operation: &str, verdict: &Verdict) -> Option<&'static str> {
+    let Verdict::Applied { recorded, .. } = verdict else { return None };
+    match (is_http_operation(operation), recorded.format) {
+        (_, Format::NOT_KEPT) | (true, Format::HTTP) => None,
+        (true, _) => Some(
+            "it looks like the record of an HTTP request, which cannot be answered with this: retries would learn \
+             that it happened, not what it answered; give an answer with --status instead",
+        ),
+        (false, Format::HTTP) => Some(
+            "it does not look like the record of an HTTP request: a function cannot read an HTTP answer, its \
+             retries would learn that it happened, not what it answered",
+        ),
+        (false, _) => None,
     }
 }
 

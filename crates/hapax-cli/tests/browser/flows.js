@@ -200,10 +200,13 @@ flow("an uncertain record is settled as applied", async (page, world) => {
   const path = await open(page, world, "uncertain");
   await page.getByRole("link", { name: "It happened" }).click();
   await world.picture("settle");
-  await page.getByLabel(/Result for retries/).fill("paid");
+  await page.getByLabel(/Status for retries/).fill("201");
+  await page.getByLabel("Body", { exact: true }).fill('{"paid": true}');
+  await page.getByLabel(/More headers/).fill("Location: /payments/7");
   await confirm(page, "Settle as applied", "seen at the bank");
   await page.getByText("Settled as applied.").waitFor();
   assert.equal(await page.locator(".heading .badge").textContent(), "completed");
+  assert.match(await page.locator(".facts").textContent(), /success, http 201/);
   await page.goto("/audit");
   await world.picture("audit");
   const entry = await page.locator("tbody tr").first().textContent();
@@ -212,8 +215,18 @@ flow("an uncertain record is settled as applied", async (page, world) => {
   assert.ok((await page.locator("tbody tr a").first().getAttribute("href")) === path);
 });
 
+flow("an answer that nobody could get is refused, and what was typed is kept", async (page, world) => {
+  const path = await open(page, world, "uncertain");
+  await page.goto(`${path}/settle`);
+  await page.getByLabel(/Status for retries/).fill("204");
+  await page.getByLabel("Body", { exact: true }).fill("typed");
+  await confirm(page, "Settle as applied", "a try");
+  assert.match(await page.getByRole("alert").textContent(), /status 204 has no body/);
+  assert.equal(await page.getByLabel("Body", { exact: true }).inputValue(), "typed");
+});
+
 flow("a result that is no JSON is not taken for a function's", async (page, world) => {
-  await open(page, world, "uncertain");
+  await open(page, world, "uncertain&operation=function");
   await page.getByRole("link", { name: "It happened" }).click();
   await page.getByLabel(/Result for retries/).fill("not json");
   await page.getByLabel("The result is").selectOption("function");

@@ -43,7 +43,6 @@ const CAN: [Feature; 7] = [
 
 const NO_TUNNEL: &str = "the sidecar stands before one service and refuses CONNECT itself";
 const NOBODY_LEFT: &str = "a process that drains with nothing under way has ended";
-const TRAILERS_UNASKED: &str = "over HTTP/1 an origin sends trailers only to clients that ask for them";
 
 impl Surface for Behind {
     fn name(&self) -> &str {
@@ -62,10 +61,9 @@ impl Surface for Behind {
     }
 
     fn skips(&self, case: &Case) -> Option<String> {
-        let why = match (self, case.id.as_str()) {
-            (_, "m-04-connect-passes") => NO_TUNNEL,
-            (_, "x-13-draining") => NOBODY_LEFT,
-            (Self::Http1, "r-11-trailers") => TRAILERS_UNASKED,
+        let why = match case.id.as_str() {
+            "m-04-connect-passes" => NO_TUNNEL,
+            "x-13-draining" => NOBODY_LEFT,
             _ => return None,
         };
         Some(why.to_owned())
@@ -138,7 +136,6 @@ async fn every_case_holds_through_the_sidecar() {
         ("the surface cannot store-faults", 14),
         (NO_TUNNEL, 1),
         (NOBODY_LEFT, 2),
-        (TRAILERS_UNASKED, 1),
     ];
     assert_passed_but(&every_case(Behind::Http1).await, &skipped);
 }

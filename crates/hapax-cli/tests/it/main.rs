@@ -18,6 +18,7 @@ mod listing;
 mod packaging;
 mod secrets;
 mod serving;
+mod settling;
 mod showing;
 mod sidecar;
 mod sweeping;

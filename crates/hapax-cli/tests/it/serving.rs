@@ -46,6 +46,30 @@ fn a_retry_is_answered_from_the_record_and_the_service_is_told_of_the_operation(
 }
 
 #[test]
+fn m_05_a_route_that_is_off_is_off_for_every_method() {
+    let origin = Origin::start(|_, number| reply(200, &number.to_string()));
+    let fixture = Fixture::bare();
+    let file = "[[route]]\npath = \"/internal/**\"\nkey = \"off\"\n\n\
+                [[route]]\npath = \"/**\"\nmethods = [\"POST\", \"DELETE\", \"PURGE\"]\n";
+    std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    for (method, path, runs) in [
+        ("POST", "/internal/a", 2),
+        ("DELETE", "/internal/a", 2),
+        ("PURGE", "/internal/a", 2),
+        ("POST", "/orders/1", 1),
+        ("DELETE", "/orders/1", 1),
+    ] {
+        let before = origin.seen().len();
+        for _ in 0..2 {
+            let head = format!("{method} {path}\nIdempotency-Key: {KEY}");
+            assert_eq!(ask(sidecar.address(), &head, "").status(), 200);
+        }
+        assert_eq!(origin.seen().len() - before, runs, "{method} {path}");
+    }
+}
+
+#[test]
 fn without_a_service_behind_nothing_starts() {
     let fixture = Fixture::bare();
     let refused = hapax(fixture.path(), &["serve"]).failed(2, "config-invalid");

@@ -28,6 +28,21 @@ fn a_lapsed_claim_is_told_as_uncertain_with_what_to_do() {
 }
 
 #[test]
+fn what_to_type_next_fits_the_record() {
+    for (operation, expected) in [
+        ("charge", "--applied --json-value RESULT"),
+        ("POST /orders", "--applied --status CODE --body-json BODY"),
+        ("POST shop.example /orders", "--applied --status CODE --body-json BODY"),
+    ] {
+        let fixture = Fixture::prepared(HOUR, async |prepare| {
+            prepare.claim_in(Scope::new(operation), "a").await;
+        });
+        let text = hapax(fixture.path(), &["records", "show", "--key", &key_text("a")]).ended(0).stdout;
+        assert!(text.contains(expected), "{operation}: {text}");
+    }
+}
+
+#[test]
 fn the_next_command_names_a_store_that_is_not_the_default() {
     let (fixture, id) = lapsed();
     let url = format!("file:{}", fixture.store().display());

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http::header::TRAILER;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use http_body::Body;
 use http_body_util::BodyExt;
@@ -135,6 +136,11 @@ fn respond(script: &Script) -> Result<Response<OriginBody>, http::Error> {
     };
     let mut response = Response::builder().status(script.status.unwrap_or(201)).body(body)?;
     response.headers_mut().extend(fields(&script.headers)?);
+    if !script.trailers.is_empty() {
+        // HTTP/1.1 sends only those trailers that are named.
+        let names: Vec<&str> = script.trailers.iter().map(|(name, _)| name.as_str()).collect();
+        response.headers_mut().insert(TRAILER, HeaderValue::try_from(names.join(", "))?);
+    }
     Ok(response)
 }
 

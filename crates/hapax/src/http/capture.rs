@@ -7,7 +7,7 @@
 mod coding;
 mod cors;
 mod fields;
-mod wire;
+pub(super) mod wire;
 
 use std::fmt;
 

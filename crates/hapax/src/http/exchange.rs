@@ -383,6 +383,9 @@ impl Exchange {
                 {
                     recorded.class = class;
                 }
+                if policy.classifier != Classifier::Grpc && !parts.headers.contains_key(TRAILER) {
+                    announce(trailers.as_deref(), &mut parts.headers);
+                }
                 (outcome, recorded, ResponseBody::whole(data, trailers))
             }
             Collected::TooLarge { read, body } => {
@@ -430,13 +433,13 @@ impl Exchange {
         self.count(observe::Outcome::Replayed);
         let mut response = match capture::replay(&policy.replay, said, recorded) {
             Ok(replayed) => {
-                let announced = replayed.trailers.as_deref().and_then(names_of);
+                let mut headers = replayed.headers;
+                if policy.classifier != Classifier::Grpc {
+                    announce(replayed.trailers.as_deref(), &mut headers);
+                }
                 let mut response = Response::new(ResponseBody::whole(replayed.body, replayed.trailers));
                 *response.status_mut() = replayed.status;
-                *response.headers_mut() = replayed.headers;
-                if let Some(names) = announced.filter(|_| policy.classifier != Classifier::Grpc) {
-                    response.headers_mut().insert(TRAILER, names);
-                }
+                *response.headers_mut() = headers;
                 if let Some(retry) = problem::hint_for_replay(replayed.status) {
                     policy.refusals.hint(retry, response.headers_mut());
                 }
@@ -488,10 +491,14 @@ fn said_by(headers: &HeaderMap, echoed: Option<&HeaderName>) -> HeaderMap {
     said
 }
 
-/// The names of trailers, as `Trailer` tells them: HTTP/1.1 sends only those that it names.
-fn names_of(trailers: &HeaderMap) -> Option<HeaderValue> {
+/// Names the trailers in `Trailer`: HTTP/1.1 sends only those that it names.
+fn announce(trailers: Option<&HeaderMap>, headers: &mut HeaderMap) {
+    let Some(trailers) = trailers else { return };
     let names: Vec<&str> = trailers.keys().map(HeaderName::as_str).collect();
-    HeaderValue::try_from(names.join(", ")).ok()
+    if let Ok(names) = HeaderValue::try_from(names.join(", ")) {
+        // A map that can take no more goes without it.
+        let _full = headers.try_insert(TRAILER, names);
+    }
 }
 
 /// A stream of events has no end to wait for, and neither has a connection that changes its protocol.

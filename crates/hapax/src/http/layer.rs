@@ -12,7 +12,7 @@ use super::document::PolicyDocument;
 use super::grpc;
 use super::limits::Limits;
 use super::path::PathPattern;
-use super::policy::{Classifier, HttpPolicy, KeyMode};
+use super::policy::{Classifier, HttpPolicy, KeyMode, is_coverable};
 use super::service::Idempotency;
 use crate::hapax::Hapax;
 use crate::observe::Requests;
@@ -159,7 +159,8 @@ impl Shared {
         let mut canonical = None;
         let mut uncovered = None;
         for (index, route) in self.routes.iter().enumerate() {
-            let is_covered = route.policy.methods.contains(method);
+            let is_off = route.policy.key == KeyMode::Off && is_coverable(method);
+            let is_covered = is_off || route.policy.methods.contains(method);
             if !is_covered && route.policy.result_header.is_none() {
                 continue;
             }
@@ -167,7 +168,7 @@ impl Shared {
                 pattern.matches(canonical.get_or_insert_with(|| canonical::path(path())))
             });
             match (is_matching, is_covered) {
-                (true, true) if route.policy.key == KeyMode::Off => return Found::None,
+                (true, true) if is_off => return Found::None,
                 (true, true) => return Found::Covered(index),
                 (true, false) => uncovered = uncovered.or(Some(index)),
                 (false, _) => {}

@@ -105,10 +105,9 @@ impl HttpPolicy {
         dialect.policy()
     }
 
-    /// Nothing is done here, with or without a key: for what is not listed.
+    /// Nothing is done here, with or without a key and whatever the method: for what is not listed.
     pub fn off() -> Self {
-        // Also the method that other policies cover by choice: a route takes only requests whose method it names.
-        Self::default().key(KeyMode::Off).methods([Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        Self::default().key(KeyMode::Off)
     }
 
     /// For one method of a gRPC service that takes one message and answers with one. The key is in the metadata, the

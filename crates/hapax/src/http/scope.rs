@@ -69,6 +69,15 @@ pub(crate) fn scope_of(rules: &ScopeRules, parts: &Parts, path: &str) -> Result<
     }
 }
 
+/// Whether a record of this operation is that of a request, by the look of its name: a method and a path, with the host
+/// between them where hosts are kept apart. For tools that show records; a function may have such a name too.
+pub fn is_http_operation(operation: &str) -> bool {
+    let mut words = operation.split(' ');
+    let (first, last) = (words.next().unwrap_or_default(), words.next_back());
+    let is_method = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
+    first == ANY_ENDPOINT || (is_method && last.is_some_and(|path| path.starts_with('/') || path == "*"))
+}
+
 /// Words with a space between them. Neither methods nor paths have spaces, so no two requests run together.
 fn operation(rules: &ScopeRules, parts: &Parts, path: &str) -> Arc<str> {
     static SHARED: LazyLock<Arc<str>> = LazyLock::new(|| ANY_ENDPOINT.into());

@@ -19,6 +19,7 @@ use super::super::extract::{Id, Sent};
 use super::super::openapi;
 use super::filter::{RecordPath, millis};
 use crate::failure::{Code, Failure};
+use crate::records::answer::AnswerView;
 use crate::records::verdict::{self, RETENTION_DEFAULT};
 use crate::view::{ClassView, Document, Payload};
 
@@ -62,6 +63,9 @@ pub(crate) struct SettleChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^([0-9A-Za-z+/]{4})*$")]
     pub(crate) payload_base64: Option<String>,
+    /// What retries of an HTTP request are answered with, instead of a payload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) answer: Option<AnswerView>,
     /// How long retries are answered so. A day unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 9007199254740991_u64)]
@@ -91,13 +95,36 @@ pub(crate) enum FormatName {
 impl SettleChange {
     /// A decision without a result.
     pub(crate) fn bare(version: String, reason: Option<String>, verdict: VerdictName) -> Self {
-        let (class, format, payload, payload_base64, retention_ms) = (None, None, None, None, None);
-        Self { version, reason, verdict, class, format, payload, payload_base64, retention_ms }
+        Self {
+            version,
+            reason,
+            verdict,
+            class: None,
+            format: None,
+            payload: None,
+            payload_base64: None,
+            answer: None,
+            retention_ms: None,
+        }
     }
 
     fn verdict(&self) -> Result<Verdict, Failure> {
-        if self.verdict == VerdictName::NotApplied {
-            return Ok(Verdict::NotApplied);
+        match (self.verdict, &self.answer) {
+            (VerdictName::Applied, _) => {}
+            (VerdictName::NotApplied, None) => return Ok(Verdict::NotApplied),
+            (VerdictName::NotApplied, Some(_)) => {
+                return Err(Failure::new(Code::InputInvalid, "what did not happen has no answer"));
+            }
+        }
+        let retention = millis("retention_ms", self.retention_ms)?.unwrap_or(RETENTION_DEFAULT);
+        if let Some(answer) = &self.answer {
+            let has_payload = self.payload.is_some() || self.payload_base64.is_some();
+            if has_payload || self.class.is_some() || self.format.is_some() {
+                return Err(Failure::new(Code::InputInvalid, "there is an answer and another result").hint(
+                    "the status and the body of an answer say all that class, format and payload could",
+                ));
+            }
+            return Ok(Verdict::Applied { recorded: answer.recorded()?, retention });
         }
         let payload = match (&self.payload, &self.payload_base64) {
             (Some(_), Some(_)) => {
@@ -115,12 +142,14 @@ impl SettleChange {
             Some(FormatName::Operator) | None => Format::OPERATOR,
         };
         let class = self.class.unwrap_or(ClassView::Success).into();
-        let retention = millis("retention_ms", self.retention_ms)?.unwrap_or(RETENTION_DEFAULT);
         Ok(Verdict::Applied { recorded: verdict::recorded(class, format, payload)?, retention })
     }
 }
 
 /// Decide an uncertain record
+///
+/// The record of an HTTP request is settled with an `answer`, which its retries then get; that of a function with a
+/// `payload` in its format.
 #[utoipa::path(post, path = "/api/v1/records/{id}/settle", tag = "records", params(RecordPath),
     request_body = SettleChange,
     responses((status = 200, description = "Settled", body = Document),

@@ -1,89 +1,107 @@
 //! The console's cookie: proof that its holder once showed the token, without the token in it.
+//!
+//! A cookie is a random number that stands for a login of this process. Logging out forgets the login, and so does the
+//! end of the process, which every change of the token needs: a copy of the cookie is worth nothing then.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::collections::HashMap;
+use std::fmt;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, KeyInit as _, Mac as _};
+use hapax_core::Nonce;
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
-use sha2::Sha256;
+use parking_lot::Mutex;
 
 use super::fit_name;
-use crate::admin::Token;
 
 /// A working day; then the token is asked for again.
 pub(crate) const VALID_FOR: Duration = Duration::from_secs(12 * 3600);
 
-/// What the signature is for, so that it can never stand for anything else.
-const PURPOSE: &[u8] = b"hapax console cookie 1\n";
+/// More than there are people with the token. The oldest login makes room for one more.
+const LOGINS_MAX: usize = 1024;
 
-/// Makes and checks cookies. Another token makes all of them worthless.
-#[derive(Clone)]
+/// Makes and checks cookies.
 pub(crate) struct Cookies {
     /// Browsers keep one jar for all ports of a host, so the port is part of the name.
     name: String,
-    mac: Hmac<Sha256>,
+    logins: Mutex<HashMap<Nonce, Login>>,
+}
+
+/// Somebody who showed the token.
+struct Login {
+    name: String,
+    since: Instant,
+}
+
+impl Login {
+    fn is_valid(&self) -> bool {
+        self.since.elapsed() < VALID_FOR
+    }
 }
 
 impl Cookies {
-    pub(crate) fn new(token: &Token, port: u16) -> Self {
-        let mac = Hmac::new_from_slice(token.reveal().as_bytes()).expect("HMAC takes keys of any length");
-        Self { name: format!("hapax_console_{port}"), mac }
+    pub(crate) fn new(port: u16) -> Self {
+        Self { name: format!("hapax_console_{port}"), logins: Mutex::default() }
     }
 
     /// A `Set-Cookie` for somebody who showed the token and calls themselves `name`.
     pub(crate) fn issue(&self, name: &str) -> HeaderValue {
-        self.issue_until(name, seconds_now() + VALID_FOR.as_secs())
+        self.issue_since(name, Instant::now())
     }
 
-    fn issue_until(&self, name: &str, until: u64) -> HeaderValue {
-        let content = format!("{until}.{}", URL_SAFE_NO_PAD.encode(fit_name(name)));
-        let signature = URL_SAFE_NO_PAD.encode(self.signed(&content).finalize().into_bytes());
-        self.set(&format!("{content}.{signature}"), VALID_FOR)
+    fn issue_since(&self, name: &str, since: Instant) -> HeaderValue {
+        let nonce = Nonce::random();
+        let mut logins = self.logins.lock();
+        logins.retain(|_, login| login.is_valid());
+        if logins.len() >= LOGINS_MAX
+            && let Some(oldest) = logins.iter().min_by_key(|(_, login)| login.since).map(|(nonce, _)| *nonce)
+        {
+            logins.remove(&oldest);
+        }
+        logins.insert(nonce, Login { name: fit_name(name), since });
+        self.set(&URL_SAFE_NO_PAD.encode(nonce.as_bytes()), VALID_FOR)
     }
 
-    /// A `Set-Cookie` that takes it back.
-    pub(crate) fn revoke(&self) -> HeaderValue {
+    /// Forgets the login that the request's cookie stands for. A `Set-Cookie` that takes it back.
+    pub(crate) fn revoke(&self, headers: &HeaderMap) -> HeaderValue {
+        let mut logins = self.logins.lock();
+        for nonce in self.sent(headers) {
+            logins.remove(&nonce);
+        }
         self.set("", Duration::ZERO)
     }
 
     /// The name of whoever the request's cookie was issued to, while it is valid.
     pub(crate) fn open(&self, headers: &HeaderMap) -> Option<String> {
+        let logins = self.logins.lock();
+        let valid = |nonce| logins.get(&nonce).filter(|login| login.is_valid());
+        self.sent(headers).find_map(valid).map(|login| login.name.clone())
+    }
+
+    /// What a request has under the cookie's name.
+    fn sent(&self, headers: &HeaderMap) -> impl Iterator<Item = Nonce> {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         cookies
             .flat_map(|line| line.split(';'))
             .filter_map(|pair| pair.trim().split_once('='))
             .filter(|(name, _)| *name == self.name)
-            .find_map(|(_, value)| self.opened(value))
-    }
-
-    fn opened(&self, value: &str) -> Option<String> {
-        let (content, signature) = value.rsplit_once('.')?;
-        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        self.signed(content).verify_slice(&signature).ok()?;
-        let (until, name) = content.split_once('.')?;
-        let is_valid = until.parse::<u64>().is_ok_and(|until| seconds_now() < until);
-        let name = String::from_utf8(URL_SAFE_NO_PAD.decode(name).ok()?).ok()?;
-        is_valid.then_some(name)
-    }
-
-    fn signed(&self, content: &str) -> Hmac<Sha256> {
-        let mut mac = self.mac.clone();
-        mac.update(PURPOSE);
-        mac.update(content.as_bytes());
-        mac
+            .filter_map(|(_, value)| URL_SAFE_NO_PAD.decode(value).ok()?.try_into().ok())
+            .map(Nonce::from_bytes)
     }
 
     fn set(&self, value: &str, age: Duration) -> HeaderValue {
         let seconds = age.as_secs();
         let cookie = format!("{}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict", self.name);
-        HeaderValue::try_from(cookie).expect("base64url, digits and dots are fit for a header")
+        HeaderValue::try_from(cookie).expect("base64url and digits are fit for a header")
     }
 }
 
-fn seconds_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+impl fmt::Debug for Cookies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cookies").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 #[cfg(test)]

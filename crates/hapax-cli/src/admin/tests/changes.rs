@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hapax::MemoryStore;
+use hapax::http::Answer as HttpAnswer;
 use hapax_core::{Lookup, RecordId, State, Status, Store as _};
 use hapax_testkit::{Fault, Faulty, Op, Plan, Point};
 use serde_json::json;
@@ -88,6 +89,55 @@ async fn every_verdict_does_what_it_says() {
 }
 
 #[tokio::test]
+async fn an_uncertain_request_is_settled_with_the_answer_that_its_retries_get() {
+    let show = Showcase::start().await;
+    let id = uncertain(&*show.store, "a").await;
+    let body = json!({
+        "version": show.version(&id).await, "verdict": "applied", "reason": "seen at the bank",
+        "answer": { "status": 201, "body": "{\"id\": 7}",
+            "headers": { "content-type": "application/json", "link": ["one", "two"] } },
+    });
+    let done = show.post(&format!("/api/v1/records/{id}/settle"), body).await.ok();
+    assert_eq!(
+        (&done["record"]["state"], &done["record"]["recorded"]["status"]),
+        (&json!("completed"), &json!(201))
+    );
+    assert!(done["record"]["recorded"].get("headers").is_none(), "{done}");
+    let shown = show.get(&format!("/api/v1/records/{id}?payload=true")).await.ok();
+    assert_eq!(shown["record"]["recorded"]["payload"], "{\"id\": 7}");
+    assert_eq!(shown["record"]["recorded"]["headers"]["link"], json!(["one", "two"]));
+    let Lookup::Found { record, .. } = show.store.get(&id).await.unwrap() else { panic!("gone") };
+    let answer = HttpAnswer::of(record.recorded().unwrap()).unwrap();
+    assert_eq!((answer.status.as_u16(), &answer.body[..]), (201, &b"{\"id\": 7}"[..]));
+    let entries = show.get("/api/v1/audit?limit=2").await.ok();
+    let entry = &entries["entries"][1];
+    assert_eq!(
+        (&entry["action"], &entry["result"], &entry["reason"]),
+        (&json!("settle_applied"), &json!("done"), &json!("seen at the bank"))
+    );
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn the_client_settles_with_an_answer_too() {
+    let show = Showcase::start().await;
+    let id = uncertain(&*show.store, "a").await;
+    let client = show.client();
+    let seen = client.show(&id, crate::view::Payload::Hidden).await.unwrap().record;
+    let mut answer = HttpAnswer::new(http::StatusCode::CONFLICT, vec![0, 255]);
+    answer.headers.insert("location", "/orders/7".parse().unwrap());
+    let verdict = hapax_core::Verdict::Applied {
+        recorded: answer.clone().recorded().unwrap(),
+        retention: std::time::Duration::from_secs(60),
+    };
+    client.settle(&seen, verdict, None).await.unwrap();
+    let Lookup::Found { record, .. } = show.store.get(&id).await.unwrap() else { panic!("gone") };
+    assert_eq!(record.state(), State::Failed);
+    assert_eq!(HttpAnswer::of(record.recorded().unwrap()), Some(answer));
+    show.stop().await;
+}
+
+#[tokio::test]
 async fn what_cannot_be_changed_is_refused_and_written_down() {
     let show = Showcase::start().await;
     let it = show.fill().await;
@@ -144,6 +194,12 @@ async fn changes_that_make_no_sense_change_nothing() {
         json!({ "version": version, "verdict": "applied", "format": "function", "payload": "no json" }),
         json!({ "version": version, "verdict": "applied", "reason": "x".repeat(501) }),
         json!({ "version": version, "verdict": "applied", "more": 1 }),
+        json!({ "version": version, "verdict": "applied", "answer": { "status": 99 } }),
+        json!({ "version": version, "verdict": "applied", "answer": { "status": 200, "headers": { "a": "b\nc: d" } } }),
+        json!({ "version": version, "verdict": "applied", "answer": { "body": "no status" } }),
+        json!({ "version": version, "verdict": "applied", "answer": { "status": 200 }, "payload": "a" }),
+        json!({ "version": version, "verdict": "applied", "answer": { "status": 200 }, "class": "error" }),
+        json!({ "version": version, "verdict": "not_applied", "answer": { "status": 200 } }),
         json!("applied"),
     ] {
         show.post(&settle, body.clone()).await.refused(400, "input-invalid");

@@ -4,15 +4,17 @@ use std::io::Read;
 use std::path::Path;
 
 use hapax_core::{Format, Recorded, Verdict};
+use http::header::CONTENT_TYPE;
 use serde_json::json;
 
 use super::source::{Source, id_of};
 use super::{Place, announce, find::find};
-use crate::args::{Change, Settle};
+use crate::args::{Answer, Change, Settle};
 use crate::confirm::confirm;
 use crate::failure::{Code, Failure};
-use crate::output::Output;
-use crate::records::{refuse_unless_uncertain, verdict};
+use crate::output::{Output, note};
+use crate::records::{answer, refuse_unless_uncertain, verdict};
+use crate::stores::OUTCOME_BYTES_MAX;
 use crate::view::{Payload, RecordView};
 
 pub(super) async fn run(settle: &Settle, place: &Place<'_>) -> Result<(), Failure> {
@@ -34,6 +36,9 @@ async fn decide(change: &Change, verdict: Verdict, place: &Place<'_>) -> Result<
     let found = find(&source, &change.name, Payload::Hidden).await?;
     refuse_unless_uncertain(found.record.state())?;
     announce(&found, &verdict::consequence_of(&verdict));
+    if let Some(caution) = verdict::caution(&found.record.scope.operation, &verdict) {
+        note(&format!("  {caution}"));
+    }
     confirm(change.yes)?;
     let done = verdict::done(&verdict);
     source.settle(&found.record, verdict, reason).await?;
@@ -56,6 +61,9 @@ async fn report(source: &Source, record: &RecordView, done: &str, output: Output
 
 /// The result that retries will get.
 fn recorded(settle: &Settle) -> Result<Recorded, Failure> {
+    if let Some(status) = settle.answer.status {
+        return answered(status, &settle.answer);
+    }
     let (format, payload) = match (&settle.json_value, &settle.payload, &settle.payload_file) {
         (Some(json), _, _) => (Format::FUNCTION, Some(json.clone().into_bytes())),
         (None, Some(text), _) => (settle.format.into(), Some(text.clone().into_bytes())),
@@ -65,14 +73,48 @@ fn recorded(settle: &Settle) -> Result<Recorded, Failure> {
     verdict::recorded(settle.class.into(), format, payload)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let read = if path == Path::new("-") {
-        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        std::fs::read(path)
+/// The HTTP answer that retries will get.
+fn answered(status: u16, typed: &Answer) -> Result<Recorded, Failure> {
+    let mut fields = answer::Fields::new();
+    for line in &typed.header {
+        let (name, value) = answer::parse_field(line)?;
+        answer::add(&mut fields, name, value);
+    }
+    let usual_type = typed.body_json.as_ref().map(|_| "application/json");
+    if let Some(content_type) = typed.content_type.as_deref().or(usual_type) {
+        if fields.contains_key(CONTENT_TYPE.as_str()) && typed.content_type.is_some() {
+            return Err(Failure::new(Code::InputInvalid, "there are two content types")
+                .hint("give it with --content-type or with --header"));
+        }
+        let field = fields.entry(CONTENT_TYPE.to_string());
+        field.or_insert_with(|| answer::Lines::One(content_type.to_owned()));
+    }
+    let body = match (&typed.body, &typed.body_json, &typed.body_file) {
+        (Some(text), _, _) => text.clone().into_bytes(),
+        (None, Some(json), _) => verdict::checked_json(json.clone().into_bytes())?,
+        (None, None, Some(path)) => read(path)?,
+        (None, None, None) => Vec::new(),
     };
-    read.map_err(|error| {
-        Failure::new(Code::InputInvalid, format!("cannot read {}", path.display())).because(error)
-    })
+    answer::recorded(answer::answer(status, &fields, body.into())?)
+}
+
+/// What no store would take is not read to its end.
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let unreadable =
+        |error| Failure::new(Code::InputInvalid, format!("cannot read {}", path.display())).because(error);
+    let source: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(path).map_err(unreadable)?)
+    };
+    let mut bytes = Vec::new();
+    source.take(OUTCOME_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > OUTCOME_BYTES_MAX {
+        return Err(Failure::new(
+            Code::TooLarge,
+            format!("{} has more than {OUTCOME_BYTES_MAX} bytes", path.display()),
+        )
+        .hint("settle it without a result: retries then learn that it happened, not what it answered"));
+    }
+    Ok(bytes)
 }

@@ -48,8 +48,8 @@ fn head(record: &RecordView) -> Vec<String> {
 
 /// The stored result itself; what is no text is shown in digits.
 fn content(recorded: &RecordedView) -> Vec<String> {
-    let mut lines = Vec::new();
-    lines.extend(recorded.meta_hex.iter().map(|digits| format!("meta (hexadecimal)\n{digits}")));
+    let mut lines = recorded.head().map_or_else(Vec::new, |head| vec![format!("head\n{head}")]);
+    lines.extend(recorded.unread_meta().map(|digits| format!("meta (hexadecimal)\n{digits}")));
     lines.extend(
         recorded.payload.iter().map(|text| {
             format!("payload\n{}", text.split('\n').map(printable).collect::<Vec<_>>().join("\n"))
@@ -57,6 +57,11 @@ fn content(recorded: &RecordedView) -> Vec<String> {
     );
     lines.extend(recorded.payload_hex.iter().map(|digits| format!("payload (hexadecimal)\n{digits}")));
     lines
+}
+
+/// How the result is given, which depends on who retries.
+fn result_words(record: &RecordView) -> &'static str {
+    if record.is_http() { "--status CODE --body-json BODY" } else { "--json-value RESULT" }
 }
 
 /// What somebody who looks at this record at night would want to type.
@@ -68,7 +73,7 @@ fn next_steps(record: &RecordView, place: &Place<'_>) -> Vec<String> {
             let mut lines = vec![
                 "next       find out in the system it acts on whether the operation happened, then settle it with"
                     .to_owned(),
-                command(format!("records settle {id} --applied --json-value RESULT")),
+                command(format!("records settle {id} --applied {}", result_words(record))),
                 "           when it happened, or with".to_owned(),
                 command(format!("records settle {id} --not-applied")),
                 "           when it did not; retries are refused until then".to_owned(),

@@ -10,10 +10,11 @@ use pin_project_lite::pin_project;
 use crate::proxy::socket::Open;
 
 pin_project! {
-    /// The service's body, or none.
+    /// The service's body, or the words of a refusal.
     pub(in crate::proxy) struct Answered<B> {
         #[pin]
         body: Option<B>,
+        words: Option<Bytes>,
         // Counts the request as open for as long as the body is there.
         _open: Option<Open>,
     }
@@ -21,11 +22,11 @@ pin_project! {
 
 impl<B> Answered<B> {
     pub(super) fn new(body: B, open: Open) -> Self {
-        Self { body: Some(body), _open: Some(open) }
+        Self { body: Some(body), words: None, _open: Some(open) }
     }
 
-    pub(super) fn nothing() -> Self {
-        Self { body: None, _open: None }
+    pub(super) fn words(words: Bytes) -> Self {
+        Self { body: None, words: Some(words).filter(|words| !words.is_empty()), _open: None }
     }
 }
 
@@ -37,14 +38,19 @@ impl<B: Body<Data = Bytes>> Body for Answered<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        self.project().body.as_pin_mut().map_or(Poll::Ready(None), |body| body.poll_frame(cx))
+        let this = self.project();
+        match this.body.as_pin_mut() {
+            Some(body) => body.poll_frame(cx),
+            None => Poll::Ready(this.words.take().map(|words| Ok(Frame::data(words)))),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        self.words.is_none() && self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint)
+        let words = self.words.as_ref().map_or(0, |words| words.len() as u64);
+        self.body.as_ref().map_or(SizeHint::with_exact(words), Body::size_hint)
     }
 }

@@ -63,7 +63,7 @@ fn what_a_message_cannot_do_without_is_not_dropped() {
     for (name, is_kept) in [("host", true), ("content-length", true), ("x-a", false), ("x-b", false)] {
         assert_eq!(headers.contains_key(name), is_kept, "{name}");
     }
-    leave_connection(&mut headers, Wish::Dropped);
+    leave_connection(&mut headers, Version::HTTP_11, Wish::Dropped);
     assert_eq!(said(&headers, "te"), ["trailers"]);
     for gone in ["connection", "content-length"] {
         assert!(!headers.contains_key(gone), "{gone}");

@@ -43,7 +43,7 @@ impl Switch {
 }
 
 async fn join(client: OnUpgrade, upstream: Box<Http1>, idle: Duration) {
-    let Some((mut upstream, first)) = upstream.into_socket().await else { return };
+    let Some((mut upstream, first, _place)) = upstream.into_socket().await else { return };
     let client = match client.await {
         Ok(client) => client,
         Err(error) => return tracing::debug!(%error, "a change of protocol came to nothing"),

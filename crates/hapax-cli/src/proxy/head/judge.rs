@@ -29,13 +29,16 @@ pub(in crate::proxy) enum Fault {
     TooLarge,
 }
 
+/// Asks for a tunnel. It is let through to be refused in words.
+const CONNECT: &[u8] = b"CONNECT";
+
 /// What follows a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Body {
     None,
     Length(u64),
     Chunked,
-    /// Nothing, until the other protocol is agreed on.
+    /// Nothing, until the other protocol is agreed on. A tunnel never is.
     Upgrade,
 }
 
@@ -68,7 +71,7 @@ pub(super) fn judge(head: &[u8]) -> Result<Body, Fault> {
         return Err(Fault::Host);
     }
     check_target(method, target, found.host)?;
-    let is_upgrade = found.connection_upgrades && found.protocol && !is_old;
+    let is_upgrade = method == CONNECT || (found.connection_upgrades && found.protocol && !is_old);
     match (found.length, found.is_chunked) {
         (Some(_), true) => Err(Fault::TwoLengths),
         (Some(1..), _) | (_, true) if is_upgrade => Err(Fault::UpgradeWithBody),
@@ -117,8 +120,8 @@ fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), Fault> {
 
 /// Whether the target is of a form that is served here, and of the host that the head names.
 fn check_target(method: &[u8], target: &[u8], host: Option<&[u8]>) -> Result<(), Fault> {
-    if method == b"CONNECT" {
-        return Err(Fault::Target);
+    if method == CONNECT {
+        return if is_host(target) { Ok(()) } else { Err(Fault::Target) };
     }
     if target[0] == b'/' || (target == b"*" && method == b"OPTIONS") {
         return Ok(());

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, Version};
+use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 use hyper::client::conn::{http1, http2};
@@ -22,11 +22,11 @@ use crate::proxy::Tls;
 use crate::proxy::options::Protocol;
 use crate::proxy::tls::Certificate;
 
-fn pem(name: &str) -> PathBuf {
+pub(super) fn pem(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/proxy/tests/pem").join(name)
 }
 
-fn tls(name: &str) -> Tls {
+pub(super) fn tls(name: &str) -> Tls {
     Tls { certificate: pem(&format!("{name}.pem")), key: pem(&format!("{name}.key")) }
 }
 
@@ -111,6 +111,55 @@ async fn http2_comes_in_with_prior_knowledge_and_over_tls() {
     assert_eq!(got.matches("\r\nhost: shop\r\n").count(), 6, "{got}");
     assert_eq!(got.matches("\r\ncontent-length: 4\r\n").count(), 6, "{got}");
     assert_eq!(got.matches("\r\nvia: 2 hapax\r\n").count(), 6, "{got}");
+}
+
+#[tokio::test]
+async fn a_tunnel_is_refused_in_words_over_http2_too() {
+    let (origin, elsewhere) = (Origin::ok().await, Origin::ok().await);
+    let rig = Rig::before(&origin).await;
+    let mut sender = http2_on(rig.connect().await).await;
+    let target = elsewhere.address.to_string();
+    let request = Request::connect(target).body(Full::default()).unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    assert_eq!(response.status(), StatusCode::NOT_IMPLEMENTED);
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&body).contains("/errors/tunnel-refused"), "{body:?}");
+    let request = Request::get("http://shop/after").body(Full::default()).unwrap();
+    assert_eq!(sender.send_request(request).await.unwrap().status(), StatusCode::OK, "others go on");
+    assert_eq!((origin.log.requests(), elsewhere.log.connections()), (1, 0));
+}
+
+/// An origin that sends trailers only where they are asked for, as HTTP/1.1 has it.
+#[tokio::test]
+async fn trailers_of_an_origin_of_http1_reach_a_client_of_http2_and_are_replayed() {
+    let origin = Origin::start(|mut peer| async move {
+        loop {
+            let (head, _) = peer.request().await?;
+            let is_asked = head.contains("\r\nte: trailers\r\n") && head.contains("\r\nconnection: te\r\n");
+            let trailers = if is_asked { "x-sum: 7\r\nx-sum: \u{e9}\r\n" } else { "" };
+            let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n";
+            peer.write(format!("{answer}{trailers}\r\n")).await?;
+        }
+    })
+    .await;
+    let rig = Rig::before(&origin).await;
+    let mut sender = http2_on(rig.connect().await).await;
+    for (key, replayed) in [(None, None), (Some("k"), None), (Some("k"), Some("true"))] {
+        let mut request = Request::post("http://shop/orders").body(Full::from("body")).unwrap();
+        if let Some(key) = key {
+            request.headers_mut().insert("idempotency-key", HeaderValue::from_static(key));
+        }
+        let response = sender.send_request(request).await.unwrap();
+        let marked =
+            response.headers().get("x-idempotent-replayed").map(|mark| mark.to_str().unwrap().to_owned());
+        assert_eq!(marked.as_deref(), replayed);
+        let body = response.into_body().collect().await.unwrap();
+        let sums: Vec<_> =
+            body.trailers().unwrap().get_all("x-sum").iter().map(|sum| sum.as_bytes()).collect();
+        assert_eq!(sums, [b"7".as_slice(), "\u{e9}".as_bytes()], "{key:?} {replayed:?}");
+        assert_eq!(body.to_bytes(), "ok");
+    }
+    assert_eq!(origin.log.requests(), 2);
 }
 
 #[tokio::test]

@@ -126,7 +126,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("HTTP/2 without its preface", "GET / HTTP/2.0\r\nHost: a\r\n\r\n"),
     ("a method that is none", "G(T / HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("no method", " / HTTP/1.1\r\nHost: a\r\n\r\n"),
-    ("a tunnel", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"),
+    ("a tunnel to nowhere", "CONNECT / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a tunnel with a body", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\nContent-Length: 3\r\n\r\nabc"),
     ("two empty lines before the request", "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
     (
         "an upgrade with a body",
@@ -316,4 +317,23 @@ async fn requests_go_on_after_another_protocol_was_declined() {
     let answer = read_to_end(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer:?}");
     assert_eq!(origin.log.requests(), 2);
+}
+
+/// What follows the wish for a tunnel is not HTTP, so nobody reads it as that.
+#[tokio::test]
+async fn a_tunnel_is_refused_in_words_and_nothing_is_sent_anywhere() {
+    let elsewhere = Origin::ok().await;
+    for rest in ["", HIDDEN, "\u{16}\u{3}\u{1}"] {
+        let origin = Origin::ok().await;
+        let rig = Rig::before(&origin).await;
+        let target = elsewhere.address;
+        let head = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nIdempotency-Key: k\r\n\r\n");
+        let answer = rig.exchange(format!("{head}{rest}")).await;
+        assert!(answer.starts_with("HTTP/1.1 501 "), "{rest:?}: {answer}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{rest:?}: {answer}");
+        assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+        assert!(answer.contains("\r\ncontent-type: application/problem+json\r\n"), "{answer}");
+        assert!(answer.contains("https://hapax.dev/errors/tunnel-refused"), "{answer}");
+        assert_eq!((origin.log.connections(), elsewhere.log.connections()), (0, 0), "{rest:?}");
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::header::HOST;
+use http::header::{CONNECTION, HOST, TE, UPGRADE};
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Uri, Version};
 use hyper::client::conn::{http1, http2};
@@ -133,6 +133,12 @@ impl Target {
     /// Gives a request the form that it has on an HTTP/1.1 connection: a path, and a `Host`.
     pub(super) fn address_http1(&self, request: &mut Request<Outgoing>) {
         *request.version_mut() = Version::HTTP_11;
+        if request.headers().contains_key(TE) {
+            // What is offered on one connection is said to be of that connection (RFC 9110, section 10.1.4).
+            let is_upgrade = request.headers().contains_key(UPGRADE);
+            let options = HeaderValue::from_static(if is_upgrade { "upgrade, te" } else { "te" });
+            request.headers_mut().insert(CONNECTION, options);
+        }
         if !request.headers().contains_key(HOST) {
             let authority = request.uri().authority().unwrap_or(&self.authority).as_str();
             if let Ok(host) = HeaderValue::from_str(authority) {
@@ -148,6 +154,8 @@ impl Target {
     /// Gives a request the form that it has on an HTTP/2 connection: everything is in its address.
     pub(super) fn address_http2(&self, request: &mut Request<Outgoing>) {
         *request.version_mut() = Version::HTTP_2;
+        // It was offered to a connection of HTTP/1.1 before, and handed back.
+        request.headers_mut().remove(CONNECTION);
         let host = request.headers_mut().remove(HOST);
         let host = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
         let mut parts = std::mem::take(request.uri_mut()).into_parts();

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 use super::connect::Stream;
 use super::outgoing::{Frames, Outgoing};
+use super::room::Place;
 use crate::proxy::deadline::Deadline;
 
 /// A connection.
@@ -51,6 +52,8 @@ pub(in crate::proxy) struct Http1 {
     sender: http1::SendRequest<Outgoing>,
     connection: Driven,
     deadline: Deadline,
+    /// While it is in use.
+    place: Option<Place>,
 }
 
 /// The connection's own part of the work.
@@ -75,11 +78,20 @@ impl Http1 {
         connection: http1::Connection<TokioIo<Stream>, Outgoing>,
     ) -> Self {
         let connection = Driven { connection: Some(connection), has_ended: false };
-        Self { sender, connection, deadline: Deadline::default() }
+        Self { sender, connection, deadline: Deadline::default(), place: None }
     }
 
     pub(in crate::proxy) fn drive(&mut self, cx: &mut Context<'_>) {
         self.connection.drive(cx);
+    }
+
+    /// Counts it as one that is in use, until it is closed or [vacated](Self::vacate).
+    pub(super) fn occupy(&mut self, place: Option<Place>) {
+        self.place = place;
+    }
+
+    pub(super) fn vacate(&mut self) -> Option<Place> {
+        self.place.take()
     }
 
     /// Whether it can take a request, as far as is known here.
@@ -128,15 +140,16 @@ impl Http1 {
         .await
     }
 
-    /// Takes the socket of a connection whose upstream agreed to another protocol, and what came by it already.
-    pub(in crate::proxy) async fn into_socket(mut self: Box<Self>) -> Option<(Stream, Bytes)> {
+    /// Takes the socket of a connection whose upstream agreed to another protocol, what came by it already, and its
+    /// place.
+    pub(in crate::proxy) async fn into_socket(mut self: Box<Self>) -> Option<(Stream, Bytes, Option<Place>)> {
         poll_fn(|cx| {
             self.drive(cx);
             if self.connection.has_ended { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
         let parts = self.connection.connection.take()?.into_parts();
-        Some((parts.io.into_inner(), parts.read_buf))
+        Some((parts.io.into_inner(), parts.read_buf, self.place.take()))
     }
 
     /// Sets how long the upstream may pause from now on.

@@ -63,10 +63,13 @@ async fn a_connection_that_hands_a_request_back_is_replaced() {
     while closed.is_open().await {
         tokio::task::yield_now().await;
     }
-    let Err(Unanswered::HandedBack(unsent)) = address.send_on(Link::Http1(closed), request()).await else {
+    let Err(Unanswered::HandedBack(unsent)) =
+        address.send_on(Link::Http1(closed), request(), &mut None).await
+    else {
         panic!("the request comes back")
     };
-    let (sent, seen) = tokio::join!(address.send(*unsent, Needs::Any), async {
+    let way = address.way(Needs::Any).unwrap();
+    let (sent, seen) = tokio::join!(address.send(*unsent, Needs::Any, way), async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut head = vec![0; 5];
         stream.read_exact(&mut head).await.unwrap();

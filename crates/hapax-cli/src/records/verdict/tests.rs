@@ -15,3 +15,23 @@ fn the_result_of_a_function_is_json_and_that_of_a_person_is_anything() {
     assert_eq!(recorded(Class::Success, Format::OPERATOR, payload()).unwrap().payload, "done");
     assert_eq!(recorded(Class::Error, Format::OPERATOR, None).unwrap().format, Format::NOT_KEPT);
 }
+
+#[test]
+fn a_result_that_retries_could_not_read_is_told_before() {
+    let settled = |format| Verdict::Applied {
+        recorded: Recorded::new(Class::Success, format, "x"),
+        retention: RETENTION_DEFAULT,
+    };
+    for (operation, format, is_told) in [
+        ("POST /orders", Format::HTTP, false),
+        ("POST /orders", Format::FUNCTION, true),
+        ("POST /orders", Format::OPERATOR, true),
+        ("POST /orders", Format::NOT_KEPT, false),
+        ("charge", Format::HTTP, true),
+        ("charge", Format::FUNCTION, false),
+        ("charge", Format::NOT_KEPT, false),
+    ] {
+        assert_eq!(caution(operation, &settled(format)).is_some(), is_told, "{operation} {format:?}");
+    }
+    assert_eq!(caution("POST /orders", &Verdict::NotApplied), None);
+}

@@ -8,15 +8,15 @@
 //!
 //! It must be said in so many words: an error page, an empty answer or a missing member settles nothing.
 
-use std::collections::BTreeMap;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hapax::Reconciled;
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::Response;
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::records::answer::{Fields, answer};
 
 /// The answer as it is written.
 #[derive(Deserialize)]
@@ -27,7 +27,7 @@ pub(super) struct Answer {
     /// What retries are answered with.
     status: Option<u16>,
     #[serde(default)]
-    headers: BTreeMap<String, String>,
+    headers: Fields,
     /// Text as it is; anything else as JSON.
     body: Option<Value>,
     /// Bytes that are no text.
@@ -46,10 +46,6 @@ impl Answer {
     }
 
     fn response(self) -> Result<Response<Bytes>, ()> {
-        let status = self.status.and_then(|status| StatusCode::from_u16(status).ok()).ok_or(())?;
-        if status.is_informational() {
-            return Err(());
-        }
         let body = match (self.body, self.body_base64) {
             (None | Some(Value::Null), None) => Bytes::new(),
             (Some(Value::String(text)), None) => text.into(),
@@ -57,12 +53,9 @@ impl Answer {
             (None, Some(text)) => STANDARD.decode(text).map_err(|_| ())?.into(),
             (Some(_), Some(_)) => return Err(()),
         };
-        let mut response = Response::new(body);
-        *response.status_mut() = status;
-        for (name, value) in self.headers {
-            let name = HeaderName::try_from(name).map_err(|_| ())?;
-            response.headers_mut().append(name, HeaderValue::try_from(value).map_err(|_| ())?);
-        }
+        let answer = answer(self.status.ok_or(())?, &self.headers, body).map_err(|_| ())?;
+        let mut response = Response::new(answer.body);
+        (*response.status_mut(), *response.headers_mut()) = (answer.status, answer.headers);
         Ok(response)
     }
 }

@@ -14,7 +14,7 @@ impl ReplayRules {
     }
 
     /// Whether a trailer is stored and replayed. The lists are about the head.
-    pub(super) fn keeps_trailer(&self, name: &HeaderName) -> bool {
+    pub(in crate::http) fn keeps_trailer(&self, name: &HeaderName) -> bool {
         !is_of_the_exchange(name.as_str()) && *name != self.marker && (self.set_cookie || *name != SET_COOKIE)
     }
 }

@@ -10,11 +10,11 @@ const VERSION: u8 = 1;
 
 /// The bytes are no response head, or one of another version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Damaged;
+pub(in crate::http) struct Damaged;
 
 /// Where in the response a field stands. The numbers are stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(in crate::http) enum Kind {
     Header = 1,
     Trailer = 2,
 }
@@ -23,24 +23,32 @@ pub(super) enum Kind {
 const HEAD_USUAL: usize = 256;
 
 /// Writes one head.
-pub(super) struct Writer(Vec<u8>);
+pub(in crate::http) struct Writer(Vec<u8>);
 
 impl Writer {
+<<<<<<< HEAD
     /// A head with no fields yet, and room for a body of `body_length`. An empty `origin` is none.
     pub(super) fn new(status: StatusCode, origin: &[u8], body_length: usize) -> Self {
         let mut writer = Self(Vec::with_capacity(HEAD_USUAL + body_length));
+=======
+    /// A head with no fields yet. An empty `origin` is none.
+    pub(in crate::http) fn new(status: StatusCode, origin: &[u8]) -> Self {
+        // Enough for the fields of most answers.
+        let mut writer = Self(Vec::with_capacity(256));
+>>>>>>> record
         writer.0.push(VERSION);
         writer.0.extend_from_slice(&status.as_u16().to_be_bytes());
         writer.text(origin);
         writer
     }
 
-    pub(super) fn field(&mut self, kind: Kind, name: &HeaderName, value: &HeaderValue) {
+    pub(in crate::http) fn field(&mut self, kind: Kind, name: &HeaderName, value: &HeaderValue) {
         self.0.push(kind as u8);
         self.text(name.as_str().as_bytes());
         self.text(value.as_bytes());
     }
 
+<<<<<<< HEAD
     /// The head, and a copy of `body` in the same memory. The body itself may be a small part of what was read from
     /// a connection at once, and would keep all of that for as long as the record is kept.
     pub(super) fn finish(mut self, body: &[u8]) -> (Bytes, Bytes) {
@@ -49,6 +57,10 @@ impl Writer {
         let mut meta = Bytes::from(self.0);
         let payload = meta.split_off(head);
         (meta, payload)
+=======
+    pub(in crate::http) fn finish(self) -> Bytes {
+        self.0.into()
+>>>>>>> record
     }
 
     /// The length, seven bits a byte beginning with the lowest, then the bytes.
@@ -64,7 +76,7 @@ impl Writer {
 }
 
 /// Reads one head: an iterator over its fields.
-pub(super) struct Reader<'a> {
+pub(in crate::http) struct Reader<'a> {
     meta: &'a Bytes,
     rest: &'a [u8],
     status: StatusCode,
@@ -72,7 +84,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(meta: &'a Bytes) -> Result<Self, Damaged> {
+    pub(in crate::http) fn new(meta: &'a Bytes) -> Result<Self, Damaged> {
         let [VERSION, high, low, rest @ ..] = &meta[..] else { return Err(Damaged) };
         let status = StatusCode::from_u16(u16::from_be_bytes([*high, *low])).map_err(|_| Damaged)?;
         if status.is_informational() {
@@ -83,12 +95,12 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    pub(super) fn status(&self) -> StatusCode {
+    pub(in crate::http) fn status(&self) -> StatusCode {
         self.status
     }
 
     /// Who asked first, when the answer depends on it; empty otherwise.
-    pub(super) fn origin(&self) -> &'a [u8] {
+    pub(in crate::http) fn origin(&self) -> &'a [u8] {
         self.origin
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum KeyMode {
-    /// Nothing is done, with or without a key.
+    /// Nothing is done, with or without a key, whatever the method. No later route takes such a request either.
     Off,
     /// A request with a key is protected; one without passes as it is.
     #[default]

@@ -3,7 +3,9 @@ use http::header::{AUTHORIZATION, HeaderName};
 use http::request::Parts;
 use http::{Method, Request};
 
-use super::{Anonymous, Endpoint, Principal, PrincipalMissing, ScopeRules, scope_of, warnings};
+use super::{
+    Anonymous, Endpoint, Principal, PrincipalMissing, ScopeRules, is_http_operation, scope_of, warnings,
+};
 
 /// A JSON Web Token whose `sub` is `alice`, and another one of hers.
 const ALICE: &str = "Bearer e30.eyJzdWIiOiJhbGljZSIsImV4cCI6MX0.c2ln";
@@ -208,4 +210,15 @@ fn s_02_only_what_callers_may_invent_must_be_verified() {
     check("header:x-account", true);
     check("jwt:sub", true);
     check("none", false);
+}
+
+#[test]
+fn requests_are_told_from_functions_by_their_operation() {
+    for operation in ["POST /orders", "M-SEARCH *", "POST shop.example:443 /x", "POST  /x", "http", "http h"]
+    {
+        assert!(is_http_operation(operation), "{operation}");
+    }
+    for operation in ["", "charge", "POST", "post /orders", "charge /orders", "POST orders", " /orders"] {
+        assert!(!is_http_operation(operation), "{operation}");
+    }
 }

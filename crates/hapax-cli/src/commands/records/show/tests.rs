@@ -1,3 +1,4 @@
+use crate::records::answer::Lines;
 use crate::view::ClassView;
 
 use super::*;
@@ -6,6 +7,8 @@ fn recorded(payload: Option<&str>, payload_hex: Option<&str>) -> RecordedView {
     RecordedView {
         class: ClassView::Success,
         format: "operator".to_owned(),
+        status: None,
+        headers: None,
         meta_bytes: 0,
         payload_bytes: 2,
         meta_hex: None,
@@ -18,4 +21,13 @@ fn recorded(payload: Option<&str>, payload_hex: Option<&str>) -> RecordedView {
 fn a_payload_is_shown_without_obeying_it() {
     assert_eq!(content(&recorded(Some("a\n\u{1b}[2Jb"), None)), ["payload\na\n\\u{1b}[2Jb"]);
     assert_eq!(content(&recorded(None, Some("ff00"))), ["payload (hexadecimal)\nff00"]);
+}
+
+#[test]
+fn the_head_of_an_answer_is_shown_in_words() {
+    let headers = [("location".to_owned(), Lines::One("/a\u{1b}".to_owned()))].into();
+    let meta_hex = Some("01".to_owned());
+    let answer =
+        RecordedView { status: Some(201), headers: Some(headers), meta_hex, ..recorded(Some("{}"), None) };
+    assert_eq!(content(&answer), ["head\n201\nlocation: /a\\u{1b}", "payload\n{}"]);
 }

@@ -1,0 +1,188 @@
+//! Deadlines that only TLS and HTTP/2 have, and health checks over TLS.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hapax::http::settings::Span;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::client::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_rustls::TlsAcceptor;
+
+use super::encrypted::{pem, tls};
+use super::rig::{Origin, Rig, Setup, read_to_end};
+use crate::proxy::options::Protocol;
+use crate::proxy::tls::Certificate;
+
+/// Short enough to wait for. Everything else has an hour.
+const SHORT: Span = Span(Duration::from_millis(20));
+const LONG: Span = Span(Duration::from_secs(3600));
+
+type Parts = StreamBody<futures_util::stream::BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;
+
+/// A body that begins and never ends.
+fn stalled() -> Parts {
+    use futures_util::StreamExt as _;
+    let first = futures_util::stream::iter([Ok(Frame::data(Bytes::from_static(b"half")))]);
+    StreamBody::new(first.chain(futures_util::stream::pending()).boxed())
+}
+
+fn keyed<B>(body: B) -> Request<B> {
+    Request::post("http://shop/orders").header("idempotency-key", "k").body(body).unwrap()
+}
+
+#[tokio::test]
+async fn an_upstream_that_never_ends_its_handshake_was_sent_nothing() {
+    let silent = Origin::start(|mut peer| async move {
+        while peer.read().await.is_some() {}
+        Some(())
+    })
+    .await;
+    let mut setup = Setup::default();
+    setup.upstream.connect = SHORT;
+    setup.upstream.ca_file = Some(pem("ca.pem"));
+    let rig = Rig::start(&[format!("https://localhost:{}", silent.address.port())], setup).await;
+    let request =
+        "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    for attempt in 1..=2 {
+        let answer = rig.exchange(request).await;
+        assert!(answer.starts_with("HTTP/1.1 502 "), "{attempt}: {answer}");
+        assert!(answer.contains("/errors/upstream-unavailable\""), "{attempt}: {answer}");
+        assert_eq!(silent.log.connections(), attempt, "each attempt is a new one, for the key is free");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_never_ends_its_handshake_is_closed() {
+    // Nothing, and the beginning of a record that announces more.
+    for begun in [b"".as_slice(), b"\x16\x03\x01\x02\x00\x01"] {
+        let mut setup = Setup { tls: Some(tls("first")), ..Setup::default() };
+        let transport = &mut setup.transport;
+        (transport.head, transport.keep_alive, transport.write_idle) = (LONG, LONG, LONG);
+        transport.first_byte = SHORT;
+        let origin = Origin::ok().await;
+        let rig = Rig::start(&[origin.url()], setup).await;
+        let mut stream = rig.connect().await;
+        stream.write_all(begun).await.unwrap();
+        read_to_end(&mut stream).await;
+        assert_eq!(origin.log.connections(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_http2_that_stops_coming_is_given_up() {
+    let origin = Origin::ok().await;
+    let mut setup = Setup::default();
+    setup.transport.body_idle = SHORT;
+    let rig = Rig::start(&[origin.url()], setup).await;
+    let io = TokioIo::new(rig.connect().await);
+    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    let response = sender.send_request(keyed(stalled())).await.unwrap();
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&body).contains("/errors/body-incomplete\""), "{body:?}");
+    assert_eq!(origin.log.requests(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_of_http2_that_stops_coming_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let service =
+                service_fn(|_: Request<Incoming>| async { Ok::<_, Infallible>(Response::new(stalled())) });
+            let http2 = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            tokio::spawn(http2.serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    let mut setup = Setup::default();
+    setup.upstream.protocol = Protocol::Http2;
+    setup.upstream.body_idle = SHORT;
+    let rig = Rig::start(&[format!("http://{address}")], setup).await;
+    let io = TokioIo::new(rig.connect().await);
+    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    for expected in [StatusCode::BAD_GATEWAY, StatusCode::CONFLICT] {
+        let response = sender.send_request(keyed(Full::<Bytes>::default())).await.unwrap();
+        assert_eq!(response.status(), expected);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert!(String::from_utf8_lossy(&body).contains("/errors/uncertain\""), "{body:?}");
+    }
+    // Without a key the answer is passed on as it comes, and ends with the pause.
+    let plain = Request::post("http://shop/orders").body(Full::default()).unwrap();
+    let response = sender.send_request(plain).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    assert!(response.into_body().collect().await.is_err());
+}
+
+/// Answers over TLS, and tells the path of each request.
+fn serve_encrypted(listener: TcpListener, seen: UnboundedSender<String>) {
+    let certificate = Certificate::read(&tls("first"), false).unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, seen) = (TlsAcceptor::from(certificate.current()), seen.clone());
+            let service = service_fn(move |request: Request<Incoming>| {
+                let told = seen.send(request.uri().path().to_owned());
+                async move { told.map(|()| Response::new(Full::<Bytes>::from("ok"))) }
+            });
+            tokio::spawn(async move {
+                let stream = acceptor.accept(stream).await.ok()?;
+                let http1 = hyper::server::conn::http1::Builder::new();
+                http1.serve_connection(TokioIo::new(stream), service).await.ok()
+            });
+        }
+    });
+}
+
+/// An address that takes connections and cannot prove who it is counts as down; one that comes back over TLS as up.
+#[tokio::test]
+async fn health_is_checked_over_tls() {
+    let (up, later) =
+        (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let addresses = [up.local_addr().unwrap(), later.local_addr().unwrap()];
+    let (seen, mut seen_up) = unbounded_channel();
+    serve_encrypted(up, seen);
+    // Whoever is here before speaks no TLS: every handshake fails.
+    let impostor = tokio::spawn(async move {
+        for _ in 0..2 {
+            let (mut stream, _) = later.accept().await.unwrap();
+            let _hello = stream.read(&mut [0; 512]).await;
+            let _closed = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+        }
+        later
+    });
+    let mut setup = Setup::default();
+    setup.upstream.ca_file = Some(pem("ca.pem"));
+    setup.upstream.health_interval = Span(Duration::from_millis(10));
+    setup.upstream.health_timeout = LONG;
+    setup.upstream.health_path = Some("/healthy".to_owned());
+    let urls = addresses.map(|address| format!("https://localhost:{}", address.port()));
+    let rig = Rig::start(&urls, setup).await;
+    let later = impostor.await.unwrap();
+    let get = "GET /orders HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    for _ in 0..4 {
+        let answer = rig.exchange(get).await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    let (seen, mut seen_later) = unbounded_channel();
+    serve_encrypted(later, seen);
+    assert_eq!(seen_later.recv().await.unwrap(), "/healthy", "it is checked before it is used");
+    let mut is_used = false;
+    while !is_used {
+        rig.exchange(get).await;
+        while let Ok(path) = seen_later.try_recv() {
+            is_used |= path == "/orders";
+        }
+    }
+    let mut paths = std::iter::from_fn(|| seen_up.try_recv().ok());
+    assert!(paths.any(|path| path == "/healthy"));
+}

@@ -1,0 +1,52 @@
+//! A sidecar before a service that has the layer too, both on one store.
+
+use std::sync::Arc;
+
+use hapax::http::{HttpPolicy, IdempotencyLayer};
+use hapax::{Hapax, MemoryStore};
+use hapax_core::Store;
+use tower_layer::Layer;
+
+use super::rig::{Origin, Rig, Setup};
+use crate::proxy::{Forward, UpstreamOptions};
+
+const KEYED: &str = "POST /orders HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+
+/// The layer on this store with this policy, before this address.
+async fn layered(store: &Arc<dyn Store>, policy: HttpPolicy, url: String) -> Rig {
+    let forward = Forward::new(&[url.parse().unwrap()], &UpstreamOptions::default()).unwrap();
+    let hapax = Hapax::builder(store.clone()).sweep(None).build();
+    let service = IdempotencyLayer::new(&hapax).policy(policy).layer(forward);
+    Rig::serve(move || service.clone(), Setup::default()).await
+}
+
+/// What a first request and its retry get from a sidecar with this policy, and how often the service ran.
+async fn asked_twice(sidecar: HttpPolicy) -> (String, String, usize) {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let origin = Origin::ok().await;
+    let service = layered(&store, HttpPolicy::default(), origin.url()).await;
+    let sidecar = layered(&store, sidecar, format!("http://{}", service.address)).await;
+    let (first, second) = (sidecar.exchange(KEYED).await, sidecar.exchange(KEYED).await);
+    (first, second, origin.log.requests())
+}
+
+#[tokio::test]
+async fn in_one_namespace_the_service_takes_the_sidecars_claim_for_somebody_elses() {
+    let (first, second, runs) = asked_twice(HttpPolicy::default()).await;
+    for answer in [first, second] {
+        assert!(answer.starts_with("HTTP/1.1 409 "), "{answer}");
+        assert!(answer.contains("/errors/in-progress\""), "{answer}");
+    }
+    assert_eq!(runs, 0, "nothing runs twice, and nothing runs at all");
+}
+
+#[tokio::test]
+async fn in_a_namespace_of_its_own_the_sidecar_claims_for_itself() {
+    let (first, second, runs) = asked_twice(HttpPolicy::default().namespace("sidecar")).await;
+    assert!(first.starts_with("HTTP/1.1 200 ") && !first.contains("replayed"), "{first}");
+    assert!(
+        second.starts_with("HTTP/1.1 200 ") && second.contains("x-idempotent-replayed: true"),
+        "{second}"
+    );
+    assert_eq!(runs, 1);
+}

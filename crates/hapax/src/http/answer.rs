@@ -1,0 +1,131 @@
+//! [`Answer`]: a recorded HTTP answer for those who look at records and settle them.
+//!
+//! The layer itself does not need it: it records and replays what passes through it. Here a person or a program says
+//! what a retry is to be answered with, so what could not be replayed is refused instead of left out.
+
+use std::fmt;
+
+use bytes::Bytes;
+use hapax_core::{Format, Recorded};
+use http::{HeaderMap, HeaderName, Response, StatusCode};
+
+use super::capture::wire::{Kind, Reader};
+use super::capture::{self, ReplayRules, has_content};
+
+/// The answer that a record holds, or is to hold.
+#[derive(Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The fields of the head. The framing is made anew for each replay.
+    pub headers: HeaderMap,
+    /// The content.
+    pub body: Bytes,
+    /// The fields that follow the content.
+    pub trailers: HeaderMap,
+}
+
+/// Why something cannot be recorded as an answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// A status of 100 to 199: another answer follows it.
+    Interim(StatusCode),
+    /// An answer of this status has no content.
+    Content(StatusCode),
+    /// A field that belongs to one connection or one exchange and is never replayed.
+    Field(HeaderName),
+}
+
+impl Answer {
+    /// An answer with a body and no fields.
+    pub fn new(status: StatusCode, body: impl Into<Bytes>) -> Self {
+        Self { status, body: body.into(), ..Self::default() }
+    }
+
+    /// What a record holds; nothing where that is no HTTP answer, or one that cannot be read.
+    pub fn of(recorded: &Recorded) -> Option<Self> {
+        if recorded.format != Format::HTTP {
+            return None;
+        }
+        let reader = Reader::new(&recorded.meta).ok()?;
+        let mut answer = Self::new(reader.status(), recorded.payload.clone());
+        for field in reader {
+            let (kind, name, value) = field.ok()?;
+            let map = match kind {
+                Kind::Header => &mut answer.headers,
+                Kind::Trailer => &mut answer.trailers,
+            };
+            map.try_append(name, value).ok()?;
+        }
+        Some(answer)
+    }
+
+    /// The outcome that a record is settled with, so that retries get this answer. The route has the last word on
+    /// which fields it replays.
+    ///
+    /// ```
+    /// use hapax::http::Answer;
+    /// use http::StatusCode;
+    ///
+    /// let recorded = Answer::new(StatusCode::CREATED, "made").recorded().unwrap();
+    /// assert_eq!(Answer::of(&recorded).unwrap().body, "made");
+    /// assert!(Answer::new(StatusCode::NO_CONTENT, "made").recorded().is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`AnswerError`] for what no retry could be given.
+    pub fn recorded(self) -> Result<Recorded, AnswerError> {
+        if self.status.is_informational() {
+            return Err(AnswerError::Interim(self.status));
+        }
+        if !has_content(self.status) && !self.body.is_empty() {
+            return Err(AnswerError::Content(self.status));
+        }
+        // Whether cookies are replayed is for the route to say.
+        let rules = ReplayRules { set_cookie: true, ..ReplayRules::default() };
+        if let Some(name) =
+            self.headers.keys().chain(self.trailers.keys()).find(|name| !rules.keeps_trailer(name))
+        {
+            return Err(AnswerError::Field(name.clone()));
+        }
+        let mut response = Response::new(());
+        (*response.status_mut(), *response.headers_mut()) = (self.status, self.headers);
+        let (parts, ()) = response.into_parts();
+        Ok(capture::record(&rules, None, &parts, self.body, Some(&self.trailers)))
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Sizes only: what is answered may be confidential.
+        f.debug_struct("Answer")
+            .field("status", &self.status)
+            .field("headers", &self.headers.len())
+            .field("body_bytes", &self.body.len())
+            .field("trailers", &self.trailers.len())
+            .finish()
+    }
+}
+
+impl fmt::Display for AnswerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interim(status) => {
+                write!(f, "the status {} is only a beginning: another answer follows it", status.as_u16())
+            }
+            Self::Content(status) => {
+                write!(f, "an answer of status {} has no body", status.as_u16())
+            }
+            Self::Field(name) => {
+                write!(f, "the field {name} belongs to one exchange and is never replayed")
+            }
+        }
+    }
+}
+
+impl std::error::Error for AnswerError {}
+
+#[cfg(test)]
+mod tests;

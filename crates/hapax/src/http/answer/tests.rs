@@ -1,0 +1,53 @@
+use hapax_core::Class;
+use http::HeaderValue;
+
+use super::*;
+
+fn with(name: &'static str) -> Answer {
+    let mut answer = Answer::new(StatusCode::OK, "");
+    answer.headers.insert(name, HeaderValue::from_static("1"));
+    answer
+}
+
+#[test]
+fn an_answer_comes_back_as_it_was() {
+    let mut answer = Answer::new(StatusCode::CREATED, vec![0, 255]);
+    for (name, value) in [("content-type", "a/b"), ("link", "one"), ("link", "two"), ("set-cookie", "a=b")] {
+        answer.headers.append(name, HeaderValue::from_static(value));
+    }
+    answer.trailers.append("grpc-status", HeaderValue::from_static("0"));
+    let recorded = answer.clone().recorded().unwrap();
+    assert_eq!(recorded.class, Class::Success);
+    assert_eq!(Answer::of(&recorded), Some(answer));
+    let class = |status| Answer::new(status, "").recorded().unwrap().class;
+    assert_eq!(class(StatusCode::NOT_FOUND), Class::Error);
+}
+
+#[test]
+fn what_could_not_be_replayed_is_refused() {
+    let early = StatusCode::EARLY_HINTS;
+    assert_eq!(Answer::new(early, "").recorded(), Err(AnswerError::Interim(early)));
+    for status in [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED] {
+        assert_eq!(Answer::new(status, "x").recorded(), Err(AnswerError::Content(status)));
+        assert!(Answer::new(status, "").recorded().is_ok());
+    }
+    for name in ["connection", "content-length", "date", "x-idempotent-replayed", "x-request-id"] {
+        let refused = Err(AnswerError::Field(HeaderName::from_static(name)));
+        assert_eq!(with(name).recorded(), refused, "{name}");
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_none() {
+    let recorded = with("a").recorded().unwrap();
+    assert_eq!(Answer::of(&Recorded { format: Format::FUNCTION, ..recorded.clone() }), None);
+    assert_eq!(Answer::of(&Recorded { meta: recorded.meta.slice(1..), ..recorded }), None);
+}
+
+#[test]
+fn what_it_holds_is_not_shown() {
+    let mut answer = Answer::new(StatusCode::OK, "canary-body");
+    answer.headers.insert("location", HeaderValue::from_static("canary-field"));
+    let shown = format!("{answer:?}");
+    assert!(!shown.contains("canary"), "{shown}");
+}
