@@ -110,9 +110,19 @@ pub(crate) const BENCHES: &[Entry] = &[
     },
     Entry {
         name: "sidecar",
-        about: "hapax serve on the file store against nginx: fresh keys, replays, no key, CPU (--rounds N)",
+        about: "hapax serve on the file store against nginx; its size, start and memory (--rounds N)",
         programs: &[Program::new(E2E, "bench_sidecar", &[]).starting(CLI)],
-        goals: &["sidecar-fresh", "sidecar-replay", "sidecar-pass", "sidecar-pass-cpu"],
+        goals: &[
+            "sidecar-fresh",
+            "sidecar-replay",
+            "sidecar-pass",
+            "sidecar-pass-cpu",
+            "sidecar-size-mib",
+            "sidecar-start-ms",
+            "sidecar-idle-mib",
+            "sidecar-slow-connection-bytes",
+            "sidecar-connection-cap",
+        ],
     },
 ];
 

@@ -71,7 +71,7 @@ const TOOLS: &[Tool] = &[
         // Where Debian puts it is not in everybody's path.
         probe: &["/usr/sbin/nginx", "-v"],
         packages: &["nginx-light"],
-        why: "the sidecar is compared with it",
+        why: "the sidecar is compared with it, and stands before it in the HTTP cases",
     },
     Tool { probe: &["git", "--version"], packages: &["git"], why: "the tidy rules ask which files are ours" },
 ];

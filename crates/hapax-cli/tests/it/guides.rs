@@ -14,7 +14,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::binary::{forget_variables, started};
-use crate::tools::needs;
+use crate::tools::{self, needs};
 
 /// Every port that the pages name.
 const PORTS: [&str; 4] = ["3000", "8080", "8081", "4000"];
@@ -195,10 +195,7 @@ fn on_free_ports(page: String) -> String {
 
 /// The folder for a page, beside what cargo builds, with nothing in it but what was installed before.
 fn workplace(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let built = test.ancestors().nth(3).expect("a test is in TARGET/PROFILE/deps");
-    let folder = built.join("test-tools").join(format!("guide-{name}"));
-    fs::create_dir_all(&folder).unwrap();
+    let folder = tools::folder(&format!("guide-{name}"));
     for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
         let left = entry.path();
         match entry.file_name().to_str() {

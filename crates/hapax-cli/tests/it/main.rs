@@ -9,6 +9,8 @@ mod check;
 mod config;
 mod demo;
 mod fixture;
+#[cfg(target_os = "linux")]
+mod foreign;
 #[cfg(unix)]
 mod guides;
 mod http_cases;

@@ -1,17 +1,21 @@
-//! What the sidecar costs beside nginx: `cargo xtask bench sidecar`.
+//! What the sidecar costs, beside nginx and by itself: `cargo xtask bench sidecar`.
 #![allow(clippy::print_stdout, reason = "the figures are what this program is for")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
 use hapax_e2e::goal::{self, Goal};
-use hapax_e2e::sidecar;
 use hapax_e2e::sidecar::bench::{Bench, Round, Scenario};
+use hapax_e2e::sidecar::{self, footprint, slow};
 
-/// What the sidecar costs, as a ratio to nginx as a plain reverse proxy.
+/// Starts of which the median is taken.
+const STARTS: usize = 20;
+const MIB: f64 = (1 << 20) as f64;
+
+/// What the sidecar costs: its speed as a ratio to nginx as a plain reverse proxy; its size, start and memory.
 #[derive(Parser)]
 struct Args {
     /// Rounds that count; one more warms up.
@@ -26,22 +30,53 @@ struct Args {
     /// Drive only the scenarios whose name has this in it, and judge nothing: for a profiler.
     #[arg(long)]
     only: Option<String>,
+    /// Slow connections that are open together, as far as the limit of open files goes.
+    #[arg(long, default_value_t = 20_000)]
+    connections: usize,
+    /// Measure size, start and memory, and no speed.
+    #[arg(long, conflicts_with = "only")]
+    footprint: bool,
 }
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
-    let span = Duration::from_millis(args.millis);
-    let program = args.program.map_or_else(sidecar::beside, Ok)?;
-    let bench = Bench::start(&program, span)?;
-    println!("nginx has {} worker(s)", bench.workers);
+    let program = args.program.clone().map_or_else(sidecar::beside, Ok)?;
     if let Some(only) = &args.only {
-        for scenario in Scenario::ALL.into_iter().filter(|scenario| scenario.name().contains(only)) {
-            for _ in 0..args.rounds {
-                println!("{}: {:?}", scenario.name(), bench.round(scenario, span)?);
-            }
-        }
+        drive(&program, &args, only)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let mut goals = Vec::new();
+    if !args.footprint {
+        goals.extend(speed(&program, &args)?);
+    }
+    goals.extend(size_and_start(&program)?);
+    goals.extend(crowd(&program, args.connections)?);
+    goals.iter().for_each(Goal::print);
+    Ok(goal::exit(&goals))
+}
+
+fn started(program: &Path, span: Duration) -> Result<Bench> {
+    let bench = Bench::start(program, span)?;
+    println!("nginx has {} worker(s)", bench.workers);
+    Ok(bench)
+}
+
+/// Drives some scenarios.
+fn drive(program: &Path, args: &Args, only: &str) -> Result<()> {
+    let span = Duration::from_millis(args.millis);
+    let bench = started(program, span)?;
+    for scenario in Scenario::ALL.into_iter().filter(|scenario| scenario.name().contains(only)) {
+        for _ in 0..args.rounds {
+            println!("{}: {:?}", scenario.name(), bench.round(scenario, span)?);
+        }
+    }
+    Ok(())
+}
+
+/// Every scenario in turn, round by round.
+fn speed(program: &Path, args: &Args) -> Result<[Goal; 4]> {
+    let span = Duration::from_millis(args.millis);
+    let bench = started(program, span)?;
     let mut rounds: [Vec<Round>; 4] = Default::default();
     for number in 0..=args.rounds {
         for (scenario, rounds) in Scenario::ALL.into_iter().zip(&mut rounds) {
@@ -66,14 +101,46 @@ fn main() -> Result<ExitCode> {
     }
     let [nginx, pass, fresh, replay] = &rounds;
     let rate = |own: &[Round]| median(&ratios(own, nginx, |round| round.rate));
-    let goals = [
+    Ok([
         Goal::at_least("sidecar-fresh", rate(fresh), 0.40),
         Goal::at_least("sidecar-replay", rate(replay), 1.35),
         Goal::at_least("sidecar-pass", rate(pass), 0.75),
         Goal::at_most("sidecar-pass-cpu", median(&ratios(pass, nginx, |round| round.cpu_micros)), 1.6),
-    ];
-    goals.iter().for_each(Goal::print);
-    Ok(goal::exit(&goals))
+    ])
+}
+
+fn size_and_start(program: &Path) -> Result<[Goal; 3]> {
+    let size = footprint::stripped_bytes(program)? as f64 / MIB;
+    let starts = (0..STARTS).map(|_| Ok(footprint::start_time(program)?.as_secs_f64() * 1e3));
+    let starts = sorted(starts.collect::<Result<Vec<f64>>>()?.into_iter());
+    println!(
+        "{STARTS} starts on an empty store: {:.1} ms, from {:.1} to {:.1}",
+        median(&starts),
+        starts[0],
+        starts[STARTS - 1]
+    );
+    let idle = footprint::idle_bytes(program)? as f64 / MIB;
+    Ok([
+        Goal::at_most("sidecar-size-mib", size, 20.0),
+        Goal::at_most("sidecar-start-ms", median(&starts), 50.0),
+        Goal::at_most("sidecar-idle-mib", idle, 20.0),
+    ])
+}
+
+fn crowd(program: &Path, wanted: usize) -> Result<[Goal; 2]> {
+    let slow = slow::run(program, wanted)?;
+    println!(
+        "{} slow connections ({wanted} wanted, as far as the limit of open files goes): \
+         {:.1} MiB in all, {:.1} MiB before them, {:.0} bytes a connection; buffers of the kernel not counted",
+        slow.connections,
+        slow.peak_bytes as f64 / MIB,
+        slow.idle_bytes as f64 / MIB,
+        slow.bytes_a_connection()
+    );
+    Ok([
+        Goal::at_most("sidecar-slow-connection-bytes", slow.bytes_a_connection(), 16384.0),
+        Goal::at_most("sidecar-connection-cap", slow.cap_faults as f64, 0.0),
+    ])
 }
 
 /// A figure as a ratio to nginx's in the same round, in order.

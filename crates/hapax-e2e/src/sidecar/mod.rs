@@ -13,6 +13,7 @@
 //! | `load.rs` | all the callers, and the kills among them |
 //! | `audit.rs` | every key once more, then the settlements |
 //! | `bench.rs`, `nginx.rs` | what the sidecar costs beside nginx; no part of the proof |
+//! | `footprint.rs`, `slow.rs` | its size, start and memory, idle and with many slow clients; no part of the proof |
 //!
 //! Nothing waits for a length of time except a client that was told to: kills come after so many answers, and when the
 //! gate holds somebody.
@@ -20,10 +21,12 @@
 mod audit;
 pub mod bench;
 mod caller;
+pub mod footprint;
 mod ledger;
 mod load;
 mod nginx;
 mod process;
+pub mod slow;
 mod upstream;
 
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -35,7 +35,22 @@ impl Server {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), service).await
+    }
+
+    /// Serves `service` where somebody else expects it.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub async fn start_at<S, B>(addr: SocketAddr, service: S) -> io::Result<Self>
+    where
+        S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send,
+        S::Error: Into<Box<dyn Error + Send + Sync>>,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();

@@ -93,7 +93,7 @@ impl Answer {
         let mut response = Response::new(());
         (*response.status_mut(), *response.headers_mut()) = (self.status, self.headers);
         let (parts, ()) = response.into_parts();
-        Ok(capture::record(&rules, None, &parts, self.body, Some(&self.trailers)))
+        Ok(capture::record(&rules, None, &parts, &self.body, Some(&self.trailers)))
     }
 }
 

@@ -21,6 +21,8 @@ pub struct OriginBody {
 enum Piece {
     Data(Bytes),
     Trailers(HeaderMap),
+    /// Nothing now, so that what came before is on its way.
+    Pause,
     Break,
 }
 
@@ -45,7 +47,7 @@ impl OriginBody {
     pub(super) fn cut(content: Bytes) -> Self {
         let mut pieces = halves(content);
         pieces.truncate(1);
-        pieces.push_back(Piece::Break);
+        pieces.extend([Piece::Pause, Piece::Break]);
         Self { pieces, length: None }
     }
 }
@@ -61,11 +63,16 @@ impl Body for OriginBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        Poll::Ready(self.pieces.pop_front().map(|piece| match piece {
+        let Some(piece) = self.pieces.pop_front() else { return Poll::Ready(None) };
+        Poll::Ready(Some(match piece {
             Piece::Data(data) => Ok(Frame::data(data)),
             Piece::Trailers(trailers) => Ok(Frame::trailers(trailers)),
+            Piece::Pause => {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             Piece::Break => Err(io::Error::other("the origin's answer breaks off, as its script says")),
         }))
     }

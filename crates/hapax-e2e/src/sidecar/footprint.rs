@@ -1,0 +1,91 @@
+//! What a sidecar takes before it does anything: the size of its file, the time until it is ready, its memory.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::process::Sidecar;
+
+/// Nothing is forwarded, so nobody has to be there.
+pub(super) const NOBODY: &str = "http://127.0.0.1:9";
+/// How long a sidecar may take to be ready.
+const READY_MAX: Duration = Duration::from_secs(30);
+/// How long to wait before asking again whether it is ready. Only one that is not is asked again.
+const ASK_AGAIN: Duration = Duration::from_micros(200);
+/// By then everything that is done once after the start is done.
+const SETTLED: Duration = Duration::from_secs(2);
+/// Nobody needs a longer answer to know that it is ready.
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
+
+/// Bytes of the program's file without symbols.
+///
+/// # Errors
+/// When `strip` (Debian: binutils) is not there.
+pub fn stripped_bytes(program: &Path) -> Result<u64> {
+    let folder = tempfile::tempdir()?;
+    let stripped = folder.path().join("hapax");
+    let status = Command::new("strip").arg("-o").arg(&stripped).arg(program).status();
+    let status = status.context("cannot start strip: apt-get install -y binutils")?;
+    ensure!(status.success(), "strip ended with {status}");
+    Ok(fs::metadata(stripped)?.len())
+}
+
+/// How long it takes from the start of the program, on an empty store, to the first 200 of `/readyz`.
+///
+/// # Errors
+/// When it does not start.
+pub fn start_time(program: &Path) -> Result<Duration> {
+    let folder = tempfile::tempdir()?;
+    let begun = Instant::now();
+    let sidecar = Sidecar::start(program, folder.path(), &settings())?;
+    until_ready(sidecar.admin)?;
+    Ok(begun.elapsed())
+}
+
+/// Resident bytes of a sidecar that has nothing to do.
+///
+/// # Errors
+/// When it does not start, or the kernel does not tell.
+pub fn idle_bytes(program: &Path) -> Result<u64> {
+    let folder = tempfile::tempdir()?;
+    let sidecar = Sidecar::start(program, folder.path(), &settings())?;
+    until_ready(sidecar.admin)?;
+    sleep(SETTLED);
+    memory_bytes(sidecar.id(), "VmRSS")
+}
+
+/// A figure of a process's memory, by the name that the kernel has for it.
+pub(super) fn memory_bytes(process: u32, figure: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
+    let line = line.with_context(|| format!("the kernel does not tell {figure}"))?;
+    let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kibibytes << 10)
+}
+
+fn settings() -> String {
+    format!("upstream = \"{NOBODY}\"\n[log]\nlevel = \"error\"\n")
+}
+
+pub(super) fn until_ready(admin: SocketAddr) -> Result<()> {
+    let begun = Instant::now();
+    while !is_ready(admin)? {
+        ensure!(begun.elapsed() < READY_MAX, "the sidecar does not become ready");
+        sleep(ASK_AGAIN);
+    }
+    Ok(())
+}
+
+fn is_ready(admin: SocketAddr) -> Result<bool> {
+    let mut stream = TcpStream::connect(admin)?;
+    write!(stream, "GET /readyz HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
+    Ok(answer.starts_with(b"HTTP/1.1 200 "))
+}
