@@ -26,16 +26,9 @@ const HEAD_USUAL: usize = 256;
 pub(in crate::http) struct Writer(Vec<u8>);
 
 impl Writer {
-<<<<<<< HEAD
     /// A head with no fields yet, and room for a body of `body_length`. An empty `origin` is none.
-    pub(super) fn new(status: StatusCode, origin: &[u8], body_length: usize) -> Self {
+    pub(in crate::http) fn new(status: StatusCode, origin: &[u8], body_length: usize) -> Self {
         let mut writer = Self(Vec::with_capacity(HEAD_USUAL + body_length));
-=======
-    /// A head with no fields yet. An empty `origin` is none.
-    pub(in crate::http) fn new(status: StatusCode, origin: &[u8]) -> Self {
-        // Enough for the fields of most answers.
-        let mut writer = Self(Vec::with_capacity(256));
->>>>>>> record
         writer.0.push(VERSION);
         writer.0.extend_from_slice(&status.as_u16().to_be_bytes());
         writer.text(origin);
@@ -48,19 +41,14 @@ impl Writer {
         self.text(value.as_bytes());
     }
 
-<<<<<<< HEAD
     /// The head, and a copy of `body` in the same memory. The body itself may be a small part of what was read from
     /// a connection at once, and would keep all of that for as long as the record is kept.
-    pub(super) fn finish(mut self, body: &[u8]) -> (Bytes, Bytes) {
+    pub(in crate::http) fn finish(mut self, body: &[u8]) -> (Bytes, Bytes) {
         let head = self.0.len();
         self.0.extend_from_slice(body);
         let mut meta = Bytes::from(self.0);
         let payload = meta.split_off(head);
         (meta, payload)
-=======
-    pub(in crate::http) fn finish(self) -> Bytes {
-        self.0.into()
->>>>>>> record
     }
 
     /// The length, seven bits a byte beginning with the lowest, then the bytes.
