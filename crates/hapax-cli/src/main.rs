@@ -9,6 +9,7 @@
 //! | [`telemetry`] | how logs and metrics are written |
 //! | [`stores`] | URL to store: the only list of stores |
 //! | [`commands`] | one file per subcommand |
+//! | [`exchanges`] | what we ask of others in our own name |
 //! | [`proxy`] | connections of clients and to the origin |
 //! | [`admin`] | the admin listener: health, metrics, API, audit log |
 //! | [`console`] | the pages for people |
@@ -28,6 +29,7 @@ mod config;
 mod confirm;
 mod console;
 mod demo;
+mod exchanges;
 mod failure;
 mod nearest;
 mod output;

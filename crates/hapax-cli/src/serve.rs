@@ -77,7 +77,7 @@ impl Sidecar {
         }
         let hapax = hapax(&config, config.store.open_or_make()?);
         let forward = Forward::new(&config.upstream, &config.upstream_options)?;
-        let asker = Asker::new(&config.limits)?;
+        let asker = Asker::new(&config.limits);
         let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
         let operators = AdminListener::bind(&with_token(&config.admin)?).await?;
         let routes = Routes::new(hapax.clone(), forward, asker, config);

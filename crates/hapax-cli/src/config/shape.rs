@@ -156,6 +156,10 @@ pub(crate) struct LimitOptions {
     pub(crate) ask_timeout: Span,
     /// How many bytes such an answer may have.
     pub(crate) ask_bytes_max: usize,
+    /// How many unused connections are kept to the host of such a URL.
+    pub(crate) ask_idle_max: usize,
+    /// How long an unused one is kept; choose less than that host does.
+    pub(crate) ask_keep_alive: Span,
 }
 
 impl Default for LimitOptions {
@@ -166,6 +170,8 @@ impl Default for LimitOptions {
             waiters_in_all_max: 10_000,
             ask_timeout: Span(Duration::from_secs(5)),
             ask_bytes_max: 1 << 20,
+            ask_idle_max: 32,
+            ask_keep_alive: Span(Duration::from_secs(4)),
         }
     }
 }

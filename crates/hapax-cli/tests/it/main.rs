@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is the report")]
 
+mod admin_tls;
 mod asking;
 mod binary;
 mod changes;
