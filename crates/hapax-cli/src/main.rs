@@ -7,6 +7,7 @@
 //! | [`serve`] | the sidecar: its parts put together, signals, reloading, ending |
 //! | [`demo`] | the built-in orders API |
 //! | [`telemetry`] | how logs and metrics are written |
+//! | [`trace`] | spans, and their way to a collector |
 //! | [`stores`] | URL to store: the only list of stores |
 //! | [`commands`] | one file per subcommand |
 //! | [`exchanges`] | what we ask of others in our own name |
@@ -40,6 +41,7 @@ mod signals;
 mod stores;
 mod telemetry;
 mod time;
+mod trace;
 mod view;
 
 use std::process::ExitCode;

@@ -13,6 +13,7 @@ use crate::admin::AdminOptions;
 use crate::proxy::{Transport, UpstreamOptions};
 use crate::stores::STORE_DEFAULT;
 use crate::telemetry::LogOptions;
+use crate::trace::TraceOptions;
 
 /// What `hapax serve` runs with.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -41,6 +42,8 @@ pub(crate) struct Shape {
     pub(crate) upstream_options: UpstreamOptions,
     /// What is logged, and how.
     pub(crate) log: LogOptions,
+    /// What is traced, and where to.
+    pub(crate) trace: TraceOptions,
     /// How the process ends.
     pub(crate) drain: DrainOptions,
 }
@@ -59,6 +62,7 @@ impl Default for Shape {
             tls: TlsSection::default(),
             upstream_options: UpstreamOptions::default(),
             log: LogOptions::default(),
+            trace: TraceOptions::default(),
             drain: DrainOptions::default(),
         }
     }

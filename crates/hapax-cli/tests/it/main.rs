@@ -24,5 +24,7 @@ mod sidecar;
 mod sweeping;
 #[cfg(unix)]
 mod tools;
+#[cfg(unix)]
+mod tracing;
 mod upkeep;
 mod usage;

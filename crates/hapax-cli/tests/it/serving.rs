@@ -209,6 +209,22 @@ fn routes_are_read_again_without_dropping_a_connection() {
 
 #[cfg(unix)]
 #[test]
+fn limits_go_on_when_routes_are_read_again() {
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let fixture = Fixture::bare();
+    std::fs::write(fixture.path().join("hapax.toml"), "[defaults]\nattempts_per_key = \"2/1h\"\n").unwrap();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    for status in [200, 200, 429] {
+        assert_eq!(ask(sidecar.address(), &keyed("a"), ORDER).status(), status);
+    }
+    sidecar.signal("HUP");
+    sidecar.logged("the routes are read again");
+    assert_eq!(ask(sidecar.address(), &keyed("a"), ORDER).status(), 429);
+    assert_eq!(ask(sidecar.address(), &keyed("b"), ORDER).status(), 200);
+}
+
+#[cfg(unix)]
+#[test]
 fn a_process_that_ends_is_measured_as_not_ready() {
     let Ending { fixture: _fixture, sidecar, mut client, open, _origin } = Ending::start();
     let metrics = ask(sidecar.admin(), "GET /metrics", "").body;
