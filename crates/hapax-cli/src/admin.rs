@@ -37,7 +37,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hapax::Hapax;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -137,10 +137,13 @@ impl AdminListener {
 
     async fn run(self, shared: Arc<Shared>, stop: CancellationToken) -> Result<(), Failure> {
         let sampling = tokio::spawn(sample_for_ever(shared.clone(), stop.clone()));
+        let counting = tokio::spawn(count_for_ever(shared.clone(), stop.clone()));
         listen::serve(self.listener, router::router(shared.clone()), &self.options, stop).await;
         shared.tasks.close();
         shared.tasks.wait().await;
-        sampling.await.map_err(|error| Failure::new(Code::Failed, "sampling broke off").because(error))
+        let broke_off = |error| Failure::new(Code::Failed, "sampling broke off").because(error);
+        counting.await.map_err(broke_off)?;
+        sampling.await.map_err(broke_off)
     }
 }
 
@@ -172,7 +175,7 @@ impl Shared {
             metrics: admin.metrics,
             config: admin.config,
             ready: admin.ready,
-            audit: audit::Audit::open(admin.data_dir.as_deref())?,
+            audit: audit::Audit::open(admin.data_dir.as_deref(), listener.options.audit_bytes_max)?,
             data_dir: admin.data_dir,
             options: listener.options.clone(),
             cookies: auth::Cookies::new(listener.address.port()),
@@ -192,6 +195,23 @@ async fn sample_for_ever(shared: Arc<Shared>, stop: CancellationToken) {
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
         shared.samples.take(&shared.metrics, shared.started.elapsed());
     }
+}
+
+/// Less of a pause would keep the store busy with nothing else.
+const COUNT_PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// Counts records for the metrics. A count that takes long is followed by a pause all the same.
+async fn count_for_ever(shared: Arc<Shared>, stop: CancellationToken) {
+    let every = shared.options.count_every.0.max(COUNT_PAUSE_MIN);
+    let counting = async {
+        loop {
+            if let Err(failure) = api::status::count(&shared).await {
+                tracing::debug!("records cannot be counted: {}", failure.text());
+            }
+            tokio::time::sleep(every).await;
+        }
+    };
+    let _stopped: Option<std::convert::Infallible> = stop.run_until_cancelled(counting).await;
 }
 
 #[cfg(test)]

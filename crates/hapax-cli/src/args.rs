@@ -106,6 +106,12 @@ pub(crate) struct Serve {
     /// The least that is logged: error, warn, info, debug, trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log_level: Option<String>,
+    /// An OpenTelemetry collector that takes traces by OTLP over HTTP [default: none]
+    #[arg(long, value_name = "URL")]
+    pub(crate) trace_endpoint: Option<String>,
+    /// The share of traces that are recorded, from 0 to 1 [default: 1]
+    #[arg(long, value_name = "RATIO")]
+    pub(crate) trace_sample_ratio: Option<f64>,
     /// Stand in front of a built-in orders API, and print what to try
     #[arg(long, conflicts_with = "upstream")]
     pub(crate) demo: bool,

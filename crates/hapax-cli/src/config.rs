@@ -35,6 +35,7 @@ use crate::failure::{Code, Failure};
 use crate::proxy::{Tls, Transport, UpstreamOptions};
 use crate::stores::StoreUrl;
 use crate::telemetry::LogOptions;
+use crate::trace::TraceOptions;
 
 pub(crate) use self::check::shown;
 pub(crate) use self::schema::{Known, known, schema};
@@ -58,6 +59,7 @@ pub(crate) struct Config {
     pub(crate) tls: Option<Tls>,
     pub(crate) upstream_options: UpstreamOptions,
     pub(crate) log: LogOptions,
+    pub(crate) trace: TraceOptions,
     /// How long a drain may take.
     pub(crate) drain: Duration,
 }
@@ -85,7 +87,10 @@ impl Config {
             Some(path) => file::read(path).map(|found| (found.said, found.routes))?,
             None => (Vec::new(), Vec::new()),
         };
-        said.extend(sources::variables(variables)?);
+        let found = sources::variables(variables)?;
+        // What is said to all programs gives way to what is said to this one.
+        said.splice(0..0, found.to_all);
+        said.extend(found.to_us);
         said.extend(flags.said());
         Words { said, routes }.config(file)
     }
@@ -126,6 +131,7 @@ impl Words {
             tls: self.tls(shape.tls)?,
             upstream_options: shape.upstream_options,
             log: shape.log,
+            trace: shape.trace,
             drain: shape.drain.limit.0,
         })
     }
@@ -272,7 +278,7 @@ fn origin(url: &str) -> Result<Uri, String> {
 }
 
 /// A URL that requests can be sent to.
-fn asked(url: &str) -> Result<Uri, String> {
+pub(crate) fn asked(url: &str) -> Result<Uri, String> {
     let uri: Uri = url.parse().map_err(|_| "that is no URL; write http://HOST:PORT/PATH".to_owned())?;
     match (uri.scheme_str(), uri.authority()) {
         (Some("http" | "https"), Some(authority)) if !authority.as_str().contains('@') => Ok(uri),

@@ -7,8 +7,10 @@
 //! | [`serve`] | the sidecar: its parts put together, signals, reloading, ending |
 //! | [`demo`] | the built-in orders API |
 //! | [`telemetry`] | how logs and metrics are written |
+//! | [`trace`] | spans, and their way to a collector |
 //! | [`stores`] | URL to store: the only list of stores |
 //! | [`commands`] | one file per subcommand |
+//! | [`exchanges`] | what we ask of others in our own name |
 //! | [`proxy`] | connections of clients and to the origin |
 //! | [`admin`] | the admin listener: health, metrics, API, audit log |
 //! | [`console`] | the pages for people |
@@ -28,6 +30,7 @@ mod config;
 mod confirm;
 mod console;
 mod demo;
+mod exchanges;
 mod failure;
 mod nearest;
 mod output;
@@ -38,6 +41,7 @@ mod signals;
 mod stores;
 mod telemetry;
 mod time;
+mod trace;
 mod view;
 
 use std::process::ExitCode;

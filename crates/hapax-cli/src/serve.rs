@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::ask::Asker;
 use self::banner::Banner;
-use self::routes::Routes;
+use self::routes::{Parts, Routes};
 use crate::admin::{Admin, AdminListener, AdminOptions, Token};
 use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
@@ -34,6 +34,7 @@ use crate::output::Output;
 use crate::proxy::{Forward, Listener};
 use crate::signals::{Asked, Signals};
 use crate::telemetry;
+use crate::trace::Tracing;
 
 /// What a caller is refused with while nobody says whether it may go on; by the name of its page.
 #[cfg(test)]
@@ -67,6 +68,7 @@ struct Sidecar {
     listener: Arc<Listener>,
     operators: Option<AdminListener>,
     metrics: PrometheusHandle,
+    tracing: Option<Tracing>,
 }
 
 impl Sidecar {
@@ -77,11 +79,13 @@ impl Sidecar {
         }
         let hapax = hapax(&config, config.store.open_or_make()?);
         let forward = Forward::new(&config.upstream, &config.upstream_options)?;
-        let asker = Asker::new(&config.limits)?;
+        let asker = Asker::new(&config.limits);
         let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
         let operators = AdminListener::bind(&with_token(&config.admin)?).await?;
-        let routes = Routes::new(hapax.clone(), forward, asker, config);
-        Ok(Self { hapax, routes: Arc::new(routes), listener: Arc::new(listener), operators, metrics })
+        let tracing = Tracing::start(&config.trace)?;
+        let parts = Parts { hapax: hapax.clone(), forward, asker, tracing: tracing.clone() };
+        let routes = Arc::new(Routes::new(parts, config));
+        Ok(Self { hapax, routes, listener: Arc::new(listener), operators, metrics, tracing })
     }
 
     fn banner(&self, demo: Option<Demo>) -> Banner {
@@ -121,7 +125,16 @@ impl Sidecar {
         notify(sd_notify::NotifyState::Stopping);
         is_ready.store(false, Ordering::Relaxed);
         stop.cancel();
-        let ended = end(&self.hapax, serving, self.routes.config().drain, &mut signals).await;
+        let config = self.routes.config();
+        let deadline = tokio::time::Instant::now() + config.drain;
+        let ended = end(&self.hapax, serving, config.drain, &mut signals).await;
+        if let Some(tracing) = self.tracing {
+            let left = deadline.saturating_duration_since(tokio::time::Instant::now());
+            tokio::select! {
+                () = tracing.end(left.min(config.trace.timeout.0)) => {}
+                () = signals.end() => {}
+            }
+        }
         // Operators see the end of it.
         stop_operators.cancel();
         upkeep.abort();

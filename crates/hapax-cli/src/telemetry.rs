@@ -11,6 +11,11 @@ use tracing_subscriber::EnvFilter;
 use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
 
+/// Gauge: whether the process should get traffic: 1, or 0 while it drains or its store is not well.
+pub(crate) const READY: &str = "hapax_ready";
+/// Counter: batches of spans by `result` (`delivered`, `lost`).
+pub(crate) const TRACE_BATCHES: &str = "hapax_trace_batches_total";
+
 /// What is logged, and how.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

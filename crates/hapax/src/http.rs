@@ -67,6 +67,7 @@ mod service;
 pub mod settings;
 #[cfg(feature = "webhook")]
 mod webhook;
+mod witness;
 
 #[cfg(feature = "axum")]
 pub mod axum;
@@ -92,6 +93,7 @@ pub use self::service::Idempotency;
 pub use self::settings::Settings;
 #[cfg(feature = "webhook")]
 pub use self::webhook::{SecretError, Webhook};
+pub use self::witness::Witness;
 
 /// The key of a protected request, in its extensions.
 #[derive(Clone, PartialEq, Eq, Debug)]

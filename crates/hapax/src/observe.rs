@@ -18,7 +18,7 @@ pub const CLAIM_SECONDS: &str = "hapax_claim_seconds";
 pub const COMPLETE_SECONDS: &str = "hapax_complete_seconds";
 /// Gauge: runs of this process.
 pub const IN_PROGRESS: &str = "hapax_in_progress";
-/// Gauge: uncertain records in the store, as of the last sweep.
+/// Gauge: uncertain records in the store, as of the last sweep; `hapax serve` counts them more often.
 pub const UNCERTAIN: &str = "hapax_uncertain";
 /// Gauge: duplicates of this process that wait for a result.
 pub const WAITERS: &str = "hapax_waiters";
@@ -62,7 +62,7 @@ const OUTCOMES: [Outcome; 11] = [
 ];
 
 impl Outcome {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ran => "ran",
             Self::Failed => "failed",

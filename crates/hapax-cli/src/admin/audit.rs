@@ -1,9 +1,9 @@
 //! The audit log: who did what to which record, when, why, and what came of it.
 //!
 //! An action is written down and synced before it is begun, and its result before it is answered, each as one line of
-//! JSON at the end of `audit.jsonl` beside the store. A line is never changed. Without a directory the lines go to
-//! the process's log and stay in memory only. The latest entries are kept in memory for reading; older ones are in
-//! the file.
+//! JSON at the end of `audit.jsonl` beside the store. A line is never changed, and a file that is full is put aside.
+//! Without a directory the lines go to the process's log and stay in memory only. The latest entries are kept in memory
+//! for reading; older ones are in the files.
 
 mod file;
 
@@ -100,10 +100,11 @@ struct Recent {
 }
 
 impl Audit {
-    /// The log in `directory`, or one in memory.
-    pub(crate) fn open(directory: Option<&Path>) -> Result<Self, Failure> {
+    /// The log in `directory`, or one in memory. A file gets no longer than `bytes_max`, but for its first line.
+    pub(crate) fn open(directory: Option<&Path>, bytes_max: u64) -> Result<Self, Failure> {
         let mut recent = Recent { entries: VecDeque::new(), next_number: 1 };
-        let file = directory.map(|directory| LogFile::open(directory, |line| recent.take(line))).transpose();
+        let open = |directory| LogFile::open(directory, bytes_max, |line| recent.take(line));
+        let file = directory.map(open).transpose();
         let file = file.map_err(|error| not_written(error, "cannot open the audit log"))?;
         Ok(Self { recent: Arc::new(Mutex::new(recent)), file })
     }
@@ -143,10 +144,10 @@ impl Audit {
         older.take(limit).cloned().collect()
     }
 
-    /// Makes every write to the log in `directory` fail from now on.
+    /// Writes to this file from now on.
     #[cfg(test)]
-    pub(crate) fn fail(&self, directory: &Path) {
-        self.file.as_ref().expect("it has a file").fail(directory);
+    pub(crate) fn write_to(&self, file: std::fs::File) {
+        self.file.as_ref().expect("it has a file").write_to(file);
     }
 
     async fn write(&self, line: Line) -> std::io::Result<()> {
@@ -191,6 +192,7 @@ impl Recent {
                 }
             }
             Line::Ended(Ending { ended, result }) => {
+                self.next_number = self.next_number.max(ended.saturating_add(1));
                 if let Some(entry) = self.entries.iter_mut().rev().find(|entry| entry.number == ended) {
                     entry.result = Some(result);
                 }

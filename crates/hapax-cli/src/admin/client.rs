@@ -2,6 +2,8 @@
 
 mod exchange;
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hapax::http::Answer;
@@ -16,10 +18,10 @@ use super::api::changes::FormatName;
 use super::api::filter::LIMIT_MAX;
 use super::api::{Change, Filter, SettleChange, VerdictName};
 use super::problem::Problem;
+use crate::exchanges::{Exchanges, Keep};
 use crate::failure::{Code, Failure};
 use crate::records::answer::AnswerView;
 use crate::view::{Document, PageView, Payload, RecordView};
-use exchange::Reply;
 
 /// Every code that the API answers with.
 const CODES: [Code; 25] = [
@@ -50,12 +52,16 @@ const CODES: [Code; 25] = [
     Code::Store(StoreErrorKind::Invalid),
 ];
 
+/// A command asks one thing after the other, so one connection does.
+const KEEP: Keep = Keep { unused_max: 1, span: Duration::from_secs(60) };
+
 /// A running sidecar.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     /// Scheme and authority of the listener.
     base: Uri,
     token: Token,
+    exchanges: Exchanges,
 }
 
 impl Client {
@@ -63,13 +69,14 @@ impl Client {
     pub(crate) fn new(url: &str, token: Token) -> Result<Self, Failure> {
         let base: Option<Uri> = url.parse().ok();
         let is_fit = |base: &Uri| {
-            base.scheme_str() == Some("http") && base.host().is_some() && matches!(base.path(), "" | "/")
+            let is_http = matches!(base.scheme_str(), Some("http" | "https"));
+            is_http && base.host().is_some() && matches!(base.path(), "" | "/")
         };
         let base = base.filter(is_fit).ok_or_else(|| {
             Failure::new(Code::InputInvalid, "this is not the URL of an admin listener")
                 .hint("write it as `hapax serve` prints it, such as http://127.0.0.1:8081")
         })?;
-        Ok(Self { base, token })
+        Ok(Self { base, token, exchanges: Exchanges::new(KEEP) })
     }
 
     /// One page of a listing.
@@ -121,7 +128,8 @@ impl Client {
         body: Option<&impl Serialize>,
     ) -> Result<T, Failure> {
         let body = body.map(serde_json::to_vec).transpose().map_err(|error| strange().because(error))?;
-        let Reply { status, body } = exchange::send(&self.base, &self.token, method, path, body).await?;
+        let answer = exchange::send(&self.exchanges, &self.base, &self.token, method, path, body).await?;
+        let (status, body) = (answer.status(), answer.into_body());
         if status.is_success() {
             return serde_json::from_slice(&body).map_err(|error| strange().because(error));
         }

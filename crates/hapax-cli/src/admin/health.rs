@@ -12,6 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Shared;
+use crate::telemetry::READY;
 
 /// A probe that waits longer has given up already.
 const STORE_TIME_MAX: Duration = Duration::from_secs(2);
@@ -52,18 +53,28 @@ pub(crate) async fn healthz() -> &'static str {
     responses((status = 200, description = "Ready", body = Readiness),
         (status = 503, description = "Not ready; the checks say why", body = Readiness)))]
 pub(crate) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
-    let checks = vec![draining((shared.ready)()), store(&shared).await, disk(&shared)];
-    let ready = checks.iter().all(|check| check.ok);
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(Readiness { ready, checks })).into_response()
+    let readiness = Readiness::of(&shared).await;
+    let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(readiness)).into_response()
+}
+
+impl Readiness {
+    async fn of(shared: &Shared) -> Self {
+        let checks = vec![draining((shared.ready)()), store(shared).await, disk(shared)];
+        Self { ready: checks.iter().all(|check| check.ok), checks }
+    }
 }
 
 /// Metrics for Prometheus
+///
+/// Whether the process is ready is found out for every scrape.
 #[utoipa::path(get, path = "/metrics", tag = "health", security(()),
     responses((status = 200, description = "The text format of Prometheus", body = String,
         content_type = "text/plain")))]
 pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     let version = [(http::header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    let readiness = Readiness::of(&shared).await;
+    metrics::gauge!(READY).set(if readiness.ready { 1.0 } else { 0.0 });
     (version, shared.metrics.render()).into_response()
 }
 

@@ -34,6 +34,11 @@ pub(crate) struct AdminOptions {
     pub(crate) request_time: Span,
     /// Fewer free bytes on the store's disk make the process not ready.
     pub(crate) disk_free_min: u64,
+    /// How often records are counted for the metrics. On a large store a count takes a while.
+    #[schemars(with = "String")]
+    pub(crate) count_every: Span,
+    /// How long a file of the audit log gets before it is put aside and another begun. None is removed.
+    pub(crate) audit_bytes_max: u64,
     /// The token itself, from the environment. It is in no file and is never shown.
     #[serde(skip)]
     #[schemars(skip)]
@@ -51,6 +56,8 @@ impl Default for AdminOptions {
             header_time: Span(Duration::from_secs(10)),
             request_time: Span(Duration::from_secs(30)),
             disk_free_min: 64 * 1024 * 1024,
+            count_every: Span(Duration::from_secs(30)),
+            audit_bytes_max: 16 * 1024 * 1024,
             token: None,
         }
     }

@@ -57,8 +57,6 @@ pub(crate) struct Step {
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     ring: RwLock<VecDeque<Sample>>,
-    /// What the store last counted, which is newer than the gauge.
-    uncertain: RwLock<Option<f64>>,
 }
 
 impl Samples {
@@ -69,16 +67,7 @@ impl Samples {
 
     /// What the metrics say now.
     pub(crate) fn read(&self, metrics: &PrometheusHandle) -> Sample {
-        let mut sample = parse::sample(&metrics.render());
-        if let Some(counted) = *self.uncertain.read() {
-            sample.uncertain = counted;
-        }
-        sample
-    }
-
-    /// Notes what the store counted.
-    pub(crate) fn counted_uncertain(&self, records: u64) {
-        *self.uncertain.write() = Some(records as f64);
+        parse::sample(&metrics.render())
     }
 
     fn push(&self, sample: Sample) {

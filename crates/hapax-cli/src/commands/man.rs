@@ -11,7 +11,8 @@ use crate::output::Output;
 
 pub(crate) fn run(directory: Option<&Path>, output: Output) -> Result<(), Failure> {
     if let Some(directory) = directory {
-        return clap_mangen::generate_to(Args::command(), directory).map_err(|error| {
+        let made = std::fs::create_dir_all(directory);
+        return made.and_then(|()| clap_mangen::generate_to(Args::command(), directory)).map_err(|error| {
             Failure::new(Code::InputInvalid, format!("cannot write pages to {}", directory.display()))
                 .because(error)
         });

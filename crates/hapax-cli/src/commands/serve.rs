@@ -35,4 +35,6 @@ fn with_flags(flags: Flags, typed: &Serve, verbose: bool) -> Flags {
         .with("--admin-token-file", ("admin", "token_file"), typed.admin_token_file.clone())
         .with("--log-format", ("log", "format"), typed.log_format.map(|format| format.name()))
         .with("--log-level", ("log", "level"), level)
+        .with("--trace-endpoint", ("trace", "endpoint"), typed.trace_endpoint.clone())
+        .with("--trace-sample-ratio", ("trace", "sample_ratio"), typed.trace_sample_ratio)
 }

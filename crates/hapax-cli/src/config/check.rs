@@ -113,6 +113,7 @@ impl Config {
             "tls": self.tls,
             "upstream_options": self.upstream_options,
             "log": self.log,
+            "trace": self.trace,
             "drain": { "limit": hapax::http::settings::Span(self.drain) },
         })
     }

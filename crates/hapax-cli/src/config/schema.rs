@@ -33,6 +33,7 @@ pub(crate) struct Known {
 pub(crate) enum Kind {
     Text,
     Number,
+    Fraction,
     Switch,
     /// A list of texts.
     List,
@@ -158,7 +159,8 @@ fn kind(schema: &Value, property: &Value) -> Kind {
 
 fn kind_of_type(name: &Value) -> Kind {
     match name.as_str() {
-        Some("integer" | "number") => Kind::Number,
+        Some("integer") => Kind::Number,
+        Some("number") => Kind::Fraction,
         Some("boolean") => Kind::Switch,
         Some("array") => Kind::List,
         Some("object") => Kind::Table,

@@ -13,6 +13,7 @@ use crate::admin::AdminOptions;
 use crate::proxy::{Transport, UpstreamOptions};
 use crate::stores::STORE_DEFAULT;
 use crate::telemetry::LogOptions;
+use crate::trace::TraceOptions;
 
 /// What `hapax serve` runs with.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -41,6 +42,8 @@ pub(crate) struct Shape {
     pub(crate) upstream_options: UpstreamOptions,
     /// What is logged, and how.
     pub(crate) log: LogOptions,
+    /// What is traced, and where to.
+    pub(crate) trace: TraceOptions,
     /// How the process ends.
     pub(crate) drain: DrainOptions,
 }
@@ -59,6 +62,7 @@ impl Default for Shape {
             tls: TlsSection::default(),
             upstream_options: UpstreamOptions::default(),
             log: LogOptions::default(),
+            trace: TraceOptions::default(),
             drain: DrainOptions::default(),
         }
     }
@@ -156,6 +160,10 @@ pub(crate) struct LimitOptions {
     pub(crate) ask_timeout: Span,
     /// How many bytes such an answer may have.
     pub(crate) ask_bytes_max: usize,
+    /// How many unused connections are kept to the host of such a URL.
+    pub(crate) ask_idle_max: usize,
+    /// How long an unused one is kept; choose less than that host does.
+    pub(crate) ask_keep_alive: Span,
 }
 
 impl Default for LimitOptions {
@@ -166,6 +174,8 @@ impl Default for LimitOptions {
             waiters_in_all_max: 10_000,
             ask_timeout: Span(Duration::from_secs(5)),
             ask_bytes_max: 1 << 20,
+            ask_idle_max: 32,
+            ask_keep_alive: Span(Duration::from_secs(4)),
         }
     }
 }

@@ -97,11 +97,35 @@ impl Flags {
     }
 }
 
+/// Variables that every program which traces reads, with the section and name of the option that they stand for.
+const OF_OPEN_TELEMETRY: [(&str, &str, &str); 2] =
+    [("OTEL_EXPORTER_OTLP_ENDPOINT", "trace", "endpoint"), ("OTEL_SERVICE_NAME", "trace", "service_name")];
+
+/// What the environment says.
+#[derive(Default)]
+pub(super) struct Variables {
+    /// By names that other programs read too.
+    pub(super) to_all: Vec<Said>,
+    pub(super) to_us: Vec<Said>,
+}
+
 /// What the environment says. A variable with our prefix that is no option is a mistake somebody wants to know of.
-pub(super) fn variables(all: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Vec<Said>, Failure> {
-    let mut said = Vec::new();
+pub(super) fn variables(all: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Variables, Failure> {
+    let mut found = Variables::default();
     for (name, value) in all {
-        let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else { continue };
+        let Some(name) = name.to_str() else { continue };
+        if let Some((_, section, option)) = OF_OPEN_TELEMETRY.iter().find(|(known, ..)| *known == name) {
+            let target = Target { section, index: None, name: option };
+            let place = Place::Variable(name.to_owned());
+            // An empty one counts as none, by the standard.
+            if let Some(text) = value.to_str().filter(|text| !text.is_empty()) {
+                found.to_all.push(Said { target, value: text.into(), place });
+            }
+            continue;
+        }
+        if !name.starts_with(VARIABLE_PREFIX) {
+            continue;
+        }
         if OTHER_VARIABLES.contains(&name) || OF_THE_WORKSHOP.iter().any(|start| name.starts_with(start)) {
             continue;
         }
@@ -110,9 +134,9 @@ pub(super) fn variables(all: impl IntoIterator<Item = (OsString, OsString)>) -> 
         let Some(known) = known else { return Err(unknown_variable(name)) };
         let Some(text) = value.to_str() else { return Err(place.wrong("the value is not UTF-8")) };
         let value = value_of(known.kind, text).map_err(|why| place.wrong(why))?;
-        said.push(Said { target: known.into(), value, place });
+        found.to_us.push(Said { target: known.into(), value, place });
     }
-    Ok(said)
+    Ok(found)
 }
 
 fn unknown_variable(name: &str) -> Failure {
@@ -136,6 +160,9 @@ fn value_of(kind: Kind, text: &str) -> Result<Value, String> {
         Kind::Text => Ok(Value::String(text.to_owned())),
         Kind::Number => {
             text.trim().parse().map(Value::Integer).map_err(|_| "a whole number was expected".to_owned())
+        }
+        Kind::Fraction => {
+            text.trim().parse().map(Value::Float).map_err(|_| "a number was expected".to_owned())
         }
         Kind::Switch => {
             text.trim().parse().map(Value::Boolean).map_err(|_| "true or false was expected".to_owned())

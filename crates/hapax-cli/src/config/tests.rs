@@ -292,6 +292,45 @@ fn the_schema_and_the_reader_know_the_same_options() {
 }
 
 #[test]
+fn what_is_said_to_all_programs_gives_way_to_what_is_said_to_this_one() {
+    let to_all = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://of-all:4318");
+    let to_us = ("HAPAX_TRACE_ENDPOINT", "http://of-the-variable:4318");
+    let file = "[trace]\nendpoint = \"http://of-the-file:4318\"\n";
+    let empty = ("OTEL_SERVICE_NAME", "");
+    for (text, variables, expected) in [
+        ("", &[][..], None),
+        ("", &[empty], None),
+        ("", &[to_all, empty], Some("http://of-all:4318/")),
+        (file, &[to_all], Some("http://of-the-file:4318/")),
+        (file, &[to_us, to_all], Some("http://of-the-variable:4318/")),
+    ] {
+        let trace = load(text, variables).1.unwrap().trace;
+        assert_eq!(trace.endpoint.map(String::from).as_deref(), expected, "{text} {variables:?}");
+        assert_eq!(trace.service_name, "hapax");
+    }
+}
+
+#[test]
+fn a_share_is_said_as_a_number() {
+    for (text, variable) in [
+        ("[trace]\nsample_ratio = 0.5\n", None),
+        ("", Some("0.5")),
+        ("[trace]\nsample_ratio = 1\n", Some("0.5")),
+    ] {
+        let variables: Vec<_> =
+            variable.map(|value| ("HAPAX_TRACE_SAMPLE_RATIO", value)).into_iter().collect();
+        let trace = load(text, &variables).1.unwrap().trace;
+        assert_eq!(f64::from(trace.sample_ratio), 0.5, "{text} {variable:?}");
+    }
+    let refused = refusal("[trace]\nsample_ratio = 1.5\n", &[]);
+    assert!(refused.contains("hapax.toml:2:16: ") && refused.contains("between 0 and 1"), "{refused}");
+    let refused = refusal("", &[("HAPAX_TRACE_SAMPLE_RATIO", "half")]);
+    assert!(refused.contains("HAPAX_TRACE_SAMPLE_RATIO: a number was expected"), "{refused}");
+    let refused = refusal("", &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://me:canary@host")]);
+    assert!(refused.contains("OTEL_EXPORTER_OTLP_ENDPOINT: ") && !refused.contains("canary"), "{refused}");
+}
+
+#[test]
 fn the_shipped_schema_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("hapax.schema.json");
     let shipped = std::fs::read_to_string(path).unwrap();

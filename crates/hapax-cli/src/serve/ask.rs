@@ -1,25 +1,21 @@
 //! The questions that a route may have asked of a URL: "did this happen?" and "may this caller do that?".
 //!
-//! A question goes over a connection of its own and is never sent twice. Whatever is not a clear answer means that
-//! nobody knows: the record stays uncertain, the caller does not go on.
+//! Whatever is not a clear answer means that nobody knows: the record stays uncertain, the caller does not go on.
 
 mod answer;
-mod connect;
 
 use std::future::Future;
-use std::time::Duration;
 
 use bytes::Bytes;
 use hapax::{Question, Reconciled};
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, request};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use serde_json::json;
 
 use self::answer::Answer;
-use self::connect::{Connector, Unasked};
 use crate::config::LimitOptions;
-use crate::failure::Failure;
+use crate::exchanges::{Bounds, Exchanges, Keep, Unanswered};
 
 /// The type of the problem that a caller gets when the `authorise` URL has no answer.
 pub(super) const UNAVAILABLE: &str = "authorise-unavailable";
@@ -48,15 +44,15 @@ const NOT_ASKED: [&str; 13] = [
 /// Sends questions.
 #[derive(Clone, Debug)]
 pub(super) struct Asker {
-    connector: Connector,
-    timeout: Duration,
-    bytes_max: usize,
+    exchanges: Exchanges,
+    bounds: Bounds,
 }
 
 impl Asker {
-    pub(super) fn new(limits: &LimitOptions) -> Result<Self, Failure> {
-        let connector = Connector::new()?;
-        Ok(Self { connector, timeout: limits.ask_timeout.0, bytes_max: limits.ask_bytes_max })
+    pub(super) fn new(limits: &LimitOptions) -> Self {
+        let keep = Keep { unused_max: limits.ask_idle_max, span: limits.ask_keep_alive.0 };
+        let bounds = Bounds { within: limits.ask_timeout.0, bytes_max: limits.ask_bytes_max };
+        Self { exchanges: Exchanges::new(keep), bounds }
     }
 
     /// "Did this happen?"
@@ -71,7 +67,7 @@ impl Asker {
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
         let id = question.id;
-        let response = match self.send(&url, request).await {
+        let response = match self.send(url, request).await {
             Ok(response) if response.status().is_success() => response,
             Ok(response) => {
                 tracing::warn!(%id, status = response.status().as_u16(), "reconcile: no answer; still uncertain");
@@ -99,7 +95,7 @@ impl Asker {
     ) -> impl Future<Output = Result<(), Response<Bytes>>> + Send + use<> {
         let question = question(head);
         async move {
-            match self.send(&url, question).await {
+            match self.send(url, question).await {
                 Ok(response) if response.status().is_success() => Ok(()),
                 Ok(response) if response.status().is_client_error() => Err(refused(response)),
                 Ok(response) => {
@@ -114,19 +110,9 @@ impl Asker {
         }
     }
 
-    async fn send(&self, url: &Uri, mut request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Unasked> {
-        let authority = url.authority().ok_or(Unasked::Url)?;
-        let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unasked::Url)?;
-        request.headers_mut().insert(HOST, host);
-        *request.uri_mut() =
-            url.path_and_query().map_or("/", |path| path.as_str()).parse().map_err(|_| Unasked::Url)?;
-        let exchange = async {
-            let response = self.connector.send(url, request).await?;
-            let (parts, body) = response.into_parts();
-            let body = Limited::new(body, self.bytes_max).collect().await.map_err(|_| Unasked::Answer)?;
-            Ok(Response::from_parts(parts, body.to_bytes()))
-        };
-        tokio::time::timeout(self.timeout, exchange).await.map_err(|_| Unasked::Time)?
+    async fn send(&self, url: Uri, mut request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Unanswered> {
+        *request.uri_mut() = url;
+        self.exchanges.send(request, self.bounds).await
     }
 }
 

@@ -12,32 +12,46 @@ use super::ask::Asker;
 use super::told::Told;
 use crate::config::{Config, Flags, Route};
 use crate::proxy::Forward;
+use crate::trace::{Traced, TracedUpstream, Tracing};
 
 /// What answers one request.
-pub(super) type Answering = Idempotency<Told<Forward>>;
+pub(super) type Answering = Traced<Idempotency<Told<TracedUpstream<Forward>>>>;
 
 /// The layer in force and the configuration that it is made of.
 pub(super) struct Routes {
-    hapax: Hapax,
-    forward: Forward,
-    asker: Asker,
-    current: RwLock<(Answering, Arc<Config>)>,
+    parts: Parts,
+    current: RwLock<Current>,
+}
+
+/// What every layer is made of, whatever its routes.
+pub(super) struct Parts {
+    pub(super) hapax: Hapax,
+    pub(super) forward: Forward,
+    pub(super) asker: Asker,
+    pub(super) tracing: Option<Tracing>,
+}
+
+struct Current {
+    layer: IdempotencyLayer,
+    answering: Answering,
+    config: Arc<Config>,
 }
 
 impl Routes {
-    pub(super) fn new(hapax: Hapax, forward: Forward, asker: Asker, config: Config) -> Self {
-        let answering = answering(&hapax, &forward, &asker, &config);
-        Self { hapax, forward, asker, current: RwLock::new((answering, Arc::new(config))) }
+    pub(super) fn new(parts: Parts, config: Config) -> Self {
+        let layer = parts.layer(&config);
+        let current = parts.current(layer, Arc::new(config));
+        Self { parts, current: RwLock::new(current) }
     }
 
     /// What answers the next request.
     pub(super) fn current(&self) -> Answering {
-        self.current.read().0.clone()
+        self.current.read().answering.clone()
     }
 
     /// What is in force.
     pub(super) fn config(&self) -> Arc<Config> {
-        self.current.read().1.clone()
+        self.current.read().config.clone()
     }
 
     /// Reads the configuration again. Whatever is wrong with it, something stays in force: what was.
@@ -56,25 +70,34 @@ impl Routes {
         for section in needing_restart(&before, &config) {
             tracing::warn!(section, "this changed and takes effect after a restart");
         }
-        let answering = answering(&self.hapax, &self.forward, &self.asker, &config);
+        // What callers have used up stays used up.
+        let layer = self.parts.layer(&config).in_place_of(&self.current.read().layer);
         let routes = config.routes.len();
         // Only the routes have changed; the rest is told as it is in force.
         let config = Config { routes: config.routes, ..Config::clone(&before) };
-        *self.current.write() = (answering, Arc::new(config));
+        *self.current.write() = self.parts.current(layer, Arc::new(config));
         tracing::info!(routes, "the routes are read again");
     }
 }
 
-fn answering(hapax: &Hapax, forward: &Forward, asker: &Asker, config: &Config) -> Answering {
-    let mut layer = IdempotencyLayer::new(hapax).body_budget(config.limits.body_bytes_in_all_max);
-    for route in &config.routes {
-        let policy = with_questions(route, asker);
-        layer = match &route.path {
-            Some(path) => layer.route(path.clone(), policy),
-            None => layer.policy(policy),
-        };
+impl Parts {
+    fn layer(&self, config: &Config) -> IdempotencyLayer {
+        let mut layer = IdempotencyLayer::new(&self.hapax).body_budget(config.limits.body_bytes_in_all_max);
+        for route in &config.routes {
+            let policy = with_questions(route, &self.asker);
+            layer = match &route.path {
+                Some(path) => layer.route(path.clone(), policy),
+                None => layer.policy(policy),
+            };
+        }
+        layer
     }
-    layer.layer(Told::new(forward.clone()))
+
+    fn current(&self, layer: IdempotencyLayer, config: Arc<Config>) -> Current {
+        let upstream = TracedUpstream::new(self.forward.clone(), self.tracing.clone());
+        let answering = Traced::new(layer.layer(Told::new(upstream)), self.tracing.clone());
+        Current { layer, answering, config }
+    }
 }
 
 fn with_questions(route: &Route, asker: &Asker) -> HttpPolicy {

@@ -61,7 +61,8 @@ pub(crate) fn command(dir: &Path) -> Command {
 /// command as options that do not exist.
 pub(crate) fn forget_variables(command: &mut Command) {
     let ours = std::env::vars_os().map(|(name, _)| name);
-    for name in ours.filter(|name| name.to_string_lossy().starts_with("HAPAX_")) {
+    let is_read = |name: &str| name.starts_with("HAPAX_") || name.starts_with("OTEL_");
+    for name in ours.filter(|name| is_read(&name.to_string_lossy())) {
         command.env_remove(name);
     }
 }

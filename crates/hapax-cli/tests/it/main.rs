@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is the report")]
 
+mod admin_tls;
 mod asking;
 mod binary;
 mod changes;
@@ -26,5 +27,7 @@ mod sidecar;
 mod sweeping;
 #[cfg(unix)]
 mod tools;
+#[cfg(unix)]
+mod tracing;
 mod upkeep;
 mod usage;

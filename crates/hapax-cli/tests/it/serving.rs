@@ -4,10 +4,10 @@ use std::io::Read;
 use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::binary::hapax;
-use crate::fixture::{Fixture, KEY};
+use crate::fixture::{Fixture, HOUR, KEY};
 use crate::sidecar::{Client, Origin, Sidecar, ask, reply};
 
 const ORDER: &str = "{\"item\":\"book\"}";
@@ -229,6 +229,52 @@ fn routes_are_read_again_without_dropping_a_connection() {
     assert!(told.contains("hapax.toml:3:7: "), "{told}");
     assert_eq!(client.ask("POST /orders", ORDER).status(), 400);
     assert_eq!(origin.seen().len(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn limits_go_on_when_routes_are_read_again() {
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let fixture = Fixture::bare();
+    std::fs::write(fixture.path().join("hapax.toml"), "[defaults]\nattempts_per_key = \"2/1h\"\n").unwrap();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    for status in [200, 200, 429] {
+        assert_eq!(ask(sidecar.address(), &keyed("a"), ORDER).status(), status);
+    }
+    sidecar.signal("HUP");
+    sidecar.logged("the routes are read again");
+    assert_eq!(ask(sidecar.address(), &keyed("a"), ORDER).status(), 429);
+    assert_eq!(ask(sidecar.address(), &keyed("b"), ORDER).status(), 200);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_process_that_ends_is_measured_as_not_ready() {
+    let Ending { fixture: _fixture, sidecar, mut client, open, _origin } = Ending::start();
+    let metrics = ask(sidecar.admin(), "GET /metrics", "").body;
+    assert!(metrics.contains("\nhapax_ready 0\n"), "{metrics}");
+    open.send(()).unwrap();
+    assert_eq!(client.answer().body, "made");
+    assert_eq!(sidecar.ended().0, Some(0));
+}
+
+#[test]
+fn uncertain_records_are_measured_without_a_sweep() {
+    let fixture = Fixture::prepared(HOUR, async |prepare| {
+        prepare.uncertain("a").await;
+    });
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let since = Instant::now();
+    loop {
+        let metrics = ask(sidecar.admin(), "GET /metrics", "").body;
+        assert!(metrics.contains("\nhapax_ready 1\n"), "{metrics}");
+        if metrics.contains("\nhapax_uncertain 1\n") {
+            break;
+        }
+        assert!(since.elapsed() < PATIENCE, "{metrics}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

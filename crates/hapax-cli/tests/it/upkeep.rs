@@ -37,9 +37,11 @@ fn the_manual_names_every_command() {
     for command in commands {
         assert!(page.contains(&format!("hapax\\-{command}(1)")), "{command} is not in {page}");
     }
-    std::fs::create_dir(fixture.path().join("pages")).unwrap();
-    hapax(fixture.path(), &["man", "--dir", "pages"]).ended(0);
-    let pages = std::fs::read_dir(fixture.path().join("pages")).unwrap().count();
+    for _made_or_there in 0..2 {
+        hapax(fixture.path(), &["man", "--dir", "share/man1"]).ended(0);
+    }
+    let pages = std::fs::read_dir(fixture.path().join("share/man1")).unwrap().count();
     assert!(pages > commands.len(), "{pages}");
-    hapax(fixture.path(), &["man", "--dir", "nowhere"]).failed(2, "input-invalid");
+    std::fs::write(fixture.path().join("file"), "").unwrap();
+    hapax(fixture.path(), &["man", "--dir", "file"]).failed(2, "input-invalid");
 }

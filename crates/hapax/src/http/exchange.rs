@@ -13,7 +13,9 @@ use bytes::Bytes;
 use hapax_core::key::PrincipalHash;
 use hapax_core::{Fingerprint, Key, Recorded, ScopedKey};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, EXPECT, ORIGIN, TRAILER};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, request, response};
+use http::{
+    Extensions, HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, request, response,
+};
 use http_body::Body;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -30,6 +32,7 @@ use super::limits::{LimitRules, Limited, OpenClaim};
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::problem::{self, Code, Problem};
 use super::scope::Endpoint;
+use super::witness::Witness;
 use super::{canonical, digest, fingerprint, grpc, scope};
 use crate::engine::cache::Known;
 use crate::engine::{Context, Ended, Execution, Finish, Job, Refusal, not_kept};
@@ -46,6 +49,8 @@ static EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 pub(super) struct Exchange {
     shared: Arc<Shared>,
     route: usize,
+    /// Where somebody wants to know what becomes of it.
+    witness: Option<Witness>,
 }
 
 /// A request of which everything is known that a claim needs.
@@ -90,8 +95,8 @@ impl From<Problem> for Stop {
 }
 
 impl Exchange {
-    pub(super) fn new(shared: Arc<Shared>, route: usize) -> Self {
-        Self { shared, route }
+    pub(super) fn new(shared: Arc<Shared>, route: usize, extensions: &Extensions) -> Self {
+        Self { shared, route, witness: extensions.get().cloned() }
     }
 
     fn route(&self) -> &Route {
@@ -184,6 +189,9 @@ impl Exchange {
             };
         };
         let scoped = known.unwrap_or_else(|| ScopedKey::new(scope, &key));
+        if let Some(witness) = &self.witness {
+            witness.is_about(scoped.id);
+        }
         if claimed == Some(scoped.id) {
             return Ok(Prepared::Claimed(Box::new((parts, read))));
         }
@@ -477,6 +485,9 @@ impl Exchange {
 
     fn count(&self, outcome: observe::Outcome) {
         self.route().requests.count(outcome);
+        if let Some(witness) = &self.witness {
+            witness.ended(&self.route().label, outcome);
+        }
     }
 }
 

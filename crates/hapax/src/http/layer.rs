@@ -108,6 +108,15 @@ impl IdempotencyLayer {
         self
     }
 
+    /// Takes the place of another layer: goes on counting where that one is, so that limits and the budget for bodies
+    /// hold across the two. For whoever reads routes again while requests are under way.
+    pub fn in_place_of(mut self, other: &Self) -> Self {
+        let shared = self.change();
+        shared.budget = other.shared.budget.clone();
+        shared.limits = other.shared.limits.clone();
+        self
+    }
+
     /// The policy of every route, for those who send requests: what to publish about keys.
     pub fn document(&self) -> PolicyDocument {
         PolicyDocument::of(self.routes())

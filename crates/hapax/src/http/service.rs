@@ -93,13 +93,14 @@ where
         match self.judge(&request) {
             Passage::Untouched => ResponseFuture::passed(self.inner.call(request.map(RequestBody::passed))),
             Passage::Refused(route, problem) => {
-                ResponseFuture::refused(Exchange::new(self.shared.clone(), route).refuse(&problem))
+                let exchange = Exchange::new(self.shared.clone(), route, request.extensions());
+                ResponseFuture::refused(exchange.refuse(&problem))
             }
             Passage::Covered(route, key) => {
                 // The one that is ready runs; its clone takes the next request.
                 let next = self.inner.clone();
                 let inner = std::mem::replace(&mut self.inner, next);
-                let exchange = Exchange::new(self.shared.clone(), route);
+                let exchange = Exchange::new(self.shared.clone(), route, request.extensions());
                 let (parts, body) = request.into_parts();
                 ResponseFuture::covered(Box::pin(exchange.answer(inner, Box::new(parts), body, key)))
             }

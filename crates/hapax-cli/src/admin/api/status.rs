@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
+use hapax::observe;
 use hapax_core::Stats;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -126,7 +127,7 @@ pub(crate) async fn count(shared: &Shared) -> Result<Stats, Failure> {
         return Ok(stats);
     }
     let stats = shared.desk.stats().await?;
-    shared.samples.counted_uncertain(stats.uncertain);
+    metrics::gauge!(observe::UNCERTAIN).set(stats.uncertain as f64);
     *counted = Some((Instant::now(), stats));
     Ok(stats)
 }

@@ -1,16 +1,16 @@
-//! One HTTP request on a connection of its own, with an end to everything.
+//! One request to the admin API, in the name of who runs the command, with an end to everything.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{HeaderValue, Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::uri::Scheme;
+use http::{HeaderValue, Method, Request, Response, Uri};
+use http_body_util::Full;
 
 use super::super::Token;
 use super::super::auth::OPERATOR;
+use crate::exchanges::{Bounds, Exchanges, Unanswered};
 use crate::failure::{Code, Failure};
 
 /// Longer than the listener itself takes for an answer.
@@ -19,30 +19,20 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 /// The largest answer: a page of records, or one payload as large as a store takes, in digits.
 const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// The port of plain HTTP.
-const PORT_DEFAULT: u16 = 80;
-
-/// What was answered.
-#[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) status: StatusCode,
-    pub(super) body: Bytes,
-}
+const BOUNDS: Bounds = Bounds { within: TIME_MAX, bytes_max: ANSWER_BYTES_MAX };
 
 pub(super) async fn send(
+    exchanges: &Exchanges,
     base: &Uri,
     token: &Token,
     method: Method,
     path: &str,
     body: Option<Vec<u8>>,
-) -> Result<Reply, Failure> {
+) -> Result<Response<Bytes>, Failure> {
     let request = request(base, token, method, path, body).map_err(|error| {
         Failure::new(Code::InputInvalid, "the request to the sidecar cannot be sent").because(error)
     })?;
-    match tokio::time::timeout(TIME_MAX, exchange(base, request)).await {
-        Ok(reply) => reply.map_err(|error| unreachable(base).because(error)),
-        Err(_) => Err(unreachable(base).because("it did not answer in time")),
-    }
+    exchanges.send(request, BOUNDS).await.map_err(|error| unreachable(base, error))
 }
 
 fn request(
@@ -54,9 +44,10 @@ fn request(
 ) -> Result<Request<Full<Bytes>>, http::Error> {
     let mut bearer = HeaderValue::try_from(format!("Bearer {}", token.reveal()))?;
     bearer.set_sensitive(true);
-    let authority = base.authority().map_or("", http::uri::Authority::as_str);
+    let mut parts = base.clone().into_parts();
+    parts.path_and_query = Some(path.parse()?);
     let mut request =
-        Request::builder().method(method).uri(path).header(HOST, authority).header(AUTHORIZATION, bearer);
+        Request::builder().method(method).uri(Uri::from_parts(parts)?).header(AUTHORIZATION, bearer);
     if let Some(name) = operator() {
         request = request.header(OPERATOR, name);
     }
@@ -72,32 +63,14 @@ fn operator() -> Option<HeaderValue> {
     HeaderValue::try_from(name).ok()
 }
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-async fn exchange(base: &Uri, request: Request<Full<Bytes>>) -> Result<Reply, BoxError> {
-    let host = base.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((host, base.port_u16().unwrap_or(PORT_DEFAULT))).await?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let answered = async {
-        let response = sender.send_request(request).await?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await?.to_bytes();
-        Ok::<_, BoxError>(Reply { status, body })
-    };
-    let mut connection = std::pin::pin!(connection);
-    let mut answered = std::pin::pin!(answered);
-    tokio::select! {
-        reply = answered.as_mut() => reply,
-        ended = connection.as_mut() => {
-            ended?;
-            answered.await
-        }
-    }
-}
-
-fn unreachable(base: &Uri) -> Failure {
+fn unreachable(base: &Uri, error: Unanswered) -> Failure {
     let authority = base.authority().map_or("", http::uri::Authority::as_str);
-    Failure::new(Code::AdminUnavailable, format!("no sidecar answers at {authority}")).hint(
-        "check the URL and that `hapax serve` runs there; after a change, look at the record before repeating it",
-    )
+    let failure =
+        Failure::new(Code::AdminUnavailable, format!("no sidecar answers at {authority}")).because(error);
+    failure.hint(if base.scheme() == Some(&Scheme::HTTPS) {
+        "check the URL, that its certificate is trusted here (SSL_CERT_FILE may name another authority) and that \
+         `hapax serve` runs behind it; after a change, look at the record before repeating it"
+    } else {
+        "check the URL and that `hapax serve` runs there; after a change, look at the record before repeating it"
+    })
 }

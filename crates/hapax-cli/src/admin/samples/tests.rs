@@ -65,16 +65,6 @@ fn the_ring_has_an_end() {
 }
 
 #[test]
-fn a_count_of_the_store_is_newer_than_the_gauge() {
-    let recorder = PrometheusBuilder::new().build_recorder();
-    metrics::with_local_recorder(&recorder, || metrics::gauge!(hapax::observe::UNCERTAIN).set(7.0));
-    let samples = Samples::default();
-    assert_eq!(samples.read(&recorder.handle()).uncertain, 7.0);
-    samples.counted_uncertain(3);
-    assert_eq!(samples.read(&recorder.handle()).uncertain, 3.0);
-}
-
-#[test]
 fn what_the_recorder_writes_can_be_read() {
     let recorder = PrometheusBuilder::new().set_buckets(&[0.01, 0.1]).unwrap().build_recorder();
     metrics::with_local_recorder(&recorder, || {

@@ -250,7 +250,7 @@ async fn what_cannot_be_written_down_is_not_done() {
     let show = Showcase::with(Setting { data_dir: Some(dir.path().to_owned()), ..Setting::default() }).await;
     let id = completed(&*show.store, "a").await;
     let body = json!({ "version": show.version(&id).await });
-    show.shared.audit.fail(dir.path());
+    show.shared.audit.write_to(std::fs::File::open(dir.path().join("audit.jsonl")).unwrap());
     show.post(&format!("/api/v1/records/{id}/delete"), body).await.refused(503, "audit-failed");
     let shown = show.get(&format!("/api/v1/records/{id}?payload=true")).await.refused(503, "audit-failed");
     assert!(!shown.body.contains("canary-payload"));

@@ -71,15 +71,20 @@ fn metrics(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
+fn source(file: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
+}
+
+/// Where the metrics of the library are named.
 fn observe() -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hapax/src/observe.rs");
-    fs::read_to_string(file).unwrap()
+    source("../hapax/src/observe.rs")
 }
 
 #[test]
 fn the_dashboard_shows_every_metric_and_nobody_asks_for_another() {
-    let observe = observe();
-    let constants = observe.lines().filter(|line| line.starts_with("pub const ")).collect::<String>();
+    let sources = observe() + &source("src/telemetry.rs");
+    let is_constant = |line: &&str| line.starts_with("pub const ") || line.starts_with("pub(crate) const ");
+    let constants = sources.lines().filter(is_constant).collect::<String>();
     let known = metrics(&constants);
     assert!(known.contains("hapax_requests_total"), "{known:?}");
     assert_eq!(metrics(&queries().join(" ")), known);
@@ -117,9 +122,13 @@ fn a_running_sidecar_tells_what_the_dashboard_shows() {
     let shown = queries().join(" ");
     let (told_names, shown) = (metrics(&told), metrics(&shown));
     assert!(told_names.is_subset(&shown), "{told_names:?}");
-    for metric in
-        ["hapax_requests_total", "hapax_claim_seconds", "hapax_complete_seconds", "hapax_in_progress"]
-    {
+    for metric in [
+        "hapax_requests_total",
+        "hapax_claim_seconds",
+        "hapax_complete_seconds",
+        "hapax_in_progress",
+        "hapax_ready",
+    ] {
         assert!(told_names.contains(metric), "{metric} is not in {told}");
     }
     for part in ["outcome=\"ran\"} 1", "outcome=\"replayed\"} 1", "hapax_claim_seconds_bucket{le="] {

@@ -1,0 +1,75 @@
+//! [`Delivery`]: sends batches of spans over connections of our own, from the thread that collects them to the runtime
+//! that has the connections.
+//!
+//! Whether the collector takes them is logged when that changes, and counted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http_body_util::Full;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use tokio::runtime::Handle;
+
+use crate::exchanges::{Bounds, Exchanges, Keep};
+use crate::telemetry::TRACE_BATCHES;
+
+/// A collector says in few words what it did not take.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// There is one batch at a time, so one connection does.
+const KEEP: Keep = Keep { unused_max: 1, span: Duration::from_secs(30) };
+
+#[derive(Debug)]
+pub(super) struct Delivery {
+    runtime: Handle,
+    exchanges: Exchanges,
+    bounds: Bounds,
+    is_taken: AtomicBool,
+}
+
+impl Delivery {
+    pub(super) fn new(within: Duration) -> Self {
+        Self {
+            runtime: Handle::current(),
+            exchanges: Exchanges::new(KEEP),
+            bounds: Bounds { within, bytes_max: ANSWER_BYTES_MAX },
+            is_taken: AtomicBool::new(true),
+        }
+    }
+
+    fn taken(&self) {
+        metrics::counter!(TRACE_BATCHES, "result" => "delivered").increment(1);
+        if !self.is_taken.swap(true, Ordering::Relaxed) {
+            tracing::info!("the collector takes traces again");
+        }
+    }
+
+    fn lost(&self, why: &dyn std::fmt::Display) {
+        metrics::counter!(TRACE_BATCHES, "result" => "lost").increment(1);
+        if self.is_taken.swap(false, Ordering::Relaxed) {
+            tracing::warn!("the collector takes no traces, which are lost until it does: {why}");
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl HttpClient for Delivery {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let (exchanges, bounds) = (self.exchanges.clone(), self.bounds);
+        let sent = async move { exchanges.send(request.map(Full::new), bounds).await };
+        match self.runtime.spawn(sent).await? {
+            Ok(response) => {
+                if response.status().is_success() {
+                    self.taken();
+                } else {
+                    self.lost(&format_args!("it answers {}", response.status()));
+                }
+                Ok(response)
+            }
+            Err(error) => {
+                self.lost(&error);
+                Err(error.into())
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The section `[trace]` of the configuration.
+
+use std::time::Duration;
+
+use hapax::http::settings::Span;
+use http::Uri;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::asked;
+
+/// What is traced, and where to.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TraceOptions {
+    /// The URL of an OpenTelemetry collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`; `/v1/traces` is
+    /// added. Without it nothing is traced.
+    pub(crate) endpoint: Option<Collector>,
+    /// The share of traces that are recorded, from 0 to 1, of those that begin here. Where a caller's trace goes on, the
+    /// caller has decided.
+    pub(crate) sample_ratio: Ratio,
+    /// What this process is called in traces.
+    pub(crate) service_name: String,
+    /// How long a batch of spans may take to be delivered, also the last one when the process ends.
+    pub(crate) timeout: Span,
+    /// How often spans are delivered.
+    pub(crate) interval: Span,
+    /// How many spans are delivered at a time.
+    pub(crate) batch_max: usize,
+    /// How many spans wait to be delivered. More are dropped.
+    pub(crate) queue_max: usize,
+    /// How many first runs are remembered, so that the spans of their replays link to them.
+    pub(crate) links_max: usize,
+}
+
+impl Default for TraceOptions {
+    fn default() -> Self {
+        Self {
+            endpoint: None,
+            sample_ratio: Ratio(1.0),
+            service_name: "hapax".to_owned(),
+            timeout: Span(Duration::from_secs(5)),
+            interval: Span(Duration::from_secs(5)),
+            batch_max: 512,
+            queue_max: 4096,
+            links_max: 10_000,
+        }
+    }
+}
+
+/// Where a collector is.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub(crate) struct Collector(Uri);
+
+impl Collector {
+    /// Where it takes traces.
+    pub(super) fn of_traces(&self) -> String {
+        format!("{}/v1/traces", self.0.to_string().trim_end_matches('/'))
+    }
+}
+
+impl TryFrom<String> for Collector {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let url = asked(&text)?;
+        match url.query() {
+            None => Ok(Self(url)),
+            Some(_) => Err("a collector is named without a query: http://HOST:4318".to_owned()),
+        }
+    }
+}
+
+impl From<Collector> for String {
+    fn from(collector: Collector) -> Self {
+        collector.0.to_string()
+    }
+}
+
+/// From 0 for nothing to 1 for everything.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(try_from = "f64", into = "f64")]
+pub(crate) struct Ratio(#[schemars(range(min = 0.0, max = 1.0))] f64);
+
+impl Ratio {
+    pub(super) const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl TryFrom<f64> for Ratio {
+    type Error = &'static str;
+
+    fn try_from(ratio: f64) -> Result<Self, &'static str> {
+        if (0.0..=1.0).contains(&ratio) { Ok(Self(ratio)) } else { Err("a share is between 0 and 1") }
+    }
+}
+
+impl From<Ratio> for f64 {
+    fn from(ratio: Ratio) -> Self {
+        ratio.0
+    }
+}

@@ -1,0 +1,59 @@
+use std::str::FromStr as _;
+
+use hapax_core::{Key, Scope, ScopedKey};
+use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
+
+use super::firsts::Firsts;
+use super::options::{Collector, Ratio};
+use super::*;
+
+#[test]
+fn the_oldest_first_run_is_forgotten() {
+    let record = |name: &str| ScopedKey::new(Scope::new("o"), &Key::parse(name.as_bytes()).unwrap()).id;
+    let span = |id: u64| {
+        let state = TraceState::from_str("").unwrap_or_default();
+        SpanContext::new(TraceId::from(1u128), SpanId::from(id), TraceFlags::SAMPLED, false, state)
+    };
+    let firsts = Firsts::new(2);
+    for (name, id) in [("key-a", 1), ("key-b", 2), ("key-a", 3), ("key-c", 4)] {
+        firsts.ran(record(name), span(id));
+    }
+    for (name, expected) in [("key-a", None), ("key-b", Some(2)), ("key-c", Some(4))] {
+        let found = firsts.of(&record(name)).map(|found| found.span_id());
+        assert_eq!(found, expected.map(SpanId::from), "{name}");
+    }
+    let none = Firsts::new(0);
+    none.ran(record("key-a"), span(1));
+    assert_eq!(none.of(&record("key-a")), None);
+}
+
+#[test]
+fn a_collector_is_a_url_without_secrets() {
+    for (text, expected) in [
+        ("http://127.0.0.1:4318", Some("http://127.0.0.1:4318/v1/traces")),
+        ("https://collector/", Some("https://collector/v1/traces")),
+        ("http://collector/otlp", Some("http://collector/otlp/v1/traces")),
+        ("http://user:pass@collector", None),
+        ("http://collector/?token=1", None),
+        ("collector:4318", None),
+        ("", None),
+    ] {
+        let collector = Collector::try_from(text.to_owned());
+        assert_eq!(collector.ok().map(|collector| collector.of_traces()).as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_share_is_between_none_and_all() {
+    for (ratio, expected) in
+        [(0.0, true), (0.25, true), (1.0, true), (-0.1, false), (1.1, false), (f64::NAN, false)]
+    {
+        assert_eq!(Ratio::try_from(ratio).is_ok(), expected, "{ratio}");
+    }
+}
+
+#[test]
+fn a_method_that_a_caller_made_up_is_not_repeated() {
+    assert_eq!(method(&http::Method::POST), "POST");
+    assert_eq!(method(&http::Method::from_bytes(b"SECRET").unwrap()), "_OTHER");
+}

@@ -1,0 +1,299 @@
+//! Traces by OTLP, as a collector receives them.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use axum::body::Bytes;
+use axum::routing::post;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
+
+use crate::binary::command;
+use crate::fixture::{Fixture, KEY};
+use crate::sidecar::{Client, Message, Origin, Sidecar, ask, reply};
+
+const ORDER: &str = "{\"item\":\"canary-body\"}";
+const TOKEN: &str = "canary-token";
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const CALLER: &str = "b7ad6b7169203331";
+
+/// Takes spans, and answers each batch when it is let; at once, when nobody holds the gate any more.
+struct Collector {
+    url: String,
+    received: Receiver<Bytes>,
+    gate: Option<Sender<()>>,
+}
+
+impl Collector {
+    fn start() -> Self {
+        let mut collector = Self::holding();
+        collector.gate = None;
+        collector
+    }
+
+    fn holding() -> Self {
+        let (gate, held) = channel::<()>();
+        let held = Arc::new(Mutex::new(held));
+        let (sender, received) = channel();
+        let (told, address) = channel();
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+            runtime.block_on(async move {
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                told.send(listener.local_addr().unwrap()).unwrap();
+                let take = move |body: Bytes| {
+                    let held = held.clone();
+                    let _ = sender.send(body);
+                    async move {
+                        let _ = tokio::task::spawn_blocking(move || held.lock().unwrap().recv()).await;
+                    }
+                };
+                axum::serve(listener, axum::Router::new().route("/v1/traces", post(take))).await.unwrap();
+            });
+        });
+        Self { url: format!("http://{}", address.recv().unwrap()), received, gate: Some(gate) }
+    }
+
+    /// Every span so far, and the service that they are of.
+    fn spans(&self) -> Spans {
+        let bytes: Vec<Bytes> = self.received.try_iter().collect();
+        let mut spans = Vec::new();
+        let mut service = None;
+        for request in bytes.iter().map(|body| ExportTraceServiceRequest::decode(body.clone()).unwrap()) {
+            for resource in request.resource_spans {
+                let attributes = resource.resource.unwrap().attributes;
+                let named = attributes.into_iter().find(|attribute| attribute.key == "service.name");
+                service = named.map(|named| text(named.value.unwrap().value.unwrap()));
+                spans.extend(resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
+            }
+        }
+        Spans { bytes, spans, service }
+    }
+}
+
+struct Spans {
+    bytes: Vec<Bytes>,
+    spans: Vec<Span>,
+    service: Option<String>,
+}
+
+const SERVER: i32 = 2;
+const CLIENT: i32 = 3;
+
+impl Spans {
+    fn of(&self, kind: i32) -> Vec<&Span> {
+        let mut spans: Vec<_> = self.spans.iter().filter(|span| span.kind == kind).collect();
+        spans.sort_by_key(|span| span.start_time_unix_nano);
+        spans
+    }
+}
+
+fn text(value: Value) -> String {
+    match value {
+        Value::StringValue(text) => text,
+        Value::IntValue(number) => number.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn said(span: &Span, name: &str) -> Option<String> {
+    let attribute = span.attributes.iter().find(|attribute| attribute.key == name)?;
+    Some(text(attribute.value.clone()?.value?))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn keyed(name: &str) -> String {
+    format!("POST /orders/canary-path?q=canary-query\nIdempotency-Key: {KEY}-{name}\nAuthorization: {TOKEN}")
+}
+
+/// A sidecar that sends what it has when it ends, and not before.
+fn traced(fixture: &Fixture, origin: &Origin, collector: &Collector, more: &str) -> Sidecar {
+    let file = format!(
+        "[trace]\nendpoint = \"{}\"\ninterval = \"1h\"\n{more}\n[[route]]\npath = \"/orders/**\"\n",
+        collector.url
+    );
+    std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
+    Sidecar::start(fixture, &["--upstream", &origin.url()])
+}
+
+fn end(sidecar: Sidecar) -> Vec<String> {
+    sidecar.signal("TERM");
+    let (code, log) = sidecar.ended();
+    assert_eq!(code, Some(0), "{log:?}");
+    log
+}
+
+#[test]
+fn every_request_has_a_span_that_tells_what_became_of_it_and_no_secret() {
+    let (open, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let (began, begun) = channel();
+    let origin = Origin::start(move |request: &Message, _| {
+        let key = request.header("idempotency-key").unwrap_or_default();
+        if key.ends_with("slow") {
+            began.send(()).unwrap();
+            gate.lock().unwrap().recv().unwrap();
+        }
+        if key.ends_with("lost") { None } else { reply(201, "canary-answer") }
+    });
+    let (fixture, collector) = (Fixture::bare(), Collector::start());
+    let sidecar = traced(&fixture, &origin, &collector, "");
+    let mut slow = Client::to(sidecar.address());
+    slow.send(&keyed("slow"), ORDER);
+    begun.recv().unwrap();
+    let expected = [
+        (keyed("slow"), ORDER, 409, "in_progress"),
+        (keyed("a"), ORDER, 201, "ran"),
+        (keyed("a"), ORDER, 201, "replayed"),
+        (keyed("a"), "{}", 422, "mismatch"),
+        (keyed("lost"), ORDER, 502, "uncertain"),
+        (keyed("lost"), ORDER, 409, "uncertain"),
+        ("POST /orders/1\nIdempotency-Key: ".to_owned(), ORDER, 400, "refused"),
+        ("POST /orders/1".to_owned(), ORDER, 201, "passed"),
+        ("GET /elsewhere".to_owned(), "", 201, "passed"),
+    ];
+    for (head, body, status, outcome) in &expected {
+        assert_eq!(ask(sidecar.address(), head, body).status(), *status, "{outcome}");
+    }
+    open.send(()).unwrap();
+    assert_eq!(slow.answer().status(), 201);
+    end(sidecar);
+
+    let spans = collector.spans();
+    assert_eq!(spans.service.as_deref(), Some("hapax"));
+    let served = spans.of(SERVER);
+    let told: Vec<_> = served
+        .iter()
+        .map(|span| (said(span, "http.response.status_code"), said(span, "hapax.outcome")))
+        .collect();
+    let all =
+        [(201, "ran")].into_iter().chain(expected.iter().map(|(_, _, status, outcome)| (*status, *outcome)));
+    let all: Vec<_> =
+        all.map(|(status, outcome)| (Some(status.to_string()), Some(outcome.to_owned()))).collect();
+    assert_eq!(told, all);
+    let [_, _, first, replay, _, lost, ..] = &served[..] else { panic!("{served:?}") };
+    assert_eq!(
+        (first.name.as_str(), said(first, "http.route").as_deref()),
+        ("POST /orders/**", Some("/orders/**"))
+    );
+    assert_eq!(said(first, "hapax.attempt").as_deref(), Some("1"));
+    assert_eq!(said(first, "hapax.record"), said(replay, "hapax.record"));
+    assert_eq!(said(replay, "hapax.attempt"), None);
+    let [link] = &replay.links[..] else { panic!("{replay:?}") };
+    assert_eq!((&link.trace_id, &link.span_id), (&first.trace_id, &first.span_id));
+    assert!(first.links.is_empty());
+
+    // The calls of the service behind belong to the requests that made them.
+    let calls = spans.of(CLIENT);
+    assert_eq!(calls.len(), origin.seen().len());
+    let of_lost = calls.iter().find(|call| call.parent_span_id == lost.span_id).unwrap();
+    assert_eq!(said(of_lost, "error.type").as_deref(), Some("no_answer"));
+    for bytes in &spans.bytes {
+        let seen = String::from_utf8_lossy(bytes);
+        assert!(!seen.contains("canary") && !seen.contains(KEY), "{seen}");
+    }
+}
+
+#[test]
+fn a_callers_trace_goes_on_through_the_sidecar() {
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let (fixture, collector) = (Fixture::bare(), Collector::start());
+    let sidecar = traced(&fixture, &origin, &collector, "sample_ratio = 0");
+    let trace = |flags: &str| format!("traceparent: 00-{TRACE}-{CALLER}-{flags}\ntracestate: a=b");
+    for (name, flags) in [("a", "01"), ("b", "00")] {
+        ask(sidecar.address(), &format!("{}\n{}", keyed(name), trace(flags)), ORDER);
+    }
+    ask(sidecar.address(), &keyed("c"), ORDER);
+    ask(sidecar.address(), &format!("{}\ntraceparent: 00-zz-{CALLER}-01", keyed("d")), ORDER);
+    end(sidecar);
+
+    // The caller decided for the first two; of the others a share of nothing is recorded.
+    let spans = collector.spans();
+    let ([served], [call]) = (&spans.of(SERVER)[..], &spans.of(CLIENT)[..]) else {
+        panic!("{:?}", spans.spans)
+    };
+    assert_eq!((hex(&served.trace_id), hex(&served.parent_span_id)), (TRACE.to_owned(), CALLER.to_owned()));
+    assert_eq!((&call.trace_id, &call.parent_span_id), (&served.trace_id, &served.span_id));
+    let seen = origin.seen();
+    let told: Vec<_> = seen.iter().map(|request| request.header("traceparent").unwrap()).collect();
+    assert_eq!(told[0], format!("00-{TRACE}-{}-01", hex(&call.span_id)));
+    assert!(told[1].starts_with(&format!("00-{TRACE}-")) && told[1].ends_with("-00"), "{told:?}");
+    assert!(!told[1].contains(CALLER), "{told:?}");
+    assert_eq!(seen[0].header("tracestate"), Some("a=b"));
+    for (request, told) in seen.iter().zip(&told).skip(2) {
+        assert!(!told.contains(TRACE) && told.ends_with("-00") && told.len() == 55, "{told}");
+        assert_eq!(request.header("tracestate"), None);
+    }
+}
+
+#[test]
+fn without_a_collector_a_trace_passes_untouched() {
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let fixture = Fixture::bare();
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let parent = format!("00-{TRACE}-{CALLER}-01");
+    ask(sidecar.address(), &format!("{}\ntraceparent: {parent}", keyed("a")), ORDER);
+    ask(sidecar.address(), &keyed("b"), ORDER);
+    let told: Vec<_> =
+        origin.seen().iter().map(|request| request.header("traceparent").map(str::to_owned)).collect();
+    assert_eq!(told, [Some(parent), None]);
+}
+
+#[test]
+fn variables_that_every_program_reads_turn_traces_on() {
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let (fixture, collector) = (Fixture::bare(), Collector::start());
+    std::fs::write(fixture.path().join("hapax.toml"), "[trace]\ninterval = \"1h\"\n").unwrap();
+    let mut typed = command(fixture.path());
+    typed.args(["serve", "--json", "--listen", "127.0.0.1:0", "--admin", "off", "--upstream", &origin.url()]);
+    typed.env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url).env("OTEL_SERVICE_NAME", "orders-sidecar");
+    let sidecar = Sidecar::spawn(&mut typed);
+    ask(sidecar.address(), &keyed("a"), ORDER);
+    end(sidecar);
+    let spans = collector.spans();
+    assert_eq!((spans.spans.len(), spans.service.as_deref()), (2, Some("orders-sidecar")));
+}
+
+#[test]
+fn a_collector_that_is_dead_changes_nothing() {
+    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let dead = Collector { url: format!("http://{}", nobody.local_addr().unwrap()), ..Collector::start() };
+    drop(nobody);
+    let fixture = Fixture::bare();
+    let mut sidecar = traced(&fixture, &origin, &dead, "batch_max = 1");
+    for _ in 0..3 {
+        let answer = ask(sidecar.address(), &keyed("a"), ORDER);
+        assert_eq!((answer.status(), answer.body.as_str()), (201, "order 1"));
+    }
+    let told = sidecar.logged("the collector takes no traces");
+    assert!(told.contains("no connection"), "{told}");
+    let metrics = ask(sidecar.admin(), "GET /metrics", "").body;
+    assert!(metrics.contains("hapax_trace_batches_total{result=\"lost\"}"), "{metrics}");
+    let log = end(sidecar);
+    assert_eq!(log.iter().filter(|line| line.contains("takes no traces")).count(), 1, "{log:?}");
+}
+
+#[test]
+fn a_collector_that_is_slow_holds_up_nobody_and_the_queue_has_an_end() {
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let (fixture, mut collector) = (Fixture::bare(), Collector::holding());
+    let more = "batch_max = 1\nqueue_max = 2\ntimeout = \"10m\"";
+    let sidecar = traced(&fixture, &origin, &collector, more);
+    let mut client = Client::to(sidecar.address());
+    for number in 0..20 {
+        assert_eq!(client.ask(&keyed(&number.to_string()), ORDER).status(), 200);
+    }
+    drop(client);
+    drop(collector.gate.take());
+    end(sidecar);
+    // One under way and two in the queue, while the gate was shut; and what ended after it opened.
+    let received = collector.spans().spans.len();
+    assert!((1..=5).contains(&received), "{received} of 40");
+}
