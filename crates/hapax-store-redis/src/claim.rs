@@ -5,7 +5,7 @@ use redis::Value;
 
 use crate::error::{Effect, Refusal};
 use crate::layout::{self, Stored};
-use crate::link::{Call, Link};
+use crate::link::{Call, Deadline, Link};
 use crate::script::Dialect;
 
 const OP: &str = "claim";
@@ -14,13 +14,14 @@ const OP: &str = "claim";
 pub(crate) async fn claim(link: &Link, ask: &ClaimRequest) -> Result<Claim, StoreError> {
     let key = link.key(&ask.key.id);
     let (value, keep_ms) = layout::first_claim(ask);
-    let answer = match link.dialect(OP).await? {
-        Dialect::Six => claim_by_script(link, ask, &key, &value).await,
-        Dialect::Seven => match set_if_absent(link, &key, &value, keep_ms).await {
+    let deadline = link.deadline();
+    let answer = match link.dialect(OP, deadline).await? {
+        Dialect::Six => claim_by_script(link, ask, &key, &value, deadline).await,
+        Dialect::Seven => match set_if_absent(link, &key, &value, keep_ms, deadline).await {
             Ok(None) => return Ok(acquired(ask, 1)),
             Ok(Some(found)) => match replay(link, ask, &found) {
                 Some(claim) => return Ok(claim),
-                None => claim_by_script(link, ask, &key, &value).await,
+                None => claim_by_script(link, ask, &key, &value, deadline).await,
             },
             Err(error) => Err(error),
         },
@@ -38,10 +39,11 @@ async fn set_if_absent(
     key: &str,
     value: &[u8],
     keep_ms: u64,
+    deadline: Deadline,
 ) -> Result<Option<Vec<u8>>, StoreError> {
     let mut set = redis::cmd("SET");
     set.arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(keep_ms);
-    link.command(OP, Effect::Write, &set).await
+    link.command(OP, Effect::Write, deadline, &set).await
 }
 
 /// The answer from what was found, where the time does not matter: an outcome is final, and what is over by the server's
@@ -69,6 +71,7 @@ async fn claim_by_script(
     ask: &ClaimRequest,
     key: &str,
     value: &[u8],
+    deadline: Deadline,
 ) -> Result<Claim, StoreError> {
     let may_rerun: &[u8] = match ask.on_lapse {
         OnLapse::Rerun => b"1",
@@ -77,6 +80,7 @@ async fn claim_by_script(
     let attempts_max = ask.attempts_max.to_string();
     let call = Call {
         op: OP,
+        deadline,
         effect: Effect::Write,
         script: |scripts| &scripts.claim,
         key,

@@ -224,6 +224,11 @@ impl Options {
         }
     }
 
+    /// What the names of all keys begin with.
+    pub fn key_prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// The server and the database, without user and password.
     pub fn address(&self) -> String {
         format!("{}/{}", self.info.addr(), self.info.redis_settings().db())

@@ -26,7 +26,10 @@ use hapax_core::{
 };
 
 /// The version of the layout that this crate writes.
-const VERSION: u8 = 1;
+pub const VERSION: u32 = 1;
+
+/// The same as the first byte of a value.
+const VERSION_BYTE: u8 = 1;
 const HEAD_BYTES: usize = 96;
 const SEAL_BYTES: usize = 16;
 
@@ -63,7 +66,7 @@ pub(crate) fn first_claim(ask: &ClaimRequest) -> (Vec<u8>, u64) {
     let (retention, lease) = (span_ms(ask.uncertain_retention), span_ms(ask.lease));
     let names = names(&ask.key.scope);
     let mut value = Vec::with_capacity(HEAD_BYTES + SEAL_BYTES + names.len());
-    value.extend_from_slice(&[VERSION, state_number(State::InProgress), 0, ask.fingerprint.algorithm()]);
+    value.extend_from_slice(&[VERSION_BYTE, state_number(State::InProgress), 0, ask.fingerprint.algorithm()]);
     value.extend_from_slice(ask.nonce.as_bytes());
     value.extend_from_slice(&1_u32.to_be_bytes());
     value.extend_from_slice(&0_u32.to_be_bytes());
@@ -102,7 +105,7 @@ impl<'a> Stored<'a> {
         };
         let names_bytes = usize::try_from(u32::from_be_bytes(fields.bytes()?)).ok()?;
         let (names, outcome) = rest.split_at_checked(names_bytes)?;
-        let is_whole = version == VERSION && found == seal(head, id, names);
+        let is_whole = version == VERSION_BYTE && found == seal(head, id, names);
         is_whole.then_some(Self { names, outcome, ..stored })
     }
 

@@ -53,7 +53,13 @@ mod wake;
 
 pub use config::{OUTCOME_BYTES_MAX_DEFAULT, Options, PREFIX_DEFAULT, TIMEOUT_DEFAULT};
 pub use error::OpenError;
+pub use layout::VERSION;
 pub use store::{RedisStore, SCOPE_BYTES_MAX};
+
+/// The code of the guide is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/redis.md")]
+struct Guide;
 
 // The driver finds the provider of cryptography by itself when there is just this one.
 #[cfg(feature = "tls")]

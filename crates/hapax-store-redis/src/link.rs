@@ -41,9 +41,13 @@ pub(crate) struct Link {
     has_lost_records: AtomicBool,
 }
 
+/// When a call must have ended.
+pub(crate) type Deadline = tokio::time::Instant;
+
 /// One call of a script.
 pub(crate) struct Call<'a, A> {
     pub(crate) op: &'static str,
+    pub(crate) deadline: Deadline,
     pub(crate) effect: Effect,
     pub(crate) script: fn(&Scripts) -> &Script,
     pub(crate) key: &'a str,
@@ -66,8 +70,8 @@ impl Link {
     }
 
     /// The dialect of the server that is connected now.
-    pub(crate) async fn dialect(&self, op: &'static str) -> Result<Dialect, StoreError> {
-        Ok(self.connected(op, self.deadline()).await?.server.dialect)
+    pub(crate) async fn dialect(&self, op: &'static str, deadline: Deadline) -> Result<Dialect, StoreError> {
+        Ok(self.connected(op, deadline).await?.server.dialect)
     }
 
     /// What the server is, looked at now.
@@ -88,7 +92,7 @@ impl Link {
         &self,
         call: Call<'_, A>,
     ) -> Result<T, StoreError> {
-        let deadline = self.deadline();
+        let deadline = call.deadline;
         let connected = self.connected(call.op, deadline).await?;
         let script = (call.script)(connected.server.dialect.scripts());
         let command = script.by_digest(call.key, call.arguments);
@@ -108,9 +112,9 @@ impl Link {
         &self,
         op: &'static str,
         effect: Effect,
+        deadline: Deadline,
         command: &Cmd,
     ) -> Result<T, StoreError> {
-        let deadline = self.deadline();
         let connected = self.connected(op, deadline).await?;
         let answer = self.send(&connected, op, effect, deadline, command).await;
         answer.map_err(|failed| failed.error(op)).and_then(|value| read(op, effect, value))
@@ -121,7 +125,7 @@ impl Link {
         connected: &Arc<Connected>,
         op: &'static str,
         effect: Effect,
-        deadline: tokio::time::Instant,
+        deadline: Deadline,
         command: &Cmd,
     ) -> Result<Value, Failed> {
         if let (Some(replicas), Effect::Write) = (&self.replicas, effect) {
@@ -143,15 +147,12 @@ impl Link {
         })
     }
 
-    fn deadline(&self) -> tokio::time::Instant {
+    /// When a call that begins now must have ended, whatever it sends.
+    pub(crate) fn deadline(&self) -> Deadline {
         tokio::time::Instant::now() + self.options.timeout
     }
 
-    async fn connected(
-        &self,
-        op: &'static str,
-        deadline: tokio::time::Instant,
-    ) -> Result<Arc<Connected>, StoreError> {
+    async fn connected(&self, op: &'static str, deadline: Deadline) -> Result<Arc<Connected>, StoreError> {
         if self.has_lost_records.load(Ordering::Relaxed) {
             return Err(Refusal::Amnesia.error(op, Effect::Read));
         }

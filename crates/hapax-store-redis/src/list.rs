@@ -126,7 +126,8 @@ impl<'a> Scan<'a> {
         let Some(cursor) = self.cursor.take() else { return Ok(None) };
         let mut scan = redis::cmd("SCAN");
         scan.arg(cursor).arg("MATCH").arg(&self.pattern).arg("COUNT").arg(SCAN_COUNT);
-        let (cursor, keys): (String, Vec<Vec<u8>>) = self.link.command(self.op, Effect::Read, &scan).await?;
+        let (cursor, keys): (String, Vec<Vec<u8>>) =
+            self.link.command(self.op, Effect::Read, self.link.deadline(), &scan).await?;
         self.cursor = (cursor != "0").then_some(cursor);
         let ids = keys.iter().filter_map(|key| self.id_of(key));
         let heads: Result<Vec<Option<Found>>, StoreError> =
@@ -143,6 +144,7 @@ impl<'a> Scan<'a> {
         let no_arguments: &[&[u8]] = &[];
         let call = Call {
             op: self.op,
+            deadline: self.link.deadline(),
             effect: Effect::Read,
             script: |scripts| &scripts.head,
             key: &self.link.key(&id),

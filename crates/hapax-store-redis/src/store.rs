@@ -54,7 +54,7 @@ impl RedisStore {
 
     pub(crate) async fn connect_with(options: Options) -> Result<Self, StoreError> {
         let link = Link::new(options)?;
-        link.dialect("open").await?;
+        link.dialect("open", link.deadline()).await?;
         tokio::spawn(Link::keep(Arc::downgrade(&link)));
         let wake = Wake::new(link.client.clone(), link.options.timeout);
         Ok(Self { link, wake })
@@ -70,7 +70,14 @@ impl RedisStore {
         let nonce: &[u8] = lease.fence.nonce.as_bytes();
         let arguments: Vec<&[u8]> = std::iter::once(nonce).chain(arguments.iter().copied()).collect();
         let key = self.link.key(&lease.id);
-        let call = Call { op, effect: Effect::Write, script, key: &key, arguments: &arguments };
+        let call = Call {
+            op,
+            deadline: self.link.deadline(),
+            effect: Effect::Write,
+            script,
+            key: &key,
+            arguments: &arguments,
+        };
         let word: String = self.link.call(call).await?;
         match word.as_str() {
             "applied" => Ok(Fenced::Applied),
@@ -105,8 +112,14 @@ impl Link {
 pub(crate) async fn get(link: &Link, op: &'static str, id: &RecordId) -> Result<Lookup, StoreError> {
     let no_arguments: &[&[u8]] = &[];
     let key = link.key(id);
-    let call =
-        Call { op, effect: Effect::Read, script: |scripts| &scripts.get, key: &key, arguments: no_arguments };
+    let call = Call {
+        op,
+        deadline: link.deadline(),
+        effect: Effect::Read,
+        script: |scripts| &scripts.get,
+        key: &key,
+        arguments: no_arguments,
+    };
     let (value, expiry, now): (Option<Vec<u8>>, i64, u64) = match link.call(call).await {
         Ok(found) => found,
         Err(error) if error.kind() == StoreErrorKind::Incompatible => {
@@ -202,6 +215,7 @@ impl Store for RedisStore {
             ];
             let call = Call {
                 op: "settle",
+                deadline: self.link.deadline(),
                 effect: Effect::Write,
                 script: |scripts| &scripts.settle,
                 key: &self.link.key(id),
@@ -224,6 +238,7 @@ impl Store for RedisStore {
             let arguments: [&[u8]; 1] = [nonce.as_bytes()];
             let call = Call {
                 op: "delete",
+                deadline: self.link.deadline(),
                 effect: Effect::Write,
                 script: |scripts| &scripts.delete,
                 key: &self.link.key(id),

@@ -3,5 +3,15 @@
 // The fixtures are as much a test as those who call them.
 #![allow(clippy::unwrap_used)]
 
+mod amnesia;
 mod conformance;
 mod fixture;
+mod limits;
+mod lost_answers;
+mod outage;
+mod promise;
+mod replicas;
+mod round_trips;
+#[cfg(feature = "tls")]
+mod tls;
+mod wake;
