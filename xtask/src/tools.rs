@@ -73,6 +73,11 @@ const TOOLS: &[Tool] = &[
         packages: &["nginx-light"],
         why: "the sidecar is compared with it, and stands before it in the HTTP cases",
     },
+    Tool {
+        probe: &["redis-server", "--version"],
+        packages: &["redis-server"],
+        why: "the Redis store is tested on real servers",
+    },
     Tool { probe: &["git", "--version"], packages: &["git"], why: "the tidy rules ask which files are ours" },
 ];
 

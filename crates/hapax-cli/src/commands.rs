@@ -49,7 +49,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         }
         Command::Check(check) => block_on(check::run(&check, &flags(&global), output)),
         Command::Plan(plan) => plan::run(&plan, output),
-        Command::Migrate(migrate) => migrate::run(&migrate, &context()?),
+        Command::Migrate(migrate) => {
+            let context = context()?;
+            block_on(migrate::run(&migrate, &context))
+        }
         Command::Man { dir } => man::run(dir.as_deref(), output),
         Command::Completions { shell } => completions::run(shell, output),
     }

@@ -77,7 +77,7 @@ impl Sidecar {
         for warning in config.warnings().into_iter().chain(config.risks()) {
             tracing::warn!("{warning}");
         }
-        let hapax = hapax(&config, config.store.open_or_make()?);
+        let hapax = hapax(&config, config.store.open_or_make().await?);
         let forward = Forward::new(&config.upstream, &config.upstream_options)?;
         let asker = Asker::new(&config.limits);
         let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;

@@ -1,5 +1,8 @@
 //! URL to store: the only list of stores.
 
+#[cfg(feature = "redis")]
+mod redis;
+
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,6 +12,8 @@ use hapax::MemoryStore;
 use hapax_core::{Store, StoreError};
 use hapax_store_file::{FileStore, OpenError};
 
+#[cfg(feature = "redis")]
+use self::redis::RedisUrl;
 use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
 use crate::output::printable;
@@ -20,7 +25,14 @@ pub(crate) const STORE_DEFAULT: &str = "file:./hapax-data";
 pub(crate) const OUTCOME_BYTES_MAX: usize = hapax_store_file::OUTCOME_BYTES_MAX;
 
 /// Every scheme, as people type it.
-const SCHEMES: [&str; 2] = ["file", "memory"];
+const SCHEMES: &[&str] = &[
+    "file",
+    "memory",
+    #[cfg(feature = "redis")]
+    "redis",
+    #[cfg(feature = "redis")]
+    "rediss",
+];
 
 /// Where the records are.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +41,9 @@ pub(crate) enum StoreUrl {
     File(PathBuf),
     /// The memory of this process.
     Memory,
+    /// A Redis server.
+    #[cfg(feature = "redis")]
+    Redis(RedisUrl),
 }
 
 /// What a command wants of the store.
@@ -45,8 +60,9 @@ impl StoreUrl {
     pub(crate) fn parse(url: &str) -> Result<Self, Failure> {
         let invalid = |message: String| Failure::new(Code::StoreUrlInvalid, message);
         let Some((scheme, rest)) = url.split_once(':') else {
-            return Err(invalid("the store has no scheme".to_owned())
-                .hint("write file:DIR for a directory, or memory: for a store in memory"));
+            return Err(invalid("the store has no scheme".to_owned()).hint(
+                "write file:DIR for a directory, memory: for a store in memory, or redis://HOST for a server",
+            ));
         };
         match scheme {
             "memory" if rest.is_empty() => Ok(Self::Memory),
@@ -59,6 +75,11 @@ impl StoreUrl {
                 .map_err(|failure| {
                     failure.hint("write file:DIR, such as file:./hapax-data or file:/var/lib/hapax")
                 }),
+            #[cfg(feature = "redis")]
+            "redis" | "rediss" => RedisUrl::parse(url).map(Self::Redis).map_err(|why| {
+                invalid(format!("{scheme}: is wrong: {why}"))
+                    .hint("write redis://HOST:PORT/DATABASE?prefix=NAME:, or rediss:// for TLS; see docs/guide/redis.md")
+            }),
             _ => Err(invalid(format!("there is no store called {scheme:?}")).hint(known_store(scheme))),
         }
     }
@@ -67,43 +88,71 @@ impl StoreUrl {
     pub(crate) fn directory(&self) -> Option<&Path> {
         match self {
             Self::File(directory) => Some(directory),
-            Self::Memory => None,
+            _ => None,
+        }
+    }
+
+    /// The version of the layout that this program reads and writes there.
+    pub(crate) fn layout_version(&self) -> u32 {
+        match self {
+            Self::File(_) | Self::Memory => hapax_store_file::VERSION,
+            #[cfg(feature = "redis")]
+            Self::Redis(_) => hapax_store_redis::VERSION,
         }
     }
 
     /// Opens the store, and makes it where there is none: for whoever runs operations with it.
-    pub(crate) fn open_or_make(&self) -> Result<Arc<dyn Store>, Failure> {
-        match self {
-            Self::Memory => Ok(Arc::new(MemoryStore::new())),
-            Self::File(directory) => FileStore::open(directory)
-                .map(|store| Arc::new(store) as Arc<dyn Store>)
-                .map_err(|error| self.failure(error, Access::Write)),
-        }
+    pub(crate) async fn open_or_make(&self) -> Result<Arc<dyn Store>, Failure> {
+        let opened = match self {
+            Self::Memory => Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>),
+            Self::File(directory) => FileStore::open(directory).map(shared),
+            #[cfg(feature = "redis")]
+            Self::Redis(url) => url.open_or_make().await.map(shared),
+        };
+        opened.map_err(|error| self.failure(error, Access::Write))
     }
 
     /// Opens the store. It is never created here: an empty store under a mistyped name helps nobody.
-    pub(crate) fn open(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
-        match self {
-            Self::Memory => Ok(Arc::new(MemoryStore::new())),
-            Self::File(directory) => open_file(directory, access)
-                .map(|store| Arc::new(store) as Arc<dyn Store>)
-                .map_err(|error| self.failure(error, access)),
-        }
+    pub(crate) async fn open(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
+        let opened = match self {
+            Self::Memory => Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>),
+            Self::File(directory) => open_file(directory, access).map(shared),
+            #[cfg(feature = "redis")]
+            Self::Redis(url) => url.open().await.map(shared),
+        };
+        opened.map_err(|error| self.failure(error, access))
     }
 
     /// Reads all of the store and fails if anything in it is damaged.
     pub(crate) async fn verify(&self) -> Result<(), Failure> {
-        // Memory is that of this very process, and empty.
-        let Self::File(directory) = self else { return Ok(()) };
         let failed = |error| self.failure(error, Access::Read);
-        let store = open_file(directory, Access::Read).map_err(failed)?;
-        let found = store.verify().await.map_err(failed)?;
+        let found = match self {
+            // That of this very process, and empty.
+            Self::Memory => Vec::new(),
+            Self::File(directory) => {
+                let store = open_file(directory, Access::Read).map_err(failed)?;
+                store.verify().await.map_err(failed)?
+            }
+            #[cfg(feature = "redis")]
+            Self::Redis(url) => {
+                let store = url.open().await.map_err(failed)?;
+                let found = redis::verify(&store).await.map_err(failed)?;
+                found.iter().map(|id| format!("record {id} cannot be read")).collect()
+            }
+        };
         if found.is_empty() { Ok(()) } else { Err(damaged(self).because(printable(&found.join("; ")))) }
     }
 
     fn failure(&self, error: StoreError, access: Access) -> Failure {
         if matches!(open_error(&error), Some(OpenError::Damaged { .. })) {
             return damaged(self).because(error);
+        }
+        #[cfg(feature = "redis")]
+        if redis::is_missing(&error) {
+            return Failure::new(Code::StoreMissing, format!("there is no store at {self}")).hint(
+                "check the server, the database number and the prefix; \
+                 the first process that runs operations with it makes the store",
+            );
         }
         if matches!(open_error(&error), Some(OpenError::Missing { .. })) {
             return Failure::new(Code::StoreMissing, format!("there is no store at {self}")).hint(
@@ -119,7 +168,7 @@ impl StoreUrl {
     }
 
     /// Opens a store that outlives this process.
-    pub(crate) fn open_shared(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
+    pub(crate) async fn open_shared(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
         if *self == Self::Memory {
             return Err(Failure::new(
                 Code::StoreNotShared,
@@ -127,7 +176,7 @@ impl StoreUrl {
             )
             .hint("name a store that is kept, such as --store file:./hapax-data"));
         }
-        self.open(access)
+        self.open(access).await
     }
 }
 
@@ -136,8 +185,14 @@ impl fmt::Display for StoreUrl {
         match self {
             Self::File(directory) => write!(f, "file:{}", directory.display()),
             Self::Memory => f.write_str("memory:"),
+            #[cfg(feature = "redis")]
+            Self::Redis(url) => url.fmt(f),
         }
     }
+}
+
+fn shared(store: impl Store) -> Arc<dyn Store> {
+    Arc::new(store)
 }
 
 /// Opening for writing makes what is missing, so what is there is looked at first.
@@ -172,8 +227,9 @@ fn directory(rest: &str) -> Option<PathBuf> {
 }
 
 fn known_store(scheme: &str) -> String {
-    match nearest(scheme, SCHEMES) {
+    match nearest(scheme, SCHEMES.iter().copied()) {
         Some(known) => format!("did you mean {known}: ?"),
+        None if cfg!(feature = "redis") => "known stores are file:DIR, memory: and redis://HOST".to_owned(),
         None => "known stores are file:DIR and memory:".to_owned(),
     }
 }

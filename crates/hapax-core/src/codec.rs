@@ -85,15 +85,21 @@ pub fn decode(id: &RecordId, head: &[u8], outcome: Option<&[u8]>) -> Result<Reco
     let head: wire::Head = open(head, Seal::head(id), Part::Head)?;
     let nonce = head.nonce()?;
     let recorded = match (head.has_outcome, outcome) {
-        (true, Some(bytes)) => {
-            let outcome: wire::Outcome = open(bytes, Seal::outcome(id, nonce), Part::Outcome)?;
-            Some(outcome.into_recorded()?)
-        }
+        (true, Some(bytes)) => Some(decode_outcome(id, nonce, bytes)?),
         (false, None) => None,
         (true, None) => return Err(Unreadable::OutcomeMissing),
         (false, Some(_)) => return Err(Unreadable::OutcomeForeign),
     };
     head.into_record(*id, recorded)
+}
+
+/// Reads back the outcome of the attempt `nonce` of the record `id`, for stores that keep heads in a way of their own.
+///
+/// # Errors
+/// [`Unreadable`] as for [`decode`], about the outcome.
+pub fn decode_outcome(id: &RecordId, nonce: Nonce, outcome: &[u8]) -> Result<Recorded, Unreadable> {
+    let outcome: wire::Outcome = open(outcome, Seal::outcome(id, nonce), Part::Outcome)?;
+    outcome.into_recorded()
 }
 
 /// Reads the record `id` back from its head alone, for those who need its times and not its outcome.

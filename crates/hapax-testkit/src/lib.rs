@@ -52,6 +52,11 @@
 //!
 //! With the feature `http`, `http_suite` plays the cases of `spec/cases/http` against anything that serves an origin
 //! behind a layer or a proxy, over real sockets.
+//!
+//! # How to test against a real server
+//!
+//! With the feature `servers`, `servers` starts what is installed, in a directory of its own, and ends it. A server that
+//! can be given a clock of its own makes time pass at once, so that the suite need not wait for leases to lapse.
 
 mod clock;
 mod faulty;
@@ -62,6 +67,8 @@ mod op;
 mod random;
 mod reference;
 mod rig;
+#[cfg(feature = "servers")]
+pub mod servers;
 pub mod store_suite;
 
 pub use clock::TokioClock;

@@ -22,6 +22,7 @@ fn every_tool_can_be_installed() {
         "promtool",
         "systemd-analyze",
         "/usr/sbin/nginx",
+        "redis-server",
         "git",
     ];
     assert_eq!(names(TOOLS), known);

@@ -44,7 +44,7 @@ async fn store(check: &Check, config: &Config) -> Result<Option<Found>, Failure>
     if check.deep {
         url.verify().await?;
     }
-    let store = match url.open(Access::Read) {
+    let store = match url.open(Access::Read).await {
         Err(failure) if failure.code() == Code::StoreMissing && config.file.is_some() => return Ok(None),
         opened => opened?,
     };

@@ -1,6 +1,6 @@
 //! `hapax migrate`: brings a store to the layout of this version.
 //!
-//! There is one layout of file stores so far, so there is nothing to change yet: a store is told as it is, and one of
+//! There is one layout of each store so far, so there is nothing to change yet: a store is told as it is, and one of
 //! another version is refused.
 
 use serde_json::json;
@@ -10,10 +10,10 @@ use crate::args::Migrate;
 use crate::failure::Failure;
 use crate::stores::Access;
 
-pub(crate) fn run(migrate: &Migrate, context: &Context) -> Result<(), Failure> {
+pub(crate) async fn run(migrate: &Migrate, context: &Context) -> Result<(), Failure> {
     // Opening it compares its version with ours.
-    drop(context.store.open_shared(Access::Read)?);
-    let version = hapax_store_file::VERSION;
+    drop(context.store.open_shared(Access::Read).await?);
+    let version = context.store.layout_version();
     if context.output.json {
         return context.output.document(&json!({
             "store": context.store.to_string(),

@@ -33,6 +33,13 @@ const SPILL_BYTES: u64 = 492;
 /// The log that changes are written to first. It is kept at this size.
 const FILE_LOG_BYTES: u64 = 32 << 20;
 
+/// What a value on a Redis server has beside its outcome: head, seal, and names of the usual length.
+const REDIS_VALUE_BYTES: u64 = 165;
+/// What the server keeps for each key beside its value: the name, and its entries in two tables.
+const REDIS_RECORD_BYTES: u64 = 190;
+/// An append-only file is rewritten when it has grown to twice what is alive.
+const REDIS_LOG_TIMES: u64 = 2;
+
 /// What one store would need.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Need {
@@ -40,7 +47,7 @@ struct Need {
     records: u64,
     memory_bytes: u64,
     disk_bytes: u64,
-    /// Both stores belong to one process.
+    /// Processes that hold the records.
     nodes: u64,
     fits: bool,
     note: &'static str,
@@ -64,11 +71,12 @@ pub(crate) fn run(plan: &Plan, output: Output) -> Result<(), Failure> {
     output.table(Some(&["STORE", "RECORDS", "MEMORY", "DISK", "NODES", "NOTE"]), rows.collect())
 }
 
-fn needs(records: u64, body_bytes: u64) -> [Need; 2] {
+fn needs(records: u64, body_bytes: u64) -> [Need; 3] {
     let outcome = body_bytes.saturating_add(HEAD_BYTES);
     let memory = with_headroom(records.saturating_mul(memory_bytes(outcome)));
     let fits = records <= MEMORY_RECORDS_MAX && memory <= MEMORY_BYTES_MAX;
     let disk = with_headroom(records.saturating_mul(file_bytes(outcome))).saturating_add(FILE_LOG_BYTES);
+    let redis = with_headroom(records.saturating_mul(redis_bytes(outcome)));
     [
         Need {
             store: "memory:",
@@ -92,6 +100,15 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 2] {
             fits: true,
             note: "one machine; `cargo xtask bench store` tells how fast its disk is",
         },
+        Need {
+            store: "redis://HOST",
+            records,
+            memory_bytes: redis,
+            disk_bytes: redis.saturating_mul(REDIS_LOG_TIMES),
+            nodes: 1,
+            fits: true,
+            note: "many machines; the disk is for an append-only file",
+        },
     ]
 }
 
@@ -109,6 +126,14 @@ fn file_bytes(outcome: u64) -> u64 {
         cell.saturating_add(SPILL_BYTES)
     };
     outcome.saturating_add(FILE_RECORD_BYTES)
+}
+
+/// What a record with an outcome of this size takes on a Redis server.
+fn redis_bytes(outcome: u64) -> u64 {
+    let value = outcome.saturating_add(REDIS_VALUE_BYTES);
+    // Its allocator hands out memory in steps, four to each doubling.
+    let step = value.checked_next_power_of_two().unwrap_or(u64::MAX) / 8;
+    value.div_ceil(step).saturating_mul(step).saturating_add(REDIS_RECORD_BYTES)
 }
 
 fn with_headroom(bytes: u64) -> u64 {

@@ -40,9 +40,9 @@ impl Place<'_> {
     }
 
     /// The store, or the sidecar that has it open.
-    fn open(&self, access: Access) -> Result<Source, Failure> {
+    async fn open(&self, access: Access) -> Result<Source, Failure> {
         let Some(url) = &self.admin.admin else {
-            return Source::of_store(&self.context.store, access);
+            return Source::of_store(&self.context.store, access).await;
         };
         // No flag: what is typed is in the shell's history and in every list of processes.
         let token = match (&self.admin.admin_token_file, std::env::var("HAPAX_ADMIN_TOKEN")) {
@@ -57,14 +57,14 @@ impl Place<'_> {
     }
 
     /// Opens it to change something. A reason is kept only where there is an audit log.
-    fn open_to_change(&self, reason: Option<&str>) -> Result<Source, Failure> {
+    async fn open_to_change(&self, reason: Option<&str>) -> Result<Source, Failure> {
         if reason.is_some() && self.admin.admin.is_none() {
             return Err(Failure::new(Code::InputInvalid, "nobody would keep this reason").hint(
                 "--reason goes into the audit log of a running sidecar: name it with --admin URL, \
                  or leave the reason out",
             ));
         }
-        self.open(Access::Write)
+        self.open(Access::Write).await
     }
 
     /// The command that somebody could type next, for the same records.

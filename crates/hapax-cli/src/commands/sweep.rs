@@ -34,7 +34,7 @@ pub(crate) async fn run(sweep: &Sweep, context: &Context) -> Result<(), Failure>
 /// One sweep of everything that is due. The store is opened for it and closed after it, so that between two
 /// rounds a service can own the directory.
 async fn round(batch_max: usize, context: &Context, stop: &watch::Receiver<bool>) -> Result<(), Failure> {
-    let store = context.store.open_shared(Access::Write)?;
+    let store = context.store.open_shared(Access::Write).await?;
     let swept = sweep_all(&*store, batch_max, stop)
         .await
         .map_err(|error| Failure::store(error, format!("cannot sweep {}", context.store)))?;

@@ -35,7 +35,7 @@ fn an_unknown_scheme_is_told_with_the_nearest_known_one() {
     assert!(refusal("fiel:./data").contains("did you mean file:"));
     assert!(refusal("FILE:./data").contains("did you mean file:"));
     assert!(refusal("memroy:").contains("did you mean memory:"));
-    assert!(refusal("carrier-pigeon:").contains("file:DIR and memory:"));
+    assert!(refusal("carrier-pigeon:").contains("known stores are file:DIR"));
 }
 
 #[test]
@@ -43,8 +43,20 @@ fn a_password_in_an_unknown_url_is_not_repeated() {
     assert!(!refusal("postgrse://app:hunter2@db/hapax").contains("hunter2"));
 }
 
-#[test]
-fn memory_is_not_shared_with_this_process() {
-    let refused = StoreUrl::Memory.open_shared(Access::Read).unwrap_err();
+#[tokio::test]
+async fn memory_is_not_shared_with_this_process() {
+    let refused = StoreUrl::Memory.open_shared(Access::Read).await.unwrap_err();
     assert_eq!(refused.code(), Code::StoreNotShared);
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_server_is_shown_without_its_password() {
+    let url = StoreUrl::parse("rediss://app:hunter2@cache:6380/2?prefix=shop:").unwrap();
+    assert_eq!(url.to_string(), "rediss://cache:6380/2?prefix=shop:");
+    assert!(!format!("{url:?}").contains("hunter2"));
+    for wrong in ["redis://app:hunter2@cache/x", "redis://:hunter2@cache?prefx=a", "redis:hunter2"] {
+        let told = refusal(wrong);
+        assert!(told.contains("redis: is wrong") && !told.contains("hunter2"), "{told}");
+    }
 }

@@ -73,8 +73,13 @@ pub(crate) static STARTING: RwLock<()> = RwLock::new(());
 
 /// Starts the command.
 pub(crate) fn started(command: &mut Command) -> Child {
+    alone(|| command.spawn().unwrap())
+}
+
+/// Starts something else, while no test opens a store.
+pub(crate) fn alone<T>(start: impl FnOnce() -> T) -> T {
     let _alone = STARTING.write().unwrap_or_else(|test_that_failed| test_that_failed.into_inner());
-    command.spawn().unwrap()
+    start()
 }
 
 /// Runs the command to its end.

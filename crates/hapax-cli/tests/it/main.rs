@@ -19,6 +19,8 @@ mod keys;
 mod listing;
 #[cfg(unix)]
 mod packaging;
+#[cfg(feature = "redis")]
+mod redis;
 mod secrets;
 mod serving;
 mod settling;

@@ -36,7 +36,9 @@ fn every_variable_is_one_that_the_sidecar_knows() {
     let fixture = Fixture::bare();
     let options = hapax(fixture.path(), &["check", "--options"]).ended(0).stdout;
     let known: Vec<&str> = words(&options, "HAPAX_").collect();
-    for file in ["docker/Dockerfile", "docker/compose.yaml", "systemd/hapax.service"] {
+    for file in
+        ["docker/Dockerfile", "docker/compose.yaml", "docker/compose.redis.yaml", "systemd/hapax.service"]
+    {
         let text = text(file);
         let mut found = 0;
         for variable in words(&text, "HAPAX_") {

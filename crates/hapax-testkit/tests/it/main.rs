@@ -5,6 +5,7 @@ mod faulty;
 mod history;
 mod http;
 mod rigs;
+mod servers;
 mod suite;
 mod teeth;
 mod wrong;

@@ -12,7 +12,7 @@ use crate::view::Payload;
 
 pub(super) async fn run(change: &Change, place: &Place<'_>) -> Result<(), Failure> {
     let reason = change.reason.as_deref();
-    let source = place.open_to_change(reason)?;
+    let source = place.open_to_change(reason).await?;
     let found = find(&source, &change.name, Payload::Hidden).await?;
     let record = &found.record;
     refuse_while_in_progress(record.state())?;

@@ -14,7 +14,7 @@ use crate::view::{PageView, ROW_HEADER};
 pub(super) async fn run(list: &List, place: &Place<'_>) -> Result<(), Failure> {
     let mut query = query(list)?;
     let output = place.output();
-    let source = place.open(Access::Read)?;
+    let source = place.open(Access::Read).await?;
     if output.json {
         return output.document(&everything(&source, query, list.all).await?);
     }

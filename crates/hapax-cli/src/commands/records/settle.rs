@@ -32,7 +32,7 @@ pub(super) async fn release(change: &Change, place: &Place<'_>) -> Result<(), Fa
 
 async fn decide(change: &Change, verdict: Verdict, place: &Place<'_>) -> Result<(), Failure> {
     let reason = change.reason.as_deref();
-    let source = place.open_to_change(reason)?;
+    let source = place.open_to_change(reason).await?;
     let found = find(&source, &change.name, Payload::Hidden).await?;
     refuse_unless_uncertain(found.record.state())?;
     announce(&found, &verdict::consequence_of(&verdict));

@@ -11,7 +11,7 @@ use crate::stores::Access;
 use crate::view::{Document, Payload, ReasonView, RecordView, RecordedView, or_dash};
 
 pub(super) async fn run(show: &Show, place: &Place<'_>) -> Result<(), Failure> {
-    let source = place.open(Access::Read)?;
+    let source = place.open(Access::Read).await?;
     let payload = if show.payload { Payload::Shown } else { Payload::Hidden };
     let found = find(&source, &show.name, payload).await?;
     let output = place.output();

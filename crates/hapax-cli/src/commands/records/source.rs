@@ -16,8 +16,8 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub(super) fn of_store(url: &StoreUrl, access: Access) -> Result<Self, Failure> {
-        let (store, place) = (url.open_shared(access)?, url.to_string());
+    pub(super) async fn of_store(url: &StoreUrl, access: Access) -> Result<Self, Failure> {
+        let (store, place) = (url.open_shared(access).await?, url.to_string());
         Ok(Self::Store { desk: Desk::on(store, &place), place })
     }
 

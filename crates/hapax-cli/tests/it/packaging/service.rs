@@ -6,8 +6,10 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use hapax_testkit::servers::RedisServer;
+
 use super::{folder, text, tool};
-use crate::binary::{command, started};
+use crate::binary::{alone, command, hapax, started};
 use crate::fixture::{Fixture, KEY};
 use crate::sidecar::{Sidecar, ask};
 use crate::tools::needs;
@@ -94,15 +96,36 @@ fn the_service_of_the_example_is_asked_once() {
 
 #[test]
 fn the_compose_file_names_only_what_is_there() {
-    let compose = text("docker/compose.yaml");
-    for (part, file) in [
-        ("context: ../..", "../../Cargo.toml"),
-        ("dockerfile: packaging/docker/Dockerfile", "Dockerfile"),
-        ("./orders.mjs:/app/orders.mjs:ro", "orders.mjs"),
-    ] {
-        assert!(compose.contains(part), "{part}");
-        assert!(folder().join("docker").join(file).exists(), "{file}");
+    for compose in ["docker/compose.yaml", "docker/compose.redis.yaml"].map(text) {
+        for (part, file) in [
+            ("context: ../..", "../../Cargo.toml"),
+            ("dockerfile: packaging/docker/Dockerfile", "Dockerfile"),
+            ("./orders.mjs:/app/orders.mjs:ro", "orders.mjs"),
+        ] {
+            assert!(compose.contains(part), "{part}");
+            assert!(folder().join("docker").join(file).exists(), "{file}");
+        }
     }
+}
+
+#[test]
+fn the_server_of_the_compose_file_holds_the_strongest_promise() {
+    let compose = text("docker/compose.redis.yaml");
+    let line =
+        compose.lines().find_map(|line| line.trim().strip_prefix("command: [\"redis-server\", ")).unwrap();
+    let arguments: Vec<&str> =
+        line.trim_end_matches(']').split(", ").map(|word| word.trim_matches('"')).collect();
+    let options = arguments
+        .chunks_exact(2)
+        .fold(RedisServer::options(), |options, pair| options.argument(pair[0], pair[1]));
+    let server = alone(|| options.start());
+    let fixture = Fixture::bare();
+    let store = format!("{}/0", server.url());
+    let sidecar = Sidecar::start(&fixture, &["--demo", "--store", &store]);
+    let told = hapax(fixture.path(), &["check", "--store", &store, "--json"]).ended(0).json();
+    assert_eq!(told["promise"], "at most once; a crash leaves the key uncertain for you to settle");
+    assert_eq!(told["warnings"], serde_json::json!([]));
+    drop(sidecar);
 }
 
 /// A process that is killed when nobody needs it any more.

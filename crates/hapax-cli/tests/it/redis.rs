@@ -1,0 +1,193 @@
+//! Stores on a Redis server: several sidecars act as one, and every command that takes a store takes this one.
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use hapax_core::{
+    Claim, ClaimRequest, Class, Fingerprint, Format, Key, Nonce, OnLapse, Recorded, Scope, ScopedKey, Store,
+};
+use hapax_store_redis::RedisStore;
+use hapax_testkit::servers::RedisServer;
+
+use crate::binary::{alone, hapax};
+use crate::fixture::{Fixture, HOUR, KEY, block_on};
+use crate::sidecar::{Origin, Sidecar, ask, reply};
+
+const ORDER: &str = "{\"item\":\"book\"}";
+
+fn start() -> RedisServer {
+    alone(RedisServer::start)
+}
+
+fn told(server: &RedisServer, command: &[&str]) -> String {
+    alone(|| server.command(command))
+}
+
+fn keyed(name: &str) -> String {
+    format!("POST /orders\nIdempotency-Key: {KEY}-{name}")
+}
+
+#[test]
+fn two_sidecars_on_one_server_act_as_one() {
+    let server = start();
+    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let fixture = Fixture::bare();
+    let serve = || Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &server.url()]);
+    let sidecars = [serve(), serve()];
+
+    let first = ask(sidecars[0].address(), &keyed("replayed"), ORDER);
+    let second = ask(sidecars[1].address(), &keyed("replayed"), ORDER);
+    assert_eq!((first.status(), first.body.as_str()), (201, "order 1"));
+    assert_eq!((second.status(), second.body.as_str()), (201, "order 1"));
+    assert_eq!(second.header("x-idempotent-replayed"), Some("true"));
+
+    for round in 0..10 {
+        let together = Arc::new(Barrier::new(8));
+        let head = keyed(&format!("at once {round}")).replace("at once ", "at-once-");
+        let asking: Vec<_> = (0..8)
+            .map(|number| {
+                let (together, head, address) =
+                    (together.clone(), head.clone(), sidecars[number % 2].address());
+                thread::spawn(move || {
+                    together.wait();
+                    ask(address, &head, ORDER).status()
+                })
+            })
+            .collect();
+        let statuses: Vec<u16> = asking.into_iter().map(|asking| asking.join().unwrap()).collect();
+        assert!(
+            statuses.contains(&201) && statuses.iter().all(|status| [201, 409].contains(status)),
+            "{statuses:?}"
+        );
+        assert_eq!(origin.seen().len(), 2 + round, "one of them reached the service");
+    }
+}
+
+#[test]
+fn a_waiter_at_one_sidecar_gets_what_the_other_one_finished() {
+    let server = start();
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    let (began, begun) = std::sync::mpsc::channel();
+    let origin = Origin::start(move |_, number| {
+        began.send(()).unwrap();
+        gate.lock().unwrap().recv().unwrap();
+        reply(201, &format!("order {number}"))
+    });
+    let fixture = Fixture::bare();
+    std::fs::write(fixture.path().join("hapax.toml"), "[defaults]\nwait = \"100s\"\n").unwrap();
+    let serve = || Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &server.url()]);
+    let (first, second) = (serve(), serve());
+    let (to_first, to_second) = (first.address(), second.address());
+    let owner = thread::spawn(move || ask(to_first, &keyed("waited"), ORDER));
+    begun.recv().unwrap();
+    let waiter = thread::spawn(move || ask(to_second, &keyed("waited"), ORDER));
+    // The server knows of it once it is listened to.
+    while told(&server, &["PUBSUB", "CHANNELS"]).is_empty() {}
+    open.send(()).unwrap();
+    assert_eq!(owner.join().unwrap().body, "order 1");
+    let waited = waiter.join().unwrap();
+    assert_eq!((waited.status(), waited.body.as_str()), (201, "order 1"));
+    assert_eq!(origin.seen().len(), 1);
+}
+
+#[test]
+fn without_the_server_nothing_runs_and_nobody_restarts_anything() {
+    let server = alone(|| RedisServer::options().aof(hapax_testkit::servers::Aof::Always).start());
+    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let fixture = Fixture::bare();
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &server.url()]);
+    assert_eq!(ask(sidecar.address(), &keyed("before"), ORDER).status(), 201);
+    server.kill();
+    assert_eq!(ask(sidecar.address(), &keyed("without"), ORDER).status(), 503);
+    assert_eq!(ask(sidecar.admin(), "GET /readyz", "").status(), 503);
+    assert_eq!(origin.seen().len(), 1);
+    alone(|| server.restart());
+    while ask(sidecar.admin(), "GET /readyz", "").status() != 200 {}
+    let replayed = ask(sidecar.address(), &keyed("before"), ORDER);
+    assert_eq!((replayed.status(), replayed.body.as_str()), (201, "order 1"));
+    assert_eq!(ask(sidecar.address(), &keyed("without"), ORDER).body, "order 2");
+}
+
+#[test]
+fn every_command_takes_the_server() {
+    let server = alone(|| RedisServer::options().argument("--requirepass", "canary-password").start());
+    let url = format!("{}/0?prefix=shop:", server.url().replace("redis://", "redis://:canary-password@"));
+    let fixture = Fixture::bare();
+    let run = |args: &[&str]| hapax(fixture.path(), &[args, &["--store", &url]].concat());
+    let shown = url.replace(":canary-password@", "");
+
+    let missing = run(&["records", "list"]).failed(5, "store-missing");
+    assert!(missing.stderr.contains(&shown) && !missing.stderr.contains("canary-password"), "{missing:?}");
+
+    let origin = Origin::start(|_, _| reply(201, "made"));
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &url]);
+    assert_eq!(ask(sidecar.address(), &keyed("kept"), ORDER).status(), 201);
+
+    let listed = run(&["records", "list", "--json"]).ended(0).json();
+    assert_eq!(listed["records"][0]["state"], "completed");
+    let id = listed["records"][0]["id"].as_str().unwrap().to_owned();
+    let checked = run(&["check", "--deep"]).ended(0).stdout;
+    assert!(checked.contains(&format!("{shown} (redis)")) && checked.contains("best effort"), "{checked}");
+    assert!(!checked.contains("canary-password"), "{checked}");
+    assert_eq!(run(&["sweep"]).ended(0).stdout, "removed 0 expired, 0 dropped\n");
+    assert!(run(&["migrate"]).ended(0).stdout.contains("has version 1, the newest"));
+    run(&["records", "delete", &id, "--yes"]).ended(0);
+    assert_eq!(ask(sidecar.address(), &keyed("kept"), ORDER).header("x-idempotent-replayed"), None);
+}
+
+#[test]
+fn a_server_that_cannot_be_a_store_is_told_with_what_to_do() {
+    let server = alone(|| RedisServer::options().memory(64 << 20, "allkeys-lru").start());
+    let fixture = Fixture::bare();
+    let refused = hapax(fixture.path(), &["serve", "--demo", "--store", &server.url()]);
+    let refused = refused.failed(5, "store-incompatible");
+    assert!(refused.stderr.contains("maxmemory-policy noeviction"), "{refused:?}");
+    server.kill();
+    hapax(fixture.path(), &["check", "--store", &server.url()]).failed(5, "store-unavailable");
+}
+
+#[test]
+fn a_plan_agrees_with_what_the_server_uses() {
+    const RECORDS: u64 = 600;
+    let server = start();
+    let used = || -> u64 {
+        let info = told(&server, &["INFO", "memory"]);
+        info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap().trim().parse().unwrap()
+    };
+    let fixture = Fixture::bare();
+    // The first round is for what the server keeps for its clients and scripts.
+    for body in [100, 100, 1000, 4096, 20_000] {
+        told(&server, &["FLUSHALL"]);
+        let measured = block_on(async {
+            let store = RedisStore::connect(&server.url()).await.unwrap();
+            let before = used();
+            fill(&store, RECORDS, body + 256).await;
+            (used() - before) / RECORDS
+        });
+        let args = ["plan", "--rate", "600/h", "--retention", "1h", "--body", &body.to_string(), "--json"];
+        let needs = hapax(fixture.path(), &args).ended(0).json();
+        assert_eq!(needs[2]["store"], "redis://HOST");
+        let planned = needs[2]["memory_bytes"].as_u64().unwrap() * 100 / 125 / RECORDS;
+        let off = planned.abs_diff(measured) * 100 / measured;
+        assert!(off <= 20, "{body}: {planned} planned, {measured} measured");
+    }
+}
+
+async fn fill(store: &dyn Store, records: u64, outcome: usize) {
+    for number in 0..records {
+        let key = Key::new(format!("order-{number}")).unwrap();
+        let ask = ClaimRequest {
+            key: ScopedKey::new(Scope::new("POST /v1/orders").principal("somebody"), &key),
+            fingerprint: Fingerprint::empty(),
+            nonce: Nonce::random(),
+            lease: HOUR,
+            on_lapse: OnLapse::Uncertain,
+            attempts_max: 5,
+            uncertain_retention: HOUR,
+        };
+        let Claim::Acquired(lease) = store.claim(&ask).await.unwrap() else { panic!("somebody has the key") };
+        let done = Recorded::new(Class::Success, Format::HTTP, vec![b'x'; outcome]);
+        store.complete(&lease, &done, HOUR).await.unwrap();
+    }
+}

@@ -1,0 +1,142 @@
+//! The claim: one native command for a fresh key and for a replay, one script more for everything else.
+
+use hapax_core::{Claim, ClaimRequest, Fence, Lease, Nonce, OnLapse, StoreError, StoreErrorKind, Timestamp};
+use redis::Value;
+
+use crate::error::{Effect, Refusal};
+use crate::layout::{self, Stored};
+use crate::link::{Call, Deadline, Link};
+use crate::script::Dialect;
+
+const OP: &str = "claim";
+
+/// Claims a key.
+pub(crate) async fn claim(link: &Link, ask: &ClaimRequest) -> Result<Claim, StoreError> {
+    let key = link.key(&ask.key.id);
+    let (value, keep_ms) = layout::first_claim(ask);
+    let deadline = link.deadline();
+    let answer = match link.dialect(OP, deadline).await? {
+        Dialect::Six => claim_by_script(link, ask, &key, &value, deadline).await,
+        Dialect::Seven => match set_if_absent(link, &key, &value, keep_ms, deadline).await {
+            Ok(None) => return Ok(acquired(ask, 1)),
+            Ok(Some(found)) => match replay(link, ask, &found) {
+                Some(claim) => return Ok(claim),
+                None => claim_by_script(link, ask, &key, &value, deadline).await,
+            },
+            Err(error) => Err(error),
+        },
+    };
+    match answer {
+        // What is there is no record at all. It is there.
+        Err(error) if error.kind() == StoreErrorKind::Incompatible => Ok(Claim::Unreadable),
+        answer => answer,
+    }
+}
+
+/// Writes the claim if there is nothing, or answers with what there is.
+async fn set_if_absent(
+    link: &Link,
+    key: &str,
+    value: &[u8],
+    keep_ms: u64,
+    deadline: Deadline,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let mut set = redis::cmd("SET");
+    set.arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(keep_ms);
+    link.command(OP, Effect::Write, deadline, &set).await
+}
+
+/// The answer from what was found, where the time does not matter: an outcome is final, and what is over by the server's
+/// clock is no longer found.
+fn replay(link: &Link, ask: &ClaimRequest, found: &[u8]) -> Option<Claim> {
+    let id = &ask.key.id;
+    let Some(stored) = Stored::open(id, found) else { return Some(Claim::Unreadable) };
+    let now = link.time.at_most().max(stored.updated_at);
+    if !stored.is_pinned() || stored.expires_at <= now {
+        return None;
+    }
+    if stored.nonce != ask.nonce {
+        match stored.fingerprint.matches(&ask.fingerprint) {
+            Some(true) => {}
+            Some(false) => return Some(Claim::Mismatch),
+            None => return Some(Claim::Unreadable),
+        }
+    }
+    let remaining = stored.expires_at.since(now);
+    Some(stored.recorded(id).map_or(Claim::Unreadable, |recorded| Claim::Replay { recorded, remaining }))
+}
+
+async fn claim_by_script(
+    link: &Link,
+    ask: &ClaimRequest,
+    key: &str,
+    value: &[u8],
+    deadline: Deadline,
+) -> Result<Claim, StoreError> {
+    let may_rerun: &[u8] = match ask.on_lapse {
+        OnLapse::Rerun => b"1",
+        OnLapse::Uncertain => b"0",
+    };
+    let attempts_max = ask.attempts_max.to_string();
+    let call = Call {
+        op: OP,
+        deadline,
+        effect: Effect::Write,
+        script: |scripts| &scripts.claim,
+        key,
+        arguments: &[value, may_rerun, attempts_max.as_bytes()],
+    };
+    let reply: Vec<Value> = link.call(call).await?;
+    read(ask, &reply).ok_or_else(|| Refusal::Reply.error(OP, Effect::Write))
+}
+
+/// What the script answered; `None` when it is nothing that it says.
+fn read(ask: &ClaimRequest, reply: &[Value]) -> Option<Claim> {
+    let id = &ask.key.id;
+    Some(match reply {
+        [word] => match bytes(word)? {
+            b"unreadable" => Claim::Unreadable,
+            b"mismatch" => Claim::Mismatch,
+            _ => return None,
+        },
+        [word, Value::Int(number)] => match bytes(word)? {
+            b"acquired" => acquired(ask, u32::try_from(*number).ok()?),
+            b"busy" => Claim::Busy { lease_left: span(*number)? },
+            _ => return None,
+        },
+        [word, holder, Value::Int(attempt), Value::Int(reason)] if bytes(word)? == b"uncertain" => {
+            let fence = Fence { nonce: nonce(holder)?, attempt: u32::try_from(*attempt).ok()? };
+            match u8::try_from(*reason).ok().and_then(layout::reason) {
+                Some(reason) => Claim::Uncertain { fence, reason },
+                None => Claim::Unreadable,
+            }
+        }
+        [word, holder, outcome, Value::Int(remaining)] if bytes(word)? == b"replay" => {
+            match layout::outcome(id, nonce(holder)?, bytes(outcome)?) {
+                Ok(recorded) => Claim::Replay { recorded, remaining: span(*remaining)? },
+                Err(_) => Claim::Unreadable,
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn acquired(ask: &ClaimRequest, attempt: u32) -> Claim {
+    let fence = Fence { nonce: ask.nonce, attempt };
+    Claim::Acquired(Lease { id: ask.key.id, fence, length: ask.lease })
+}
+
+fn bytes(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::BulkString(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+fn nonce(value: &Value) -> Option<Nonce> {
+    bytes(value)?.try_into().ok().map(Nonce::from_bytes)
+}
+
+fn span(ms: i64) -> Option<std::time::Duration> {
+    u64::try_from(ms).ok().map(|ms| Timestamp::from_millis(ms).since(Timestamp::default()))
+}

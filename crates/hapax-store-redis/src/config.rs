@@ -1,0 +1,250 @@
+//! [`Options`]: how to reach a Redis store, also as a URL. Passwords are not shown by `Debug`.
+
+use std::fmt;
+use std::time::Duration;
+
+use hapax_core::StoreError;
+use redis::io::tcp::TcpSettings;
+use redis::{Client, ConnectionInfo, IntoConnectionInfo};
+
+use crate::error::OpenError;
+use crate::script::Dialect;
+use crate::store::RedisStore;
+
+/// What keys begin with unless told otherwise.
+pub const PREFIX_DEFAULT: &str = "hapax:";
+
+/// How long one call may take unless told otherwise, connecting included.
+pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(2);
+
+/// The most bytes that an outcome may have unless told otherwise. A server and all its clients wait while one value is
+/// copied.
+pub const OUTCOME_BYTES_MAX_DEFAULT: usize = 8 << 20;
+
+/// How often the server is looked at when nothing else happens.
+const CHECK_EVERY: Duration = Duration::from_secs(5);
+
+/// How to reach a [`RedisStore`].
+///
+/// ```
+/// use hapax_store_redis::RedisStore;
+///
+/// let options = RedisStore::options("redis://127.0.0.1:6379/0?prefix=shop:")?;
+/// assert!(RedisStore::options("redis://127.0.0.1:6379?prefx=shop:").is_err());
+/// # Ok::<(), hapax_core::StoreError>(())
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Options {
+    pub(crate) info: ConnectionInfo,
+    pub(crate) prefix: String,
+    pub(crate) timeout: Duration,
+    pub(crate) check_every: Duration,
+    pub(crate) outcome_bytes_max: usize,
+    pub(crate) replicas: u32,
+    pub(crate) eviction: Eviction,
+    pub(crate) amnesia: Amnesia,
+    pub(crate) making: Making,
+    pub(crate) dialect: Option<Dialect>,
+    ca: Option<Vec<u8>>,
+}
+
+/// What to do about a server that drops keys when its memory is full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Eviction {
+    Refuse,
+    Accept,
+}
+
+/// What to do when the server has lost records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Amnesia {
+    Stop,
+    Accept,
+}
+
+/// Whether a store that is not there yet is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Making {
+    Make,
+    Refuse,
+}
+
+impl Options {
+    /// Reads `redis://[user[:password]@]host[:port][/database][?option=value…]`, or the same with `rediss` for TLS.
+    ///
+    /// Options are `prefix`, `timeout_ms`, `replicas`, `ca` (a file), `outcome_bytes_max`, `evict=accept` and
+    /// `amnesia=accept`.
+    ///
+    /// # Errors
+    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is none. The source says why, without the URL.
+    pub fn from_url(url: &str) -> Result<Self, StoreError> {
+        let wrong = |why: &str| StoreError::from(OpenError::Url { why: why.to_owned() });
+        let mut parsed = redis::parse_redis_url(url).ok_or_else(|| wrong("it cannot be read"))?;
+        if !matches!(parsed.scheme(), "redis" | "rediss") {
+            return Err(wrong("it begins neither with redis:// nor with rediss://"));
+        }
+        if parsed.fragment().is_some() {
+            return Err(wrong("it may not have a part after #"));
+        }
+        let pairs: Vec<(String, String)> =
+            parsed.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
+        parsed.set_query(None);
+        // The driver's own words do not repeat what was typed.
+        let info = parsed.into_connection_info().map_err(|error| wrong(error.category()))?;
+        let mut options = Self::new(info);
+        for (name, value) in pairs {
+            options = options.set(&name, &value).map_err(|why| wrong(&why))?;
+        }
+        Ok(options)
+    }
+
+    fn new(info: ConnectionInfo) -> Self {
+        Self {
+            // Small commands one after the other would otherwise wait for each other's acknowledgement.
+            info: info.set_tcp_settings(TcpSettings::default().set_nodelay(true)),
+            prefix: PREFIX_DEFAULT.to_owned(),
+            timeout: TIMEOUT_DEFAULT,
+            check_every: CHECK_EVERY,
+            outcome_bytes_max: OUTCOME_BYTES_MAX_DEFAULT,
+            replicas: 0,
+            eviction: Eviction::Refuse,
+            amnesia: Amnesia::Stop,
+            making: Making::Make,
+            dialect: None,
+            ca: None,
+        }
+    }
+
+    fn set(self, name: &str, value: &str) -> Result<Self, String> {
+        let number = || value.parse::<u32>().map_err(|_| format!("{name} is not a number"));
+        Ok(match (name, value) {
+            ("prefix", _) => self.prefix(value),
+            ("timeout_ms", _) => match number()? {
+                0 => return Err("timeout_ms is zero".to_owned()),
+                ms => self.timeout(Duration::from_millis(ms.into())),
+            },
+            ("replicas", _) => self.replicas(number()?),
+            ("outcome_bytes_max", _) => self.outcome_bytes_max(number()? as usize),
+            ("evict", "accept") => self.danger_accept_eviction(),
+            ("amnesia", "accept") => self.danger_accept_amnesia(),
+            ("evict" | "amnesia", _) => return Err(format!("{name} may be accept and nothing else")),
+            ("ca", _) => {
+                let pem = std::fs::read(value)
+                    .map_err(|error| format!("the file of ca cannot be read ({error})"))?;
+                self.certificate_authority(pem)
+            }
+            _ => return Err(format!("there is no option called {name:?}")),
+        })
+    }
+
+    /// What the names of all keys begin with. Stores with different prefixes know nothing of each other.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// How long one call may take, connecting included. Two seconds by default.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The most bytes that an outcome may have; 8 MiB by default. Larger ones fail with
+    /// [`TooLarge`](hapax_core::StoreErrorKind::TooLarge) before anything is sent.
+    pub fn outcome_bytes_max(mut self, bytes: usize) -> Self {
+        self.outcome_bytes_max = bytes;
+        self
+    }
+
+    /// Waits until so many replicas have a write before it counts. Fewer make the call
+    /// [`Unknown`](hapax_core::StoreErrorKind::Unknown), although the write stands on the primary.
+    ///
+    /// It makes it rarer that a failover loses a claim. It does not rule it out.
+    pub fn replicas(mut self, replicas: u32) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// Trusts the authorities in this PEM text instead of the system's, for `rediss`.
+    pub fn certificate_authority(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.ca = Some(pem.into());
+        self
+    }
+
+    /// Fails when there are no records yet, instead of beginning with none.
+    pub fn existing(mut self) -> Self {
+        self.making = Making::Refuse;
+        self
+    }
+
+    /// How often the server is looked at when nothing else happens; every five seconds by default.
+    pub fn check_every(mut self, every: Duration) -> Self {
+        self.check_every = every;
+        self
+    }
+
+    /// Takes a server that drops keys when its memory is full. An operation whose record is dropped runs again.
+    pub fn danger_accept_eviction(mut self) -> Self {
+        self.eviction = Eviction::Accept;
+        self
+    }
+
+    /// Goes on after the server has lost records. Operations whose records are lost run again.
+    pub fn danger_accept_amnesia(mut self) -> Self {
+        self.amnesia = Amnesia::Accept;
+        self
+    }
+
+    /// Claims by script, as on Redis 6.2, whatever the server is. For tests.
+    #[doc(hidden)]
+    pub fn claim_by_script(mut self) -> Self {
+        self.dialect = Some(Dialect::Six);
+        self
+    }
+
+    /// Connects; see [`RedisStore::connect`].
+    ///
+    /// # Errors
+    /// As [`RedisStore::connect`].
+    pub async fn connect(self) -> Result<RedisStore, StoreError> {
+        RedisStore::connect_with(self).await
+    }
+
+    pub(crate) fn client(&self) -> Result<Client, StoreError> {
+        let refused =
+            |error: redis::RedisError| OpenError::Certificate { why: error.category().to_owned() }.into();
+        match &self.ca {
+            #[cfg(feature = "tls")]
+            Some(pem) => {
+                let certificates = redis::TlsCertificates { client_tls: None, root_cert: Some(pem.clone()) };
+                Client::build_with_tls(self.info.clone(), certificates).map_err(refused)
+            }
+            _ => Client::open(self.info.clone()).map_err(refused),
+        }
+    }
+
+    /// What the names of all keys begin with.
+    pub fn key_prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The server and the database, without user and password.
+    pub fn address(&self) -> String {
+        format!("{}/{}", self.info.addr(), self.info.redis_settings().db())
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("address", &self.address())
+            .field("prefix", &self.prefix)
+            .field("timeout", &self.timeout)
+            .field("replicas", &self.replicas)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

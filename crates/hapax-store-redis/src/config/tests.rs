@@ -1,0 +1,42 @@
+use std::time::Duration;
+
+use hapax_core::StoreErrorKind;
+
+use super::{Amnesia, Eviction, Options};
+
+#[test]
+fn options_are_read_from_the_url() {
+    let url = "redis://user:secret@host:7000/3?prefix=shop:&timeout_ms=250&replicas=2&evict=accept&amnesia=accept\
+               &outcome_bytes_max=1000";
+    let options = Options::from_url(url).unwrap();
+    assert_eq!(options.address(), "host:7000/3");
+    assert_eq!((options.prefix.as_str(), options.timeout), ("shop:", Duration::from_millis(250)));
+    assert_eq!((options.replicas, options.outcome_bytes_max), (2, 1000));
+    assert_eq!((options.eviction, options.amnesia), (Eviction::Accept, Amnesia::Accept));
+    assert!(!format!("{options:?}").contains("secret"));
+}
+
+#[test]
+fn a_wrong_url_is_refused_without_being_repeated() {
+    for url in [
+        "",
+        "redis:",
+        "redis://",
+        "http://secret@host",
+        "redis://:secret@host/x",
+        "redis://:secret@host#insecure",
+        "rediss://:secret@host/#insecure",
+        "redis://:secret@host?prefx=a",
+        "redis://:secret@host?timeout_ms=soon",
+        "redis://:secret@host?timeout_ms=0",
+        "redis://:secret@host?replicas=-1",
+        "redis://:secret@host?evict=yes",
+        "redis://:secret@host?ca=/no/such/file",
+        "unix:///secret",
+    ] {
+        let error = Options::from_url(url).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Invalid, "{url}");
+        let told = format!("{error:?}");
+        assert!(!told.contains("secret"), "{told}");
+    }
+}

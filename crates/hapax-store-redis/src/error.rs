@@ -1,0 +1,170 @@
+//! What can go wrong, and what it means for those who wait: driver error -> [`StoreErrorKind`], in one place.
+
+use std::error::Error;
+use std::fmt;
+
+use hapax_core::{StoreError, StoreErrorKind};
+use redis::{ErrorKind, RedisError};
+
+/// Why a server cannot be used as a store; the source of the [`StoreError`] that
+/// [`RedisStore::connect`](crate::RedisStore::connect) returns. Each says what to do.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The URL is not one of a Redis server.
+    Url {
+        /// What is wrong with it. Never the URL itself: it may hold a password.
+        why: String,
+    },
+    /// The server is a replica: it would answer that keys are absent which its primary has.
+    Replica,
+    /// The server is part of a cluster.
+    Cluster,
+    /// The server is older than what is needed.
+    Version {
+        /// What it says it is.
+        found: String,
+    },
+    /// The server drops keys when it has no room, and an operation whose record is gone runs again.
+    Evicts {
+        /// Its `maxmemory-policy`.
+        policy: String,
+    },
+    /// There are no records under this prefix.
+    Missing {
+        /// Which prefix.
+        prefix: String,
+    },
+    /// The certificate of the authority cannot be read.
+    Certificate {
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl OpenError {
+    fn kind(&self) -> StoreErrorKind {
+        match self {
+            Self::Url { .. } => StoreErrorKind::Invalid,
+            Self::Replica | Self::Missing { .. } | Self::Certificate { .. } => StoreErrorKind::Unavailable,
+            Self::Cluster | Self::Version { .. } | Self::Evicts { .. } => StoreErrorKind::Incompatible,
+        }
+    }
+}
+
+impl From<OpenError> for StoreError {
+    fn from(error: OpenError) -> Self {
+        Self::new(error.kind(), "open").with_source(error)
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url { why } => write!(f, "the store's URL is wrong: {why}"),
+            Self::Replica => f.write_str("the server is a replica; name the primary"),
+            Self::Cluster => f.write_str(
+                "the server is part of a cluster, which is not supported; name a server of its own",
+            ),
+            Self::Version { found } => {
+                write!(f, "the server is Redis {found}, and 6.2 or newer is needed; upgrade it")
+            }
+            Self::Evicts { policy } => write!(
+                f,
+                "the server drops keys when its memory is full (maxmemory-policy {policy}), and a dropped record lets \
+                 its operation run again; set maxmemory-policy noeviction, or accept that with evict=accept"
+            ),
+            Self::Missing { prefix } => write!(
+                f,
+                "there are no records under the prefix {prefix:?}; check the server, the database number and the prefix"
+            ),
+            Self::Certificate { why } => write!(f, "the certificate of the authority cannot be used: {why}"),
+        }
+    }
+}
+
+impl Error for OpenError {}
+
+/// What a call could do before it failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Effect {
+    /// It changes nothing.
+    Read,
+    /// It may have been applied once it was sent.
+    Write,
+}
+
+/// What a driver's error means for the caller.
+pub(crate) fn judge(error: &RedisError, effect: Effect) -> StoreErrorKind {
+    use StoreErrorKind::{Full, Incompatible, Unavailable, Unknown};
+    match error.code() {
+        Some("OOM") => Full,
+        Some("WRONGTYPE") => Incompatible,
+        // The server says so before it does anything.
+        Some(
+            "LOADING" | "READONLY" | "MASTERDOWN" | "NOREPLICAS" | "MISCONF" | "BUSY" | "CLUSTERDOWN"
+            | "TRYAGAIN" | "MOVED" | "ASK" | "NOAUTH" | "NOPERM" | "WRONGPASS" | "NOSCRIPT",
+        ) => Unavailable,
+        _ if effect == Effect::Read || error.kind() == ErrorKind::AuthenticationFailed => Unavailable,
+        _ => Unknown,
+    }
+}
+
+/// Whether the connection is of no use after this error: it is broken, or its server is no primary any more.
+pub(crate) fn ends_connection(error: &RedisError) -> bool {
+    error.is_unrecoverable_error()
+        || error.is_io_error()
+        || matches!(error.code(), Some("READONLY" | "NOAUTH"))
+}
+
+/// Why a call was refused or given up, in words for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    TimedOut,
+    Amnesia,
+    Unreadable,
+    Cursor,
+    OutcomeTooLarge,
+    ScopeTooLarge,
+    TooFewReplicas,
+    Reply,
+}
+
+impl Refusal {
+    pub(crate) fn error(self, op: &'static str, effect: Effect) -> StoreError {
+        let kind = match (self, effect) {
+            (Self::TimedOut | Self::TooFewReplicas | Self::Reply, Effect::Write) => StoreErrorKind::Unknown,
+            (Self::TimedOut | Self::TooFewReplicas | Self::Reply, Effect::Read) => {
+                StoreErrorKind::Unavailable
+            }
+            (Self::Amnesia, _) => StoreErrorKind::Stopped,
+            (Self::Unreadable, _) => StoreErrorKind::Incompatible,
+            (Self::Cursor, _) => StoreErrorKind::Invalid,
+            (Self::OutcomeTooLarge | Self::ScopeTooLarge, _) => StoreErrorKind::TooLarge,
+        };
+        StoreError::new(kind, op).with_source(self)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "the server did not answer in time",
+            Self::Amnesia => {
+                "the server has lost records: it was flushed, restored from an old copy or restarted without them, and \
+                 operations could run again; look at what was lost, then start this process again to go on"
+            }
+            Self::Unreadable => "the record is there and cannot be read, so it is left as it is",
+            Self::Cursor => "the cursor was not given by this store",
+            Self::OutcomeTooLarge => "the outcome is larger than the store was told to take",
+            Self::ScopeTooLarge => "the names in a scope may have 64 KiB together",
+            Self::TooFewReplicas => "too few replicas have the write; it stands on the primary",
+            Self::Reply => "the server answered with something that no script of ours says",
+        })
+    }
+}
+
+impl Error for Refusal {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! Listing and counting, by going through all keys: Redis has no order to page by.
+//!
+//! A page reads the heads of all records under the prefix and keeps the newest ones in memory, as many as the page
+//! holds. It is for people and takes time in proportion to the number of records; no claim waits for it longer than for
+//! one head.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+use hapax_core::{Lookup, Page, Query, RecordId, Stats, StoreError, StoreErrorKind, Timestamp};
+
+use crate::error::{Effect, Refusal};
+use crate::layout::Stored;
+use crate::link::{Call, Link};
+use crate::store::get;
+
+/// How many keys the server looks at in one step, during which nobody else is served.
+const SCAN_COUNT: usize = 256;
+
+/// How many records a page holds at most, whatever it is asked for.
+const PAGE_MAX: usize = 10_000;
+
+/// Where a record stands in a listing: the newest first, and those of one moment by id. What cannot be read has no age
+/// and comes last.
+type Place = (Reverse<Timestamp>, RecordId);
+
+/// The head of one record as it was found.
+struct Found {
+    id: RecordId,
+    value: Vec<u8>,
+    expiry: i64,
+    now: Timestamp,
+    bytes: u64,
+}
+
+/// One page of `query`.
+pub(crate) async fn list(link: &Link, query: &Query) -> Result<Page, StoreError> {
+    let after = match &query.cursor {
+        Some(cursor) => {
+            Some(parse_cursor(cursor).ok_or_else(|| Refusal::Cursor.error("list", Effect::Read))?)
+        }
+        None => None,
+    };
+    let limit = query.limit.min(PAGE_MAX);
+    let mut page = Page::default();
+    let id_prefix = query.id_prefix.as_deref().unwrap_or_default();
+    if limit == 0 || !is_id_prefix(id_prefix) {
+        return Ok(page);
+    }
+    // One more than the page holds, to know whether there is a next one.
+    let mut places: BTreeMap<Place, ()> = BTreeMap::new();
+    let mut scan = Scan::new(link, "list", id_prefix);
+    while let Some(batch) = scan.next().await? {
+        for found in batch {
+            page.now = page.now.max(found.now);
+            let Some(place) = found.place(query) else { continue };
+            if after.is_none_or(|after| place > after) {
+                places.insert(place, ());
+            }
+            if places.len() > limit + 1 {
+                places.pop_last();
+            }
+        }
+    }
+    let has_more = places.len() > limit;
+    let shown: Vec<Place> = places.into_keys().take(limit).collect();
+    if has_more {
+        page.next = shown.last().map(format_cursor);
+    }
+    for (_, id) in shown {
+        match get(link, "list", &id).await? {
+            Lookup::Found { record, .. } => page.records.push(*record),
+            Lookup::Unreadable { .. } => page.unreadable.push(id),
+            Lookup::Absent => {}
+        }
+    }
+    Ok(page)
+}
+
+/// Counts all records. One may be counted twice, or left out, while the server is resizing its table.
+pub(crate) async fn stats(link: &Link) -> Result<Stats, StoreError> {
+    let mut stats = Stats::default();
+    let mut scan = Scan::new(link, "stats", "");
+    while let Some(batch) = scan.next().await? {
+        for found in batch {
+            stats.bytes += found.bytes;
+            if let Some(Ok(record)) = found.open().map(|stored| stored.outline(found.id, found.expiry)) {
+                stats.count(record.state_at(found.now));
+            }
+        }
+    }
+    Ok(stats)
+}
+
+impl Found {
+    fn open(&self) -> Option<Stored<'_>> {
+        Stored::open(&self.id, &self.value)
+    }
+
+    /// Where the record stands, if it is asked for. What cannot be read always is.
+    fn place(&self, query: &Query) -> Option<Place> {
+        match self.open().and_then(|stored| stored.outline(self.id, self.expiry).ok()) {
+            Some(record) => query.admits(&record, self.now).then_some((Reverse(record.created_at), self.id)),
+            None => Some((Reverse(Timestamp::default()), self.id)),
+        }
+    }
+}
+
+/// A walk through all keys of the store.
+struct Scan<'a> {
+    link: &'a Link,
+    op: &'static str,
+    pattern: String,
+    /// Where the server goes on; none when it has been everywhere.
+    cursor: Option<String>,
+}
+
+impl<'a> Scan<'a> {
+    fn new(link: &'a Link, op: &'static str, id_prefix: &str) -> Self {
+        let pattern = format!("{}{id_prefix}*", literal(&link.options.prefix));
+        Self { link, op, pattern, cursor: Some("0".to_owned()) }
+    }
+
+    async fn next(&mut self) -> Result<Option<Vec<Found>>, StoreError> {
+        let Some(cursor) = self.cursor.take() else { return Ok(None) };
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(cursor).arg("MATCH").arg(&self.pattern).arg("COUNT").arg(SCAN_COUNT);
+        let (cursor, keys): (String, Vec<Vec<u8>>) =
+            self.link.command(self.op, Effect::Read, self.link.deadline(), &scan).await?;
+        self.cursor = (cursor != "0").then_some(cursor);
+        let ids = keys.iter().filter_map(|key| self.id_of(key));
+        let heads: Result<Vec<Option<Found>>, StoreError> =
+            join_all(ids.map(|id| self.head(id))).await.into_iter().collect();
+        Ok(Some(heads?.into_iter().flatten().collect()))
+    }
+
+    fn id_of(&self, key: &[u8]) -> Option<RecordId> {
+        let name = std::str::from_utf8(key).ok()?;
+        RecordId::parse(name.strip_prefix(&self.link.options.prefix)?)
+    }
+
+    async fn head(&self, id: RecordId) -> Result<Option<Found>, StoreError> {
+        let no_arguments: &[&[u8]] = &[];
+        let call = Call {
+            op: self.op,
+            deadline: self.link.deadline(),
+            effect: Effect::Read,
+            script: |scripts| &scripts.head,
+            key: &self.link.key(&id),
+            arguments: no_arguments,
+        };
+        match self.link.call(call).await {
+            Ok((value, expiry, now, bytes)) => {
+                let value: Vec<u8> = value;
+                let now = Timestamp::from_millis(now);
+                let is_gone = bytes == 0 && value.is_empty();
+                Ok((!is_gone).then_some(Found { id, value, expiry, now, bytes }))
+            }
+            // Something that is no record at all stands in its place.
+            Err(error) if error.kind() == StoreErrorKind::Incompatible => {
+                Ok(Some(Found { id, value: Vec::new(), expiry: -1, now: Timestamp::default(), bytes: 0 }))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn is_id_prefix(prefix: &str) -> bool {
+    prefix.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// A pattern that matches exactly this text.
+fn literal(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '^' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
+}
+
+fn format_cursor((Reverse(created_at), id): &Place) -> String {
+    format!("{:x}-{id}", created_at.as_millis())
+}
+
+fn parse_cursor(cursor: &str) -> Option<Place> {
+    let (created_at, id) = cursor.split_once('-')?;
+    let created_at = Timestamp::from_millis(u64::from_str_radix(created_at, 16).ok()?);
+    let place = (Reverse(created_at), RecordId::parse(id)?);
+    (format_cursor(&place) == cursor).then_some(place)
+}
+
+#[cfg(test)]
+mod tests;

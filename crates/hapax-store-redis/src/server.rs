@@ -1,0 +1,106 @@
+//! What a server says about itself, whether it can be a store, and what may honestly be promised on it.
+//!
+//! Pure: it reads the texts of `INFO` and decides. It sends nothing.
+
+use hapax_core::Promise;
+
+use crate::config::Eviction;
+use crate::error::OpenError;
+use crate::script::Dialect;
+
+/// The oldest version that has what the scripts need.
+const VERSION_MIN: (u32, u32) = (6, 2);
+
+/// The first version whose `SET` both tests and answers.
+const VERSION_SEVEN: (u32, u32) = (7, 0);
+
+/// What was read of a server that can be a store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Server {
+    pub(crate) dialect: Dialect,
+    pub(crate) promise: Promise,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Server {
+    /// Judges a server by its `INFO` and, where it may be asked for, its `appendfsync`.
+    pub(crate) fn judge(
+        info: &str,
+        appendfsync: Option<&str>,
+        eviction: Eviction,
+    ) -> Result<Self, OpenError> {
+        let field = |name: &str| {
+            info.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+                .unwrap_or_default()
+                .trim()
+        };
+        let version = version(field("redis_version"))?;
+        if field("role") == "slave" {
+            return Err(OpenError::Replica);
+        }
+        if field("cluster_enabled") == "1" {
+            return Err(OpenError::Cluster);
+        }
+        let mut warnings = Vec::new();
+        let policy = field("maxmemory_policy");
+        let evicts = policy != "noeviction";
+        if evicts && field("maxmemory") != "0" {
+            if eviction == Eviction::Refuse {
+                return Err(OpenError::Evicts { policy: policy.to_owned() });
+            }
+            warnings.push(format!(
+                "records may be dropped when the memory is full (maxmemory-policy {policy}), and their operations run again"
+            ));
+        } else if evicts {
+            warnings.push(format!(
+                "maxmemory-policy is {policy}: records would be dropped once maxmemory is set"
+            ));
+        }
+        if field("maxmemory") == "0" {
+            warnings.push(
+                "maxmemory is not set: the server may be ended by its machine when memory runs out"
+                    .to_owned(),
+            );
+        }
+        let persistence = persistence(field("aof_enabled"), appendfsync);
+        warnings.extend(persistence.map(str::to_owned));
+        let has_replicas = !matches!(field("connected_slaves"), "" | "0");
+        if has_replicas {
+            warnings
+                .push("the server has replicas: a failover to one loses what it had not copied".to_owned());
+        }
+        let holds = persistence.is_none() && !has_replicas && !(evicts && field("maxmemory") != "0");
+        Ok(Self {
+            dialect: if version >= VERSION_SEVEN { Dialect::Seven } else { Dialect::Six },
+            promise: if holds { Promise::AtMostOnce } else { Promise::BestEffort },
+            warnings,
+        })
+    }
+}
+
+fn version(found: &str) -> Result<(u32, u32), OpenError> {
+    let mut numbers = found.split('.').map_while(|part| part.parse().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) if (major, minor) >= VERSION_MIN => Ok((major, minor)),
+        _ => Err(OpenError::Version { found: found.to_owned() }),
+    }
+}
+
+/// What is lost when the server is killed or its machine loses power; nothing when all is on disk first.
+fn persistence(aof_enabled: &str, appendfsync: Option<&str>) -> Option<&'static str> {
+    match (aof_enabled, appendfsync) {
+        ("1", Some("always")) => None,
+        ("1", Some("everysec")) => {
+            Some("appendfsync is everysec: a power failure or a slow disk loses up to two seconds of claims")
+        }
+        ("1", Some(_)) => Some("appendfsync is no: a power failure loses what the system had not written"),
+        ("1", None) => {
+            Some("the server does not tell its appendfsync, so nothing is promised about power failures")
+        }
+        _ => Some("appendonly is off: a restart of the server loses claims, and their operations run again"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

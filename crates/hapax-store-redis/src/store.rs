@@ -1,0 +1,308 @@
+//! [`RedisStore`]: the handle that callers hold. It checks sizes, calls scripts and reads what they say.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_core::store::TOMBSTONE_RETENTION;
+use hapax_core::{
+    BoxFuture, Claim, ClaimRequest, Class, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Query,
+    Reason, RecordId, Recorded, Settled, Settlement, State, Stats, Store, StoreError, StoreErrorKind, Swept,
+    Timestamp, Verdict, codec,
+};
+use redis::Value;
+
+use crate::config::Options;
+use crate::error::{Effect, Refusal};
+use crate::layout::{Stored, reason_number, span_ms, state, state_number};
+use crate::link::{Call, Link};
+use crate::script::{Script, Scripts};
+use crate::wake::Wake;
+use crate::{claim, list};
+
+/// The most bytes that the names in a scope may have together; they are stored with every record.
+pub const SCOPE_BYTES_MAX: usize = 64 << 10;
+
+/// Keeps records on a Redis server. See the [crate](crate) for what that promises.
+#[derive(Debug)]
+pub struct RedisStore {
+    link: Arc<Link>,
+    wake: Wake,
+}
+
+impl RedisStore {
+    /// Connects to the server and looks whether it can be a store.
+    ///
+    /// It must be called in a Tokio runtime, in which it leaves a task that looks at the server from time to time. The
+    /// task ends with the store.
+    ///
+    /// # Errors
+    /// [`Unavailable`](StoreErrorKind::Unavailable) when the server cannot be reached in time or is a replica,
+    /// [`Incompatible`](StoreErrorKind::Incompatible) when it is too old, part of a cluster or drops keys when it is
+    /// full, [`Invalid`](StoreErrorKind::Invalid) when the URL is wrong. The source of the latter two is an
+    /// [`OpenError`](crate::OpenError), which says what to do.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::options(url)?.connect().await
+    }
+
+    /// More about how to connect.
+    ///
+    /// # Errors
+    /// [`Invalid`](StoreErrorKind::Invalid) when the URL is wrong.
+    pub fn options(url: &str) -> Result<Options, StoreError> {
+        Options::from_url(url)
+    }
+
+    pub(crate) async fn connect_with(options: Options) -> Result<Self, StoreError> {
+        let link = Link::new(options)?;
+        link.dialect("open", link.deadline()).await?;
+        tokio::spawn(Link::keep(Arc::downgrade(&link)));
+        let wake = Wake::new(link.client.clone(), link.options.timeout);
+        Ok(Self { link, wake })
+    }
+
+    async fn fenced(
+        &self,
+        op: &'static str,
+        script: fn(&Scripts) -> &Script,
+        lease: &Lease,
+        arguments: &[&[u8]],
+    ) -> Result<Fenced, StoreError> {
+        let nonce: &[u8] = lease.fence.nonce.as_bytes();
+        let arguments: Vec<&[u8]> = std::iter::once(nonce).chain(arguments.iter().copied()).collect();
+        let key = self.link.key(&lease.id);
+        let call = Call {
+            op,
+            deadline: self.link.deadline(),
+            effect: Effect::Write,
+            script,
+            key: &key,
+            arguments: &arguments,
+        };
+        let word: String = self.link.call(call).await?;
+        match word.as_str() {
+            "applied" => Ok(Fenced::Applied),
+            "lost" => Ok(Fenced::Lost),
+            _ => Err(refused(op, &word)),
+        }
+    }
+
+    /// An outcome as bytes, unless it is too large.
+    fn outcome(
+        &self,
+        op: &'static str,
+        id: &RecordId,
+        nonce: Nonce,
+        recorded: &Recorded,
+    ) -> Result<Vec<u8>, StoreError> {
+        if recorded.len() > self.link.options.outcome_bytes_max {
+            return Err(Refusal::OutcomeTooLarge.error(op, Effect::Read));
+        }
+        Ok(codec::encode_outcome(id, nonce, recorded))
+    }
+}
+
+impl Link {
+    /// The name of a record's key, and of the channel on which its changes are told.
+    pub(crate) fn key(&self, id: &RecordId) -> String {
+        format!("{}{id}", self.options.prefix)
+    }
+}
+
+/// Reads one record.
+pub(crate) async fn get(link: &Link, op: &'static str, id: &RecordId) -> Result<Lookup, StoreError> {
+    let no_arguments: &[&[u8]] = &[];
+    let key = link.key(id);
+    let call = Call {
+        op,
+        deadline: link.deadline(),
+        effect: Effect::Read,
+        script: |scripts| &scripts.get,
+        key: &key,
+        arguments: no_arguments,
+    };
+    let (value, expiry, now): (Option<Vec<u8>>, i64, u64) = match link.call(call).await {
+        Ok(found) => found,
+        Err(error) if error.kind() == StoreErrorKind::Incompatible => {
+            return Ok(Lookup::Unreadable { why: "something else stands under the record's key".to_owned() });
+        }
+        Err(error) => return Err(error),
+    };
+    let Some(value) = value else { return Ok(Lookup::Absent) };
+    let read = Stored::open(id, &value)
+        .ok_or("the value is damaged, of another record, or of an unknown version")
+        .and_then(|stored| stored.record(*id, expiry));
+    Ok(match read {
+        Ok(record) => Lookup::Found { record: Box::new(record), now: Timestamp::from_millis(now) },
+        Err(why) => Lookup::Unreadable { why: why.to_owned() },
+    })
+}
+
+impl Store for RedisStore {
+    fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Box::pin(async move {
+            let scope = &ask.key.scope;
+            if scope.namespace().len() + scope.operation().len() > SCOPE_BYTES_MAX {
+                return Err(Refusal::ScopeTooLarge.error("claim", Effect::Read));
+            }
+            claim::claim(&self.link, ask).await
+        })
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(async move {
+            let lease_ms = span_ms(lease.length).to_string();
+            self.fenced("renew", |scripts| &scripts.renew, lease, &[lease_ms.as_bytes()]).await
+        })
+    }
+
+    fn complete<'a>(
+        &'a self,
+        lease: &'a Lease,
+        done: &'a Recorded,
+        retention: Duration,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(async move {
+            let outcome = self.outcome("complete", &lease.id, lease.fence.nonce, done)?;
+            let (state, retention_ms) = (pinned(done).to_string(), span_ms(retention).to_string());
+            let arguments = [state.as_bytes(), retention_ms.as_bytes(), &outcome];
+            self.fenced("complete", |scripts| &scripts.complete, lease, &arguments).await
+        })
+    }
+
+    fn release<'a>(
+        &'a self,
+        lease: &'a Lease,
+        answered: Option<&'a Recorded>,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(async move {
+            let outcome = match answered {
+                Some(answered) => self.outcome("release", &lease.id, lease.fence.nonce, answered)?,
+                None => Vec::new(),
+            };
+            let tombstone_ms = span_ms(TOMBSTONE_RETENTION).to_string();
+            let arguments = [tombstone_ms.as_bytes(), &outcome];
+            self.fenced("release", |scripts| &scripts.release, lease, &arguments).await
+        })
+    }
+
+    fn abandon<'a>(&'a self, lease: &'a Lease, reason: Reason) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(async move {
+            let reason = reason_number(reason).to_string();
+            self.fenced("abandon", |scripts| &scripts.abandon, lease, &[reason.as_bytes()]).await
+        })
+    }
+
+    fn settle<'a>(
+        &'a self,
+        id: &'a RecordId,
+        settlement: &'a Settlement,
+    ) -> BoxFuture<'a, Result<Settled, StoreError>> {
+        Box::pin(async move {
+            let (state, retention, outcome) = match &settlement.verdict {
+                Verdict::Applied { recorded, retention } => {
+                    let outcome = self.outcome("settle", id, settlement.nonce, recorded)?;
+                    (pinned(recorded), *retention, outcome)
+                }
+                Verdict::NotApplied => (state_number(State::Released), TOMBSTONE_RETENTION, Vec::new()),
+            };
+            let (state, retention_ms) = (state.to_string(), span_ms(retention).to_string());
+            let arguments: [&[u8]; 5] = [
+                settlement.attempt.as_bytes(),
+                settlement.nonce.as_bytes(),
+                state.as_bytes(),
+                retention_ms.as_bytes(),
+                &outcome,
+            ];
+            let call = Call {
+                op: "settle",
+                deadline: self.link.deadline(),
+                effect: Effect::Write,
+                script: |scripts| &scripts.settle,
+                key: &self.link.key(id),
+                arguments: &arguments,
+            };
+            read_settled(&self.link.call::<_, Vec<Value>>(call).await?)
+        })
+    }
+
+    fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
+        Box::pin(get(&self.link, "get", id))
+    }
+
+    fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, StoreError>> {
+        Box::pin(list::list(&self.link, query))
+    }
+
+    fn delete<'a>(&'a self, id: &'a RecordId, nonce: Nonce) -> BoxFuture<'a, Result<Deleted, StoreError>> {
+        Box::pin(async move {
+            let arguments: [&[u8]; 1] = [nonce.as_bytes()];
+            let call = Call {
+                op: "delete",
+                deadline: self.link.deadline(),
+                effect: Effect::Write,
+                script: |scripts| &scripts.delete,
+                key: &self.link.key(id),
+                arguments: &arguments,
+            };
+            let word: String = self.link.call(call).await?;
+            match word.as_str() {
+                "applied" => Ok(Deleted::Applied),
+                "absent" => Ok(Deleted::Absent),
+                "changed" => Ok(Deleted::Changed),
+                "in_progress" => Ok(Deleted::InProgress),
+                _ => Err(refused("delete", &word)),
+            }
+        })
+    }
+
+    /// Removes nothing: the server drops every record itself when its time is over, uncertain ones too.
+    fn sweep(&self, _batch_max: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
+        Box::pin(async move { Ok(Swept::default()) })
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
+        Box::pin(list::stats(&self.link))
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
+        Box::pin(async move {
+            let server = self.link.look().await?;
+            Ok(Health { store: "redis", promise: server.promise, warnings: server.warnings })
+        })
+    }
+
+    fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
+        Some(self.wake.watch(self.link.key(id)))
+    }
+}
+
+/// The state of a record that is pinned with this outcome.
+fn pinned(recorded: &Recorded) -> u8 {
+    state_number(match recorded.class {
+        Class::Success => State::Completed,
+        Class::Error => State::Failed,
+    })
+}
+
+fn read_settled(reply: &[Value]) -> Result<Settled, StoreError> {
+    let word = match reply.first() {
+        Some(Value::BulkString(word)) => word.as_slice(),
+        _ => b"",
+    };
+    match (word, &reply[1.min(reply.len())..]) {
+        (b"applied", []) => Ok(Settled::Applied),
+        (b"absent", []) => Ok(Settled::Absent),
+        (b"changed", []) => Ok(Settled::Changed),
+        (b"not_uncertain", [Value::Int(number)]) => u8::try_from(*number)
+            .ok()
+            .and_then(state)
+            .map(Settled::NotUncertain)
+            .ok_or_else(|| Refusal::Unreadable.error("settle", Effect::Write)),
+        (word, _) => Err(refused("settle", &String::from_utf8_lossy(word))),
+    }
+}
+
+fn refused(op: &'static str, word: &str) -> StoreError {
+    let refusal = if word == "unreadable" { Refusal::Unreadable } else { Refusal::Reply };
+    refusal.error(op, Effect::Write)
+}

@@ -1,0 +1,85 @@
+//! A server that has lost records: noticed, and nothing runs on it until somebody has looked.
+
+use std::time::Duration;
+
+use hapax_core::{Store, StoreErrorKind};
+use hapax_store_redis::RedisStore;
+use hapax_testkit::servers::{Aof, RedisServer};
+
+use crate::fixture::{acquire, ask, connect, options};
+
+/// How often the store looks in these tests.
+const OFTEN: Duration = Duration::from_millis(10);
+
+/// Until the store refuses for good.
+async fn stopped(store: &RedisStore) {
+    loop {
+        match store.health().await {
+            Err(error) if error.kind() == StoreErrorKind::Stopped => return,
+            _ => tokio::task::yield_now().await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_flushed_server_is_noticed_while_connected() {
+    let server = RedisServer::start();
+    let store = options(&server).check_every(OFTEN).connect().await.unwrap();
+    let lease = acquire(&store, "lost").await;
+    server.command(&["FLUSHALL"]);
+    stopped(&store).await;
+    assert_eq!(store.claim(&ask("lost")).await.unwrap_err().kind(), StoreErrorKind::Stopped);
+    assert_eq!(store.renew(&lease).await.unwrap_err().kind(), StoreErrorKind::Stopped);
+    // Whoever starts anew has accepted it.
+    acquire(&connect(&server).await, "lost").await;
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_empty_is_noticed_when_connecting() {
+    let server = RedisServer::start();
+    let store = connect(&server).await;
+    acquire(&store, "lost").await;
+    server.kill();
+    server.restart();
+    stopped(&store).await;
+    assert_eq!(server.command(&["DBSIZE"]), "0", "nothing was claimed on it");
+}
+
+#[tokio::test]
+async fn an_old_copy_that_was_put_back_is_noticed() {
+    let server = RedisServer::options().argument("--dbfilename", "copy.rdb").start();
+    let store = connect(&server).await;
+    server.command(&["SAVE"]);
+    // Something happens after the copy was made, and the server is looked at again.
+    acquire(&store, "lost").await;
+    connect(&server).await;
+    server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    while store.health().await.is_err() {}
+    server.kill();
+    server.restart();
+    stopped(&store).await;
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_everything_is_trusted_after_a_restart() {
+    let server = RedisServer::options().aof(Aof::Always).start();
+    let store = connect(&server).await;
+    server.kill();
+    server.restart();
+    while store.health().await.is_err() {}
+    acquire(&store, "kept").await;
+}
+
+#[tokio::test]
+async fn a_loss_may_be_accepted_beforehand() {
+    let server = RedisServer::start();
+    let store = options(&server).check_every(OFTEN).danger_accept_amnesia().connect().await.unwrap();
+    let before = server.command(&["HGET", "hapax:generation", "id"]);
+    server.command(&["FLUSHALL"]);
+    let mut now = String::new();
+    while now.is_empty() || now == before {
+        tokio::task::yield_now().await;
+        now = server.command(&["HGET", "hapax:generation", "id"]);
+    }
+    acquire(&store, "again").await;
+}

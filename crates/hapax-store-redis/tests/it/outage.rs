@@ -1,0 +1,89 @@
+//! Servers that are gone, hang or come back: an answer in time, nothing lost that was promised, no restart needed.
+
+use std::time::Duration;
+
+use hapax_core::{Claim, Fenced, Store, StoreErrorKind};
+use hapax_store_redis::RedisStore;
+use hapax_testkit::servers::{Aof, RedisServer};
+
+use crate::fixture::{RETENTION, acquire, ask, connect, done, finish, options, replayed};
+
+/// How long the tests wait for a server that does not answer.
+const SHORT: Duration = Duration::from_millis(200);
+
+/// Until the store answers again. Each try is bounded by the store's own timeout.
+async fn recovered(store: &RedisStore) {
+    while store.health().await.is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_a_killed_server() {
+    let server = RedisServer::options().aof(Aof::Always).start();
+    let store = connect(&server).await;
+    let lease = acquire(&store, "open").await;
+    finish(&store, "finished", "done").await;
+    server.kill();
+    server.restart();
+    recovered(&store).await;
+    assert!(matches!(store.claim(&ask("open")).await.unwrap(), Claim::Busy { .. }));
+    assert_eq!(replayed(&store, "finished").await, done("done"));
+    assert_eq!(store.complete(&lease, &done("late"), RETENTION).await.unwrap(), Fenced::Applied);
+    assert_eq!(replayed(&store, "open").await, done("late"));
+}
+
+#[tokio::test]
+async fn an_unreachable_server_is_unavailable() {
+    let server = RedisServer::start();
+    let store = connect(&server).await;
+    let lease = acquire(&store, "open").await;
+    server.kill();
+    // The first one may have been on its way when the connection broke.
+    store.get(&lease.id).await.unwrap_err();
+    for _ in 0..3 {
+        assert_eq!(store.claim(&ask("fresh")).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+        assert_eq!(store.renew(&lease).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+        assert_eq!(store.get(&lease.id).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+        assert_eq!(store.health().await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+    }
+    assert_eq!(options(&server).connect().await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_given_up_and_found_again() {
+    let server = RedisServer::start();
+    let store = options(&server).timeout(SHORT).connect().await.unwrap();
+    server.pause();
+    let claim = ask("sent");
+    // It was sent, and may be applied when the server wakes up.
+    assert_eq!(store.claim(&claim).await.unwrap_err().kind(), StoreErrorKind::Unknown);
+    // From then on there is no connection that anything could be sent on.
+    assert_eq!(store.claim(&ask("fresh")).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+    assert_eq!(store.health().await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+    server.resume();
+    recovered(&store).await;
+    let mut answer = store.claim(&claim).await;
+    while answer.as_ref().is_err_and(hapax_core::StoreError::is_transient) {
+        answer = store.claim(&claim).await;
+    }
+    assert!(matches!(answer.unwrap(), Claim::Acquired(lease) if lease.fence.attempt == 1));
+}
+
+#[tokio::test]
+async fn a_connection_that_dies_unnoticed_is_replaced_without_calls() {
+    let server = RedisServer::options().aof(Aof::Always).start();
+    let store = options(&server).check_every(Duration::from_millis(10)).connect().await.unwrap();
+    let connected = |server: &RedisServer| {
+        let clients = server.command(&["CLIENT", "LIST", "TYPE", "normal"]);
+        clients
+            .lines()
+            .filter(|client| client.contains("lib-name=redis-rs") || client.contains("cmd=evalsha"))
+            .count()
+    };
+    server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    while connected(&server) == 0 {
+        tokio::task::yield_now().await;
+    }
+    acquire(&store, "at once").await;
+}

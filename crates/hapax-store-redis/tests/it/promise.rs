@@ -1,0 +1,97 @@
+//! What is promised on which server, and which servers are refused.
+
+use hapax_core::{Promise, Store, StoreErrorKind};
+use hapax_store_redis::{OpenError, RedisStore};
+use hapax_testkit::servers::{Aof, RedisOptions, RedisServer};
+
+use crate::fixture::{connect, options};
+
+const MEMORY: u64 = 64 << 20;
+
+fn refusal(error: &hapax_core::StoreError) -> &OpenError {
+    std::error::Error::source(error).and_then(|source| source.downcast_ref()).unwrap()
+}
+
+#[tokio::test]
+async fn the_promise_is_what_the_settings_allow() {
+    let table: [(RedisOptions, Promise, &str); 4] = [
+        (RedisServer::options(), Promise::BestEffort, "appendonly is off"),
+        (RedisServer::options().aof(Aof::EverySecond), Promise::BestEffort, "everysec"),
+        (RedisServer::options().aof(Aof::Always), Promise::AtMostOnce, "maxmemory is not set"),
+        (
+            RedisServer::options().aof(Aof::Always).memory(0, "allkeys-lru"),
+            Promise::AtMostOnce,
+            "would be dropped",
+        ),
+    ];
+    for (options, promise, warning) in table {
+        let server = options.start();
+        let health = connect(&server).await.health().await.unwrap();
+        assert_eq!((health.store, health.promise), ("redis", promise), "{:?}", health.warnings);
+        assert!(health.warnings.iter().any(|told| told.contains(warning)), "{:?}", health.warnings);
+    }
+}
+
+#[tokio::test]
+async fn a_promise_ends_with_the_setting_that_made_it() {
+    let server = RedisServer::options().aof(Aof::Always).memory(MEMORY, "noeviction").start();
+    let store = connect(&server).await;
+    let health = store.health().await.unwrap();
+    assert_eq!((health.promise, health.warnings), (Promise::AtMostOnce, vec![]));
+    server.command(&["CONFIG", "SET", "appendfsync", "no"]);
+    assert_eq!(store.health().await.unwrap().promise, Promise::BestEffort);
+}
+
+#[tokio::test]
+async fn a_server_that_drops_keys_is_refused_unless_that_is_accepted() {
+    let server = RedisServer::options().aof(Aof::Always).memory(MEMORY, "volatile-lru").start();
+    let error = options(&server).connect().await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Incompatible);
+    assert!(matches!(refusal(&error), OpenError::Evicts { policy } if policy == "volatile-lru"));
+
+    let url = format!("{}?evict=accept", server.url());
+    let health = RedisStore::connect(&url).await.unwrap().health().await.unwrap();
+    assert_eq!(health.promise, Promise::BestEffort);
+}
+
+#[tokio::test]
+async fn a_policy_that_changes_later_makes_the_store_unhealthy() {
+    let server = RedisServer::options().memory(MEMORY, "noeviction").start();
+    let store = connect(&server).await;
+    server.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    assert_eq!(store.health().await.unwrap_err().kind(), StoreErrorKind::Incompatible);
+}
+
+#[tokio::test]
+async fn a_replica_and_a_member_of_a_cluster_are_refused() {
+    let primary = RedisServer::start();
+    let replica = RedisServer::options().replica_of(&primary).start();
+    let error = options(&replica).connect().await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    assert!(matches!(refusal(&error), OpenError::Replica));
+
+    let member = RedisServer::options().argument("--cluster-enabled", "yes").start();
+    let error = options(&member).connect().await.unwrap_err();
+    assert!(matches!(refusal(&error), OpenError::Cluster));
+}
+
+#[tokio::test]
+async fn a_store_that_must_exist_is_not_made() {
+    let server = RedisServer::start();
+    let error = options(&server).existing().connect().await.unwrap_err();
+    assert!(matches!(refusal(&error), OpenError::Missing { prefix } if prefix == "hapax:"));
+    assert_eq!(server.command(&["DBSIZE"]), "0", "looking leaves nothing behind");
+    connect(&server).await;
+    options(&server).existing().connect().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_password_is_needed_and_never_shown() {
+    let server = RedisServer::options().argument("--requirepass", "opensesame").start();
+    let error = options(&server).connect().await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    let url = server.url().replace("redis://", "redis://:opensesame@");
+    let store = RedisStore::connect(&url).await.unwrap();
+    store.health().await.unwrap();
+    assert!(!format!("{store:?} {:?}", RedisStore::options(&url).unwrap()).contains("opensesame"));
+}

@@ -1,0 +1,38 @@
+//! Writes that wait for replicas: too few of them make the answer unknown, and the write stands.
+
+use std::time::Duration;
+
+use hapax_core::{Claim, Fenced, Store, StoreErrorKind};
+use hapax_testkit::servers::RedisServer;
+
+use crate::fixture::{RETENTION, ask, connect, done, finish, options, replayed};
+
+#[tokio::test]
+async fn a_write_counts_when_a_replica_has_it() {
+    let primary = RedisServer::options().argument("--repl-diskless-sync-delay", "0").start();
+    let replica = RedisServer::options().replica_of(&primary).start();
+    while !replica.command(&["INFO", "replication"]).contains("master_link_status:up") {}
+    let store = options(&primary).replicas(1).connect().await.unwrap();
+    finish(&store, "copied", "done").await;
+    assert_eq!(replica.command(&["DBSIZE"]), primary.command(&["DBSIZE"]));
+    assert!(primary.calls("wait") >= 2);
+}
+
+#[tokio::test]
+async fn a_write_without_replicas_is_unknown_and_stands() {
+    let server = RedisServer::start();
+    let plain = connect(&server).await;
+    let store = options(&server).timeout(Duration::from_millis(400)).replicas(1).connect().await.unwrap();
+    let ask = ask("alone");
+    for _ in 0..2 {
+        assert_eq!(store.claim(&ask).await.unwrap_err().kind(), StoreErrorKind::Unknown);
+    }
+    let Claim::Acquired(lease) = plain.claim(&ask).await.unwrap() else { panic!("the claim stands") };
+    assert_eq!(lease.fence.attempt, 1);
+    for _ in 0..2 {
+        let error = store.complete(&lease, &done("done"), RETENTION).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unknown, "also when it was applied before");
+    }
+    assert_eq!(replayed(&store, "alone").await, done("done"), "a replay writes nothing and waits for nobody");
+    assert_eq!(plain.release(&lease, None).await.unwrap(), Fenced::Lost);
+}

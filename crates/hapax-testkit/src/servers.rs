@@ -1,0 +1,9 @@
+//! Real servers for the tests of stores: started in a directory of their own, on loopback, ended when dropped.
+//!
+//! A server that is not installed is a failure, and its message has the line that installs it. Nothing is skipped.
+
+mod clock;
+mod redis;
+
+pub use clock::ServerClock;
+pub use redis::{Aof, RedisOptions, RedisServer};

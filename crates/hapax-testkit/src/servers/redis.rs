@@ -1,0 +1,284 @@
+//! [`RedisServer`]: one real `redis-server`.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::ServerClock;
+
+/// A server that is not ready by then never will be.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Between asking for a free port and using it, somebody else may have taken it.
+const PORT_TRIES: usize = 5;
+
+/// What brings the server and its command-line client.
+const INSTALL: &str = "apt-get install -y redis-server";
+
+/// When the append-only file reaches the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Aof {
+    /// Before a command is answered.
+    Always,
+    /// Once a second.
+    EverySecond,
+}
+
+/// How to start a [`RedisServer`]. The default keeps nothing on disk, has no limit of memory and evicts nothing.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct RedisOptions {
+    aof: Option<Aof>,
+    arguments: Vec<String>,
+    tls: Option<Tls>,
+    has_clock: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Tls {
+    certificate: PathBuf,
+    key: PathBuf,
+    ca: PathBuf,
+}
+
+impl RedisOptions {
+    /// Keeps an append-only file.
+    pub fn aof(mut self, aof: Aof) -> Self {
+        self.aof = Some(aof);
+        self
+    }
+
+    /// Limits the memory to `bytes` and says what to do then: `noeviction`, `volatile-lru` and so on.
+    pub fn memory(self, bytes: u64, policy: &str) -> Self {
+        self.argument("--maxmemory", &bytes.to_string()).argument("--maxmemory-policy", policy)
+    }
+
+    /// Copies another server.
+    pub fn replica_of(self, primary: &RedisServer) -> Self {
+        self.argument("--replicaof", &format!("127.0.0.1 {}", primary.port()))
+    }
+
+    /// Speaks TLS only, with these PEM files.
+    pub fn tls(
+        mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+        ca: impl Into<PathBuf>,
+    ) -> Self {
+        self.tls = Some(Tls { certificate: certificate.into(), key: key.into(), ca: ca.into() });
+        self
+    }
+
+    /// Gives the test the server's time of day: [`RedisServer::clock`].
+    pub fn clock(mut self) -> Self {
+        self.has_clock = true;
+        self
+    }
+
+    /// Any other setting, as it is written in `redis.conf`, with two dashes before its name.
+    pub fn argument(mut self, name: &str, value: &str) -> Self {
+        self.arguments.extend([name.to_owned(), value.to_owned()]);
+        self
+    }
+
+    /// Starts the server.
+    ///
+    /// # Panics
+    /// When it cannot be started. If it is not installed, the message has the line that installs it.
+    pub fn start(self) -> RedisServer {
+        let dir = TempDir::new().expect("there is room for a temporary directory");
+        let clock = self.has_clock.then(|| ServerClock::new(dir.path()));
+        for _ in 1..PORT_TRIES {
+            let port = free_port();
+            if let Ok(child) = self.spawn(dir.path(), port, clock.as_ref()) {
+                return RedisServer { options: self, dir, port, clock, child: Mutex::new(Some(child)) };
+            }
+        }
+        panic!("no port stayed free long enough to start redis-server");
+    }
+
+    fn spawn(&self, dir: &Path, port: u16, clock: Option<&ServerClock>) -> Result<Child, String> {
+        let mut command = Command::new("redis-server");
+        command.args(["--bind", "127.0.0.1", "--save", "", "--daemonize", "no", "--dir"]).arg(dir);
+        match &self.tls {
+            None => command.args(["--port", &port.to_string()]),
+            Some(tls) => command
+                .args(["--port", "0", "--tls-auth-clients", "no", "--tls-port", &port.to_string()])
+                .arg("--tls-cert-file")
+                .arg(&tls.certificate)
+                .arg("--tls-key-file")
+                .arg(&tls.key)
+                .arg("--tls-ca-cert-file")
+                .arg(&tls.ca),
+        };
+        match self.aof {
+            None => command.args(["--appendonly", "no"]),
+            Some(Aof::Always) => command.args(["--appendonly", "yes", "--appendfsync", "always"]),
+            Some(Aof::EverySecond) => command.args(["--appendonly", "yes", "--appendfsync", "everysec"]),
+        };
+        command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        if let Some(clock) = clock {
+            clock.arm(&mut command);
+        }
+        let mut child = command.spawn().unwrap_or_else(|error| {
+            panic!("redis-server cannot be started ({error}); install it: {INSTALL}")
+        });
+        let log = child.stdout.take().expect("its output is piped");
+        wait_until_ready(log).inspect_err(|_| {
+            let _ = child.kill();
+            let _ = child.wait();
+        })?;
+        Ok(child)
+    }
+}
+
+/// A real server, ended when dropped.
+#[derive(Debug)]
+pub struct RedisServer {
+    options: RedisOptions,
+    dir: TempDir,
+    port: u16,
+    clock: Option<ServerClock>,
+    child: Mutex<Option<Child>>,
+}
+
+impl RedisServer {
+    /// Starts a server with the default options.
+    ///
+    /// # Panics
+    /// As [`RedisOptions::start`].
+    pub fn start() -> Self {
+        Self::options().start()
+    }
+
+    /// More about how to start one.
+    pub fn options() -> RedisOptions {
+        RedisOptions::default()
+    }
+
+    /// Where it listens on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its address as a URL: `rediss://localhost:PORT` when it speaks TLS.
+    pub fn url(&self) -> String {
+        match self.options.tls {
+            None => format!("redis://127.0.0.1:{}", self.port),
+            Some(_) => format!("rediss://localhost:{}", self.port),
+        }
+    }
+
+    /// Its time of day.
+    ///
+    /// # Panics
+    /// When the server was not started with [`RedisOptions::clock`].
+    pub fn clock(&self) -> &ServerClock {
+        self.clock.as_ref().expect("the server was started with a clock of its own")
+    }
+
+    /// Kills it with SIGKILL, as a crash would.
+    pub fn kill(&self) {
+        if let Some(mut child) = self.child.lock().take() {
+            child.kill().expect("the server can be killed");
+            child.wait().expect("the server ends");
+        }
+    }
+
+    /// Starts it again on the same port and the same files, after [`kill`](Self::kill).
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn restart(&self) {
+        let started = self.options.spawn(self.dir.path(), self.port, self.clock.as_ref());
+        *self.child.lock() = Some(started.expect("the server starts again on its port"));
+    }
+
+    /// Stops it from doing anything, with SIGSTOP; its connections stay open.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on after [`pause`](Self::pause).
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let child = self.child.lock();
+        let id = child.as_ref().expect("the server runs").id();
+        let pid = i32::try_from(id).ok().and_then(Pid::from_raw).expect("a child has a process id");
+        kill_process(pid, signal).expect("the server can be signalled");
+    }
+
+    /// Sends one command with `redis-cli` and returns what it printed, without the last line's end.
+    ///
+    /// # Panics
+    /// When there is no answer, or when it is an error.
+    pub fn command(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("redis-cli");
+        command.args(["-e", "-h", "localhost", "-p", &self.port.to_string()]);
+        if let Some(tls) = &self.options.tls {
+            command.arg("--tls").arg("--cacert").arg(&tls.ca);
+        }
+        let output = command
+            .args(arguments)
+            .output()
+            .unwrap_or_else(|error| panic!("redis-cli cannot be started ({error}); install it: {INSTALL}"));
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
+    /// How often clients and scripts have called `name`, in small letters, since the server was started.
+    ///
+    /// # Panics
+    /// As [`command`](Self::command).
+    pub fn calls(&self, name: &str) -> u64 {
+        let stats = self.command(&["INFO", "commandstats"]);
+        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
+        line.and_then(|line| line.split(',').next())
+            .map_or(0, |calls| calls.parse().expect("calls are a number"))
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.lock().take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    listener.local_addr().expect("a listener has an address").port()
+}
+
+/// Reads the server's log until it says that it is ready, and goes on reading so that it is never held up.
+fn wait_until_ready(log: ChildStdout) -> Result<(), String> {
+    let (ready, is_ready) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut said = String::new();
+        for line in BufReader::new(log).lines().map_while(Result::ok) {
+            if line.contains("Ready to accept connections") {
+                let _ = ready.send(Ok(()));
+            }
+            if said.len() < 4096 {
+                said.push_str(&line);
+                said.push('\n');
+            }
+        }
+        let _ = ready.send(Err(said));
+    });
+    is_ready
+        .recv_timeout(READY_WITHIN)
+        .unwrap_or_else(|_| Err("redis-server does not become ready".to_owned()))
+}

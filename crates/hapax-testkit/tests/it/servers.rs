@@ -1,0 +1,38 @@
+//! The servers that tests of stores rely on do what the tests ask of them.
+
+use std::time::Duration;
+
+use hapax_testkit::servers::{Aof, RedisServer};
+
+#[test]
+fn a_server_keeps_what_its_options_say() {
+    for (options, kept) in [(RedisServer::options(), ""), (RedisServer::options().aof(Aof::Always), "value")]
+    {
+        let server = options.start();
+        server.command(&["SET", "key", "value"]);
+        server.kill();
+        server.restart();
+        assert_eq!(server.command(&["GET", "key"]), kept);
+    }
+}
+
+#[test]
+fn time_passes_when_the_test_says_so() {
+    let server = RedisServer::options().clock().start();
+    server.command(&["SET", "key", "value", "PX", "1000"]);
+    let first = server.command(&["TIME"]);
+    assert_eq!(server.command(&["TIME"]), first, "it stands still");
+    server.clock().advance(Duration::from_millis(1000));
+    assert_eq!(server.command(&["GET", "key"]), "value", "its time is not over before it is");
+    server.clock().advance(Duration::from_millis(1));
+    assert_eq!(server.command(&["GET", "key"]), "");
+}
+
+#[test]
+fn calls_are_counted() {
+    let server = RedisServer::start();
+    assert_eq!(server.calls("get"), 0);
+    server.command(&["GET", "key"]);
+    server.command(&["EVAL", "return redis.call('GET', KEYS[1])", "1", "key"]);
+    assert_eq!(server.calls("get"), 2);
+}
