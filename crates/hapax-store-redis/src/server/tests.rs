@@ -4,8 +4,11 @@ use super::{Eviction, Server};
 use crate::error::OpenError;
 use crate::script::Dialect;
 
-fn info(changes: &[(&str, &str)]) -> String {
-    let mut fields = vec![
+/// Fields of `INFO` that differ from those of a durable server.
+type Changes<'a> = &'a [(&'a str, &'a str)];
+
+fn info(changes: Changes<'_>) -> String {
+    let mut fields = [
         ("redis_version", "7.0.15"),
         ("role", "master"),
         ("cluster_enabled", "0"),
@@ -29,7 +32,7 @@ fn a_durable_server_without_replicas_holds_the_promise() {
 
 #[test]
 fn everything_that_may_lose_a_claim_is_best_effort() {
-    let table: [(&[(&str, &str)], Option<&str>, &str); 6] = [
+    let table: [(Changes<'_>, Option<&str>, &str); 6] = [
         (&[], Some("everysec"), "everysec"),
         (&[], Some("no"), "appendfsync is no"),
         (&[], None, "does not tell"),
