@@ -98,15 +98,16 @@ where
             return self.speak(stream, peer, Security::Plain, stop).await;
         };
         let handshake = TlsAcceptor::from(certificate.current()).accept(stream);
-        let handshake = timeout(self.transport.first_byte.0, handshake);
+        let handshake = timeout(self.transport.first_byte.0, Box::pin(handshake));
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
             done = handshake => match done {
                 Ok(Ok(stream)) if agreed_on_http2(stream.get_ref().1.alpn_protocol()) => {
-                    self.http2(stream, Bytes::new(), self.caller(peer, Security::Tls, &stop), stop).await;
+                    let caller = self.caller(peer, Security::Tls, &stop);
+                    Box::pin(self.http2(stream, Bytes::new(), caller, stop)).await;
                 }
-                Ok(Ok(stream)) => self.speak(stream, peer, Security::Tls, stop).await,
+                Ok(Ok(stream)) => Box::pin(self.speak(stream, peer, Security::Tls, stop)).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             },
@@ -137,8 +138,9 @@ where
         };
         let caller = self.caller(peer, security, &stop);
         match sniffed {
-            Ok(Ok(Sniffed::Http1(bytes))) => self.http1(io, bytes, caller, stop).await,
-            Ok(Ok(Sniffed::Http2(bytes))) => self.http2(io, bytes, caller, stop).await,
+            // In boxes of their own: a connection takes the memory of what it speaks, not of what it might have spoken.
+            Ok(Ok(Sniffed::Http1(bytes))) => Box::pin(self.http1(io, bytes, caller, stop)).await,
+            Ok(Ok(Sniffed::Http2(bytes))) => Box::pin(self.http2(io, bytes, caller, stop)).await,
             Ok(Err(error)) => tracing::debug!(%error, "a connection ended before its first request"),
             Err(_) => tracing::debug!("a connection was silent for too long"),
         }
