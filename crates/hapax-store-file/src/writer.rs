@@ -442,7 +442,10 @@ impl Work<'_> {
     fn step(&mut self, command: &Command, room: Room) -> rusqlite::Result<Done> {
         let stored = match self.claims.remove(command.id()) {
             Some(row) => Stored::Found(row),
-            None => row::find(self.connection, Some(self.index.recent()), command.id())?,
+            None => {
+                let recent = self.index.recent().rows_of(&row::hash_of(command.id()));
+                row::find(self.connection, Some(recent), command.id())?
+            }
         };
         let row = match stored {
             Stored::Absent => None,
