@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
 /// How many entries wait at least before any is written, when the store is busy. It bounds what has to be written
 /// when the store is closed, or opened after a crash.
@@ -38,9 +38,22 @@ pub(crate) struct Recent {
 impl Recent {
     /// The rows of records with this hash that the index may not have; some may be gone again, or not be there yet.
     pub(crate) fn rows_of(&self, hash: &Hash) -> Vec<i64> {
-        let entries = self.entries.read();
-        entries.range((*hash, i64::MIN)..=(*hash, i64::MAX)).map(|(_, row)| *row).collect()
+        rows_of(&self.entries.read(), hash)
     }
+
+    /// The same for whoever does not write, as of the moment at which `view` begins to see the database: what a
+    /// record leaves and what it comes to in one commit are then both seen before it, or both after.
+    pub(crate) fn rows_of_in(&self, view: &Transaction<'_>, hash: &Hash) -> rusqlite::Result<Vec<i64>> {
+        let mut first_look = view.prepare_cached("SELECT 1 FROM meta")?;
+        // Meanwhile no entry comes or goes.
+        let entries = self.entries.read();
+        first_look.query_row([], |_| Ok(()))?;
+        Ok(rows_of(&entries, hash))
+    }
+}
+
+fn rows_of(entries: &BTreeSet<Entry>, hash: &Hash) -> Vec<i64> {
+    entries.range((*hash, i64::MIN)..=(*hash, i64::MAX)).map(|(_, row)| *row).collect()
 }
 
 /// The writer's side. Changes are those of a transaction until they are [kept](Self::keep) or [undone](Self::undo).

@@ -138,7 +138,9 @@ pub(crate) fn get(
     id: &RecordId,
     now: Timestamp,
 ) -> Result<Lookup, ReadError> {
-    Ok(match row::find(connection, recent, id)? {
+    let view = connection.unchecked_transaction()?;
+    let recent = recent.map(|recent| recent.rows_of_in(&view, &row::hash_of(id))).transpose()?;
+    Ok(match row::find(&view, recent, id)? {
         Stored::Absent => Lookup::Absent,
         Stored::Found(row) => Lookup::Found { record: Box::new(row.record), now },
         Stored::Unreadable(damage) => Lookup::Unreadable { why: damage.why },

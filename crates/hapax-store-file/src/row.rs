@@ -5,7 +5,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Rows, params};
 
 use crate::error::Cause;
-use crate::index::{Hash, Index, Recent};
+use crate::index::{Hash, Index};
 
 /// The columns that [`read_head`] expects, in its order.
 macro_rules! head_columns {
@@ -86,19 +86,19 @@ fn halves(id: &RecordId) -> (&Hash, &[u8]) {
 
 /// What is stored under `id`.
 ///
-/// `recent` is what the index lacks, where this process writes; otherwise the rows are searched for it. What waits
-/// for the index is looked at first: whatever is no longer there is in the index by then.
+/// `recent` are the rows that the index may lack, where this process writes; otherwise the rows are searched for
+/// them. All of it must be seen in one transaction: a record that begins a new life moves to another row.
 /// A page that the engine calls damaged may hold the record, so that is unreadable too, never absent.
 pub(crate) fn find(
     connection: &Connection,
-    recent: Option<&Recent>,
+    recent: Option<Vec<i64>>,
     id: &RecordId,
 ) -> rusqlite::Result<Stored> {
     // Usually there is one row. Others share half of their id; one that cannot be read may be the one.
     let mut found = Stored::Absent;
     match recent {
         Some(recent) => {
-            for rowid in recent.rows_of(&hash_of(id)) {
+            for rowid in recent {
                 found = found.or(at(connection, rowid)?, id);
             }
         }

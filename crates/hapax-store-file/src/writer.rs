@@ -234,6 +234,7 @@ impl Writer {
     /// Serves the steps of a batch. While the disk is busy with the commit before, others may come: they join.
     fn serve_batch(&mut self, batch: &mut Batch) {
         let (queue, disk) = (Arc::clone(&self.queue), self.log.disk());
+        let mut steps_done = false;
         let done = self.attempt(|writer| {
             writer.transact(|work| {
                 let mut answers = work.steps(&batch.steps, Room::Untried)?;
@@ -241,11 +242,24 @@ impl Writer {
                     batch.add(queue.take_now(BATCH_MAX.saturating_sub(batch.steps.len())));
                     answers.extend(work.steps(&batch.steps[answers.len()..], Room::Untried)?);
                 }
+                steps_done = true;
                 work.place()?;
                 Ok(answers)
             })
         });
-        self.conclude(std::mem::take(&mut batch.steps), done, Room::Untried);
+        let steps = std::mem::take(&mut batch.steps);
+        match done {
+            // It was not them. What waits for an index that cannot be written must not keep them from being done.
+            Err(Stop::Failed(failure))
+                if steps_done
+                    && failure.judge().separable
+                    && failure.judge().kind != StoreErrorKind::Full =>
+            {
+                tracing::warn!(error = %failure, "file store cannot write to its index; look for damage");
+                self.serve_steps(steps, Room::Untried);
+            }
+            done => self.conclude(steps, done, Room::Untried),
+        }
     }
 
     fn serve_steps(&mut self, steps: Vec<Step>, room: Room) {
@@ -442,7 +456,10 @@ impl Work<'_> {
     fn step(&mut self, command: &Command, room: Room) -> rusqlite::Result<Done> {
         let stored = match self.claims.remove(command.id()) {
             Some(row) => Stored::Found(row),
-            None => row::find(self.connection, Some(self.index.recent()), command.id())?,
+            None => {
+                let recent = self.index.recent().rows_of(&row::hash_of(command.id()));
+                row::find(self.connection, Some(recent), command.id())?
+            }
         };
         let row = match stored {
             Stored::Absent => None,

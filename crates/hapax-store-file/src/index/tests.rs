@@ -40,6 +40,15 @@ impl Bench {
         hashes
     }
 
+    fn remove(&mut self, hash: Hash, row: i64) {
+        self.index.remove(&self.connection, hash, row).unwrap();
+        self.connection.execute("DELETE FROM record WHERE rowid = ?1", [row]).unwrap();
+    }
+
+    fn execute(&self, statements: &str) {
+        self.connection.execute_batch(statements).unwrap();
+    }
+
     fn number(&self, query: &str) -> i64 {
         self.connection.query_row(query, [], |row| row.get(0)).unwrap()
     }
@@ -50,6 +59,22 @@ impl Bench {
 
     fn waiting(&self) -> usize {
         self.index.recent().entries.read().len()
+    }
+
+    /// Records that the index should lead to and does not.
+    fn missing(&self) -> i64 {
+        self.number(
+            "SELECT count(*) FROM record r WHERE rowid <= (SELECT indexed_row FROM meta) \
+             AND NOT EXISTS (SELECT 1 FROM place p WHERE p.hash = r.hash AND p.row = r.rowid)",
+        )
+    }
+
+    /// Entries of the index that lead to no record of theirs.
+    fn dangling(&self) -> i64 {
+        self.number(
+            "SELECT count(*) FROM place p \
+             WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.rowid = p.row AND r.hash = p.hash)",
+        )
     }
 
     /// Records that neither the memory nor the index leads to.
@@ -132,26 +157,20 @@ fn whatever_happens_every_record_is_found_and_every_row_up_to_the_mark_is_in_the
         }
         // One that waits and one that may be written are removed.
         for hash in [spread(1_000_000 + n * MORE), spread(n)] {
-            let row = rows[&hash];
-            bench.index.remove(&bench.connection, hash, row).unwrap();
-            bench.connection.execute("DELETE FROM record WHERE rowid = ?1", [row]).unwrap();
+            bench.remove(hash, rows[&hash]);
         }
         bench.index.place(&bench.connection).unwrap();
         bench.index.keep();
         let noted = bench.number("SELECT indexed_row FROM meta");
-        let missing = "SELECT count(*) FROM record r WHERE rowid <= (SELECT indexed_row FROM meta) \
-                       AND NOT EXISTS (SELECT 1 FROM place p WHERE p.hash = r.hash AND p.row = r.rowid)";
         if n % 64 == 0 || noted > mark {
-            assert_eq!(bench.number(missing), 0, "after {n} transactions");
+            assert_eq!(bench.missing(), 0, "after {n} transactions");
             assert_eq!(bench.lost(), 0, "after {n} transactions");
         }
         marks += usize::from(noted > mark);
         mark = noted;
     }
     assert!(marks >= 2, "{marks} rounds ended");
-    let dangling =
-        "SELECT count(*) FROM place p WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.rowid = p.row)";
-    assert_eq!(bench.number(dangling), 0);
+    assert_eq!(bench.dangling(), 0);
 }
 
 #[test]
@@ -175,4 +194,57 @@ fn rows_of_removed_records_do_not_come_again() {
     bench.connection.execute_batch("DELETE FROM record; DELETE FROM place").unwrap();
     let mut index = Index::open(&bench.connection, WAITING).unwrap();
     assert_eq!(index.add([7; 16]), 11);
+}
+
+#[test]
+fn what_is_rolled_back_and_what_a_crash_forgets_hides_no_record() {
+    const TRANSACTIONS: usize = 1_000;
+    let mut bench = Bench::new();
+    let mut kept: Vec<Entry> = Vec::new();
+    let mut marks = BTreeSet::new();
+    // The same each time; only that it is without a pattern matters.
+    let mut dice = (0..).map(|n| u64::from_be_bytes(*spread(n + 7_000_000).first_chunk().unwrap()));
+    let mut roll = |sides: usize| dice.next().unwrap() as usize % sides;
+    for n in 0..TRANSACTIONS {
+        bench.execute("BEGIN");
+        let mut then = kept.clone();
+        for m in 0..roll(6 * MORE) {
+            let hash = spread(n * 6 * MORE + m);
+            then.push((hash, bench.add(hash)));
+        }
+        for _ in 0..roll(24).min(then.len()) {
+            // An old one, or one of this transaction.
+            let at = if roll(2) == 0 { roll(then.len()) } else { then.len() - 1 };
+            let (hash, row) = then.swap_remove(at);
+            bench.remove(hash, row);
+            if roll(2) == 0 {
+                // It begins a new life.
+                then.push((hash, bench.add(hash)));
+            }
+        }
+        if roll(4) > 0 {
+            bench.index.place(&bench.connection).unwrap();
+        }
+        if roll(5) == 0 {
+            bench.execute("ROLLBACK");
+            bench.index.undo();
+        } else {
+            bench.execute("COMMIT");
+            bench.index.keep();
+            kept = then;
+        }
+        marks.insert(bench.number("SELECT indexed_row FROM meta"));
+        if n % 100 == 99 {
+            assert_eq!(bench.missing(), 0, "after {n} transactions");
+            assert_eq!(bench.lost(), 0, "after {n} transactions");
+            assert_eq!(bench.number("SELECT count(*) FROM record"), kept.len() as i64);
+        }
+        if n == TRANSACTIONS / 2 {
+            bench.index = Index::open(&bench.connection, WAITING).unwrap();
+            place_all(&bench.connection).unwrap();
+            assert_eq!(bench.lost(), 0, "after a crash");
+        }
+    }
+    assert!(marks.len() > 3, "{marks:?}");
+    assert_eq!(bench.dangling(), 0);
 }

@@ -49,19 +49,38 @@ fn writer(dir: &Path, manual: &ManualClock) -> Writer {
     Writer::new(connection, clock, Arc::default(), Arc::new(Queue::new()), log, index).unwrap()
 }
 
+/// Claims as much as makes the next transaction write to the index; the last of it.
+fn claim_many(writer: &mut Writer) -> Lease {
+    let claims =
+        |work: &mut Work<'_>| Ok(Vec::from_iter((0..2 * WAITING).map(|n| claim(work, &format!("open-{n}")))));
+    writer.transact_durably(claims).unwrap().pop().unwrap()
+}
+
+fn release(writer: &mut Writer, lease: Lease) -> Result<Answer, StoreError> {
+    let (reply, mut answer) = oneshot::channel();
+    writer.serve(vec![Job::Step(Step { command: Command::Release { lease, answered: None }, reply })]);
+    writer.log.disk().settle().unwrap();
+    answer.try_recv().unwrap()
+}
+
 #[test]
 fn a_claim_can_be_finished_where_the_index_has_no_room_for_what_waits() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = writer(dir.path(), &ManualClock::new());
-    // Enough to be written with the next transaction.
-    let claims =
-        |work: &mut Work<'_>| Ok((0..2 * WAITING).map(|n| claim(work, &format!("open-{n}"))).next_back());
-    let lease = writer.transact_durably(claims).unwrap().unwrap();
+    let lease = claim_many(&mut writer);
     writer.limit_size(1).unwrap();
-    let (reply, mut answer) = oneshot::channel();
-    writer.serve(vec![Job::Step(Step { command: Command::Release { lease, answered: None }, reply })]);
-    writer.log.disk().settle().unwrap();
-    assert_eq!(answer.try_recv().unwrap().unwrap(), Answer::Fenced(Fenced::Applied));
+    assert_eq!(release(&mut writer, lease).unwrap(), Answer::Fenced(Fenced::Applied));
+}
+
+#[test]
+fn a_claim_can_be_finished_where_the_index_cannot_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = writer(dir.path(), &ManualClock::new());
+    let lease = claim_many(&mut writer);
+    // As a damaged page of it does.
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON place BEGIN SELECT RAISE(ABORT, 'damaged'); END";
+    writer.connection.execute_batch(refuse).unwrap();
+    assert_eq!(release(&mut writer, lease).unwrap(), Answer::Fenced(Fenced::Applied));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod damage;
 mod fixture;
 mod limits;
 mod list;
+mod lookup;
 mod open;
 mod reopen;
 mod stop;
