@@ -99,7 +99,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "off is optional",
         file: LAYER,
-        find: "                (true, true) if route.policy.key == KeyMode::Off => return Found::None,\n",
+        find: "                (true, true) if is_off => return Found::None,\n",
         replace: "",
         breaks: &["M-05"],
         caught_by: Proof::HttpCases,
