@@ -29,6 +29,10 @@ const SCHEMES: &[&str] = &[
     "redis",
     #[cfg(feature = "redis")]
     "rediss",
+    #[cfg(feature = "redis")]
+    "redis+sentinel",
+    #[cfg(feature = "redis")]
+    "rediss+sentinel",
 ];
 
 /// Where the records are.
@@ -73,7 +77,7 @@ impl StoreUrl {
                     failure.hint("write file:DIR, such as file:./hapax-data or file:/var/lib/hapax")
                 }),
             #[cfg(feature = "redis")]
-            "redis" | "rediss" => RedisUrl::parse(url).map(Self::Redis).map_err(|why| {
+            "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => RedisUrl::parse(url).map(Self::Redis).map_err(|why| {
                 invalid(format!("{scheme}: is wrong: {why}"))
                     .hint("write redis://HOST:PORT/DATABASE?prefix=NAME:, or rediss:// for TLS; see docs/guide/redis.md")
             }),
