@@ -7,6 +7,7 @@ use hapax_core::StoreError;
 use redis::io::tcp::TcpSettings;
 use redis::{Client, ConnectionInfo, IntoConnectionInfo};
 
+use crate::address::{self, Sentinels};
 use crate::error::OpenError;
 use crate::script::Dialect;
 use crate::store::RedisStore;
@@ -46,6 +47,7 @@ pub struct Options {
     pub(crate) amnesia: Amnesia,
     pub(crate) making: Making,
     pub(crate) dialect: Option<Dialect>,
+    pub(crate) sentinels: Option<Sentinels>,
     ca: Option<Vec<u8>>,
 }
 
@@ -72,6 +74,8 @@ pub(crate) enum Making {
 
 impl Options {
     /// Reads `redis://[user[:password]@]host[:port][/database][?option=value…]`, or the same with `rediss` for TLS.
+    /// Where Sentinel knows the server, `redis+sentinel://[user[:password]@]host[:port],…/name[/database]` names the
+    /// sentinels and what they call it; the user and the password are the server's.
     ///
     /// Options are `prefix`, `timeout_ms`, `replicas`, `ca` (a file), `outcome_bytes_max`, `evict=accept` and
     /// `amnesia=accept`.
@@ -80,9 +84,14 @@ impl Options {
     /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is none. The source says why, without the URL.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
         let wrong = |why: &str| StoreError::from(OpenError::Url { why: why.to_owned() });
+        if let Some((scheme @ ("redis+sentinel" | "rediss+sentinel"), rest)) = url.split_once(':') {
+            let scheme = scheme.trim_end_matches("+sentinel");
+            let (server, sentinels) = address::parse(scheme, rest).map_err(|why| wrong(&why))?;
+            return Ok(Self { sentinels: Some(sentinels), ..Self::from_url(&server)? });
+        }
         let mut parsed = redis::parse_redis_url(url).ok_or_else(|| wrong("it cannot be read"))?;
         if !matches!(parsed.scheme(), "redis" | "rediss") {
-            return Err(wrong("it begins neither with redis:// nor with rediss://"));
+            return Err(wrong("it begins neither with redis: nor with rediss:"));
         }
         if parsed.fragment().is_some() {
             return Err(wrong("it may not have a part after #"));
@@ -112,6 +121,7 @@ impl Options {
             amnesia: Amnesia::Stop,
             making: Making::Make,
             dialect: None,
+            sentinels: None,
             ca: None,
         }
     }
@@ -231,6 +241,10 @@ impl Options {
 
     /// The server and the database, without user and password.
     pub fn address(&self) -> String {
+        if let Some(Sentinels { name, hosts }) = &self.sentinels {
+            let hosts: Vec<String> = hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+            return format!("{}/{name}/{}", hosts.join(","), self.info.redis_settings().db());
+        }
         format!("{}/{}", self.info.addr(), self.info.redis_settings().db())
     }
 }

@@ -19,8 +19,8 @@
 //! # }
 //! ```
 //!
-//! Redis 7 or newer is best; 6.2 works and takes a script for every claim. `rediss://` is TLS. See [`Options`] for the
-//! rest.
+//! Redis 7 or newer is best; 6.2 works and takes a script for every claim. `rediss://` is TLS, and `redis+sentinel://`
+//! asks sentinels where the primary is. See [`Options`] for the rest.
 //!
 //! # What is refused
 //!
@@ -37,6 +37,7 @@
 //! truth. The server removes records itself; a sweep has nothing to do, and uncertain records that nobody settled in
 //! their time go without being counted.
 
+mod address;
 mod claim;
 mod clock;
 mod config;

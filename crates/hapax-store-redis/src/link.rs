@@ -10,9 +10,10 @@ use std::time::Instant;
 use hapax_core::{StoreError, StoreErrorKind, Timestamp};
 use parking_lot::RwLock;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisError, ToRedisArgs, Value};
+use redis::{AsyncConnectionConfig, Cmd, FromRedisValue, RedisError, ToRedisArgs, Value};
 use tokio::time::timeout_at;
 
+use crate::address::Address;
 use crate::clock::ServerTime;
 use crate::config::{Amnesia, Making, Options};
 use crate::error::{Effect, OpenError, Refusal, ends_connection, judge};
@@ -32,7 +33,7 @@ pub(crate) struct Connected {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) options: Options,
-    pub(crate) client: Client,
+    pub(crate) address: Address,
     pub(crate) time: ServerTime,
     current: RwLock<Option<Arc<Connected>>>,
     connecting: tokio::sync::Mutex<()>,
@@ -56,11 +57,11 @@ pub(crate) struct Call<'a, A> {
 
 impl Link {
     pub(crate) fn new(options: Options) -> Result<Arc<Self>, StoreError> {
-        let client = options.client()?;
+        let address = Address::new(&options)?;
         Ok(Arc::new(Self {
             replicas: Replicas::new(options.replicas),
             options,
-            client,
+            address,
             time: ServerTime::new(),
             current: RwLock::new(None),
             connecting: tokio::sync::Mutex::new(()),
@@ -180,7 +181,8 @@ impl Link {
     /// A new connection. The driver's own time limits are off: every call has its own.
     pub(crate) async fn connection(&self) -> Result<MultiplexedConnection, RedisError> {
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        self.client.get_multiplexed_async_connection_with_config(&config).await
+        let client = self.address.client(self.options.timeout).await?;
+        client.get_multiplexed_async_connection_with_config(&config).await
     }
 
     async fn look_over(&self, connection: &mut MultiplexedConnection) -> Result<Server, StoreError> {
@@ -191,6 +193,9 @@ impl Link {
             redis::cmd("CONFIG").arg("GET").arg("appendfsync").query_async(connection).await;
         let appendfsync = settings.ok().and_then(|settings| settings.into_iter().nth(1));
         let mut server = Server::judge(&info, appendfsync.as_deref(), self.options.eviction)?;
+        if self.address.may_fail_over() {
+            server = server.with_failover();
+        }
         if let Some(dialect) = self.options.dialect {
             server.dialect = dialect;
         }

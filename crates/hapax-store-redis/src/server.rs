@@ -14,6 +14,9 @@ const VERSION_MIN: (u32, u32) = (6, 2);
 /// The first version whose `SET` both tests and answers.
 const VERSION_SEVEN: (u32, u32) = (7, 0);
 
+/// What nobody can promise away.
+const FAILOVER: &str = "the server has replicas: a failover to one loses what it had not copied";
+
 /// What was read of a server that can be a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Server {
@@ -67,8 +70,7 @@ impl Server {
         warnings.extend(persistence.map(str::to_owned));
         let has_replicas = !matches!(field("connected_slaves"), "" | "0");
         if has_replicas {
-            warnings
-                .push("the server has replicas: a failover to one loses what it had not copied".to_owned());
+            warnings.push(FAILOVER.to_owned());
         }
         let holds = persistence.is_none() && !has_replicas && !(evicts && field("maxmemory") != "0");
         Ok(Self {
@@ -76,6 +78,18 @@ impl Server {
             promise: if holds { Promise::AtMostOnce } else { Promise::BestEffort },
             warnings,
         })
+    }
+}
+
+impl Server {
+    /// The same where somebody else may become the primary at any time, also when no replica is there just now.
+    pub(crate) fn with_failover(mut self) -> Self {
+        self.promise = Promise::BestEffort;
+        let is_told = self.warnings.iter().any(|warning| warning == FAILOVER);
+        if !is_told {
+            self.warnings.push(FAILOVER.to_owned());
+        }
+        self
     }
 }
 

@@ -56,7 +56,7 @@ impl RedisStore {
         let link = Link::new(options)?;
         link.dialect("open", link.deadline()).await?;
         tokio::spawn(Link::keep(Arc::downgrade(&link)));
-        let wake = Wake::new(link.client.clone(), link.options.timeout);
+        let wake = Wake::new(link.address.clone(), link.options.timeout);
         Ok(Self { link, wake })
     }
 

@@ -10,10 +10,12 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use hapax_core::BoxFuture;
 use parking_lot::Mutex;
+use redis::RedisError;
 use redis::aio::{PubSubSink, PubSubStream};
-use redis::{Client, RedisError};
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::address::Address;
 
 /// How long a channel is listened to after the last one who waited: whoever looked and waits again misses nothing.
 const LINGER: Duration = Duration::from_secs(5);
@@ -29,7 +31,7 @@ pub(crate) struct Wake {
 
 #[derive(Debug)]
 struct Shared {
-    client: Client,
+    address: Address,
     timeout: Duration,
     channels: Mutex<Channels>,
     /// There is something to listen to, or nobody left to listen for.
@@ -59,9 +61,9 @@ struct Watcher {
 }
 
 impl Wake {
-    pub(crate) fn new(client: Client, timeout: Duration) -> Self {
+    pub(crate) fn new(address: Address, timeout: Duration) -> Self {
         let (channels, asked) = (Mutex::default(), Arc::new(Notify::new()));
-        Self { shared: Arc::new(Shared { client, timeout, channels, asked }) }
+        Self { shared: Arc::new(Shared { address, timeout, channels, asked }) }
     }
 
     /// Ends when something was said on the channel, and once when it begins to be listened to.
@@ -159,9 +161,10 @@ impl Drop for Watcher {
 async fn listen(shared: Weak<Shared>, asked: Arc<Notify>) {
     loop {
         let Some(here) = shared.upgrade() else { return };
-        let (client, limit) = (here.client.clone(), here.timeout);
+        let (address, limit) = (here.address.clone(), here.timeout);
         drop(here);
-        if let Ok(Ok(pubsub)) = timeout(limit, client.get_async_pubsub()).await {
+        let connecting = async { address.client(limit).await?.get_async_pubsub().await };
+        if let Ok(Ok(pubsub)) = timeout(limit, connecting).await {
             let (sink, stream) = pubsub.split();
             let ended = listen_on(&shared, &asked, sink, stream, limit).await;
             if ended.is_ok() {

@@ -12,6 +12,7 @@ mod outage;
 mod promise;
 mod replicas;
 mod round_trips;
+mod sentinel;
 #[cfg(feature = "tls")]
 mod tls;
 mod wake;

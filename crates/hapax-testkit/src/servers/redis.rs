@@ -19,6 +19,9 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 /// Between asking for a free port and using it, somebody else may have taken it.
 const PORT_TRIES: usize = 5;
 
+/// What a server says when it serves, and what a sentinel says when it watches.
+const READY: [&str; 2] = ["Ready to accept connections", "+monitor master"];
+
 /// What brings the server and its command-line client.
 const INSTALL: &str = "apt-get install -y redis-server";
 
@@ -39,6 +42,7 @@ pub struct RedisOptions {
     arguments: Vec<String>,
     tls: Option<Tls>,
     has_clock: bool,
+    watched: Option<(String, u16)>,
 }
 
 #[derive(Clone, Debug)]
@@ -82,6 +86,12 @@ impl RedisOptions {
         self
     }
 
+    /// Is a sentinel that watches `primary` under this name, alone, and makes a replica the primary when it is gone.
+    pub fn sentinel_of(mut self, name: &str, primary: &RedisServer) -> Self {
+        self.watched = Some((name.to_owned(), primary.port()));
+        self
+    }
+
     /// Any other setting, as it is written in `redis.conf`, with two dashes before its name.
     pub fn argument(mut self, name: &str, value: &str) -> Self {
         self.arguments.extend([name.to_owned(), value.to_owned()]);
@@ -106,6 +116,16 @@ impl RedisOptions {
 
     fn spawn(&self, dir: &Path, port: u16, clock: Option<&ServerClock>) -> Result<Child, String> {
         let mut command = Command::new("redis-server");
+        if let Some((name, primary)) = &self.watched {
+            // It writes down there what it finds out.
+            let file = dir.join("sentinel.conf");
+            let lines = format!(
+                "sentinel monitor {name} 127.0.0.1 {primary} 1\nsentinel down-after-milliseconds {name} 500\n\
+                 sentinel failover-timeout {name} 3000\n"
+            );
+            std::fs::write(&file, lines).expect("the directory takes a file");
+            command.arg(&file).arg("--sentinel");
+        }
         command.args(["--bind", "127.0.0.1", "--save", "", "--daemonize", "no", "--dir"]).arg(dir);
         match &self.tls {
             None => command.args(["--port", &port.to_string()]),
@@ -268,7 +288,7 @@ fn wait_until_ready(log: ChildStdout) -> Result<(), String> {
     std::thread::spawn(move || {
         let mut said = String::new();
         for line in BufReader::new(log).lines().map_while(Result::ok) {
-            if line.contains("Ready to accept connections") {
+            if READY.iter().any(|words| line.contains(words)) {
                 let _ = ready.send(Ok(()));
             }
             if said.len() < 4096 {

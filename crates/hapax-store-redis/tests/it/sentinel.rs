@@ -1,0 +1,84 @@
+//! Sentinel: the store finds the primary, and finds the next one without a restart.
+
+use hapax_core::{Promise, Store, StoreErrorKind};
+use hapax_store_redis::RedisStore;
+use hapax_testkit::servers::RedisServer;
+
+use crate::fixture::{acquire, ask, done, finish, replayed};
+
+/// A primary with a replica that has copied it, and a sentinel that knows both.
+struct Watched {
+    primary: RedisServer,
+    replica: RedisServer,
+    sentinel: RedisServer,
+}
+
+impl Watched {
+    fn start() -> Self {
+        let primary = RedisServer::options().argument("--repl-diskless-sync-delay", "0").start();
+        let replica = RedisServer::options().replica_of(&primary).start();
+        while !replica.command(&["INFO", "replication"]).contains("master_link_status:up") {}
+        let sentinel = RedisServer::options().sentinel_of("shop", &primary).start();
+        while !sentinel.command(&["SENTINEL", "MASTER", "shop"]).contains("num-slaves\n1") {}
+        Self { primary, replica, sentinel }
+    }
+
+    fn url(&self) -> String {
+        // The first one is not there.
+        format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{}/shop?timeout_ms=5000", self.sentinel.port())
+    }
+
+    /// Until the replica has everything that the primary has.
+    fn copied(&self) {
+        let field = |server: &RedisServer, name: &str| {
+            let info = server.command(&["INFO", "replication"]);
+            info.lines()
+                .find_map(|line| line.strip_prefix(name).map(|value| value.trim().to_owned()))
+                .unwrap()
+        };
+        while field(&self.primary, "master_repl_offset:") != field(&self.replica, "slave_repl_offset:") {}
+    }
+}
+
+#[tokio::test]
+async fn the_next_primary_is_found_without_a_restart() {
+    let watched = Watched::start();
+    let store = RedisStore::connect(&watched.url()).await.unwrap();
+    let health = store.health().await.unwrap();
+    assert_eq!(health.promise, Promise::BestEffort);
+    assert!(health.warnings.iter().any(|warning| warning.contains("failover")), "{:?}", health.warnings);
+    finish(&store, "before", "done").await;
+    watched.copied();
+    watched.primary.kill();
+    let mut answer = store.claim(&ask("after")).await;
+    while let Err(error) = answer {
+        assert_ne!(error.kind(), StoreErrorKind::Stopped, "{error:?}");
+        answer = store.claim(&ask("after")).await;
+    }
+    assert_eq!(replayed(&store, "before").await, done("done"));
+    assert!(watched.replica.command(&["INFO", "replication"]).contains("role:master"));
+}
+
+#[tokio::test]
+async fn a_primary_that_was_made_a_replica_is_left() {
+    let watched = Watched::start();
+    let store = RedisStore::connect(&watched.url()).await.unwrap();
+    acquire(&store, "before").await;
+    watched.copied();
+    watched.sentinel.command(&["SENTINEL", "FAILOVER", "shop"]);
+    // The old one goes on answering: with READONLY, once it has been told.
+    while !watched.primary.command(&["INFO", "replication"]).contains("role:slave") {}
+    let mut answer = store.claim(&ask("after")).await;
+    while let Err(error) = answer {
+        assert_ne!(error.kind(), StoreErrorKind::Stopped, "{error:?}");
+        answer = store.claim(&ask("after")).await;
+    }
+    assert_eq!(watched.replica.command(&["EXISTS", &format!("hapax:{}", ask("after").key.id)]), "1");
+}
+
+#[tokio::test]
+async fn a_name_that_nobody_watches_is_told() {
+    let watched = Watched::start();
+    let error = RedisStore::connect(&watched.url().replace("shop", "bank")).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+}
