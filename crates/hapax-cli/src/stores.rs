@@ -44,7 +44,7 @@ pub(crate) enum StoreUrl {
     Memory,
     /// A Redis server.
     #[cfg(feature = "redis")]
-    Redis(RedisUrl),
+    Redis(Box<RedisUrl>),
 }
 
 /// What a command wants of the store.
@@ -77,7 +77,7 @@ impl StoreUrl {
                     failure.hint("write file:DIR, such as file:./hapax-data or file:/var/lib/hapax")
                 }),
             #[cfg(feature = "redis")]
-            "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => RedisUrl::parse(url).map(Self::Redis).map_err(|why| {
+            "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => RedisUrl::parse(url).map(Box::new).map(Self::Redis).map_err(|why| {
                 invalid(format!("{scheme}: is wrong: {why}"))
                     .hint("write redis://HOST:PORT/DATABASE?prefix=NAME:, or rediss:// for TLS; see docs/guide/redis.md")
             }),
