@@ -78,6 +78,11 @@ const TOOLS: &[Tool] = &[
         packages: &["redis-server"],
         why: "the Redis store is tested on real servers",
     },
+    Tool {
+        probe: &["openssl", "version"],
+        packages: &["openssl"],
+        why: "it makes the certificates of servers that speak TLS",
+    },
     Tool { probe: &["git", "--version"], packages: &["git"], why: "the tidy rules ask which files are ours" },
 ];
 

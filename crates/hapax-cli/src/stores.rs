@@ -80,7 +80,7 @@ impl StoreUrl {
                     failure.hint("write file:DIR, such as file:./hapax-data or file:/var/lib/hapax")
                 }),
             #[cfg(feature = "redis")]
-            "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => RedisUrl::parse(url).map(|url| Self::Redis(Box::new(url))).map_err(|why| {
+            "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => RedisUrl::parse(url).map(Box::new).map(Self::Redis).map_err(|why| {
                 invalid(format!("{scheme}: is wrong: {why}"))
                     .hint("write redis://HOST:PORT/DATABASE?prefix=NAME:, or rediss:// for TLS; see docs/guide/redis.md")
             }),

@@ -4,10 +4,7 @@ use super::{Eviction, Server};
 use crate::error::OpenError;
 use crate::script::Dialect;
 
-/// Fields of `INFO` that differ from those of a durable server.
-type Changes<'a> = &'a [(&'a str, &'a str)];
-
-fn info(changes: Changes<'_>) -> String {
+fn info(changes: &[(&str, &str)]) -> String {
     let mut fields = [
         ("redis_version", "7.0.15"),
         ("role", "master"),
@@ -32,16 +29,16 @@ fn a_durable_server_without_replicas_holds_the_promise() {
 
 #[test]
 fn everything_that_may_lose_a_claim_is_best_effort() {
-    let table: [(Changes<'_>, Option<&str>, &str); 6] = [
-        (&[], Some("everysec"), "everysec"),
-        (&[], Some("no"), "appendfsync is no"),
-        (&[], None, "does not tell"),
-        (&[("aof_enabled", "0")], Some("always"), "appendonly is off"),
-        (&[("connected_slaves", "1")], Some("always"), "replicas"),
-        (&[("maxmemory_policy", "allkeys-lru")], Some("always"), "dropped"),
+    let table = [
+        (("aof_enabled", "1"), Some("everysec"), "everysec"),
+        (("aof_enabled", "1"), Some("no"), "appendfsync is no"),
+        (("aof_enabled", "1"), None, "does not tell"),
+        (("aof_enabled", "0"), Some("always"), "appendonly is off"),
+        (("connected_slaves", "1"), Some("always"), "replicas"),
+        (("maxmemory_policy", "allkeys-lru"), Some("always"), "dropped"),
     ];
-    for (changes, appendfsync, warning) in table {
-        let judged = Server::judge(&info(changes), appendfsync, Eviction::Accept).unwrap();
+    for (change, appendfsync, warning) in table {
+        let judged = Server::judge(&info(&[change]), appendfsync, Eviction::Accept).unwrap();
         assert_eq!(judged.promise, Promise::BestEffort, "{warning}");
         assert!(judged.warnings.iter().any(|told| told.contains(warning)), "{:?}", judged.warnings);
     }
@@ -65,5 +62,20 @@ fn versions_are_told_apart() {
             (Err(OpenError::Version { found }), None) => assert_eq!(found, version),
             (judged, _) => panic!("{version}: {judged:?}"),
         }
+    }
+}
+
+#[test]
+fn where_a_failover_is_possible_nothing_more_is_promised() {
+    for replicas in ["0", "1"] {
+        let judged =
+            Server::judge(&info(&[("connected_slaves", replicas)]), Some("always"), Eviction::Refuse);
+        let judged = judged.unwrap().with_failover();
+        assert_eq!(
+            (judged.promise, judged.warnings.len()),
+            (Promise::BestEffort, 1),
+            "{:?}",
+            judged.warnings
+        );
     }
 }

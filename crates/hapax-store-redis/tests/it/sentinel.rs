@@ -19,7 +19,8 @@ impl Watched {
         let replica = RedisServer::options().replica_of(&primary).start();
         while !replica.command(&["INFO", "replication"]).contains("master_link_status:up") {}
         let sentinel = RedisServer::options().sentinel_of("shop", &primary).start();
-        while !sentinel.command(&["SENTINEL", "MASTER", "shop"]).contains("num-slaves\n1") {}
+        // Only a replica that has told it about itself is one that it would promote.
+        while !sentinel.command(&["SENTINEL", "REPLICAS", "shop"]).contains("master-link-status\nok") {}
         Self { primary, replica, sentinel }
     }
 
