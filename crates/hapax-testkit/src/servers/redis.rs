@@ -243,6 +243,14 @@ impl RedisServer {
     /// # Panics
     /// When there is no answer, or when it is an error.
     pub fn command(&self, arguments: &[&str]) -> String {
+        self.try_command(arguments).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+    }
+
+    /// The same, with what the server has against it.
+    ///
+    /// # Errors
+    /// When there is no answer, or when it is an error.
+    pub fn try_command(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new("redis-cli");
         command.args(["-e", "-h", "localhost", "-p", &self.port.to_string()]);
         if let Some(tls) = &self.options.tls {
@@ -252,8 +260,8 @@ impl RedisServer {
             .args(arguments)
             .output()
             .unwrap_or_else(|error| panic!("redis-cli cannot be started ({error}); install it: {INSTALL}"));
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
     /// How often clients and scripts have called `name`, in small letters, since the server was started.
