@@ -58,6 +58,7 @@
 //! With the feature `servers`, `servers` starts what is installed, in a directory of its own, and ends it. A server that
 //! can be given a clock of its own makes time pass at once, so that the suite need not wait for leases to lapse.
 
+pub mod asking;
 mod clock;
 mod faulty;
 mod history;

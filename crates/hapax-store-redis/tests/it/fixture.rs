@@ -2,16 +2,10 @@
 
 use std::time::Duration;
 
-use hapax_core::{
-    Claim, ClaimRequest, Class, Fenced, Fingerprint, Format, Key, Lease, Nonce, OnLapse, Recorded, Scope,
-    ScopedKey, Store,
-};
+use hapax_core::{Claim, Recorded, Store};
 use hapax_store_redis::{Options, RedisStore};
+pub(crate) use hapax_testkit::asking::{RETENTION, acquire, ask, done, finish};
 use hapax_testkit::servers::RedisServer;
-
-pub(crate) const LEASE: Duration = Duration::from_secs(30);
-pub(crate) const RETENTION: Duration = Duration::from_secs(24 * 3600);
-pub(crate) const UNCERTAIN_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Long enough for a machine that pauses: tests that wait for an answer do not want a timeout.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -23,35 +17,6 @@ pub(crate) fn options(server: &RedisServer) -> Options {
 
 pub(crate) async fn connect(server: &RedisServer) -> RedisStore {
     options(server).connect().await.unwrap()
-}
-
-pub(crate) fn ask(name: &str) -> ClaimRequest {
-    ClaimRequest {
-        key: ScopedKey::new(Scope::new("POST /orders"), &Key::new(name).unwrap()),
-        fingerprint: Fingerprint::empty(),
-        nonce: Nonce::random(),
-        lease: LEASE,
-        on_lapse: OnLapse::Uncertain,
-        attempts_max: 3,
-        uncertain_retention: UNCERTAIN_RETENTION,
-    }
-}
-
-pub(crate) fn done(text: &str) -> Recorded {
-    Recorded::new(Class::Success, Format::FUNCTION, text.to_owned())
-}
-
-pub(crate) async fn acquire(store: &dyn Store, name: &str) -> Lease {
-    match store.claim(&ask(name)).await.unwrap() {
-        Claim::Acquired(lease) => lease,
-        other => panic!("{name} was not acquired: {other:?}"),
-    }
-}
-
-pub(crate) async fn finish(store: &dyn Store, name: &str, text: &str) -> Lease {
-    let lease = acquire(store, name).await;
-    assert_eq!(store.complete(&lease, &done(text), RETENTION).await.unwrap(), Fenced::Applied);
-    lease
 }
 
 /// What a retry of the operation is answered with.

@@ -1,0 +1,71 @@
+//! Short ways to ask a store for things, for tests of what only one store does.
+
+use std::time::Duration;
+
+use hapax_core::{
+    Claim, ClaimRequest, Class, Fenced, Fingerprint, Format, Key, Lease, Nonce, OnLapse, Recorded, Scope,
+    ScopedKey, Store,
+};
+
+/// How long a claim is believed.
+pub const LEASE: Duration = Duration::from_secs(30);
+/// How long an outcome is kept.
+pub const RETENTION: Duration = Duration::from_secs(24 * 3600);
+/// How long a claim is kept of which nobody knows what became.
+pub const UNCERTAIN_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The key `name` of the one operation that is asked for here.
+///
+/// # Panics
+/// When `name` is no key.
+pub fn scoped(name: &str) -> ScopedKey {
+    ScopedKey::new(Scope::new("POST /orders"), &Key::new(name).expect("a name is a key"))
+}
+
+/// A claim of the key `name`, each time by somebody else.
+///
+/// # Panics
+/// When `name` is no key.
+pub fn ask(name: &str) -> ClaimRequest {
+    ask_for(scoped(name))
+}
+
+/// A claim of `key`, each time by somebody else.
+pub fn ask_for(key: ScopedKey) -> ClaimRequest {
+    ClaimRequest {
+        key,
+        fingerprint: Fingerprint::empty(),
+        nonce: Nonce::random(),
+        lease: LEASE,
+        on_lapse: OnLapse::Uncertain,
+        attempts_max: 3,
+        uncertain_retention: UNCERTAIN_RETENTION,
+    }
+}
+
+/// A success with this result.
+pub fn done(text: &str) -> Recorded {
+    Recorded::new(Class::Success, Format::FUNCTION, text.to_owned())
+}
+
+/// Claims the key `name`.
+///
+/// # Panics
+/// When it is not free.
+pub async fn acquire(store: &dyn Store, name: &str) -> Lease {
+    match store.claim(&ask(name)).await {
+        Ok(Claim::Acquired(lease)) => lease,
+        other => panic!("{name} was not acquired: {other:?}"),
+    }
+}
+
+/// Claims the key `name` and completes it with `text`.
+///
+/// # Panics
+/// When it is not free, or when the completion does not hold.
+pub async fn finish(store: &dyn Store, name: &str, text: &str) -> Lease {
+    let lease = acquire(store, name).await;
+    let completed = store.complete(&lease, &done(text), RETENTION).await;
+    assert!(matches!(completed, Ok(Fenced::Applied)), "{name} was not completed: {completed:?}");
+    lease
+}
