@@ -156,8 +156,8 @@ impl fmt::Display for OpenError {
             ),
             Self::Full { path } => write!(
                 f,
-                "the disk has no room to note in {} what became of the claims of an earlier process; free some \
-                 space, and open the store again",
+                "the disk has no room to put {} in order after an earlier process: to note what became of its \
+                 claims, and to complete the index; free some space, and open the store again",
                 path.display()
             ),
             Self::Missing { path } => {

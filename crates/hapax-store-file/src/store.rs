@@ -74,7 +74,7 @@ impl FileStore {
     ///
     /// # Errors
     /// [`InUse`](StoreErrorKind::InUse) when another process owns it or keeps its log from being emptied,
-    /// [`Full`](StoreErrorKind::Full) when the disk has no room to note the open claims, [`Incompatible`](StoreErrorKind::Incompatible)
+    /// [`Full`](StoreErrorKind::Full) when the disk has no room to note the open claims and to complete the index, [`Incompatible`](StoreErrorKind::Incompatible)
     /// when what is there is not a store that this version reads, [`Unavailable`](StoreErrorKind::Unavailable)
     /// when the directory cannot be used. The source is an [`OpenError`], which says what to do. In all these
     /// cases nothing was changed.

@@ -1,7 +1,7 @@
 //! The layer against the bare service: one server thread on one core, 64 connections from the other.
 //!
 //! Every service stands ready from the start, and all are driven in turn in every round, so that a machine that slows
-//! down slows them all. The stores' threads share the driver's core, as a store on the same machine would.
+//! down slows them all. The stores' threads run where there is room, as those of a store in the same process do.
 
 pub mod count;
 pub(crate) mod driver;
