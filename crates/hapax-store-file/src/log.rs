@@ -21,7 +21,7 @@ use crate::writer::Answered;
 #[derive(Debug)]
 pub(crate) struct Log {
     disk: Arc<Disk>,
-    /// Syncs what the writer hands over; none where nothing is synced.
+    /// Syncs and answers what the writer hands over; taken when it is joined.
     thread: Option<JoinHandle<()>>,
 }
 
@@ -55,15 +55,11 @@ impl Log {
     pub(crate) fn new(path: PathBuf, sync: Sync, stop: impl Fn() + Send + 'static) -> io::Result<Self> {
         let disk =
             Arc::new(Disk { path, sync, state: Mutex::new(State::default()), changed: Condvar::new() });
-        let thread = match sync {
-            Sync::Off => None,
-            Sync::Full => {
-                let disk = Arc::clone(&disk);
-                let thread = thread::Builder::new().name("hapax-file-sync".to_owned());
-                Some(thread.spawn(move || disk.serve(&stop))?)
-            }
-        };
-        Ok(Self { disk, thread })
+        let thread = thread::Builder::new().name("hapax-file-sync".to_owned()).spawn({
+            let disk = Arc::clone(&disk);
+            move || disk.serve(&stop)
+        })?;
+        Ok(Self { disk, thread: Some(thread) })
     }
 
     pub(crate) fn disk(&self) -> Arc<Disk> {

@@ -50,6 +50,16 @@ fn d_04_a_commit_that_is_not_durable_stops_the_store_and_is_answered_as_unknown(
 }
 
 #[test]
+fn an_answer_goes_also_where_nothing_is_synced() {
+    let log = Log::new("nowhere".into(), Sync::Off, || panic!("nothing fails here")).unwrap();
+    let (answered, answer) = renewed();
+    log.begin().unwrap();
+    log.bring_behind(vec![answered]);
+    assert!(answer.blocking_recv().unwrap().is_ok());
+    assert_eq!(log.disk().settle(), Ok(()));
+}
+
+#[test]
 fn a_commit_that_came_to_nothing_keeps_nobody_waiting() {
     let log = Log::new("nowhere".into(), Sync::Off, || ()).unwrap();
     log.begin().unwrap();
