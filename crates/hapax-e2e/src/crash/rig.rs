@@ -28,8 +28,15 @@ const KEYS_PER_ROUND: u64 = 1 << 32;
 /// Rounds that follow each other on one directory, so that crashes hit stores with a past.
 const ROUNDS_PER_LIFE: u64 = 6;
 
-/// A child works at most this long after it opened its store.
+/// A child that dies at any moment works at most this long after it opened its store.
 const WORK_MAX: Duration = Duration::from_millis(60);
+
+/// How much a child has been told before its power goes. Counted, not timed: on a machine that is busy with other
+/// things a child may get nothing done for a long time, and a journal without an acknowledgement proves nothing.
+const ACKNOWLEDGED: Range<u64> = 1..600;
+
+/// How long a child may take to be told that much.
+const ACKNOWLEDGED_MAX: Duration = Duration::from_secs(60);
 
 /// Calls in which a store is opened and recovers from the last crash.
 const OPENING_CALLS: Range<u64> = 1..60;
@@ -156,12 +163,16 @@ impl Rig {
 
         let child = self.start(round, life.path(), &faults)?;
         let mut notes = child.notes_until_ready()?;
-        let work = match death {
-            Death::InACall => 20 * WORK_MAX,
-            Death::InACheckpoint => CHECKPOINT_MAX,
-            Death::AnyMoment | Death::PowerLoss => WORK_MAX.mul_f64(seed.below(1000) as f64 / 1000.0),
+        let (work, mut acknowledgements) = match death {
+            Death::InACall => (20 * WORK_MAX, u64::MAX),
+            Death::InACheckpoint => (CHECKPOINT_MAX, u64::MAX),
+            Death::AnyMoment => (WORK_MAX.mul_f64(seed.below(1000) as f64 / 1000.0), u64::MAX),
+            Death::PowerLoss => (ACKNOWLEDGED_MAX, seed.within(ACKNOWLEDGED)),
         };
-        notes.extend(child.notes_until(Instant::now() + work, |_| false)?);
+        notes.extend(child.notes_until(Instant::now() + work, |note| {
+            acknowledgements -= u64::from(matches!(note, Note::Done(_)));
+            acknowledgements == 0 || matches!(note, Note::Refused(_, how) if how == "stopped")
+        })?);
         let (rest, end) = child.kill()?;
         notes.extend(rest);
         if end == End::ByItself {
@@ -219,17 +230,17 @@ impl Rig {
     }
 
     /// Opens what a crash left, compares every key with the ledger and gives the store new work. After a store
-    /// that did not open, the life begins anew.
+    /// with a fault the life begins anew: one that is damaged shows nothing more.
     pub fn check(&self, round: u64, life: &mut Life, report: &mut Report) -> Result<()> {
         report.checks += 1;
         let compared = self.runtime.block_on(self.compare(round, life));
         let mut faults = life.ledger.take_faults();
         match compared {
             Ok(keys) => report.keys += keys,
-            Err(error) => {
-                faults.push(format!("the store does not open or does not answer: {error:#}"));
-                *life = self.begin_life()?;
-            }
+            Err(error) => faults.push(format!("the store does not open or does not answer: {error:#}")),
+        }
+        if !faults.is_empty() {
+            *life = self.begin_life()?;
         }
         report.lost.extend(faults.into_iter().map(|fault| format!("round {round}: {fault}")));
         Ok(())
