@@ -36,6 +36,10 @@ const SCHEMES: &[&str] = &[
     "redis+sentinel",
     #[cfg(feature = "redis")]
     "rediss+sentinel",
+    #[cfg(feature = "redis")]
+    "redis+cluster",
+    #[cfg(feature = "redis")]
+    "rediss+cluster",
 ];
 
 /// Where the records are.
@@ -45,7 +49,7 @@ pub(crate) enum StoreUrl {
     File(PathBuf),
     /// The memory of this process.
     Memory,
-    /// A Redis server.
+    /// A Redis server or a cluster of them.
     #[cfg(feature = "redis")]
     Redis(Box<RedisUrl>),
 }
@@ -80,7 +84,7 @@ impl StoreUrl {
                     failure.hint("write file:DIR, such as file:./hapax-data or file:/var/lib/hapax")
                 }),
             #[cfg(feature = "redis")]
-            "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => RedisUrl::parse(url).map(Box::new).map(Self::Redis).map_err(|why| {
+            "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster" | "rediss+cluster" => RedisUrl::parse(url).map(Box::new).map(Self::Redis).map_err(|why| {
                 invalid(format!("{scheme}: is wrong: {why}"))
                     .hint("write redis://HOST:PORT/DATABASE?prefix=NAME:, or rediss:// for TLS; see docs/guide/redis.md")
             }),

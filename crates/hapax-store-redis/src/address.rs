@@ -1,4 +1,4 @@
-//! Where the server is: at one address, or wherever Sentinel says that the primary is now.
+//! Where a server is: at one address, or wherever Sentinel says that the primary is now. Also how URLs name several.
 //!
 //! It is asked for anew with every connection. Whether what is found there really is a primary is looked at by whoever
 //! connects.
@@ -10,6 +10,20 @@ use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInf
 use tokio::time::timeout;
 
 use crate::config::Options;
+
+/// Name and port of a machine.
+pub(crate) type Host = (String, u16);
+
+/// Which servers there are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// The one that is named.
+    One,
+    /// The one that these know.
+    Sentinels(Sentinels),
+    /// A cluster with these members, and others.
+    Cluster(Vec<Host>),
+}
 
 /// The way to find the server.
 #[derive(Clone, Debug)]
@@ -25,12 +39,32 @@ pub(crate) struct Sentinels {
     /// What they call it.
     pub(crate) name: String,
     /// Host and port of each.
-    pub(crate) hosts: Vec<(String, u16)>,
+    pub(crate) hosts: Vec<Host>,
 }
 
 impl Address {
     pub(crate) fn new(options: &Options) -> Result<Self, StoreError> {
-        Ok(Self { client: options.client()?, sentinels: options.sentinels.clone() })
+        let sentinels = match &options.place {
+            Place::Sentinels(sentinels) => Some(sentinels.clone()),
+            Place::One | Place::Cluster(_) => None,
+        };
+        Ok(Self { client: options.client()?, sentinels })
+    }
+
+    /// Another server that is talked to in the same way.
+    pub(crate) fn at(&self, host: &Host) -> Result<Self, RedisError> {
+        Ok(Self { client: Client::open(self.reached_at(host))?, sentinels: None })
+    }
+
+    /// Where the server is, unless sentinels know it.
+    pub(crate) fn host(&self) -> Host {
+        match self.info().addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                (host.clone(), *port)
+            }
+            // There is no such URL.
+            _ => (String::new(), 0),
+        }
     }
 
     /// Whether the server may become another one.
@@ -54,18 +88,18 @@ impl Address {
         Err(last)
     }
 
-    async fn ask(&self, sentinel: &(String, u16), name: &str) -> Result<(String, u16), RedisError> {
+    async fn ask(&self, sentinel: &Host, name: &str) -> Result<Host, RedisError> {
         let info = self.info().clone();
         // A sentinel has no databases, and is asked without the password of the server.
         let info = info.addr().clone().into_connection_info()?.set_addr(moved(info.addr(), sentinel));
         let mut connection = Client::open(info)?.get_multiplexed_async_connection().await?;
         let mut asked = redis::cmd("SENTINEL");
         asked.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-        let found: Option<(String, u16)> = asked.query_async(&mut connection).await?;
+        let found: Option<Host> = asked.query_async(&mut connection).await?;
         found.ok_or_else(|| (ErrorKind::MasterNameNotFoundBySentinel, "no such name is watched").into())
     }
 
-    fn reached_at(&self, primary: &(String, u16)) -> ConnectionInfo {
+    fn reached_at(&self, primary: &Host) -> ConnectionInfo {
         let info = self.info().clone();
         let address = moved(info.addr(), primary);
         info.set_addr(address)
@@ -77,7 +111,7 @@ impl Address {
 }
 
 /// The same kind of address elsewhere.
-fn moved(address: &ConnectionAddr, (host, port): &(String, u16)) -> ConnectionAddr {
+fn moved(address: &ConnectionAddr, (host, port): &Host) -> ConnectionAddr {
     match address.clone() {
         ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
             ConnectionAddr::TcpTls { host: host.clone(), port: *port, insecure, tls_params }
@@ -87,34 +121,70 @@ fn moved(address: &ConnectionAddr, (host, port): &(String, u16)) -> ConnectionAd
 }
 
 /// Reads `host:port,host:port/name[/database]` of a URL. What is returned first is the rest as the URL of one server.
-pub(crate) fn parse(scheme: &str, rest: &str) -> Result<(String, Sentinels), String> {
-    let rest = rest.strip_prefix("//").ok_or("it names no sentinel")?;
-    let (place, query) =
-        rest.split_once('?').map_or((rest, String::new()), |(place, query)| (place, format!("?{query}")));
-    let (authority, path) =
-        place.split_once('/').ok_or("it does not say what the sentinels call the server")?;
-    let (user, hosts) = authority.rsplit_once('@').map_or(("", authority), |(user, hosts)| (user, hosts));
-    let (name, database) = path.split_once('/').unwrap_or((path, "0"));
+pub(crate) fn parse_sentinels(scheme: &str, rest: &str) -> Result<(String, Sentinels), String> {
+    let several = Several::parse(rest, SENTINEL_PORT).ok_or("a sentinel is written as host or host:port")?;
+    let (name, database) = several.path.split_once('/').unwrap_or((several.path, "0"));
     if name.is_empty() {
         return Err("it does not say what the sentinels call the server".to_owned());
     }
-    let hosts: Option<Vec<(String, u16)>> = hosts.split(',').map(host).collect();
-    let hosts = hosts.ok_or("a sentinel is written as host or host:port")?;
-    let at = if user.is_empty() { String::new() } else { format!("{user}@") };
-    let (first, port) = &hosts[0];
-    let url = format!("{scheme}://{at}{first}:{port}/{database}{query}");
-    Ok((url, Sentinels { name: name.to_owned(), hosts }))
+    let url = several.first(scheme, database);
+    Ok((url, Sentinels { name: name.to_owned(), hosts: several.hosts }))
 }
 
-/// Where sentinels listen unless told otherwise.
-const PORT: u16 = 26379;
+/// Reads `host:port,host:port[/0]` of a URL. What is returned first is the first member as the URL of one server.
+pub(crate) fn parse_cluster(scheme: &str, rest: &str) -> Result<(String, Vec<Host>), String> {
+    let several = Several::parse(rest, PORT).ok_or("a member is written as host or host:port")?;
+    if !matches!(several.path, "" | "0") {
+        return Err("a cluster has the database 0 and no other".to_owned());
+    }
+    Ok((several.first(scheme, "0"), several.hosts))
+}
 
-fn host(text: &str) -> Option<(String, u16)> {
+/// Where servers listen unless told otherwise.
+const PORT: u16 = 6379;
+
+/// Where sentinels listen unless told otherwise.
+const SENTINEL_PORT: u16 = 26379;
+
+/// What follows the scheme of a URL that names several machines.
+struct Several<'a> {
+    /// User and password with the at sign, where there are any.
+    user: &'a str,
+    hosts: Vec<Host>,
+    path: &'a str,
+    /// With its question mark.
+    query: &'a str,
+}
+
+impl<'a> Several<'a> {
+    fn parse(rest: &'a str, port: u16) -> Option<Self> {
+        let rest = rest.strip_prefix("//")?;
+        let (place, query) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
+        let (authority, path) = place.split_once('/').unwrap_or((place, ""));
+        let (user, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+        let hosts: Option<Vec<Host>> = hosts.split(',').map(|text| host(text, port)).collect();
+        Some(Self { user, hosts: hosts?, path, query })
+    }
+
+    /// The first of them alone.
+    fn first(&self, scheme: &str, database: &str) -> String {
+        let (host, port) = &self.hosts[0];
+        format!("{scheme}://{}{host}:{port}/{database}{}", self.user, self.query)
+    }
+}
+
+fn host(text: &str, port: u16) -> Option<Host> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) => (host, port.parse().ok()?),
-        None => (text, PORT),
+        None => (text, port),
     };
     (!host.is_empty()).then(|| (host.to_owned(), port))
+}
+
+/// Several machines as people write them.
+pub(crate) fn listed(hosts: &[Host]) -> String {
+    let hosts: Vec<String> = hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+    hosts.join(",")
 }
 
 #[cfg(test)]

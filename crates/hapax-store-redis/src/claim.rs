@@ -1,27 +1,30 @@
 //! The claim: one native command for a fresh key and for a replay, one script more for everything else.
 
+use std::sync::Arc;
+
 use hapax_core::{Claim, ClaimRequest, Fence, Lease, Nonce, OnLapse, StoreError, StoreErrorKind, Timestamp};
 use redis::Value;
 
 use crate::error::{Effect, Refusal};
 use crate::layout::{self, Stored};
-use crate::link::{Call, Deadline, Link};
+use crate::link::{Call, Deadline, Link, What};
 use crate::script::Dialect;
+use crate::way::{self, Way};
 
 const OP: &str = "claim";
 
 /// Claims a key.
-pub(crate) async fn claim(link: &Link, ask: &ClaimRequest) -> Result<Claim, StoreError> {
-    let key = link.key(&ask.key.id);
+pub(crate) async fn claim(way: &Way, ask: &ClaimRequest) -> Result<Claim, StoreError> {
+    let key = way.key(&ask.key.id);
     let (value, keep_ms) = layout::first_claim(ask);
-    let deadline = link.deadline();
-    let answer = match link.dialect(OP, deadline).await? {
-        Dialect::Six => claim_by_script(link, ask, &key, &value, deadline).await,
-        Dialect::Seven => match set_if_absent(link, &key, &value, keep_ms, deadline).await {
-            Ok(None) => return Ok(acquired(ask, 1)),
-            Ok(Some(found)) => match replay(link, ask, &found) {
+    let deadline = way.deadline();
+    let answer = match way.dialect(&key, OP, deadline).await? {
+        Dialect::Six => claim_by_script(way, ask, &key, &value, deadline).await,
+        Dialect::Seven => match set_if_absent(way, &key, &value, keep_ms, deadline).await {
+            Ok((None, _)) => return Ok(acquired(ask, 1)),
+            Ok((Some(found), link)) => match replay(&link, ask, &found) {
                 Some(claim) => return Ok(claim),
-                None => claim_by_script(link, ask, &key, &value, deadline).await,
+                None => claim_by_script(way, ask, &key, &value, deadline).await,
             },
             Err(error) => Err(error),
         },
@@ -33,17 +36,19 @@ pub(crate) async fn claim(link: &Link, ask: &ClaimRequest) -> Result<Claim, Stor
     }
 }
 
-/// Writes the claim if there is nothing, or answers with what there is.
+/// Writes the claim if there is nothing, or answers with what there is, and where.
 async fn set_if_absent(
-    link: &Link,
+    way: &Way,
     key: &str,
     value: &[u8],
     keep_ms: u64,
     deadline: Deadline,
-) -> Result<Option<Vec<u8>>, StoreError> {
+) -> Result<(Option<Vec<u8>>, Arc<Link>), StoreError> {
     let mut set = redis::cmd("SET");
     set.arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(keep_ms);
-    link.command(OP, Effect::Write, deadline, &set).await
+    let call = Call { op: OP, deadline, effect: Effect::Write, key, what: What::Command(&set) };
+    let (found, link) = way.answer(&call).await?;
+    Ok((way::read(OP, Effect::Write, found)?, link))
 }
 
 /// The answer from what was found, where the time does not matter: an outcome is final, and what is over by the server's
@@ -67,7 +72,7 @@ fn replay(link: &Link, ask: &ClaimRequest, found: &[u8]) -> Option<Claim> {
 }
 
 async fn claim_by_script(
-    link: &Link,
+    way: &Way,
     ask: &ClaimRequest,
     key: &str,
     value: &[u8],
@@ -82,11 +87,10 @@ async fn claim_by_script(
         op: OP,
         deadline,
         effect: Effect::Write,
-        script: |scripts| &scripts.claim,
         key,
-        arguments: &[value, may_rerun, attempts_max.as_bytes()],
+        what: What::Script(|scripts| &scripts.claim, &[value, may_rerun, attempts_max.as_bytes()]),
     };
-    let reply: Vec<Value> = link.call(call).await?;
+    let reply: Vec<Value> = way.call(call).await?;
     read(ask, &reply).ok_or_else(|| Refusal::Reply.error(OP, Effect::Write))
 }
 

@@ -7,7 +7,7 @@ use hapax_core::StoreError;
 use redis::io::tcp::TcpSettings;
 use redis::{Client, ConnectionInfo, IntoConnectionInfo};
 
-use crate::address::{self, Sentinels};
+use crate::address::{self, Place, Sentinels};
 use crate::error::OpenError;
 use crate::script::Dialect;
 use crate::store::RedisStore;
@@ -47,7 +47,7 @@ pub struct Options {
     pub(crate) amnesia: Amnesia,
     pub(crate) making: Making,
     pub(crate) dialect: Option<Dialect>,
-    pub(crate) sentinels: Option<Sentinels>,
+    pub(crate) place: Place,
     ca: Option<Vec<u8>>,
 }
 
@@ -75,7 +75,8 @@ pub(crate) enum Making {
 impl Options {
     /// Reads `redis://[user[:password]@]host[:port][/database][?option=value…]`, or the same with `rediss` for TLS.
     /// Where Sentinel knows the server, `redis+sentinel://[user[:password]@]host[:port],…/name[/database]` names the
-    /// sentinels and what they call it; the user and the password are the server's.
+    /// sentinels and what they call it; the user and the password are the server's. A cluster is
+    /// `redis+cluster://[user[:password]@]host[:port],…`, with a few of its members: they know the others.
     ///
     /// Options are `prefix`, `timeout_ms`, `replicas`, `ca` (a file), `outcome_bytes_max`, `evict=accept` and
     /// `amnesia=accept`.
@@ -84,10 +85,19 @@ impl Options {
     /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is none. The source says why, without the URL.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
         let wrong = |why: &str| StoreError::from(OpenError::Url { why: why.to_owned() });
-        if let Some((scheme @ ("redis+sentinel" | "rediss+sentinel"), rest)) = url.split_once(':') {
-            let scheme = scheme.trim_end_matches("+sentinel");
-            let (server, sentinels) = address::parse(scheme, rest).map_err(|why| wrong(&why))?;
-            return Ok(Self { sentinels: Some(sentinels), ..Self::from_url(&server)? });
+        match url.split_once(':') {
+            Some((scheme @ ("redis+sentinel" | "rediss+sentinel"), rest)) => {
+                let scheme = scheme.trim_end_matches("+sentinel");
+                let (server, sentinels) =
+                    address::parse_sentinels(scheme, rest).map_err(|why| wrong(&why))?;
+                return Ok(Self { place: Place::Sentinels(sentinels), ..Self::from_url(&server)? });
+            }
+            Some((scheme @ ("redis+cluster" | "rediss+cluster"), rest)) => {
+                let scheme = scheme.trim_end_matches("+cluster");
+                let (server, members) = address::parse_cluster(scheme, rest).map_err(|why| wrong(&why))?;
+                return Ok(Self { place: Place::Cluster(members), ..Self::from_url(&server)? });
+            }
+            _ => {}
         }
         let mut parsed = redis::parse_redis_url(url).ok_or_else(|| wrong("it cannot be read"))?;
         if !matches!(parsed.scheme(), "redis" | "rediss") {
@@ -121,7 +131,7 @@ impl Options {
             amnesia: Amnesia::Stop,
             making: Making::Make,
             dialect: None,
-            sentinels: None,
+            place: Place::One,
             ca: None,
         }
     }
@@ -239,13 +249,16 @@ impl Options {
         &self.prefix
     }
 
-    /// The server and the database, without user and password.
+    /// The server and the database, or the members that were named, without user and password.
     pub fn address(&self) -> String {
-        if let Some(Sentinels { name, hosts }) = &self.sentinels {
-            let hosts: Vec<String> = hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
-            return format!("{}/{name}/{}", hosts.join(","), self.info.redis_settings().db());
+        let database = self.info.redis_settings().db();
+        match &self.place {
+            Place::One => format!("{}/{database}", self.info.addr()),
+            Place::Sentinels(Sentinels { name, hosts }) => {
+                format!("{}/{name}/{database}", address::listed(hosts))
+            }
+            Place::Cluster(members) => address::listed(members),
         }
-        format!("{}/{}", self.info.addr(), self.info.redis_settings().db())
     }
 }
 

@@ -18,8 +18,10 @@ pub enum OpenError {
     },
     /// The server is a replica: it would answer that keys are absent which its primary has.
     Replica,
-    /// The server is part of a cluster.
+    /// The server is part of a cluster, and was not named as one.
     Cluster,
+    /// The server was named as a member of a cluster, and is none.
+    NotCluster,
     /// The server is older than what is needed.
     Version {
         /// What it says it is.
@@ -47,7 +49,9 @@ impl OpenError {
         match self {
             Self::Url { .. } => StoreErrorKind::Invalid,
             Self::Replica | Self::Missing { .. } | Self::Certificate { .. } => StoreErrorKind::Unavailable,
-            Self::Cluster | Self::Version { .. } | Self::Evicts { .. } => StoreErrorKind::Incompatible,
+            Self::Cluster | Self::NotCluster | Self::Version { .. } | Self::Evicts { .. } => {
+                StoreErrorKind::Incompatible
+            }
         }
     }
 }
@@ -64,8 +68,11 @@ impl fmt::Display for OpenError {
             Self::Url { why } => write!(f, "the store's URL is wrong: {why}"),
             Self::Replica => f.write_str("the server is a replica; name the primary"),
             Self::Cluster => f.write_str(
-                "the server is part of a cluster, which is not supported; name a server of its own",
+                "the server is a member of a cluster; name it with redis+cluster:// or rediss+cluster://",
             ),
+            Self::NotCluster => {
+                f.write_str("the server is no member of a cluster; name it with redis:// or rediss://")
+            }
             Self::Version { found } => {
                 write!(f, "the server is Redis {found}, and 6.2 or newer is needed; upgrade it")
             }
@@ -117,6 +124,11 @@ pub(crate) fn ends_connection(error: &RedisError) -> bool {
         || matches!(error.code(), Some("READONLY" | "NOAUTH"))
 }
 
+/// The server could not be looked at, and nothing was done.
+pub(crate) fn unreachable(error: &RedisError) -> StoreError {
+    StoreError::new(StoreErrorKind::Unavailable, "open").with_source(error.clone())
+}
+
 /// Why a call was refused or given up, in words for people.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
@@ -128,6 +140,8 @@ pub(crate) enum Refusal {
     ScopeTooLarge,
     TooFewReplicas,
     Reply,
+    ClusterDown,
+    NoOwner,
 }
 
 impl Refusal {
@@ -137,6 +151,8 @@ impl Refusal {
             (Self::TimedOut | Self::TooFewReplicas | Self::Reply, Effect::Read) => {
                 StoreErrorKind::Unavailable
             }
+            // Nothing was sent.
+            (Self::ClusterDown | Self::NoOwner, _) => StoreErrorKind::Unavailable,
             (Self::Amnesia, _) => StoreErrorKind::Stopped,
             (Self::Unreadable, _) => StoreErrorKind::Incompatible,
             (Self::Cursor, _) => StoreErrorKind::Invalid,
@@ -160,6 +176,8 @@ impl fmt::Display for Refusal {
             Self::ScopeTooLarge => "the names in a scope may have 64 KiB together",
             Self::TooFewReplicas => "too few replicas have the write; it stands on the primary",
             Self::Reply => "the server answered with something that no script of ours says",
+            Self::ClusterDown => "no member of the cluster says that the cluster is up",
+            Self::NoOwner => "no member of the cluster has the record's slot",
         })
     }
 }

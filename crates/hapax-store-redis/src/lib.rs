@@ -5,7 +5,7 @@
 //! | no append-only file | at most once holds while it lives | claims are lost | claims are lost | — | best effort |
 //! | `appendfsync everysec` | holds | up to two seconds lost when the disk is slow | one or two seconds lost | — | best effort |
 //! | `appendfsync always`, `noeviction`, no replicas | holds | durable | durable if the disk honours fsync | none | at most once |
-//! | with replicas | holds between failovers | as above | as above | acknowledged claims can be lost | best effort |
+//! | with replicas, or a cluster | holds between failovers | as above | as above | acknowledged claims can be lost | best effort |
 //!
 //! Where a claim is lost, its operation can run again. [`health`](hapax_core::Store::health) tells which row is in force,
 //! from the server's own settings.
@@ -19,38 +19,42 @@
 //! # }
 //! ```
 //!
-//! Redis 7 or newer is best; 6.2 works and takes a script for every claim. `rediss://` is TLS, and `redis+sentinel://`
-//! asks sentinels where the primary is. See [`Options`] for the rest.
+//! Redis 7 or newer is best; 6.2 works and takes a script for every claim. `rediss://` is TLS, `redis+sentinel://` asks
+//! sentinels where the primary is, and `redis+cluster://` is a cluster. See [`Options`] for the rest.
 //!
 //! # What is refused
 //!
-//! A server that drops keys when it is full, a replica, a member of a cluster. A server that has lost records since this
-//! process first looked: a key of its own holds an id and a growing number, and both are compared when connecting and
-//! every few seconds. Claims made in those seconds are not caught.
+//! A server that drops keys when it is full, a replica, a member of a cluster that was not named as one. A server that has
+//! lost records since this process first looked: a key of its own holds an id and a growing number, and both are compared
+//! when connecting and every few seconds. Claims made in those seconds are not caught.
 //!
 //! # How it works
 //!
 //! A record is one string. Its first bytes stand at fixed places, so that scripts can read them. A fresh claim is one
 //! `SET … NX GET PX`, and so is a replay; everything else is one script on one key, which judges by the server's clock
-//! and compares the attempt's nonce before it writes. All calls share one connection. None is sent twice by this crate:
-//! a lost answer is [`Unknown`](hapax_core::StoreErrorKind::Unknown), and the same call with the same nonce tells the
+//! and compares the attempt's nonce before it writes. All calls to a server share one connection. None is sent twice by
+//! this crate, except when a member of a cluster has refused it and named another: a lost answer is [`Unknown`](hapax_core::StoreErrorKind::Unknown), and the same call with the same nonce tells the
 //! truth. The server removes records itself; a sweep has nothing to do, and uncertain records that nobody settled in
 //! their time go without being counted.
 
 mod address;
 mod claim;
 mod clock;
+mod cluster;
 mod config;
 mod error;
 mod layout;
 mod link;
 mod list;
+mod look;
 mod mark;
 mod replicas;
 mod script;
 mod server;
+mod slots;
 mod store;
 mod wake;
+mod way;
 
 pub use config::{OUTCOME_BYTES_MAX_DEFAULT, Options, PREFIX_DEFAULT, TIMEOUT_DEFAULT};
 pub use error::OpenError;

@@ -1,73 +1,113 @@
-//! The way to the server: one connection that all calls share, made anew when it breaks, looked over each time.
+//! The way to one server: one connection that all calls share, made anew when it breaks, looked over each time.
 //!
 //! Nothing is sent twice from here: a call whose answer is lost is [`Unknown`](hapax_core::StoreErrorKind::Unknown), and
-//! whoever made it sends it again with its nonce. Every call ends within the configured time.
+//! whoever made it sends it again with its nonce. Every call ends within the configured time. Where a member of a cluster
+//! refers to another one, the caller is told.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::sync::Arc;
 
-use hapax_core::{StoreError, StoreErrorKind, Timestamp};
+use hapax_core::{StoreError, StoreErrorKind};
 use parking_lot::RwLock;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, FromRedisValue, RedisError, ToRedisArgs, Value};
+use redis::{AsyncConnectionConfig, Cmd, RedisError, Value};
 use tokio::time::timeout_at;
 
-use crate::address::Address;
+use crate::address::{Address, Host};
 use crate::clock::ServerTime;
-use crate::config::{Amnesia, Making, Options};
-use crate::error::{Effect, OpenError, Refusal, ends_connection, judge};
-use crate::mark::{Mark, Memory, Seen};
+use crate::config::Options;
+use crate::error::{Effect, Refusal, ends_connection, judge, unreachable};
+use crate::look::{self, Shown};
+use crate::mark::Marks;
 use crate::replicas::Replicas;
 use crate::script::{Dialect, Script, Scripts};
 use crate::server::Server;
+use crate::slots::{Territory, redirected};
 
 /// A server that was looked over, and a connection to it.
 #[derive(Debug)]
 pub(crate) struct Connected {
-    connection: MultiplexedConnection,
-    server: Server,
+    pub(crate) connection: MultiplexedConnection,
+    pub(crate) server: Server,
 }
 
 /// The way to one server.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) options: Options,
+    pub(crate) options: Arc<Options>,
     pub(crate) address: Address,
     pub(crate) time: ServerTime,
+    pub(crate) marks: Arc<Marks>,
+    territory: RwLock<Territory>,
     current: RwLock<Option<Arc<Connected>>>,
     connecting: tokio::sync::Mutex<()>,
     replicas: Option<Replicas>,
-    mark: Mark,
-    has_lost_records: AtomicBool,
 }
 
 /// When a call must have ended.
 pub(crate) type Deadline = tokio::time::Instant;
 
-/// One call of a script.
-pub(crate) struct Call<'a, A> {
+/// One call about one key.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
     pub(crate) op: &'static str,
     pub(crate) deadline: Deadline,
     pub(crate) effect: Effect,
-    pub(crate) script: fn(&Scripts) -> &Script,
     pub(crate) key: &'a str,
-    pub(crate) arguments: &'a [A],
+    pub(crate) what: What<'a>,
+}
+
+/// What a call sends.
+#[derive(Clone, Copy)]
+pub(crate) enum What<'a> {
+    /// A script, with what it takes beside the key.
+    Script(fn(&Scripts) -> &Script, &'a [&'a [u8]]),
+    /// A command that has the key in it.
+    Command(&'a Cmd),
+}
+
+/// By what right a member of a cluster is asked for a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Right {
+    /// The key is in one of its slots.
+    Owner,
+    /// The slot is on its way there, and the member that it leaves has no such key any more.
+    Sent,
 }
 
 impl Link {
-    pub(crate) fn new(options: Options) -> Result<Arc<Self>, StoreError> {
-        let address = Address::new(&options)?;
-        Ok(Arc::new(Self {
+    pub(crate) fn new(
+        options: Arc<Options>,
+        address: Address,
+        marks: Arc<Marks>,
+        territory: Territory,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             replicas: Replicas::new(options.replicas),
             options,
             address,
             time: ServerTime::new(),
+            marks,
+            territory: RwLock::new(territory),
             current: RwLock::new(None),
             connecting: tokio::sync::Mutex::new(()),
-            mark: Mark::default(),
-            has_lost_records: AtomicBool::new(false),
-        }))
+        })
+    }
+
+    /// What the server is responsible for, as far as was told.
+    pub(crate) fn territory(&self) -> Territory {
+        self.territory.read().clone()
+    }
+
+    /// Tells what the server is responsible for from now on; whether that is news.
+    pub(crate) fn assign(&self, territory: Territory) -> bool {
+        let mut current = self.territory.write();
+        let is_news = *current != territory;
+        *current = territory;
+        is_news
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.current.read().is_some()
     }
 
     /// The dialect of the server that is connected now.
@@ -76,85 +116,86 @@ impl Link {
     }
 
     /// What the server is, looked at now.
-    pub(crate) async fn look(&self) -> Result<Server, StoreError> {
-        let deadline = self.deadline();
-        let connected = self.connected("health", deadline).await?;
+    pub(crate) async fn look(&self, op: &'static str, deadline: Deadline) -> Result<Server, StoreError> {
+        let connected = self.connected(op, deadline).await?;
         let mut connection = connected.connection.clone();
-        let looked = timeout_at(deadline, self.look_over(&mut connection)).await;
-        looked.unwrap_or_else(|_| Err(Refusal::TimedOut.error("health", Effect::Read))).inspect_err(|error| {
+        let looked = timeout_at(deadline, look::over(self, &mut connection)).await;
+        looked.unwrap_or_else(|_| Err(Refusal::TimedOut.error(op, Effect::Read))).inspect_err(|error| {
             if error.kind() == StoreErrorKind::Unavailable {
                 self.forget(&connected);
             }
         })
     }
 
-    /// Calls a script.
-    pub(crate) async fn call<A: ToRedisArgs, T: FromRedisValue>(
-        &self,
-        call: Call<'_, A>,
-    ) -> Result<T, StoreError> {
-        let deadline = call.deadline;
-        let connected = self.connected(call.op, deadline).await?;
-        let script = (call.script)(connected.server.dialect.scripts());
-        let command = script.by_digest(call.key, call.arguments);
-        match self.send(&connected, call.op, call.effect, deadline, &command).await {
-            Err(Failed::NoScript) => {
-                let command = script.by_text(call.key, call.arguments);
-                self.send(&connected, call.op, call.effect, deadline, &command).await
+    /// Looks whether the server still answers, and whether it has lost anything.
+    pub(crate) async fn check(&self, deadline: Deadline) -> Result<Shown, StoreError> {
+        let connected = self.connected("check", deadline).await?;
+        let looked = timeout_at(deadline, look::at_marks(self, &connected)).await;
+        looked
+            .unwrap_or_else(|_| Err(Refusal::TimedOut.error("check", Effect::Read)))
+            .inspect_err(|_| self.forget(&connected))
+    }
+
+    /// Sends a call and returns what the server answers.
+    pub(crate) async fn answer(&self, call: &Call<'_>, right: Right) -> Result<Value, Failed> {
+        let connected = self.connected(call.op, call.deadline).await.map_err(Failed::Other)?;
+        let (script, arguments) = match call.what {
+            What::Command(command) => return self.send(&connected, call, command, right).await,
+            What::Script(script, arguments) => (script(connected.server.dialect.scripts()), arguments),
+        };
+        let by_digest = script.by_digest(call.key, arguments);
+        match self.send(&connected, call, &by_digest, right).await {
+            Err(Failed::NoScript(_)) => {
+                self.send(&connected, call, &script.by_text(call.key, arguments), right).await
             }
             answer => answer,
         }
-        .map_err(|failed| failed.error(call.op))
-        .and_then(|value| read(call.op, call.effect, value))
-    }
-
-    /// Sends one command.
-    pub(crate) async fn command<T: FromRedisValue>(
-        &self,
-        op: &'static str,
-        effect: Effect,
-        deadline: Deadline,
-        command: &Cmd,
-    ) -> Result<T, StoreError> {
-        let connected = self.connected(op, deadline).await?;
-        let answer = self.send(&connected, op, effect, deadline, command).await;
-        answer.map_err(|failed| failed.error(op)).and_then(|value| read(op, effect, value))
     }
 
     async fn send(
         &self,
         connected: &Arc<Connected>,
-        op: &'static str,
-        effect: Effect,
-        deadline: Deadline,
+        call: &Call<'_>,
         command: &Cmd,
+        right: Right,
     ) -> Result<Value, Failed> {
-        if let (Some(replicas), Effect::Write) = (&self.replicas, effect) {
-            return match timeout_at(deadline, replicas.send(self, op, command)).await {
-                Ok(answer) => answer,
-                Err(_elapsed) => Err(Failed::Other(Refusal::TimedOut.error(op, effect))),
-            };
+        if let (Some(replicas), Effect::Write) = (&self.replicas, call.effect) {
+            let sent = timeout_at(call.deadline, replicas.send(self, call.op, command, right)).await;
+            return sent.unwrap_or_else(|_| Err(Refusal::TimedOut.error(call.op, call.effect).into()));
         }
         let mut connection = connected.connection.clone();
-        let Ok(answer) = timeout_at(deadline, connection.send_packed_command(command)).await else {
+        let Ok(answer) = timeout_at(call.deadline, send(&mut connection, command, right)).await else {
             self.forget(connected);
-            return Err(Failed::Other(Refusal::TimedOut.error(op, effect)));
+            return Err(Refusal::TimedOut.error(call.op, call.effect).into());
         };
-        answer.and_then(Value::extract_error).map_err(|error| {
+        answer.map_err(|error| {
             if ends_connection(&error) {
                 self.forget(connected);
             }
-            Failed::of(error, op, effect)
+            self.failed(error, call.op, call.effect)
         })
     }
 
-    /// When a call that begins now must have ended, whatever it sends.
-    pub(crate) fn deadline(&self) -> Deadline {
-        tokio::time::Instant::now() + self.options.timeout
+    /// What an error of the driver means for the call.
+    pub(crate) fn failed(&self, error: RedisError, op: &'static str, effect: Effect) -> Failed {
+        let to = error.redirect_node().and_then(|(to, _slot)| redirected(to, &self.address.host()));
+        let (code, kind) = (error.code().map(str::to_owned), judge(&error, effect));
+        let error = StoreError::new(kind, op).with_source(error);
+        match (code.as_deref(), to) {
+            (Some("NOSCRIPT"), _) => Failed::NoScript(error),
+            (Some("ASK"), Some(to)) => Failed::Redirected { to, right: Right::Sent, error },
+            (Some("MOVED"), Some(to)) => Failed::Redirected { to, right: Right::Owner, error },
+            _ => Failed::Other(error),
+        }
     }
 
-    async fn connected(&self, op: &'static str, deadline: Deadline) -> Result<Arc<Connected>, StoreError> {
-        if self.has_lost_records.load(Ordering::Relaxed) {
+    /// The connection, made now if there is none.
+    pub(crate) async fn connected(
+        &self,
+        op: &'static str,
+        deadline: Deadline,
+    ) -> Result<Arc<Connected>, StoreError> {
+        if self.marks.has_lost_records() {
             return Err(Refusal::Amnesia.error(op, Effect::Read));
         }
         if let Some(connected) = self.current.read().clone() {
@@ -171,9 +212,9 @@ impl Link {
             return Ok(connected);
         }
         let mut connection = self.connection().await.map_err(|error| unreachable(&error))?;
-        let server = self.look_over(&mut connection).await?;
+        let server = look::over(self, &mut connection).await?;
         let connected = Arc::new(Connected { connection, server });
-        self.look_at_mark(&connected).await?;
+        look::at_marks(self, &connected).await?;
         *self.current.write() = Some(connected.clone());
         Ok(connected)
     }
@@ -185,63 +226,6 @@ impl Link {
         client.get_multiplexed_async_connection_with_config(&config).await
     }
 
-    async fn look_over(&self, connection: &mut MultiplexedConnection) -> Result<Server, StoreError> {
-        let info: String =
-            redis::cmd("INFO").query_async(connection).await.map_err(|error| unreachable(&error))?;
-        // Hosted servers may keep their settings to themselves.
-        let settings: Result<Vec<String>, RedisError> =
-            redis::cmd("CONFIG").arg("GET").arg("appendfsync").query_async(connection).await;
-        let appendfsync = settings.ok().and_then(|settings| settings.into_iter().nth(1));
-        let mut server = Server::judge(&info, appendfsync.as_deref(), self.options.eviction)?;
-        if self.address.may_fail_over() {
-            server = server.with_failover();
-        }
-        if let Some(dialect) = self.options.dialect {
-            server.dialect = dialect;
-        }
-        Ok(server)
-    }
-
-    async fn look_at_mark(&self, connected: &Arc<Connected>) -> Result<(), StoreError> {
-        let key = format!("{}generation", self.options.prefix);
-        let greatest_before = self.mark.known();
-        let id = match (&greatest_before, self.options.making) {
-            (None, Making::Make) => new_id()?,
-            // A mark that is gone is not made again: that would hide what happened from everybody else.
-            _ => String::new(),
-        };
-        let script = &connected.server.dialect.scripts().mark;
-        let mut connection = connected.connection.clone();
-        let sent_at = Instant::now();
-        let mut looked = script.by_digest(&key, &[&id]).query_async(&mut connection).await;
-        if let Err(error) = &looked
-            && error.code() == Some("NOSCRIPT")
-        {
-            looked = script.by_text(&key, &[&id]).query_async(&mut connection).await;
-        }
-        let (id, pulse, now): (Option<String>, i64, u64) = looked.map_err(|error| unreachable(&error))?;
-        self.time.set(Timestamp::from_millis(now), sent_at);
-        let is_new = greatest_before.is_none();
-        let memory = match id {
-            Some(id) => self.mark.judge(greatest_before.as_ref(), Seen { id, pulse }),
-            None if is_new => return Err(OpenError::Missing { prefix: self.options.prefix.clone() }.into()),
-            None => Memory::Lost,
-        };
-        match (memory, self.options.amnesia) {
-            (Memory::Whole, _) => Ok(()),
-            (Memory::Lost, Amnesia::Accept) => {
-                self.mark.forget();
-                tracing::warn!("the server has lost records; going on, as was asked for");
-                Ok(())
-            }
-            (Memory::Lost, Amnesia::Stop) => {
-                self.has_lost_records.store(true, Ordering::Relaxed);
-                tracing::error!("the server has lost records; nothing more is claimed by this process");
-                Err(Refusal::Amnesia.error("open", Effect::Read))
-            }
-        }
-    }
-
     /// Gives a connection up, so that the next call makes a new one.
     fn forget(&self, connected: &Arc<Connected>) {
         let mut current = self.current.write();
@@ -249,57 +233,49 @@ impl Link {
             *current = None;
         }
     }
-
-    /// Looks at the server from time to time: whether it still answers, and whether it has lost anything. Whoever calls
-    /// may give up before the link would notice by itself.
-    pub(crate) async fn keep(link: Weak<Self>) {
-        loop {
-            let Some(every) = link.upgrade().map(|link| link.options.check_every) else { return };
-            tokio::time::sleep(every).await;
-            let Some(link) = link.upgrade() else { return };
-            let deadline = link.deadline();
-            let Ok(connected) = link.connected("check", deadline).await else { continue };
-            if !matches!(timeout_at(deadline, link.look_at_mark(&connected)).await, Ok(Ok(()))) {
-                link.forget(&connected);
-            }
-        }
-    }
 }
 
-/// Why a command has no answer.
+/// Sends one command. What goes before it goes in the same piece, so that nothing comes between the two.
+pub(crate) async fn send(
+    connection: &mut MultiplexedConnection,
+    command: &Cmd,
+    right: Right,
+) -> Result<Value, RedisError> {
+    let answer = match right {
+        Right::Owner => connection.send_packed_command(command).await?,
+        Right::Sent => {
+            let mut both = redis::pipe();
+            both.cmd("ASKING").add_command(command.clone());
+            let answers = connection.send_packed_commands(&both, 1, 1).await?;
+            answers.into_iter().next().unwrap_or(Value::Nil)
+        }
+    };
+    answer.extract_error()
+}
+
+/// Why a call has no answer.
 pub(crate) enum Failed {
-    NoScript,
+    /// The server does not know the script.
+    NoScript(StoreError),
+    /// Nothing was done, for somebody else has the key.
+    Redirected {
+        to: Host,
+        right: Right,
+        error: StoreError,
+    },
     Other(StoreError),
 }
 
 impl Failed {
-    pub(crate) fn of(error: RedisError, op: &'static str, effect: Effect) -> Self {
-        match error.code() {
-            Some("NOSCRIPT") => Self::NoScript,
-            _ => Self::Other(StoreError::new(judge(&error, effect), op).with_source(error)),
-        }
-    }
-
-    fn error(self, op: &'static str) -> StoreError {
+    pub(crate) fn error(self) -> StoreError {
         match self {
-            // It was sent with its text.
-            Self::NoScript => Refusal::Reply.error(op, Effect::Write),
-            Self::Other(error) => error,
+            Self::NoScript(error) | Self::Redirected { error, .. } | Self::Other(error) => error,
         }
     }
 }
 
-fn read<T: FromRedisValue>(op: &'static str, effect: Effect, value: Value) -> Result<T, StoreError> {
-    redis::from_redis_value(value).map_err(|_| Refusal::Reply.error(op, effect))
-}
-
-fn unreachable(error: &RedisError) -> StoreError {
-    StoreError::new(StoreErrorKind::Unavailable, "open").with_source(error.clone())
-}
-
-fn new_id() -> Result<String, StoreError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| StoreError::new(StoreErrorKind::Unavailable, "open").with_source(error))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::Other(error)
+    }
 }

@@ -6,17 +6,22 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use hapax_core::{Lookup, Page, Query, RecordId, Stats, StoreError, StoreErrorKind, Timestamp};
 
 use crate::error::{Effect, Refusal};
 use crate::layout::Stored;
-use crate::link::{Call, Link};
+use crate::link::{Call, Failed, Link, Right, What};
 use crate::store::get;
+use crate::way::{self, Way};
 
 /// How many keys the server looks at in one step, during which nobody else is served.
 const SCAN_COUNT: usize = 256;
+
+/// The cursor with which a server begins, and with which it ends.
+const START: &str = "0";
 
 /// How many records a page holds at most, whatever it is asked for.
 const PAGE_MAX: usize = 10_000;
@@ -35,7 +40,7 @@ struct Found {
 }
 
 /// One page of `query`.
-pub(crate) async fn list(link: &Link, query: &Query) -> Result<Page, StoreError> {
+pub(crate) async fn list(way: &Way, query: &Query) -> Result<Page, StoreError> {
     let after = match &query.cursor {
         Some(cursor) => {
             Some(parse_cursor(cursor).ok_or_else(|| Refusal::Cursor.error("list", Effect::Read))?)
@@ -50,7 +55,7 @@ pub(crate) async fn list(link: &Link, query: &Query) -> Result<Page, StoreError>
     }
     // One more than the page holds, to know whether there is a next one.
     let mut places: BTreeMap<Place, ()> = BTreeMap::new();
-    let mut scan = Scan::new(link, "list", id_prefix);
+    let mut scan = Scan::new(way, "list", id_prefix);
     while let Some(batch) = scan.next().await? {
         for found in batch {
             page.now = page.now.max(found.now);
@@ -69,7 +74,7 @@ pub(crate) async fn list(link: &Link, query: &Query) -> Result<Page, StoreError>
         page.next = shown.last().map(format_cursor);
     }
     for (_, id) in shown {
-        match get(link, "list", &id).await? {
+        match get(way, "list", &id).await? {
             Lookup::Found { record, .. } => page.records.push(*record),
             Lookup::Unreadable { .. } => page.unreadable.push(id),
             Lookup::Absent => {}
@@ -78,10 +83,10 @@ pub(crate) async fn list(link: &Link, query: &Query) -> Result<Page, StoreError>
     Ok(page)
 }
 
-/// Counts all records. One may be counted twice, or left out, while the server is resizing its table.
-pub(crate) async fn stats(link: &Link) -> Result<Stats, StoreError> {
+/// Counts all records. One may be counted twice, or left out, while a server resizes its table or slots move.
+pub(crate) async fn stats(way: &Way) -> Result<Stats, StoreError> {
     let mut stats = Stats::default();
-    let mut scan = Scan::new(link, "stats", "");
+    let mut scan = Scan::new(way, "stats", "");
     while let Some(batch) = scan.next().await? {
         for found in batch {
             stats.bytes += found.bytes;
@@ -107,28 +112,36 @@ impl Found {
     }
 }
 
-/// A walk through all keys of the store.
+/// A walk through all keys of the store, one server after the other.
 struct Scan<'a> {
-    link: &'a Link,
+    way: &'a Way,
     op: &'static str,
     pattern: String,
-    /// Where the server goes on; none when it has been everywhere.
-    cursor: Option<String>,
+    /// Servers that are still to be gone through; the last one first.
+    servers: Vec<Arc<Link>>,
+    /// Where that one goes on.
+    cursor: String,
 }
 
 impl<'a> Scan<'a> {
-    fn new(link: &'a Link, op: &'static str, id_prefix: &str) -> Self {
-        let pattern = format!("{}{id_prefix}*", literal(&link.options.prefix));
-        Self { link, op, pattern, cursor: Some("0".to_owned()) }
+    fn new(way: &'a Way, op: &'static str, id_prefix: &str) -> Self {
+        let pattern = format!("{}{id_prefix}*", literal(&way.options.prefix));
+        Self { way, op, pattern, servers: way.servers(), cursor: START.to_owned() }
     }
 
     async fn next(&mut self) -> Result<Option<Vec<Found>>, StoreError> {
-        let Some(cursor) = self.cursor.take() else { return Ok(None) };
+        let Some(server) = self.servers.last() else { return Ok(None) };
         let mut scan = redis::cmd("SCAN");
-        scan.arg(cursor).arg("MATCH").arg(&self.pattern).arg("COUNT").arg(SCAN_COUNT);
-        let (cursor, keys): (String, Vec<Vec<u8>>) =
-            self.link.command(self.op, Effect::Read, self.link.deadline(), &scan).await?;
-        self.cursor = (cursor != "0").then_some(cursor);
+        scan.arg(&self.cursor).arg("MATCH").arg(&self.pattern).arg("COUNT").arg(SCAN_COUNT);
+        let (op, deadline, effect) = (self.op, self.way.deadline(), Effect::Read);
+        // It is about no key, so nobody refers to another server.
+        let call = Call { op, deadline, effect, key: "", what: What::Command(&scan) };
+        let answer = server.answer(&call, Right::Owner).await.map_err(Failed::error)?;
+        let (cursor, keys): (String, Vec<Vec<u8>>) = way::read(op, effect, answer)?;
+        self.cursor = cursor;
+        if self.cursor == START {
+            self.servers.pop();
+        }
         let ids = keys.iter().filter_map(|key| self.id_of(key));
         let heads: Result<Vec<Option<Found>>, StoreError> =
             join_all(ids.map(|id| self.head(id))).await.into_iter().collect();
@@ -137,20 +150,18 @@ impl<'a> Scan<'a> {
 
     fn id_of(&self, key: &[u8]) -> Option<RecordId> {
         let name = std::str::from_utf8(key).ok()?;
-        RecordId::parse(name.strip_prefix(&self.link.options.prefix)?)
+        RecordId::parse(name.strip_prefix(&self.way.options.prefix)?)
     }
 
     async fn head(&self, id: RecordId) -> Result<Option<Found>, StoreError> {
-        let no_arguments: &[&[u8]] = &[];
         let call = Call {
             op: self.op,
-            deadline: self.link.deadline(),
+            deadline: self.way.deadline(),
             effect: Effect::Read,
-            script: |scripts| &scripts.head,
-            key: &self.link.key(&id),
-            arguments: no_arguments,
+            key: &self.way.key(&id),
+            what: What::Script(|scripts| &scripts.head, &[]),
         };
-        match self.link.call(call).await {
+        match self.way.call(call).await {
             Ok((value, expiry, now, bytes)) => {
                 let value: Vec<u8> = value;
                 let now = Timestamp::from_millis(now);

@@ -9,7 +9,7 @@ use redis::{Cmd, Value};
 use tokio::sync::Semaphore;
 
 use crate::error::{Effect, Refusal, ends_connection};
-use crate::link::{Failed, Link};
+use crate::link::{Failed, Link, Right, send};
 
 /// How many writes wait at the same time; more wait for one of them.
 const CONNECTIONS_MAX: usize = 32;
@@ -29,12 +29,18 @@ impl Replicas {
     }
 
     /// Sends a write and waits until enough replicas have it. Dropped on its way, it takes its connection with it.
-    pub(crate) async fn send(&self, link: &Link, op: &'static str, command: &Cmd) -> Result<Value, Failed> {
+    pub(crate) async fn send(
+        &self,
+        link: &Link,
+        op: &'static str,
+        command: &Cmd,
+        right: Right,
+    ) -> Result<Value, Failed> {
         let _place = self.room.acquire().await;
         let kept = self.idle.lock().pop();
         let mut connection = match kept {
             Some(connection) => connection,
-            None => link.connection().await.map_err(|error| Failed::of(error, op, Effect::Read))?,
+            None => link.connection().await.map_err(|error| link.failed(error, op, Effect::Read))?,
         };
         // The server ends the waiting a little before the caller would.
         let wait_ms = u64::try_from(link.options.timeout.as_millis() / 2).unwrap_or(u64::MAX).max(1);
@@ -43,11 +49,10 @@ impl Replicas {
         let mut behind = connection.clone();
         // Both are on their way before either is answered, in this order.
         let (answer, copied) = futures_util::future::join(
-            connection.send_packed_command(command),
+            send(&mut connection, command, right),
             behind.send_packed_command(&wait),
         )
         .await;
-        let answer = answer.and_then(Value::extract_error);
         let copied: Result<u32, _> = copied.and_then(|copied| Ok(redis::from_redis_value(copied)?));
         if answer.as_ref().is_err_and(ends_connection) || copied.is_err() {
             // The others are as old and lead to the same server.
@@ -55,7 +60,7 @@ impl Replicas {
         } else {
             self.idle.lock().push(connection);
         }
-        let answer = answer.map_err(|error| Failed::of(error, op, Effect::Write))?;
+        let answer = answer.map_err(|error| link.failed(error, op, Effect::Write))?;
         match copied {
             Ok(copied) if copied >= self.wanted => Ok(answer),
             _ if is_refusal(&answer) => Ok(answer),

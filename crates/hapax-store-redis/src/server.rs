@@ -25,12 +25,20 @@ pub(crate) struct Server {
     pub(crate) warnings: Vec<String>,
 }
 
+/// Whether a server is taken for a member of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Membership {
+    Alone,
+    Member,
+}
+
 impl Server {
     /// Judges a server by its `INFO` and, where it may be asked for, its `appendfsync`.
     pub(crate) fn judge(
         info: &str,
         appendfsync: Option<&str>,
         eviction: Eviction,
+        membership: Membership,
     ) -> Result<Self, OpenError> {
         let field = |name: &str| {
             info.lines()
@@ -42,8 +50,10 @@ impl Server {
         if field("role") == "slave" {
             return Err(OpenError::Replica);
         }
-        if field("cluster_enabled") == "1" {
-            return Err(OpenError::Cluster);
+        match (membership, field("cluster_enabled")) {
+            (Membership::Alone, "1") => return Err(OpenError::Cluster),
+            (Membership::Member, "0") => return Err(OpenError::NotCluster),
+            _ => {}
         }
         let mut warnings = Vec::new();
         let policy = field("maxmemory_policy");
@@ -90,6 +100,28 @@ impl Server {
             self.warnings.push(FAILOVER.to_owned());
         }
         self
+    }
+
+    /// What holds on all of these together: no more than on the weakest. A warning names those whom it is about, unless
+    /// that is all of them.
+    pub(crate) fn together(servers: Vec<(String, Self)>) -> Option<Self> {
+        let count = servers.len();
+        let mut warnings: Vec<(String, Vec<String>)> = Vec::new();
+        for (address, server) in &servers {
+            for warning in &server.warnings {
+                match warnings.iter_mut().find(|(told, _)| told == warning) {
+                    Some((_, addresses)) => addresses.push(address.clone()),
+                    None => warnings.push((warning.clone(), vec![address.clone()])),
+                }
+            }
+        }
+        let warnings = warnings.into_iter().map(|(told, addresses)| {
+            if addresses.len() == count { told } else { format!("{told} (on {})", addresses.join(", ")) }
+        });
+        let (_, weakest) = servers
+            .into_iter()
+            .reduce(|one, other| if other.1.promise == Promise::BestEffort { other } else { one })?;
+        Some(Self { warnings: warnings.collect(), ..weakest })
     }
 }
 

@@ -14,31 +14,32 @@ use redis::Value;
 use crate::config::Options;
 use crate::error::{Effect, Refusal};
 use crate::layout::{Stored, reason_number, span_ms, state, state_number};
-use crate::link::{Call, Link};
+use crate::link::{Call, What};
 use crate::script::{Script, Scripts};
 use crate::wake::Wake;
+use crate::way::Way;
 use crate::{claim, list};
 
 /// The most bytes that the names in a scope may have together; they are stored with every record.
 pub const SCOPE_BYTES_MAX: usize = 64 << 10;
 
-/// Keeps records on a Redis server. See the [crate](crate) for what that promises.
+/// Keeps records on a Redis server, or on a cluster of them. See the [crate](crate) for what that promises.
 #[derive(Debug)]
 pub struct RedisStore {
-    link: Arc<Link>,
+    way: Arc<Way>,
     wake: Wake,
 }
 
 impl RedisStore {
-    /// Connects to the server and looks whether it can be a store.
+    /// Connects to the server, or to every primary of a cluster, and looks whether it can be a store.
     ///
     /// It must be called in a Tokio runtime, in which it leaves a task that looks at the server from time to time. The
     /// task ends with the store.
     ///
     /// # Errors
     /// [`Unavailable`](StoreErrorKind::Unavailable) when the server cannot be reached in time or is a replica,
-    /// [`Incompatible`](StoreErrorKind::Incompatible) when it is too old, part of a cluster or drops keys when it is
-    /// full, [`Invalid`](StoreErrorKind::Invalid) when the URL is wrong. The source of the latter two is an
+    /// [`Incompatible`](StoreErrorKind::Incompatible) when it is too old, a member of a cluster that was not named as
+    /// one, or drops keys when it is full, [`Invalid`](StoreErrorKind::Invalid) when the URL is wrong. The source of the latter two is an
     /// [`OpenError`](crate::OpenError), which says what to do.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         Self::options(url)?.connect().await
@@ -53,11 +54,11 @@ impl RedisStore {
     }
 
     pub(crate) async fn connect_with(options: Options) -> Result<Self, StoreError> {
-        let link = Link::new(options)?;
-        link.dialect("open", link.deadline()).await?;
-        tokio::spawn(Link::keep(Arc::downgrade(&link)));
-        let wake = Wake::new(link.address.clone(), link.options.timeout);
-        Ok(Self { link, wake })
+        let way = Way::new(options)?;
+        way.open().await?;
+        tokio::spawn(Way::keep(Arc::downgrade(&way)));
+        let wake = Wake::new(way.clone());
+        Ok(Self { way, wake })
     }
 
     async fn fenced(
@@ -69,16 +70,14 @@ impl RedisStore {
     ) -> Result<Fenced, StoreError> {
         let nonce: &[u8] = lease.fence.nonce.as_bytes();
         let arguments: Vec<&[u8]> = std::iter::once(nonce).chain(arguments.iter().copied()).collect();
-        let key = self.link.key(&lease.id);
         let call = Call {
             op,
-            deadline: self.link.deadline(),
+            deadline: self.way.deadline(),
             effect: Effect::Write,
-            script,
-            key: &key,
-            arguments: &arguments,
+            key: &self.way.key(&lease.id),
+            what: What::Script(script, &arguments),
         };
-        let word: String = self.link.call(call).await?;
+        let word: String = self.way.call(call).await?;
         match word.as_str() {
             "applied" => Ok(Fenced::Applied),
             "lost" => Ok(Fenced::Lost),
@@ -94,33 +93,23 @@ impl RedisStore {
         nonce: Nonce,
         recorded: &Recorded,
     ) -> Result<Vec<u8>, StoreError> {
-        if recorded.len() > self.link.options.outcome_bytes_max {
+        if recorded.len() > self.way.options.outcome_bytes_max {
             return Err(Refusal::OutcomeTooLarge.error(op, Effect::Read));
         }
         Ok(codec::encode_outcome(id, nonce, recorded))
     }
 }
 
-impl Link {
-    /// The name of a record's key, and of the channel on which its changes are told.
-    pub(crate) fn key(&self, id: &RecordId) -> String {
-        format!("{}{id}", self.options.prefix)
-    }
-}
-
 /// Reads one record.
-pub(crate) async fn get(link: &Link, op: &'static str, id: &RecordId) -> Result<Lookup, StoreError> {
-    let no_arguments: &[&[u8]] = &[];
-    let key = link.key(id);
+pub(crate) async fn get(way: &Way, op: &'static str, id: &RecordId) -> Result<Lookup, StoreError> {
     let call = Call {
         op,
-        deadline: link.deadline(),
+        deadline: way.deadline(),
         effect: Effect::Read,
-        script: |scripts| &scripts.get,
-        key: &key,
-        arguments: no_arguments,
+        key: &way.key(id),
+        what: What::Script(|scripts| &scripts.get, &[]),
     };
-    let (value, expiry, now): (Option<Vec<u8>>, i64, u64) = match link.call(call).await {
+    let (value, expiry, now): (Option<Vec<u8>>, i64, u64) = match way.call(call).await {
         Ok(found) => found,
         Err(error) if error.kind() == StoreErrorKind::Incompatible => {
             return Ok(Lookup::Unreadable { why: "something else stands under the record's key".to_owned() });
@@ -144,7 +133,7 @@ impl Store for RedisStore {
             if scope.namespace().len() + scope.operation().len() > SCOPE_BYTES_MAX {
                 return Err(Refusal::ScopeTooLarge.error("claim", Effect::Read));
             }
-            claim::claim(&self.link, ask).await
+            claim::claim(&self.way, ask).await
         })
     }
 
@@ -215,22 +204,21 @@ impl Store for RedisStore {
             ];
             let call = Call {
                 op: "settle",
-                deadline: self.link.deadline(),
+                deadline: self.way.deadline(),
                 effect: Effect::Write,
-                script: |scripts| &scripts.settle,
-                key: &self.link.key(id),
-                arguments: &arguments,
+                key: &self.way.key(id),
+                what: What::Script(|scripts| &scripts.settle, &arguments),
             };
-            read_settled(&self.link.call::<_, Vec<Value>>(call).await?)
+            read_settled(&self.way.call::<Vec<Value>>(call).await?)
         })
     }
 
     fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
-        Box::pin(get(&self.link, "get", id))
+        Box::pin(get(&self.way, "get", id))
     }
 
     fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, StoreError>> {
-        Box::pin(list::list(&self.link, query))
+        Box::pin(list::list(&self.way, query))
     }
 
     fn delete<'a>(&'a self, id: &'a RecordId, nonce: Nonce) -> BoxFuture<'a, Result<Deleted, StoreError>> {
@@ -238,13 +226,12 @@ impl Store for RedisStore {
             let arguments: [&[u8]; 1] = [nonce.as_bytes()];
             let call = Call {
                 op: "delete",
-                deadline: self.link.deadline(),
+                deadline: self.way.deadline(),
                 effect: Effect::Write,
-                script: |scripts| &scripts.delete,
-                key: &self.link.key(id),
-                arguments: &arguments,
+                key: &self.way.key(id),
+                what: What::Script(|scripts| &scripts.delete, &arguments),
             };
-            let word: String = self.link.call(call).await?;
+            let word: String = self.way.call(call).await?;
             match word.as_str() {
                 "applied" => Ok(Deleted::Applied),
                 "absent" => Ok(Deleted::Absent),
@@ -261,18 +248,18 @@ impl Store for RedisStore {
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
-        Box::pin(list::stats(&self.link))
+        Box::pin(list::stats(&self.way))
     }
 
     fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
         Box::pin(async move {
-            let server = self.link.look().await?;
+            let server = self.way.look().await?;
             Ok(Health { store: "redis", promise: server.promise, warnings: server.warnings })
         })
     }
 
     fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
-        Some(self.wake.watch(self.link.key(id)))
+        Some(self.wake.watch(self.way.key(id)))
     }
 }
 

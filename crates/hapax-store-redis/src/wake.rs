@@ -15,7 +15,7 @@ use redis::aio::{PubSubSink, PubSubStream};
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::address::Address;
+use crate::way::Way;
 
 /// How long a channel is listened to after the last one who waited: whoever looked and waits again misses nothing.
 const LINGER: Duration = Duration::from_secs(5);
@@ -31,8 +31,7 @@ pub(crate) struct Wake {
 
 #[derive(Debug)]
 struct Shared {
-    address: Address,
-    timeout: Duration,
+    way: Arc<Way>,
     channels: Mutex<Channels>,
     /// There is something to listen to, or nobody left to listen for.
     asked: Arc<Notify>,
@@ -61,9 +60,9 @@ struct Watcher {
 }
 
 impl Wake {
-    pub(crate) fn new(address: Address, timeout: Duration) -> Self {
+    pub(crate) fn new(way: Arc<Way>) -> Self {
         let (channels, asked) = (Mutex::default(), Arc::new(Notify::new()));
-        Self { shared: Arc::new(Shared { address, timeout, channels, asked }) }
+        Self { shared: Arc::new(Shared { way, channels, asked }) }
     }
 
     /// Ends when something was said on the channel, and once when it begins to be listened to.
@@ -161,9 +160,11 @@ impl Drop for Watcher {
 async fn listen(shared: Weak<Shared>, asked: Arc<Notify>) {
     loop {
         let Some(here) = shared.upgrade() else { return };
-        let (address, limit) = (here.address.clone(), here.timeout);
+        let way = here.way.clone();
         drop(here);
-        let connecting = async { address.client(limit).await?.get_async_pubsub().await };
+        let limit = way.options.timeout;
+        // It must not keep the store alive while it listens.
+        let connecting = async move { way.listening_post().await?.get_async_pubsub().await };
         if let Ok(Ok(pubsub)) = timeout(limit, connecting).await {
             let (sink, stream) = pubsub.split();
             let ended = listen_on(&shared, &asked, sink, stream, limit).await;

@@ -4,6 +4,8 @@
 
 mod clock;
 mod redis;
+mod redis_cluster;
 
 pub use clock::ServerClock;
 pub use redis::{Aof, RedisOptions, RedisServer};
+pub use redis_cluster::RedisCluster;

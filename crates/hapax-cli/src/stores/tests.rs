@@ -55,6 +55,10 @@ fn a_server_is_shown_without_its_password() {
     let url = StoreUrl::parse("rediss://app:hunter2@cache:6380/2?prefix=shop:").unwrap();
     assert_eq!(url.to_string(), "rediss://cache:6380/2?prefix=shop:");
     assert!(!format!("{url:?}").contains("hunter2"));
+    let url = StoreUrl::parse("redis+cluster://app:hunter2@a:7000,b?prefix=shop:").unwrap();
+    assert_eq!(url.to_string(), "redis+cluster://a:7000,b:6379?prefix=shop:");
+    assert!(!format!("{url:?}").contains("hunter2"));
+    assert!(!refusal("redis+cluster://app:hunter2@a/3").contains("hunter2"));
     for wrong in ["redis://app:hunter2@cache/x", "redis://:hunter2@cache?prefx=a", "redis:hunter2"] {
         let told = refusal(wrong);
         assert!(told.contains("redis: is wrong") && !told.contains("hunter2"), "{told}");

@@ -1,6 +1,6 @@
 use hapax_core::Promise;
 
-use super::{Eviction, Server};
+use super::{Eviction, Membership, Server};
 use crate::error::OpenError;
 use crate::script::Dialect;
 
@@ -23,7 +23,7 @@ fn info(changes: &[(&str, &str)]) -> String {
 
 #[test]
 fn a_durable_server_without_replicas_holds_the_promise() {
-    let judged = Server::judge(&info(&[]), Some("always"), Eviction::Refuse).unwrap();
+    let judged = Server::judge(&info(&[]), Some("always"), Eviction::Refuse, Membership::Alone).unwrap();
     assert_eq!(judged, Server { dialect: Dialect::Seven, promise: Promise::AtMostOnce, warnings: vec![] });
 }
 
@@ -38,7 +38,8 @@ fn everything_that_may_lose_a_claim_is_best_effort() {
         (("maxmemory_policy", "allkeys-lru"), Some("always"), "dropped"),
     ];
     for (change, appendfsync, warning) in table {
-        let judged = Server::judge(&info(&[change]), appendfsync, Eviction::Accept).unwrap();
+        let judged =
+            Server::judge(&info(&[change]), appendfsync, Eviction::Accept, Membership::Alone).unwrap();
         assert_eq!(judged.promise, Promise::BestEffort, "{warning}");
         assert!(judged.warnings.iter().any(|told| told.contains(warning)), "{:?}", judged.warnings);
     }
@@ -56,7 +57,12 @@ fn versions_are_told_apart() {
         ("", None),
         ("seven", None),
     ] {
-        let judged = Server::judge(&info(&[("redis_version", version)]), Some("always"), Eviction::Refuse);
+        let judged = Server::judge(
+            &info(&[("redis_version", version)]),
+            Some("always"),
+            Eviction::Refuse,
+            Membership::Alone,
+        );
         match (judged, expected) {
             (Ok(server), Some(dialect)) => assert_eq!(server.dialect, dialect, "{version}"),
             (Err(OpenError::Version { found }), None) => assert_eq!(found, version),
@@ -68,8 +74,12 @@ fn versions_are_told_apart() {
 #[test]
 fn where_a_failover_is_possible_nothing_more_is_promised() {
     for replicas in ["0", "1"] {
-        let judged =
-            Server::judge(&info(&[("connected_slaves", replicas)]), Some("always"), Eviction::Refuse);
+        let judged = Server::judge(
+            &info(&[("connected_slaves", replicas)]),
+            Some("always"),
+            Eviction::Refuse,
+            Membership::Alone,
+        );
         let judged = judged.unwrap().with_failover();
         assert_eq!(
             (judged.promise, judged.warnings.len()),
@@ -78,4 +88,32 @@ fn where_a_failover_is_possible_nothing_more_is_promised() {
             judged.warnings
         );
     }
+}
+
+#[test]
+fn a_member_of_a_cluster_and_a_server_alone_are_told_apart() {
+    for (enabled, membership, is_taken) in [
+        ("0", Membership::Alone, true),
+        ("1", Membership::Member, true),
+        ("1", Membership::Alone, false),
+        ("0", Membership::Member, false),
+    ] {
+        let judged =
+            Server::judge(&info(&[("cluster_enabled", enabled)]), None, Eviction::Refuse, membership);
+        assert_eq!(judged.is_ok(), is_taken, "{enabled} {membership:?}: {judged:?}");
+    }
+}
+
+#[test]
+fn several_servers_promise_what_the_weakest_does() {
+    let judge = |appendfsync| {
+        Server::judge(&info(&[]), Some(appendfsync), Eviction::Refuse, Membership::Alone).unwrap()
+    };
+    let named = |name: &str, server| (name.to_owned(), server);
+    let together = Server::together(vec![named("a:1", judge("always")), named("b:2", judge("no"))]).unwrap();
+    assert_eq!(together.promise, Promise::BestEffort);
+    assert!(together.warnings[0].ends_with("(on b:2)"), "{:?}", together.warnings);
+    let together = Server::together(vec![named("a:1", judge("no")), named("b:2", judge("no"))]).unwrap();
+    assert_eq!(together.warnings, judge("no").warnings, "what all have in common is told once");
+    assert_eq!(Server::together(Vec::new()), None);
 }

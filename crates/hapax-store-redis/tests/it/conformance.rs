@@ -1,5 +1,5 @@
 //! The suite that every store passes, on a server whose clock the test moves: with the claims of Redis 7, with those of
-//! 6.2, with writes that wait for a replica, and with a server that a sentinel knows.
+//! 6.2, with writes that wait for a replica, with a server that a sentinel knows, and on a cluster.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hapax_core::{RecordId, Store};
 use hapax_store_redis::{OUTCOME_BYTES_MAX_DEFAULT, RedisStore};
-use hapax_testkit::servers::RedisServer;
+use hapax_testkit::servers::{RedisCluster, RedisServer};
 use hapax_testkit::{Facts, Removal, Rig, Time, store_suite};
 
 use crate::fixture::{PATIENCE, options};
@@ -30,20 +30,54 @@ impl Rig for RedisRig {
     }
 
     fn facts(&self) -> Facts {
-        Facts {
-            lease: Duration::from_secs(30),
-            // Nobody waits here, but how much longer an outcome is kept is told without asking the server.
-            time: Time::Real,
-            removal: Removal::ByItself,
-            outcome_bytes: OUTCOME_BYTES_MAX_DEFAULT,
-            outcome_bytes_refused: Some(OUTCOME_BYTES_MAX_DEFAULT + 1),
-        }
+        facts()
     }
 
     async fn damage(&self, id: &RecordId) -> bool {
-        self.server.command(&["SETRANGE", &format!("hapax:{id}"), "30", "damage"]);
-        true
+        damage(&self.server, &format!("hapax:{id}"))
     }
+}
+
+/// A store under a prefix of its own, on the cluster that all cases share.
+struct ClusterRig {
+    store: Arc<RedisStore>,
+    cluster: Arc<RedisCluster>,
+    prefix: String,
+}
+
+impl Rig for ClusterRig {
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    async fn advance(&self, span: Duration) {
+        self.cluster.advance(span + Duration::from_millis(1));
+    }
+
+    fn facts(&self) -> Facts {
+        facts()
+    }
+
+    async fn damage(&self, id: &RecordId) -> bool {
+        let key = format!("{}{id}", self.prefix);
+        damage(self.cluster.owner_of(&key), &key)
+    }
+}
+
+fn facts() -> Facts {
+    Facts {
+        lease: Duration::from_secs(30),
+        // Nobody waits here, but how much longer an outcome is kept is told without asking the server.
+        time: Time::Real,
+        removal: Removal::ByItself,
+        outcome_bytes: OUTCOME_BYTES_MAX_DEFAULT,
+        outcome_bytes_refused: Some(OUTCOME_BYTES_MAX_DEFAULT + 1),
+    }
+}
+
+fn damage(server: &RedisServer, key: &str) -> bool {
+    server.command(&["SETRANGE", key, "30", "damage"]);
+    true
 }
 
 fn server() -> RedisServer {
@@ -74,8 +108,8 @@ mod six {
 }
 
 /// Passes every case in one test: as tests of their own, twice as many would have to be compiled.
-fn pass_all(rig: impl AsyncFn() -> RedisRig) {
-    for case in store_suite::cases::<RedisRig>() {
+fn pass_all<R: Rig>(rig: impl AsyncFn() -> R) {
+    for case in store_suite::cases::<R>() {
         let checked = catch_unwind(AssertUnwindSafe(|| {
             store_suite::run(async {
                 let rig = rig().await;
@@ -106,4 +140,17 @@ fn with_a_server_that_a_sentinel_knows() {
         let store = RedisStore::options(&url).unwrap().timeout(PATIENCE).connect().await.unwrap();
         RedisRig { store: Arc::new(store), server, _beside: Some(sentinel) }
     });
+}
+
+#[test]
+fn on_a_cluster() {
+    let cluster = Arc::new(RedisCluster::start_with_clock());
+    let cases = std::cell::Cell::new(0);
+    pass_all(async || {
+        cases.set(cases.get() + 1);
+        let (cluster, prefix) = (cluster.clone(), format!("case-{}:", cases.get()));
+        let options = RedisStore::options(&cluster.url()).unwrap().timeout(PATIENCE).prefix(&prefix);
+        ClusterRig { store: Arc::new(options.connect().await.unwrap()), cluster, prefix }
+    });
+    assert!(cases.get() > 10, "the suite has cases");
 }

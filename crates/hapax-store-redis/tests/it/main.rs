@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod amnesia;
+mod cluster;
 mod conformance;
 mod fixture;
 mod limits;

@@ -73,6 +73,11 @@ async fn a_replica_and_a_member_of_a_cluster_are_refused() {
     let member = RedisServer::options().argument("--cluster-enabled", "yes").start();
     let error = options(&member).connect().await.unwrap_err();
     assert!(matches!(refusal(&error), OpenError::Cluster));
+
+    let url = primary.url().replace("redis://", "redis+cluster://");
+    let error = RedisStore::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Incompatible);
+    assert!(matches!(refusal(&error), OpenError::NotCluster));
 }
 
 #[tokio::test]

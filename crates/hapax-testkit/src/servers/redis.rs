@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -42,6 +42,8 @@ pub struct RedisOptions {
     arguments: Vec<String>,
     tls: Option<Tls>,
     has_clock: bool,
+    shared_clock: Option<Arc<ServerClock>>,
+    is_member: bool,
     watched: Option<(String, u16)>,
 }
 
@@ -86,6 +88,18 @@ impl RedisOptions {
         self
     }
 
+    /// The same time of day as that of another server.
+    pub(super) fn clock_of(mut self, clock: Arc<ServerClock>) -> Self {
+        self.shared_clock = Some(clock);
+        self
+    }
+
+    /// Is a member of a cluster, and knows no other yet.
+    pub(super) fn member(mut self) -> Self {
+        self.is_member = true;
+        self
+    }
+
     /// Is a sentinel that watches `primary` under this name, alone, and makes a replica the primary when it is gone.
     pub fn sentinel_of(mut self, name: &str, primary: &RedisServer) -> Self {
         self.watched = Some((name.to_owned(), primary.port()));
@@ -104,10 +118,13 @@ impl RedisOptions {
     /// When it cannot be started. If it is not installed, the message has the line that installs it.
     pub fn start(self) -> RedisServer {
         let dir = TempDir::new().expect("there is room for a temporary directory");
-        let clock = self.has_clock.then(|| ServerClock::new(dir.path()));
+        let clock = match &self.shared_clock {
+            None => self.has_clock.then(|| Arc::new(ServerClock::new(dir.path()))),
+            shared => shared.clone(),
+        };
         for _ in 1..PORT_TRIES {
             let port = free_port();
-            if let Ok(child) = self.spawn(dir.path(), port, clock.as_ref()) {
+            if let Ok(child) = self.spawn(dir.path(), port, clock.as_deref()) {
                 return RedisServer { options: self, dir, port, clock, child: Mutex::new(Some(child)) };
             }
         }
@@ -143,6 +160,10 @@ impl RedisOptions {
             Some(Aof::Always) => command.args(["--appendonly", "yes", "--appendfsync", "always"]),
             Some(Aof::EverySecond) => command.args(["--appendonly", "yes", "--appendfsync", "everysec"]),
         };
+        if self.is_member {
+            // By default the second port is the first one plus ten thousand, which may be none.
+            command.args(["--cluster-enabled", "yes", "--cluster-port", &free_port().to_string()]);
+        }
         command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         if let Some(clock) = clock {
             clock.arm(&mut command);
@@ -165,7 +186,7 @@ pub struct RedisServer {
     options: RedisOptions,
     dir: TempDir,
     port: u16,
-    clock: Option<ServerClock>,
+    clock: Option<Arc<ServerClock>>,
     child: Mutex<Option<Child>>,
 }
 
@@ -201,7 +222,7 @@ impl RedisServer {
     /// # Panics
     /// When the server was not started with [`RedisOptions::clock`].
     pub fn clock(&self) -> &ServerClock {
-        self.clock.as_ref().expect("the server was started with a clock of its own")
+        self.clock.as_deref().expect("the server was started with a clock of its own")
     }
 
     /// Kills it with SIGKILL, as a crash would.
@@ -217,7 +238,7 @@ impl RedisServer {
     /// # Panics
     /// When it cannot be started.
     pub fn restart(&self) {
-        let started = self.options.spawn(self.dir.path(), self.port, self.clock.as_ref());
+        let started = self.options.spawn(self.dir.path(), self.port, self.clock.as_deref());
         *self.child.lock() = Some(started.expect("the server starts again on its port"));
     }
 

@@ -1,0 +1,218 @@
+//! [`RedisCluster`]: three real primaries with a replica each.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::{RedisOptions, RedisServer, ServerClock};
+
+/// How many slots a cluster has.
+const SLOTS: u16 = 16384;
+
+/// How many primaries there are, and as many replicas.
+const PRIMARIES: usize = 3;
+
+/// How many keys are moved at a time.
+const MOVED_AT_ONCE: usize = 50;
+
+/// A cluster on loopback, ended when dropped.
+#[derive(Debug)]
+pub struct RedisCluster {
+    /// The primaries first, as they were at the start, then the replica of each in the same order.
+    servers: Vec<RedisServer>,
+    clock: Option<(Arc<ServerClock>, TempDir)>,
+}
+
+impl RedisCluster {
+    /// Starts a cluster in which a member is given up after a second without a word.
+    ///
+    /// # Panics
+    /// As [`RedisOptions::start`].
+    pub fn start() -> Self {
+        Self::start_with(None, |options| options.argument("--cluster-node-timeout", "1000"))
+    }
+
+    /// Starts a cluster whose time of day is in the hands of the test: [`advance`](Self::advance). No member of it is
+    /// ever given up, since its time makes jumps.
+    ///
+    /// # Panics
+    /// As [`RedisOptions::start`].
+    pub fn start_with_clock() -> Self {
+        let dir = TempDir::new().expect("there is room for a temporary directory");
+        let clock = Arc::new(ServerClock::new(dir.path()));
+        Self::start_with(Some((clock, dir)), |options| {
+            options
+                .argument("--cluster-node-timeout", "9000000000000")
+                .argument("--repl-timeout", "2000000000")
+        })
+    }
+
+    fn start_with(
+        clock: Option<(Arc<ServerClock>, TempDir)>,
+        more: impl Fn(RedisOptions) -> RedisOptions + Sync,
+    ) -> Self {
+        let start = || {
+            let options = RedisServer::options().member().argument("--repl-diskless-sync-delay", "0");
+            let options = match &clock {
+                Some((clock, _)) => options.clock_of(clock.clone()),
+                None => options,
+            };
+            more(options).start()
+        };
+        let servers = thread::scope(|scope| {
+            let starting: Vec<_> = (0..2 * PRIMARIES).map(|_| scope.spawn(start)).collect();
+            starting.into_iter().map(|starting| starting.join().expect("a server starts")).collect()
+        });
+        let cluster = Self { servers, clock };
+        cluster.join();
+        cluster
+    }
+
+    /// Makes the servers one cluster.
+    fn join(&self) {
+        let each = usize::from(SLOTS).div_ceil(PRIMARIES);
+        for (number, server) in self.servers.iter().enumerate() {
+            server.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
+            if number < PRIMARIES {
+                let (first, last) = (number * each, ((number + 1) * each).min(SLOTS.into()) - 1);
+                server.command(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
+            }
+            // They would hear of each other, but not at once.
+            let bus = server.command(&["CONFIG", "GET", "cluster-port"]);
+            let bus = bus.lines().last().expect("a setting has a value");
+            for other in &self.servers[..number] {
+                other.command(&["CLUSTER", "MEET", "127.0.0.1", &server.port().to_string(), bus]);
+            }
+        }
+        let everybody = format!("cluster_known_nodes:{}", self.servers.len());
+        self.until(|server| server.command(&["CLUSTER", "INFO"]).contains(&everybody));
+        for (primary, replica) in self.servers[..PRIMARIES].iter().zip(&self.servers[PRIMARIES..]) {
+            let id = id(primary);
+            // It must have heard that the other one is there.
+            while replica.try_command(&["CLUSTER", "REPLICATE", &id]).is_err() {}
+        }
+        self.until(|server| {
+            let is_up = server.command(&["CLUSTER", "INFO"]).contains("cluster_state:ok");
+            let replicas = server.command(&["CLUSTER", "NODES"]).matches("slave").count();
+            is_up && replicas == PRIMARIES
+        });
+        for replica in &self.servers[PRIMARIES..] {
+            while !replica.command(&["INFO", "replication"]).contains("master_link_status:up") {}
+        }
+    }
+
+    fn until(&self, is_done: impl Fn(&RedisServer) -> bool) {
+        for server in &self.servers {
+            while !is_done(server) {
+                // Members of a new cluster wait for two seconds before they take it for one.
+                self.advance(Duration::from_millis(100));
+                thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+
+    /// Lets `span` pass for all members, where the cluster was started with a clock.
+    pub fn advance(&self, span: Duration) {
+        if let Some((clock, _)) = &self.clock {
+            clock.advance(span);
+        }
+    }
+
+    /// The primaries as they were at the start.
+    pub fn primaries(&self) -> &[RedisServer] {
+        &self.servers[..PRIMARIES]
+    }
+
+    /// Their replicas as they were at the start, in the same order.
+    pub fn replicas(&self) -> &[RedisServer] {
+        &self.servers[PRIMARIES..]
+    }
+
+    /// The address of the cluster as a URL. It names two members; the first is a replica.
+    pub fn url(&self) -> String {
+        let (first, second) = (self.servers[PRIMARIES].port(), self.servers[0].port());
+        format!("redis+cluster://127.0.0.1:{first},127.0.0.1:{second}")
+    }
+
+    /// Which of [`primaries`](Self::primaries) has `key`, as long as no slots were moved and nobody was promoted.
+    pub fn owner_of(&self, key: &str) -> &RedisServer {
+        let each = usize::from(SLOTS).div_ceil(PRIMARIES);
+        &self.servers[usize::from(self.slot_of(key)) / each]
+    }
+
+    /// The slot of `key`, as the first member says.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub fn slot_of(&self, key: &str) -> u16 {
+        self.servers[0].command(&["CLUSTER", "KEYSLOT", key]).parse().expect("a slot is a number")
+    }
+
+    /// Moves a slot with its keys from one of [`primaries`](Self::primaries) to another one.
+    ///
+    /// # Panics
+    /// When a member does not answer or refuses.
+    pub fn move_slot(&self, slot: u16, from: usize, to: usize) {
+        self.begin_move(slot, from, to);
+        while self.move_keys(slot, from, to, MOVED_AT_ONCE) {}
+        self.end_move(slot, from, to);
+    }
+
+    /// Tells two primaries that a slot is on its way from one to the other; no key moves yet.
+    ///
+    /// # Panics
+    /// When a member does not answer or refuses.
+    pub fn begin_move(&self, slot: u16, from: usize, to: usize) {
+        let (slot, [from, to]) = (slot.to_string(), [&self.servers[from], &self.servers[to]]);
+        to.command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &id(from)]);
+        from.command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(to)]);
+    }
+
+    /// Moves some keys of a slot that is on its way; whether there were any.
+    ///
+    /// # Panics
+    /// When a member does not answer or refuses.
+    pub fn move_keys(&self, slot: u16, from: usize, to: usize, count: usize) -> bool {
+        let keys =
+            self.servers[from].command(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), &count.to_string()]);
+        let keys: Vec<&str> = keys.lines().filter(|key| !key.is_empty()).collect();
+        if !keys.is_empty() {
+            let port = self.servers[to].port().to_string();
+            let migrate = ["MIGRATE", "127.0.0.1", &port, "", "0", "60000", "KEYS"];
+            self.servers[from].command(&[&migrate[..], &keys].concat());
+        }
+        !keys.is_empty()
+    }
+
+    /// Tells all primaries that a slot has arrived, the one that it has come to first.
+    ///
+    /// # Panics
+    /// When a member does not answer or refuses.
+    pub fn end_move(&self, slot: u16, from: usize, to: usize) {
+        let (slot, owner) = (slot.to_string(), id(&self.servers[to]));
+        let others = (0..PRIMARIES).filter(|number| *number != from && *number != to);
+        for server in [to, from].into_iter().chain(others) {
+            self.servers[server].command(&["CLUSTER", "SETSLOT", &slot, "NODE", &owner]);
+        }
+    }
+
+    /// Until the replica of a primary has everything that it has.
+    ///
+    /// # Panics
+    /// When one of them does not answer.
+    pub fn copied(&self, primary: usize) {
+        let offset = |server: &RedisServer, name: &str| {
+            let info = server.command(&["INFO", "replication"]);
+            let line = info.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
+            line.expect("a server tells how far it is")
+        };
+        let (primary, replica) = (&self.servers[primary], &self.servers[PRIMARIES + primary]);
+        while offset(primary, "master_repl_offset:") != offset(replica, "slave_repl_offset:") {}
+    }
+}
+
+fn id(server: &RedisServer) -> String {
+    server.command(&["CLUSTER", "MYID"])
+}
