@@ -12,6 +12,7 @@
 //! | [`record`] | what is stored for one key |
 //! | [`transition`] | the state machine, as pure functions: the one truth |
 //! | [`store`] | the contract every store keeps |
+//! | [`facts`] | a quick place for finished records, in front of a store |
 //! | [`codec`] | records as bytes |
 //! | [`clock`] | who says what time it is |
 //! | [`error`] | what a store may answer when it cannot answer |
@@ -20,6 +21,7 @@
 pub mod clock;
 pub mod codec;
 pub mod error;
+pub mod facts;
 pub mod fingerprint;
 mod json;
 pub mod key;
@@ -29,6 +31,7 @@ pub mod transition;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{StoreError, StoreErrorKind};
+pub use facts::{Fact, FactStore};
 pub use fingerprint::{Fingerprint, FingerprintBuilder, Select};
 pub use json::DEPTH_MAX as JSON_DEPTH_MAX;
 pub use json::{JsonPointer, JsonPointerError, JsonStringError, json_string_at};

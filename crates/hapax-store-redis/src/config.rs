@@ -84,18 +84,29 @@ impl Options {
     /// # Errors
     /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is none. The source says why, without the URL.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
+        Self::from_url_over(url, &|options| options)
+    }
+
+    /// The same with other defaults, which the URL overrules.
+    pub(crate) fn from_url_over(url: &str, defaults: &dyn Fn(Self) -> Self) -> Result<Self, StoreError> {
         let wrong = |why: &str| StoreError::from(OpenError::Url { why: why.to_owned() });
         match url.split_once(':') {
             Some((scheme @ ("redis+sentinel" | "rediss+sentinel"), rest)) => {
                 let scheme = scheme.trim_end_matches("+sentinel");
                 let (server, sentinels) =
                     address::parse_sentinels(scheme, rest).map_err(|why| wrong(&why))?;
-                return Ok(Self { place: Place::Sentinels(sentinels), ..Self::from_url(&server)? });
+                return Ok(Self {
+                    place: Place::Sentinels(sentinels),
+                    ..Self::from_url_over(&server, defaults)?
+                });
             }
             Some((scheme @ ("redis+cluster" | "rediss+cluster"), rest)) => {
                 let scheme = scheme.trim_end_matches("+cluster");
                 let (server, members) = address::parse_cluster(scheme, rest).map_err(|why| wrong(&why))?;
-                return Ok(Self { place: Place::Cluster(members), ..Self::from_url(&server)? });
+                return Ok(Self {
+                    place: Place::Cluster(members),
+                    ..Self::from_url_over(&server, defaults)?
+                });
             }
             _ => {}
         }
@@ -111,7 +122,7 @@ impl Options {
         parsed.set_query(None);
         // The driver's own words do not repeat what was typed.
         let info = parsed.into_connection_info().map_err(|error| wrong(error.category()))?;
-        let mut options = Self::new(info);
+        let mut options = defaults(Self::new(info));
         for (name, value) in pairs {
             options = options.set(&name, &value).map_err(|why| wrong(&why))?;
         }

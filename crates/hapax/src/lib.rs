@@ -60,6 +60,7 @@ pub mod http;
 mod memory;
 pub mod observe;
 pub mod policy;
+mod tiers;
 
 pub use hapax_core as core;
 pub use hapax_core::{Key, KeyError, OnLapse, Scope};
@@ -69,6 +70,7 @@ pub use crate::function::{Done, Fail, IntoKey, Once, OnceError, Outcome, StoredE
 pub use crate::hapax::{AskError, Builder, Drained, Hapax, Keeper};
 pub use crate::memory::MemoryStore;
 pub use crate::policy::{ExpiredKeys, Policy};
+pub use crate::tiers::Tiers;
 
 #[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../../../README.md")]

@@ -14,6 +14,7 @@ mod promise;
 mod replicas;
 mod round_trips;
 mod sentinel;
+mod tiers;
 #[cfg(feature = "tls")]
 mod tls;
 mod wake;

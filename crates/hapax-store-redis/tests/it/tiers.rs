@@ -1,0 +1,77 @@
+//! Redis in front of a store that decides: the races that such a front must not have, and a server that goes away.
+
+mod races;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax::{MemoryStore, Tiers};
+use hapax_core::{FactStore, ManualClock, RecordId, Store};
+use hapax_store_redis::RedisFacts;
+use hapax_testkit::servers::RedisServer;
+use hapax_testkit::{Facts, Faulty, Rig, Time, store_suite};
+
+/// Everything of one test. The store that decides can be told to fail.
+struct World {
+    server: RedisServer,
+    facts: Arc<RedisFacts>,
+    store: Faulty,
+    clock: ManualClock,
+    tiers: Arc<Tiers>,
+}
+
+impl World {
+    async fn new(server: RedisServer) -> Self {
+        let clock = ManualClock::new();
+        let store = Faulty::new(Arc::new(MemoryStore::with_clock(clock.clone())));
+        // Long enough for a machine that pauses.
+        let url = format!("{}?timeout_ms=120000", server.url());
+        let facts = Arc::new(RedisFacts::connect(&url).await.unwrap());
+        let tiers = Arc::new(Tiers::new(facts.clone(), Arc::new(store.clone())));
+        Self { server, facts, store, clock, tiers }
+    }
+
+    /// What Redis knows of a record after everything that was on its way has arrived.
+    async fn known(&self, id: &RecordId) -> bool {
+        self.tiers.flush().await;
+        self.facts.find(id).await.unwrap().is_some()
+    }
+
+    /// How long Redis keeps what it has under the record's key; zero when nothing is there.
+    fn kept_for(&self, id: &RecordId) -> Duration {
+        let reply = self.server.command(&["PTTL", &key(id)]);
+        Duration::from_millis(reply.trim().parse().unwrap_or(0))
+    }
+}
+
+fn key(id: &RecordId) -> String {
+    format!("hapax-facts:{id}")
+}
+
+impl Rig for World {
+    fn store(&self) -> Arc<dyn Store> {
+        self.tiers.clone()
+    }
+
+    async fn advance(&self, span: Duration) {
+        // What is on its way would not notice that a clock was moved.
+        self.tiers.flush().await;
+        self.clock.advance(span);
+        self.server.clock().advance(span);
+    }
+
+    fn facts(&self) -> Facts {
+        // How much longer an outcome is kept is told by Redis, whose clock goes on by itself.
+        Facts { time: Time::Real, ..Facts::default() }
+    }
+}
+
+mod suite {
+    use super::*;
+
+    async fn rig() -> World {
+        World::new(RedisServer::options().clock().start()).await
+    }
+
+    store_suite!(rig);
+}

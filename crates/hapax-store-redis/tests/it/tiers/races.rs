@@ -1,0 +1,191 @@
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use hapax_core::{Claim, Deleted, Fact, FactStore, Fenced, Fingerprint, Lookup, Store, StoreErrorKind};
+use hapax_testkit::servers::RedisServer;
+use hapax_testkit::{Fault, Op, Plan};
+
+use super::{World, key};
+use crate::fixture::{RETENTION, acquire, ask, done, finish, replayed};
+
+/// The store says that it cannot, and has done nothing.
+const UNAVAILABLE: Fault = Fault::ErrorBefore(StoreErrorKind::Unavailable);
+
+async fn world() -> World {
+    World::new(RedisServer::start()).await
+}
+
+/// Nothing is told before the store has it, and nothing but what is finished.
+#[tokio::test]
+async fn only_finished_records_are_told_and_only_after_the_store_has_them() {
+    let world = world().await;
+    let open = acquire(&*world.tiers, "open").await;
+    assert!(!world.known(&open.id).await, "a claim is no fact");
+    let released = acquire(&*world.tiers, "released").await;
+    assert_eq!(world.tiers.release(&released, Some(&done("failed"))).await.unwrap(), Fenced::Applied);
+    assert!(!world.known(&released.id).await, "a released attempt is no fact");
+    world.store.set_plan(Plan::new().always(Op::Complete, UNAVAILABLE));
+    world.tiers.complete(&open, &done("done"), RETENTION).await.unwrap_err();
+    assert!(!world.known(&open.id).await, "the store has nothing");
+    world.store.set_plan(Plan::new());
+    let finished = finish(&*world.tiers, "finished", "done").await;
+    assert!(world.known(&finished.id).await);
+}
+
+/// A hit spares the store; a miss asks it, also when everything was lost.
+#[tokio::test]
+async fn what_redis_does_not_know_is_asked_of_the_store() {
+    let world = world().await;
+    let lease = finish(&*world.tiers, "finished", "done").await;
+    assert!(world.known(&lease.id).await);
+    world.store.set_plan(Plan::new().always(Op::Claim, UNAVAILABLE));
+    assert_eq!(replayed(&*world.tiers, "finished").await, done("done"));
+    world.server.command(&["FLUSHALL"]);
+    let missed = world.tiers.claim(&ask("finished")).await.unwrap_err();
+    assert_eq!(missed.kind(), StoreErrorKind::Unavailable, "nobody else may say what became of it");
+    world.store.set_plan(Plan::new());
+    assert_eq!(replayed(&*world.tiers, "finished").await, done("done"));
+}
+
+/// Whether a key is being worked on, only the store knows.
+#[tokio::test]
+async fn who_works_on_a_key_is_not_in_redis() {
+    let world = world().await;
+    let lease = acquire(&*world.tiers, "open").await;
+    world.server.command(&["FLUSHALL"]);
+    assert!(matches!(world.tiers.claim(&ask("open")).await.unwrap(), Claim::Busy { .. }));
+    assert_eq!(world.server.command(&["EXISTS", &key(&lease.id)]).trim(), "0");
+}
+
+/// A completion of which nobody knows whether it stands is not told, nor is its repetition: how long the outcome is kept
+/// counts from the first. Reading it is what makes it a fact.
+#[tokio::test]
+async fn an_unknown_completion_is_not_told() {
+    let world = world().await;
+    let lease = acquire(&*world.tiers, "open").await;
+    world.store.set_plan(Plan::new().at_nth(Op::Complete, 1, Fault::AnswerLost));
+    let lost = world.tiers.complete(&lease, &done("done"), RETENTION).await.unwrap_err();
+    assert!(lost.is_unknown());
+    assert!(!world.known(&lease.id).await);
+    assert_eq!(world.tiers.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
+    assert!(!world.known(&lease.id).await);
+    assert_eq!(replayed(&*world.tiers, "open").await, done("done"));
+    assert!(world.known(&lease.id).await);
+}
+
+/// Redis forgets a record before the store does, however late it was told.
+#[tokio::test]
+async fn a_fact_does_not_outlive_its_record() {
+    let world = world().await;
+    let lease = finish(&*world.tiers, "finished", "done").await;
+    assert!(world.known(&lease.id).await);
+    assert!((Duration::from_secs(1)..=RETENTION).contains(&world.kept_for(&lease.id)));
+    world.server.command(&["FLUSHALL"]);
+    let left = Duration::from_secs(60);
+    world.clock.advance(RETENTION - left);
+    assert_eq!(replayed(&*world.tiers, "finished").await, done("done"));
+    assert!(world.known(&lease.id).await);
+    let kept_for = world.kept_for(&lease.id);
+    assert!(kept_for > Duration::ZERO && kept_for <= left, "{kept_for:?}");
+    // Telling it again does not make it live longer.
+    let fact = Fact { fingerprint: Fingerprint::empty(), recorded: done("done"), remaining: RETENTION };
+    world.facts.keep(&lease.id, &fact).await.unwrap();
+    assert!(world.kept_for(&lease.id) <= left);
+}
+
+/// Whoever read a record before it was deleted cannot bring it back.
+#[tokio::test]
+async fn a_deleted_record_does_not_come_back() {
+    let world = world().await;
+    let lease = finish(&*world.tiers, "finished", "old").await;
+    assert!(world.known(&lease.id).await);
+    let deleted = world.tiers.delete(&lease.id, lease.fence.nonce).await.unwrap();
+    assert_eq!(deleted, Deleted::Applied);
+    let late = Fact { fingerprint: Fingerprint::empty(), recorded: done("old"), remaining: RETENTION };
+    world.facts.keep(&lease.id, &late).await.unwrap();
+    finish(&*world.tiers, "finished", "new").await;
+    world.tiers.flush().await;
+    assert_eq!(replayed(&*world.tiers, "finished").await, done("new"));
+}
+
+/// Where Redis cannot be told of it, nothing is deleted: it would go on answering.
+#[tokio::test]
+async fn nothing_is_deleted_that_redis_would_go_on_to_tell() {
+    let world = world().await;
+    let lease = finish(&*world.tiers, "finished", "done").await;
+    assert!(world.known(&lease.id).await);
+    world.server.kill();
+    world.tiers.delete(&lease.id, lease.fence.nonce).await.unwrap_err();
+    assert!(matches!(world.tiers.get(&lease.id).await.unwrap(), Lookup::Found { .. }));
+}
+
+/// Many at once lose nothing of each other.
+#[tokio::test]
+async fn facts_of_many_callers_are_all_kept() {
+    let world = world().await;
+    let names: Vec<String> = (0..100).map(|number| format!("key-{number}")).collect();
+    let leases = join_all(names.iter().map(|name| finish(&*world.tiers, name, name))).await;
+    world.tiers.flush().await;
+    world.store.set_plan(Plan::new().always(Op::Claim, UNAVAILABLE));
+    for (name, lease) in names.iter().zip(leases) {
+        assert!(world.known(&lease.id).await, "{name}");
+        assert_eq!(replayed(&*world.tiers, name).await, done(name));
+    }
+}
+
+/// What Redis dropped before its time is told again when somebody asks for it.
+#[tokio::test]
+async fn a_dropped_fact_is_told_again() {
+    let world = world().await;
+    let lease = finish(&*world.tiers, "finished", "done").await;
+    assert!(world.known(&lease.id).await);
+    world.server.command(&["DEL", &key(&lease.id)]);
+    assert_eq!(replayed(&*world.tiers, "finished").await, done("done"));
+    assert!(world.known(&lease.id).await);
+}
+
+/// A key that was used for something else is refused by what Redis knows.
+#[tokio::test]
+async fn another_request_under_a_known_key_is_a_mismatch() {
+    let world = world().await;
+    let lease = finish(&*world.tiers, "finished", "done").await;
+    assert!(world.known(&lease.id).await);
+    world.store.set_plan(Plan::new().always(Op::Claim, UNAVAILABLE));
+    let mut other = ask("finished");
+    other.fingerprint = Fingerprint::builder().part("body", b"another").build();
+    assert_eq!(world.tiers.claim(&other).await.unwrap(), Claim::Mismatch);
+}
+
+/// What cannot be read is not known.
+#[tokio::test]
+async fn a_damaged_fact_is_none() {
+    let world = world().await;
+    let lease = finish(&*world.tiers, "finished", "done").await;
+    assert!(world.known(&lease.id).await);
+    world.server.command(&["SETRANGE", &key(&lease.id), "40", "damage"]);
+    assert!(!world.known(&lease.id).await);
+    assert_eq!(replayed(&*world.tiers, "finished").await, done("done"));
+}
+
+/// Without Redis everything is as it is without Redis, and with it again, as before.
+#[tokio::test]
+async fn losing_redis_costs_speed_only() {
+    let world = world().await;
+    let early = finish(&*world.tiers, "early", "done").await;
+    assert!(world.known(&early.id).await);
+    world.server.kill();
+    assert_eq!(replayed(&*world.tiers, "early").await, done("done"));
+    finish(&*world.tiers, "meanwhile", "done").await;
+    let warnings = world.tiers.health().await.unwrap().warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("fast tier")), "{warnings:?}");
+    world.server.restart();
+    // It is left alone for a moment after a failure, and then asked again.
+    loop {
+        let lease = finish(&*world.tiers, &format!("later-{:?}", std::time::Instant::now()), "done").await;
+        if world.known(&lease.id).await {
+            break;
+        }
+    }
+    let warnings = world.tiers.health().await.unwrap().warnings;
+    assert!(!warnings.iter().any(|warning| warning.contains("fast tier")), "{warnings:?}");
+}

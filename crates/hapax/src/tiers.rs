@@ -1,0 +1,253 @@
+//! [`Tiers`]: a quick place for what is finished, in front of the store that decides.
+//!
+//! Only finished records are ever told to the quick place, and only after the store was seen to hold them. What it does
+//! not know is asked of the store. So losing it, or all that is in it, costs speed and nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hapax_core::{
+    BoxFuture, Claim, ClaimRequest, Deleted, Fact, FactStore, Fenced, Fingerprint, Health, Lease, Lookup,
+    Nonce, Page, Query, Reason, RecordId, Recorded, Settled, Settlement, Stats, Store, StoreError, Swept,
+};
+use parking_lot::Mutex;
+use quick_cache::sync::Cache;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+/// How long the quick place is left alone after it failed: while it is away, it slows down one call in so long.
+const REST: Duration = Duration::from_secs(1);
+
+/// Facts on their way to the quick place at a time. More are not kept, which costs speed later and memory never.
+const KEEPS_MAX: u32 = 256;
+
+/// Claims whose fingerprint is remembered until they are completed.
+const CLAIMS_MAX: usize = 16_384;
+
+/// A store with a quick place for finished records in front of it.
+///
+/// It keeps the promise of the store and answers as it does. The price: a record that was deleted through another way
+/// than this one, which does not know the quick place, may be replayed until its retention is over.
+#[derive(Debug)]
+pub struct Tiers {
+    store: Arc<dyn Store>,
+    fast: Arc<Fast>,
+    /// What the claims made here ask for: a completion does not say it.
+    claims: Cache<RecordId, (Nonce, Fingerprint)>,
+}
+
+/// The quick place, and whether it is worth asking.
+#[derive(Debug)]
+struct Fast {
+    facts: Arc<dyn FactStore>,
+    rests_until: Mutex<Option<Instant>>,
+    /// Whether its failure has been reported.
+    is_down: AtomicBool,
+    keeps: Arc<Semaphore>,
+}
+
+impl Tiers {
+    /// `store` decides; `fast` knows what is finished.
+    pub fn new(fast: Arc<dyn FactStore>, store: Arc<dyn Store>) -> Self {
+        let fast = Fast {
+            facts: fast,
+            rests_until: Mutex::new(None),
+            is_down: AtomicBool::new(false),
+            keeps: Arc::new(Semaphore::new(KEEPS_MAX as usize)),
+        };
+        Self { store, fast: Arc::new(fast), claims: Cache::new(CLAIMS_MAX) }
+    }
+
+    /// Waits until nothing is on its way to the quick place any more.
+    pub async fn flush(&self) {
+        // It is never closed, so this is all permits.
+        drop(self.fast.keeps.acquire_many(KEEPS_MAX).await);
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Claim, StoreError> {
+        let id = ask.key.id;
+        if let Some(fact) = self.fast.find(&id).await {
+            match fact.fingerprint.matches(&ask.fingerprint) {
+                Some(true) => {
+                    return Ok(Claim::Replay { recorded: fact.recorded, remaining: fact.remaining });
+                }
+                Some(false) => return Ok(Claim::Mismatch),
+                // Made by another algorithm: the store knows what to do about that.
+                None => {}
+            }
+        }
+        let asked_at = Instant::now();
+        let claim = self.store.claim(ask).await?;
+        match &claim {
+            Claim::Acquired(lease) => self.claims.insert(id, (lease.fence.nonce, ask.fingerprint)),
+            Claim::Replay { recorded, remaining } => {
+                let fact =
+                    Fact { fingerprint: ask.fingerprint, recorded: recorded.clone(), remaining: *remaining };
+                Fast::keep(&self.fast, id, fact, asked_at);
+            }
+            _ => {}
+        }
+        Ok(claim)
+    }
+
+    async fn complete(
+        &self,
+        lease: &Lease,
+        done: &Recorded,
+        retention: Duration,
+    ) -> Result<Fenced, StoreError> {
+        // Taken now: when it is not known whether this is applied, it is not told, and a repetition may come too late
+        // to know how much of the retention is left.
+        let claim = self.claims.remove(&lease.id);
+        let asked_at = Instant::now();
+        let fenced = self.store.complete(lease, done, retention).await?;
+        if let Some((_, (nonce, fingerprint))) = claim
+            && nonce == lease.fence.nonce
+            && fenced == Fenced::Applied
+        {
+            let fact = Fact { fingerprint, recorded: done.clone(), remaining: retention };
+            Fast::keep(&self.fast, lease.id, fact, asked_at);
+        }
+        Ok(fenced)
+    }
+
+    async fn delete(&self, id: &RecordId, nonce: Nonce) -> Result<Deleted, StoreError> {
+        // First, so that nobody is answered with what is gone. Facts do not change, so it cannot be too early.
+        self.fast.facts.withhold(id).await?;
+        self.store.delete(id, nonce).await
+    }
+
+    async fn health(&self) -> Result<Health, StoreError> {
+        let mut health = self.store.health().await?;
+        if let Err(error) = self.fast.facts.health().await {
+            health.warnings.push(format!("the fast tier does not answer, which costs speed: {error}"));
+        }
+        Ok(health)
+    }
+}
+
+impl Fast {
+    /// What is known of a record; nothing also where the quick place fails.
+    async fn find(&self, id: &RecordId) -> Option<Fact> {
+        if self.rests() {
+            return None;
+        }
+        let found = self.facts.find(id).await;
+        self.judge(found).flatten()
+    }
+
+    /// Remembers a fact that the store was asked for at `asked_at`, without keeping anybody waiting.
+    fn keep(this: &Arc<Self>, id: RecordId, fact: Fact, asked_at: Instant) {
+        if this.rests() {
+            return;
+        }
+        let Ok(permit) = Arc::clone(&this.keeps).try_acquire_owned() else { return };
+        let this = Arc::clone(this);
+        tokio::spawn(async move {
+            let _permit = permit;
+            // The store has counted from some moment since it was asked.
+            let remaining = fact.remaining.saturating_sub(asked_at.elapsed());
+            if remaining.is_zero() {
+                return;
+            }
+            let kept = this.facts.keep(&id, &Fact { remaining, ..fact }).await;
+            this.judge(kept);
+        });
+    }
+
+    fn rests(&self) -> bool {
+        self.rests_until.lock().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Takes a failure as a reason to rest.
+    fn judge<T>(&self, answer: Result<T, StoreError>) -> Option<T> {
+        match answer {
+            Ok(answer) => {
+                if self.is_down.swap(false, Ordering::Relaxed) {
+                    *self.rests_until.lock() = None;
+                    tracing::info!("the fast tier answers again");
+                }
+                Some(answer)
+            }
+            Err(error) => {
+                *self.rests_until.lock() = Some(Instant::now() + REST);
+                if !self.is_down.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(%error, "the fast tier failed; the store is asked for everything");
+                }
+                None
+            }
+        }
+    }
+}
+
+impl Store for Tiers {
+    fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Box::pin(self.claim(ask))
+    }
+
+    fn recall(&self, id: &RecordId, fingerprint: &Fingerprint) -> Option<Recorded> {
+        self.store.recall(id, fingerprint)
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        self.store.renew(lease)
+    }
+
+    fn complete<'a>(
+        &'a self,
+        lease: &'a Lease,
+        done: &'a Recorded,
+        retention: Duration,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        Box::pin(self.complete(lease, done, retention))
+    }
+
+    fn release<'a>(
+        &'a self,
+        lease: &'a Lease,
+        answered: Option<&'a Recorded>,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        self.store.release(lease, answered)
+    }
+
+    fn abandon<'a>(&'a self, lease: &'a Lease, reason: Reason) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        self.store.abandon(lease, reason)
+    }
+
+    fn settle<'a>(
+        &'a self,
+        id: &'a RecordId,
+        settlement: &'a Settlement,
+    ) -> BoxFuture<'a, Result<Settled, StoreError>> {
+        self.store.settle(id, settlement)
+    }
+
+    fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
+        self.store.get(id)
+    }
+
+    fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, StoreError>> {
+        self.store.list(query)
+    }
+
+    fn delete<'a>(&'a self, id: &'a RecordId, nonce: Nonce) -> BoxFuture<'a, Result<Deleted, StoreError>> {
+        Box::pin(self.delete(id, nonce))
+    }
+
+    fn sweep(&self, batch_max: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
+        self.store.sweep(batch_max)
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
+        self.store.stats()
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
+        Box::pin(self.health())
+    }
+
+    fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
+        self.store.watch(id)
+    }
+}
