@@ -97,6 +97,12 @@ pub(crate) const BENCHES: &[Entry] = &[
         goals: &["file-pairs", "file-growth"],
     },
     Entry {
+        name: "redis",
+        about: "the Redis store against redis-benchmark sending the same commands (--rounds N)",
+        programs: &[Program::new(E2E, "bench_redis", &[])],
+        goals: &["redis-fresh", "redis-replay"],
+    },
+    Entry {
         name: "http",
         about: "axum with the layer against bare axum: fresh keys, replays, uncovered requests (--rounds N)",
         programs: &[Program::new(E2E, "bench_http", &[])],

@@ -221,9 +221,13 @@ impl Failure {
         self.hint.as_deref()
     }
 
+    /// Every cause, from the nearest to the first. One that only repeats the words of the nearer one is left out.
     pub(crate) fn causes(&self) -> impl Iterator<Item = String> {
         let first = self.source.as_deref().map(|source| source as &(dyn Error + 'static));
-        std::iter::successors(first, |error| (*error).source()).map(ToString::to_string)
+        let mut causes: Vec<String> =
+            std::iter::successors(first, |error| (*error).source()).map(ToString::to_string).collect();
+        causes.dedup();
+        causes.into_iter()
     }
 
     pub(crate) fn text(&self) -> String {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use hapax_core::StoreError;
-use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError};
+use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisConnectionInfo, RedisError};
 use tokio::time::timeout;
 
 use crate::config::Options;
@@ -31,6 +31,7 @@ pub(crate) struct Address {
     /// The server, or how to talk to the one that is found.
     client: Client,
     sentinels: Option<Sentinels>,
+    sentinel_login: RedisConnectionInfo,
 }
 
 /// Those who know where the primary is.
@@ -48,12 +49,21 @@ impl Address {
             Place::Sentinels(sentinels) => Some(sentinels.clone()),
             Place::One | Place::Cluster(_) => None,
         };
-        Ok(Self { client: options.client()?, sentinels })
+        // A sentinel has no databases, and is never told the password of the server.
+        let mut sentinel_login = RedisConnectionInfo::default();
+        if let Some((user, password)) = &options.sentinel_login {
+            sentinel_login = sentinel_login.set_password(password);
+            if let Some(user) = user {
+                sentinel_login = sentinel_login.set_username(user);
+            }
+        }
+        Ok(Self { client: options.client()?, sentinels, sentinel_login })
     }
 
     /// Another server that is talked to in the same way.
     pub(crate) fn at(&self, host: &Host) -> Result<Self, RedisError> {
-        Ok(Self { client: Client::open(self.reached_at(host))?, sentinels: None })
+        let client = Client::open(self.reached_at(host))?;
+        Ok(Self { client, sentinels: None, sentinel_login: RedisConnectionInfo::default() })
     }
 
     /// Where the server is, unless sentinels know it.
@@ -89,9 +99,7 @@ impl Address {
     }
 
     async fn ask(&self, sentinel: &Host, name: &str) -> Result<Host, RedisError> {
-        let info = self.info().clone();
-        // A sentinel has no databases, and is asked without the password of the server.
-        let info = info.addr().clone().into_connection_info()?.set_addr(moved(info.addr(), sentinel));
+        let info = self.reached_at(sentinel).set_redis_settings(self.sentinel_login.clone());
         let mut connection = Client::open(info)?.get_multiplexed_async_connection().await?;
         let mut asked = redis::cmd("SENTINEL");
         asked.arg("GET-MASTER-ADDR-BY-NAME").arg(name);

@@ -48,6 +48,8 @@ pub struct Options {
     pub(crate) making: Making,
     pub(crate) dialect: Option<Dialect>,
     pub(crate) place: Place,
+    /// User and password of the sentinels, where they want one.
+    pub(crate) sentinel_login: Option<(Option<String>, String)>,
     ca: Option<Vec<u8>>,
 }
 
@@ -75,7 +77,8 @@ pub(crate) enum Making {
 impl Options {
     /// Reads `redis://[user[:password]@]host[:port][/database][?option=value…]`, or the same with `rediss` for TLS.
     /// Where Sentinel knows the server, `redis+sentinel://[user[:password]@]host[:port],…/name[/database]` names the
-    /// sentinels and what they call it; the user and the password are the server's. A cluster is
+    /// sentinels and what they call it; the user and the password are the server's, and those of the sentinels are the
+    /// options `sentinel_user` and `sentinel_password`. A cluster is
     /// `redis+cluster://[user[:password]@]host[:port],…`, with a few of its members: they know the others.
     ///
     /// Options are `prefix`, `timeout_ms`, `replicas`, `ca` (a file), `outcome_bytes_max`, `evict=accept` and
@@ -143,6 +146,7 @@ impl Options {
             making: Making::Make,
             dialect: None,
             place: Place::One,
+            sentinel_login: None,
             ca: None,
         }
     }
@@ -155,6 +159,14 @@ impl Options {
                 0 => return Err("timeout_ms is zero".to_owned()),
                 ms => self.timeout(Duration::from_millis(ms.into())),
             },
+            ("sentinel_password", _) => {
+                let (user, _) = self.sentinel_login.clone().unwrap_or_default();
+                Self { sentinel_login: Some((user, value.to_owned())), ..self }
+            }
+            ("sentinel_user", _) => {
+                let (_, password) = self.sentinel_login.clone().unwrap_or_default();
+                Self { sentinel_login: Some((Some(value.to_owned()), password)), ..self }
+            }
             ("replicas", _) => self.replicas(number()?),
             ("outcome_bytes_max", _) => self.outcome_bytes_max(number()? as usize),
             ("evict", "accept") => self.danger_accept_eviction(),

@@ -59,6 +59,22 @@ pub async fn acquire(store: &dyn Store, name: &str) -> Lease {
     }
 }
 
+/// Finishes so many operations, each with an outcome of `outcome_bytes`, as the layer for HTTP would.
+///
+/// # Panics
+/// When one of them cannot be finished.
+pub async fn fill(store: &dyn Store, records: u64, outcome_bytes: usize) {
+    for number in 0..records {
+        let key = Key::new(format!("order-{number}")).expect("a name is a key");
+        let ask = ask_for(ScopedKey::new(Scope::new("POST /v1/orders").principal("somebody"), &key));
+        let Ok(Claim::Acquired(lease)) = store.claim(&ask).await else {
+            panic!("order {number} is not free")
+        };
+        let done = Recorded::new(Class::Success, Format::HTTP, vec![b'x'; outcome_bytes]);
+        store.complete(&lease, &done, RETENTION).await.expect("whoever has claimed may complete");
+    }
+}
+
 /// Claims the key `name` and completes it with `text`.
 ///
 /// # Panics

@@ -119,6 +119,28 @@ fn every_kind_of_store_error_is_listed_here() {
     }
 }
 
+/// An error that says what its source says, as those of drivers do.
+#[derive(Debug)]
+struct Echo(std::io::Error);
+
+impl std::fmt::Display for Echo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for Echo {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+#[test]
+fn a_cause_that_repeats_another_is_told_once() {
+    let failure = Failure::new(Code::InputInvalid, "no").because(Echo(std::io::Error::other("refused")));
+    assert_eq!(failure.causes().collect::<Vec<_>>(), ["refused"]);
+}
+
 #[test]
 fn all_causes_are_told() {
     let io = io::Error::new(io::ErrorKind::PermissionDenied, "no entry");

@@ -3,14 +3,12 @@
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use hapax_core::{
-    Claim, ClaimRequest, Class, Fingerprint, Format, Key, Nonce, OnLapse, Recorded, Scope, ScopedKey, Store,
-};
 use hapax_store_redis::RedisStore;
-use hapax_testkit::servers::RedisServer;
+use hapax_testkit::asking::fill;
+use hapax_testkit::servers::{RedisCluster, RedisServer};
 
 use crate::binary::{alone, hapax};
-use crate::fixture::{Fixture, HOUR, KEY, block_on};
+use crate::fixture::{Fixture, KEY, block_on};
 use crate::sidecar::{Origin, Sidecar, ask, reply};
 
 const ORDER: &str = "{\"item\":\"book\"}";
@@ -137,6 +135,30 @@ fn every_command_takes_the_server() {
 }
 
 #[test]
+fn a_cluster_is_a_store_too() {
+    let cluster = alone(RedisCluster::start);
+    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let fixture = Fixture::bare();
+    let serve = || Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &cluster.url()]);
+    let sidecars = [serve(), serve()];
+    for number in 0..12 {
+        for sidecar in &sidecars {
+            let answer = ask(sidecar.address(), &keyed(&number.to_string()), ORDER);
+            assert_eq!((answer.status(), answer.body), (201, format!("order {}", number + 1)));
+        }
+    }
+    let run = |args: &[&str]| hapax(fixture.path(), &[args, &["--store", &cluster.url()]].concat());
+    let listed = run(&["records", "list", "--json"]).ended(0).json();
+    assert_eq!(listed["records"].as_array().map(Vec::len), Some(12));
+    let checked = run(&["check", "--deep"]).ended(0).stdout;
+    assert!(checked.contains("redis+cluster://") && checked.contains("best effort"), "{checked}");
+
+    let member = cluster.primaries()[0].url();
+    let refused = hapax(fixture.path(), &["check", "--store", &member]).failed(5, "store-incompatible");
+    assert!(refused.stderr.contains("redis+cluster://"), "{refused:?}");
+}
+
+#[test]
 fn a_server_that_cannot_be_a_store_is_told_with_what_to_do() {
     let server = alone(|| RedisServer::options().memory(64 << 20, "allkeys-lru").start());
     let fixture = Fixture::bare();
@@ -144,7 +166,9 @@ fn a_server_that_cannot_be_a_store_is_told_with_what_to_do() {
     let refused = refused.failed(5, "store-incompatible");
     assert!(refused.stderr.contains("maxmemory-policy noeviction"), "{refused:?}");
     server.kill();
-    hapax(fixture.path(), &["check", "--store", &server.url()]).failed(5, "store-unavailable");
+    let unreachable = hapax(fixture.path(), &["check", "--store", &server.url()]);
+    let unreachable = unreachable.failed(5, "store-unavailable");
+    assert_eq!(unreachable.stderr.matches("refused").count(), 1, "{unreachable:?}");
 }
 
 #[test]
@@ -171,23 +195,5 @@ fn a_plan_agrees_with_what_the_server_uses() {
         let planned = needs[2]["memory_bytes"].as_u64().unwrap() * 100 / 125 / RECORDS;
         let off = planned.abs_diff(measured) * 100 / measured;
         assert!(off <= 20, "{body}: {planned} planned, {measured} measured");
-    }
-}
-
-async fn fill(store: &dyn Store, records: u64, outcome: usize) {
-    for number in 0..records {
-        let key = Key::new(format!("order-{number}")).unwrap();
-        let ask = ClaimRequest {
-            key: ScopedKey::new(Scope::new("POST /v1/orders").principal("somebody"), &key),
-            fingerprint: Fingerprint::empty(),
-            nonce: Nonce::random(),
-            lease: HOUR,
-            on_lapse: OnLapse::Uncertain,
-            attempts_max: 5,
-            uncertain_retention: HOUR,
-        };
-        let Claim::Acquired(lease) = store.claim(&ask).await.unwrap() else { panic!("somebody has the key") };
-        let done = Recorded::new(Class::Success, Format::HTTP, vec![b'x'; outcome]);
-        store.complete(&lease, &done, HOUR).await.unwrap();
     }
 }

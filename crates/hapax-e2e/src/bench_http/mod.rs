@@ -6,7 +6,7 @@
 pub mod count;
 pub(crate) mod driver;
 mod server;
-mod threads;
+pub(crate) mod threads;
 
 use std::sync::Arc;
 use std::time::Duration;

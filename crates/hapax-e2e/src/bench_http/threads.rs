@@ -24,7 +24,7 @@ pub(super) fn cpu_of(thread: Pid) -> Duration {
 }
 
 /// How long all threads of this process have run.
-pub(super) fn cpu() -> Duration {
+pub(crate) fn cpu() -> Duration {
     let tasks = fs::read_dir("/proc/self/task").expect("the kernel lists a process's threads");
     tasks.flatten().map(|task| ran(&format!("{}/schedstat", task.path().display()))).sum()
 }

@@ -79,6 +79,21 @@ async fn a_primary_that_was_made_a_replica_is_left() {
 }
 
 #[tokio::test]
+async fn a_sentinel_is_asked_with_a_password_of_its_own() {
+    let primary = RedisServer::options().argument("--requirepass", "opensesame").start();
+    let sentinel = RedisServer::options().sentinel_of("shop", &primary);
+    let sentinel = sentinel.argument("--requirepass", "watchword").start();
+    let url = format!("redis+sentinel://:opensesame@127.0.0.1:{}/shop", sentinel.port());
+    let error = RedisStore::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    let store = RedisStore::connect(&format!("{url}?sentinel_password=watchword")).await.unwrap();
+    acquire(&store, "asked").await;
+    assert!(!format!("{store:?}").contains("watchword"));
+    let url = format!("{url}?sentinel_user=default&sentinel_password=watchword");
+    RedisStore::connect(&url).await.unwrap().health().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_name_that_nobody_watches_is_told() {
     let watched = Watched::start();
     let error = RedisStore::connect(&watched.url().replace("shop", "bank")).await.unwrap_err();

@@ -1,8 +1,7 @@
 use hapax::MemoryStore;
-use hapax_core::{
-    Claim, ClaimRequest, Class, Fingerprint, Format, Key, Nonce, OnLapse, Recorded, Scope, ScopedKey, Store,
-};
+use hapax_core::Store;
 use hapax_store_file::FileStore;
+use hapax_testkit::asking::fill;
 
 use super::*;
 
@@ -11,25 +10,6 @@ const HOUR: Duration = Duration::from_secs(3600);
 const RECORDS: u64 = 600;
 /// How far a figure may be from what is measured.
 const PERCENT_MAX: u64 = 10;
-
-async fn fill(store: &dyn Store, outcome: u64) {
-    for number in 0..RECORDS {
-        let key = Key::new(format!("order-{number}")).unwrap();
-        let ask = ClaimRequest {
-            key: ScopedKey::new(Scope::new("POST /v1/orders").principal("somebody"), &key),
-            fingerprint: Fingerprint::empty(),
-            nonce: Nonce::random(),
-            lease: HOUR,
-            on_lapse: OnLapse::Uncertain,
-            attempts_max: 5,
-            uncertain_retention: HOUR,
-        };
-        let Claim::Acquired(lease) = store.claim(&ask).await.unwrap() else { panic!("somebody has the key") };
-        let body = vec![b'x'; usize::try_from(outcome).unwrap()];
-        let done = Recorded::new(Class::Success, Format::HTTP, body);
-        store.complete(&lease, &done, HOUR).await.unwrap();
-    }
-}
 
 #[track_caller]
 fn assert_near(planned: u64, measured: u64, what: &str) {
@@ -42,13 +22,13 @@ fn figures_agree_with_the_stores() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for outcome in [100, 1000, 2048, 4096, 20_000] {
         let memory = MemoryStore::new();
-        runtime.block_on(fill(&memory, outcome));
+        runtime.block_on(fill(&memory, RECORDS, outcome as usize));
         let measured = runtime.block_on(memory.stats()).unwrap().bytes / RECORDS;
         assert_near(memory_bytes(outcome), measured, &format!("memory, {outcome}"));
 
         let dir = tempfile::tempdir().unwrap();
         let file = FileStore::options().danger_no_sync().open(dir.path()).unwrap();
-        runtime.block_on(fill(&file, outcome));
+        runtime.block_on(fill(&file, RECORDS, outcome as usize));
         let log = file_length(dir.path(), "hapax.db-wal");
         drop(file);
         assert!(log <= FILE_LOG_BYTES, "{log}");

@@ -1,0 +1,66 @@
+//! Measures the Redis store against `redis-benchmark` on the same server: `cargo xtask bench redis`.
+#![allow(clippy::print_stdout, reason = "the figures are what this program is for")]
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use hapax_e2e::bench_redis::{Bench, Effort, Round};
+use hapax_e2e::bench_store::Sample;
+use hapax_e2e::goal::{self, Goal};
+
+/// Measures the Redis store against redis-benchmark on the same server.
+#[derive(Parser, Debug)]
+struct Args {
+    /// Rounds that count; one more warms up.
+    #[arg(long, default_value_t = 5)]
+    rounds: u64,
+    /// Callers that wait at once.
+    #[arg(long, default_value_t = 64)]
+    callers: usize,
+    /// Operations of each side in a round.
+    #[arg(long, default_value_t = 60_000)]
+    operations: usize,
+    /// Drive only the store, and judge nothing: for a profiler.
+    #[arg(long)]
+    store_alone: bool,
+}
+
+fn main() -> Result<ExitCode> {
+    let args = Args::parse();
+    let bench = Bench::start(Effort { callers: args.callers, operations: args.operations })?;
+    if args.store_alone {
+        for round in 0..args.rounds {
+            println!("{:?}", bench.store_alone(round)?);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut rounds = Vec::new();
+    for round in 0..=args.rounds {
+        let measured = bench.round(round)?;
+        if round > 0 {
+            rounds.push(measured);
+        }
+    }
+    let sample = |figure: fn(&Round) -> f64| rounds.iter().map(figure).collect::<Sample>();
+    println!("{} callers, one thread; operations a second, median of {} rounds", args.callers, args.rounds);
+    for (name, figure) in [
+        ("fresh: store", (|round| round.fresh) as fn(&Round) -> f64),
+        ("fresh: redis-benchmark, pairs", |round| round.plain_pairs),
+        ("replay: store", |round| round.replay),
+        ("replay: redis-benchmark, GET", |round| round.plain_get),
+    ] {
+        println!("{name:<34}{:>14}", sample(figure));
+    }
+    println!(
+        "computing in the store's process, µs: fresh {:.1}, replay {:.1}",
+        sample(|round| round.cpu_us.0).median(),
+        sample(|round| round.cpu_us.1).median()
+    );
+    let goals = [
+        Goal::at_least("redis-fresh", sample(|round| round.fresh / round.plain_pairs).median(), 0.7),
+        Goal::at_least("redis-replay", sample(|round| round.replay / round.plain_get).median(), 0.8),
+    ];
+    goals.iter().for_each(Goal::print);
+    Ok(goal::exit(&goals))
+}
