@@ -54,3 +54,8 @@ pub use config::{OUTCOME_BYTES_MAX_DEFAULT, Options, POOL_DEFAULT, SCHEMA_DEFAUL
 pub use error::OpenError;
 pub use migrate::{MigrateMode, Migrated, VERSION};
 pub use store::{PostgresStore, SCOPE_BYTES_MAX};
+
+/// The code of the guide is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/postgres.md")]
+struct Guide;

@@ -68,13 +68,14 @@ pub(crate) async fn version<C: GenericClient + Sync>(
     client: &C,
     schema: &str,
 ) -> Result<Option<(i32, i32)>, Error> {
-    let ledger = format!("\"{schema}\".migration");
-    let there =
-        client.query_typed_one("SELECT to_regclass($1) IS NOT NULL", &[(&ledger, Type::TEXT)]).await?;
+    // Not by to_regclass: that may remember, from before the lock was waited for, that there is none.
+    let find = "SELECT EXISTS (SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
+                WHERE nspname = $1 AND relname = 'migration')";
+    let there = client.query_typed_one(find, &[(&schema, Type::TEXT)]).await?;
     if !there.try_get::<_, bool>(0)? {
         return Ok(None);
     }
-    let select = format!("SELECT max(version), max(oldest_program) FROM {ledger}");
+    let select = format!("SELECT max(version), max(oldest_program) FROM \"{schema}\".migration");
     let row = client.query_typed_one(&select, &[]).await?;
     let (found, oldest): (Option<i32>, Option<i32>) = (row.try_get(0)?, row.try_get(1)?);
     Ok(found.zip(oldest))
@@ -110,7 +111,7 @@ pub(crate) async fn migrate(
             known.iter().filter(|step| from.is_none_or(|found| step.version > found)).collect();
         if !missing.is_empty() {
             // Who may not make schemas may still be given one.
-            let find = "SELECT to_regnamespace($1) IS NULL";
+            let find = "SELECT NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)";
             let is_absent = transaction.query_typed_one(find, &[(schema, Type::TEXT)]).await?;
             if is_absent.try_get(0)? {
                 transaction.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await?;
@@ -159,3 +160,6 @@ pub(crate) async fn ensure(link: &Link, may_make: bool) -> Result<(), StoreError
     }
     Ok(check(found, schema)?)
 }
+
+#[cfg(test)]
+mod tests;
