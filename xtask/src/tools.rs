@@ -79,6 +79,23 @@ const TOOLS: &[Tool] = &[
         why: "the Redis store is tested on real servers",
     },
     Tool {
+        // Debian puts the server where nobody's path leads.
+        probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb && psql --version"],
+        packages: &["postgresql"],
+        why: "the PostgreSQL store is tested on real servers",
+    },
+    Tool {
+        // Where Debian puts it is not in everybody's path.
+        probe: &["/usr/sbin/pgbouncer", "--version"],
+        packages: &["pgbouncer"],
+        why: "the PostgreSQL store is tested through a pooler too",
+    },
+    Tool {
+        probe: &["setpriv", "--version"],
+        packages: &["util-linux"],
+        why: "PostgreSQL and its pooler refuse to run as root",
+    },
+    Tool {
         probe: &["openssl", "version"],
         packages: &["openssl"],
         why: "it makes the certificates of servers that speak TLS",

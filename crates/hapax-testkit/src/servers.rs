@@ -3,9 +3,14 @@
 //! A server that is not installed is a failure, and its message has the line that installs it. Nothing is skipped.
 
 mod clock;
+mod pgbouncer;
+mod postgres;
 mod redis;
 mod redis_cluster;
+mod start;
 
 pub use clock::ServerClock;
+pub use pgbouncer::PgBouncer;
+pub use postgres::{PostgresOptions, PostgresServer};
 pub use redis::{Aof, RedisOptions, RedisServer};
 pub use redis_cluster::RedisCluster;

@@ -23,6 +23,9 @@ fn every_tool_can_be_installed() {
         "systemd-analyze",
         "/usr/sbin/nginx",
         "redis-server",
+        "sh",
+        "/usr/sbin/pgbouncer",
+        "setpriv",
         "openssl",
         "git",
     ];

@@ -1,23 +1,15 @@
 //! [`RedisServer`]: one real `redis-server`.
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::ServerClock;
-
-/// A server that is not ready by then never will be.
-const READY_WITHIN: Duration = Duration::from_secs(60);
-
-/// Between asking for a free port and using it, somebody else may have taken it.
-const PORT_TRIES: usize = 5;
+use super::start::{PORT_TRIES, free_port, wait_until_ready};
 
 /// What a server says when it serves, and what a sentinel says when it watches.
 const READY: [&str; 2] = ["Ready to accept connections", "+monitor master"];
@@ -172,7 +164,7 @@ impl RedisOptions {
             panic!("redis-server cannot be started ({error}); install it: {INSTALL}")
         });
         let log = child.stdout.take().expect("its output is piped");
-        wait_until_ready(log).inspect_err(|_| {
+        wait_until_ready("redis-server", log, &READY).inspect_err(|_| {
             let _ = child.kill();
             let _ = child.wait();
         })?;
@@ -304,30 +296,4 @@ impl Drop for RedisServer {
             let _ = child.wait();
         }
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    listener.local_addr().expect("a listener has an address").port()
-}
-
-/// Reads the server's log until it says that it is ready, and goes on reading so that it is never held up.
-fn wait_until_ready(log: ChildStdout) -> Result<(), String> {
-    let (ready, is_ready) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut said = String::new();
-        for line in BufReader::new(log).lines().map_while(Result::ok) {
-            if READY.iter().any(|words| line.contains(words)) {
-                let _ = ready.send(Ok(()));
-            }
-            if said.len() < 4096 {
-                said.push_str(&line);
-                said.push('\n');
-            }
-        }
-        let _ = ready.send(Err(said));
-    });
-    is_ready
-        .recv_timeout(READY_WITHIN)
-        .unwrap_or_else(|_| Err("redis-server does not become ready".to_owned()))
 }

@@ -1,0 +1,65 @@
+use std::time::Duration;
+
+use hapax_core::StoreErrorKind;
+use tokio_postgres::config::SslMode;
+
+use super::{Listen, Options};
+
+#[test]
+fn options_are_read_from_the_url() {
+    let url = "postgres://user:secret@host:7000/orders?schema=shop&timeout_ms=250&pool=3&listen=db:5432\
+               &outcome_bytes_max=1000&sslmode=verify-full&application_name=shop";
+    let options = Options::from_url(url).unwrap();
+    assert_eq!((options.address().as_str(), options.schema.as_str()), ("host:7000/orders", "shop"));
+    assert_eq!((options.timeout, options.pool), (Duration::from_millis(250), 3));
+    assert_eq!(options.listen, Listen::At("db".to_owned(), 5432));
+    assert_eq!(options.outcome_bytes_max, 1000);
+    assert_eq!(options.config.get_ssl_mode(), SslMode::Require);
+    let listener = options.listener().unwrap();
+    assert_eq!((listener.get_ports(), listener.get_dbname()), (&[5432][..], Some("orders")));
+    assert!(!format!("{options:?}").contains("secret"));
+}
+
+#[test]
+fn defaults_are_told_apart_by_where_the_server_is() {
+    for (url, mode) in [
+        ("postgres://127.0.0.1/a", SslMode::Disable),
+        ("postgresql://localhost/a", SslMode::Disable),
+        ("postgres:///a?host=/run/postgresql", SslMode::Disable),
+        ("postgres://127.0.0.1/a?sslmode=require", SslMode::Require),
+        ("postgres://db.example/a", SslMode::Prefer),
+    ] {
+        assert_eq!(Options::from_url(url).unwrap().config.get_ssl_mode(), mode, "{url}");
+    }
+    assert_eq!(Options::from_url("postgres://h/a?listen=off").unwrap().listener(), None);
+}
+
+#[test]
+fn a_wrong_url_is_refused_without_being_repeated() {
+    for url in [
+        "",
+        "postgres:",
+        "postgres://",
+        "http://secret@host/a",
+        "postgres://u:secret@host/a#insecure",
+        "postgres://u:secret@host:port/a",
+        "postgres://u:secret@host/a?shema=b",
+        "postgres://u:secret@host/a?schema=Shop",
+        "postgres://u:secret@host/a?schema=a%22b",
+        "postgres://u:secret@host/a?schema",
+        "postgres://u:secret@host/a?timeout_ms=soon",
+        "postgres://u:secret@host/a?timeout_ms=0",
+        "postgres://u:secret@host/a?pool=-1",
+        "postgres://u:secret@host/a?listen=db",
+        "postgres://u:secret@host/a?listen=:1",
+        "postgres://u:secret@host/a?sslmode=maybe",
+        "postgres://u:secret@host/a?ca=/no/such/file",
+        "postgres://u:secret@host/a?schema=%",
+        "postgres://u:secret@host/a?schema=%zz",
+    ] {
+        let error = Options::from_url(url).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Invalid, "{url}");
+        let told = format!("{error:?}");
+        assert!(!told.contains("secret"), "{told}");
+    }
+}

@@ -1,0 +1,61 @@
+//! The PostgreSQL store of Hapax: many machines, one row per key, concurrent calls in one commit.
+//!
+//! | server | owner or executor crashes or pauses | server killed, same disk | power loss | failover | promise |
+//! |---|---|---|---|---|---|
+//! | one server, `fsync` and `synchronous_commit` on | at most once holds | durable | durable if the disk honours fsync | none | at most once |
+//! | with standbys that are not waited for | holds | durable | durable | the last claims can be lost | best effort |
+//! | with synchronous standbys, of which one is promoted | holds | durable | durable | holds | at most once |
+//! | `synchronous_commit` or `fsync` off | holds | the last claims can be lost | lost, perhaps all | – | best effort |
+//! | any of these through a pooler | the same: nothing is kept in a server's connection | | | | unchanged |
+//!
+//! Where a claim is lost, its operation can run again. [`health`](hapax_core::Store::health) tells which row is in force,
+//! from the server's own settings.
+//!
+//! # Set-up
+//!
+//! ```no_run
+//! # async fn connect() -> Result<(), hapax_core::StoreError> {
+//! let store = hapax_store_postgres::PostgresStore::connect("postgres://shop@db/orders?schema=shop_hapax").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! PostgreSQL 12 or newer. The tables are made in a schema of their own where there are none; later versions of them are
+//! brought about by [`PostgresStore::migrate`] or `hapax migrate`. See [`Options`] for the rest.
+//!
+//! # How it works
+//!
+//! A record is one row. A fresh claim is one `INSERT … ON CONFLICT DO NOTHING`, under way together with the `SELECT` that
+//! whoever loses needs; a completion is one `UPDATE` on condition that the row still holds the attempt's nonce. Claims
+//! and writes that come while others are under way go together in statements of many rows, so that many callers share
+//! one commit; a call that finds nothing under way goes at once. The server's clock judges. Every statement is a
+//! transaction of its own and leaves nothing behind in its connection: no prepared statement, no setting, no lock.
+//!
+//! A statement whose answer was lost is sent again on another connection while there is time: it carries its nonce, so
+//! it tells what the first one did. After that the call is [`Unknown`](hapax_core::StoreErrorKind::Unknown).
+
+mod claim;
+mod config;
+mod error;
+mod lane;
+mod link;
+mod list;
+mod migrate;
+mod row;
+mod server;
+mod sql;
+mod store;
+mod tls;
+mod url;
+mod wake;
+mod write;
+
+pub use config::{OUTCOME_BYTES_MAX_DEFAULT, Options, POOL_DEFAULT, SCHEMA_DEFAULT, TIMEOUT_DEFAULT};
+pub use error::OpenError;
+pub use migrate::{MigrateMode, Migrated, VERSION};
+pub use store::{PostgresStore, SCOPE_BYTES_MAX};
+
+/// The code of the guide is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/postgres.md")]
+struct Guide;

@@ -1,0 +1,197 @@
+//! A row and a [`Record`]: how the columns hold it, and how it is read back.
+
+use std::time::Duration;
+
+use hapax_core::key::PrincipalHash;
+use hapax_core::{
+    Fence, Fingerprint, Nonce, Reason, Record, RecordId, Recorded, Scope, ScopedKey, State, Status,
+    Timestamp, codec,
+};
+use tokio_postgres::Row;
+
+/// The version of the layout of a row that this crate writes; the column `version`.
+const ROW_VERSION: i16 = 1;
+
+/// The longest span that is stored, some 35 000 years: sums of moments and spans stay far from the largest number.
+const SPAN_MS_MAX: u64 = 1 << 50;
+
+/// A record as it was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The server's time when it was read.
+    pub(crate) now: Timestamp,
+    pub(crate) seen: Seen,
+    /// Why it cannot be read, where it cannot. That names parts, never content.
+    pub(crate) record: Result<Record, String>,
+}
+
+/// What of a row changes with every write: whoever finds the same finds the row that was looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Seen {
+    pub(crate) nonce: Vec<u8>,
+    pub(crate) state: i16,
+    pub(crate) lease_until: i64,
+    pub(crate) updated_at: i64,
+    pub(crate) expires_at: i64,
+}
+
+/// Reads the columns that `look.sql` names; `None` when even the id is not one of ours.
+pub(crate) fn read(row: &Row) -> Result<Option<(RecordId, Found)>, tokio_postgres::Error> {
+    let Ok(id) = <[u8; 32]>::try_from(row.try_get::<_, &[u8]>("id")?) else { return Ok(None) };
+    let id = RecordId::from_bytes(id);
+    let seen = Seen {
+        nonce: row.try_get("nonce")?,
+        state: row.try_get("state")?,
+        lease_until: row.try_get("lease_until")?,
+        updated_at: row.try_get("updated_at")?,
+        expires_at: row.try_get("expires_at")?,
+    };
+    let now = moment(row.try_get("now")?).unwrap_or_default();
+    let record = record(row, id, &seen)?;
+    Ok(Some((id, Found { now, seen, record })))
+}
+
+fn record(row: &Row, id: RecordId, seen: &Seen) -> Result<Result<Record, String>, tokio_postgres::Error> {
+    let version: i16 = row.try_get("version")?;
+    if version != ROW_VERSION {
+        return Ok(Err(format!(
+            "the row is of version {version} and this program reads version {ROW_VERSION}"
+        )));
+    }
+    if !row.try_get::<_, bool>("is_whole")? {
+        return Ok(Err("the row's seal is wrong: it was damaged or edited".to_owned()));
+    }
+    let columns = Columns {
+        seen,
+        reason: row.try_get("reason")?,
+        attempt: row.try_get("attempt")?,
+        takeovers: row.try_get("takeovers")?,
+        created_at: row.try_get("created_at")?,
+        algorithm: row.try_get("algorithm")?,
+        fingerprint: row.try_get("fingerprint")?,
+        namespace: row.try_get("namespace")?,
+        principal: row.try_get("principal")?,
+        operation: row.try_get("operation")?,
+        outcome: row.try_get("outcome")?,
+    };
+    Ok(columns.record(id))
+}
+
+/// What the columns hold, before it is known to make sense.
+struct Columns<'a> {
+    seen: &'a Seen,
+    reason: i16,
+    attempt: i64,
+    takeovers: i64,
+    created_at: i64,
+    algorithm: i16,
+    fingerprint: &'a [u8],
+    namespace: &'a [u8],
+    principal: Option<&'a [u8]>,
+    operation: &'a [u8],
+    outcome: Option<&'a [u8]>,
+}
+
+impl Columns<'_> {
+    fn record(&self, id: RecordId) -> Result<Record, String> {
+        let wrong = |name: &str| format!("the column {name} holds what this program does not know");
+        let text = |name, bytes| std::str::from_utf8(bytes).map_err(|_| wrong(name));
+        let time = |name, ms| moment(ms).ok_or_else(|| wrong(name));
+        let nonce = self.seen.nonce.as_slice().try_into().map_err(|_| wrong("nonce"))?;
+        let nonce = Nonce::from_bytes(nonce);
+        let principal = match self.principal {
+            Some(bytes) => Some(PrincipalHash::from_bytes(bytes.try_into().map_err(|_| wrong("principal"))?)),
+            None => None,
+        };
+        let scope = Scope::from_parts(
+            text("namespace", self.namespace)?,
+            principal,
+            text("operation", self.operation)?,
+        );
+        let recorded = match self.outcome {
+            Some(bytes) => Some(codec::decode_outcome(&id, nonce, bytes).map_err(|why| why.to_string())?),
+            None => None,
+        };
+        Ok(Record {
+            key: ScopedKey { scope, id },
+            fingerprint: Fingerprint::from_parts(
+                u8::try_from(self.algorithm).map_err(|_| wrong("algorithm"))?,
+                self.fingerprint.try_into().map_err(|_| wrong("fingerprint"))?,
+            ),
+            fence: Fence { nonce, attempt: u32::try_from(self.attempt).map_err(|_| wrong("attempt"))? },
+            takeovers: u32::try_from(self.takeovers).map_err(|_| wrong("takeovers"))?,
+            status: self.status(recorded).ok_or_else(|| wrong("state, reason or outcome"))?,
+            created_at: time("created_at", self.created_at)?,
+            updated_at: time("updated_at", self.seen.updated_at)?,
+            expires_at: time("expires_at", self.seen.expires_at)?,
+        })
+    }
+
+    /// An outcome of the wrong kind for the state would answer a retry with what is not its result.
+    fn status(&self, recorded: Option<Recorded>) -> Option<Status> {
+        match (state(self.seen.state)?, recorded) {
+            (State::InProgress, None) => {
+                Some(Status::InProgress { lease_until: moment(self.seen.lease_until)? })
+            }
+            (known @ (State::Completed | State::Failed), Some(recorded)) => {
+                (pinned(&recorded) == known).then_some(Status::Pinned { recorded })
+            }
+            (State::Uncertain, None) => Some(Status::Uncertain { reason: reason(self.reason)? }),
+            (State::Released, answered) => Some(Status::Released { answered }),
+            _ => None,
+        }
+    }
+}
+
+/// The state of a record that is pinned with this outcome.
+pub(crate) fn pinned(recorded: &Recorded) -> State {
+    match recorded.class {
+        hapax_core::Class::Success => State::Completed,
+        hapax_core::Class::Error => State::Failed,
+    }
+}
+
+/// The number of a state; statements know them too.
+pub(crate) const fn state_number(state: State) -> i16 {
+    match state {
+        State::InProgress => 1,
+        State::Completed => 2,
+        State::Failed => 3,
+        State::Uncertain => 4,
+        State::Released => 5,
+    }
+}
+
+/// The state with this number.
+pub(crate) fn state(number: i16) -> Option<State> {
+    State::ALL.into_iter().find(|state| state_number(*state) == number)
+}
+
+/// The number of a reason.
+pub(crate) const fn reason_number(reason: Reason) -> i16 {
+    match reason {
+        Reason::Lapsed => 1,
+        Reason::Panicked => 2,
+        Reason::Restarted => 3,
+        Reason::Declared => 4,
+    }
+}
+
+fn reason(number: i16) -> Option<Reason> {
+    Reason::ALL.into_iter().find(|reason| reason_number(*reason) == number)
+}
+
+/// A span in milliseconds, as rows hold it.
+pub(crate) fn span_ms(span: Duration) -> i64 {
+    let ms = u64::try_from(span.as_millis()).unwrap_or(u64::MAX).min(SPAN_MS_MAX);
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+/// A moment in milliseconds, as rows hold it.
+pub(crate) fn moment_ms(moment: Timestamp) -> i64 {
+    i64::try_from(moment.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn moment(ms: i64) -> Option<Timestamp> {
+    u64::try_from(ms).ok().map(Timestamp::from_millis)
+}

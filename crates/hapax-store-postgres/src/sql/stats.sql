@@ -1,0 +1,7 @@
+-- How many records there are in each state as it is now, and the bytes of the table with its indexes.
+SELECT
+    CASE WHEN state = 1 AND lease_until <= now.ms THEN 4::smallint ELSE state END AS state_now,
+    count(*) AS records,
+    pg_total_relation_size('SCHEMA.record'::regclass) AS bytes
+FROM SCHEMA.record, (SELECT SCHEMA.now_ms() AS ms) AS now
+GROUP BY 1

@@ -1,0 +1,50 @@
+-- Writes by the attempts that hold the records: renewals (to state 1), completions (2, 3), abandonments (4) and
+-- releases (5). Returned are those that were applied now.
+-- $1 ids, $2 nonces, $3 states, $4 reasons, $5 spans, $6 outcomes, $7 how long to wait for a row, $8 the channel.
+-- Rules X-02, X-03, X-07, X-09, D-01.
+WITH ask AS (
+    SELECT *
+    FROM unnest($1::bytea[], $2::bytea[], $3::smallint[], $4::smallint[], $5::bigint[], $6::bytea[])
+        AS ask (id, nonce, state, reason, span, outcome)
+),
+now AS MATERIALIZED (
+    -- The setting ends with the statement, so nothing is left on a connection that others share.
+    SELECT SCHEMA.now_ms() AS ms, set_config('lock_timeout', $7, true)
+),
+-- Takes the rows in the order of their ids, as everybody does. An update alone takes them in any order.
+held AS MATERIALIZED (
+    SELECT record.id
+    FROM now, ask JOIN SCHEMA.record ON record.id = ask.id
+    WHERE record.nonce = ask.nonce
+        AND record.version = 1
+        -- A claim in progress may become anything. An uncertain one may be completed or released by its owner.
+        AND (record.state = 1 OR (record.state = 4 AND ask.state IN (2, 3, 5)))
+        AND record.seal = SCHEMA.seal_of(record.id, record.algorithm, record.fingerprint, record.namespace,
+            record.principal, record.operation)
+    ORDER BY record.id
+    FOR UPDATE OF record
+),
+written AS (
+    UPDATE SCHEMA.record SET
+        state = ask.state,
+        reason = ask.reason,
+        outcome = ask.outcome,
+        -- A renewal is no change of status.
+        updated_at = CASE ask.state WHEN 1 THEN record.updated_at ELSE now.ms END,
+        lease_until = CASE ask.state WHEN 1 THEN now.ms + ask.span ELSE 0 END,
+        expires_at = CASE ask.state
+            -- What is kept for people counts from the owner's last sign of life, so it moves along.
+            WHEN 1 THEN record.expires_at + greatest(now.ms + ask.span - record.lease_until, 0)
+            WHEN 4 THEN record.expires_at
+            ELSE now.ms + ask.span
+        END
+    FROM now, held JOIN ask ON ask.id = held.id
+    WHERE record.id = held.id
+        -- Compared again, in case that the row changed before it was taken.
+        AND record.nonce = ask.nonce
+        AND (record.state = 1 OR (record.state = 4 AND ask.state IN (2, 3, 5)))
+    RETURNING record.id, record.state, record.watched
+)
+-- Telling others is expensive for all commits of the database, so only where somebody waits.
+SELECT id, CASE WHEN watched AND state <> 1 THEN pg_notify($8, encode(id, 'hex')) END
+FROM written

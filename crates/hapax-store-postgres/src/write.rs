@@ -1,0 +1,158 @@
+//! What the holder of a record writes: renewals, completions, abandonments and releases, many in one statement.
+//!
+//! `sql/write.sql` repeats what `hapax_core::transition` says of them. It runs on any connection, also on one that is
+//! inside a transaction of its owner.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use hapax_core::store::TOMBSTONE_RETENTION;
+use hapax_core::{Fenced, Lease, Nonce, Reason, RecordId, Recorded, State, codec};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Error, GenericClient};
+
+use crate::claim::{id_of, wait_ms};
+use crate::error::Fault;
+use crate::row::{self, pinned, reason_number, span_ms, state_number};
+use crate::sql::Sql;
+
+/// One write by the attempt that holds a record.
+pub(crate) struct Write {
+    pub(crate) op: &'static str,
+    pub(crate) id: RecordId,
+    nonce: Nonce,
+    /// The state that it leads to. A renewal leads to where it began.
+    to: State,
+    reason: i16,
+    /// The lease or the retention, from now.
+    span: Duration,
+    outcome: Option<Vec<u8>>,
+}
+
+impl Write {
+    pub(crate) fn renew(lease: &Lease) -> Self {
+        Self::new("renew", lease, State::InProgress, lease.length)
+    }
+
+    pub(crate) fn complete(lease: &Lease, done: &Recorded, retention: Duration) -> Self {
+        let outcome = Some(codec::encode_outcome(&lease.id, lease.fence.nonce, done));
+        Self { outcome, ..Self::new("complete", lease, pinned(done), retention) }
+    }
+
+    pub(crate) fn release(lease: &Lease, answered: Option<&Recorded>) -> Self {
+        let outcome = answered.map(|done| codec::encode_outcome(&lease.id, lease.fence.nonce, done));
+        Self { outcome, ..Self::new("release", lease, State::Released, TOMBSTONE_RETENTION) }
+    }
+
+    pub(crate) fn abandon(lease: &Lease, reason: Reason) -> Self {
+        let reason = reason_number(reason);
+        Self { reason, ..Self::new("abandon", lease, State::Uncertain, Duration::ZERO) }
+    }
+
+    fn new(op: &'static str, lease: &Lease, to: State, span: Duration) -> Self {
+        Self { op, id: lease.id, nonce: lease.fence.nonce, to, reason: 0, span, outcome: None }
+    }
+
+    /// About how many bytes are sent for it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.outcome.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Whether a record that this attempt holds in this state shows that the write was applied before.
+    fn was_applied(&self, state: State) -> bool {
+        match self.to {
+            State::InProgress => false,
+            State::Completed | State::Failed => state.is_terminal(),
+            State::Uncertain | State::Released => state == self.to,
+        }
+    }
+}
+
+/// Applies several writes to different records, sorted by id. Every one has an answer of its own.
+pub(crate) async fn write<C: GenericClient + Sync>(
+    client: &C,
+    sql: &Sql,
+    writes: &[&Write],
+    row_wait: Duration,
+) -> Vec<Result<Fenced, Fault>> {
+    let all = |fault: Fault| writes.iter().map(|_| Err(fault.clone())).collect();
+    let applied = match apply(client, sql, writes, row_wait).await {
+        Ok(applied) => applied,
+        Err(error) => return all(Fault::of(&error)),
+    };
+    let missed: Vec<RecordId> =
+        writes.iter().map(|write| write.id).filter(|id| !applied.contains(id)).collect();
+    if missed.is_empty() {
+        return writes.iter().map(|_| Ok(Fenced::Applied)).collect();
+    }
+    // Seldom: somebody else holds the record, or the answer to the same write was lost before.
+    let holders = holders(client, sql, &missed).await;
+    let answer = |write: &&Write| {
+        if applied.contains(&write.id) {
+            return Ok(Fenced::Applied);
+        }
+        match holders.as_ref().map_err(Fault::of)?.get(&write.id) {
+            Some(Holder { is_whole: false, .. }) => Err(Fault::unreadable()),
+            Some(holder) if holder.nonce == *write.nonce.as_bytes() => match row::state(holder.state) {
+                Some(state) if write.was_applied(state) => Ok(Fenced::Applied),
+                Some(_) => Ok(Fenced::Lost),
+                None => Err(Fault::unreadable()),
+            },
+            _ => Ok(Fenced::Lost),
+        }
+    };
+    writes.iter().map(answer).collect()
+}
+
+async fn apply<C: GenericClient + Sync>(
+    client: &C,
+    sql: &Sql,
+    writes: &[&Write],
+    row_wait: Duration,
+) -> Result<HashSet<RecordId>, Error> {
+    let ids: Vec<&[u8]> = writes.iter().map(|write| write.id.as_bytes().as_slice()).collect();
+    let nonces: Vec<&[u8]> = writes.iter().map(|write| write.nonce.as_bytes().as_slice()).collect();
+    let states: Vec<i16> = writes.iter().map(|write| state_number(write.to)).collect();
+    let reasons: Vec<i16> = writes.iter().map(|write| write.reason).collect();
+    let spans: Vec<i64> = writes.iter().map(|write| span_ms(write.span)).collect();
+    let outcomes: Vec<Option<&[u8]>> = writes.iter().map(|write| write.outcome.as_deref()).collect();
+    let rows = client
+        .query_typed(
+            &sql.write,
+            &[
+                (&ids, Type::BYTEA_ARRAY),
+                (&nonces, Type::BYTEA_ARRAY),
+                (&states, Type::INT2_ARRAY),
+                (&reasons, Type::INT2_ARRAY),
+                (&spans, Type::INT8_ARRAY),
+                (&outcomes, Type::BYTEA_ARRAY),
+                (&wait_ms(row_wait), Type::TEXT),
+                (&sql.channel, Type::TEXT),
+            ],
+        )
+        .await?;
+    rows.iter().filter_map(|row| id_of(row).transpose()).collect()
+}
+
+struct Holder {
+    nonce: Vec<u8>,
+    state: i16,
+    is_whole: bool,
+}
+
+async fn holders<C: GenericClient + Sync>(
+    client: &C,
+    sql: &Sql,
+    ids: &[RecordId],
+) -> Result<HashMap<RecordId, Holder>, Error> {
+    let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
+    let rows = client.query_typed(&sql.holder, &[(&ids, Type::BYTEA_ARRAY)]).await?;
+    let mut holders = HashMap::with_capacity(rows.len());
+    for row in &rows {
+        let holder = Holder { nonce: row.try_get(1)?, state: row.try_get(2)?, is_whole: row.try_get(3)? };
+        if let Some(id) = id_of(row)? {
+            holders.insert(id, holder);
+        }
+    }
+    Ok(holders)
+}

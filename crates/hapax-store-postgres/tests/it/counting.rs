@@ -1,0 +1,110 @@
+//! [`Counting`]: stands between a store and its server, counts round trips, and loses answers where it is told to.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// What the server answers until it is ready, and the word that it is, in PostgreSQL's protocol.
+const REQUESTS: [u8; 2] = [b'S', b'Q'];
+const READY: u8 = b'Z';
+
+/// A proxy that passes on what a client sends, then everything that the server answers to it, and counts that as one
+/// round trip: what is sent together is one, what waits for an answer is another.
+pub(crate) struct Counting {
+    pub(crate) port: u16,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    trips: AtomicUsize,
+    /// How many answers are still to be lost.
+    to_lose: AtomicUsize,
+}
+
+impl Counting {
+    pub(crate) fn before(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let counting = Self { port: listener.local_addr().unwrap().port(), shared: Arc::default() };
+        let shared = counting.shared.clone();
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let (shared, server) = (shared.clone(), TcpStream::connect(("127.0.0.1", port)).unwrap());
+                thread::spawn(move || pass(client, server, &shared));
+            }
+        });
+        counting
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres?listen=off", self.port)
+    }
+
+    /// Round trips since the last time that this was asked.
+    pub(crate) fn trips(&self) -> usize {
+        self.shared.trips.swap(0, Ordering::SeqCst)
+    }
+
+    /// Breaks the connection instead of passing on the next answers, so many of them. The server has given them.
+    pub(crate) fn lose(&self, answers: usize) {
+        self.shared.to_lose.store(answers, Ordering::SeqCst);
+    }
+
+    /// How many answers are still to be lost.
+    pub(crate) fn left_to_lose(&self) -> usize {
+        self.shared.to_lose.load(Ordering::SeqCst)
+    }
+}
+
+/// Passes on until either side ends.
+fn pass(mut client: TcpStream, mut server: TcpStream, shared: &Shared) -> Option<()> {
+    let mut buffer = vec![0; 1 << 20];
+    // The greeting has no type, and its answer ends when the server is ready.
+    let length = client.read(&mut buffer).ok().filter(|length| *length > 0)?;
+    server.write_all(&buffer[..length]).ok()?;
+    client.write_all(&answer(&mut server, 1)?).ok()?;
+    loop {
+        let length = client.read(&mut buffer).ok().filter(|length| *length > 0)?;
+        server.write_all(&buffer[..length]).ok()?;
+        let requests = kinds(&buffer[..length]).filter(|kind| REQUESTS.contains(kind)).count();
+        if requests > 0 {
+            shared.trips.fetch_add(1, Ordering::SeqCst);
+            let answer = answer(&mut server, requests)?;
+            let one_less = |left: usize| left.checked_sub(1);
+            if shared.to_lose.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
+                return None;
+            }
+            client.write_all(&answer).ok()?;
+        }
+    }
+}
+
+/// What the server says until it has been ready so many times.
+fn answer(server: &mut TcpStream, mut requests: usize) -> Option<Vec<u8>> {
+    let mut answer = Vec::new();
+    while requests > 0 {
+        let mut head = [0; 5];
+        server.read_exact(&mut head).ok()?;
+        let length = u32::from_be_bytes(head[1..].try_into().unwrap()) as usize;
+        let mut body = vec![0; length - 4];
+        server.read_exact(&mut body).ok()?;
+        if head[0] == READY {
+            requests -= 1;
+        }
+        answer.extend_from_slice(&head);
+        answer.extend_from_slice(&body);
+    }
+    Some(answer)
+}
+
+/// The types of the messages in what a client sent at once.
+fn kinds(mut bytes: &[u8]) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let (kind, rest) = bytes.split_first()?;
+        let length = u32::from_be_bytes(rest.get(..4)?.try_into().unwrap()) as usize;
+        bytes = rest.get(length..).unwrap_or_default();
+        Some(*kind)
+    })
+}

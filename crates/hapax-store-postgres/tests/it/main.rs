@@ -1,0 +1,18 @@
+//! The PostgreSQL store on real servers: the suite that every store passes, and what only this one can do.
+
+// The fixtures are as much a test as those who call them.
+#![allow(clippy::unwrap_used)]
+
+mod coalescing;
+mod conformance;
+mod counting;
+mod fixture;
+mod lost_answers;
+mod migrations;
+mod outage;
+mod promise;
+mod round_trips;
+#[cfg(feature = "tls")]
+mod tls;
+mod transactions;
+mod wake;

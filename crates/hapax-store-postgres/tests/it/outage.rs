@@ -1,0 +1,99 @@
+//! Servers and poolers that are gone, hang or come back: an answer in time, nothing lost, no restart needed.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use hapax_core::{Claim, Fenced, Store, StoreErrorKind};
+use hapax_store_postgres::PostgresStore;
+use hapax_testkit::servers::{PgBouncer, PostgresServer};
+
+use crate::fixture::{RETENTION, acquire, ask, done, finish, options, replayed};
+
+/// How long the tests wait for a server that does not answer.
+const SHORT: Duration = Duration::from_millis(400);
+
+/// Until the store answers again. Each try is bounded by the store's own timeout.
+async fn recovered(store: &PostgresStore) {
+    while store.health().await.is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Until it is known that the server is gone. What is sent before that may have been applied, for all anybody knows.
+async fn noticed(store: &PostgresStore) {
+    while store.claim(&ask("noticed")).await.unwrap_err().kind() != StoreErrorKind::Unavailable {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_a_killed_server() {
+    let server = PostgresServer::options().durable().start();
+    let store = options(&server.url()).timeout(SHORT).connect().await.unwrap();
+    recovered(&store).await;
+    let lease = acquire(&store, "open").await;
+    finish(&store, "finished", "done").await;
+    server.kill();
+    noticed(&store).await;
+    for _ in 0..3 {
+        assert_eq!(store.claim(&ask("fresh")).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+        assert_eq!(store.renew(&lease).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+    }
+    assert!(store.health().await.is_err());
+    server.restart();
+    recovered(&store).await;
+    assert!(matches!(store.claim(&ask("open")).await.unwrap(), Claim::Busy { .. }));
+    assert_eq!(replayed(&store, "finished").await, done("done"));
+    assert_eq!(store.complete(&lease, &done("late"), RETENTION).await.unwrap(), Fenced::Applied);
+    assert_eq!(replayed(&store, "open").await, done("late"));
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_given_up_in_time() {
+    let server = PostgresServer::start();
+    let store = options(&server.url()).timeout(SHORT).connect().await.unwrap();
+    let lease = acquire(&store, "open").await;
+    server.pause();
+    // More than there are connections: those that were never sent are known not to be applied.
+    let asks: Vec<_> = (0..20).map(|number| ask(&format!("fresh {number}"))).collect();
+    for claim in join_all(asks.iter().map(|ask| store.claim(ask))).await {
+        let error = claim.unwrap_err();
+        let is_told = matches!(error.kind(), StoreErrorKind::Unavailable | StoreErrorKind::Unknown);
+        assert!(is_told, "{error:?}");
+    }
+    assert_eq!(store.get(&lease.id).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+    server.resume();
+    recovered(&store).await;
+    assert_eq!(store.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
+}
+
+#[tokio::test]
+async fn a_server_without_connections_to_spare_is_unavailable() {
+    let server = PostgresServer::options().setting("max_connections", "5").start();
+    let first = options(&server.url()).without_wake_ups().pool(1).connect().await.unwrap();
+    acquire(&first, "open").await;
+    let mut taken = Vec::new();
+    while let Ok((client, connection)) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await {
+        tokio::spawn(connection);
+        taken.push(client);
+    }
+    let refused = options(&server.url()).timeout(SHORT).connect().await.unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::Unavailable);
+    acquire(&first, "who has a connection goes on").await;
+    drop(taken);
+    while options(&server.url()).connect().await.is_err() {}
+}
+
+#[tokio::test]
+async fn a_pooler_that_was_restarted_is_found_again() {
+    let server = PostgresServer::start();
+    let pooler = PgBouncer::start(&server);
+    let store = options(&pooler.url()).timeout(SHORT).connect().await.unwrap();
+    let lease = acquire(&store, "open").await;
+    pooler.kill();
+    noticed(&store).await;
+    pooler.restart();
+    recovered(&store).await;
+    assert_eq!(store.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
+    assert_eq!(replayed(&store, "open").await, done("done"));
+}

@@ -1,0 +1,41 @@
+//! How often the server is asked: twice for a fresh operation, once for a replay.
+//!
+//! These tests have one thread, so that what is sent before anybody waits is sent at once.
+
+use hapax_core::{Claim, Store};
+use hapax_testkit::servers::PostgresServer;
+
+use crate::counting::Counting;
+use crate::fixture::{RETENTION, acquire, ask, done, finish, options, replayed};
+
+#[tokio::test]
+async fn a_fresh_operation_takes_two_and_a_replay_one() {
+    let server = PostgresServer::shared();
+    let counting = Counting::before(server.port());
+    let store = options(&counting.url()).connect().await.unwrap();
+    finish(&store, "warm", "done").await;
+    for number in 0..10 {
+        counting.trips();
+        let lease = acquire(&store, &format!("fresh {number}")).await;
+        assert_eq!(counting.trips(), 1, "the claim");
+        store.complete(&lease, &done("done"), RETENTION).await.unwrap();
+        assert_eq!(counting.trips(), 1, "the completion");
+        replayed(&store, "warm").await;
+        assert_eq!(counting.trips(), 1, "the replay");
+    }
+}
+
+#[tokio::test]
+async fn a_busy_key_takes_one_and_a_takeover_two() {
+    let server = PostgresServer::shared();
+    let counting = Counting::before(server.port());
+    let store = options(&counting.url()).connect().await.unwrap();
+    let lease = acquire(&store, "busy").await;
+    counting.trips();
+    assert!(matches!(store.claim(&ask("busy")).await.unwrap(), Claim::Busy { .. }));
+    assert_eq!(counting.trips(), 1);
+    store.release(&lease, None).await.unwrap();
+    counting.trips();
+    assert_eq!(acquire(&store, "busy").await.fence.attempt, 2);
+    assert_eq!(counting.trips(), 2, "to look and to take");
+}

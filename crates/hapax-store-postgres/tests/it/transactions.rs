@@ -1,0 +1,66 @@
+//! Rows that somebody's open transaction holds: whoever wants them is told soon, and nobody else waits.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use hapax_core::{Claim, Fenced, Store, StoreErrorKind};
+use hapax_testkit::servers::PostgresServer;
+use tokio_postgres::{Client, NoTls};
+
+use crate::fixture::{RETENTION, acquire, ask, done, options};
+
+/// How long a call may take in these tests. A statement waits a part of it for a row.
+const TIMEOUT: Duration = Duration::from_secs(8);
+
+async fn client(server: &PostgresServer) -> Client {
+    let (client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+#[tokio::test]
+async fn a_held_row_is_told_and_holds_up_nobody_else() {
+    let server = PostgresServer::shared();
+    let options = options(&server.url()).timeout(TIMEOUT);
+    let schema = options.schema_name().to_owned();
+    let store = options.connect().await.unwrap();
+    let held = acquire(&store, "held").await;
+    let others = [acquire(&store, "a").await, acquire(&store, "b").await];
+    let somebody = client(&server).await;
+    let hold = format!("BEGIN; SELECT 1 FROM {schema}.record WHERE id = '\\x{}' FOR UPDATE", held.id);
+    somebody.batch_execute(&hold).await.unwrap();
+
+    let outcome = done("done");
+    let leases = [&held, &others[0], &others[1]];
+    let written = join_all(leases.map(|lease| store.complete(lease, &outcome, RETENTION))).await;
+    assert_eq!(written[0].as_ref().unwrap_err().kind(), StoreErrorKind::Unavailable);
+    assert!(written[1..].iter().all(|written| matches!(written, Ok(Fenced::Applied))), "{written:?}");
+    // Who only looks does not wait.
+    assert!(matches!(store.claim(&ask("held")).await.unwrap(), Claim::Busy { .. }));
+
+    somebody.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(store.complete(&held, &outcome, RETENTION).await.unwrap(), Fenced::Applied);
+}
+
+#[tokio::test]
+async fn a_key_that_is_claimed_in_an_open_transaction_is_busy() {
+    let server = PostgresServer::shared();
+    let options = options(&server.url()).timeout(TIMEOUT);
+    let schema = options.schema_name().to_owned();
+    let store = options.connect().await.unwrap();
+    acquire(&store, "template").await;
+    let somebody = client(&server).await;
+    let wanted = ask("wanted");
+    let insert = format!(
+        "BEGIN; CREATE TEMP TABLE copied AS SELECT * FROM {schema}.record; UPDATE copied SET id = '\\x{}';
+         INSERT INTO {schema}.record SELECT * FROM copied",
+        wanted.key.id
+    );
+    somebody.batch_execute(&insert).await.unwrap();
+    let asks = [wanted.clone(), ask("a"), ask("b")];
+    let claims = join_all(asks.iter().map(|ask| store.claim(ask))).await;
+    assert!(matches!(claims[0], Ok(Claim::Busy { .. })), "{claims:?}");
+    assert!(claims[1..].iter().all(|claim| matches!(claim, Ok(Claim::Acquired(_)))), "{claims:?}");
+    somebody.batch_execute("ROLLBACK").await.unwrap();
+    assert!(matches!(store.claim(&wanted).await.unwrap(), Claim::Acquired(_)));
+}

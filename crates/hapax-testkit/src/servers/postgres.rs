@@ -1,0 +1,266 @@
+//! [`PostgresServer`]: one real PostgreSQL server with a database of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::start::{PORT_TRIES, User, command_as, free_port, postgres_program, wait_until_ready};
+
+/// What a server says when it serves, and what a standby says.
+const READY: [&str; 2] =
+    ["database system is ready to accept connections", "ready to accept read-only connections"];
+
+/// What brings the server and its command-line client.
+const INSTALL: &str = "apt-get install -y postgresql";
+
+/// How to start a [`PostgresServer`]. The default does not wait for the disk.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct PostgresOptions {
+    is_durable: bool,
+    settings: Vec<(String, String)>,
+    tls: Option<(PathBuf, PathBuf)>,
+}
+
+impl PostgresOptions {
+    /// Has everything on disk before it is acknowledged, as a server should that is not for tests.
+    pub fn durable(mut self) -> Self {
+        self.is_durable = true;
+        self
+    }
+
+    /// Any setting, as it is written in `postgresql.conf`.
+    pub fn setting(mut self, name: &str, value: &str) -> Self {
+        self.settings.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Speaks TLS with these PEM files, and refuses everything else.
+    pub fn tls(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.tls = Some((certificate.into(), key.into()));
+        self
+    }
+
+    /// Starts the server.
+    ///
+    /// # Panics
+    /// When it cannot be started. If it is not installed, the message has the line that installs it.
+    pub fn start(self) -> PostgresServer {
+        let dir = TempDir::new().expect("there is room for a temporary directory");
+        let user = User::unprivileged();
+        if let Some(user) = user {
+            user.own(dir.path());
+        }
+        self.make(dir.path(), user);
+        for _ in 1..PORT_TRIES {
+            let port = free_port();
+            if let Ok(child) = self.spawn(dir.path(), user, port) {
+                return PostgresServer { options: self, dir, user, port, child: Mutex::new(Some(child)) };
+            }
+        }
+        panic!("no port stayed free long enough to start postgres");
+    }
+
+    /// Makes the files of a server.
+    fn make(&self, dir: &Path, user: Option<User>) {
+        let data = dir.join("data");
+        let made = command_as(user, &postgres_program("initdb"))
+            .args([
+                "--no-sync",
+                "--no-instructions",
+                "--auth=trust",
+                "--username=postgres",
+                "--encoding=UTF8",
+            ])
+            .args(["--locale=C", "--pgdata"])
+            .arg(&data)
+            .current_dir(dir)
+            .output()
+            .unwrap_or_else(|error| panic!("initdb cannot be started ({error}); install it: {INSTALL}"));
+        assert!(
+            made.status.success(),
+            "{} (is it installed? {INSTALL})",
+            String::from_utf8_lossy(&made.stderr)
+        );
+        let Some((certificate, key)) = &self.tls else { return };
+        for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
+            let to = data.join(name);
+            std::fs::copy(from, &to).expect("the directory takes a file");
+            if let Some(user) = user {
+                user.own(&to);
+            }
+        }
+        let only_tls = "hostssl all all 127.0.0.1/32 trust\nhostssl all all ::1/128 trust\n";
+        std::fs::write(data.join("pg_hba.conf"), only_tls).expect("the directory takes a file");
+    }
+
+    fn spawn(&self, dir: &Path, user: Option<User>, port: u16) -> Result<Child, String> {
+        let mut command = command_as(user, &postgres_program("postgres"));
+        command.arg("-D").arg(dir.join("data")).args(["-p", &port.to_string()]);
+        let usual = [
+            ("listen_addresses", "127.0.0.1"),
+            ("unix_socket_directories", ""),
+            ("max_connections", "200"),
+            ("shared_buffers", "64MB"),
+            ("logging_collector", "off"),
+            ("fsync", if self.is_durable { "on" } else { "off" }),
+            ("full_page_writes", if self.is_durable { "on" } else { "off" }),
+            ("ssl", if self.tls.is_some() { "on" } else { "off" }),
+        ];
+        let settings = usual.into_iter().chain(self.settings.iter().map(|(a, b)| (a.as_str(), b.as_str())));
+        for (name, value) in settings {
+            command.arg("-c").arg(format!("{name}={value}"));
+        }
+        command.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("postgres cannot be started ({error}); install it: {INSTALL}"));
+        let log = child.stderr.take().expect("its output is piped");
+        if let Err(said) = wait_until_ready("postgres", log, &READY) {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(said);
+        }
+        Ok(child)
+    }
+}
+
+/// A real server, ended when dropped.
+#[derive(Debug)]
+pub struct PostgresServer {
+    options: PostgresOptions,
+    dir: TempDir,
+    user: Option<User>,
+    port: u16,
+    child: Mutex<Option<Child>>,
+}
+
+impl PostgresServer {
+    /// Starts a server with the default options.
+    ///
+    /// # Panics
+    /// As [`PostgresOptions::start`].
+    pub fn start() -> Self {
+        Self::options().start()
+    }
+
+    /// More about how to start one.
+    pub fn options() -> PostgresOptions {
+        PostgresOptions::default()
+    }
+
+    /// A server with the default options for all tests of this process that run at the same time. Each of them takes a
+    /// schema of its own. It ends with the last of them.
+    ///
+    /// # Panics
+    /// As [`PostgresOptions::start`].
+    pub fn shared() -> Arc<Self> {
+        static SHARED: Mutex<Weak<PostgresServer>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock();
+        shared.upgrade().unwrap_or_else(|| {
+            let started = Arc::new(Self::start());
+            *shared = Arc::downgrade(&started);
+            started
+        })
+    }
+
+    /// Where it listens on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its database as a URL, at `localhost` when it speaks TLS.
+    pub fn url(&self) -> String {
+        let host = if self.options.tls.is_some() { "localhost" } else { "127.0.0.1" };
+        format!("postgres://postgres@{host}:{}/postgres", self.port)
+    }
+
+    /// Ends it as a crash would, with all its processes: nothing is tidied up, and the next start recovers.
+    pub fn kill(&self) {
+        if let Some(mut child) = self.child.lock().take() {
+            end(&mut child);
+        }
+    }
+
+    /// Starts it again on the same port and the same files, after [`kill`](Self::kill).
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn restart(&self) {
+        let started = self.options.spawn(self.dir.path(), self.user, self.port);
+        *self.child.lock() = Some(started.expect("the server starts again on its port"));
+    }
+
+    /// Stops all its processes from doing anything, with SIGSTOP; its connections stay open.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on after [`pause`](Self::pause).
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let child = self.child.lock();
+        let first = child.as_ref().expect("the server runs").id();
+        // The first one first, so that it starts no more.
+        for id in std::iter::once(first).chain(children(first)) {
+            // One that has ended by itself need not be stopped.
+            let _ = kill_process(pid(id), signal);
+        }
+    }
+
+    /// Runs one statement with `psql` and returns what it printed: a line for each row, fields apart by `|`.
+    ///
+    /// # Panics
+    /// When there is no answer, or when it is an error.
+    pub fn sql(&self, statement: &str) -> String {
+        let output = Command::new("psql")
+            .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", &self.url(), "-c", statement])
+            .output()
+            .unwrap_or_else(|error| panic!("psql cannot be started ({error}); install it: {INSTALL}"));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        assert!(output.status.success(), "{statement}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.lock().take() {
+            end(&mut child);
+        }
+    }
+}
+
+/// Ends a server and its processes at once. Killing the first alone would leave the others holding its memory.
+fn end(child: &mut Child) {
+    let all: Vec<u32> = std::iter::once(child.id()).chain(children(child.id())).collect();
+    let _ = kill_process(pid(child.id()), Signal::QUIT);
+    for id in all {
+        let _ = kill_process(pid(id), Signal::CONT);
+    }
+    let _ = child.wait();
+}
+
+fn pid(id: u32) -> Pid {
+    i32::try_from(id).ok().and_then(Pid::from_raw).expect("a process has an id")
+}
+
+/// The processes that a process has started.
+fn children(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |id: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        // The name before it may hold spaces and parentheses.
+        let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+        after_name.split_whitespace().nth(1) == Some(parent.to_string().as_str())
+    };
+    ids.filter(is_child).collect()
+}
