@@ -3,7 +3,10 @@
 //! A server that is not installed is a failure, and its message has the line that installs it. Nothing is skipped.
 
 mod clock;
+mod dynamodb;
+mod process;
 mod redis;
 
 pub use clock::ServerClock;
+pub use dynamodb::DynamoDbServer;
 pub use redis::{Aof, RedisOptions, RedisServer};
