@@ -1,5 +1,7 @@
 //! URL to store: the only list of stores.
 
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 #[cfg(feature = "redis")]
 mod redis;
 
@@ -9,9 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hapax::MemoryStore;
+#[cfg(any(feature = "dynamodb", feature = "redis"))]
+use hapax_core::{Query, RecordId};
 use hapax_core::{Store, StoreError};
 use hapax_store_file::{FileStore, OpenError};
 
+#[cfg(feature = "dynamodb")]
+use self::dynamodb::DynamoDbUrl;
 #[cfg(feature = "redis")]
 use self::redis::RedisUrl;
 use crate::failure::{Code, Failure};
@@ -36,7 +42,13 @@ const SCHEMES: &[&str] = &[
     "redis+sentinel",
     #[cfg(feature = "redis")]
     "rediss+sentinel",
+    #[cfg(feature = "dynamodb")]
+    "dynamodb",
 ];
+
+/// How many records are looked through at a time.
+#[cfg(any(feature = "dynamodb", feature = "redis"))]
+const PAGE: usize = 1000;
 
 /// Where the records are.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,6 +60,9 @@ pub(crate) enum StoreUrl {
     /// A Redis server.
     #[cfg(feature = "redis")]
     Redis(Box<RedisUrl>),
+    /// A DynamoDB table.
+    #[cfg(feature = "dynamodb")]
+    DynamoDb(Box<DynamoDbUrl>),
 }
 
 /// What a command wants of the store.
@@ -84,6 +99,14 @@ impl StoreUrl {
                 invalid(format!("{scheme}: is wrong: {why}"))
                     .hint("write redis://HOST:PORT/DATABASE?prefix=NAME:, or rediss:// for TLS; see docs/guide/redis.md")
             }),
+            #[cfg(feature = "dynamodb")]
+            "dynamodb" => DynamoDbUrl::parse(url).map(Box::new).map(Self::DynamoDb).map_err(|why| {
+                invalid(format!("dynamodb: is wrong: {why}"))
+                    .hint("write dynamodb://TABLE?region=REGION; see docs/guide/dynamodb.md")
+            }),
+            #[cfg(not(feature = "dynamodb"))]
+            "dynamodb" => Err(invalid("this program was built without DynamoDB".to_owned())
+                .hint("build it with the feature: cargo install hapax-cli --features dynamodb")),
             _ => Err(invalid(format!("there is no store called {scheme:?}")).hint(known_store(scheme))),
         }
     }
@@ -102,6 +125,8 @@ impl StoreUrl {
             Self::File(_) | Self::Memory => hapax_store_file::VERSION,
             #[cfg(feature = "redis")]
             Self::Redis(_) => hapax_store_redis::VERSION,
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(_) => hapax_store_dynamodb::VERSION,
         }
     }
 
@@ -112,6 +137,8 @@ impl StoreUrl {
             Self::File(directory) => FileStore::open(directory).map(shared),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.open_or_make().await.map(shared),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => url.open().await.map(shared),
         };
         opened.map_err(|error| self.failure(error, Access::Write))
     }
@@ -123,6 +150,8 @@ impl StoreUrl {
             Self::File(directory) => open_file(directory, access).map(shared),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.open().await.map(shared),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => url.open().await.map(shared),
         };
         opened.map_err(|error| self.failure(error, access))
     }
@@ -140,8 +169,12 @@ impl StoreUrl {
             #[cfg(feature = "redis")]
             Self::Redis(url) => {
                 let store = url.open().await.map_err(failed)?;
-                let found = redis::verify(&store).await.map_err(failed)?;
-                found.iter().map(|id| format!("record {id} cannot be read")).collect()
+                unreadable(&store).await.map_err(failed)?
+            }
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => {
+                let store = url.open().await.map_err(failed)?;
+                unreadable(&store).await.map_err(failed)?
             }
         };
         if found.is_empty() { Ok(()) } else { Err(damaged(self).because(printable(&found.join("; ")))) }
@@ -158,6 +191,11 @@ impl StoreUrl {
                  the first process that runs operations with it makes the store",
             );
         }
+        #[cfg(feature = "dynamodb")]
+        if dynamodb::is_missing(&error) {
+            return Failure::new(Code::StoreMissing, format!("there is no store at {self}"))
+                .hint("check the table's name and the region; `hapax migrate` makes the table");
+        }
         if matches!(open_error(&error), Some(OpenError::Missing { .. })) {
             return Failure::new(Code::StoreMissing, format!("there is no store at {self}")).hint(
                 "name the directory with --store file:DIR or HAPAX_STORE_URL; \
@@ -169,6 +207,19 @@ impl StoreUrl {
             Access::Write => "writing",
         };
         Failure::store(error, format!("cannot open {self} for {how}"))
+    }
+
+    /// What must be done to bring the store to the layout of this version; done already, unless somebody only asks.
+    pub(crate) async fn migrate(&self, dry_run: bool) -> Result<Vec<String>, Failure> {
+        #[cfg(feature = "dynamodb")]
+        if let Self::DynamoDb(url) = self {
+            let changes = if dry_run { url.missing().await } else { url.make().await };
+            return changes.map_err(|error| self.failure(error, Access::Write));
+        }
+        let _nothing_to_do = dry_run;
+        // Opening it compares its version with ours.
+        drop(self.open_shared(Access::Read).await?);
+        Ok(Vec::new())
     }
 
     /// Opens a store that outlives this process.
@@ -191,6 +242,24 @@ impl fmt::Display for StoreUrl {
             Self::Memory => f.write_str("memory:"),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.fmt(f),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => url.fmt(f),
+        }
+    }
+}
+
+/// Reads every record and tells of those that cannot be read.
+#[cfg(any(feature = "dynamodb", feature = "redis"))]
+async fn unreadable(store: &dyn Store) -> Result<Vec<String>, StoreError> {
+    let told = |id: &RecordId| format!("record {id} cannot be read");
+    let mut query = Query { limit: PAGE, ..Query::default() };
+    let mut found = Vec::new();
+    loop {
+        let page = store.list(&query).await?;
+        found.extend(page.unreadable.iter().map(told));
+        match page.next {
+            Some(next) => query.cursor = Some(next),
+            None => return Ok(found),
         }
     }
 }

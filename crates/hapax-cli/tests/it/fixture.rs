@@ -159,3 +159,23 @@ pub(crate) fn key_text(name: &str) -> String {
 fn key(name: &str) -> Key {
     Key::new(key_text(name)).unwrap()
 }
+
+/// Completes `records` operations with outcomes of this size.
+#[cfg(any(feature = "dynamodb", feature = "redis"))]
+pub(crate) async fn fill(store: &dyn Store, records: u64, outcome: usize) {
+    for number in 0..records {
+        let key = Key::new(format!("order-{number}")).unwrap();
+        let ask = ClaimRequest {
+            key: ScopedKey::new(Scope::new("POST /v1/orders").principal("somebody"), &key),
+            fingerprint: Fingerprint::empty(),
+            nonce: Nonce::random(),
+            lease: HOUR,
+            on_lapse: OnLapse::Uncertain,
+            attempts_max: 5,
+            uncertain_retention: HOUR,
+        };
+        let Claim::Acquired(lease) = store.claim(&ask).await.unwrap() else { panic!("somebody has the key") };
+        let done = Recorded::new(Class::Success, Format::HTTP, vec![b'x'; outcome]);
+        store.complete(&lease, &done, HOUR).await.unwrap();
+    }
+}

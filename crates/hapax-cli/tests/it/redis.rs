@@ -3,14 +3,11 @@
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use hapax_core::{
-    Claim, ClaimRequest, Class, Fingerprint, Format, Key, Nonce, OnLapse, Recorded, Scope, ScopedKey, Store,
-};
 use hapax_store_redis::RedisStore;
 use hapax_testkit::servers::RedisServer;
 
 use crate::binary::{alone, hapax};
-use crate::fixture::{Fixture, HOUR, KEY, block_on};
+use crate::fixture::{Fixture, KEY, block_on, fill};
 use crate::sidecar::{Origin, Sidecar, ask, reply};
 
 const ORDER: &str = "{\"item\":\"book\"}";
@@ -171,23 +168,5 @@ fn a_plan_agrees_with_what_the_server_uses() {
         let planned = needs[2]["memory_bytes"].as_u64().unwrap() * 100 / 125 / RECORDS;
         let off = planned.abs_diff(measured) * 100 / measured;
         assert!(off <= 20, "{body}: {planned} planned, {measured} measured");
-    }
-}
-
-async fn fill(store: &dyn Store, records: u64, outcome: usize) {
-    for number in 0..records {
-        let key = Key::new(format!("order-{number}")).unwrap();
-        let ask = ClaimRequest {
-            key: ScopedKey::new(Scope::new("POST /v1/orders").principal("somebody"), &key),
-            fingerprint: Fingerprint::empty(),
-            nonce: Nonce::random(),
-            lease: HOUR,
-            on_lapse: OnLapse::Uncertain,
-            attempts_max: 5,
-            uncertain_retention: HOUR,
-        };
-        let Claim::Acquired(lease) = store.claim(&ask).await.unwrap() else { panic!("somebody has the key") };
-        let done = Recorded::new(Class::Success, Format::HTTP, vec![b'x'; outcome]);
-        store.complete(&lease, &done, HOUR).await.unwrap();
     }
 }
