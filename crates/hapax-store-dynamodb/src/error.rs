@@ -93,7 +93,7 @@ pub(crate) enum Effect {
 }
 
 /// An error that the service answered with.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct Answered {
     /// The HTTP status.
     pub(crate) status: u16,
@@ -165,6 +165,16 @@ impl Answered {
 
     pub(crate) fn error(self, op: &'static str, effect: Effect) -> StoreError {
         StoreError::new(self.judge(effect), op).with_source(self)
+    }
+}
+
+impl fmt::Debug for Answered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the body: it may hold items, and they what must not reach a log.
+        f.debug_struct("Answered")
+            .field("status", &self.status)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 

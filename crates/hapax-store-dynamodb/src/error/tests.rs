@@ -53,6 +53,13 @@ fn only_what_was_not_applied_is_sent_again() {
 }
 
 #[test]
+fn items_in_an_error_are_not_shown() {
+    let more = r#", "CancellationReasons": [{"Code": "ValidationError", "Item": {"card": {"S": "canary"}}}]"#;
+    let error = answered(400, "TransactionCanceledException", more).error("complete", Effect::Write);
+    assert!(!format!("{error:?} {error}").contains("canary"), "{error:?}");
+}
+
+#[test]
 fn anything_can_be_the_body_of_an_error() {
     for body in [&b""[..], b"<html>", b"[]", b"{\"__type\": 7}", b"\xff"] {
         let answered = Answered::read(502, body);

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use hapax_store_dynamodb::{Credentials, DynamoDbStore, Options};
 use hapax_testkit::servers::DynamoDbServer;
@@ -18,6 +19,8 @@ pub(crate) enum Fate {
     LoseAnswer,
     /// It does not reach the server: this is the answer.
     Answer(u16, &'static str),
+    /// It does not reach the server: its signature is of another time than this one.
+    Disbelieve(SystemTime),
 }
 
 /// A listener on loopback in front of a server.
@@ -77,8 +80,17 @@ async fn serve(client: TcpStream, port: u16, shared: Arc<Shared>) -> std::io::Re
         let target = head.split("DynamoDB_20120810.").nth(1).and_then(|rest| rest.split("\r\n").next());
         shared.calls.lock().unwrap().push(target.unwrap_or_default().to_owned());
         let fate = shared.fates.lock().unwrap().pop_front();
-        if let Some(Fate::Answer(status, body)) = fate {
-            let answer = format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let refused = match fate {
+            Some(Fate::Answer(status, body)) => Some((status, body, SystemTime::now())),
+            Some(Fate::Disbelieve(date)) => {
+                Some((400, r#"{"__type": "com.amazon.coral.service#InvalidSignatureException"}"#, date))
+            }
+            Some(Fate::LoseAnswer) | None => None,
+        };
+        if let Some((status, body, date)) = refused {
+            let (date, length) = (httpdate::fmt_http_date(date), body.len());
+            let answer =
+                format!("HTTP/1.1 {status} x\r\nDate: {date}\r\nContent-Length: {length}\r\n\r\n{body}");
             client.write_all(answer.as_bytes()).await?;
             continue;
         }

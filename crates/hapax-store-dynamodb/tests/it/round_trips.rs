@@ -1,6 +1,6 @@
 //! How often the service is asked, and what is asked of it again.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hapax_core::{Claim, Fenced, Store, StoreErrorKind};
 use hapax_testkit::servers::DynamoDbServer;
@@ -57,7 +57,17 @@ async fn only_what_the_service_did_not_do_is_sent_again() {
     let lease = acquire(&store, "busy").await;
     assert_eq!((proxy.calls().len(), lease.fence.attempt), (3, 1));
 
-    // One that does not stop saying so is unavailable when the time is over, and nothing was claimed.
+    // One that does not believe the time says which one it is, and is asked once more with that.
+    let hour = Duration::from_secs(3600);
+    proxy.next([Fate::Disbelieve(SystemTime::now() + hour)]);
+    let lease = acquire(&store, "corrected").await;
+    assert_eq!((proxy.calls().len(), lease.fence.attempt), (2, 1));
+    proxy.next([Fate::Disbelieve(SystemTime::now() + hour), Fate::Disbelieve(SystemTime::now() + hour)]);
+    assert_eq!(store.claim(&ask("refused")).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+    assert!(proxy.calls().len() <= 2);
+    proxy.forget();
+
+    // One that does not stop saying that it is busy is unavailable when the time is over, and nothing was claimed.
     let hasty = options.timeout(Duration::from_millis(300)).connect().await.unwrap();
     proxy.next(vec![BUSY; 100]);
     assert_eq!(hasty.claim(&ask("never")).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
