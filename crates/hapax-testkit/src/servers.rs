@@ -3,13 +3,16 @@
 //! A server that is not installed is a failure, and its message has the line that installs it. Nothing is skipped.
 
 mod clock;
+mod dynamodb;
 mod pgbouncer;
 mod postgres;
+mod process;
 mod redis;
 mod redis_cluster;
 mod start;
 
 pub use clock::ServerClock;
+pub use dynamodb::DynamoDbServer;
 pub use pgbouncer::PgBouncer;
 pub use postgres::{PostgresOptions, PostgresServer};
 pub use redis::{Aof, RedisOptions, RedisServer};

@@ -26,6 +26,7 @@ fn every_tool_can_be_installed() {
         "sh",
         "/usr/sbin/pgbouncer",
         "setpriv",
+        "java",
         "openssl",
         "git",
     ];

@@ -44,6 +44,11 @@ const REDIS_LOG_TIMES: u64 = 2;
 const POSTGRES_RECORD_BYTES: u64 = 750;
 /// What is lost where outcomes do not fill their pages, or are cut into pieces that each have a head and an index entry.
 const POSTGRES_OUTCOME_PERCENT: u64 = 125;
+/// What DynamoDB counts for an item: a hundred bytes of its own, the names of its attributes, and all values but the
+/// outcome, with names of the usual length.
+const DYNAMODB_ITEM_BYTES: u64 = 420;
+/// A larger outcome is refused.
+const DYNAMODB_OUTCOME_BYTES_MAX: u64 = 4 << 20;
 
 /// What one store would need.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -76,7 +81,7 @@ pub(crate) fn run(plan: &Plan, output: Output) -> Result<(), Failure> {
     output.table(Some(&["STORE", "RECORDS", "MEMORY", "DISK", "NODES", "NOTE"]), rows.collect())
 }
 
-fn needs(records: u64, body_bytes: u64) -> [Need; 4] {
+fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
     let outcome = body_bytes.saturating_add(HEAD_BYTES);
     let memory = with_headroom(records.saturating_mul(memory_bytes(outcome)));
     let fits = records <= MEMORY_RECORDS_MAX && memory <= MEMORY_BYTES_MAX;
@@ -123,6 +128,15 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 4] {
             nodes: 1,
             fits: true,
             note: "many machines; more memory for the server makes it faster",
+        },
+        Need {
+            store: "dynamodb://TABLE",
+            records,
+            memory_bytes: 0,
+            disk_bytes: records.saturating_mul(outcome.saturating_add(DYNAMODB_ITEM_BYTES)),
+            nodes: 0,
+            fits: outcome <= DYNAMODB_OUTCOME_BYTES_MAX,
+            note: "many machines, no server of yours; without sweeps, two days of records more",
         },
     ]
 }

@@ -41,7 +41,8 @@ impl PostgresUrl {
         let mode = if is_dry { MigrateMode::DryRun } else { MigrateMode::Take };
         let migrated = PostgresStore::migrate(self.options.clone(), mode).await?;
         let version = |number: i32| u32::try_from(number).unwrap_or_default();
-        Ok(Migration { from: migrated.from.map(version), to: version(migrated.to), steps: migrated.steps })
+        let steps = migrated.steps.iter().map(ToString::to_string).collect();
+        Ok(Migration { from: migrated.from.map(version), to: version(migrated.to), steps })
     }
 }
 

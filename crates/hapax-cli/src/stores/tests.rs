@@ -49,6 +49,23 @@ async fn memory_is_not_shared_with_this_process() {
     assert_eq!(refused.code(), Code::StoreNotShared);
 }
 
+#[cfg(feature = "dynamodb")]
+#[test]
+fn a_table_is_named_with_its_region() {
+    let url = StoreUrl::parse("dynamodb://shop?region=eu-central-1&timeout_ms=500").unwrap();
+    assert_eq!(url.to_string(), "dynamodb://shop?region=eu-central-1");
+    for wrong in ["dynamodb:shop", "dynamodb://shop?region=EU", "dynamodb://shop?region=eu&tiemout_ms=5"] {
+        let told = refusal(wrong);
+        assert!(told.contains("dynamodb: is wrong") && told.contains("docs/guide/dynamodb.md"), "{told}");
+    }
+}
+
+#[cfg(not(feature = "dynamodb"))]
+#[test]
+fn what_was_left_out_is_told_with_its_feature() {
+    assert!(refusal("dynamodb://shop?region=eu-central-1").contains("--features dynamodb"));
+}
+
 #[cfg(feature = "redis")]
 #[test]
 fn a_server_is_shown_without_its_password() {

@@ -9,6 +9,8 @@ mod changes;
 mod check;
 mod config;
 mod demo;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod fixture;
 #[cfg(target_os = "linux")]
 mod foreign;

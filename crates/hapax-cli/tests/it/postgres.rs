@@ -3,14 +3,13 @@
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use hapax_core::{
-    Claim, ClaimRequest, Class, Fingerprint, Format, Key, Nonce, OnLapse, Recorded, Scope, ScopedKey, Store,
-};
+use hapax_core::Store;
 use hapax_store_postgres::PostgresStore;
+use hapax_testkit::asking::fill;
 use hapax_testkit::servers::PostgresServer;
 
 use crate::binary::{alone, hapax};
-use crate::fixture::{Fixture, HOUR, KEY, block_on};
+use crate::fixture::{Fixture, KEY, block_on};
 use crate::sidecar::{Origin, Sidecar, ask, reply};
 
 const ORDER: &str = "{\"item\":\"book\"}";
@@ -124,26 +123,5 @@ fn a_plan_agrees_with_what_the_database_takes() {
         let planned = needs[3]["disk_bytes"].as_u64().unwrap() * 100 / 125 / RECORDS;
         let off = planned.abs_diff(measured) * 100 / measured;
         assert!(off <= 20, "{body}: {planned} planned, {measured} measured");
-    }
-}
-
-/// Outcomes that cannot be made smaller, as a plan must assume.
-async fn fill(store: &dyn Store, records: u64, outcome: usize) {
-    for number in 0..records {
-        let key = Key::new(format!("order-{number}")).unwrap();
-        let ask = ClaimRequest {
-            key: ScopedKey::new(Scope::new("POST /v1/orders").principal("somebody"), &key),
-            fingerprint: Fingerprint::empty(),
-            nonce: Nonce::random(),
-            lease: HOUR,
-            on_lapse: OnLapse::Uncertain,
-            attempts_max: 5,
-            uncertain_retention: HOUR,
-        };
-        let Claim::Acquired(lease) = store.claim(&ask).await.unwrap() else { panic!("somebody has the key") };
-        let bytes: Vec<u8> =
-            std::iter::repeat_with(|| *Nonce::random().as_bytes()).flatten().take(outcome).collect();
-        let done = Recorded::new(Class::Success, Format::HTTP, bytes);
-        store.complete(&lease, &done, HOUR).await.unwrap();
     }
 }

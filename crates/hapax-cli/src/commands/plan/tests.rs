@@ -53,12 +53,13 @@ fn a_plan_counts_what_is_kept_at_a_time() {
     let rate = parse_rate("500/s").unwrap();
     assert_eq!(rate.per(24 * HOUR), 43_200_000);
     assert_eq!(parse_rate("1/h").unwrap().per(Duration::from_secs(1)), 1);
-    let [memory, file, redis] = needs(43_200_000, 2048);
-    assert!(!memory.fits && file.fits && redis.fits);
+    let [memory, file, redis, postgres, dynamodb] = needs(43_200_000, 2048);
+    assert!(!memory.fits && file.fits && redis.fits && postgres.fits && dynamodb.fits);
     assert!(file.disk_bytes > 43_200_000 * 2048 && redis.memory_bytes > 43_200_000 * 2048);
     let [memory, ..] = needs(1000, 2048);
     assert!(memory.fits);
-    let [memory, file, redis] = needs(u64::MAX, u64::MAX);
+    let [memory, file, redis, postgres, dynamodb] = needs(u64::MAX, u64::MAX);
+    assert!(!dynamodb.fits && dynamodb.disk_bytes == u64::MAX && postgres.disk_bytes == u64::MAX);
     assert_eq!((memory.memory_bytes, file.disk_bytes, redis.memory_bytes), (u64::MAX, u64::MAX, u64::MAX));
 }
 

@@ -1,0 +1,115 @@
+//! Stores in a DynamoDB table: several sidecars act as one, and every command that takes a store takes this one.
+
+use std::process::Command;
+
+use hapax_store_dynamodb::{Credentials, DynamoDbStore};
+use hapax_testkit::asking::fill;
+use hapax_testkit::servers::DynamoDbServer;
+
+use crate::binary::{Run, alone, command, hapax, run};
+use crate::fixture::{Fixture, KEY, block_on};
+use crate::sidecar::{Origin, Sidecar, ask, reply};
+
+const ORDER: &str = "{\"item\":\"book\"}";
+
+fn keyed(name: &str) -> String {
+    format!("POST /orders\nIdempotency-Key: {KEY}-{name}")
+}
+
+/// The command, with credentials that DynamoDB Local takes.
+fn signed(fixture: &Fixture) -> Command {
+    let mut command = command(fixture.path());
+    command.env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "canary-secret");
+    command
+}
+
+fn told(fixture: &Fixture, url: &str, args: &[&str]) -> Run {
+    let run = run(signed(fixture).args(args).args(["--store", url]));
+    assert!(!run.stdout.contains("canary-secret") && !run.stderr.contains("canary-secret"), "{run:?}");
+    run
+}
+
+fn serve(fixture: &Fixture, url: &str, origin: &Origin) -> Sidecar {
+    let args = ["serve", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    Sidecar::spawn(signed(fixture).args(args).args(["--upstream", &origin.url(), "--store", url]))
+}
+
+#[test]
+fn every_command_takes_the_table_and_sidecars_on_it_act_as_one() {
+    let server = alone(DynamoDbServer::start);
+    let url = server.url("hapax");
+    let fixture = Fixture::bare();
+    let missing = told(&fixture, &url, &["records", "list"]).failed(5, "store-missing");
+    assert!(missing.stderr.contains("hapax migrate"), "{missing:?}");
+    let refused = told(&fixture, &url, &["serve", "--demo"]).failed(5, "store-missing");
+    assert!(refused.stderr.contains("dynamodb://hapax?region=local"), "{refused:?}");
+
+    let planned = told(&fixture, &url, &["migrate", "--dry-run"]).ended(0).stdout;
+    assert!(planned.contains("would be brought to version 1: make the table"), "{planned}");
+    let done = told(&fixture, &url, &["migrate", "--json"]).ended(0).json();
+    assert_eq!((done["target"].as_u64(), done["changes"].as_array().unwrap().len()), (Some(1), 2));
+    assert!(told(&fixture, &url, &["migrate"]).ended(0).stdout.contains("nothing to do"));
+
+    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let sidecars = [serve(&fixture, &url, &origin), serve(&fixture, &url, &origin)];
+    for (sidecar, replayed) in [(&sidecars[0], None), (&sidecars[1], Some("true"))] {
+        let answer = ask(sidecar.address(), &keyed("shared"), ORDER);
+        assert_eq!((answer.status(), answer.body.as_str()), (201, "order 1"));
+        assert_eq!(answer.header("x-idempotent-replayed"), replayed);
+    }
+
+    let listed = told(&fixture, &url, &["records", "list", "--json"]).ended(0).json();
+    assert_eq!(listed["records"][0]["state"], "completed");
+    let id = listed["records"][0]["id"].as_str().unwrap().to_owned();
+    let checked = told(&fixture, &url, &["check", "--deep"]).ended(0).stdout;
+    assert!(checked.contains("(dynamodb)") && checked.contains("best effort"), "{checked}");
+    assert_eq!(told(&fixture, &url, &["sweep"]).ended(0).stdout, "removed 0 expired, 0 dropped\n");
+    told(&fixture, &url, &["records", "delete", &id, "--yes"]).ended(0);
+    assert_eq!(ask(sidecars[1].address(), &keyed("shared"), ORDER).body, "order 2");
+}
+
+#[test]
+fn without_the_service_nothing_runs_and_nobody_restarts_anything() {
+    let server = alone(DynamoDbServer::start_on_disk);
+    let url = server.url("hapax");
+    let fixture = Fixture::bare();
+    told(&fixture, &url, &["migrate"]).ended(0);
+    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let sidecar = serve(&fixture, &url, &origin);
+    assert_eq!(ask(sidecar.address(), &keyed("before"), ORDER).status(), 201);
+    server.kill();
+    assert_eq!(ask(sidecar.address(), &keyed("without"), ORDER).status(), 503);
+    assert_eq!(ask(sidecar.admin(), "GET /readyz", "").status(), 503);
+    assert_eq!(origin.seen().len(), 1);
+    alone(|| server.restart());
+    while ask(sidecar.admin(), "GET /readyz", "").status() != 200 {}
+    let replayed = ask(sidecar.address(), &keyed("before"), ORDER);
+    assert_eq!((replayed.status(), replayed.body.as_str()), (201, "order 1"));
+    assert_eq!(ask(sidecar.address(), &keyed("without"), ORDER).body, "order 2");
+}
+
+#[test]
+fn a_plan_agrees_with_what_the_service_counts() {
+    const RECORDS: u64 = 100;
+    let server = alone(DynamoDbServer::start);
+    let fixture = Fixture::bare();
+    for body in [100, 2048, 20_000] {
+        let table = format!("plan-{body}");
+        block_on(async {
+            let options = DynamoDbStore::options(&server.url(&table)).unwrap();
+            let options = options.credentials(Credentials::new("test", "test"));
+            options.make().await.unwrap();
+            fill(&options.connect().await.unwrap(), RECORDS, body + 256).await;
+        });
+        let described = server.call("DescribeTable", &format!(r#"{{"TableName": "{table}"}}"#));
+        let described: serde_json::Value = serde_json::from_str(&described).unwrap();
+        // AWS counts a hundred bytes more for every item that it stores.
+        let measured = described["Table"]["TableSizeBytes"].as_u64().unwrap() / RECORDS + 100;
+        let args = ["plan", "--rate", "100/h", "--retention", "1h", "--body", &body.to_string(), "--json"];
+        let needs = hapax(fixture.path(), &args).ended(0).json();
+        let need = needs.as_array().unwrap().iter().find(|need| need["store"] == "dynamodb://TABLE").unwrap();
+        let planned = need["disk_bytes"].as_u64().unwrap() / RECORDS;
+        let off = planned.abs_diff(measured) * 100 / measured;
+        assert!(off <= 10, "{body}: {planned} planned, {measured} measured");
+    }
+}

@@ -1,0 +1,39 @@
+//! A store in a table of its own, and short ways to ask it for things.
+
+use std::time::Duration;
+
+use hapax_core::{Claim, Clock, ManualClock, Recorded, Store, SystemClock};
+use hapax_store_dynamodb::{Credentials, DynamoDbStore, Options};
+pub(crate) use hapax_testkit::asking::{LEASE, RETENTION, acquire, ask, done, finish};
+use hapax_testkit::servers::DynamoDbServer;
+
+/// Long enough for a machine that pauses: tests that wait for an answer do not want a timeout.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A clock that the test moves. It begins now: the server removes what has expired by its own clock.
+pub(crate) fn clock() -> ManualClock {
+    ManualClock::at(SystemClock::new().now())
+}
+
+/// A table with this name, which need not be there.
+pub(crate) fn options(server: &DynamoDbServer, table: &str) -> Options {
+    DynamoDbStore::options(&server.url(table))
+        .unwrap()
+        .credentials(Credentials::new("test", "test"))
+        .timeout(PATIENCE)
+}
+
+/// A store in a new table with this name.
+pub(crate) async fn connect(server: &DynamoDbServer, table: &str) -> DynamoDbStore {
+    let options = options(server, table);
+    options.make().await.unwrap();
+    options.connect().await.unwrap()
+}
+
+/// What a retry of the operation is answered with.
+pub(crate) async fn replayed(store: &dyn Store, name: &str) -> Recorded {
+    match store.claim(&ask(name)).await.unwrap() {
+        Claim::Replay { recorded, .. } => recorded,
+        other => panic!("{name} was not replayed: {other:?}"),
+    }
+}

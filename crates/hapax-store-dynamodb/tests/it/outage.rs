@@ -1,0 +1,64 @@
+//! Servers that are gone, hang or come back: an answer in time, nothing lost that was promised, no restart needed.
+
+use std::time::Duration;
+
+use hapax_core::{Claim, Fenced, Store, StoreErrorKind};
+use hapax_store_dynamodb::DynamoDbStore;
+use hapax_testkit::servers::DynamoDbServer;
+
+use crate::fixture::{RETENTION, acquire, ask, connect, done, finish, options, replayed};
+
+/// Until the store answers again. Each try is bounded by the store's own timeout.
+async fn recovered(store: &DynamoDbStore) {
+    while store.health().await.is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_is_unavailable_and_found_again() {
+    let server = DynamoDbServer::start_on_disk();
+    let store = connect(&server, "killed").await;
+    let lease = acquire(&store, "open").await;
+    finish(&store, "finished", "done").await;
+    server.kill();
+    // The first one may have been on its way when the connection broke.
+    store.get(&lease.id).await.unwrap_err();
+    for _ in 0..3 {
+        assert_eq!(store.claim(&ask("fresh")).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+        assert_eq!(store.renew(&lease).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+        assert_eq!(store.get(&lease.id).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+        assert_eq!(store.health().await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+    }
+    let unreachable = options(&server, "killed").connect().await.unwrap_err();
+    assert_eq!(unreachable.kind(), StoreErrorKind::Unavailable);
+    server.restart();
+    recovered(&store).await;
+    assert!(matches!(store.claim(&ask("open")).await.unwrap(), Claim::Busy { .. }));
+    assert_eq!(replayed(&store, "finished").await, done("done"));
+    assert_eq!(store.complete(&lease, &done("late"), RETENTION).await.unwrap(), Fenced::Applied);
+    assert_eq!(replayed(&store, "open").await, done("late"));
+    acquire(&store, "fresh").await;
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_given_up_in_time() {
+    let server = DynamoDbServer::start();
+    connect(&server, "hanging").await;
+    let store = options(&server, "hanging").timeout(Duration::from_millis(200)).connect().await;
+    let store = store.expect("a server that is awake answers a look in time");
+    server.pause();
+    let claim = ask("sent");
+    // They may be applied when the server wakes up.
+    assert_eq!(store.claim(&claim).await.unwrap_err().kind(), StoreErrorKind::Unknown);
+    assert_eq!(store.claim(&claim).await.unwrap_err().kind(), StoreErrorKind::Unknown);
+    assert_eq!(store.get(&claim.key.id).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+    assert_eq!(store.health().await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+    server.resume();
+    recovered(&store).await;
+    let mut answer = store.claim(&claim).await;
+    while answer.as_ref().is_err_and(hapax_core::StoreError::is_transient) {
+        answer = store.claim(&claim).await;
+    }
+    assert!(matches!(answer.unwrap(), Claim::Acquired(lease) if lease.fence.attempt == 1));
+}
