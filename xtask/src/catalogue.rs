@@ -172,7 +172,7 @@ pub(crate) const PROOFS: &[Entry] = &[
     },
 ];
 
-const SIDECAR_GOALS: &[&str] = &["sidecar-doubles", "sidecar-lost", "sidecar-stuck"];
+const SIDECAR_GOALS: &[&str] = &["sidecar-doubles", "sidecar-lost", "sidecar-wrong", "sidecar-stuck"];
 
 /// `cargo xtask test`, step `model`.
 pub(crate) const MODEL_SLICE: Slice = Slice {

@@ -8,3 +8,4 @@ pub mod http_rounds;
 pub mod http_teeth;
 pub mod sidecar;
 pub mod simulation;
+pub mod witness;

@@ -1,8 +1,10 @@
 //! Every key once more, and every uncertain one settled by what the service says it did.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use parking_lot::Mutex;
@@ -10,48 +12,61 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::caller::{Caller, Said};
-use super::ledger::{Entry, Ledger};
+use super::caller::{Caller, Mark, Said, Whereabouts};
+use super::ledger::{Answer, Entry, Ledger};
 use super::load::Loaded;
 use super::process::TOKEN;
-use super::upstream::Upstream;
-use super::{Plan, Report};
+use super::{Fault, Report};
 use crate::http_rounds::client::Client;
 
 /// Auditors at a time.
 const AUDITORS: usize = 16;
 
+/// Whom the audit asks, and what it compares with.
+pub(crate) struct Audit {
+    /// All of them are alive.
+    pub(crate) sidecars: Vec<Whereabouts>,
+    /// The admin API of one of them.
+    pub(crate) admin: SocketAddr,
+    pub(crate) ledger: Arc<Ledger>,
+    /// A key without an answer for this long is stuck.
+    pub(crate) patience: Duration,
+}
+
 /// What the auditors share.
 struct Shared {
-    plan: Plan,
-    loaded: Loaded,
-    ledger: Arc<Ledger>,
+    audit: Audit,
+    keys: u64,
+    answered: HashMap<u64, Answer>,
     next: AtomicU64,
     report: Mutex<Report>,
 }
 
-/// Asks for every key below `report.keys`.
-pub(super) async fn run(plan: &Plan, loaded: Loaded, upstream: &Upstream, report: &mut Report) -> Result<()> {
-    let keys = report.keys;
-    let shared = Arc::new(Shared {
-        plan: plan.clone(),
-        loaded,
-        ledger: upstream.ledger.clone(),
-        next: AtomicU64::new(0),
-        report: Mutex::new(std::mem::take(report)),
-    });
-    let mut auditors = JoinSet::new();
-    for _ in 0..AUDITORS {
-        let auditor = Auditor::new(shared.clone()).await?;
-        auditors.spawn(auditor.audit(keys));
+impl Audit {
+    /// Asks for every key once more.
+    pub(crate) async fn run(self, loaded: Loaded) -> Result<Report> {
+        let admin = self.admin;
+        let Loaded { report, answered } = loaded;
+        let shared = Arc::new(Shared {
+            audit: self,
+            keys: report.keys,
+            answered,
+            next: AtomicU64::new(0),
+            report: Mutex::new(report),
+        });
+        let mut auditors = JoinSet::new();
+        for number in 0..AUDITORS {
+            auditors.spawn(Auditor::new(shared.clone(), number).await?.audit());
+        }
+        while let Some(ended) = auditors.join_next().await {
+            ended??;
+        }
+        let open = Operator::to(admin).await?.open().await?;
+        let mut report = std::mem::take(&mut *shared.report.lock());
+        report.stuck.extend(open.into_iter().map(|(id, state)| format!("record {id} is still {state}")));
+        report.doubles = shared.audit.ledger.doubles();
+        Ok(report)
     }
-    while let Some(ended) = auditors.join_next().await {
-        ended??;
-    }
-    let open = Operator::to(shared.loaded.sidecar.admin).await?.open().await?;
-    *report = std::mem::take(&mut *shared.report.lock());
-    report.stuck.extend(open.into_iter().map(|(id, state)| format!("record {id} is still {state}")));
-    Ok(())
 }
 
 struct Auditor {
@@ -61,42 +76,36 @@ struct Auditor {
 }
 
 impl Auditor {
-    async fn new(shared: Arc<Shared>) -> Result<Self> {
-        let caller = Caller::new(shared.loaded.address.subscribe());
-        let operator = Operator::to(shared.loaded.sidecar.admin).await?;
+    async fn new(shared: Arc<Shared>, number: usize) -> Result<Self> {
+        let caller = Caller::new(shared.audit.sidecars.clone(), number);
+        let operator = Operator::to(shared.audit.admin).await?;
         Ok(Self { shared, caller, operator })
     }
 
-    async fn audit(mut self, keys: u64) -> Result<()> {
+    async fn audit(mut self) -> Result<()> {
         loop {
             let key = self.shared.next.fetch_add(1, Ordering::Relaxed);
-            if key >= keys {
+            if key >= self.shared.keys {
                 return Ok(());
             }
-            let Some(said) = self.last_answer(key).await else {
-                self.shared
-                    .report
-                    .lock()
-                    .stuck
-                    .push(format!("key {key} is in progress, and nobody is at work"));
-                continue;
+            let fault = match self.last_answer(key).await {
+                None => Some(Fault::Stuck("in progress, and nobody is at work".to_owned())),
+                Some(said) => {
+                    let entry = self.shared.audit.ledger.entry(key);
+                    match judge(&entry, self.shared.answered.get(&key), &said) {
+                        Err(fault) => Some(fault),
+                        Ok(Found::Recorded) => None,
+                        Ok(Found::Uncertain(id)) => self.settle(key, &entry, &id).await?.map(Fault::Lost),
+                    }
+                }
             };
-            let entry = self.shared.ledger.entry(key);
-            let is_answered = self.shared.loaded.answered.contains(&key);
-            let fault = match judge(&entry, is_answered, &said) {
-                Err(fault) => Some(fault),
-                Ok(Found::Replayed) => None,
-                Ok(Found::Uncertain(id)) => self.settle(key, &entry, &id).await?,
-            };
-            if let Some(fault) = fault {
-                self.shared.report.lock().lost.push(format!("key {key}: {fault}"));
-            }
+            fault.into_iter().for_each(|fault| self.shared.report.lock().note(key, fault));
         }
     }
 
     /// Asks until it is told something else than to come again. None when it never is.
     async fn last_answer(&mut self, key: u64) -> Option<Said> {
-        let until = Instant::now() + self.shared.plan.patience;
+        let until = Instant::now() + self.shared.audit.patience;
         while Instant::now() < until {
             match self.caller.attempt(key).await {
                 Said::Again => {}
@@ -115,15 +124,15 @@ impl Auditor {
             return Ok(Some(format!("cannot be settled: {fault:#}")));
         }
         let (first, second) = (self.last_answer(key).await, self.last_answer(key).await);
-        let after = self.shared.ledger.entry(key);
+        let after = self.shared.audit.ledger.entry(key);
         let mut report = self.shared.report.lock();
         report.uncertain += 1;
         *(if has_happened { &mut report.applied } else { &mut report.not_applied }) += 1;
         let is_right = match (has_happened, first, second) {
             (true, Some(Said::Unavailable), Some(Said::Unavailable)) => after.effects == entry.effects,
-            (false, Some(first), Some(second)) => after.answer.is_some_and(|answer| {
-                let told = |is_replay| Said::Answer { answer: answer.clone(), is_replay };
-                first == told(false) && second == told(true)
+            (false, Some(first), Some(second)) => after.answers.last().is_some_and(|answer| {
+                let told = |mark| Said::Answer { answer: answer.clone(), mark };
+                first == told(Mark::First) && second == told(Mark::Replay)
             }),
             _ => false,
         };
@@ -134,19 +143,31 @@ impl Auditor {
 /// What the audit found of a key that is as it should be.
 #[derive(PartialEq, Eq, Debug)]
 enum Found {
-    Replayed,
+    /// Its answer is recorded.
+    Recorded,
     /// With the record's id.
     Uncertain(String),
 }
 
-/// Whether a key's answer agrees with the service's account, and with what callers were told before.
-fn judge(entry: &Entry, is_answered: bool, said: &Said) -> Result<Found, String> {
-    match (said, &entry.answer) {
-        (Said::Answer { answer, is_replay: true }, Some(given)) if answer == given => Ok(Found::Replayed),
-        (Said::Uncertain(Some(id)), _) if !is_answered => Ok(Found::Uncertain(id.clone())),
-        (said, given) => {
-            Err(format!("{said:?}, where the service answered {given:?}; heard before: {is_answered}"))
+/// Whether a key's answer agrees with the service's account, and with what callers heard before.
+fn judge(entry: &Entry, heard: Option<&Answer>, said: &Said) -> Result<Found, Fault> {
+    let lost = || {
+        let given = &entry.answers;
+        Fault::Lost(format!("{said:?}, where the service answered {given:?}; heard before: {heard:?}"))
+    };
+    match said {
+        Said::Answer { answer, .. } if !entry.answers.contains(answer) => {
+            Err(Fault::Wrong(format!("{said:?}, where the service answered {:?}", entry.answers)))
         }
+        Said::Answer { answer, mark: Mark::Replay } if heard.is_none_or(|heard| heard == answer) => {
+            Ok(Found::Recorded)
+        }
+        // Whoever had claimed it gave it back after all its callers had gone.
+        Said::Answer { mark: Mark::First, .. } if heard.is_none() && entry.effects == 1 => {
+            Ok(Found::Recorded)
+        }
+        Said::Uncertain(Some(id)) if heard.is_none() => Ok(Found::Uncertain(id.clone())),
+        _ => Err(lost()),
     }
 }
 
