@@ -79,6 +79,11 @@ const TOOLS: &[Tool] = &[
         why: "the Redis store is tested on real servers",
     },
     Tool {
+        probe: &["faketime", "--version"],
+        packages: &["faketime"],
+        why: "the clock of a sidecar is moved in the proof under faults",
+    },
+    Tool {
         probe: &["openssl", "version"],
         packages: &["openssl"],
         why: "it makes the certificates of servers that speak TLS",

@@ -23,6 +23,7 @@ fn every_tool_can_be_installed() {
         "systemd-analyze",
         "/usr/sbin/nginx",
         "redis-server",
+        "faketime",
         "openssl",
         "git",
     ];

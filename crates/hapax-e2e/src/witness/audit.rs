@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -21,6 +21,9 @@ use crate::http_rounds::client::Client;
 
 /// Auditors at a time.
 const AUDITORS: usize = 16;
+/// How often the admin API is asked when the store does not answer it in time, and how long to wait in between.
+const TRIES: u32 = 50;
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Whom the audit asks, and what it compares with.
 pub(crate) struct Audit {
@@ -61,9 +64,14 @@ impl Audit {
         while let Some(ended) = auditors.join_next().await {
             ended??;
         }
-        let open = Operator::to(admin).await?.open().await?;
+        let open = Operator::to(admin).await?.open().await;
         let mut report = std::mem::take(&mut *shared.report.lock());
-        report.stuck.extend(open.into_iter().map(|(id, state)| format!("record {id} is still {state}")));
+        match open {
+            Ok(open) => report
+                .stuck
+                .extend(open.into_iter().map(|(id, state)| format!("record {id} is still {state}"))),
+            Err(fault) => report.stuck.push(format!("nobody can tell what is open: {fault:#}")),
+        }
         report.doubles = shared.audit.ledger.doubles();
         Ok(report)
     }
@@ -85,7 +93,7 @@ impl Auditor {
     async fn audit(mut self) -> Result<()> {
         loop {
             let key = self.shared.next.fetch_add(1, Ordering::Relaxed);
-            if key >= self.shared.keys {
+            if key >= self.shared.keys || self.shared.report.lock().is_hopeless() {
                 return Ok(());
             }
             let fault = match self.last_answer(key).await {
@@ -182,36 +190,60 @@ impl Operator {
         Ok(Self { address, connection: Client::open(address).await? })
     }
 
-    /// Decides an uncertain record.
+    /// Decides an uncertain record. A settlement whose answer was lost is looked up, not guessed.
     async fn settle(&mut self, id: &str, has_happened: bool) -> Result<()> {
         let path = format!("/api/v1/records/{id}");
-        let found = self.ask("GET", &path, "").await?;
-        let record = &found["record"];
-        ensure!(record["state"] == "uncertain", "the record is {}", record["state"]);
         let verdict = if has_happened { "applied" } else { "not_applied" };
-        let change =
-            json!({ "version": record["version"], "verdict": verdict, "reason": "the service says so" });
-        self.ask("POST", &format!("{path}/settle"), &change.to_string()).await?;
-        Ok(())
+        let mut was_sent = false;
+        for _ in 0..TRIES {
+            let found = self.read(&path).await?;
+            let record = &found["record"];
+            if record["state"] != "uncertain" {
+                ensure!(was_sent, "the record is {}", record["state"]);
+                return Ok(());
+            }
+            was_sent = true;
+            let change =
+                json!({ "version": record["version"], "verdict": verdict, "reason": "the service says so" });
+            if self.ask("POST", &format!("{path}/settle"), &change.to_string()).await?.is_some() {
+                return Ok(());
+            }
+        }
+        bail!("the store takes no settlement")
     }
 
     /// Records that are in progress or uncertain: id and state of a page of them.
     async fn open(&mut self) -> Result<Vec<(String, String)>> {
-        let page = self.ask("GET", "/api/v1/records?state=in_progress,uncertain", "").await?;
+        let page = self.read("/api/v1/records?state=in_progress,uncertain").await?;
         let records = page["records"].as_array().context("a page has records")?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Ok(records.iter().map(|record| (text(&record["id"]), text(&record["state"]))).collect())
     }
 
-    async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Value> {
+    /// Reads until the store answers in time.
+    async fn read(&mut self, path: &str) -> Result<Value> {
+        for _ in 0..TRIES {
+            if let Some(found) = self.ask("GET", path, "").await? {
+                return Ok(found);
+            }
+        }
+        bail!("the store does not answer")
+    }
+
+    /// None where the store could not be asked in time.
+    async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Option<Value>> {
         let (address, length) = (self.address, body.len());
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\n\
              Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         let told = self.connection.ask(request.as_bytes()).await?;
+        if told.status >= 500 {
+            sleep(ASK_AGAIN).await;
+            return Ok(None);
+        }
         ensure!(told.status == 200, "{} {}", told.status, String::from_utf8_lossy(&told.body));
-        Ok(serde_json::from_slice(&told.body)?)
+        Ok(Some(serde_json::from_slice(&told.body)?))
     }
 }
 

@@ -216,8 +216,14 @@ impl Shared {
         let mut report = self.report.lock();
         fault.into_iter().for_each(|fault| report.note(key, fault));
         report.requests += 1;
+        let is_hopeless = report.is_hopeless();
         drop(report);
-        self.ended.send_modify(|ended| *ended += 1);
+        if is_hopeless {
+            self.next.store(self.load.requests, Ordering::Relaxed);
+            self.ended.send_replace(self.load.requests);
+        } else {
+            self.ended.send_modify(|ended| *ended += 1);
+        }
     }
 
     fn judge(&self, key: u64, heard: Option<&Answer>, answer: Answer, mark: Mark) -> Option<Fault> {

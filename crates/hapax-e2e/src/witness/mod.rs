@@ -19,8 +19,13 @@ pub(crate) mod load;
 pub(crate) mod process;
 pub(crate) mod upstream;
 
+use std::ops::AddAssign;
+
 pub use self::ledger::Lie;
 pub use self::process::beside;
+
+/// So many stuck keys end a proof: more tell nothing new, and each takes all the patience there is.
+const STUCK_MAX: usize = 64;
 
 /// What was seen.
 #[derive(Clone, Default, Debug)]
@@ -54,6 +59,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// Whether to go on is to wait in vain.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.stuck.len() >= STUCK_MAX
+    }
+
     /// Adds what is wrong with a key to its kind.
     pub(crate) fn note(&mut self, key: u64, fault: Fault) {
         let (kind, fault) = match fault {
@@ -62,6 +72,24 @@ impl Report {
             Fault::Stuck(fault) => (&mut self.stuck, fault),
         };
         kind.push(format!("key {key}: {fault}"));
+    }
+}
+
+impl AddAssign for Report {
+    fn add_assign(&mut self, more: Self) {
+        self.requests += more.requests;
+        self.keys += more.keys;
+        self.retries += more.retries;
+        self.hang_ups += more.hang_ups;
+        self.replays += more.replays;
+        self.unrecorded += more.unrecorded;
+        self.uncertain += more.uncertain;
+        self.applied += more.applied;
+        self.not_applied += more.not_applied;
+        self.doubles.extend(more.doubles);
+        self.lost.extend(more.lost);
+        self.wrong.extend(more.wrong);
+        self.stuck.extend(more.stuck);
     }
 }
 

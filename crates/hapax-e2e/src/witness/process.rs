@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::{env, fs};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// The admin API's token.
@@ -77,6 +78,21 @@ impl Sidecar {
     /// Its number to the kernel.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Stops it where it stands, with SIGSTOP; its connections stay open.
+    pub(crate) fn pause(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw).context("a process has a number")?;
+        kill_process(id, signal).context("the sidecar cannot be signalled")
     }
 
     /// Kills it with SIGKILL and waits until it is gone.
