@@ -114,7 +114,7 @@ impl fmt::Display for Bound {
                 write!(
                     f,
                     "none in {faults} faults: below {:.4} for each, with 95 % confidence",
-                    3.0 / *faults as f64
+                    (3.0 / *faults as f64).min(1.0)
                 )
             }
             Self::Measured(found, faults) => {

@@ -100,11 +100,12 @@ impl Auditor {
                 None => Some(Fault::Stuck("in progress, and nobody is at work".to_owned())),
                 Some(said) => {
                     let entry = self.shared.audit.ledger.entry(key);
-                    match judge(&entry, self.shared.answered.get(&key), &said) {
-                        Err(fault) => Some(fault),
-                        Ok(Found::Recorded) => None,
-                        Ok(Found::Uncertain(id)) => self.settle(key, &entry, &id).await?.map(Fault::Lost),
-                    }
+                    let fault = judge(&entry, self.shared.answered.get(&key), &said).err();
+                    let settled = match &said {
+                        Said::Uncertain(Some(id)) => self.settle(key, &entry, id).await?,
+                        _ => None,
+                    };
+                    fault.or(settled.map(Fault::Lost))
                 }
             };
             fault.into_iter().for_each(|fault| self.shared.report.lock().note(key, fault));
@@ -148,17 +149,8 @@ impl Auditor {
     }
 }
 
-/// What the audit found of a key that is as it should be.
-#[derive(PartialEq, Eq, Debug)]
-enum Found {
-    /// Its answer is recorded.
-    Recorded,
-    /// With the record's id.
-    Uncertain(String),
-}
-
 /// Whether a key's answer agrees with the service's account, and with what callers heard before.
-fn judge(entry: &Entry, heard: Option<&Answer>, said: &Said) -> Result<Found, Fault> {
+fn judge(entry: &Entry, heard: Option<&Answer>, said: &Said) -> Result<(), Fault> {
     let lost = || {
         let given = &entry.answers;
         Fault::Lost(format!("{said:?}, where the service answered {given:?}; heard before: {heard:?}"))
@@ -167,14 +159,10 @@ fn judge(entry: &Entry, heard: Option<&Answer>, said: &Said) -> Result<Found, Fa
         Said::Answer { answer, .. } if !entry.answers.contains(answer) => {
             Err(Fault::Wrong(format!("{said:?}, where the service answered {:?}", entry.answers)))
         }
-        Said::Answer { answer, mark: Mark::Replay } if heard.is_none_or(|heard| heard == answer) => {
-            Ok(Found::Recorded)
-        }
+        Said::Answer { answer, mark: Mark::Replay } if heard.is_none_or(|heard| heard == answer) => Ok(()),
         // Whoever had claimed it gave it back after all its callers had gone.
-        Said::Answer { mark: Mark::First, .. } if heard.is_none() && entry.effects == 1 => {
-            Ok(Found::Recorded)
-        }
-        Said::Uncertain(Some(id)) if heard.is_none() => Ok(Found::Uncertain(id.clone())),
+        Said::Answer { mark: Mark::First, .. } if heard.is_none() && entry.effects == 1 => Ok(()),
+        Said::Uncertain(Some(_)) if heard.is_none() => Ok(()),
         _ => Err(lost()),
     }
 }
