@@ -176,9 +176,29 @@ pub(crate) const PROOFS: &[Entry] = &[
         programs: &[Program::new(E2E, "prove_sidecar", &[]).starting(CLI)],
         goals: SIDECAR_GOALS,
     },
+    Entry {
+        name: "chaos",
+        about: "sidecars that share a store while everything fails (--store NAME, --requests N, --minutes N, --seed N)",
+        programs: &[
+            Program::new(E2E, "prove_chaos", &["--store", "file,redis,redis-everysec,redis-sentinel"])
+                .starting(CLI),
+            Program::new(E2E, "chaos_teeth", &[]),
+        ],
+        goals: &[
+            "chaos-file-doubles",
+            "chaos-file-lost",
+            "chaos-file-wrong",
+            "chaos-file-stuck",
+            "chaos-redis-doubles",
+            "chaos-redis-lost",
+            "chaos-redis-wrong",
+            "chaos-redis-stuck",
+            "chaos-teeth",
+        ],
+    },
 ];
 
-const SIDECAR_GOALS: &[&str] = &["sidecar-doubles", "sidecar-lost", "sidecar-stuck"];
+const SIDECAR_GOALS: &[&str] = &["sidecar-doubles", "sidecar-lost", "sidecar-wrong", "sidecar-stuck"];
 
 /// `cargo xtask test`, step `model`.
 pub(crate) const MODEL_SLICE: Slice = Slice {
@@ -215,6 +235,13 @@ pub(crate) const HTTP_SLICE: Slice = Slice {
 pub(crate) const SIDECAR_SLICE: Slice = Slice {
     program: Program::new(E2E, "prove_sidecar", &["--requests", "6000", "--kills", "6"]).starting(CLI),
     goals: SIDECAR_GOALS,
+    limit: Duration::from_secs(15 * 60),
+};
+
+/// `cargo xtask test`, step `chaos`.
+pub(crate) const CHAOS_SLICE: Slice = Slice {
+    program: Program::new(E2E, "prove_chaos", &["--store", "redis"]).starting(CLI),
+    goals: &["chaos-redis-doubles", "chaos-redis-lost", "chaos-redis-wrong", "chaos-redis-stuck"],
     limit: Duration::from_secs(15 * 60),
 };
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::catalogue::{
-    CRASH_SLICE, FUZZ_SLICE_FLAGS, HTTP_SLICE, MODEL_SLICE, SIDECAR_SLICE, SIMULATION_SLICE, Slice,
+    CHAOS_SLICE, CRASH_SLICE, FUZZ_SLICE_FLAGS, HTTP_SLICE, MODEL_SLICE, SIDECAR_SLICE, SIMULATION_SLICE,
+    Slice,
 };
 use crate::goals::Goals;
 use crate::programs::{self, CARGO_LIMIT};
@@ -78,6 +79,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "sidecar",
         about: "the sidecar under load and kill -9, 6,000 requests and 6 kills",
         run: |run| slice(run, &SIDECAR_SLICE),
+    },
+    Step {
+        name: "chaos",
+        about: "three sidecars on one Redis while everything fails, 200,000 requests and 180 faults",
+        run: |run| slice(run, &CHAOS_SLICE),
     },
     Step { name: "fuzz", about: "every parser under inputs that grow by coverage, 20 s each", run: fuzz },
 ];

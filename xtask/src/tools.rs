@@ -102,6 +102,11 @@ const TOOLS: &[Tool] = &[
         why: "DynamoDB Local, which the DynamoDB store is tested on, runs on it",
     },
     Tool {
+        probe: &["faketime", "--version"],
+        packages: &["faketime"],
+        why: "the clock of a sidecar is moved in the proof under faults",
+    },
+    Tool {
         probe: &["openssl", "version"],
         packages: &["openssl"],
         why: "it makes the certificates of servers that speak TLS",

@@ -3,9 +3,12 @@
 pub mod bench_http;
 pub mod bench_redis;
 pub mod bench_store;
+pub mod chaos;
 pub mod crash;
+pub mod fault_proxy;
 pub mod goal;
 pub mod http_rounds;
 pub mod http_teeth;
 pub mod sidecar;
 pub mod simulation;
+pub mod witness;

@@ -47,11 +47,13 @@ pub enum Proof {
     Simulation,
     /// The HTTP cases around a plain hyper service: those of the rules that break first, then the others.
     HttpCases,
+    /// Real sidecars on a real Redis, under every fault: a short run.
+    Chaos,
 }
 
 impl Proof {
     /// Every proof.
-    pub const ALL: [Self; 3] = [Self::Model, Self::Simulation, Self::HttpCases];
+    pub const ALL: [Self; 4] = [Self::Model, Self::Simulation, Self::HttpCases, Self::Chaos];
 
     /// What cargo is asked to run; it prints `violated NAME …` for each property that it finds broken, and goes
     /// on until one of `breaks` is.
@@ -69,6 +71,23 @@ impl Proof {
             Self::HttpCases => {
                 ["run", "--quiet", "-p", "hapax-e2e", "--bin", "http_cases", "--"].map(Into::into).into()
             }
+            Self::Chaos => ["run", "--quiet", "-p", "hapax-e2e", "--bin", "prove_chaos", "--"]
+                .into_iter()
+                .chain(["--store", "redis", "--requests", "10000", "--seed", "1"])
+                .chain([
+                    "--kills",
+                    "12",
+                    "--pauses",
+                    "6",
+                    "--cuts",
+                    "18",
+                    "--restarts",
+                    "3",
+                    "--clock-steps",
+                    "0",
+                ])
+                .map(Into::into)
+                .collect(),
         };
         if !breaks.is_empty() {
             command.extend(["--until".to_owned(), breaks.join(",")]);
@@ -76,10 +95,18 @@ impl Proof {
         command
     }
 
+    /// Another crate whose programs the proof starts. They are built before it.
+    pub fn starts(self) -> Option<&'static str> {
+        match self {
+            Self::Model | Self::Simulation | Self::HttpCases => None,
+            Self::Chaos => Some("hapax-cli"),
+        }
+    }
+
     /// What cargo finds in its environment beside its own. Cases are short, so what counts is the build.
     pub fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Model | Self::Simulation => &[],
+            Self::Model | Self::Simulation | Self::Chaos => &[],
             Self::HttpCases => &[("CARGO_PROFILE_DEV_OPT_LEVEL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "none")],
         }
     }

@@ -27,6 +27,7 @@ fn every_tool_can_be_installed() {
         "/usr/sbin/pgbouncer",
         "setpriv",
         "java",
+        "faketime",
         "openssl",
         "git",
     ];

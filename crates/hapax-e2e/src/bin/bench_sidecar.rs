@@ -9,7 +9,8 @@ use anyhow::Result;
 use clap::Parser;
 use hapax_e2e::goal::{self, Goal};
 use hapax_e2e::sidecar::bench::{Bench, Round, Scenario};
-use hapax_e2e::sidecar::{self, footprint, slow};
+use hapax_e2e::sidecar::{footprint, slow};
+use hapax_e2e::witness;
 
 /// Starts of which the median is taken.
 const STARTS: usize = 20;
@@ -40,7 +41,7 @@ struct Args {
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
-    let program = args.program.clone().map_or_else(sidecar::beside, Ok)?;
+    let program = args.program.clone().map_or_else(witness::beside, Ok)?;
     if let Some(only) = &args.only {
         drive(&program, &args, only)?;
         return Ok(ExitCode::SUCCESS);

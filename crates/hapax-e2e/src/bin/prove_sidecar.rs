@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Parser;
 use hapax_e2e::goal::{self, Goal};
-use hapax_e2e::sidecar::{self, Lie, Plan};
+use hapax_e2e::sidecar::{self, Plan};
+use hapax_e2e::witness::{self, Lie};
 
 /// Faults of a kind that are printed; the rest are counted.
 const SHOWN_MAX: usize = 20;
@@ -35,7 +36,7 @@ struct Args {
 
 fn main() -> Result<ExitCode> {
     let Args { requests, kills, patience, program, lie } = Args::parse();
-    let program = program.map_or_else(sidecar::beside, Ok)?;
+    let program = program.map_or_else(witness::beside, Ok)?;
     let plan = Plan { program, requests, kills, patience: Duration::from_secs(patience), lie };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let started = Instant::now();
@@ -46,20 +47,26 @@ fn main() -> Result<ExitCode> {
         report.keys,
         report.retries,
         report.replays,
-        report.kills,
+        kills,
         started.elapsed().as_secs_f64()
     );
     println!(
         "{} keys were uncertain: {} settled as applied, {} as not applied",
         report.uncertain, report.applied, report.not_applied
     );
-    let faults = [("doubled", &report.doubles), ("lost", &report.lost), ("stuck", &report.stuck)];
+    let faults = [
+        ("doubled", &report.doubles),
+        ("lost", &report.lost),
+        ("wrong", &report.wrong),
+        ("stuck", &report.stuck),
+    ];
     for (kind, faults) in faults {
         faults.iter().take(SHOWN_MAX).for_each(|fault| println!("{kind}: {fault}"));
     }
     let goals = [
         Goal::at_most("sidecar-doubles", report.doubles.len() as f64, 0.0),
         Goal::at_most("sidecar-lost", report.lost.len() as f64, 0.0),
+        Goal::at_most("sidecar-wrong", report.wrong.len() as f64, 0.0),
         Goal::at_most("sidecar-stuck", report.stuck.len() as f64, 0.0),
     ];
     goals.iter().for_each(Goal::print);

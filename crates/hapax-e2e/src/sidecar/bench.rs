@@ -12,9 +12,9 @@ use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
 use super::nginx::Nginx;
-use super::process::Sidecar;
 use crate::bench_http::driver::{self, Load};
 use crate::bench_http::{Key, Server};
+use crate::witness::process::Sidecar;
 
 /// The kernel counts a process's time in hundredths of a second, whatever its own clock does.
 const TICKS_A_SECOND: f64 = 100.0;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::process::Sidecar;
+use crate::witness::process::Sidecar;
 
 /// Nothing is forwarded, so nobody has to be there.
 pub(super) const NOBODY: &str = "http://127.0.0.1:9";

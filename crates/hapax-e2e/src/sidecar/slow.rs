@@ -17,7 +17,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use super::footprint::{NOBODY, memory_bytes, until_ready};
-use super::process::Sidecar;
+use crate::witness::process::Sidecar;
 
 /// Descriptors that either process needs beside its connections: its store, its pipes, its listeners.
 const OTHER_DESCRIPTORS: u64 = 128;

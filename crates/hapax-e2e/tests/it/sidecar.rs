@@ -23,8 +23,8 @@ fn a_service_or_an_account_that_lies_is_found_out() {
     // A kill could make the key uncertain that a lie is about, and a lie about nothing is none.
     let lies: [(&str, &[&str]); 4] = [
         ("sidecar-doubles", &["--lie", "doubled", "--kills", "2"]),
-        ("sidecar-lost", &["--lie", "falsified", "--kills", "0"]),
-        ("sidecar-lost", &["--lie", "forgotten", "--kills", "0"]),
+        ("sidecar-wrong", &["--lie", "falsified", "--kills", "0"]),
+        ("sidecar-wrong", &["--lie", "forgotten", "--kills", "0"]),
         ("sidecar-stuck", &["--lie", "endless", "--kills", "0", "--patience", "3"]),
     ];
     for (goal, flags) in lies {

@@ -95,20 +95,28 @@ impl Copy {
 
     fn run(&self, proof: Proof, breaks: &[&str]) -> Result<Outcome> {
         let began = Instant::now();
-        let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(proof.command(breaks))
-            .current_dir(&self.root)
-            .env("CARGO_NET_OFFLINE", "true")
-            .env("CARGO_BUILD_BUILD_DIR", &self.target)
-            .env("CARGO_TARGET_DIR", &self.target)
-            .envs(proof.environment().iter().copied())
-            .output()?;
+        if let Some(package) = proof.starts() {
+            let built = self.cargo(proof).args(["build", "--quiet", "--bins", "-p", package]).output()?;
+            ensure!(built.status.success(), "{package}: {}", String::from_utf8_lossy(&built.stderr));
+        }
+        let output = self.cargo(proof).args(proof.command(breaks)).output()?;
         let printed = String::from_utf8_lossy(&output.stdout);
         if !printed.lines().any(|line| line.starts_with("goal ")) {
             bail!("the proof did not run to its end:\n{}", String::from_utf8_lossy(&output.stderr));
         }
         let broken = printed.lines().filter_map(Broken::read).collect();
         Ok(Outcome { broken, seconds: began.elapsed().as_secs_f64() })
+    }
+
+    fn cargo(&self, proof: Proof) -> Command {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command
+            .current_dir(&self.root)
+            .env("CARGO_NET_OFFLINE", "true")
+            .env("CARGO_BUILD_BUILD_DIR", &self.target)
+            .env("CARGO_TARGET_DIR", &self.target)
+            .envs(proof.environment().iter().copied());
+        command
     }
 }
 

@@ -31,10 +31,10 @@ pub enum Lie {
 
 /// An answer as far as it must be the same every time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) fields: [String; KEPT.len()],
-    pub(super) body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) fields: [String; KEPT.len()],
+    pub(crate) body: String,
 }
 
 impl Answer {
@@ -45,7 +45,7 @@ impl Answer {
     }
 
     /// The fields that must be kept, with their names.
-    pub(super) fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
         KEPT.into_iter().zip(self.fields.iter().map(String::as_str))
     }
 }
@@ -59,28 +59,28 @@ impl From<&Told> for Answer {
 
 /// What happened to one key.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// How often the operation happened.
-    pub(super) effects: u64,
-    /// What was answered, once something was.
-    pub(super) answer: Option<Answer>,
+    pub(crate) effects: u64,
+    /// What was answered, each time something was.
+    pub(crate) answers: Vec<Answer>,
     refusals: u64,
 }
 
 /// The account of all keys.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     entries: Mutex<HashMap<u64, Entry>>,
     lie: Option<Lie>,
 }
 
 impl Ledger {
-    pub(super) fn new(lie: Option<Lie>) -> Self {
+    pub(crate) fn new(lie: Option<Lie>) -> Self {
         Self { entries: Mutex::default(), lie }
     }
 
     /// Whether the operation is refused this time, before anything happens.
-    pub(super) fn refuses(&self, key: u64) -> bool {
+    pub(crate) fn refuses(&self, key: u64) -> bool {
         let mut entries = self.entries.lock();
         let entry = entries.entry(key).or_default();
         let refuses = key.is_multiple_of(BUSY_EVERY) && entry.refusals == 0;
@@ -89,7 +89,7 @@ impl Ledger {
     }
 
     /// The operation happens. Gives which time it is.
-    pub(super) fn happens(&self, key: u64) -> u64 {
+    pub(crate) fn happens(&self, key: u64) -> u64 {
         let mut entries = self.entries.lock();
         let entry = entries.entry(key).or_default();
         entry.effects += if self.lies(Lie::Doubled, key) { 2 } else { 1 };
@@ -97,28 +97,28 @@ impl Ledger {
     }
 
     /// The operation is answered.
-    pub(super) fn answers(&self, key: u64, effect: u64) -> Answer {
+    pub(crate) fn answers(&self, key: u64, effect: u64) -> Answer {
         let answer = Answer::new(key, effect);
-        self.entries.lock().entry(key).or_default().answer = Some(answer.clone());
+        self.entries.lock().entry(key).or_default().answers.push(answer.clone());
         answer
     }
 
     /// Whether the operation never ends.
-    pub(super) fn is_endless(&self, key: u64) -> bool {
+    pub(crate) fn is_endless(&self, key: u64) -> bool {
         self.lies(Lie::Endless, key)
     }
 
     /// What happened to a key.
-    pub(super) fn entry(&self, key: u64) -> Entry {
+    pub(crate) fn entry(&self, key: u64) -> Entry {
         self.entries.lock().get(&key).cloned().unwrap_or_default()
     }
 
     /// Changes the account behind everybody's back, if that is the lie.
-    pub(super) fn falsify(&self) {
+    pub(crate) fn falsify(&self) {
         let mut entries = self.entries.lock();
         match self.lie {
             Some(Lie::Falsified) => {
-                entries.entry(LIED_ABOUT).or_default().answer = Some(Answer::new(LIED_ABOUT, u64::MAX));
+                entries.entry(LIED_ABOUT).or_default().answers = vec![Answer::new(LIED_ABOUT, u64::MAX)];
             }
             Some(Lie::Forgotten) => {
                 entries.remove(&LIED_ABOUT);
@@ -128,7 +128,7 @@ impl Ledger {
     }
 
     /// The keys whose operation happened more than once.
-    pub(super) fn doubles(&self) -> Vec<String> {
+    pub(crate) fn doubles(&self) -> Vec<String> {
         let entries = self.entries.lock();
         let doubles = entries.iter().filter(|(_, entry)| entry.effects > 1);
         doubles.map(|(key, entry)| format!("key {key} happened {} times", entry.effects)).collect()

@@ -1,5 +1,6 @@
 //! One run of the sidecar, from its start to its death.
 
+use std::ffi::OsString;
 use std::io::BufReader;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,10 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::{env, fs};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// The admin API's token.
-pub(super) const TOKEN: &str = "a-token-for-the-proof-alone";
+pub(crate) const TOKEN: &str = "a-token-for-the-proof-alone";
 
 /// The `hapax` that was built into the same folder as this program, or into the one above for a test.
 ///
@@ -26,16 +28,26 @@ pub fn beside() -> Result<PathBuf> {
 
 /// A running sidecar. Dropping it kills it.
 #[derive(Debug)]
-pub(super) struct Sidecar {
+pub(crate) struct Sidecar {
     process: Child,
-    pub(super) address: SocketAddr,
-    pub(super) admin: SocketAddr,
+    pub(crate) address: SocketAddr,
+    pub(crate) admin: SocketAddr,
 }
 
 impl Sidecar {
     /// Starts `program` on the store in `folder`, with `settings` for its file and at ports of the system's choice, and
     /// waits until it listens.
-    pub(super) fn start(program: &Path, folder: &Path, settings: &str) -> Result<Self> {
+    pub(crate) fn start(program: &Path, folder: &Path, settings: &str) -> Result<Self> {
+        Self::start_in(program, folder, settings, &[])
+    }
+
+    /// The same, with more in its environment.
+    pub(crate) fn start_in(
+        program: &Path,
+        folder: &Path,
+        settings: &str,
+        environment: &[(&str, OsString)],
+    ) -> Result<Self> {
         let config = folder.join("hapax.toml");
         fs::write(&config, settings)?;
         let mut command = Command::new(program);
@@ -47,6 +59,7 @@ impl Sidecar {
             .arg(&config)
             .current_dir(folder)
             .env("HAPAX_ADMIN_TOKEN", TOKEN)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -63,12 +76,27 @@ impl Sidecar {
     }
 
     /// Its number to the kernel.
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
+    /// Stops it where it stands, with SIGSTOP; its connections stay open.
+    pub(crate) fn pause(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw).context("a process has a number")?;
+        kill_process(id, signal).context("the sidecar cannot be signalled")
+    }
+
     /// Kills it with SIGKILL and waits until it is gone.
-    pub(super) fn kill(mut self) -> Result<()> {
+    pub(crate) fn kill(mut self) -> Result<()> {
         ensure!(self.process.try_wait()?.is_none(), "the sidecar ended by itself");
         self.process.kill()?;
         self.process.wait()?;

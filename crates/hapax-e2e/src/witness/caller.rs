@@ -16,11 +16,14 @@ use crate::http_rounds::client::{Client, Told};
 /// asked in a busy loop.
 const BACK_OFF: Duration = Duration::from_millis(10);
 
+/// The field that marks an answer of which the store knows nothing yet.
+const RECORDED: &str = "idempotency-recorded";
+
 /// What one attempt came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Said {
+pub(crate) enum Said {
     /// The service's answer, or its replay.
-    Answer { answer: Answer, is_replay: bool },
+    Answer { answer: Answer, mark: Mark },
     /// Nobody knows whether it happened. The record's id, where it was told.
     Uncertain(Option<String>),
     /// It happened, and its answer cannot be given.
@@ -33,42 +36,65 @@ pub(super) enum Said {
     Other(String),
 }
 
-/// Where the sidecar is. Nowhere while it is dead.
-pub(super) type Whereabouts = watch::Receiver<Option<SocketAddr>>;
+/// What an answer says about itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mark {
+    /// The answer of this very run, and it is recorded.
+    First,
+    /// The answer of this very run. Whether retries will get it is not promised.
+    Unrecorded,
+    /// What was recorded before.
+    Replay,
+}
 
-pub(super) struct Caller {
-    sidecar: Whereabouts,
+/// Where a sidecar is. Nowhere while it is dead.
+pub(crate) type Whereabouts = watch::Receiver<Option<SocketAddr>>;
+
+/// A client of several sidecars that are one to it. Every new connection goes to the next of them.
+pub(crate) struct Caller {
+    sidecars: Vec<Whereabouts>,
+    turn: usize,
     connection: Option<Client>,
 }
 
 impl Caller {
-    pub(super) fn new(sidecar: Whereabouts) -> Self {
-        Self { sidecar, connection: None }
+    /// A client that goes to the sidecar at `turn` first.
+    pub(crate) fn new(sidecars: Vec<Whereabouts>, turn: usize) -> Self {
+        Self { sidecars, turn, connection: None }
     }
 
     /// Sends the request of a key once.
-    pub(super) async fn attempt(&mut self, key: u64) -> Said {
-        match self.told(&request(key)).await {
+    pub(crate) async fn attempt(&mut self, key: u64) -> Said {
+        let said = match self.told(&request(key)).await {
             Ok(told) => said(&told),
             Err(_broken) => {
                 sleep(BACK_OFF).await;
                 Said::Again
             }
+        };
+        if said == Said::Again {
+            self.connection = None;
         }
+        said
     }
 
     async fn told(&mut self, request: &[u8]) -> Result<Told> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => {
-                let address = *self.sidecar.wait_for(Option::is_some).await?;
-                Client::open(address.context("it is somewhere")?).await?
-            }
+            None => Client::open(self.place().context("all of them are dead")?).await?,
         };
         let told = connection.ask(request).await?;
         // A connection on which an attempt was given up is gone with it: its answer may still come.
         self.connection = Some(connection);
         Ok(told)
+    }
+
+    /// The next sidecar that is alive.
+    fn place(&mut self) -> Option<SocketAddr> {
+        let count = self.sidecars.len();
+        let turns = self.turn..self.turn + count;
+        self.turn = (self.turn + 1) % count;
+        turns.map(|turn| *self.sidecars[turn % count].borrow()).find_map(|place| place)
     }
 }
 
@@ -88,7 +114,7 @@ fn said(told: &Told) -> Said {
         return if told.status >= 500 {
             Said::Again
         } else {
-            Said::Answer { answer: told.into(), is_replay: told.is_replay }
+            Said::Answer { answer: told.into(), mark: mark(told) }
         };
     }
     let problem: Value = serde_json::from_slice(&told.body).unwrap_or_default();
@@ -102,6 +128,16 @@ fn said(told: &Told) -> Said {
         }
         _ if told.status >= 500 => Said::Again,
         _ => Said::Other(format!("{} {code}", told.status)),
+    }
+}
+
+fn mark(told: &Told) -> Mark {
+    if told.is_replay {
+        Mark::Replay
+    } else if told.field(RECORDED) == Some("false") {
+        Mark::Unrecorded
+    } else {
+        Mark::First
     }
 }
 

@@ -16,13 +16,13 @@ use tokio::sync::watch;
 use super::ledger::Ledger;
 
 /// Where duplicates wait for the first one's answer.
-pub(super) const WAIT: &str = "/wait";
+pub(crate) const WAIT: &str = "/wait";
 /// Where they are told at once to come back.
-pub(super) const NOW: &str = "/now";
+pub(crate) const NOW: &str = "/now";
 
 /// Where handlers stop while the sidecar is killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Gate {
+pub(crate) enum Gate {
     /// Nowhere.
     Open,
     /// Before anything happens.
@@ -40,15 +40,15 @@ struct Busy {
 
 /// A running service. It ends with the process.
 #[derive(Clone)]
-pub(super) struct Upstream {
-    pub(super) address: SocketAddr,
-    pub(super) ledger: Arc<Ledger>,
+pub(crate) struct Upstream {
+    pub(crate) address: SocketAddr,
+    pub(crate) ledger: Arc<Ledger>,
     gate: Arc<watch::Sender<Gate>>,
     busy: Arc<watch::Sender<Busy>>,
 }
 
 impl Upstream {
-    pub(super) fn start(ledger: Ledger) -> Result<Self> {
+    pub(crate) fn start(ledger: Ledger) -> Result<Self> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port to be had")?;
         listener.set_nonblocking(true)?;
         let upstream = Self {
@@ -70,18 +70,18 @@ impl Upstream {
     }
 
     /// Sets the gate.
-    pub(super) fn set(&self, gate: Gate) {
+    pub(crate) fn set(&self, gate: Gate) {
         self.gate.send_replace(gate);
     }
 
     /// Waits until the gate holds somebody.
-    pub(super) async fn holds(&self) {
+    pub(crate) async fn holds(&self) {
         // The sender is in `self`: it cannot be gone.
         let _ = self.busy.subscribe().wait_for(|busy| busy.held > 0).await;
     }
 
     /// Waits until no handler is at work, as long as there is patience. A handler that is left is found by the audit.
-    pub(super) async fn rest(&self, patience: Duration) {
+    pub(crate) async fn rest(&self, patience: Duration) {
         let mut busy = self.busy.subscribe();
         let _ = tokio::time::timeout(patience, busy.wait_for(|busy| busy.running == 0)).await;
     }

@@ -1,0 +1,92 @@
+//! The stores under test, as they are set up: how many sidecars share them, and what they promise.
+//!
+//! A further store is one more [`Setting`] and, where it has servers, one more [`Server`].
+
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use hapax_core::Promise;
+use hapax_testkit::servers::Aof;
+
+use super::server::{Losses, Server, SingleRedis, WatchedRedis};
+
+/// A store and how it is set up: a row of the promise table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Setting {
+    /// The file store, which belongs to one sidecar.
+    File,
+    /// One Redis server that syncs every write before it answers.
+    Redis,
+    /// One Redis server that syncs once a second.
+    RedisEverysec,
+    /// A Redis primary with a replica, watched by Sentinel.
+    RedisSentinel,
+}
+
+impl Setting {
+    /// What it is called in goals and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Redis => "redis",
+            Self::RedisEverysec => "redis-everysec",
+            Self::RedisSentinel => "redis-sentinel",
+        }
+    }
+
+    /// What it is, and what is promised of it when the faults of this proof happen.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::File => "file store, one sidecar: at most once, outcomes survive every crash",
+            Self::Redis => {
+                "Redis, appendfsync always, noeviction: at most once, outcomes survive a crash of the server"
+            }
+            Self::RedisEverysec => {
+                "Redis, appendfsync everysec, losses accepted: best effort, a crash may take the last two seconds with it"
+            }
+            Self::RedisSentinel => {
+                "Redis behind Sentinel, losses accepted: best effort, a failover may take acknowledged claims and outcomes with it"
+            }
+        }
+    }
+
+    /// What the promise table says. Doubles and lost answers are faults only where it is at most once.
+    pub fn promise(self) -> Promise {
+        match self {
+            Self::File | Self::Redis => Promise::AtMostOnce,
+            Self::RedisEverysec | Self::RedisSentinel => Promise::BestEffort,
+        }
+    }
+
+    /// How many sidecars share it.
+    pub(super) fn sidecars(self) -> usize {
+        match self {
+            Self::File => 1,
+            Self::Redis | Self::RedisEverysec | Self::RedisSentinel => 3,
+        }
+    }
+
+    /// Whether sidecars reach it over a network of which the rig can be in the middle.
+    pub(super) fn has_link(self) -> bool {
+        match self {
+            // There is no network, or Sentinel says where the server is.
+            Self::File | Self::RedisSentinel => false,
+            Self::Redis | Self::RedisEverysec => true,
+        }
+    }
+
+    /// Whether it has a server that can crash.
+    pub(super) fn has_server(self) -> bool {
+        self != Self::File
+    }
+
+    /// Starts its server. None where it has none.
+    pub(super) fn start(self) -> Option<Arc<dyn Server>> {
+        match self {
+            Self::File => None,
+            Self::Redis => Some(Arc::new(SingleRedis::start(Aof::Always, Losses::Stop))),
+            Self::RedisEverysec => Some(Arc::new(SingleRedis::start(Aof::EverySecond, Losses::Accept))),
+            Self::RedisSentinel => Some(Arc::new(WatchedRedis::start())),
+        }
+    }
+}
