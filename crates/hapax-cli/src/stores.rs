@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hapax::MemoryStore;
-use hapax_core::{Query, RecordId, Store, StoreError};
+use hapax_core::{Store, StoreError};
 use hapax_store_file::{FileStore, OpenError};
 
 #[cfg(feature = "postgres")]
@@ -27,9 +27,6 @@ pub(crate) const STORE_DEFAULT: &str = "file:./hapax-data";
 
 /// The most bytes of an outcome that any store takes.
 pub(crate) const OUTCOME_BYTES_MAX: usize = hapax_store_file::OUTCOME_BYTES_MAX;
-
-/// How many records are looked through at a time.
-const PAGE: usize = 1000;
 
 /// Every scheme, as people type it.
 const SCHEMES: &[&str] = &[
@@ -313,8 +310,11 @@ fn feature_of(scheme: &str) -> Option<&'static str> {
 
 /// Reads every record and names those that cannot be read.
 #[cfg(any(feature = "postgres", feature = "redis"))]
-async fn unreadable(store: &dyn Store) -> Result<Vec<RecordId>, StoreError> {
-    let mut query = Query { limit: PAGE, ..Query::default() };
+async fn unreadable(store: &dyn Store) -> Result<Vec<hapax_core::RecordId>, StoreError> {
+    /// How many records are looked through at a time.
+    const PAGE: usize = 1000;
+
+    let mut query = hapax_core::Query { limit: PAGE, ..Default::default() };
     let mut found = Vec::new();
     loop {
         let page = store.list(&query).await?;
