@@ -47,6 +47,10 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "URL", env = "HAPAX_STORE_URL", hide_env_values = true)]
     pub(crate) store: Option<String>,
 
+    /// Redis in front of the store, where one is: `redis://HOST`
+    #[arg(long, global = true, value_name = "URL", env = "HAPAX_STORE_FAST", hide_env_values = true)]
+    pub(crate) fast: Option<String>,
+
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -61,13 +61,17 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 /// What every command may be told about the configuration.
 fn flags(global: &Global) -> Flags {
     // The variable of the store is read with the flag, and both outrank the file.
-    Flags::new(global.config.clone()).with("--store", ("store", "url"), global.store.clone())
+    Flags::new(global.config.clone()).with("--store", ("store", "url"), global.store.clone()).with(
+        "--fast",
+        ("store", "fast"),
+        global.fast.clone(),
+    )
 }
 
 /// The store that a command on records works with. Who names it need not have a file in order.
 fn store(global: &Global) -> Result<StoreUrl, Failure> {
     match &global.store {
-        Some(url) => StoreUrl::parse(url),
+        Some(url) => StoreUrl::parse(url)?.behind(global.fast.as_deref()),
         None => Config::load(&flags(global), std::env::vars_os()).map(|config| config.store),
     }
 }

@@ -122,7 +122,7 @@ impl Words {
             file,
             listen,
             upstream: upstream.collect::<Result<_, _>>()?,
-            store: StoreUrl::parse(&shape.store.url)?,
+            store: StoreUrl::parse(&shape.store.url)?.behind(shape.store.fast.as_deref())?,
             store_options: shape.store,
             limits: shape.limits,
             routes: self.policies(&defaults)?,

@@ -6,6 +6,8 @@ mod dynamodb;
 mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "redis")]
+mod tiers;
 
 use std::error::Error;
 use std::fmt;
@@ -22,6 +24,8 @@ use self::dynamodb::DynamoDbUrl;
 use self::postgres::PostgresUrl;
 #[cfg(feature = "redis")]
 use self::redis::RedisUrl;
+#[cfg(feature = "redis")]
+use self::tiers::TiersUrl;
 use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
 use crate::output::printable;
@@ -72,6 +76,9 @@ pub(crate) enum StoreUrl {
     /// A Redis server or a cluster of them.
     #[cfg(feature = "redis")]
     Redis(Box<RedisUrl>),
+    /// Another store with Redis in front of it.
+    #[cfg(feature = "redis")]
+    Tiers(Box<TiersUrl>),
 }
 
 /// What was done, or would be, to bring a store to the layout of this version.
@@ -136,6 +143,20 @@ impl StoreUrl {
         }
     }
 
+    /// The same store with a fast tier in front of it, if there is one.
+    pub(crate) fn behind(self, fast: Option<&str>) -> Result<Self, Failure> {
+        match fast {
+            None => Ok(self),
+            #[cfg(feature = "redis")]
+            Some(fast) => TiersUrl::parse(self, fast).map(Box::new).map(Self::Tiers),
+            #[cfg(not(feature = "redis"))]
+            Some(_) => {
+                Err(Failure::new(Code::StoreUrlInvalid, "this program was built without redis: stores")
+                    .hint("build it with the feature redis, or leave `fast` out"))
+            }
+        }
+    }
+
     /// The directory that the store is in, where it is in one.
     pub(crate) fn directory(&self) -> Option<&Path> {
         match self {
@@ -156,6 +177,8 @@ impl StoreUrl {
             Self::DynamoDb(url) => {
                 return url.migrate(is_dry).await.map_err(|error| self.failure(error, Access::Write));
             }
+            #[cfg(feature = "redis")]
+            Self::Tiers(tiers) => return Box::pin(tiers.store.migrate(is_dry)).await,
             Self::File(_) | Self::Memory => hapax_store_file::VERSION,
             #[cfg(feature = "redis")]
             Self::Redis(_) => hapax_store_redis::VERSION,
@@ -175,6 +198,8 @@ impl StoreUrl {
             Self::Postgres(url) => url.open_or_make().await.map(shared),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.open_or_make().await.map(shared),
+            #[cfg(feature = "redis")]
+            Self::Tiers(tiers) => return tiers.open_or_make().await,
             #[cfg(feature = "dynamodb")]
             Self::DynamoDb(url) => url.open().await.map(shared),
         };
@@ -190,6 +215,8 @@ impl StoreUrl {
             Self::Postgres(url) => url.open().await.map(shared),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.open().await.map(shared),
+            #[cfg(feature = "redis")]
+            Self::Tiers(tiers) => return tiers.open(access).await,
             #[cfg(feature = "dynamodb")]
             Self::DynamoDb(url) => url.open().await.map(shared),
         };
@@ -273,6 +300,8 @@ impl fmt::Display for StoreUrl {
             Self::Postgres(url) => url.fmt(f),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.fmt(f),
+            #[cfg(feature = "redis")]
+            Self::Tiers(tiers) => tiers.fmt(f),
             #[cfg(feature = "dynamodb")]
             Self::DynamoDb(url) => url.fmt(f),
         }

@@ -91,6 +91,8 @@ impl Upstream {
 pub(crate) struct StoreOptions {
     /// `file:DIR`, `memory:`, `postgres://HOST/DATABASE`, `redis://HOST` or `dynamodb://TABLE`.
     pub(crate) url: String,
+    /// `redis://HOST` in front of a database: it knows finished records and spares the database their replays.
+    pub(crate) fast: Option<String>,
     /// How often records whose time is over are removed; `off` leaves that to `hapax sweep`.
     pub(crate) sweep: Every,
     /// How long one call of the store may take before its answer counts as lost.
@@ -103,6 +105,7 @@ impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             url: STORE_DEFAULT.to_owned(),
+            fast: None,
             sweep: Every(Some(Span(Duration::from_secs(3600)))),
             timeout: Span(Duration::from_secs(5)),
             cache_bytes: 0,

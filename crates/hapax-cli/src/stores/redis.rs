@@ -24,6 +24,11 @@ impl RedisUrl {
         }
     }
 
+    /// What was typed, passwords and all.
+    pub(crate) fn typed(&self) -> &str {
+        &self.typed
+    }
+
     /// Connects. A store under a mistyped prefix is not made, unless somebody runs operations with it.
     pub(crate) async fn open(&self) -> Result<RedisStore, StoreError> {
         self.options.clone().existing().connect().await

@@ -21,8 +21,9 @@ mod keys;
 mod listing;
 #[cfg(unix)]
 mod packaging;
-#[cfg(feature = "redis")]
+#[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "redis")]
 mod redis;
 mod secrets;
 mod serving;
@@ -30,6 +31,8 @@ mod settling;
 mod showing;
 mod sidecar;
 mod sweeping;
+#[cfg(all(feature = "postgres", feature = "redis"))]
+mod tiers;
 #[cfg(unix)]
 mod tools;
 #[cfg(unix)]

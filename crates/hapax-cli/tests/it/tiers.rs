@@ -1,0 +1,70 @@
+//! Redis in front of PostgreSQL: the database decides, Redis answers retries of what is finished.
+
+use hapax_testkit::servers::{PostgresServer, RedisServer};
+
+use crate::binary::{alone, hapax};
+use crate::fixture::{Fixture, KEY};
+use crate::sidecar::{Origin, Sidecar, ask, reply};
+
+const ORDER: &str = "{\"item\":\"book\"}";
+
+fn keyed(name: &str) -> String {
+    format!("POST /orders\nIdempotency-Key: {KEY}-{name}")
+}
+
+#[test]
+fn redis_answers_retries_and_the_database_decides() {
+    let (redis, postgres) =
+        (alone(RedisServer::start), alone(|| PostgresServer::options().durable().start()));
+    let fixture = Fixture::bare();
+    let stores = ["--store", &postgres.url(), "--fast", &format!("{}?timeout_ms=60000", redis.url())];
+    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let serve = || Sidecar::start(&fixture, &[&["--upstream", &origin.url()][..], &stores].concat());
+    let sidecars = [serve(), serve()];
+
+    let first = ask(sidecars[0].address(), &keyed("kept"), ORDER);
+    assert_eq!((first.status(), first.body.as_str()), (201, "order 1"));
+    let is_told = || redis.command(&["KEYS", "hapax-facts:*"]).lines().any(|key| key.len() > 64);
+    while !is_told() {
+        assert_eq!(ask(sidecars[1].address(), &keyed("kept"), ORDER).body, "order 1");
+    }
+
+    postgres.kill();
+    let replayed = ask(sidecars[1].address(), &keyed("kept"), ORDER);
+    assert_eq!((replayed.status(), replayed.body.as_str()), (201, "order 1"), "it was Redis who knew");
+    assert_eq!(replayed.header("x-idempotent-replayed"), Some("true"));
+    assert_eq!(ask(sidecars[1].address(), &keyed("fresh"), ORDER).status(), 503);
+    alone(|| postgres.restart());
+    for sidecar in &sidecars {
+        while ask(sidecar.admin(), "GET /readyz", "").status() != 200 {}
+    }
+
+    // Without Redis, nothing is lost but speed.
+    redis.kill();
+    assert_eq!(ask(sidecars[0].address(), &keyed("kept"), ORDER).body, "order 1");
+    assert_eq!(ask(sidecars[0].address(), &keyed("later"), ORDER).body, "order 2");
+    alone(|| redis.restart());
+
+    let run = |args: &[&str]| hapax(fixture.path(), &[args, &stores].concat());
+    let listed = run(&["records", "list", "--json"]).ended(0).json();
+    for record in listed["records"].as_array().unwrap() {
+        run(&["records", "delete", record["id"].as_str().unwrap(), "--yes"]).ended(0);
+    }
+    assert_eq!(ask(sidecars[1].address(), &keyed("kept"), ORDER).body, "order 3", "it was deleted");
+    let checked = run(&["check"]).ended(0).stdout;
+    assert!(checked.contains(" behind redis://"), "{checked}");
+}
+
+#[test]
+fn a_fast_tier_that_makes_no_sense_is_refused() {
+    let fixture = Fixture::bare();
+    let refused = |store: &str, fast: &str| {
+        hapax(fixture.path(), &["check", "--store", store, "--fast", fast])
+            .failed(2, "store-url-invalid")
+            .stderr
+    };
+    assert!(refused("file:./data", "redis://127.0.0.1").contains("takes no fast tier"));
+    assert!(refused("redis://127.0.0.1", "redis://127.0.0.1").contains("takes no fast tier"));
+    let wrong = refused("postgres://127.0.0.1/shop", "http://user:canary-password@127.0.0.1");
+    assert!(wrong.contains("the fast tier is wrong") && !wrong.contains("canary"), "{wrong}");
+}
