@@ -47,7 +47,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "URL", env = "HAPAX_STORE_URL", hide_env_values = true)]
     pub(crate) store: Option<String>,
 
-    /// Redis in front of the store, where one is: `redis://HOST`
+    /// Redis in front of the store, where one is: `redis://HOST?prefix=NAME:`
     #[arg(long, global = true, value_name = "URL", env = "HAPAX_STORE_FAST", hide_env_values = true)]
     pub(crate) fast: Option<String>,
 

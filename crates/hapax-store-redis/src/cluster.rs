@@ -13,7 +13,7 @@ use hapax_core::{StoreError, StoreErrorKind};
 use parking_lot::RwLock;
 use redis::{Client, RedisError, Value};
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 use crate::address::{Address, Host};
 use crate::config::Options;
@@ -153,6 +153,12 @@ impl Cluster {
 
     /// Asks who has which slot, and looks at the members for which that is news.
     pub(crate) async fn search(&self, deadline: Deadline) -> Result<(), StoreError> {
+        // Others may be asking already, and whoever waits for them has a deadline of its own.
+        let searched = timeout_at(deadline, self.search_in_turn(deadline)).await;
+        searched.unwrap_or_else(|_| Err(Refusal::TimedOut.error("open", Effect::Read)))
+    }
+
+    async fn search_in_turn(&self, deadline: Deadline) -> Result<(), StoreError> {
         let seen = self.map.read().version;
         let mut next = self.searching.lock().await;
         if self.map.read().version != seen {

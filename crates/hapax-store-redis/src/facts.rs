@@ -10,13 +10,10 @@ use hapax_core::{BoxFuture, Fact, FactStore, Fingerprint, Nonce, RecordId, Store
 use redis::Cmd;
 
 use crate::config::Options;
-use crate::error::Effect;
+use crate::error::{Effect, OpenError};
 use crate::layout::span_ms;
 use crate::link::{Call, What};
 use crate::way::Way;
-
-/// What the keys of facts begin with unless told otherwise.
-pub const FACTS_PREFIX_DEFAULT: &str = "hapax-facts:";
 
 /// How long one call about a fact may take unless told otherwise: it spares a call to the store, which is not far away.
 pub const FACTS_TIMEOUT_DEFAULT: Duration = Duration::from_millis(100);
@@ -38,7 +35,9 @@ pub struct RedisFacts {
 }
 
 impl RedisFacts {
-    /// Uses the server that a URL of [`Options`] names, with shorter times and another prefix unless it says otherwise.
+    /// Uses the server that a URL of [`Options`] names. It must have a `prefix`, which stands for the store behind: two
+    /// stores under one prefix would be given each other's answers. A call may take 100 milliseconds unless it says
+    /// otherwise.
     ///
     /// A server that is not there, drops keys or loses all of them is no error: what it does not know, the store does. It
     /// must be called in a Tokio runtime, in which it leaves a task that looks at the server from time to time.
@@ -46,13 +45,30 @@ impl RedisFacts {
     /// # Errors
     /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is wrong.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        let options = Options::from_url_over(url, &|options| {
-            options.prefix(FACTS_PREFIX_DEFAULT).timeout(FACTS_TIMEOUT_DEFAULT)
-        })?;
-        Self::connect_with(options).await
+        Self::connect_with(Self::options(url)?).await
     }
 
-    pub(crate) async fn connect_with(options: Options) -> Result<Self, StoreError> {
+    /// What such a URL says.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn options(url: &str) -> Result<Options, StoreError> {
+        let options =
+            Options::from_url_over(url, &|options| options.prefix("").timeout(FACTS_TIMEOUT_DEFAULT))?;
+        match options.key_prefix() {
+            "" => {
+                let why = "it has no prefix: name the store behind it with ?prefix=NAME:, each store with a name of its own";
+                Err(OpenError::Url { why: why.to_owned() }.into())
+            }
+            // Apart from the records of a store that has the same prefix.
+            prefix => {
+                let prefix = format!("{prefix}fact:");
+                Ok(options.prefix(prefix))
+            }
+        }
+    }
+
+    async fn connect_with(options: Options) -> Result<Self, StoreError> {
         let way = Way::new(options.danger_accept_eviction().danger_accept_amnesia())?;
         // Later calls connect too; whoever wants to know asks for the health.
         let _ = way.open().await;

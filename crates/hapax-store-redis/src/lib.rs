@@ -59,7 +59,7 @@ mod way;
 
 pub use config::{OUTCOME_BYTES_MAX_DEFAULT, Options, PREFIX_DEFAULT, TIMEOUT_DEFAULT};
 pub use error::OpenError;
-pub use facts::{FACTS_PREFIX_DEFAULT, FACTS_TIMEOUT_DEFAULT, RedisFacts};
+pub use facts::{FACTS_TIMEOUT_DEFAULT, RedisFacts};
 pub use layout::VERSION;
 pub use store::{RedisStore, SCOPE_BYTES_MAX};
 

@@ -140,6 +140,8 @@ impl Way {
         let mut next_check = tokio::time::Instant::now() + every;
         loop {
             let is_doubted = tokio::time::timeout_at(next_check, doubted.notified()).await.is_ok();
+            // Also where doubts never end: a member that is gone must not keep the others from being looked at.
+            let is_due = tokio::time::Instant::now() >= next_check;
             let Some(way) = way.upgrade() else { return };
             let deadline = way.deadline();
             match &way.shape {
@@ -147,15 +149,17 @@ impl Way {
                 Shape::Cluster(cluster) => {
                     // Whatever is wrong, calls meet it too, and tell their callers.
                     let _ = cluster.search(deadline).await;
-                    if !is_doubted {
+                    if is_due {
                         cluster.check(deadline).await;
                     }
                 }
             }
             drop(way);
-            match is_doubted {
-                true => tokio::time::sleep(SEARCH_AGAIN_AFTER).await,
-                false => next_check = tokio::time::Instant::now() + every,
+            if is_due {
+                next_check = tokio::time::Instant::now() + every;
+            }
+            if is_doubted {
+                tokio::time::sleep(SEARCH_AGAIN_AFTER).await;
             }
         }
     }

@@ -91,7 +91,7 @@ impl Upstream {
 pub(crate) struct StoreOptions {
     /// `file:DIR`, `memory:`, `postgres://HOST/DATABASE`, `redis://HOST` or `dynamodb://TABLE`.
     pub(crate) url: String,
-    /// `redis://HOST` in front of a database: it knows finished records and spares the database their replays.
+    /// `redis://HOST?prefix=NAME:` in front of a database: it knows finished records and spares the database their replays.
     pub(crate) fast: Option<String>,
     /// How often records whose time is over are removed; `off` leaves that to `hapax sweep`.
     pub(crate) sweep: Every,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use hapax_core::StoreError;
-use hapax_store_redis::{OpenError, Options, RedisStore};
+use hapax_store_redis::{OpenError, Options, RedisFacts, RedisStore};
 
 /// The URL of a Redis server.
 #[derive(Clone)]
@@ -15,7 +15,16 @@ pub(crate) struct RedisUrl {
 impl RedisUrl {
     /// Reads what was typed; otherwise what is wrong with it, without repeating it.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        match Options::from_url(url) {
+        Self::read(url, Options::from_url(url))
+    }
+
+    /// The same of a server that stands in front of another store.
+    pub(crate) fn parse_facts(url: &str) -> Result<Self, String> {
+        Self::read(url, RedisFacts::options(url))
+    }
+
+    fn read(url: &str, options: Result<Options, StoreError>) -> Result<Self, String> {
+        match options {
             Ok(options) => Ok(Self { typed: url.to_owned(), options }),
             Err(error) => Err(match open_error(&error) {
                 Some(OpenError::Url { why }) => why.clone(),

@@ -27,10 +27,10 @@ impl TiersUrl {
                 "leave `fast` out: it spares a database calls; `cache_bytes` answers from memory before any store",
             ));
         }
-        match RedisUrl::parse(fast) {
+        match RedisUrl::parse_facts(fast) {
             Ok(fast) => Ok(Self { store, fast }),
             Err(why) => Err(invalid(format!("the fast tier is wrong: {why}")).hint(
-                "write fast = \"redis://HOST:PORT\", or rediss:// for TLS; see docs/guide/postgres.md",
+                "write redis://HOST:PORT?prefix=NAME:, or rediss:// for TLS; see docs/guide/postgres.md",
             )),
         }
     }

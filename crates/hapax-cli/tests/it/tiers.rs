@@ -17,14 +17,15 @@ fn redis_answers_retries_and_the_database_decides() {
     let (redis, postgres) =
         (alone(RedisServer::start), alone(|| PostgresServer::options().durable().start()));
     let fixture = Fixture::bare();
-    let stores = ["--store", &postgres.url(), "--fast", &format!("{}?timeout_ms=60000", redis.url())];
+    let stores =
+        ["--store", &postgres.url(), "--fast", &format!("{}?prefix=shop:&timeout_ms=60000", redis.url())];
     let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
     let serve = || Sidecar::start(&fixture, &[&["--upstream", &origin.url()][..], &stores].concat());
     let sidecars = [serve(), serve()];
 
     let first = ask(sidecars[0].address(), &keyed("kept"), ORDER);
     assert_eq!((first.status(), first.body.as_str()), (201, "order 1"));
-    let is_told = || redis.command(&["KEYS", "hapax-facts:*"]).lines().any(|key| key.len() > 64);
+    let is_told = || redis.command(&["KEYS", "shop:fact:*"]).lines().any(|key| key.len() > 64);
     while !is_told() {
         assert_eq!(ask(sidecars[1].address(), &keyed("kept"), ORDER).body, "order 1");
     }
@@ -65,6 +66,7 @@ fn a_fast_tier_that_makes_no_sense_is_refused() {
     };
     assert!(refused("file:./data", "redis://127.0.0.1").contains("takes no fast tier"));
     assert!(refused("redis://127.0.0.1", "redis://127.0.0.1").contains("takes no fast tier"));
+    assert!(refused("postgres://127.0.0.1/shop", "redis://127.0.0.1").contains("it has no prefix"));
     let wrong = refused("postgres://127.0.0.1/shop", "http://user:canary-password@127.0.0.1");
     assert!(wrong.contains("the fast tier is wrong") && !wrong.contains("canary"), "{wrong}");
 }

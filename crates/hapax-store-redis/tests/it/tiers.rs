@@ -25,7 +25,7 @@ impl World {
         let clock = ManualClock::new();
         let store = Faulty::new(Arc::new(MemoryStore::with_clock(clock.clone())));
         // Long enough for a machine that pauses.
-        let url = format!("{}?timeout_ms=120000", server.url());
+        let url = format!("{}?prefix=shop:&timeout_ms=120000", server.url());
         let facts = Arc::new(RedisFacts::connect(&url).await.unwrap());
         let tiers = Arc::new(Tiers::new(facts.clone(), Arc::new(store.clone())));
         Self { server, facts, store, clock, tiers }
@@ -45,7 +45,7 @@ impl World {
 }
 
 fn key(id: &RecordId) -> String {
-    format!("hapax-facts:{id}")
+    format!("shop:fact:{id}")
 }
 
 impl Rig for World {

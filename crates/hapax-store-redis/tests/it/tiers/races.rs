@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use hapax_core::{Claim, Deleted, Fact, FactStore, Fenced, Fingerprint, Lookup, Store, StoreErrorKind};
+use hapax_store_redis::RedisFacts;
 use hapax_testkit::servers::RedisServer;
 use hapax_testkit::{Fault, Op, Plan};
 
@@ -188,4 +189,21 @@ async fn losing_redis_costs_speed_only() {
     }
     let warnings = world.tiers.health().await.unwrap().warnings;
     assert!(!warnings.iter().any(|warning| warning.contains("fast tier")), "{warnings:?}");
+}
+
+/// Two stores under one name would be given each other's answers, so nobody gets a name by default.
+#[tokio::test]
+async fn a_front_names_the_store_behind_it() {
+    let server = RedisServer::start();
+    let unnamed = RedisFacts::connect(&server.url()).await.unwrap_err();
+    assert_eq!(unnamed.kind(), StoreErrorKind::Invalid);
+    let named =
+        async |name: &str| RedisFacts::connect(&format!("{}?prefix={name}:", server.url())).await.unwrap();
+    let (shop, bank) = (named("shop").await, named("bank").await);
+    let id = ask("finished").key.id;
+    let fact = Fact { fingerprint: Fingerprint::empty(), recorded: done("done"), remaining: RETENTION };
+    // A name is no evidence of another's.
+    shop.keep(&id, &fact).await.unwrap();
+    assert!(shop.find(&id).await.unwrap().is_some());
+    assert!(bank.find(&id).await.unwrap().is_none());
 }
