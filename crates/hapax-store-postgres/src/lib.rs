@@ -36,6 +36,7 @@
 
 mod claim;
 mod config;
+mod connection;
 mod error;
 mod lane;
 mod link;
