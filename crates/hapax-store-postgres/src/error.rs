@@ -124,8 +124,19 @@ pub(crate) enum Fault {
 impl Fault {
     /// What a driver's error means.
     pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
-        let told = Told::of(error);
-        let Some(state) = error.code() else { return Self::Lost(told) };
+        Self::new(error.code(), Told::of(error))
+    }
+
+    /// The same for an error of sqlx.
+    #[cfg(feature = "sqlx")]
+    pub(crate) fn of_sqlx(error: &sqlx::Error) -> Self {
+        let state = error.as_database_error().and_then(|said| said.code());
+        Self::new(state.map(|code| SqlState::from_code(&code)).as_ref(), Told::of_sqlx(error))
+    }
+
+    /// Without a state it is not the server that speaks.
+    fn new(state: Option<&SqlState>, told: Told) -> Self {
+        let Some(state) = state else { return Self::Lost(told) };
         match state {
             &SqlState::T_R_SERIALIZATION_FAILURE
             | &SqlState::T_R_DEADLOCK_DETECTED
@@ -159,6 +170,11 @@ impl Fault {
         }
     }
 
+    /// Whether the row was somebody else's for as long as the statement would wait.
+    pub(crate) fn is_wait_over(&self) -> bool {
+        matches!(self, Self::Contended(Told(text)) if text.starts_with(SqlState::LOCK_NOT_AVAILABLE.code()))
+    }
+
     /// What a caller is told.
     pub(crate) fn error(self, op: &'static str, effect: Effect) -> StoreError {
         let (kind, told) = match (self, effect) {
@@ -184,6 +200,14 @@ impl Told {
                 Some(cause) => format!("{error}: {cause}"),
                 None => error.to_string(),
             },
+        })
+    }
+
+    #[cfg(feature = "sqlx")]
+    fn of_sqlx(error: &sqlx::Error) -> Self {
+        Self(match error.as_database_error() {
+            Some(said) => format!("{}: {}", said.code().unwrap_or_default(), said.message()),
+            None => error.to_string(),
         })
     }
 }

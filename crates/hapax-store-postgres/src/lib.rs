@@ -47,6 +47,7 @@ mod server;
 mod sql;
 mod store;
 mod tls;
+mod tx;
 mod url;
 mod wake;
 mod write;
@@ -55,6 +56,7 @@ pub use config::{OUTCOME_BYTES_MAX_DEFAULT, Options, POOL_DEFAULT, SCHEMA_DEFAUL
 pub use error::OpenError;
 pub use migrate::{MigrateMode, Migrated, VERSION};
 pub use store::{PostgresStore, SCOPE_BYTES_MAX};
+pub use tx::{Done, OnceIn, OnceInError, RETENTION_DEFAULT, WAIT_DEFAULT};
 
 /// The code of the guide is compiled.
 #[cfg(doctest)]

@@ -34,7 +34,7 @@ const SWEEP_MAX: usize = 1000;
 /// Keeps records in a PostgreSQL database. See the [crate](crate) for what that promises.
 #[derive(Debug)]
 pub struct PostgresStore {
-    link: Arc<Link>,
+    pub(crate) link: Arc<Link>,
     claims: Lane<ClaimRequest>,
     writes: Lane<Write>,
     wake: Option<Wake>,
@@ -84,7 +84,7 @@ impl PostgresStore {
     }
 
     /// Refuses an outcome that is too large, before anything is sent.
-    fn check(&self, op: &'static str, outcome: Option<&Recorded>) -> Result<(), StoreError> {
+    pub(crate) fn check(&self, op: &'static str, outcome: Option<&Recorded>) -> Result<(), StoreError> {
         match outcome {
             Some(outcome) if outcome.len() > self.link.options.outcome_bytes_max => {
                 Err(Refusal::OutcomeTooLarge.error(op, Effect::Read))

@@ -9,9 +9,13 @@ mod counting;
 mod fixture;
 mod lost_answers;
 mod migrations;
+mod once_in;
+mod once_in_isolation;
+mod once_in_sqlx;
 mod outage;
 mod promise;
 mod round_trips;
+mod shop;
 #[cfg(feature = "tls")]
 mod tls;
 mod transactions;
