@@ -41,7 +41,8 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "FILE", env = "HAPAX_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where the records are: `file:DIR`, `memory:` or `redis://HOST` [default: file:./hapax-data]
+    /// Where the records are: `file:DIR`, `memory:`, `postgres://HOST/DATABASE` or `redis://HOST`
+    /// [default: file:./hapax-data]
     // A store URL may come to hold a password, so help never shows the value it found.
     #[arg(long, global = true, value_name = "URL", env = "HAPAX_STORE_URL", hide_env_values = true)]
     pub(crate) store: Option<String>,

@@ -1,5 +1,7 @@
 //! URL to store: the only list of stores.
 
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 
@@ -12,6 +14,8 @@ use hapax::MemoryStore;
 use hapax_core::{Store, StoreError};
 use hapax_store_file::{FileStore, OpenError};
 
+#[cfg(feature = "postgres")]
+use self::postgres::PostgresUrl;
 #[cfg(feature = "redis")]
 use self::redis::RedisUrl;
 use crate::failure::{Code, Failure};
@@ -28,6 +32,10 @@ pub(crate) const OUTCOME_BYTES_MAX: usize = hapax_store_file::OUTCOME_BYTES_MAX;
 const SCHEMES: &[&str] = &[
     "file",
     "memory",
+    #[cfg(feature = "postgres")]
+    "postgres",
+    #[cfg(feature = "postgres")]
+    "postgresql",
     #[cfg(feature = "redis")]
     "redis",
     #[cfg(feature = "redis")]
@@ -45,9 +53,21 @@ pub(crate) enum StoreUrl {
     File(PathBuf),
     /// The memory of this process.
     Memory,
+    /// A PostgreSQL database.
+    #[cfg(feature = "postgres")]
+    Postgres(Box<PostgresUrl>),
     /// A Redis server.
     #[cfg(feature = "redis")]
     Redis(Box<RedisUrl>),
+}
+
+/// What was done, or would be, to bring a store to the layout of this version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Migration {
+    /// None where there was no store.
+    pub(crate) from: Option<u32>,
+    pub(crate) to: u32,
+    pub(crate) steps: Vec<&'static str>,
 }
 
 /// What a command wants of the store.
@@ -65,7 +85,8 @@ impl StoreUrl {
         let invalid = |message: String| Failure::new(Code::StoreUrlInvalid, message);
         let Some((scheme, rest)) = url.split_once(':') else {
             return Err(invalid("the store has no scheme".to_owned()).hint(
-                "write file:DIR for a directory, memory: for a store in memory, or redis://HOST for a server",
+                "write file:DIR for a directory, memory: for a store in memory, postgres://HOST/DATABASE or redis://HOST for a \
+                 server",
             ));
         };
         match scheme {
@@ -79,12 +100,21 @@ impl StoreUrl {
                 .map_err(|failure| {
                     failure.hint("write file:DIR, such as file:./hapax-data or file:/var/lib/hapax")
                 }),
+            #[cfg(feature = "postgres")]
+            "postgres" | "postgresql" => PostgresUrl::parse(url).map(Box::new).map(Self::Postgres).map_err(|why| {
+                invalid(format!("{scheme}: is wrong: {why}"))
+                    .hint("write postgres://USER@HOST:PORT/DATABASE?schema=NAME; see docs/guide/postgres.md")
+            }),
             #[cfg(feature = "redis")]
             "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => RedisUrl::parse(url).map(Box::new).map(Self::Redis).map_err(|why| {
                 invalid(format!("{scheme}: is wrong: {why}"))
                     .hint("write redis://HOST:PORT/DATABASE?prefix=NAME:, or rediss:// for TLS; see docs/guide/redis.md")
             }),
-            _ => Err(invalid(format!("there is no store called {scheme:?}")).hint(known_store(scheme))),
+            _ => Err(match feature_of(scheme) {
+                Some(feature) => invalid(format!("this program was built without {scheme}: stores"))
+                    .hint(format!("build it with the feature {feature}")),
+                None => invalid(format!("there is no store called {scheme:?}")).hint(known_store(scheme)),
+            }),
         }
     }
 
@@ -96,13 +126,22 @@ impl StoreUrl {
         }
     }
 
-    /// The version of the layout that this program reads and writes there.
-    pub(crate) fn layout_version(&self) -> u32 {
-        match self {
+    /// Brings the store to the layout of this version, or tells what that would take. Where there is one layout so far,
+    /// the store is told as it is, and one of another version is refused.
+    pub(crate) async fn migrate(&self, is_dry: bool) -> Result<Migration, Failure> {
+        let version = match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => {
+                return url.migrate(is_dry).await.map_err(|error| self.failure(error, Access::Write));
+            }
             Self::File(_) | Self::Memory => hapax_store_file::VERSION,
             #[cfg(feature = "redis")]
             Self::Redis(_) => hapax_store_redis::VERSION,
-        }
+        };
+        let _ = is_dry;
+        // Opening it compares its version with ours.
+        drop(self.open_shared(Access::Read).await?);
+        Ok(Migration { from: Some(version), to: version, steps: Vec::new() })
     }
 
     /// Opens the store, and makes it where there is none: for whoever runs operations with it.
@@ -110,6 +149,8 @@ impl StoreUrl {
         let opened = match self {
             Self::Memory => Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>),
             Self::File(directory) => FileStore::open(directory).map(shared),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => url.open_or_make().await.map(shared),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.open_or_make().await.map(shared),
         };
@@ -121,6 +162,8 @@ impl StoreUrl {
         let opened = match self {
             Self::Memory => Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>),
             Self::File(directory) => open_file(directory, access).map(shared),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => url.open().await.map(shared),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.open().await.map(shared),
         };
@@ -137,10 +180,9 @@ impl StoreUrl {
                 let store = open_file(directory, Access::Read).map_err(failed)?;
                 store.verify().await.map_err(failed)?
             }
-            #[cfg(feature = "redis")]
-            Self::Redis(url) => {
-                let store = url.open().await.map_err(failed)?;
-                let found = redis::verify(&store).await.map_err(failed)?;
+            #[cfg(any(feature = "postgres", feature = "redis"))]
+            _ => {
+                let found = unreadable(&*self.open(Access::Read).await?).await.map_err(failed)?;
                 found.iter().map(|id| format!("record {id} cannot be read")).collect()
             }
         };
@@ -156,6 +198,13 @@ impl StoreUrl {
             return Failure::new(Code::StoreMissing, format!("there is no store at {self}")).hint(
                 "check the server, the database number and the prefix; \
                  the first process that runs operations with it makes the store",
+            );
+        }
+        #[cfg(feature = "postgres")]
+        if postgres::is_missing(&error) {
+            return Failure::new(Code::StoreMissing, format!("there is no store at {self}")).hint(
+                "check the server, the database and the schema; `hapax migrate` makes the store, and so does \
+                 the first process that runs operations with it",
             );
         }
         if matches!(open_error(&error), Some(OpenError::Missing { .. })) {
@@ -189,6 +238,8 @@ impl fmt::Display for StoreUrl {
         match self {
             Self::File(directory) => write!(f, "file:{}", directory.display()),
             Self::Memory => f.write_str("memory:"),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => url.fmt(f),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.fmt(f),
         }
@@ -233,8 +284,45 @@ fn directory(rest: &str) -> Option<PathBuf> {
 fn known_store(scheme: &str) -> String {
     match nearest(scheme, SCHEMES.iter().copied()) {
         Some(known) => format!("did you mean {known}: ?"),
-        None if cfg!(feature = "redis") => "known stores are file:DIR, memory: and redis://HOST".to_owned(),
-        None => "known stores are file:DIR and memory:".to_owned(),
+        None => {
+            let servers = [
+                (cfg!(feature = "postgres"), "postgres://HOST/DATABASE"),
+                (cfg!(feature = "redis"), "redis://HOST"),
+            ];
+            let known: Vec<&str> = ["file:DIR", "memory:"]
+                .into_iter()
+                .chain(servers.into_iter().filter(|(is_there, _)| *is_there).map(|(_, url)| url))
+                .collect();
+            format!("known stores are {}", known.join(", "))
+        }
+    }
+}
+
+/// The feature that a program lacks which knows nothing of this scheme.
+fn feature_of(scheme: &str) -> Option<&'static str> {
+    let table = [
+        (cfg!(feature = "postgres"), "postgres", &["postgres", "postgresql"][..]),
+        (cfg!(feature = "redis"), "redis", &["redis", "rediss", "redis+sentinel", "rediss+sentinel"]),
+    ];
+    let lacking = table.into_iter().filter(|(is_there, ..)| !is_there);
+    lacking.filter(|(_, _, schemes)| schemes.contains(&scheme)).map(|(_, feature, _)| feature).next()
+}
+
+/// Reads every record and names those that cannot be read.
+#[cfg(any(feature = "postgres", feature = "redis"))]
+async fn unreadable(store: &dyn Store) -> Result<Vec<hapax_core::RecordId>, StoreError> {
+    /// How many records are looked through at a time.
+    const PAGE: usize = 1000;
+
+    let mut query = hapax_core::Query { limit: PAGE, ..Default::default() };
+    let mut found = Vec::new();
+    loop {
+        let page = store.list(&query).await?;
+        found.extend(page.unreadable);
+        match page.next {
+            Some(next) => query.cursor = Some(next),
+            None => return Ok(found),
+        }
     }
 }
 

@@ -158,7 +158,7 @@ impl Fault {
 
     /// The row is there and cannot be read.
     pub(crate) fn unreadable() -> Self {
-        Self::Refused(StoreErrorKind::Incompatible, Told(Refusal::Unreadable.to_string()))
+        Self::Refused(StoreErrorKind::Incompatible, Told::words(Refusal::Unreadable))
     }
 
     /// Whether the connection is of no use any more: it is broken, or its server is no primary any more.
@@ -193,6 +193,11 @@ impl Fault {
 pub(crate) struct Told(String);
 
 impl Told {
+    /// The same words as a refusal of our own.
+    pub(crate) fn words(refusal: Refusal) -> Self {
+        Self(refusal.to_string())
+    }
+
     pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
         Self(match error.as_db_error() {
             Some(said) => format!("{}: {}", said.code().code(), said.message()),

@@ -4,6 +4,7 @@
 //! one of them and then go together. A lane knows connections and deadlines; what a batch means is for its [`Work`].
 
 use std::collections::{HashSet, VecDeque};
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,12 +151,15 @@ impl<W: Work> Shared<W> {
             if unknown.is_none() {
                 batch.retain(|entry| !entry.is_decided.swap(true, Ordering::SeqCst));
             }
+            if batch.is_empty() {
+                return lent.give_back();
+            }
             let works: Vec<&W> = batch.iter().map(|entry| &entry.work).collect();
             let running = W::run(lent.client(), &self.link.sql, &works, self.link.row_wait());
             let Ok(answers) = timeout_at(deadline, running).await else {
                 return batch.into_iter().for_each(|entry| entry.fail(Refusal::TimedOut, Effect::Write));
             };
-            let sorted = sort(batch, answers);
+            let sorted = sort(batch, answers, unknown.is_some());
             if !sorted.ends_connection {
                 lent.give_back();
             }
@@ -212,7 +216,10 @@ struct Sorted<W: Work> {
 }
 
 /// Answers whoever has an answer and sorts out the others.
-fn sort<W: Work>(batch: Vec<Entry<W>>, answers: Vec<Result<W::Answer, Fault>>) -> Sorted<W> {
+///
+/// After a call was lost, a refusal of its repetition says nothing about the first one, which may still be under way
+/// and be what is in the way: it stays lost.
+fn sort<W: Work>(batch: Vec<Entry<W>>, answers: Vec<Result<W::Answer, Fault>>, was_lost: bool) -> Sorted<W> {
     let was_alone = batch.len() == 1;
     let mut sorted = Sorted { alone: Vec::new(), lost: Vec::new(), fault: None, ends_connection: false };
     for (entry, answer) in batch.into_iter().zip(answers) {
@@ -225,6 +232,10 @@ fn sort<W: Work>(batch: Vec<Entry<W>>, answers: Vec<Result<W::Answer, Fault>>) -
         };
         sorted.ends_connection |= fault.ends_connection();
         match fault {
+            Fault::Contended(told) | Fault::Lost(told) | Fault::Refused(_, told) if was_lost => {
+                sorted.lost.push(entry);
+                sorted.fault = Some(Fault::Lost(told));
+            }
             Fault::Lost(_) => {
                 sorted.lost.push(entry);
                 sorted.fault = Some(fault);
@@ -245,7 +256,7 @@ fn sort<W: Work>(batch: Vec<Entry<W>>, answers: Vec<Result<W::Answer, Fault>>) -
 
 /// There is no connection: nothing was applied, unless it was sent before.
 fn give_up<W: Work>(batch: Vec<Entry<W>>, error: StoreError, unknown: Option<Fault>) {
-    let why = error.to_string();
+    let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     let kind = error.kind();
     for entry in batch {
         let op = entry.work.op();
@@ -320,3 +331,6 @@ impl<W: Work> Drop for Flight<W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

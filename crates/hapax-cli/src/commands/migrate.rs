@@ -1,27 +1,30 @@
-//! `hapax migrate`: brings a store to the layout of this version.
-//!
-//! There is one layout of each store so far, so there is nothing to change yet: a store is told as it is, and one of
-//! another version is refused.
+//! `hapax migrate`: brings a store to the layout of this version, or tells what that would take.
 
 use serde_json::json;
 
 use super::Context;
 use crate::args::Migrate;
 use crate::failure::Failure;
-use crate::stores::Access;
+use crate::stores::Migration;
 
 pub(crate) async fn run(migrate: &Migrate, context: &Context) -> Result<(), Failure> {
-    // Opening it compares its version with ours.
-    drop(context.store.open_shared(Access::Read).await?);
-    let version = context.store.layout_version();
+    let migration = context.store.migrate(migrate.dry_run).await?;
+    let Migration { from, to, steps } = &migration;
     if context.output.json {
         return context.output.document(&json!({
             "store": context.store.to_string(),
-            "version": version,
-            "target": version,
+            "version": from,
+            "target": to,
             "dry_run": migrate.dry_run,
-            "changes": [],
+            "changes": steps,
         }));
     }
-    context.output.text(&format!("{} has version {version}, the newest: nothing to do", context.store))
+    let did = if migrate.dry_run { "would be brought" } else { "was brought" };
+    context.output.text(&match from {
+        _ if steps.is_empty() => format!("{} has version {to}, the newest: nothing to do", context.store),
+        Some(from) => {
+            format!("{} {did} from version {from} to version {to}: {}", context.store, steps.join(", "))
+        }
+        None => format!("{} {did} to version {to}: {}", context.store, steps.join(", ")),
+    })
 }

@@ -40,6 +40,11 @@ const REDIS_RECORD_BYTES: u64 = 190;
 /// An append-only file is rewritten when it has grown to twice what is alive.
 const REDIS_LOG_TIMES: u64 = 2;
 
+/// What a row in a PostgreSQL database takes beside its outcome, its entries in four indexes included.
+const POSTGRES_RECORD_BYTES: u64 = 750;
+/// What is lost where outcomes do not fill their pages, or are cut into pieces that each have a head and an index entry.
+const POSTGRES_OUTCOME_PERCENT: u64 = 125;
+
 /// What one store would need.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Need {
@@ -71,11 +76,12 @@ pub(crate) fn run(plan: &Plan, output: Output) -> Result<(), Failure> {
     output.table(Some(&["STORE", "RECORDS", "MEMORY", "DISK", "NODES", "NOTE"]), rows.collect())
 }
 
-fn needs(records: u64, body_bytes: u64) -> [Need; 3] {
+fn needs(records: u64, body_bytes: u64) -> [Need; 4] {
     let outcome = body_bytes.saturating_add(HEAD_BYTES);
     let memory = with_headroom(records.saturating_mul(memory_bytes(outcome)));
     let fits = records <= MEMORY_RECORDS_MAX && memory <= MEMORY_BYTES_MAX;
     let disk = with_headroom(records.saturating_mul(file_bytes(outcome))).saturating_add(FILE_LOG_BYTES);
+    let postgres = with_headroom(records.saturating_mul(postgres_bytes(outcome)));
     let redis = with_headroom(records.saturating_mul(redis_bytes(outcome)));
     [
         Need {
@@ -109,6 +115,15 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 3] {
             fits: true,
             note: "many machines; the disk is for an append-only file",
         },
+        Need {
+            store: "postgres://HOST/DATABASE",
+            records,
+            memory_bytes: 0,
+            disk_bytes: postgres,
+            nodes: 1,
+            fits: true,
+            note: "many machines; more memory for the server makes it faster",
+        },
     ]
 }
 
@@ -134,6 +149,11 @@ fn redis_bytes(outcome: u64) -> u64 {
     // Its allocator hands out memory in steps, four to each doubling.
     let step = value.checked_next_power_of_two().unwrap_or(u64::MAX) / 8;
     value.div_ceil(step).saturating_mul(step).saturating_add(REDIS_RECORD_BYTES)
+}
+
+/// What a record with an outcome of this size takes in a PostgreSQL database.
+fn postgres_bytes(outcome: u64) -> u64 {
+    (outcome.saturating_mul(POSTGRES_OUTCOME_PERCENT) / 100).saturating_add(POSTGRES_RECORD_BYTES)
 }
 
 fn with_headroom(bytes: u64) -> u64 {

@@ -89,7 +89,7 @@ impl Upstream {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StoreOptions {
-    /// `file:DIR`, `memory:` or `redis://HOST`.
+    /// `file:DIR`, `memory:`, `postgres://HOST/DATABASE` or `redis://HOST`.
     pub(crate) url: String,
     /// How often records whose time is over are removed; `off` leaves that to `hapax sweep`.
     pub(crate) sweep: Every,

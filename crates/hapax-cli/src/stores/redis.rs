@@ -2,11 +2,8 @@
 
 use std::fmt;
 
-use hapax_core::{Query, RecordId, Store, StoreError};
+use hapax_core::StoreError;
 use hapax_store_redis::{OpenError, Options, RedisStore};
-
-/// How many records are looked through at a time.
-const PAGE: usize = 1000;
 
 /// The URL of a Redis server.
 #[derive(Clone)]
@@ -41,20 +38,6 @@ impl RedisUrl {
 /// Whether there is nothing under the URL.
 pub(crate) fn is_missing(error: &StoreError) -> bool {
     matches!(open_error(error), Some(OpenError::Missing { .. }))
-}
-
-/// Reads every record and names those that cannot be read.
-pub(crate) async fn verify(store: &RedisStore) -> Result<Vec<RecordId>, StoreError> {
-    let mut query = Query { limit: PAGE, ..Query::default() };
-    let mut found = Vec::new();
-    loop {
-        let page = store.list(&query).await?;
-        found.extend(page.unreadable);
-        match page.next {
-            Some(next) => query.cursor = Some(next),
-            None => return Ok(found),
-        }
-    }
 }
 
 fn open_error(error: &StoreError) -> Option<&OpenError> {

@@ -60,3 +60,23 @@ fn a_server_is_shown_without_its_password() {
         assert!(told.contains("redis: is wrong") && !told.contains("hunter2"), "{told}");
     }
 }
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_database_is_shown_without_its_password() {
+    let url = StoreUrl::parse("postgresql://app:hunter2@db:5433/shop?schema=orders").unwrap();
+    assert_eq!(url.to_string(), "postgres://db:5433/shop?schema=orders");
+    assert!(!format!("{url:?}").contains("hunter2"));
+    for wrong in ["postgres://app:hunter2@db:x/a", "postgres://:hunter2@db/a?shema=b", "postgres:hunter2"] {
+        let told = refusal(wrong);
+        assert!(told.contains("postgres: is wrong") && !told.contains("hunter2"), "{told}");
+    }
+}
+
+#[test]
+fn a_store_that_was_left_out_names_its_feature() {
+    for (scheme, is_there) in [("postgres", cfg!(feature = "postgres")), ("redis", cfg!(feature = "redis"))] {
+        assert_eq!(feature_of(scheme), (!is_there).then_some(scheme));
+    }
+    assert_eq!(feature_of("postgrse"), None);
+}

@@ -20,6 +20,7 @@ mod listing;
 #[cfg(unix)]
 mod packaging;
 #[cfg(feature = "redis")]
+mod postgres;
 mod redis;
 mod secrets;
 mod serving;

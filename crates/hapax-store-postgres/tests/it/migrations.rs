@@ -49,7 +49,7 @@ async fn tables_of_other_versions_are_told_apart() {
     for (version, oldest, refused) in table {
         server.sql(&format!("UPDATE {schema}.migration SET version = {version}, oldest_program = {oldest}"));
         match (options.clone().connect().await, refused) {
-            (Ok(store), None) => drop(acquire(&store, "goes on").await),
+            (Ok(store), None) => assert_eq!(acquire(&store, "goes on").await.fence.attempt, 1),
             (Err(error), Some(refused)) => {
                 assert_eq!(error.kind(), StoreErrorKind::Incompatible);
                 let why = std::error::Error::source(&error).unwrap().downcast_ref::<OpenError>();

@@ -1,0 +1,149 @@
+//! Stores in a PostgreSQL database: several sidecars act as one, and every command that takes a store takes this one.
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use hapax_core::{
+    Claim, ClaimRequest, Class, Fingerprint, Format, Key, Nonce, OnLapse, Recorded, Scope, ScopedKey, Store,
+};
+use hapax_store_postgres::PostgresStore;
+use hapax_testkit::servers::PostgresServer;
+
+use crate::binary::{alone, hapax};
+use crate::fixture::{Fixture, HOUR, KEY, block_on};
+use crate::sidecar::{Origin, Sidecar, ask, reply};
+
+const ORDER: &str = "{\"item\":\"book\"}";
+
+fn keyed(name: &str) -> String {
+    format!("POST /orders\nIdempotency-Key: {KEY}-{name}")
+}
+
+#[test]
+fn three_sidecars_on_one_database_act_as_one() {
+    let server = alone(PostgresServer::start);
+    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let fixture = Fixture::bare();
+    let serve = || Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &server.url()]);
+    let sidecars = [serve(), serve(), serve()];
+
+    let first = ask(sidecars[0].address(), &keyed("replayed"), ORDER);
+    let second = ask(sidecars[1].address(), &keyed("replayed"), ORDER);
+    assert_eq!((first.status(), first.body.as_str()), (201, "order 1"));
+    assert_eq!((second.status(), second.body.as_str()), (201, "order 1"));
+    assert_eq!(second.header("x-idempotent-replayed"), Some("true"));
+
+    for round in 0..10 {
+        let together = Arc::new(Barrier::new(9));
+        let head = keyed(&format!("at-once-{round}"));
+        let asking: Vec<_> = (0..9)
+            .map(|number| {
+                let (together, head, address) =
+                    (together.clone(), head.clone(), sidecars[number % 3].address());
+                thread::spawn(move || {
+                    together.wait();
+                    ask(address, &head, ORDER).status()
+                })
+            })
+            .collect();
+        let statuses: Vec<u16> = asking.into_iter().map(|asking| asking.join().unwrap()).collect();
+        assert!(
+            statuses.contains(&201) && statuses.iter().all(|status| [201, 409].contains(status)),
+            "{statuses:?}"
+        );
+        assert_eq!(origin.seen().len(), 2 + round, "one of them reached the service");
+    }
+}
+
+#[test]
+fn without_the_server_nothing_runs_and_nobody_restarts_anything() {
+    let server = alone(|| PostgresServer::options().durable().start());
+    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let fixture = Fixture::bare();
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &server.url()]);
+    assert_eq!(ask(sidecar.address(), &keyed("before"), ORDER).status(), 201);
+    server.kill();
+    assert_eq!(ask(sidecar.address(), &keyed("without"), ORDER).status(), 503);
+    assert_eq!(ask(sidecar.admin(), "GET /readyz", "").status(), 503);
+    assert_eq!(origin.seen().len(), 1);
+    alone(|| server.restart());
+    while ask(sidecar.admin(), "GET /readyz", "").status() != 200 {}
+    let replayed = ask(sidecar.address(), &keyed("before"), ORDER);
+    assert_eq!((replayed.status(), replayed.body.as_str()), (201, "order 1"));
+    assert_eq!(ask(sidecar.address(), &keyed("without"), ORDER).body, "order 2");
+}
+
+#[test]
+fn every_command_takes_the_database() {
+    let server = alone(PostgresServer::start);
+    let with_password = server.url().replace("postgres@", "postgres:canary-password@");
+    let url = format!("{with_password}?schema=shop");
+    let fixture = Fixture::bare();
+    let run = |args: &[&str]| hapax(fixture.path(), &[args, &["--store", &url]].concat());
+    let shown = format!("postgres://127.0.0.1:{}/postgres?schema=shop", server.port());
+
+    let missing = run(&["records", "list"]).failed(5, "store-missing");
+    assert!(missing.stderr.contains(&shown) && !missing.stderr.contains("canary-password"), "{missing:?}");
+
+    let tried = run(&["migrate", "--dry-run"]).ended(0).stdout;
+    assert_eq!(tried, format!("{shown} would be brought to version 1: records\n"));
+    run(&["records", "list"]).failed(5, "store-missing");
+    assert_eq!(run(&["migrate", "--json"]).ended(0).json()["changes"][0], "records");
+    assert!(run(&["migrate"]).ended(0).stdout.contains("has version 1, the newest"));
+
+    let origin = Origin::start(|_, _| reply(201, "made"));
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &url]);
+    assert_eq!(ask(sidecar.address(), &keyed("kept"), ORDER).status(), 201);
+
+    let listed = run(&["records", "list", "--json"]).ended(0).json();
+    assert_eq!(listed["records"][0]["state"], "completed");
+    let id = listed["records"][0]["id"].as_str().unwrap().to_owned();
+    let checked = run(&["check", "--deep"]).ended(0).stdout;
+    assert!(checked.contains(&format!("{shown} (postgres)")) && checked.contains("best effort"), "{checked}");
+    assert!(checked.contains("fsync is off") && !checked.contains("canary-password"), "{checked}");
+    assert_eq!(run(&["sweep"]).ended(0).stdout, "removed 0 expired, 0 dropped\n");
+    run(&["records", "delete", &id, "--yes"]).ended(0);
+    assert_eq!(ask(sidecar.address(), &keyed("kept"), ORDER).header("x-idempotent-replayed"), None);
+}
+
+#[test]
+fn a_plan_agrees_with_what_the_database_takes() {
+    const RECORDS: u64 = 600;
+    let server = alone(PostgresServer::start);
+    let fixture = Fixture::bare();
+    for body in [100, 1000, 4096, 20_000] {
+        let url = format!("{}?schema=plan_{body}", server.url());
+        let measured = block_on(async {
+            let store = PostgresStore::connect(&url).await.unwrap();
+            fill(&store, RECORDS, body + 256).await;
+            store.stats().await.unwrap().bytes / RECORDS
+        });
+        let args = ["plan", "--rate", "600/h", "--retention", "1h", "--body", &body.to_string(), "--json"];
+        let needs = hapax(fixture.path(), &args).ended(0).json();
+        assert_eq!(needs[3]["store"], "postgres://HOST/DATABASE");
+        let planned = needs[3]["disk_bytes"].as_u64().unwrap() * 100 / 125 / RECORDS;
+        let off = planned.abs_diff(measured) * 100 / measured;
+        assert!(off <= 20, "{body}: {planned} planned, {measured} measured");
+    }
+}
+
+/// Outcomes that cannot be made smaller, as a plan must assume.
+async fn fill(store: &dyn Store, records: u64, outcome: usize) {
+    for number in 0..records {
+        let key = Key::new(format!("order-{number}")).unwrap();
+        let ask = ClaimRequest {
+            key: ScopedKey::new(Scope::new("POST /v1/orders").principal("somebody"), &key),
+            fingerprint: Fingerprint::empty(),
+            nonce: Nonce::random(),
+            lease: HOUR,
+            on_lapse: OnLapse::Uncertain,
+            attempts_max: 5,
+            uncertain_retention: HOUR,
+        };
+        let Claim::Acquired(lease) = store.claim(&ask).await.unwrap() else { panic!("somebody has the key") };
+        let bytes: Vec<u8> =
+            std::iter::repeat_with(|| *Nonce::random().as_bytes()).flatten().take(outcome).collect();
+        let done = Recorded::new(Class::Success, Format::HTTP, bytes);
+        store.complete(&lease, &done, HOUR).await.unwrap();
+    }
+}

@@ -1,0 +1,143 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use hapax_core::{BoxFuture, RecordId, StoreError, StoreErrorKind};
+use tokio::sync::oneshot;
+use tokio_postgres::Client;
+
+use super::{BATCH_BYTES_MAX, BATCH_MAX, Entry, Waiting, Work, sort};
+use crate::error::{Effect, Fault, Refusal};
+use crate::sql::Sql;
+
+/// A call about the record with this number, of this size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Call {
+    id: RecordId,
+    bytes: usize,
+}
+
+type Answered = oneshot::Receiver<Result<&'static str, StoreError>>;
+
+impl Work for Call {
+    type Answer = &'static str;
+
+    fn op(&self) -> &'static str {
+        "claim"
+    }
+
+    fn id(&self) -> &RecordId {
+        &self.id
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn run<'a>(
+        _: &'a Client,
+        _: &'a Sql,
+        _: &'a [&'a Self],
+        _: Duration,
+    ) -> BoxFuture<'a, Vec<Result<&'static str, Fault>>> {
+        unreachable!("nothing is sent in these tests")
+    }
+
+    fn held(&self) -> Result<&'static str, StoreError> {
+        Ok("held")
+    }
+}
+
+fn entry(number: u16, bytes: usize) -> (Entry<Call>, Answered) {
+    let mut id = [0; 32];
+    id[..2].copy_from_slice(&number.to_be_bytes());
+    let work = Call { id: RecordId::from_bytes(id), bytes };
+    let (caller, answered) = oneshot::channel();
+    (Entry { work, caller, is_decided: Arc::new(AtomicBool::new(false)) }, answered)
+}
+
+fn numbers(batch: &[Entry<Call>]) -> Vec<u16> {
+    batch.iter().map(|entry| u16::from_be_bytes(entry.work.id.as_bytes()[..2].try_into().unwrap())).collect()
+}
+
+#[test]
+fn a_batch_has_each_key_once_and_in_order() {
+    let (entries, callers): (VecDeque<_>, Vec<_>) =
+        [3, 1, 3, 2, 1, 3].map(|number| entry(number, 0)).into_iter().unzip();
+    let mut waiting = Waiting { entries, flights: 0 };
+    assert_eq!(numbers(&waiting.take()), [1, 2, 3]);
+    assert_eq!(numbers(&waiting.take()), [1, 3], "the others have kept their places");
+    assert_eq!(numbers(&waiting.take()), [3]);
+    assert!(waiting.take().is_empty());
+    drop(callers);
+}
+
+#[test]
+fn a_batch_is_limited_in_number_and_in_bytes() {
+    let count = u16::try_from(BATCH_MAX).unwrap() + 1;
+    let (entries, callers): (VecDeque<_>, Vec<_>) = (0..count).map(|number| entry(number, 0)).unzip();
+    let mut waiting = Waiting { entries, flights: 0 };
+    assert_eq!((waiting.take().len(), waiting.take().len()), (BATCH_MAX, 1));
+
+    let large = [BATCH_BYTES_MAX / 2, BATCH_BYTES_MAX / 2, 1, BATCH_BYTES_MAX * 2, 1];
+    let numbered = (0..).zip(large).map(|(number, bytes)| entry(number, bytes));
+    let (entries, more): (VecDeque<_>, Vec<_>) = numbered.unzip();
+    let mut waiting = Waiting { entries, flights: 0 };
+    assert_eq!(numbers(&waiting.take()), [0, 1]);
+    assert_eq!(numbers(&waiting.take()), [2]);
+    assert_eq!(numbers(&waiting.take()), [3], "what is larger than a batch goes alone");
+    assert_eq!(numbers(&waiting.take()), [4]);
+    drop((callers, more));
+}
+
+#[test]
+fn who_is_gone_is_not_served() {
+    let (first, gone) = entry(1, 0);
+    let (second, caller) = entry(2, 0);
+    drop(gone);
+    let mut waiting = Waiting { entries: [first, second].into(), flights: 0 };
+    assert_eq!(numbers(&waiting.take()), [2]);
+    drop(caller);
+}
+
+fn faults() -> [Fault; 3] {
+    let told = |refusal: Refusal| crate::error::Told::words(refusal);
+    [
+        Fault::Contended(told(Refusal::Held)),
+        Fault::Lost(told(Refusal::TimedOut)),
+        Fault::Refused(StoreErrorKind::Full, told(Refusal::TimedOut)),
+    ]
+}
+
+#[test]
+fn calls_that_failed_together_are_tried_alone_and_lost_ones_again() {
+    let (batch, callers): (Vec<_>, Vec<_>) = (0..3).map(|number| entry(number, 0)).unzip();
+    let sorted = sort(batch, faults().map(Err).into(), false);
+    assert_eq!((numbers(&sorted.alone), numbers(&sorted.lost)), (vec![0, 2], vec![1]));
+    assert!(sorted.ends_connection);
+    drop(callers);
+}
+
+#[test]
+fn a_call_alone_is_told_what_it_met() {
+    let [contended, _, refused] = faults();
+    let (first, mut held) = entry(1, 0);
+    sort(vec![first], vec![Err(contended)], false);
+    assert_eq!(held.try_recv().unwrap().unwrap(), "held");
+    let (second, mut full) = entry(2, 0);
+    sort(vec![second], vec![Err(refused)], false);
+    assert_eq!(full.try_recv().unwrap().unwrap_err().kind(), StoreErrorKind::Full);
+}
+
+/// The first sending may be what is in the way of the second.
+#[test]
+fn what_was_lost_stays_lost_until_it_is_answered() {
+    for fault in faults() {
+        let (lost, mut answered) = entry(1, 0);
+        let sorted = sort(vec![lost], vec![Err(fault)], true);
+        assert!(answered.try_recv().is_err() && numbers(&sorted.lost) == [1]);
+        let told = sorted.fault.unwrap().error("claim", Effect::Write);
+        assert_eq!(told.kind(), StoreErrorKind::Unknown);
+    }
+}
