@@ -235,6 +235,7 @@ pub(crate) enum Refusal {
     Cursor,
     OutcomeTooLarge,
     ScopeTooLarge,
+    Ending,
 }
 
 impl Refusal {
@@ -245,7 +246,7 @@ impl Refusal {
                 StoreErrorKind::Unavailable
             }
             (Self::Unreadable, _) => StoreErrorKind::Incompatible,
-            (Self::Cursor, _) => StoreErrorKind::Invalid,
+            (Self::Cursor | Self::Ending, _) => StoreErrorKind::Invalid,
             (Self::OutcomeTooLarge | Self::ScopeTooLarge, _) => StoreErrorKind::TooLarge,
         };
         StoreError::new(kind, op).with_source(self)
@@ -261,6 +262,7 @@ impl fmt::Display for Refusal {
             Self::Unreadable => "the record is there and cannot be read, so it is left as it is",
             Self::Cursor => "the cursor was not given by this store",
             Self::OutcomeTooLarge => "the outcome is larger than the store was told to take",
+            Self::Ending => "the attempt has ended, and its transaction with it",
             Self::ScopeTooLarge => "the names in a scope may have 64 KiB together",
         })
     }

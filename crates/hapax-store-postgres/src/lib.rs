@@ -34,10 +34,13 @@
 //! A statement whose answer was lost is sent again on another connection while there is time: it carries its nonce, so
 //! it tells what the first one did. After that the call is [`Unknown`](hapax_core::StoreErrorKind::Unknown).
 
+#[cfg(feature = "axum")]
+mod axum;
 mod claim;
 mod config;
 mod connection;
 mod error;
+mod joined;
 mod lane;
 mod link;
 mod list;
@@ -52,8 +55,11 @@ mod url;
 mod wake;
 mod write;
 
+#[cfg(feature = "axum")]
+pub use self::axum::TxRejection;
 pub use config::{OUTCOME_BYTES_MAX_DEFAULT, Options, POOL_DEFAULT, SCHEMA_DEFAULT, TIMEOUT_DEFAULT};
 pub use error::OpenError;
+pub use joined::Tx;
 pub use migrate::{MigrateMode, Migrated, VERSION};
 pub use store::{PostgresStore, SCOPE_BYTES_MAX};
 pub use tx::{Done, OnceIn, OnceInError, RETENTION_DEFAULT, WAIT_DEFAULT};

@@ -15,6 +15,7 @@ use tokio_postgres::types::Type;
 use crate::claim::{self, ROUNDS_MAX};
 use crate::config::{Making, Options};
 use crate::error::{Effect, Fault, Refusal};
+use crate::joined::Joined;
 use crate::lane::{Lane, Work};
 use crate::link::Link;
 use crate::list;
@@ -36,8 +37,10 @@ const SWEEP_MAX: usize = 1000;
 pub struct PostgresStore {
     pub(crate) link: Arc<Link>,
     claims: Lane<ClaimRequest>,
-    writes: Lane<Write>,
+    pub(crate) writes: Lane<Write>,
     wake: Option<Wake>,
+    /// Transactions that wait for the outcome of the work that writes in them.
+    pub(crate) joined: Joined,
 }
 
 impl PostgresStore {
@@ -68,7 +71,7 @@ impl PostgresStore {
         judge(&link, "open").await?;
         migrate::ensure(&link, making == Making::Make).await?;
         let (claims, writes) = (Lane::new(link.clone()), Lane::new(link.clone()));
-        Ok(Self { wake: Wake::new(&link), link, claims, writes })
+        Ok(Self { wake: Wake::new(&link), link, claims, writes, joined: Joined::default() })
     }
 
     /// Brings the tables to the version that this crate needs, or tells what that would take.
@@ -235,6 +238,9 @@ impl Store for PostgresStore {
     ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
         Box::pin(async move {
             self.check("complete", Some(done))?;
+            if let Some(fenced) = self.complete_joined(lease, done, retention).await {
+                return Ok(fenced);
+            }
             self.writes.send(Write::complete(lease, done, retention)).await
         })
     }
@@ -246,12 +252,16 @@ impl Store for PostgresStore {
     ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
         Box::pin(async move {
             self.check("release", answered)?;
+            self.take_back(lease).await;
             self.writes.send(Write::release(lease, answered)).await
         })
     }
 
     fn abandon<'a>(&'a self, lease: &'a Lease, reason: Reason) -> BoxFuture<'a, Result<Fenced, StoreError>> {
-        Box::pin(self.writes.send(Write::abandon(lease, reason)))
+        Box::pin(async move {
+            self.take_back(lease).await;
+            self.writes.send(Write::abandon(lease, reason)).await
+        })
     }
 
     fn settle<'a>(

@@ -7,6 +7,8 @@ mod coalescing;
 mod conformance;
 mod counting;
 mod fixture;
+mod handlers;
+mod joined;
 mod lost_answers;
 mod migrations;
 mod once_in;

@@ -3,13 +3,16 @@
 
 use std::collections::HashMap;
 use std::env;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use hapax::{Done, Hapax, OnLapse, Policy};
 use hapax_store_postgres::{OnceInError, PostgresStore};
 use hapax_testkit::servers::PostgresServer;
 use tokio_postgres::{Client, NoTls};
@@ -19,7 +22,7 @@ use crate::shop::key;
 
 /// More rounds than a test has time for.
 const ROUNDS_VARIABLE: &str = "HAPAX_TEST_KILL_ROUNDS";
-const ROUNDS_DEFAULT: usize = 12;
+const ROUNDS_DEFAULT: usize = 6;
 /// Every so many rounds it is the server that is killed.
 const SERVER_EVERY: usize = 3;
 /// Rounds in which a process that writes its effect apart must be found out.
@@ -36,9 +39,19 @@ const PROCESS: &str = "once_in_kills::the_process_that_is_killed";
 
 #[test]
 fn killed_again_and_again_everything_happens_exactly_once() {
+    judge("together");
+}
+
+#[test]
+fn transactions_that_joined_an_attempt_happen_exactly_once() {
+    judge("joined");
+}
+
+/// All rounds, and what they must show.
+fn judge(how: &str) {
     let rounds = env::var(ROUNDS_VARIABLE).map_or(ROUNDS_DEFAULT, |rounds| rounds.parse().unwrap());
     let rig = Rig::start();
-    let acknowledged: Vec<_> = (0..rounds).flat_map(|round| rig.round(round, "together")).collect();
+    let acknowledged: Vec<_> = (0..rounds).flat_map(|round| rig.round(round, how)).collect();
     let effects = rig.effects();
     assert_eq!(effects.len(), rounds * KEYS_PER_ROUND, "an order was lost");
     assert!(acknowledged.len() >= PROCESSES * effects.len(), "{} answers", acknowledged.len());
@@ -49,7 +62,7 @@ fn killed_again_and_again_everything_happens_exactly_once() {
         assert_eq!(effects[&name], [number], "{name} was answered with something else");
     }
     let unfinished = rig.server.sql("SELECT count(*) FROM hapax.record WHERE state <> 2");
-    assert_eq!(unfinished, "0", "somebody saw a claim");
+    assert_eq!(unfinished, "0", "an order was left unfinished");
 }
 
 /// Without one transaction for both, the same rounds show what is wrong.
@@ -147,27 +160,63 @@ async fn the_process_that_is_killed() {
             Err(_) => pause().await,
         }
     };
-    let task = |task| order_all(&store, url, first..first + KEYS_PER_ROUND, task, how == "apart");
-    futures_util::future::join_all((0..TASKS).map(task)).await;
+    let keys = first..first + KEYS_PER_ROUND;
+    if how == "joined" {
+        let store = Arc::new(store);
+        let hapax = Hapax::builder(store.clone()).build();
+        join_all((0..TASKS).map(|task| order_all_joined(&hapax, &store, keys.clone(), task))).await;
+    } else {
+        join_all((0..TASKS).map(|task| order_all(&store, url, keys.clone(), task, how == "apart"))).await;
+    }
 }
 
-/// Orders every key until it is acknowledged. Every task begins with another one.
+/// The keys, of which every task begins with another one.
+fn keys_of(task: usize, keys: Range<usize>) -> impl Iterator<Item = String> {
+    let (begin, count) = (task * keys.len() / TASKS, keys.len());
+    keys.cycle().skip(begin).take(count).map(|at| format!("order-{at}"))
+}
+
+/// In one piece, whoever else prints.
+fn acknowledge(name: &str, number: i64) {
+    let line = format!("\nordered {name} {number}.\n");
+    std::io::stdout().write_all(line.as_bytes()).unwrap();
+}
+
+/// Whoever was killed is taken over soon, however often.
+fn policy() -> Policy {
+    Policy::default().on_lapse(OnLapse::Rerun).lease(Duration::from_secs(1)).attempts_max(u32::MAX)
+}
+
+/// Orders every key in the ordinary mode, with the effect in the transaction of the attempt.
+async fn order_all_joined(hapax: &Hapax, store: &Arc<PostgresStore>, keys: Range<usize>, task: usize) {
+    for name in keys_of(task, keys) {
+        loop {
+            let insert = format!("INSERT INTO effect VALUES ('{name}') RETURNING number");
+            let store = store.clone();
+            let once = hapax.once("order", name.as_str()).policy(policy()).run(async move |context| {
+                let tx = store.transaction_of(context.fence()).await.map_err(|error| error.to_string())?;
+                let row = tx.query_one(&insert, &[]).await.map_err(|error| error.to_string())?;
+                row.try_get::<_, i64>(0).map_err(|error| error.to_string())
+            });
+            match once.await {
+                Ok(Done { value, recorded: true, .. }) => break acknowledge(&name, value),
+                _ => pause().await,
+            }
+        }
+    }
+}
+
+/// Orders every key until it is acknowledged.
 async fn order_all(store: &PostgresStore, url: &str, keys: Range<usize>, task: usize, is_apart: bool) {
-    let begin = task * keys.len() / TASKS;
     let (mut client, mut other) = (None, None);
-    for at in keys.clone().cycle().skip(begin).take(keys.len()) {
-        let name = format!("order-{at}");
+    for name in keys_of(task, keys) {
         loop {
             let (Some(inner), Some(aside)) = (&mut client, &other) else {
                 (client, other) = (connect(url).await, connect(url).await);
                 continue;
             };
             match order(store, inner, is_apart.then_some(aside), &name).await {
-                Ok(number) => {
-                    // In one piece, whoever else prints.
-                    print!("\nordered {name} {number}.\n");
-                    break;
-                }
+                Ok(number) => break acknowledge(&name, number),
                 Err(is_broken) => {
                     if is_broken {
                         client = None;
