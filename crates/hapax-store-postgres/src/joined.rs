@@ -94,7 +94,7 @@ impl PostgresStore {
     /// committed in one with the attempt's success, so it happens **exactly once**, whoever is killed whenever, as far
     /// as the server keeps what it has committed. The same attempt gets the same transaction again.
     ///
-    /// The attempt is [`Context::fence`](https://docs.rs/hapax) in a handler or in the work of `Hapax::once`. With
+    /// The attempt is what `Context::fence` of the crate `hapax` tells a handler or the work of `Hapax::once`. With
     /// `OnLapse::Rerun` an attempt that was killed is run again; it cannot have happened.
     ///
     /// # Errors

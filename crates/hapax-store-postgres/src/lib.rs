@@ -31,6 +31,14 @@
 //! one commit; a call that finds nothing under way goes at once. The server's clock judges. Every statement is a
 //! transaction of its own and leaves nothing behind in its connection: no prepared statement, no setting, no lock.
 //!
+//! # In one transaction with your own writes
+//!
+//! [`PostgresStore::once_in`] claims, runs and completes in a transaction of yours, and [`PostgresStore::transaction_of`]
+//! commits what a handler writes together with its outcome. Within that transaction the effect happens exactly once,
+//! wherever the table above says that nothing is lost.
+//!
+//! # When answers are lost
+//!
 //! A statement whose answer was lost is sent again on another connection while there is time: it carries its nonce, so
 //! it tells what the first one did. After that the call is [`Unknown`](hapax_core::StoreErrorKind::Unknown).
 
