@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use hapax_core::{Claim, Class, Fenced, Format, Lease, Lookup, OnLapse, Reason, Recorded, State, Store};
 use hapax_store_postgres::{PostgresStore, Tx};
 use hapax_testkit::asking::scoped;
@@ -31,9 +32,9 @@ async fn success_commits_and_everything_else_rolls_back() {
     let error = Recorded::new(Class::Error, Format::FUNCTION, "no");
 
     let lease = acquire(store, "success").await;
-    drop(begun(&shop, store, &lease, "success").await);
-    // The same attempt has the same transaction.
-    drop(begun(&shop, store, &lease, "success").await);
+    // The same attempt has the same transaction, whoever asks at the same time.
+    let both = [(); 2].map(|()| begun(&shop, store, &lease, "success"));
+    drop(join_all(both).await);
     assert_eq!(shop.effects("success"), 0);
     assert_eq!(store.complete(&lease, &done("yes"), RETENTION).await.unwrap(), Fenced::Applied);
     assert_eq!(store.complete(&lease, &done("yes"), RETENTION).await.unwrap(), Fenced::Applied);
@@ -52,6 +53,8 @@ async fn success_commits_and_everything_else_rolls_back() {
     for (name, end) in ends {
         assert_eq!((shop.effects(name), state(store, name).await), (0, end), "{name}");
     }
+    let open = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND query LIKE";
+    assert_eq!(shop.server.sql(&format!("{open} '%{}%'", shop.schema)), "0");
 }
 
 #[tokio::test]
