@@ -11,8 +11,8 @@ use futures_util::future::{join, join_all};
 use hapax_core::transition::{self, Change};
 use hapax_core::{Claim, ClaimRequest, Fence, Lease, Record, RecordId, codec};
 use tokio_postgres::types::Type;
-use tokio_postgres::{Error, GenericClient};
 
+use crate::connection::{Connection, Fields};
 use crate::error::Fault;
 use crate::row::{self, Found, Seen, moment_ms, reason_number, span_ms, state_number};
 use crate::sql::Sql;
@@ -21,7 +21,7 @@ use crate::sql::Sql;
 pub(crate) const ROUNDS_MAX: usize = 16;
 
 /// Claims several keys, each of which occurs once, sorted by id. Every claim has an answer of its own.
-pub(crate) async fn claim<C: GenericClient + Sync>(
+pub(crate) async fn claim<C: Connection>(
     client: &C,
     sql: &Sql,
     asks: &[&ClaimRequest],
@@ -54,26 +54,26 @@ pub(crate) async fn claim<C: GenericClient + Sync>(
 }
 
 /// The answer to one claim; `None` when the record changed meanwhile and must be looked at again.
-async fn decide<C: GenericClient + Sync>(
+async fn decide<C: Connection>(
     client: &C,
     sql: &Sql,
     ask: &ClaimRequest,
-    inserted: &Result<HashSet<RecordId>, Error>,
-    found: &Result<HashMap<RecordId, Found>, Error>,
+    inserted: &Result<HashSet<RecordId>, C::Error>,
+    found: &Result<HashMap<RecordId, Found>, C::Error>,
     row_wait: Duration,
 ) -> Result<Option<Claim>, Fault> {
     let id = &ask.key.id;
-    if inserted.as_ref().map_err(Fault::of)?.contains(id) {
+    if inserted.as_ref().map_err(C::fault)?.contains(id) {
         let fence = Fence { nonce: ask.nonce, attempt: 1 };
         return Ok(Some(Claim::Acquired(Lease { id: *id, fence, length: ask.lease })));
     }
     // It was there a moment ago and a sweep was quicker.
-    let Some(found) = found.as_ref().map_err(Fault::of)?.get(id) else { return Ok(None) };
+    let Some(found) = found.as_ref().map_err(C::fault)?.get(id) else { return Ok(None) };
     let Ok(record) = &found.record else { return Ok(Some(Claim::Unreadable)) };
     let decision = transition::claim(Some(record), ask, found.now);
     let is_done = match &decision.change {
         Change::Put(next) => {
-            replace(client, sql, &found.seen, next, row_wait).await.map_err(|error| Fault::of(&error))?
+            replace(client, sql, &found.seen, next, row_wait).await.map_err(|error| C::fault(&error))?
         }
         Change::Keep | Change::Remove => true,
     };
@@ -81,12 +81,12 @@ async fn decide<C: GenericClient + Sync>(
 }
 
 /// Creates the records that are not there yet and tells which.
-async fn insert<C: GenericClient + Sync>(
+async fn insert<C: Connection>(
     client: &C,
     sql: &Sql,
     asks: &[&ClaimRequest],
     row_wait: Duration,
-) -> Result<HashSet<RecordId>, Error> {
+) -> Result<HashSet<RecordId>, C::Error> {
     let of = |part: fn(&ClaimRequest) -> &[u8]| asks.iter().map(|ask| part(ask)).collect::<Vec<_>>();
     let spans =
         |span: fn(&ClaimRequest) -> Duration| asks.iter().map(|ask| span_ms(span(ask))).collect::<Vec<_>>();
@@ -96,7 +96,7 @@ async fn insert<C: GenericClient + Sync>(
         .map(|ask| ask.key.scope.principal_hash().map(|principal| principal.as_bytes().as_slice()))
         .collect();
     let rows = client
-        .query_typed(
+        .ask(
             &sql.claim,
             &[
                 (&of(|ask| ask.key.id.as_bytes()), Type::BYTEA_ARRAY),
@@ -116,24 +116,24 @@ async fn insert<C: GenericClient + Sync>(
 }
 
 /// The records that are there.
-pub(crate) async fn look<C: GenericClient + Sync>(
+pub(crate) async fn look<C: Connection>(
     client: &C,
     sql: &Sql,
     ids: &[RecordId],
-) -> Result<HashMap<RecordId, Found>, Error> {
+) -> Result<HashMap<RecordId, Found>, C::Error> {
     let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
-    let rows = client.query_typed(&sql.look, &[(&ids, Type::BYTEA_ARRAY)]).await?;
+    let rows = client.ask(&sql.look, &[(&ids, Type::BYTEA_ARRAY)]).await?;
     rows.iter().filter_map(|row| row::read(row).transpose()).collect()
 }
 
 /// Puts `next` in the place of the row that was seen; false when that has changed.
-pub(crate) async fn replace<C: GenericClient + Sync>(
+pub(crate) async fn replace<C: Connection>(
     client: &C,
     sql: &Sql,
     seen: &Seen,
     next: &Record,
     row_wait: Duration,
-) -> Result<bool, Error> {
+) -> Result<bool, C::Error> {
     let (lease_until, reason) = match &next.status {
         hapax_core::Status::InProgress { lease_until } => (moment_ms(*lease_until), 0),
         hapax_core::Status::Uncertain { reason } => (0, reason_number(*reason)),
@@ -143,7 +143,7 @@ pub(crate) async fn replace<C: GenericClient + Sync>(
     let outcome = next.recorded().map(|recorded| codec::encode_outcome(id, nonce, recorded));
     let digest = next.fingerprint.digest().as_slice();
     let rows = client
-        .query_typed(
+        .ask(
             &sql.replace,
             &[
                 (&id.as_bytes().as_slice(), Type::BYTEA),
@@ -173,14 +173,14 @@ pub(crate) async fn replace<C: GenericClient + Sync>(
 }
 
 /// Removes the row that was seen; false when it has changed.
-pub(crate) async fn remove<C: GenericClient + Sync>(
+pub(crate) async fn remove<C: Connection>(
     client: &C,
     sql: &Sql,
     id: &RecordId,
     seen: &Seen,
-) -> Result<bool, Error> {
+) -> Result<bool, C::Error> {
     let rows = client
-        .query_typed(
+        .ask(
             &sql.remove,
             &[
                 (&id.as_bytes().as_slice(), Type::BYTEA),
@@ -196,9 +196,9 @@ pub(crate) async fn remove<C: GenericClient + Sync>(
     Ok(!rows.is_empty())
 }
 
-/// The id in a row's first column; `None` when it is not one of ours.
-pub(crate) fn id_of(row: &tokio_postgres::Row) -> Result<Option<RecordId>, Error> {
-    Ok(row.try_get::<_, &[u8]>(0)?.try_into().ok().map(RecordId::from_bytes))
+/// The id in a row; `None` when it is not one of ours.
+pub(crate) fn id_of<R: Fields>(row: &R) -> Result<Option<RecordId>, R::Error> {
+    Ok(row.field::<&[u8]>("id")?.try_into().ok().map(RecordId::from_bytes))
 }
 
 /// How long a statement waits for a row, as the setting is written. Zero would be for ever.

@@ -152,7 +152,8 @@ impl Options {
         self
     }
 
-    /// The most connections, beside the one that listens; eight by default.
+    /// The most connections, beside the one that listens; eight by default. Transactions that
+    /// [`transaction_of`](PostgresStore::transaction_of) gives have as many again.
     pub fn pool(mut self, connections_max: usize) -> Self {
         self.pool = connections_max.max(1);
         self

@@ -124,8 +124,19 @@ pub(crate) enum Fault {
 impl Fault {
     /// What a driver's error means.
     pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
-        let told = Told::of(error);
-        let Some(state) = error.code() else { return Self::Lost(told) };
+        Self::new(error.code(), Told::of(error))
+    }
+
+    /// The same for an error of sqlx.
+    #[cfg(feature = "sqlx")]
+    pub(crate) fn of_sqlx(error: &sqlx::Error) -> Self {
+        let state = error.as_database_error().and_then(|said| said.code());
+        Self::new(state.map(|code| SqlState::from_code(&code)).as_ref(), Told::of_sqlx(error))
+    }
+
+    /// Without a state it is not the server that speaks.
+    fn new(state: Option<&SqlState>, told: Told) -> Self {
+        let Some(state) = state else { return Self::Lost(told) };
         match state {
             &SqlState::T_R_SERIALIZATION_FAILURE
             | &SqlState::T_R_DEADLOCK_DETECTED
@@ -157,6 +168,11 @@ impl Fault {
             Self::Refused(_, Told(text)) => text.starts_with(SqlState::READ_ONLY_SQL_TRANSACTION.code()),
             Self::Contended(_) => false,
         }
+    }
+
+    /// Whether the row was somebody else's for as long as the statement would wait.
+    pub(crate) fn is_wait_over(&self) -> bool {
+        matches!(self, Self::Contended(Told(text)) if text.starts_with(SqlState::LOCK_NOT_AVAILABLE.code()))
     }
 
     /// What a caller is told.
@@ -191,6 +207,14 @@ impl Told {
             },
         })
     }
+
+    #[cfg(feature = "sqlx")]
+    fn of_sqlx(error: &sqlx::Error) -> Self {
+        Self(match error.as_database_error() {
+            Some(said) => format!("{}: {}", said.code().unwrap_or_default(), said.message()),
+            None => error.to_string(),
+        })
+    }
 }
 
 impl fmt::Display for Told {
@@ -211,6 +235,7 @@ pub(crate) enum Refusal {
     Cursor,
     OutcomeTooLarge,
     ScopeTooLarge,
+    Ending,
 }
 
 impl Refusal {
@@ -221,7 +246,7 @@ impl Refusal {
                 StoreErrorKind::Unavailable
             }
             (Self::Unreadable, _) => StoreErrorKind::Incompatible,
-            (Self::Cursor, _) => StoreErrorKind::Invalid,
+            (Self::Cursor | Self::Ending, _) => StoreErrorKind::Invalid,
             (Self::OutcomeTooLarge | Self::ScopeTooLarge, _) => StoreErrorKind::TooLarge,
         };
         StoreError::new(kind, op).with_source(self)
@@ -237,6 +262,7 @@ impl fmt::Display for Refusal {
             Self::Unreadable => "the record is there and cannot be read, so it is left as it is",
             Self::Cursor => "the cursor was not given by this store",
             Self::OutcomeTooLarge => "the outcome is larger than the store was told to take",
+            Self::Ending => "the attempt has ended, and its transaction with it",
             Self::ScopeTooLarge => "the names in a scope may have 64 KiB together",
         })
     }

@@ -31,12 +31,24 @@
 //! one commit; a call that finds nothing under way goes at once. The server's clock judges. Every statement is a
 //! transaction of its own and leaves nothing behind in its connection: no prepared statement, no setting, no lock.
 //!
+//! # In one transaction with your own writes
+//!
+//! [`PostgresStore::once_in`] claims, runs and completes in a transaction of yours, and [`PostgresStore::transaction_of`]
+//! commits what a handler writes together with its outcome. Within that transaction the effect happens exactly once,
+//! wherever the table above says that nothing is lost.
+//!
+//! # When answers are lost
+//!
 //! A statement whose answer was lost is sent again on another connection while there is time: it carries its nonce, so
 //! it tells what the first one did. After that the call is [`Unknown`](hapax_core::StoreErrorKind::Unknown).
 
+#[cfg(feature = "axum")]
+mod axum;
 mod claim;
 mod config;
+mod connection;
 mod error;
+mod joined;
 mod lane;
 mod link;
 mod list;
@@ -46,14 +58,19 @@ mod server;
 mod sql;
 mod store;
 mod tls;
+mod tx;
 mod url;
 mod wake;
 mod write;
 
+#[cfg(feature = "axum")]
+pub use self::axum::TxRejection;
 pub use config::{OUTCOME_BYTES_MAX_DEFAULT, Options, POOL_DEFAULT, SCHEMA_DEFAULT, TIMEOUT_DEFAULT};
 pub use error::OpenError;
+pub use joined::Tx;
 pub use migrate::{MigrateMode, Migrated, VERSION};
 pub use store::{PostgresStore, SCOPE_BYTES_MAX};
+pub use tx::{Done, OnceIn, OnceInError, RETENTION_DEFAULT, WAIT_DEFAULT};
 
 /// The code of the guide is compiled.
 #[cfg(doctest)]

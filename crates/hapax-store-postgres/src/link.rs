@@ -30,6 +30,9 @@ pub(crate) struct Link {
     pub(crate) sql: Sql,
     pub(crate) tls: Tls,
     pool: Pool,
+    /// Connections for transactions that last as long as somebody's work. Were they of the same pool, work that waits
+    /// for its claim to be renewed could wait for itself.
+    work: Pool,
 }
 
 /// A connection for one call. Unless it is given back, it is closed.
@@ -47,12 +50,15 @@ impl Link {
         }
         // A connection is not asked whether it works before every call: that would be another round trip.
         let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_config(options.config.clone(), tls.clone(), how);
-        let pool = Pool::builder(manager)
-            .max_size(options.pool)
-            .build()
-            .map_err(|error| StoreError::new(StoreErrorKind::Invalid, "open").with_source(error))?;
-        Ok(Self { sql: Sql::new(&options.schema), options, tls, pool })
+        let pool = || {
+            let manager = Manager::from_config(options.config.clone(), tls.clone(), how.clone());
+            Pool::builder(manager)
+                .max_size(options.pool)
+                .build()
+                .map_err(|error| StoreError::new(StoreErrorKind::Invalid, "open").with_source(error))
+        };
+        let (pool, work) = (pool()?, pool()?);
+        Ok(Self { sql: Sql::new(&options.schema), options, tls, pool, work })
     }
 
     /// When a call that begins now must have ended.
@@ -72,14 +78,27 @@ impl Link {
 
     /// A connection. Without one nothing was sent.
     pub(crate) async fn lend(&self, op: &'static str, deadline: Instant) -> Result<Lent, StoreError> {
-        match timeout_at(deadline, self.pool.get()).await {
-            Ok(Ok(object)) => Ok(Lent(Some(object))),
-            Ok(Err(PoolError::Backend(error))) => {
-                Err(StoreError::new(StoreErrorKind::Unavailable, op).with_source(Told::of(&error)))
-            }
-            Ok(Err(other)) => Err(StoreError::new(StoreErrorKind::Unavailable, op).with_source(other)),
-            Err(_elapsed) => Err(Refusal::TimedOut.error(op, Effect::Read)),
+        lend(&self.pool, op, deadline).await
+    }
+
+    /// A connection for a transaction that lasts as long as somebody's work.
+    pub(crate) async fn lend_for_work(
+        &self,
+        op: &'static str,
+        deadline: Instant,
+    ) -> Result<Lent, StoreError> {
+        lend(&self.work, op, deadline).await
+    }
+}
+
+async fn lend(pool: &Pool, op: &'static str, deadline: Instant) -> Result<Lent, StoreError> {
+    match timeout_at(deadline, pool.get()).await {
+        Ok(Ok(object)) => Ok(Lent(Some(object))),
+        Ok(Err(PoolError::Backend(error))) => {
+            Err(StoreError::new(StoreErrorKind::Unavailable, op).with_source(Told::of(&error)))
         }
+        Ok(Err(other)) => Err(StoreError::new(StoreErrorKind::Unavailable, op).with_source(other)),
+        Err(_elapsed) => Err(Refusal::TimedOut.error(op, Effect::Read)),
     }
 }
 

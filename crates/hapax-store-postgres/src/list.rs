@@ -2,6 +2,7 @@
 
 use hapax_core::{Page, Query, RecordId, State, Stats, StoreError};
 use tokio::time::timeout_at;
+use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::claim::{id_of, look};
@@ -96,7 +97,7 @@ async fn stretch(
     let lent = link.lend("list", deadline).await?;
     let reading = async {
         let rows = lent.client().query_typed(statement, &parameters).await?;
-        let place = |row| Ok(id_of(row)?.map(|id| (row.try_get(1), id)));
+        let place = |row: &Row| Ok(id_of(row)?.map(|id| (row.try_get(1), id)));
         let places: Result<Vec<_>, tokio_postgres::Error> = rows.iter().map(place).collect();
         places?.into_iter().flatten().map(|(created_at, id)| Ok((created_at?, id))).collect()
     };

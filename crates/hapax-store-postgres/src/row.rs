@@ -7,7 +7,8 @@ use hapax_core::{
     Fence, Fingerprint, Nonce, Reason, Record, RecordId, Recorded, Scope, ScopedKey, State, Status,
     Timestamp, codec,
 };
-use tokio_postgres::Row;
+
+use crate::connection::Fields;
 
 /// The version of the layout of a row that this crate writes; the column `version`.
 const ROW_VERSION: i16 = 1;
@@ -36,43 +37,43 @@ pub(crate) struct Seen {
 }
 
 /// Reads the columns that `look.sql` names; `None` when even the id is not one of ours.
-pub(crate) fn read(row: &Row) -> Result<Option<(RecordId, Found)>, tokio_postgres::Error> {
-    let Ok(id) = <[u8; 32]>::try_from(row.try_get::<_, &[u8]>("id")?) else { return Ok(None) };
+pub(crate) fn read<R: Fields>(row: &R) -> Result<Option<(RecordId, Found)>, R::Error> {
+    let Ok(id) = <[u8; 32]>::try_from(row.field::<&[u8]>("id")?) else { return Ok(None) };
     let id = RecordId::from_bytes(id);
     let seen = Seen {
-        nonce: row.try_get("nonce")?,
-        state: row.try_get("state")?,
-        lease_until: row.try_get("lease_until")?,
-        updated_at: row.try_get("updated_at")?,
-        expires_at: row.try_get("expires_at")?,
+        nonce: row.field("nonce")?,
+        state: row.field("state")?,
+        lease_until: row.field("lease_until")?,
+        updated_at: row.field("updated_at")?,
+        expires_at: row.field("expires_at")?,
     };
-    let now = moment(row.try_get("now")?).unwrap_or_default();
+    let now = moment(row.field("now")?).unwrap_or_default();
     let record = record(row, id, &seen)?;
     Ok(Some((id, Found { now, seen, record })))
 }
 
-fn record(row: &Row, id: RecordId, seen: &Seen) -> Result<Result<Record, String>, tokio_postgres::Error> {
-    let version: i16 = row.try_get("version")?;
+fn record<R: Fields>(row: &R, id: RecordId, seen: &Seen) -> Result<Result<Record, String>, R::Error> {
+    let version: i16 = row.field("version")?;
     if version != ROW_VERSION {
         return Ok(Err(format!(
             "the row is of version {version} and this program reads version {ROW_VERSION}"
         )));
     }
-    if !row.try_get::<_, bool>("is_whole")? {
+    if !row.field::<bool>("is_whole")? {
         return Ok(Err("the row's seal is wrong: it was damaged or edited".to_owned()));
     }
     let columns = Columns {
         seen,
-        reason: row.try_get("reason")?,
-        attempt: row.try_get("attempt")?,
-        takeovers: row.try_get("takeovers")?,
-        created_at: row.try_get("created_at")?,
-        algorithm: row.try_get("algorithm")?,
-        fingerprint: row.try_get("fingerprint")?,
-        namespace: row.try_get("namespace")?,
-        principal: row.try_get("principal")?,
-        operation: row.try_get("operation")?,
-        outcome: row.try_get("outcome")?,
+        reason: row.field("reason")?,
+        attempt: row.field("attempt")?,
+        takeovers: row.field("takeovers")?,
+        created_at: row.field("created_at")?,
+        algorithm: row.field("algorithm")?,
+        fingerprint: row.field("fingerprint")?,
+        namespace: row.field("namespace")?,
+        principal: row.field("principal")?,
+        operation: row.field("operation")?,
+        outcome: row.field("outcome")?,
     };
     Ok(columns.record(id))
 }

@@ -15,6 +15,7 @@ use tokio_postgres::types::Type;
 use crate::claim::{self, ROUNDS_MAX};
 use crate::config::{Making, Options};
 use crate::error::{Effect, Fault, Refusal};
+use crate::joined::Joined;
 use crate::lane::{Lane, Work};
 use crate::link::Link;
 use crate::list;
@@ -34,10 +35,12 @@ const SWEEP_MAX: usize = 1000;
 /// Keeps records in a PostgreSQL database. See the [crate](crate) for what that promises.
 #[derive(Debug)]
 pub struct PostgresStore {
-    link: Arc<Link>,
+    pub(crate) link: Arc<Link>,
     claims: Lane<ClaimRequest>,
-    writes: Lane<Write>,
+    pub(crate) writes: Lane<Write>,
     wake: Option<Wake>,
+    /// Transactions that wait for the outcome of the work that writes in them.
+    pub(crate) joined: Joined,
 }
 
 impl PostgresStore {
@@ -68,7 +71,7 @@ impl PostgresStore {
         judge(&link, "open").await?;
         migrate::ensure(&link, making == Making::Make).await?;
         let (claims, writes) = (Lane::new(link.clone()), Lane::new(link.clone()));
-        Ok(Self { wake: Wake::new(&link), link, claims, writes })
+        Ok(Self { wake: Wake::new(&link), link, claims, writes, joined: Joined::default() })
     }
 
     /// Brings the tables to the version that this crate needs, or tells what that would take.
@@ -84,7 +87,7 @@ impl PostgresStore {
     }
 
     /// Refuses an outcome that is too large, before anything is sent.
-    fn check(&self, op: &'static str, outcome: Option<&Recorded>) -> Result<(), StoreError> {
+    pub(crate) fn check(&self, op: &'static str, outcome: Option<&Recorded>) -> Result<(), StoreError> {
         match outcome {
             Some(outcome) if outcome.len() > self.link.options.outcome_bytes_max => {
                 Err(Refusal::OutcomeTooLarge.error(op, Effect::Read))
@@ -235,6 +238,9 @@ impl Store for PostgresStore {
     ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
         Box::pin(async move {
             self.check("complete", Some(done))?;
+            if let Some(fenced) = self.complete_joined(lease, done, retention).await {
+                return Ok(fenced);
+            }
             self.writes.send(Write::complete(lease, done, retention)).await
         })
     }
@@ -246,12 +252,16 @@ impl Store for PostgresStore {
     ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
         Box::pin(async move {
             self.check("release", answered)?;
+            self.take_back(lease).await;
             self.writes.send(Write::release(lease, answered)).await
         })
     }
 
     fn abandon<'a>(&'a self, lease: &'a Lease, reason: Reason) -> BoxFuture<'a, Result<Fenced, StoreError>> {
-        Box::pin(self.writes.send(Write::abandon(lease, reason)))
+        Box::pin(async move {
+            self.take_back(lease).await;
+            self.writes.send(Write::abandon(lease, reason)).await
+        })
     }
 
     fn settle<'a>(

@@ -9,9 +9,9 @@ use std::time::Duration;
 use hapax_core::store::TOMBSTONE_RETENTION;
 use hapax_core::{Fenced, Lease, Nonce, Reason, RecordId, Recorded, State, codec};
 use tokio_postgres::types::Type;
-use tokio_postgres::{Error, GenericClient};
 
 use crate::claim::{id_of, wait_ms};
+use crate::connection::{Connection, Fields};
 use crate::error::Fault;
 use crate::row::{self, pinned, reason_number, span_ms, state_number};
 use crate::sql::Sql;
@@ -69,7 +69,7 @@ impl Write {
 }
 
 /// Applies several writes to different records, sorted by id. Every one has an answer of its own.
-pub(crate) async fn write<C: GenericClient + Sync>(
+pub(crate) async fn write<C: Connection>(
     client: &C,
     sql: &Sql,
     writes: &[&Write],
@@ -78,7 +78,7 @@ pub(crate) async fn write<C: GenericClient + Sync>(
     let all = |fault: Fault| writes.iter().map(|_| Err(fault.clone())).collect();
     let applied = match apply(client, sql, writes, row_wait).await {
         Ok(applied) => applied,
-        Err(error) => return all(Fault::of(&error)),
+        Err(error) => return all(C::fault(&error)),
     };
     let missed: Vec<RecordId> =
         writes.iter().map(|write| write.id).filter(|id| !applied.contains(id)).collect();
@@ -91,7 +91,7 @@ pub(crate) async fn write<C: GenericClient + Sync>(
         if applied.contains(&write.id) {
             return Ok(Fenced::Applied);
         }
-        match holders.as_ref().map_err(Fault::of)?.get(&write.id) {
+        match holders.as_ref().map_err(C::fault)?.get(&write.id) {
             Some(Holder { is_whole: false, .. }) => Err(Fault::unreadable()),
             Some(holder) if holder.nonce == *write.nonce.as_bytes() => match row::state(holder.state) {
                 Some(state) if write.was_applied(state) => Ok(Fenced::Applied),
@@ -104,12 +104,12 @@ pub(crate) async fn write<C: GenericClient + Sync>(
     writes.iter().map(answer).collect()
 }
 
-async fn apply<C: GenericClient + Sync>(
+async fn apply<C: Connection>(
     client: &C,
     sql: &Sql,
     writes: &[&Write],
     row_wait: Duration,
-) -> Result<HashSet<RecordId>, Error> {
+) -> Result<HashSet<RecordId>, C::Error> {
     let ids: Vec<&[u8]> = writes.iter().map(|write| write.id.as_bytes().as_slice()).collect();
     let nonces: Vec<&[u8]> = writes.iter().map(|write| write.nonce.as_bytes().as_slice()).collect();
     let states: Vec<i16> = writes.iter().map(|write| state_number(write.to)).collect();
@@ -117,7 +117,7 @@ async fn apply<C: GenericClient + Sync>(
     let spans: Vec<i64> = writes.iter().map(|write| span_ms(write.span)).collect();
     let outcomes: Vec<Option<&[u8]>> = writes.iter().map(|write| write.outcome.as_deref()).collect();
     let rows = client
-        .query_typed(
+        .ask(
             &sql.write,
             &[
                 (&ids, Type::BYTEA_ARRAY),
@@ -140,16 +140,20 @@ struct Holder {
     is_whole: bool,
 }
 
-async fn holders<C: GenericClient + Sync>(
+async fn holders<C: Connection>(
     client: &C,
     sql: &Sql,
     ids: &[RecordId],
-) -> Result<HashMap<RecordId, Holder>, Error> {
+) -> Result<HashMap<RecordId, Holder>, C::Error> {
     let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
-    let rows = client.query_typed(&sql.holder, &[(&ids, Type::BYTEA_ARRAY)]).await?;
+    let rows = client.ask(&sql.holder, &[(&ids, Type::BYTEA_ARRAY)]).await?;
     let mut holders = HashMap::with_capacity(rows.len());
     for row in &rows {
-        let holder = Holder { nonce: row.try_get(1)?, state: row.try_get(2)?, is_whole: row.try_get(3)? };
+        let holder = Holder {
+            nonce: row.field("nonce")?,
+            state: row.field("state")?,
+            is_whole: row.field("is_whole")?,
+        };
         if let Some(id) = id_of(row)? {
             holders.insert(id, holder);
         }

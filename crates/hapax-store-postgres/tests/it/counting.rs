@@ -20,6 +20,8 @@ pub(crate) struct Counting {
 #[derive(Default)]
 struct Shared {
     trips: AtomicUsize,
+    /// How many answers are passed on before any is lost.
+    to_pass: AtomicUsize,
     /// How many answers are still to be lost.
     to_lose: AtomicUsize,
 }
@@ -52,6 +54,12 @@ impl Counting {
         self.shared.to_lose.store(answers, Ordering::SeqCst);
     }
 
+    /// The same with one answer, after so many that are passed on.
+    pub(crate) fn lose_one_after(&self, passed: usize) {
+        self.shared.to_pass.store(passed, Ordering::SeqCst);
+        self.lose(1);
+    }
+
     /// How many answers are still to be lost.
     pub(crate) fn left_to_lose(&self) -> usize {
         self.shared.to_lose.load(Ordering::SeqCst)
@@ -72,8 +80,10 @@ fn pass(mut client: TcpStream, mut server: TcpStream, shared: &Shared) -> Option
         if requests > 0 {
             shared.trips.fetch_add(1, Ordering::SeqCst);
             let answer = answer(&mut server, requests)?;
-            let one_less = |left: usize| left.checked_sub(1);
-            if shared.to_lose.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
+            let take = |from: &AtomicUsize| {
+                from.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+            };
+            if !take(&shared.to_pass) && take(&shared.to_lose) {
                 return None;
             }
             client.write_all(&answer).ok()?;

@@ -7,11 +7,18 @@ mod coalescing;
 mod conformance;
 mod counting;
 mod fixture;
+mod handlers;
+mod joined;
 mod lost_answers;
 mod migrations;
+mod once_in;
+mod once_in_isolation;
+mod once_in_kills;
+mod once_in_sqlx;
 mod outage;
 mod promise;
 mod round_trips;
+mod shop;
 #[cfg(feature = "tls")]
 mod tls;
 mod transactions;

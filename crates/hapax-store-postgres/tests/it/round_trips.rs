@@ -1,4 +1,4 @@
-//! How often the server is asked: twice for a fresh operation, once for a replay.
+//! How often the server is asked: twice for a fresh operation, once for a replay, and in a transaction five times.
 //!
 //! These tests have one thread, so that what is sent before anybody waits is sent at once.
 
@@ -7,6 +7,7 @@ use hapax_testkit::servers::PostgresServer;
 
 use crate::counting::Counting;
 use crate::fixture::{RETENTION, acquire, ask, done, finish, options, replayed};
+use crate::shop::{Shop, client};
 
 #[tokio::test]
 async fn a_fresh_operation_takes_two_and_a_replay_one() {
@@ -38,4 +39,18 @@ async fn a_busy_key_takes_one_and_a_takeover_two() {
     counting.trips();
     assert_eq!(acquire(&store, "busy").await.fence.attempt, 2);
     assert_eq!(counting.trips(), 2, "to look and to take");
+}
+
+#[tokio::test]
+async fn work_in_a_transaction_takes_five_beside_its_own() {
+    let shop = Shop::open().await;
+    let counting = Counting::before(shop.server.port());
+    let mut client = client(counting.url().trim_end_matches("?listen=off")).await;
+    let mut tx = client.transaction().await.unwrap();
+    for (number, is_replayed, trips) in [(1, false, 5), (1, true, 3)] {
+        counting.trips();
+        let once = shop.once(&mut tx, &format!("key-{number}"));
+        let done = once.run(async |_| Ok::<_, std::convert::Infallible>(number)).await.unwrap();
+        assert_eq!((done.replayed, counting.trips()), (is_replayed, trips));
+    }
 }

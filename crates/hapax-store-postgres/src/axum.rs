@@ -1,0 +1,67 @@
+//! [`Tx`] as an argument of an axum handler.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRef, FromRequestParts};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use hapax::Context;
+use hapax::http::axum::NotProtected;
+use hapax_core::StoreError;
+
+use crate::joined::Tx;
+use crate::store::PostgresStore;
+
+/// Why a handler has no transaction.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TxRejection {
+    /// The request has no key, or no layer covers it. Answered as a missing key.
+    NotProtected(NotProtected),
+    /// The store has no connection. Answered with 503, so the key is free again.
+    Store(StoreError),
+}
+
+impl std::fmt::Display for TxRejection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotProtected(why) => why.fmt(f),
+            Self::Store(_) => f.write_str("no transaction could be begun"),
+        }
+    }
+}
+
+impl std::error::Error for TxRejection {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotProtected(why) => Some(why),
+            Self::Store(error) => Some(error),
+        }
+    }
+}
+
+impl IntoResponse for TxRejection {
+    fn into_response(self) -> Response {
+        match self {
+            Self::NotProtected(why) => why.into_response(),
+            Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        }
+    }
+}
+
+/// Begins the transaction of the attempt that this request is. The layer must use the same store.
+impl<S> FromRequestParts<S> for Tx
+where
+    S: Send + Sync,
+    Arc<PostgresStore>: FromRef<S>,
+{
+    type Rejection = TxRejection;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, TxRejection> {
+        let context = <Context as FromRequestParts<S>>::from_request_parts(parts, state).await;
+        let context = context.map_err(TxRejection::NotProtected)?;
+        let store = Arc::<PostgresStore>::from_ref(state);
+        store.transaction_of(context.fence()).await.map_err(TxRejection::Store)
+    }
+}
