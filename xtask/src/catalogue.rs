@@ -180,8 +180,12 @@ pub(crate) const PROOFS: &[Entry] = &[
         name: "chaos",
         about: "sidecars that share a store while everything fails (--store NAME, --requests N, --minutes N, --seed N)",
         programs: &[
-            Program::new(E2E, "prove_chaos", &["--store", "file,redis,redis-everysec,redis-sentinel"])
-                .starting(CLI),
+            Program::new(
+                E2E,
+                "prove_chaos",
+                &["--store", "file,redis,redis-everysec,redis-sentinel,postgres"],
+            )
+            .starting(CLI),
             Program::new(E2E, "chaos_teeth", &[]),
         ],
         goals: &[
@@ -193,6 +197,10 @@ pub(crate) const PROOFS: &[Entry] = &[
             "chaos-redis-lost",
             "chaos-redis-wrong",
             "chaos-redis-stuck",
+            "chaos-postgres-doubles",
+            "chaos-postgres-lost",
+            "chaos-postgres-wrong",
+            "chaos-postgres-stuck",
             "chaos-teeth",
         ],
     },
