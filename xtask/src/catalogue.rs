@@ -103,6 +103,12 @@ pub(crate) const BENCHES: &[Entry] = &[
         goals: &["redis-fresh", "redis-replay"],
     },
     Entry {
+        name: "postgres",
+        about: "the PostgreSQL store against pgbench committing one row at a time; growth (--live-records N)",
+        programs: &[Program::new(E2E, "bench_postgres", &[])],
+        goals: &["postgres-coalesced", "postgres-growth", "postgres-sweep"],
+    },
+    Entry {
         name: "http",
         about: "axum with the layer against bare axum: fresh keys, replays, uncovered requests (--rounds N)",
         programs: &[Program::new(E2E, "bench_http", &[])],
