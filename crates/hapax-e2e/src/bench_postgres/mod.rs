@@ -5,8 +5,8 @@
 //! | here | many callers' claims and completions through the store, against `pgbench` that commits each by itself |
 //! | [`growth`] | one caller's claim among many records against the same among few; the sweep against those who add |
 //!
-//! Both sides have the same server, table and number of connections, and every commit waits for the disk. Only ratios of
-//! one run travel to another machine: the sides take turns, round by round.
+//! Both sides have the same server, table and number of connections, and every commit waits for the disk. Only ratios
+//! of one run travel to another machine: the sides take turns, round by round.
 
 pub mod growth;
 mod plain;
@@ -68,8 +68,8 @@ impl Bench {
     /// # Errors
     /// When there is no runtime.
     pub fn start(effort: Effort) -> Result<Self> {
-        // Room for the indexes of the large table, and for what is written between two checkpoints, as a server has that
-        // is meant for so many records.
+        // Room for the indexes of the large table, and for what is written between two checkpoints, as a server has
+        // that is meant for so many records.
         let options = PostgresServer::options().durable();
         let server = options.setting("shared_buffers", "2GB").setting("max_wal_size", "8GB").start();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -28,7 +28,7 @@ struct Args {
     /// Seconds that pgbench has in a round.
     #[arg(long, default_value_t = 5)]
     plain_seconds: u64,
-    /// Records in the large table. Ten million take about 5 GB of disk.
+    /// Records in the large table. Ten million take about 4 GB of disk, and the server's log up to 8 GB.
     #[arg(long, default_value_t = 10_000_000)]
     live_records: u64,
 }
