@@ -103,6 +103,12 @@ pub(crate) const BENCHES: &[Entry] = &[
         goals: &["redis-fresh", "redis-replay"],
     },
     Entry {
+        name: "postgres",
+        about: "the PostgreSQL store against pgbench committing one row at a time; growth (--live-records N)",
+        programs: &[Program::new(E2E, "bench_postgres", &[])],
+        goals: &["postgres-coalesced", "postgres-growth", "postgres-sweep"],
+    },
+    Entry {
         name: "http",
         about: "axum with the layer against bare axum: fresh keys, replays, uncovered requests (--rounds N)",
         programs: &[Program::new(E2E, "bench_http", &[])],
@@ -180,8 +186,12 @@ pub(crate) const PROOFS: &[Entry] = &[
         name: "chaos",
         about: "sidecars that share a store while everything fails (--store NAME, --requests N, --minutes N, --seed N)",
         programs: &[
-            Program::new(E2E, "prove_chaos", &["--store", "file,redis,redis-everysec,redis-sentinel"])
-                .starting(CLI),
+            Program::new(
+                E2E,
+                "prove_chaos",
+                &["--store", "file,redis,redis-everysec,redis-sentinel,postgres"],
+            )
+            .starting(CLI),
             Program::new(E2E, "chaos_teeth", &[]),
         ],
         goals: &[
@@ -193,6 +203,10 @@ pub(crate) const PROOFS: &[Entry] = &[
             "chaos-redis-lost",
             "chaos-redis-wrong",
             "chaos-redis-stuck",
+            "chaos-postgres-doubles",
+            "chaos-postgres-lost",
+            "chaos-postgres-wrong",
+            "chaos-postgres-stuck",
             "chaos-teeth",
         ],
     },

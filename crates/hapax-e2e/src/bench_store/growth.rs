@@ -52,7 +52,7 @@ pub fn measure(runtime: &Runtime, effort: &Effort) -> Result<Growth> {
         Growth { live_records: effort.live_records, filled_in: started.elapsed(), ..Growth::default() };
     for _ in 0..TURNS {
         let (small_us, large_us) =
-            runtime.block_on(claim_latencies_us(&small, &large, effort.timed_claims, &mut seed))?;
+            runtime.block_on(claim_latencies_us(&*small, &*large, effort.timed_claims, &mut seed))?;
         growth.small_us.push(small_us);
         growth.large_us.push(large_us);
         growth.ratio.push(large_us / small_us);
@@ -83,9 +83,9 @@ async fn fill(store: &Arc<FileStore>, records: u64, seed: &mut Seed) -> Result<(
 }
 
 /// Claims in one store and in the other by turns, so that whatever else the disk has to do hits both alike.
-async fn claim_latencies_us(
-    small: &FileStore,
-    large: &FileStore,
+pub async fn claim_latencies_us(
+    small: &dyn Store,
+    large: &dyn Store,
     claims: usize,
     seed: &mut Seed,
 ) -> Result<(f64, f64)> {
@@ -98,7 +98,7 @@ async fn claim_latencies_us(
     Ok((median(latencies.0), median(latencies.1)))
 }
 
-async fn claim_us(store: &FileStore, seed: &mut Seed) -> Result<f64> {
+async fn claim_us(store: &dyn Store, seed: &mut Seed) -> Result<f64> {
     let ask = ask(seed.bytes());
     let started = Instant::now();
     let claim = store.claim(&ask).await?;

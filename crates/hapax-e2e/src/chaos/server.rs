@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use hapax_testkit::servers::{Aof, RedisServer};
+use hapax_testkit::servers::{Aof, PostgresServer, RedisServer};
 use parking_lot::Mutex;
 
 /// How long one call of a store may take. Short, so that a lease covers several.
@@ -157,6 +157,38 @@ impl Server for WatchedRedis {
         if let Some(paused) = self.paused.lock().take() {
             self.servers[paused].resume();
         }
+    }
+}
+
+/// One PostgreSQL server, which is started again on its own files and recovers from its log.
+pub(super) struct SinglePostgres(PostgresServer);
+
+impl SinglePostgres {
+    pub(super) fn start() -> Self {
+        Self(PostgresServer::options().durable().start())
+    }
+}
+
+impl Server for SinglePostgres {
+    fn address(&self) -> SocketAddr {
+        loopback(self.0.port())
+    }
+
+    fn url(&self, through: SocketAddr) -> String {
+        format!("postgres://postgres@{through}/postgres?timeout_ms={TIMEOUT_MS}")
+    }
+
+    fn crash(&self) {
+        self.0.kill();
+        self.0.restart();
+    }
+
+    fn pause(&self) {
+        self.0.pause();
+    }
+
+    fn resume(&self) {
+        self.0.resume();
     }
 }
 

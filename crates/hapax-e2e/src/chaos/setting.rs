@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use hapax_core::Promise;
 use hapax_testkit::servers::Aof;
 
-use super::server::{Losses, Server, SingleRedis, WatchedRedis};
+use super::server::{Losses, Server, SinglePostgres, SingleRedis, WatchedRedis};
 
 /// A store and how it is set up: a row of the promise table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -21,6 +21,8 @@ pub enum Setting {
     RedisEverysec,
     /// A Redis primary with a replica, watched by Sentinel.
     RedisSentinel,
+    /// One PostgreSQL server that syncs every commit before it answers.
+    Postgres,
 }
 
 impl Setting {
@@ -31,6 +33,7 @@ impl Setting {
             Self::Redis => "redis",
             Self::RedisEverysec => "redis-everysec",
             Self::RedisSentinel => "redis-sentinel",
+            Self::Postgres => "postgres",
         }
     }
 
@@ -47,13 +50,16 @@ impl Setting {
             Self::RedisSentinel => {
                 "Redis behind Sentinel, losses accepted: best effort, a failover may take acknowledged claims and outcomes with it"
             }
+            Self::Postgres => {
+                "PostgreSQL, fsync and synchronous_commit on: at most once, outcomes survive a crash of the server"
+            }
         }
     }
 
     /// What the promise table says. Doubles and lost answers are faults only where it is at most once.
     pub fn promise(self) -> Promise {
         match self {
-            Self::File | Self::Redis => Promise::AtMostOnce,
+            Self::File | Self::Redis | Self::Postgres => Promise::AtMostOnce,
             Self::RedisEverysec | Self::RedisSentinel => Promise::BestEffort,
         }
     }
@@ -62,7 +68,7 @@ impl Setting {
     pub(super) fn sidecars(self) -> usize {
         match self {
             Self::File => 1,
-            Self::Redis | Self::RedisEverysec | Self::RedisSentinel => 3,
+            Self::Redis | Self::RedisEverysec | Self::RedisSentinel | Self::Postgres => 3,
         }
     }
 
@@ -71,7 +77,7 @@ impl Setting {
         match self {
             // There is no network, or Sentinel says where the server is.
             Self::File | Self::RedisSentinel => false,
-            Self::Redis | Self::RedisEverysec => true,
+            Self::Redis | Self::RedisEverysec | Self::Postgres => true,
         }
     }
 
@@ -87,6 +93,7 @@ impl Setting {
             Self::Redis => Some(Arc::new(SingleRedis::start(Aof::Always, Losses::Stop))),
             Self::RedisEverysec => Some(Arc::new(SingleRedis::start(Aof::EverySecond, Losses::Accept))),
             Self::RedisSentinel => Some(Arc::new(WatchedRedis::start())),
+            Self::Postgres => Some(Arc::new(SinglePostgres::start())),
         }
     }
 }

@@ -26,6 +26,10 @@ pub(super) const LEASE: Duration = Duration::from_secs(1);
 const LIBRARY_ROOT: &str = "/usr/lib";
 const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 
+/// How often a sidecar is started that ends at once, as whoever watches over one would. A store is given so little time
+/// here that on a busy machine it is now and then not enough for the first connection.
+const STARTS_MAX: usize = 10;
+
 /// A place for a sidecar.
 pub(super) struct Slot {
     program: PathBuf,
@@ -96,7 +100,8 @@ impl Slot {
         let (program, folder) = (self.program.clone(), self.folder.path().to_owned());
         let settings = settings(self.upstream.address(), &self.url);
         let environment = self.clock.as_ref().map(Clock::environment).unwrap_or_default();
-        let started = move || Sidecar::start_in(&program, &folder, &settings, &environment);
+        let start = move || Sidecar::start_in(&program, &folder, &settings, &environment);
+        let started = move || (1..STARTS_MAX).find_map(|_| start().ok()).map_or_else(&start, Ok);
         let sidecar = spawn_blocking(started).await??;
         self.place.send_replace(Some(sidecar.address));
         self.sidecar = Some(sidecar);

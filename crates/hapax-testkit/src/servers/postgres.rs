@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,6 +17,11 @@ const READY: [&str; 2] =
 
 /// What brings the server and its command-line client.
 const INSTALL: &str = "apt-get install -y postgresql";
+
+/// A killed process that is there after so long will stay.
+const GONE_WITHIN: Duration = Duration::from_secs(60);
+/// How long to wait before looking again whether processes are gone.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// How to start a [`PostgresServer`]. The default does not wait for the disk.
 #[derive(Clone, Debug, Default)]
@@ -179,10 +185,13 @@ impl PostgresServer {
         format!("postgres://postgres@{host}:{}/postgres", self.port)
     }
 
-    /// Ends it as a crash would, with all its processes: nothing is tidied up, and the next start recovers.
+    /// Kills all its processes with SIGKILL, as a crash would: nothing is tidied up, and the next start recovers.
+    ///
+    /// # Panics
+    /// When one of them does not end.
     pub fn kill(&self) {
         if let Some(mut child) = self.child.lock().take() {
-            end(&mut child);
+            kill_all(&mut child);
         }
     }
 
@@ -208,8 +217,9 @@ impl PostgresServer {
     fn signal(&self, signal: Signal) {
         let child = self.child.lock();
         let first = child.as_ref().expect("the server runs").id();
-        // The first one first, so that it starts no more.
-        for id in std::iter::once(first).chain(children(first)) {
+        // The first one before the others are looked for, so that it starts no more.
+        let _ = kill_process(pid(first), signal);
+        for id in children(first) {
             // One that has ended by itself need not be stopped.
             let _ = kill_process(pid(id), signal);
         }
@@ -238,6 +248,22 @@ impl Drop for PostgresServer {
     }
 }
 
+/// Kills a server and its processes. One that is left would keep the next server from starting.
+fn kill_all(child: &mut Child) {
+    // Else it would end the others in its own way when it sees one of them gone, or start more.
+    let _ = kill_process(pid(child.id()), Signal::STOP);
+    let others = children(child.id());
+    for id in std::iter::once(child.id()).chain(others.iter().copied()) {
+        let _ = kill_process(pid(id), Signal::KILL);
+    }
+    let _ = child.wait();
+    let began = Instant::now();
+    while others.iter().any(|id| is_alive(*id)) {
+        assert!(began.elapsed() < GONE_WITHIN, "a process of the server does not end");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
 /// Ends a server and its processes at once. Killing the first alone would leave the others holding its memory.
 fn end(child: &mut Child) {
     let all: Vec<u32> = std::iter::once(child.id()).chain(children(child.id())).collect();
@@ -256,11 +282,19 @@ fn pid(id: u32) -> Pid {
 fn children(parent: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let is_child = |id: &u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        // The name before it may hold spaces and parentheses.
-        let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
-        after_name.split_whitespace().nth(1) == Some(parent.to_string().as_str())
-    };
-    ids.filter(is_child).collect()
+    ids.filter(|id| matches!(state_and_parent(*id), Some((_, its_parent)) if its_parent == parent)).collect()
+}
+
+/// One that has ended and was not asked how holds nothing any more.
+fn is_alive(id: u32) -> bool {
+    matches!(state_and_parent(id), Some((state, _)) if state != 'Z')
+}
+
+/// The state of a process, as the kernel writes it, and who started it.
+fn state_and_parent(id: u32) -> Option<(char, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name before it may hold spaces and parentheses.
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut words = after_name.split_whitespace();
+    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
 }

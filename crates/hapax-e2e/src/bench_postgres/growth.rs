@@ -1,0 +1,111 @@
+//! What millions of records cost: one caller's claim, and whether a sweep keeps up with those who add more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use hapax_core::Store as _;
+use hapax_store_postgres::PostgresStore;
+
+use super::{Bench, pairs};
+use crate::bench_store::Sample;
+use crate::bench_store::growth::claim_latencies_us;
+use crate::crash::Seed;
+
+/// Records in the small table.
+const SMALL: u64 = 10_000;
+
+/// Medians that are taken, and the claims in each table that one is of.
+const TURNS: usize = 5;
+const CLAIMS: usize = 1_000;
+
+/// How many records one call of the sweep removes.
+const SWEEP: usize = 1_000;
+
+/// How many records are due for each that is added: more than a sweep finds time for, so that it never rests.
+const DUE_FOR_EACH: u64 = 8;
+
+/// A day ahead, and a day ago.
+const LATER_MS: i64 = 86_400_000;
+const DUE_MS: i64 = -LATER_MS;
+
+const FILL: &str = include_str!("fill.sql");
+
+/// What was measured in a small and in a large table.
+#[derive(Clone, Debug, Default)]
+pub struct Growth {
+    /// How long it took to fill the large table.
+    pub filled_in: Duration,
+    /// Microseconds of a claim in the small table.
+    pub small_us: Sample,
+    /// Microseconds of a claim in the large table.
+    pub large_us: Sample,
+    /// Large over small, turn by turn.
+    pub ratio: Sample,
+    /// Pairs a second that callers added to the large table while it was swept.
+    pub added: f64,
+    /// Records a second that the sweep removed meanwhile.
+    pub swept: f64,
+}
+
+impl Bench {
+    /// Fills a small and a large table, lets one caller claim in either by turns, then sweeps the large one while many
+    /// callers add to it.
+    ///
+    /// # Errors
+    /// When something cannot be measured.
+    pub fn growth(&self, live_records: u64) -> Result<Growth> {
+        let (small, large) = (self.store("small")?, self.store("large")?);
+        self.fill("small", SMALL, LATER_MS);
+        let began = Instant::now();
+        self.fill("large", live_records, LATER_MS);
+        let mut growth = Growth { filled_in: began.elapsed(), ..Growth::default() };
+        self.settle();
+        let mut seed = Seed::new(5);
+        for _ in 0..TURNS {
+            let claiming = claim_latencies_us(&*small, &*large, CLAIMS, &mut seed);
+            let (small_us, large_us) = self.runtime.block_on(claiming)?;
+            growth.small_us.push(small_us);
+            growth.large_us.push(large_us);
+            growth.ratio.push(large_us / small_us);
+        }
+        self.fill("large", self.effort.operations as u64 * DUE_FOR_EACH, DUE_MS);
+        self.settle();
+        let ids: Vec<[u8; 32]> = (0..self.effort.operations).map(|_| seed.bytes()).collect();
+        (growth.added, growth.swept) =
+            self.runtime.block_on(added_and_swept(&large, &ids, self.effort.callers))?;
+        Ok(growth)
+    }
+
+    fn fill(&self, schema: &str, count: u64, due_ms: i64) {
+        let comments = |line: &&str| !line.starts_with("--");
+        let fill = FILL.lines().filter(comments).collect::<Vec<_>>().join("\n");
+        let fill = fill.replace("SCHEMA", schema).replace("COUNT", &count.to_string());
+        self.server.sql(&fill.replace("DUE", &format!("({due_ms})::bigint")));
+    }
+
+    /// What filling leaves to be done is done before anything is measured.
+    fn settle(&self) {
+        self.server.sql("VACUUM ANALYZE");
+        self.server.sql("CHECKPOINT");
+    }
+}
+
+/// Pairs a second by many callers, and records a second that were swept meanwhile.
+async fn added_and_swept(store: &Arc<PostgresStore>, ids: &[[u8; 32]], callers: usize) -> Result<(f64, f64)> {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (sweeper, until) = (store.clone(), is_over.clone());
+    let sweeping = tokio::spawn(async move {
+        let (began, mut removed) = (Instant::now(), 0);
+        while !until.load(Ordering::Relaxed) {
+            let swept = sweeper.sweep(SWEEP).await?;
+            removed += swept.expired + swept.dropped;
+            ensure!(swept.more, "the sweep ran out of records that are due, so its rate is not known");
+        }
+        Ok(removed as f64 / began.elapsed().as_secs_f64())
+    });
+    let added = pairs(store, ids, callers).await;
+    is_over.store(true, Ordering::Relaxed);
+    Ok((added?, sweeping.await??))
+}

@@ -1,0 +1,124 @@
+//! How fast the PostgreSQL store is: `cargo xtask bench postgres`.
+//!
+//! | part | what is compared |
+//! |---|---|
+//! | here | many callers' claims and completions through the store, against `pgbench` that commits each by itself |
+//! | [`growth`] | one caller's claim among many records against the same among few; the sweep against those who add |
+//!
+//! Both sides have the same server, table and number of connections, and every commit waits for the disk. Only ratios
+//! of one run travel to another machine: the sides take turns, round by round.
+
+pub mod growth;
+mod plain;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use hapax_core::{Claim, Class, Fenced, Format, Recorded, Store};
+use hapax_store_postgres::PostgresStore;
+use hapax_testkit::servers::PostgresServer;
+use tokio::runtime::Runtime;
+
+use crate::bench_http::threads;
+use crate::bench_store::callers::{ask, spread};
+use crate::crash::Seed;
+
+/// Bytes of an outcome: a small JSON answer and its head.
+const OUTCOME_BYTES: usize = 700;
+
+/// Long enough that nothing lapses, expires or times out while it is measured.
+const LONG: Duration = Duration::from_secs(24 * 3600);
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Callers of the store that wait at once.
+    pub callers: usize,
+    /// Claims with their completions through the store in one round.
+    pub operations: usize,
+    /// Connections of either side.
+    pub connections: usize,
+    /// How long `pgbench` runs in one round.
+    pub plain_seconds: u64,
+}
+
+/// What one round measured, per second.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    /// Claims with their completions through the store.
+    pub coalesced: f64,
+    /// The same by `pgbench`, one row and one commit each.
+    pub plain: f64,
+    /// Microseconds that this process computed for a pair.
+    pub cpu_us: f64,
+}
+
+/// A server of its own and a runtime with one thread.
+pub struct Bench {
+    server: PostgresServer,
+    runtime: Runtime,
+    effort: Effort,
+}
+
+impl Bench {
+    /// Starts the server.
+    ///
+    /// # Errors
+    /// When there is no runtime.
+    pub fn start(effort: Effort) -> Result<Self> {
+        // Room for the indexes of the large table, and for what is written between two checkpoints, as a server has
+        // that is meant for so many records.
+        let options = PostgresServer::options().durable();
+        let server = options.setting("shared_buffers", "2GB").setting("max_wal_size", "8GB").start();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { server, runtime, effort })
+    }
+
+    /// Measures both sides once, each on an empty table.
+    ///
+    /// # Errors
+    /// When a side cannot be measured.
+    pub fn round(&self, seed: u64) -> Result<Round> {
+        let store = self.store("hapax")?;
+        self.empty();
+        let mut seed = Seed::new(seed);
+        let ids: Vec<[u8; 32]> = (0..self.effort.operations).map(|_| seed.bytes()).collect();
+        let before = threads::cpu();
+        let coalesced = self.runtime.block_on(pairs(&store, &ids, self.effort.callers))?;
+        let ran = threads::cpu().saturating_sub(before);
+        self.empty();
+        let plain = plain::pairs(&self.server, self.effort)?;
+        Ok(Round { coalesced, plain, cpu_us: ran.as_secs_f64() * 1e6 / ids.len() as f64 })
+    }
+
+    fn store(&self, schema: &str) -> Result<Arc<PostgresStore>> {
+        let options = PostgresStore::options(&self.server.url())?;
+        let options = options.schema(schema).pool(self.effort.connections).timeout(TIMEOUT);
+        Ok(Arc::new(self.runtime.block_on(options.connect())?))
+    }
+
+    /// No side pays for what the other has left behind.
+    fn empty(&self) {
+        self.server.sql("TRUNCATE hapax.record");
+        self.server.sql("CHECKPOINT");
+    }
+}
+
+/// Claims and completes all of them; pairs a second.
+async fn pairs(store: &Arc<PostgresStore>, ids: &[[u8; 32]], callers: usize) -> Result<f64> {
+    let done = Arc::new(Recorded::new(Class::Success, Format::FUNCTION, vec![b'x'; OUTCOME_BYTES]));
+    let store = store.clone();
+    spread(ids, callers, move |id| {
+        let (store, done) = (store.clone(), done.clone());
+        async move {
+            let claimed = store.claim(&ask(id)).await.context("a claim failed")?;
+            let Claim::Acquired(lease) = claimed else { anyhow::bail!("a fresh key was not acquired") };
+            let fenced = store.complete(&lease, &done, LONG).await.context("a completion failed")?;
+            ensure!(fenced == Fenced::Applied, "a completion was lost");
+            Ok(())
+        }
+    })
+    .await
+}
