@@ -137,15 +137,18 @@ impl Auditor {
         let mut report = self.shared.report.lock();
         report.uncertain += 1;
         *(if has_happened { &mut report.applied } else { &mut report.not_applied }) += 1;
-        let is_right = match (has_happened, first, second) {
+        let is_right = match (has_happened, &first, &second) {
             (true, Some(Said::Unavailable), Some(Said::Unavailable)) => after.effects == entry.effects,
             (false, Some(first), Some(second)) => after.answers.last().is_some_and(|answer| {
                 let told = |mark| Said::Answer { answer: answer.clone(), mark };
-                first == told(Mark::First) && second == told(Mark::Replay)
+                *first == told(Mark::First) && *second == told(Mark::Replay)
             }),
             _ => false,
         };
-        Ok((!is_right).then(|| format!("settled, applied: {has_happened}, and its retries do not behave")))
+        let wrong = || {
+            format!("settled, applied: {has_happened}; then its retries were told {first:?} and {second:?}")
+        };
+        Ok((!is_right).then(wrong))
     }
 }
 
