@@ -151,6 +151,7 @@ impl<W: Work> Shared<W> {
             if unknown.is_none() {
                 batch.retain(|entry| !entry.is_decided.swap(true, Ordering::SeqCst));
             }
+            batch.retain(Entry::is_wanted);
             if batch.is_empty() {
                 return lent.give_back();
             }
@@ -180,6 +181,9 @@ impl<W: Work> Shared<W> {
                 Ok(lent) => lent,
                 Err(error) => return entry.answer(Err(error)),
             };
+            if !entry.is_wanted() {
+                return lent.give_back();
+            }
             let alone = [&entry.work];
             let running = W::run(lent.client(), &self.link.sql, &alone, self.link.row_wait());
             let answer = timeout_at(deadline, running).await.map(|answers| answers.into_iter().next());
@@ -269,6 +273,12 @@ fn give_up<W: Work>(batch: Vec<Entry<W>>, error: StoreError, unknown: Option<Fau
 }
 
 impl<W: Work> Entry<W> {
+    /// Whether its caller still waits. One who gave up may have released the key since, so nothing more is sent for it:
+    /// a claim would be for nobody.
+    fn is_wanted(&self) -> bool {
+        !self.caller.is_closed()
+    }
+
     fn answer(self, answer: Result<W::Answer, StoreError>) {
         // A caller that is gone does not want to know.
         let _ = self.caller.send(answer);
@@ -286,7 +296,7 @@ impl<W: Work> Waiting<W> {
         let (mut batch, mut ids, mut bytes) = (Vec::new(), HashSet::new(), 0);
         let mut kept = VecDeque::new();
         while let Some(entry) = self.entries.pop_front() {
-            if entry.caller.is_closed() {
+            if !entry.is_wanted() {
                 continue;
             }
             let size = entry.work.bytes();

@@ -4,11 +4,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hapax_core::{BoxFuture, RecordId, StoreError, StoreErrorKind};
-use tokio::sync::oneshot;
+use hapax_testkit::servers::PostgresServer;
+use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Client;
 
-use super::{BATCH_BYTES_MAX, BATCH_MAX, Entry, Waiting, Work, sort};
+use super::{BATCH_BYTES_MAX, BATCH_MAX, Entry, Lane, Waiting, Work, sort};
+use crate::config::Options;
 use crate::error::{Effect, Fault, Refusal};
+use crate::link::Link;
 use crate::sql::Sql;
 
 /// A call about the record with this number, of this size.
@@ -49,16 +52,24 @@ impl Work for Call {
     }
 }
 
-fn entry(number: u16, bytes: usize) -> (Entry<Call>, Answered) {
+fn numbered(number: u16) -> RecordId {
     let mut id = [0; 32];
     id[..2].copy_from_slice(&number.to_be_bytes());
-    let work = Call { id: RecordId::from_bytes(id), bytes };
+    RecordId::from_bytes(id)
+}
+
+fn number(id: &RecordId) -> u16 {
+    u16::from_be_bytes(id.as_bytes()[..2].try_into().unwrap())
+}
+
+fn entry(number: u16, bytes: usize) -> (Entry<Call>, Answered) {
+    let work = Call { id: numbered(number), bytes };
     let (caller, answered) = oneshot::channel();
     (Entry { work, caller, is_decided: Arc::new(AtomicBool::new(false)) }, answered)
 }
 
 fn numbers(batch: &[Entry<Call>]) -> Vec<u16> {
-    batch.iter().map(|entry| u16::from_be_bytes(entry.work.id.as_bytes()[..2].try_into().unwrap())).collect()
+    batch.iter().map(|entry| number(&entry.work.id)).collect()
 }
 
 #[test]
@@ -140,4 +151,71 @@ fn what_was_lost_stays_lost_until_it_is_answered() {
         let told = sorted.fault.unwrap().error("claim", Effect::Write);
         assert_eq!(told.kind(), StoreErrorKind::Unknown);
     }
+}
+
+/// A call that tells the test what is sent, and is answered by it.
+struct Played {
+    id: RecordId,
+    stage: mpsc::UnboundedSender<Sent>,
+}
+
+/// What was sent together, and where its answers go.
+struct Sent {
+    numbers: Vec<u16>,
+    answers: oneshot::Sender<Vec<Result<&'static str, Fault>>>,
+}
+
+impl Work for Played {
+    type Answer = &'static str;
+
+    fn op(&self) -> &'static str {
+        "claim"
+    }
+
+    fn id(&self) -> &RecordId {
+        &self.id
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn run<'a>(
+        _: &'a Client,
+        _: &'a Sql,
+        batch: &'a [&'a Self],
+        _: Duration,
+    ) -> BoxFuture<'a, Vec<Result<&'static str, Fault>>> {
+        let (answers, answered) = oneshot::channel();
+        let numbers = batch.iter().map(|call| number(&call.id)).collect();
+        assert!(batch[0].stage.send(Sent { numbers, answers }).is_ok(), "the test looks");
+        Box::pin(async { answered.await.unwrap() })
+    }
+
+    fn held(&self) -> Result<&'static str, StoreError> {
+        Ok("held")
+    }
+}
+
+/// A lane to a real server. Only the connections are made; nothing is sent to it.
+fn lane(pool: usize) -> (Arc<PostgresServer>, Lane<Played>) {
+    let server = PostgresServer::shared();
+    let options = Options::from_url(&server.url()).unwrap().timeout(Duration::from_secs(120)).pool(pool);
+    (server, Lane::new(Arc::new(Link::new(options).unwrap())))
+}
+
+#[tokio::test]
+async fn a_lost_call_is_not_repeated_for_a_caller_who_is_gone() {
+    let (_server, lane) = lane(1);
+    let (stage, mut sent) = mpsc::unbounded_channel();
+    let mut caller = Box::pin(lane.send(Played { id: numbered(1), stage }));
+    let first = tokio::select! {
+        first = sent.recv() => first.unwrap(),
+        _ = &mut caller => panic!("nobody has answered"),
+    };
+    drop(caller);
+    let [_, lost, _] = faults();
+    first.answers.send(vec![Err(lost)]).unwrap();
+    // The stage ends with the last call.
+    assert!(sent.recv().await.is_none(), "it was sent again");
 }
