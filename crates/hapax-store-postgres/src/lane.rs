@@ -161,7 +161,10 @@ impl<W: Work> Shared<W> {
                 return batch.into_iter().for_each(|entry| entry.fail(Refusal::TimedOut, Effect::Write));
             };
             let sorted = sort(batch, answers, unknown.is_some());
-            if !sorted.ends_connection {
+            if sorted.ends_connection {
+                // At once: those who go alone need its place in the pool.
+                drop(lent);
+            } else {
                 lent.give_back();
             }
             self.one_by_one(sorted.alone, deadline).await;

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use futures_util::future::{join, join_all};
 use hapax_core::{BoxFuture, RecordId, StoreError, StoreErrorKind};
 use hapax_testkit::servers::PostgresServer;
 use tokio::sync::{mpsc, oneshot};
@@ -218,4 +219,23 @@ async fn a_lost_call_is_not_repeated_for_a_caller_who_is_gone() {
     first.answers.send(vec![Err(lost)]).unwrap();
     // The stage ends with the last call.
     assert!(sent.recv().await.is_none(), "it was sent again");
+}
+
+#[tokio::test]
+async fn a_broken_connection_makes_room_for_those_who_go_alone() {
+    let (_server, lane) = lane(1);
+    let (stage, mut sent) = mpsc::unbounded_channel();
+    let calls = [0, 1, 2].map(|number| Played { id: numbered(number), stage: stage.clone() });
+    drop(stage);
+    let callers = join_all(calls.map(|call| lane.send(call)));
+    let playing = async {
+        let together = sent.recv().await.unwrap();
+        assert_eq!(together.numbers, [0, 1, 2]);
+        together.answers.send(faults().map(Err).into()).unwrap();
+        for _ in 0..3 {
+            sent.recv().await.unwrap().answers.send(vec![Ok("done")]).unwrap();
+        }
+    };
+    let (answers, ()) = join(callers, playing).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Ok("done"))), "{answers:?}");
 }
