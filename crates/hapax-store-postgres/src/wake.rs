@@ -15,9 +15,11 @@ use hapax_core::{BoxFuture, Nonce, RecordId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client, Config};
 
+use crate::claim::wait_ms;
 use crate::link::Link;
 use crate::tls::Tls;
 
@@ -52,6 +54,7 @@ struct Setup {
     config: Config,
     tls: Tls,
     timeout: Duration,
+    row_wait: Duration,
     channel: String,
     mark: String,
 }
@@ -82,11 +85,13 @@ impl Wake {
     /// None where nobody wants to be told.
     pub(crate) fn new(link: &Link) -> Option<Self> {
         let mut config = link.options.listener()?;
-        config.connect_timeout(link.options.timeout).application_name("hapax wake-ups");
+        let limit = link.options.timeout;
+        config.connect_timeout(limit).tcp_user_timeout(limit).application_name("hapax wake-ups");
         let setup = Setup {
             config,
             tls: link.tls.clone(),
-            timeout: link.options.timeout,
+            timeout: limit,
+            row_wait: link.row_wait(),
             channel: link.sql.channel.clone(),
             mark: link.sql.watch.clone(),
         };
@@ -256,16 +261,10 @@ async fn hear(
         here.is_deaf.store(false, Ordering::Relaxed);
         let unmarked = here.unmarked();
         drop(here);
-        // Each in a statement of its own: one for many rows would have to take them in order.
-        try_join_all(unmarked.iter().map(async |id| {
-            let id_bytes = id.as_bytes().as_slice();
-            client.execute_typed(&setup.mark, &[(&id_bytes, Type::BYTEA)]).await?;
-            if let Some(here) = shared.upgrade() {
-                here.marked(id);
-            }
-            Ok::<_, tokio_postgres::Error>(())
-        }))
-        .await?;
+        let Ok(marked) = timeout(setup.timeout, mark(shared, setup, client, &unmarked)).await else {
+            return Ok(Ended::Broken);
+        };
+        marked?;
         tokio::select! {
             () = asked.notified() => {}
             _ = rounds.tick() => {
@@ -275,6 +274,31 @@ async fn hear(
         }
     }
     Ok(Ended::Broken)
+}
+
+/// Marks records. Those that somebody's open transaction holds are left for the next round.
+async fn mark(
+    shared: &Weak<Shared>,
+    setup: &Setup,
+    client: &Client,
+    unmarked: &[RecordId],
+) -> Result<(), tokio_postgres::Error> {
+    // All together wait no longer than one statement may: they go one after another.
+    let count = u32::try_from(unmarked.len()).unwrap_or(u32::MAX).max(1);
+    let wait = wait_ms(setup.row_wait / count);
+    // Each in a statement of its own: one for many rows would have to take them in order.
+    let marking = unmarked.iter().map(async |id| {
+        let parameters = [(&id.as_bytes().as_slice() as _, Type::BYTEA), (&wait as _, Type::TEXT)];
+        match client.execute_typed(&setup.mark, &parameters).await {
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => return Ok(()),
+            answer => drop(answer?),
+        }
+        if let Some(here) = shared.upgrade() {
+            here.marked(id);
+        }
+        Ok(())
+    });
+    try_join_all(marking).await.map(drop)
 }
 
 impl std::fmt::Debug for Setup {
