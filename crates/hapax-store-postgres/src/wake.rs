@@ -11,15 +11,16 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use hapax_core::{BoxFuture, Nonce, RecordId};
+use hapax_core::{BoxFuture, Nonce, RecordId, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, timeout, timeout_at};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client, Config};
 
 use crate::claim::wait_ms;
+use crate::error::Effect;
 use crate::link::Link;
 use crate::tls::Tls;
 
@@ -51,6 +52,8 @@ struct Shared {
 
 #[derive(Clone)]
 struct Setup {
+    /// Weak, so that a listener that rests does not keep the connections of a store that is gone.
+    link: Weak<Link>,
     config: Config,
     tls: Tls,
     timeout: Duration,
@@ -83,11 +86,12 @@ struct Watcher {
 
 impl Wake {
     /// None where nobody wants to be told.
-    pub(crate) fn new(link: &Link) -> Option<Self> {
+    pub(crate) fn new(link: &Arc<Link>) -> Option<Self> {
         let mut config = link.options.listener()?;
         let limit = link.options.timeout;
         config.connect_timeout(limit).tcp_user_timeout(limit).application_name("hapax wake-ups");
         let setup = Setup {
+            link: Arc::downgrade(link),
             config,
             tls: link.tls.clone(),
             timeout: limit,
@@ -246,12 +250,18 @@ async fn hear(
     client: &Client,
     (hello, heard): (&str, &Notify),
 ) -> Result<Ended, tokio_postgres::Error> {
-    client.batch_execute(&format!("LISTEN \"{}\"", setup.channel)).await?;
-    // Behind a pooler that hands out a connection for a transaction only, nothing would ever be heard.
-    let greeting = [(&setup.channel as _, Type::TEXT), (&hello as _, Type::TEXT)];
-    client.query_typed("SELECT pg_notify($1, $2)", &greeting).await?;
+    let listen = format!("LISTEN \"{}\"", setup.channel);
+    let Ok(listening) = timeout(setup.timeout, client.batch_execute(&listen)).await else {
+        return Ok(Ended::Broken);
+    };
+    listening?;
+    let Some(link) = setup.link.upgrade() else { return Ok(Ended::Over) };
+    if greet(&link, hello).await.is_err() {
+        return Ok(Ended::Broken);
+    }
+    drop(link);
     if timeout(setup.timeout, heard.notified()).await.is_err() {
-        let _ = client.batch_execute("UNLISTEN *").await;
+        let _ = timeout(setup.timeout, client.batch_execute("UNLISTEN *")).await;
         return Ok(Ended::Deaf);
     }
     let mut rounds = interval(LINGER);
@@ -274,6 +284,17 @@ async fn hear(
         }
     }
     Ok(Ended::Broken)
+}
+
+/// Says hello on the channel, as others tell their news: through another connection. Behind a pooler that hands out a
+/// connection for a transaction only, the listener would hear what it says itself, and nothing else.
+async fn greet(link: &Link, hello: &str) -> Result<(), StoreError> {
+    let deadline = link.deadline();
+    let lent = link.lend("watch", deadline).await?;
+    let greeting = [(&link.sql.channel as _, Type::TEXT), (&hello as _, Type::TEXT)];
+    let greeted = lent.client().query_typed("SELECT pg_notify($1, $2)", &greeting);
+    let greeted = timeout_at(deadline, greeted).await;
+    lent.end("watch", Effect::Read, greeted).map(drop)
 }
 
 /// Marks records. Those that somebody's open transaction holds are left for the next round.
