@@ -170,10 +170,11 @@ impl Shared {
 
     /// The connection broke: nothing is heard, and everybody must look.
     fn cut(&self) {
-        for watched in self.records.lock().by_id.values_mut() {
+        self.records.lock().by_id.retain(|_, watched| {
             watched.is_marked = false;
             watched.news.notify_waiters();
-        }
+            watched.watchers > 0
+        });
     }
 }
 
@@ -185,8 +186,12 @@ impl Drop for Shared {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        if let Some(watched) = self.shared.records.lock().by_id.get_mut(&self.id) {
-            watched.watchers -= 1;
+        let mut records = self.shared.records.lock();
+        let Some(watched) = records.by_id.get_mut(&self.id) else { return };
+        watched.watchers -= 1;
+        // While nothing can be marked there are no rounds that would forget it.
+        if watched.watchers == 0 && !watched.is_marked {
+            records.by_id.remove(&self.id);
         }
     }
 }
@@ -327,3 +332,6 @@ impl std::fmt::Debug for Setup {
         f.debug_struct("Setup").field("channel", &self.channel).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
