@@ -139,8 +139,8 @@ impl<W: Work> Shared<W> {
         Some(batch)
     }
 
-    /// Serves a batch to its end: every caller is answered.
-    async fn serve(&self, mut batch: Vec<Entry<W>>) {
+    /// Serves a batch until every caller is answered or on the way alone.
+    async fn serve(self: &Arc<Self>, mut batch: Vec<Entry<W>>) {
         let deadline = self.link.deadline();
         let mut unknown = None;
         while let Some(first) = batch.first() {
@@ -167,7 +167,10 @@ impl<W: Work> Shared<W> {
             } else {
                 lent.give_back();
             }
-            self.one_by_one(sorted.alone, deadline).await;
+            if !sorted.alone.is_empty() {
+                // Apart, so that a row that somebody holds does not keep everybody else from going.
+                tokio::spawn(self.clone().one_by_one(sorted.alone, deadline));
+            }
             // Nobody knows about these. The same statement on another connection tells the truth.
             batch = sorted.lost;
             unknown = sorted.fault.or(unknown);
@@ -178,7 +181,7 @@ impl<W: Work> Shared<W> {
     }
 
     /// Serves calls that failed together: each on its own, so that one does not harm the others.
-    async fn one_by_one(&self, batch: Vec<Entry<W>>, deadline: Instant) {
+    async fn one_by_one(self: Arc<Self>, batch: Vec<Entry<W>>, deadline: Instant) {
         let serving = batch.into_iter().map(async |entry| {
             let lent = match self.link.lend(entry.work.op(), deadline).await {
                 Ok(lent) => lent,

@@ -239,3 +239,34 @@ async fn a_broken_connection_makes_room_for_those_who_go_alone() {
     let (answers, ()) = join(callers, playing).await;
     assert!(answers.iter().all(|answer| matches!(answer, Ok("done"))), "{answers:?}");
 }
+
+#[tokio::test]
+async fn who_goes_alone_holds_up_nobody_else() {
+    let (_server, lane) = lane(8);
+    let lane = Arc::new(lane);
+    let (stage, mut sent) = mpsc::unbounded_channel();
+    let send = |number| {
+        let (lane, call) = (lane.clone(), Played { id: numbered(number), stage: stage.clone() });
+        tokio::spawn(async move { lane.send(call).await })
+    };
+    let (mut callers, mut alone) = (Vec::new(), Vec::new());
+    // As many batches as may be under way at a time.
+    for numbers in [[1, 2], [3, 4]] {
+        callers.extend(numbers.map(send));
+        let together = sent.recv().await.unwrap();
+        assert_eq!(together.numbers, numbers);
+        let [contended, ..] = faults();
+        together.answers.send(vec![Err(contended.clone()), Err(contended)]).unwrap();
+        alone.extend([sent.recv().await.unwrap(), sent.recv().await.unwrap()]);
+    }
+    let other = send(5);
+    let fifth = sent.recv().await.unwrap();
+    assert_eq!(fifth.numbers, [5]);
+    assert!(alone.iter().all(|call| !call.answers.is_closed()), "it waited until they had given up");
+    for call in alone.into_iter().chain([fifth]) {
+        call.answers.send(vec![Ok("done")]).unwrap();
+    }
+    for caller in callers.into_iter().chain([other]) {
+        assert_eq!(caller.await.unwrap().unwrap(), "done");
+    }
+}
