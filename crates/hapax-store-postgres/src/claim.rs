@@ -178,6 +178,7 @@ pub(crate) async fn remove<C: Connection>(
     sql: &Sql,
     id: &RecordId,
     seen: &Seen,
+    row_wait: Duration,
 ) -> Result<bool, C::Error> {
     let rows = client
         .ask(
@@ -189,6 +190,7 @@ pub(crate) async fn remove<C: Connection>(
                 (&seen.lease_until, Type::INT8),
                 (&seen.updated_at, Type::INT8),
                 (&seen.expires_at, Type::INT8),
+                (&wait_ms(row_wait), Type::TEXT),
                 (&sql.channel, Type::TEXT),
             ],
         )

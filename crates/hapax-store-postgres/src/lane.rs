@@ -139,8 +139,8 @@ impl<W: Work> Shared<W> {
         Some(batch)
     }
 
-    /// Serves a batch to its end: every caller is answered.
-    async fn serve(&self, mut batch: Vec<Entry<W>>) {
+    /// Serves a batch until every caller is answered or on the way alone.
+    async fn serve(self: &Arc<Self>, mut batch: Vec<Entry<W>>) {
         let deadline = self.link.deadline();
         let mut unknown = None;
         while let Some(first) = batch.first() {
@@ -151,6 +151,7 @@ impl<W: Work> Shared<W> {
             if unknown.is_none() {
                 batch.retain(|entry| !entry.is_decided.swap(true, Ordering::SeqCst));
             }
+            batch.retain(Entry::is_wanted);
             if batch.is_empty() {
                 return lent.give_back();
             }
@@ -160,10 +161,16 @@ impl<W: Work> Shared<W> {
                 return batch.into_iter().for_each(|entry| entry.fail(Refusal::TimedOut, Effect::Write));
             };
             let sorted = sort(batch, answers, unknown.is_some());
-            if !sorted.ends_connection {
+            if sorted.ends_connection {
+                // At once: those who go alone need its place in the pool.
+                drop(lent);
+            } else {
                 lent.give_back();
             }
-            self.one_by_one(sorted.alone, deadline).await;
+            if !sorted.alone.is_empty() {
+                // Apart, so that a row that somebody holds does not keep everybody else from going.
+                tokio::spawn(self.clone().one_by_one(sorted.alone, deadline));
+            }
             // Nobody knows about these. The same statement on another connection tells the truth.
             batch = sorted.lost;
             unknown = sorted.fault.or(unknown);
@@ -174,12 +181,15 @@ impl<W: Work> Shared<W> {
     }
 
     /// Serves calls that failed together: each on its own, so that one does not harm the others.
-    async fn one_by_one(&self, batch: Vec<Entry<W>>, deadline: Instant) {
+    async fn one_by_one(self: Arc<Self>, batch: Vec<Entry<W>>, deadline: Instant) {
         let serving = batch.into_iter().map(async |entry| {
             let lent = match self.link.lend(entry.work.op(), deadline).await {
                 Ok(lent) => lent,
                 Err(error) => return entry.answer(Err(error)),
             };
+            if !entry.is_wanted() {
+                return lent.give_back();
+            }
             let alone = [&entry.work];
             let running = W::run(lent.client(), &self.link.sql, &alone, self.link.row_wait());
             let answer = timeout_at(deadline, running).await.map(|answers| answers.into_iter().next());
@@ -269,6 +279,12 @@ fn give_up<W: Work>(batch: Vec<Entry<W>>, error: StoreError, unknown: Option<Fau
 }
 
 impl<W: Work> Entry<W> {
+    /// Whether its caller still waits. One who gave up may have released the key since, so nothing more is sent for it:
+    /// a claim would be for nobody.
+    fn is_wanted(&self) -> bool {
+        !self.caller.is_closed()
+    }
+
     fn answer(self, answer: Result<W::Answer, StoreError>) {
         // A caller that is gone does not want to know.
         let _ = self.caller.send(answer);
@@ -286,7 +302,7 @@ impl<W: Work> Waiting<W> {
         let (mut batch, mut ids, mut bytes) = (Vec::new(), HashSet::new(), 0);
         let mut kept = VecDeque::new();
         while let Some(entry) = self.entries.pop_front() {
-            if entry.caller.is_closed() {
+            if !entry.is_wanted() {
                 continue;
             }
             let size = entry.work.bytes();

@@ -4,12 +4,14 @@
 //! |---|---|---|---|---|---|
 //! | one server, `fsync` and `synchronous_commit` on | at most once holds | durable | durable if the disk honours fsync | none | at most once |
 //! | with standbys that are not waited for | holds | durable | durable | the last claims can be lost | best effort |
-//! | with synchronous standbys, of which one is promoted | holds | durable | durable | holds | at most once |
+//! | with synchronous standbys, of which one is promoted | holds | durable | durable | holds, unless a commit's wait was cut short | at most once |
 //! | `synchronous_commit` or `fsync` off | holds | the last claims can be lost | lost, perhaps all | – | best effort |
 //! | any of these through a pooler | the same: nothing is kept in a server's connection | | | | unchanged |
 //!
 //! Where a claim is lost, its operation can run again. [`health`](hapax_core::Store::health) tells which row is in force,
-//! from the server's own settings.
+//! from the server's own settings. It cannot tell when somebody cuts short a commit's wait for its standby, with
+//! `pg_cancel_backend` for example: the server then reports success, with a warning that this crate does not see, and a
+//! failover at that moment can lose the claim.
 //!
 //! # Set-up
 //!

@@ -117,7 +117,7 @@ impl PostgresStore {
         let changing = async {
             match change {
                 Change::Put(next) => claim::replace(client, sql, seen, next, self.link.row_wait()).await,
-                Change::Remove => claim::remove(client, sql, id, seen).await,
+                Change::Remove => claim::remove(client, sql, id, seen, self.link.row_wait()).await,
                 Change::Keep => Ok(true),
             }
         };

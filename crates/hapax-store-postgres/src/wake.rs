@@ -11,13 +11,16 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use hapax_core::{BoxFuture, Nonce, RecordId};
+use hapax_core::{BoxFuture, Nonce, RecordId, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, timeout, timeout_at};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client, Config};
 
+use crate::claim::wait_ms;
+use crate::error::Effect;
 use crate::link::Link;
 use crate::tls::Tls;
 
@@ -49,9 +52,12 @@ struct Shared {
 
 #[derive(Clone)]
 struct Setup {
+    /// Weak, so that a listener that rests does not keep the connections of a store that is gone.
+    link: Weak<Link>,
     config: Config,
     tls: Tls,
     timeout: Duration,
+    row_wait: Duration,
     channel: String,
     mark: String,
 }
@@ -80,13 +86,16 @@ struct Watcher {
 
 impl Wake {
     /// None where nobody wants to be told.
-    pub(crate) fn new(link: &Link) -> Option<Self> {
+    pub(crate) fn new(link: &Arc<Link>) -> Option<Self> {
         let mut config = link.options.listener()?;
-        config.connect_timeout(link.options.timeout).application_name("hapax wake-ups");
+        let limit = link.options.timeout;
+        config.connect_timeout(limit).tcp_user_timeout(limit).application_name("hapax wake-ups");
         let setup = Setup {
+            link: Arc::downgrade(link),
             config,
             tls: link.tls.clone(),
-            timeout: link.options.timeout,
+            timeout: limit,
+            row_wait: link.row_wait(),
             channel: link.sql.channel.clone(),
             mark: link.sql.watch.clone(),
         };
@@ -161,10 +170,11 @@ impl Shared {
 
     /// The connection broke: nothing is heard, and everybody must look.
     fn cut(&self) {
-        for watched in self.records.lock().by_id.values_mut() {
+        self.records.lock().by_id.retain(|_, watched| {
             watched.is_marked = false;
             watched.news.notify_waiters();
-        }
+            watched.watchers > 0
+        });
     }
 }
 
@@ -176,8 +186,12 @@ impl Drop for Shared {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        if let Some(watched) = self.shared.records.lock().by_id.get_mut(&self.id) {
-            watched.watchers -= 1;
+        let mut records = self.shared.records.lock();
+        let Some(watched) = records.by_id.get_mut(&self.id) else { return };
+        watched.watchers -= 1;
+        // While nothing can be marked there are no rounds that would forget it.
+        if watched.watchers == 0 && !watched.is_marked {
+            records.by_id.remove(&self.id);
         }
     }
 }
@@ -241,12 +255,18 @@ async fn hear(
     client: &Client,
     (hello, heard): (&str, &Notify),
 ) -> Result<Ended, tokio_postgres::Error> {
-    client.batch_execute(&format!("LISTEN \"{}\"", setup.channel)).await?;
-    // Behind a pooler that hands out a connection for a transaction only, nothing would ever be heard.
-    let greeting = [(&setup.channel as _, Type::TEXT), (&hello as _, Type::TEXT)];
-    client.query_typed("SELECT pg_notify($1, $2)", &greeting).await?;
+    let listen = format!("LISTEN \"{}\"", setup.channel);
+    let Ok(listening) = timeout(setup.timeout, client.batch_execute(&listen)).await else {
+        return Ok(Ended::Broken);
+    };
+    listening?;
+    let Some(link) = setup.link.upgrade() else { return Ok(Ended::Over) };
+    if greet(&link, hello).await.is_err() {
+        return Ok(Ended::Broken);
+    }
+    drop(link);
     if timeout(setup.timeout, heard.notified()).await.is_err() {
-        let _ = client.batch_execute("UNLISTEN *").await;
+        let _ = timeout(setup.timeout, client.batch_execute("UNLISTEN *")).await;
         return Ok(Ended::Deaf);
     }
     let mut rounds = interval(LINGER);
@@ -256,16 +276,10 @@ async fn hear(
         here.is_deaf.store(false, Ordering::Relaxed);
         let unmarked = here.unmarked();
         drop(here);
-        // Each in a statement of its own: one for many rows would have to take them in order.
-        try_join_all(unmarked.iter().map(async |id| {
-            let id_bytes = id.as_bytes().as_slice();
-            client.execute_typed(&setup.mark, &[(&id_bytes, Type::BYTEA)]).await?;
-            if let Some(here) = shared.upgrade() {
-                here.marked(id);
-            }
-            Ok::<_, tokio_postgres::Error>(())
-        }))
-        .await?;
+        let Ok(marked) = timeout(setup.timeout, mark(shared, setup, client, &unmarked)).await else {
+            return Ok(Ended::Broken);
+        };
+        marked?;
         tokio::select! {
             () = asked.notified() => {}
             _ = rounds.tick() => {
@@ -277,8 +291,47 @@ async fn hear(
     Ok(Ended::Broken)
 }
 
+/// Says hello on the channel, as others tell their news: through another connection. Behind a pooler that hands out a
+/// connection for a transaction only, the listener would hear what it says itself, and nothing else.
+async fn greet(link: &Link, hello: &str) -> Result<(), StoreError> {
+    let deadline = link.deadline();
+    let lent = link.lend("watch", deadline).await?;
+    let greeting = [(&link.sql.channel as _, Type::TEXT), (&hello as _, Type::TEXT)];
+    let greeted = lent.client().query_typed("SELECT pg_notify($1, $2)", &greeting);
+    let greeted = timeout_at(deadline, greeted).await;
+    lent.end("watch", Effect::Read, greeted).map(drop)
+}
+
+/// Marks records. Those that somebody's open transaction holds are left for the next round.
+async fn mark(
+    shared: &Weak<Shared>,
+    setup: &Setup,
+    client: &Client,
+    unmarked: &[RecordId],
+) -> Result<(), tokio_postgres::Error> {
+    // All together wait no longer than one statement may: they go one after another.
+    let count = u32::try_from(unmarked.len()).unwrap_or(u32::MAX).max(1);
+    let wait = wait_ms(setup.row_wait / count);
+    // Each in a statement of its own: one for many rows would have to take them in order.
+    let marking = unmarked.iter().map(async |id| {
+        let parameters = [(&id.as_bytes().as_slice() as _, Type::BYTEA), (&wait as _, Type::TEXT)];
+        match client.execute_typed(&setup.mark, &parameters).await {
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => return Ok(()),
+            answer => drop(answer?),
+        }
+        if let Some(here) = shared.upgrade() {
+            here.marked(id);
+        }
+        Ok(())
+    });
+    try_join_all(marking).await.map(drop)
+}
+
 impl std::fmt::Debug for Setup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Setup").field("channel", &self.channel).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

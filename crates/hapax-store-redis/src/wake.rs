@@ -43,7 +43,7 @@ struct Channels {
     has_listener: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Channel {
     news: Arc<Notify>,
     watchers: usize,
@@ -79,12 +79,7 @@ impl Shared {
             channels.has_listener = true;
             tokio::spawn(listen(Arc::downgrade(&self), self.asked.clone()));
         }
-        let channel = channels.by_name.entry(name.clone()).or_insert_with(|| Channel {
-            news: Arc::new(Notify::new()),
-            watchers: 0,
-            is_subscribed: false,
-            is_deserted: false,
-        });
+        let channel = channels.by_name.entry(name.clone()).or_default();
         channel.watchers += 1;
         channel.is_deserted = false;
         let news = channel.news.clone();
@@ -111,9 +106,8 @@ impl Shared {
     }
 
     fn subscribed(&self, name: &str) {
-        if let Some(channel) = self.channels.lock().by_name.get_mut(name) {
-            channel.is_subscribed = true;
-        }
+        // Also when everybody has gone meanwhile: a later round takes it back.
+        self.channels.lock().by_name.entry(name.to_owned()).or_default().is_subscribed = true;
         // What was said before there was anybody to hear it is found by looking.
         self.wake(name);
     }
@@ -134,11 +128,11 @@ impl Shared {
 
     /// The connection broke: nothing is listened to, and everybody must look.
     fn cut(&self) {
-        let mut channels = self.channels.lock();
-        for channel in channels.by_name.values_mut() {
+        self.channels.lock().by_name.retain(|_, channel| {
             channel.is_subscribed = false;
             channel.news.notify_waiters();
-        }
+            channel.watchers > 0
+        });
     }
 }
 
@@ -150,8 +144,12 @@ impl Drop for Shared {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        if let Some(channel) = self.shared.channels.lock().by_name.get_mut(&self.name) {
-            channel.watchers -= 1;
+        let mut channels = self.shared.channels.lock();
+        let Some(channel) = channels.by_name.get_mut(&self.name) else { return };
+        channel.watchers -= 1;
+        // While nothing can be subscribed to there are no rounds that would forget it.
+        if channel.watchers == 0 && !channel.is_subscribed {
+            channels.by_name.remove(&self.name);
         }
     }
 }
@@ -220,3 +218,6 @@ fn answered(answer: Result<Result<(), RedisError>, tokio::time::error::Elapsed>)
 fn closed() -> RedisError {
     std::io::Error::from(std::io::ErrorKind::ConnectionAborted).into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,12 +3,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use futures_util::future::{join, join_all};
 use hapax_core::{BoxFuture, RecordId, StoreError, StoreErrorKind};
-use tokio::sync::oneshot;
+use hapax_testkit::servers::PostgresServer;
+use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Client;
 
-use super::{BATCH_BYTES_MAX, BATCH_MAX, Entry, Waiting, Work, sort};
+use super::{BATCH_BYTES_MAX, BATCH_MAX, Entry, Lane, Waiting, Work, sort};
+use crate::config::Options;
 use crate::error::{Effect, Fault, Refusal};
+use crate::link::Link;
 use crate::sql::Sql;
 
 /// A call about the record with this number, of this size.
@@ -49,16 +53,24 @@ impl Work for Call {
     }
 }
 
-fn entry(number: u16, bytes: usize) -> (Entry<Call>, Answered) {
+fn numbered(number: u16) -> RecordId {
     let mut id = [0; 32];
     id[..2].copy_from_slice(&number.to_be_bytes());
-    let work = Call { id: RecordId::from_bytes(id), bytes };
+    RecordId::from_bytes(id)
+}
+
+fn number(id: &RecordId) -> u16 {
+    u16::from_be_bytes(id.as_bytes()[..2].try_into().unwrap())
+}
+
+fn entry(number: u16, bytes: usize) -> (Entry<Call>, Answered) {
+    let work = Call { id: numbered(number), bytes };
     let (caller, answered) = oneshot::channel();
     (Entry { work, caller, is_decided: Arc::new(AtomicBool::new(false)) }, answered)
 }
 
 fn numbers(batch: &[Entry<Call>]) -> Vec<u16> {
-    batch.iter().map(|entry| u16::from_be_bytes(entry.work.id.as_bytes()[..2].try_into().unwrap())).collect()
+    batch.iter().map(|entry| number(&entry.work.id)).collect()
 }
 
 #[test]
@@ -139,5 +151,122 @@ fn what_was_lost_stays_lost_until_it_is_answered() {
         assert!(answered.try_recv().is_err() && numbers(&sorted.lost) == [1]);
         let told = sorted.fault.unwrap().error("claim", Effect::Write);
         assert_eq!(told.kind(), StoreErrorKind::Unknown);
+    }
+}
+
+/// A call that tells the test what is sent, and is answered by it.
+struct Played {
+    id: RecordId,
+    stage: mpsc::UnboundedSender<Sent>,
+}
+
+/// What was sent together, and where its answers go.
+struct Sent {
+    numbers: Vec<u16>,
+    answers: oneshot::Sender<Vec<Result<&'static str, Fault>>>,
+}
+
+impl Work for Played {
+    type Answer = &'static str;
+
+    fn op(&self) -> &'static str {
+        "claim"
+    }
+
+    fn id(&self) -> &RecordId {
+        &self.id
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn run<'a>(
+        _: &'a Client,
+        _: &'a Sql,
+        batch: &'a [&'a Self],
+        _: Duration,
+    ) -> BoxFuture<'a, Vec<Result<&'static str, Fault>>> {
+        let (answers, answered) = oneshot::channel();
+        let numbers = batch.iter().map(|call| number(&call.id)).collect();
+        assert!(batch[0].stage.send(Sent { numbers, answers }).is_ok(), "the test looks");
+        Box::pin(async { answered.await.unwrap() })
+    }
+
+    fn held(&self) -> Result<&'static str, StoreError> {
+        Ok("held")
+    }
+}
+
+/// A lane to a real server. Only the connections are made; nothing is sent to it.
+fn lane(pool: usize) -> (Arc<PostgresServer>, Lane<Played>) {
+    let server = PostgresServer::shared();
+    let options = Options::from_url(&server.url()).unwrap().timeout(Duration::from_secs(120)).pool(pool);
+    (server, Lane::new(Arc::new(Link::new(options).unwrap())))
+}
+
+#[tokio::test]
+async fn a_lost_call_is_not_repeated_for_a_caller_who_is_gone() {
+    let (_server, lane) = lane(1);
+    let (stage, mut sent) = mpsc::unbounded_channel();
+    let mut caller = Box::pin(lane.send(Played { id: numbered(1), stage }));
+    let first = tokio::select! {
+        first = sent.recv() => first.unwrap(),
+        _ = &mut caller => panic!("nobody has answered"),
+    };
+    drop(caller);
+    let [_, lost, _] = faults();
+    first.answers.send(vec![Err(lost)]).unwrap();
+    // The stage ends with the last call.
+    assert!(sent.recv().await.is_none(), "it was sent again");
+}
+
+#[tokio::test]
+async fn a_broken_connection_makes_room_for_those_who_go_alone() {
+    let (_server, lane) = lane(1);
+    let (stage, mut sent) = mpsc::unbounded_channel();
+    let calls = [0, 1, 2].map(|number| Played { id: numbered(number), stage: stage.clone() });
+    drop(stage);
+    let callers = join_all(calls.map(|call| lane.send(call)));
+    let playing = async {
+        let together = sent.recv().await.unwrap();
+        assert_eq!(together.numbers, [0, 1, 2]);
+        together.answers.send(faults().map(Err).into()).unwrap();
+        for _ in 0..3 {
+            sent.recv().await.unwrap().answers.send(vec![Ok("done")]).unwrap();
+        }
+    };
+    let (answers, ()) = join(callers, playing).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Ok("done"))), "{answers:?}");
+}
+
+#[tokio::test]
+async fn who_goes_alone_holds_up_nobody_else() {
+    let (_server, lane) = lane(8);
+    let lane = Arc::new(lane);
+    let (stage, mut sent) = mpsc::unbounded_channel();
+    let send = |number| {
+        let (lane, call) = (lane.clone(), Played { id: numbered(number), stage: stage.clone() });
+        tokio::spawn(async move { lane.send(call).await })
+    };
+    let (mut callers, mut alone) = (Vec::new(), Vec::new());
+    // As many batches as may be under way at a time.
+    for numbers in [[1, 2], [3, 4]] {
+        callers.extend(numbers.map(send));
+        let together = sent.recv().await.unwrap();
+        assert_eq!(together.numbers, numbers);
+        let [contended, ..] = faults();
+        together.answers.send(vec![Err(contended.clone()), Err(contended)]).unwrap();
+        alone.extend([sent.recv().await.unwrap(), sent.recv().await.unwrap()]);
+    }
+    let other = send(5);
+    let fifth = sent.recv().await.unwrap();
+    assert_eq!(fifth.numbers, [5]);
+    assert!(alone.iter().all(|call| !call.answers.is_closed()), "it waited until they had given up");
+    for call in alone.into_iter().chain([fifth]) {
+        call.answers.send(vec![Ok("done")]).unwrap();
+    }
+    for caller in callers.into_iter().chain([other]) {
+        assert_eq!(caller.await.unwrap().unwrap(), "done");
     }
 }

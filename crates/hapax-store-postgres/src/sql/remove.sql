@@ -1,8 +1,11 @@
--- Removes a record that was looked at, unless it has changed. $1 id, $2 to $6 what was seen, $7 the channel. Rule D-07.
-WITH removed AS (
+-- Removes a record that was looked at, unless it has changed. $1 id, $2 to $6 what was seen, $7 how long to wait for the
+-- row, $8 the channel. Rule D-07.
+WITH now AS MATERIALIZED (SELECT set_config('lock_timeout', $7, true)),
+removed AS (
     DELETE FROM SCHEMA.record
+    USING now
     WHERE id = $1
         AND nonce = $2 AND state = $3 AND lease_until = $4 AND updated_at = $5 AND expires_at = $6
     RETURNING id, watched
 )
-SELECT CASE WHEN watched THEN pg_notify($7, encode(id, 'hex')) END FROM removed
+SELECT CASE WHEN watched THEN pg_notify($8, encode(id, 'hex')) END FROM removed

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use hapax_core::{Claim, Fenced, Store, StoreErrorKind};
+use hapax_core::{Claim, Deleted, Fenced, Reason, Store, StoreErrorKind};
 use hapax_testkit::servers::PostgresServer;
 use tokio_postgres::{Client, NoTls};
 
@@ -40,6 +40,34 @@ async fn a_held_row_is_told_and_holds_up_nobody_else() {
 
     somebody.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(store.complete(&held, &outcome, RETENTION).await.unwrap(), Fenced::Applied);
+}
+
+#[tokio::test]
+async fn who_removes_or_watches_a_held_row_holds_up_nobody_else() {
+    let server = PostgresServer::shared();
+    let options = options(&server.url()).timeout(TIMEOUT);
+    let schema = options.schema_name().to_owned();
+    let store = options.connect().await.unwrap();
+    let held = acquire(&store, "held").await;
+    store.abandon(&held, Reason::Declared).await.unwrap();
+    let others = [acquire(&store, "a").await, acquire(&store, "b").await];
+    let somebody = client(&server).await;
+    let hold = format!("BEGIN; SELECT 1 FROM {schema}.record WHERE id = '\\x{}' FOR UPDATE", held.id);
+    somebody.batch_execute(&hold).await.unwrap();
+
+    let refused = store.delete(&held.id, held.fence.nonce).await.unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::Unavailable);
+    let news = store.watch(&held.id).unwrap();
+    // The first could be marked before the held one, the second only after it.
+    for other in &others {
+        store.watch(&other.id).unwrap().await;
+    }
+
+    somebody.batch_execute("ROLLBACK").await.unwrap();
+    // Whoever comes makes the next round begin at once.
+    drop(store.watch(&held.id));
+    news.await;
+    assert_eq!(store.delete(&held.id, held.fence.nonce).await.unwrap(), Deleted::Applied);
 }
 
 #[tokio::test]

@@ -1,11 +1,14 @@
 //! Wake-ups: whoever waits is told by the server, also when somebody else's process finished.
 
-use hapax_core::{Fenced, Nonce, Reason, Settlement, Store, Verdict};
+use std::time::Duration;
+
+use hapax_core::{Fenced, Health, Nonce, Reason, Settlement, Store, Verdict};
 use hapax_store_postgres::PostgresStore;
 use hapax_testkit::servers::{PgBouncer, PostgresServer};
+use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, NoTls};
 
-use crate::fixture::{RETENTION, acquire, connect, done, options};
+use crate::fixture::{PATIENCE, RETENTION, acquire, connect, done, options};
 
 /// Two stores that share their records.
 async fn two(server: &PostgresServer) -> (PostgresStore, PostgresStore) {
@@ -102,4 +105,18 @@ async fn past_a_pooler_the_server_is_heard_at_its_own_address() {
     let news = tokio::spawn(store.watch(&lease.id).unwrap());
     store.complete(&lease, &done("done"), RETENTION).await.unwrap();
     news.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pooler_that_passes_on_no_news_is_found_out() {
+    let server = PostgresServer::shared();
+    let pooler = PgBouncer::start(&server);
+    // So long the listener waits for its greeting.
+    let store = options(&pooler.url()).timeout(Duration::from_secs(1)).connect().await.unwrap();
+    let watching = store.watch(&acquire(&store, "waited for").await.id).unwrap();
+    let is_told =
+        |health: &Health| health.warnings.iter().any(|warning| warning.contains("listen=HOST:PORT"));
+    let found_out = async { while !store.health().await.is_ok_and(|health| is_told(&health)) {} };
+    timeout(PATIENCE, found_out).await.unwrap();
+    drop(watching);
 }
