@@ -64,14 +64,14 @@ impl<'a> Change<'a> {
     ) -> Result<(A, Option<Held>), StoreError> {
         let (mut held, mut is_fact) = match basis {
             Basis::Guess(held) => (held.map(|held| *held), false),
-            Basis::Nothing => (self.read().await?, true),
+            Basis::Nothing => (self.read(self.deadline).await?, true),
         };
         for _ in 0..TRIES_MAX {
             let now = self.link.time.now();
             let Decision { change, answer } = decide(held.as_ref(), now);
             let written = match change {
                 transition::Change::Keep if is_fact => return Ok((answer, held)),
-                transition::Change::Keep => Written::Refused(self.read().await?),
+                transition::Change::Keep => Written::Refused(self.read(self.deadline).await?),
                 transition::Change::Put(record) => self.put(*record, held.as_ref(), now).await?,
                 transition::Change::Remove => self.remove(held.as_ref()).await?,
             };
@@ -83,8 +83,8 @@ impl<'a> Change<'a> {
         Err(Refusal::Contended.error(self.op, Effect::Read))
     }
 
-    async fn read(&self) -> Result<Option<Held>, StoreError> {
-        let found = self.link.read(self.op, self.id, self.deadline).await?;
+    async fn read(&self, deadline: Instant) -> Result<Option<Held>, StoreError> {
+        let found = self.link.read(self.op, self.id, deadline).await?;
         found.map_err(|_| Refusal::Unreadable.error(self.op, Effect::Read))
     }
 
@@ -105,11 +105,11 @@ impl<'a> Change<'a> {
         let mut write = json!({"TableName": self.link.options.table, "Item": new.item()});
         conditions::unchanged(&mut write, before);
         let written = if self.beside.is_empty() {
-            self.write("PutItem", &write, deadline).await
+            self.write("PutItem", &write, before, deadline).await
         } else {
             let items: Vec<Value> =
                 std::iter::once(json!({"Put": write})).chain(self.beside.iter().cloned()).collect();
-            self.write("TransactWriteItems", &json!({"TransactItems": items}), deadline).await
+            self.write("TransactWriteItems", &json!({"TransactItems": items}), before, deadline).await
         };
         match &written {
             Ok(Written::Done(_)) => {
@@ -133,7 +133,7 @@ impl<'a> Change<'a> {
     async fn remove(&self, before: Option<&Held>) -> Result<Written, StoreError> {
         let mut write = json!({"TableName": self.link.options.table, "Key": item::key(&self.id.to_string())});
         conditions::unchanged(&mut write, before);
-        let written = self.write("DeleteItem", &write, self.deadline).await?;
+        let written = self.write("DeleteItem", &write, before, self.deadline).await?;
         if let (Written::Done(_), Some(before)) = (&written, before) {
             self.link.seen.forget(self.id);
             chunks::remove(self.link, before);
@@ -141,14 +141,22 @@ impl<'a> Change<'a> {
         Ok(written)
     }
 
-    async fn write(&self, action: &str, body: &Value, deadline: Instant) -> Result<Written, StoreError> {
+    async fn write(
+        &self,
+        action: &str,
+        body: &Value,
+        before: Option<&Held>,
+        deadline: Instant,
+    ) -> Result<Written, StoreError> {
         let call = Call { op: self.op, effect: Effect::Write, deadline, action };
         match self.link.try_call(call, body).await {
             Ok(_) => Ok(Written::Done(None)),
             Err(Failed::Answered(answered)) if answered.is_condition() => {
                 self.refused(answered.body.get("Item"))
             }
-            Err(Failed::Answered(answered)) if answered.reasons().is_some() => self.cancelled(answered),
+            Err(Failed::Answered(answered)) if answered.reasons().is_some() => {
+                self.cancelled(answered, before, deadline).await
+            }
             Err(failed) => Err(failed.error(call)),
         }
     }
@@ -159,13 +167,26 @@ impl<'a> Change<'a> {
     }
 
     /// A transaction was cancelled, because of the record or because of what is beside it.
-    fn cancelled(&self, answered: Answered) -> Result<Written, StoreError> {
+    async fn cancelled(
+        &self,
+        answered: Answered,
+        before: Option<&Held>,
+        deadline: Instant,
+    ) -> Result<Written, StoreError> {
         let failed = |reason: &Value| reason["Code"] == "ConditionalCheckFailed";
         let first = answered.reasons().and_then(|reasons| Some((reasons.iter().position(failed)?, reasons)));
         match first {
             Some((0, reasons)) => self.refused(reasons[0].get("Item")),
-            Some((position, _)) => Err(StoreError::new(StoreErrorKind::Invalid, self.op)
-                .with_source(Declined { item: position - 1 })),
+            Some((position, _)) => {
+                // The record's own condition may not have been looked at, and what is beside it may fail because an
+                // earlier try was applied whose answer was lost.
+                let found = self.read(deadline).await?;
+                if found.as_ref().map(|held| held.version) != before.map(|held| held.version) {
+                    return Ok(Written::Refused(found));
+                }
+                Err(StoreError::new(StoreErrorKind::Invalid, self.op)
+                    .with_source(Declined { item: position - 1 }))
+            }
             None => Err(answered.error(self.op, Effect::Write)),
         }
     }

@@ -121,7 +121,7 @@ impl Link {
         }
     }
 
-    /// Sends the call once, and says whether its answer corrected the time.
+    /// Sends the call once, and says whether its answer told of another time.
     async fn send(&self, call: Call<'_>, body: &Bytes) -> Result<(Result<Value, Answered>, bool), Failed> {
         let unanswered = |refusal: Refusal, effect| Failed::Unanswered(refusal.error(call.op, effect));
         let preparing = async {
@@ -135,11 +135,12 @@ impl Link {
         let late = |_| unanswered(Refusal::TimedOut, Effect::Read);
         let (_room, credentials) = timeout_at(call.deadline, preparing).await.map_err(late)??;
 
-        let sent_at = self.time.now();
+        let sent_at = self.time.steady();
         let target = format!("{TARGET}{}", call.action);
         let host = self.connections.endpoint().authority();
         let region = &self.options.region;
-        let signed = sign::sign(sign::Request { region, host, target: &target, body }, &credentials, sent_at);
+        let request = sign::Request { region, host, target: &target, body };
+        let signed = sign::sign(request, &credentials, self.time.to_sign_with());
         let mut request = http::Request::post("/")
             .header("host", host)
             .header("content-type", CONTENT_TYPE)

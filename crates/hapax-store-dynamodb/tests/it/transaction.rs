@@ -64,6 +64,33 @@ async fn the_effect_happens_once_with_its_outcome() {
     assert_eq!(runs(&server, "taken over"), 1);
 }
 
+/// The caller's own condition does not hold, and the record was too busy for its condition to be looked at.
+const BUSY_AND_DECLINED: Fate = Fate::Answer(
+    400,
+    r#"{"__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+        "CancellationReasons": [{"Code": "TransactionConflict"}, {"Code": "ConditionalCheckFailed"}]}"#,
+);
+
+#[tokio::test]
+async fn what_was_applied_is_not_declined_when_it_is_repeated() {
+    let server = DynamoDbServer::start();
+    connect(&server, "effects").await;
+    let proxy = Proxy::start(&server).await;
+    proxy.options("records").make().await.unwrap();
+    let store = proxy.options("records").connect().await.unwrap();
+    let lease = acquire(&store, "order").await;
+    let complete = async || store.complete_with(&lease, &done("done"), RETENTION, &one_more("order")).await;
+
+    // Nothing was applied: it is the caller's condition indeed.
+    proxy.next([BUSY_AND_DECLINED]);
+    let error = complete().await.unwrap_err();
+    assert_eq!(error.source().unwrap().downcast_ref(), Some(&Declined { item: 0 }));
+
+    proxy.next([Fate::LoseAnswer, BUSY_AND_DECLINED]);
+    assert_eq!(complete().await.unwrap_err().kind(), StoreErrorKind::Unknown);
+    assert_eq!((complete().await.unwrap(), runs(&server, "order")), (Fenced::Applied, 1));
+}
+
 #[tokio::test]
 async fn a_condition_that_does_not_hold_leaves_everything_as_it_was() {
     let server = DynamoDbServer::start();
