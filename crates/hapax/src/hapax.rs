@@ -21,6 +21,10 @@ use crate::policy::{Policy, SPAN_MAX};
 /// How often a settlement whose answer was lost is sent again.
 const SETTLE_TRIES: u32 = 3;
 
+/// How long settling or deleting may take at least. A store that has no clock to judge a lease by watches a claim it has
+/// not seen before for one lease, and may do so for a minute; the rest is for its calls.
+const WATCH_MAX: Duration = Duration::from_secs(75);
+
 /// Executes operations once. Clones share everything; make one per process and store.
 ///
 /// ```
@@ -122,7 +126,7 @@ impl Hapax {
         let settlement = Settlement { attempt: record.fence.nonce, nonce: Nonce::random(), verdict };
         let (calls, id) = (&self.engine.calls, record.key.id);
         let settle = || calls.store.settle(&id, &settlement);
-        let settled = calls.insist("settle", calls.timeout, SETTLE_TRIES, settle).await?;
+        let settled = calls.insist("settle", calls.timeout.max(WATCH_MAX), SETTLE_TRIES, settle).await?;
         self.engine.waiters.wake(&id);
         Ok(settled)
     }
@@ -134,8 +138,8 @@ impl Hapax {
     /// When the store cannot answer.
     pub async fn delete(&self, record: &Record) -> Result<Deleted, StoreError> {
         let (calls, id) = (&self.engine.calls, record.key.id);
-        let deleted =
-            calls.once("delete", calls.timeout, calls.store.delete(&id, record.fence.nonce)).await?;
+        let delete = calls.store.delete(&id, record.fence.nonce);
+        let deleted = calls.once("delete", calls.timeout.max(WATCH_MAX), delete).await?;
         self.engine.facts.forget(&id);
         Ok(deleted)
     }
@@ -157,7 +161,7 @@ impl Builder {
     }
 
     /// How long one store call may take before its answer counts as lost; never more than a third of the lease.
-    /// Default 5 s.
+    /// Settling and deleting may always take 75 s: some stores watch a claim first. Default 5 s.
     pub fn store_timeout(mut self, store_timeout: Duration) -> Self {
         self.store_timeout = store_timeout.min(SPAN_MAX);
         self

@@ -1,10 +1,13 @@
 //! Stores in a DynamoDB table: several sidecars act as one, and every command that takes a store takes this one.
 
 use std::process::Command;
+use std::time::Duration;
 
+use hapax_core::{Claim, ClaimRequest, Clock, ManualClock, Store, SystemClock, Timestamp};
 use hapax_store_dynamodb::{Credentials, DynamoDbStore};
-use hapax_testkit::asking::fill;
+use hapax_testkit::asking::{self, fill};
 use hapax_testkit::servers::DynamoDbServer;
+use serde_json::json;
 
 use crate::binary::{Run, alone, command, hapax, run};
 use crate::fixture::{Fixture, KEY, block_on};
@@ -66,6 +69,36 @@ fn every_command_takes_the_table_and_sidecars_on_it_act_as_one() {
     assert_eq!(told(&fixture, &url, &["sweep"]).ended(0).stdout, "removed 0 expired, 0 dropped\n");
     told(&fixture, &url, &["records", "delete", &id, "--yes"]).ended(0);
     assert_eq!(ask(sidecars[1].address(), &keyed("shared"), ORDER).body, "order 2");
+}
+
+#[test]
+fn one_command_settles_or_deletes_a_claim_whose_owner_is_gone() {
+    // Longer than all tries of a call that is bounded as usual.
+    let lease = Duration::from_secs(20);
+    let server = alone(DynamoDbServer::start);
+    let url = server.url("gone");
+    let fixture = Fixture::bare();
+    // The owner's clock is behind, so that its claims have lapsed by their own word at once.
+    let then = Timestamp::from_millis(SystemClock::new().now().as_millis() - 60_000);
+    let [settled, deleted] = block_on(async {
+        let options = DynamoDbStore::options(&url).unwrap().credentials(Credentials::new("test", "test"));
+        options.make().await.unwrap();
+        let owner = options.clock(ManualClock::at(then)).connect().await.unwrap();
+        let claims = ["settled", "deleted"].map(|name| ClaimRequest { lease, ..asking::ask(name) });
+        for claim in &claims {
+            assert!(matches!(owner.claim(claim).await.unwrap(), Claim::Acquired(_)));
+        }
+        claims.map(|claim| claim.key.id.to_string())
+    });
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            told(&fixture, &url, &["records", "settle", &settled, "--not-applied", "--yes"]).ended(0);
+        });
+        threads.spawn(|| told(&fixture, &url, &["records", "delete", &deleted, "--yes"]).ended(0));
+    });
+    let left = told(&fixture, &url, &["records", "list", "--json"]).ended(0).json();
+    let left = left["records"].as_array().unwrap();
+    assert_eq!((left.len(), &left[0]["id"], &left[0]["state"]), (1, &json!(settled), &json!("released")));
 }
 
 #[test]
