@@ -111,8 +111,8 @@ async fn past_a_pooler_the_server_is_heard_at_its_own_address() {
 async fn a_pooler_that_passes_on_no_news_is_found_out() {
     let server = PostgresServer::shared();
     let pooler = PgBouncer::start(&server);
-    // So long the listener waits for its greeting.
-    let store = options(&pooler.url()).timeout(Duration::from_secs(1)).connect().await.unwrap();
+    // So long the listener waits for its greeting; connecting and making the tables take far less.
+    let store = options(&pooler.url()).timeout(Duration::from_secs(5)).connect().await.unwrap();
     let watching = store.watch(&acquire(&store, "waited for").await.id).unwrap();
     let is_told =
         |health: &Health| health.warnings.iter().any(|warning| warning.contains("listen=HOST:PORT"));
