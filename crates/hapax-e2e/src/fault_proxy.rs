@@ -123,8 +123,10 @@ async fn connection(mut client: TcpStream, server: SocketAddr, weather: watch::R
             let _ = tokio::try_join!(up, down);
         };
         tokio::select! {
-            () = both => None,
+            // The end comes first: what was held back must not get through in the moment that the network heals.
+            biased;
             end = over.wait_for(|now| now.generation > begun.generation) => end.ok().and_then(|end| end.fault),
+            () = both => None,
         }
     };
     if end == Some(NetworkFault::Reset) {
