@@ -2,6 +2,7 @@
 //!
 //! A server that is not installed is a failure, and its message has the line that installs it. Nothing is skipped.
 
+mod certificate;
 mod clock;
 mod dynamodb;
 mod pgbouncer;
@@ -11,6 +12,7 @@ mod redis;
 mod redis_cluster;
 mod start;
 
+pub use certificate::certificate;
 pub use clock::ServerClock;
 pub use dynamodb::DynamoDbServer;
 pub use pgbouncer::PgBouncer;

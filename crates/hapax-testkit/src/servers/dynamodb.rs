@@ -3,7 +3,7 @@
 //! It comes from the npm registry and is kept beside what cargo builds. It needs Java and is in nobody's package.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -12,13 +12,11 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::process::Running;
+use super::start::{PORT_TRIES, free_port};
 
 /// A server that is not ready by then never will be.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// Between asking for a free port and using it, somebody else may have taken it.
-const PORT_TRIES: usize = 5;
 
 /// What brings the server and Java.
 const INSTALL: &str = "cargo xtask test tools";
@@ -37,10 +35,11 @@ enum Place {
 /// A real server, ended when dropped.
 #[derive(Debug)]
 pub struct DynamoDbServer {
+    /// First, so that it ends before its files go.
+    process: Running,
     place: Place,
     dir: TempDir,
     port: u16,
-    process: Running,
 }
 
 impl DynamoDbServer {
@@ -179,9 +178,4 @@ fn call(port: u16, action: &str, body: &str) -> std::io::Result<Result<String, S
     let (head, body) = answer.split_once("\r\n\r\n").ok_or(ErrorKind::UnexpectedEof)?;
     let is_success = head.starts_with("HTTP/1.1 200");
     Ok(if is_success { Ok(body.to_owned()) } else { Err(body.to_owned()) })
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    listener.local_addr().expect("a listener has an address").port()
 }

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::ServerClock;
+use super::process::Running;
 use super::start::{PORT_TRIES, free_port, wait_until_ready};
 
 /// What a server says when it serves, and what a sentinel says when it watches.
@@ -117,7 +116,7 @@ impl RedisOptions {
         for _ in 1..PORT_TRIES {
             let port = free_port();
             if let Ok(child) = self.spawn(dir.path(), port, clock.as_deref()) {
-                return RedisServer { options: self, dir, port, clock, child: Mutex::new(Some(child)) };
+                return RedisServer { options: self, dir, port, clock, process: Running::new(child) };
             }
         }
         panic!("no port stayed free long enough to start redis-server");
@@ -175,11 +174,12 @@ impl RedisOptions {
 /// A real server, ended when dropped.
 #[derive(Debug)]
 pub struct RedisServer {
+    /// First, so that it ends before its files go.
+    process: Running,
     options: RedisOptions,
     dir: TempDir,
     port: u16,
     clock: Option<Arc<ServerClock>>,
-    child: Mutex<Option<Child>>,
 }
 
 impl RedisServer {
@@ -219,10 +219,7 @@ impl RedisServer {
 
     /// Kills it with SIGKILL, as a crash would.
     pub fn kill(&self) {
-        if let Some(mut child) = self.child.lock().take() {
-            child.kill().expect("the server can be killed");
-            child.wait().expect("the server ends");
-        }
+        self.process.kill();
     }
 
     /// Starts it again on the same port and the same files, after [`kill`](Self::kill).
@@ -231,24 +228,17 @@ impl RedisServer {
     /// When it cannot be started.
     pub fn restart(&self) {
         let started = self.options.spawn(self.dir.path(), self.port, self.clock.as_deref());
-        *self.child.lock() = Some(started.expect("the server starts again on its port"));
+        self.process.replace(started.expect("the server starts again on its port"));
     }
 
     /// Stops it from doing anything, with SIGSTOP; its connections stay open.
     pub fn pause(&self) {
-        self.signal(Signal::STOP);
+        self.process.pause();
     }
 
     /// Lets it go on after [`pause`](Self::pause).
     pub fn resume(&self) {
-        self.signal(Signal::CONT);
-    }
-
-    fn signal(&self, signal: Signal) {
-        let child = self.child.lock();
-        let id = child.as_ref().expect("the server runs").id();
-        let pid = i32::try_from(id).ok().and_then(Pid::from_raw).expect("a child has a process id");
-        kill_process(pid, signal).expect("the server can be signalled");
+        self.process.resume();
     }
 
     /// Sends one command with `redis-cli` and returns what it printed, without the last line's end.
@@ -286,14 +276,5 @@ impl RedisServer {
         let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
         line.and_then(|line| line.split(',').next())
             .map_or(0, |calls| calls.parse().expect("calls are a number"))
-    }
-}
-
-impl Drop for RedisServer {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.lock().take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
