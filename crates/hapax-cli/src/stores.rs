@@ -8,6 +8,8 @@ mod postgres;
 mod redis;
 #[cfg(feature = "redis")]
 mod tiers;
+#[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
+mod typed;
 
 use std::error::Error;
 use std::fmt;

@@ -6,24 +6,15 @@ use hapax_core::StoreError;
 use hapax_store_dynamodb::{DynamoDbStore, OpenError, Options, VERSION};
 
 use super::Migration;
+use super::typed::{Typed, cause};
 
 /// The URL of a DynamoDB table.
-#[derive(Clone)]
-pub(crate) struct DynamoDbUrl {
-    typed: String,
-    options: Options,
-}
+pub(crate) type DynamoDbUrl = Typed<Options>;
 
 impl DynamoDbUrl {
     /// Reads what was typed; otherwise what is wrong with it.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        match Options::from_url(url) {
-            Ok(options) => Ok(Self { typed: url.to_owned(), options }),
-            Err(error) => Err(match open_error(&error) {
-                Some(OpenError::Url { why }) => why.clone(),
-                _ => error.to_string(),
-            }),
-        }
+        Self::read(url, Options::from_url(url), why)
     }
 
     /// Connects. A table is never made here: that takes other permissions and costs money.
@@ -39,27 +30,17 @@ impl DynamoDbUrl {
     }
 }
 
+/// What is wrong with a URL.
+fn why(error: &OpenError) -> Option<&str> {
+    match error {
+        OpenError::Url { why } => Some(why),
+        _ => None,
+    }
+}
+
 /// Whether there is no such table.
 pub(crate) fn is_missing(error: &StoreError) -> bool {
-    matches!(open_error(error), Some(OpenError::Missing { .. }))
-}
-
-fn open_error(error: &StoreError) -> Option<&OpenError> {
-    std::error::Error::source(error).and_then(|cause| cause.downcast_ref())
-}
-
-impl PartialEq for DynamoDbUrl {
-    fn eq(&self, other: &Self) -> bool {
-        self.typed == other.typed
-    }
-}
-
-impl Eq for DynamoDbUrl {}
-
-impl fmt::Debug for DynamoDbUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DynamoDbUrl({self})")
-    }
+    matches!(cause(error), Some(OpenError::Missing { .. }))
 }
 
 impl fmt::Display for DynamoDbUrl {

@@ -6,24 +6,15 @@ use hapax_core::StoreError;
 use hapax_store_postgres::{MigrateMode, OpenError, Options, PostgresStore};
 
 use super::Migration;
+use super::typed::{Typed, cause};
 
 /// The URL of a PostgreSQL database.
-#[derive(Clone)]
-pub(crate) struct PostgresUrl {
-    typed: String,
-    options: Options,
-}
+pub(crate) type PostgresUrl = Typed<Options>;
 
 impl PostgresUrl {
     /// Reads what was typed; otherwise what is wrong with it, without repeating it.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        match Options::from_url(url) {
-            Ok(options) => Ok(Self { typed: url.to_owned(), options }),
-            Err(error) => Err(match open_error(&error) {
-                Some(OpenError::Url { why }) => why.clone(),
-                _ => error.to_string(),
-            }),
-        }
+        Self::read(url, Options::from_url(url), why)
     }
 
     /// Connects. A store in a mistyped schema is not made, unless somebody runs operations with it.
@@ -46,27 +37,17 @@ impl PostgresUrl {
     }
 }
 
+/// What is wrong with a URL.
+fn why(error: &OpenError) -> Option<&str> {
+    match error {
+        OpenError::Url { why } => Some(why),
+        _ => None,
+    }
+}
+
 /// Whether there is nothing under the URL.
 pub(crate) fn is_missing(error: &StoreError) -> bool {
-    matches!(open_error(error), Some(OpenError::Missing { .. }))
-}
-
-fn open_error(error: &StoreError) -> Option<&OpenError> {
-    std::error::Error::source(error).and_then(|cause| cause.downcast_ref())
-}
-
-impl PartialEq for PostgresUrl {
-    fn eq(&self, other: &Self) -> bool {
-        self.typed == other.typed
-    }
-}
-
-impl Eq for PostgresUrl {}
-
-impl fmt::Debug for PostgresUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PostgresUrl({self})")
-    }
+    matches!(cause(error), Some(OpenError::Missing { .. }))
 }
 
 impl fmt::Display for PostgresUrl {

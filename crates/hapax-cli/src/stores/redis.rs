@@ -5,37 +5,20 @@ use std::fmt;
 use hapax_core::StoreError;
 use hapax_store_redis::{OpenError, Options, RedisFacts, RedisStore};
 
+use super::typed::{Typed, cause};
+
 /// The URL of a Redis server.
-#[derive(Clone)]
-pub(crate) struct RedisUrl {
-    typed: String,
-    options: Options,
-}
+pub(crate) type RedisUrl = Typed<Options>;
 
 impl RedisUrl {
     /// Reads what was typed; otherwise what is wrong with it, without repeating it.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        Self::read(url, Options::from_url(url))
+        Self::read(url, Options::from_url(url), why)
     }
 
     /// The same of a server that stands in front of another store.
     pub(crate) fn parse_facts(url: &str) -> Result<Self, String> {
-        Self::read(url, RedisFacts::options(url))
-    }
-
-    fn read(url: &str, options: Result<Options, StoreError>) -> Result<Self, String> {
-        match options {
-            Ok(options) => Ok(Self { typed: url.to_owned(), options }),
-            Err(error) => Err(match open_error(&error) {
-                Some(OpenError::Url { why }) => why.clone(),
-                _ => error.to_string(),
-            }),
-        }
-    }
-
-    /// What was typed, passwords and all.
-    pub(crate) fn typed(&self) -> &str {
-        &self.typed
+        Self::read(url, RedisFacts::options(url), why)
     }
 
     /// Connects. A store under a mistyped prefix is not made, unless somebody runs operations with it.
@@ -49,32 +32,22 @@ impl RedisUrl {
     }
 }
 
+/// What is wrong with a URL.
+fn why(error: &OpenError) -> Option<&str> {
+    match error {
+        OpenError::Url { why } => Some(why),
+        _ => None,
+    }
+}
+
 /// Whether there is nothing under the URL.
 pub(crate) fn is_missing(error: &StoreError) -> bool {
-    matches!(open_error(error), Some(OpenError::Missing { .. }))
-}
-
-fn open_error(error: &StoreError) -> Option<&OpenError> {
-    std::error::Error::source(error).and_then(|cause| cause.downcast_ref())
-}
-
-impl PartialEq for RedisUrl {
-    fn eq(&self, other: &Self) -> bool {
-        self.typed == other.typed
-    }
-}
-
-impl Eq for RedisUrl {}
-
-impl fmt::Debug for RedisUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RedisUrl({self})")
-    }
+    matches!(cause(error), Some(OpenError::Missing { .. }))
 }
 
 impl fmt::Display for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = self.typed.split(':').next().unwrap_or("redis");
+        let scheme = self.typed().split(':').next().unwrap_or("redis");
         write!(f, "{scheme}://{}?prefix={}", self.options.address(), self.options.key_prefix())
     }
 }

@@ -1,0 +1,55 @@
+//! [`Typed`]: the URL of a server as it was typed, and what it says. It is never shown as typed: it may hold a password.
+
+use std::error::Error;
+use std::fmt;
+
+use hapax_core::StoreError;
+
+/// A URL and the options in it. Its `Display` leaves out what must not be shown, and so does `Debug`.
+#[derive(Clone)]
+pub(crate) struct Typed<O> {
+    typed: String,
+    pub(super) options: O,
+}
+
+impl<O> Typed<O> {
+    /// What the store made of the URL; otherwise what is wrong with it, as `why` tells, without repeating it.
+    pub(super) fn read<E: Error + 'static>(
+        url: &str,
+        options: Result<O, StoreError>,
+        why: impl Fn(&E) -> Option<&str>,
+    ) -> Result<Self, String> {
+        match options {
+            Ok(options) => Ok(Self { typed: url.to_owned(), options }),
+            Err(error) => Err(cause(&error).and_then(why).map_or_else(|| error.to_string(), str::to_owned)),
+        }
+    }
+
+    /// What was typed, passwords and all.
+    #[cfg(feature = "redis")]
+    pub(super) fn typed(&self) -> &str {
+        &self.typed
+    }
+}
+
+/// What the store has to say about an error of its own.
+pub(super) fn cause<E: Error + 'static>(error: &StoreError) -> Option<&E> {
+    error.source().and_then(|cause| cause.downcast_ref())
+}
+
+impl<O> PartialEq for Typed<O> {
+    fn eq(&self, other: &Self) -> bool {
+        self.typed == other.typed
+    }
+}
+
+impl<O> Eq for Typed<O> {}
+
+impl<O> fmt::Debug for Typed<O>
+where
+    Self: fmt::Display,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Typed({self})")
+    }
+}
