@@ -10,14 +10,9 @@ use hapax_testkit::servers::DynamoDbServer;
 use serde_json::json;
 
 use crate::binary::{Run, alone, command, hapax, run};
-use crate::fixture::{Fixture, KEY, block_on};
-use crate::sidecar::{Origin, Sidecar, ask, reply};
-
-const ORDER: &str = "{\"item\":\"book\"}";
-
-fn keyed(name: &str) -> String {
-    format!("POST /orders\nIdempotency-Key: {KEY}-{name}")
-}
+use crate::fixture::{Fixture, block_on};
+use crate::shared_store::{ORDER, keyed, orders, outlives_an_outage};
+use crate::sidecar::{Origin, Sidecar, ask};
 
 /// The command, with credentials that DynamoDB Local takes.
 fn signed(fixture: &Fixture) -> Command {
@@ -53,7 +48,7 @@ fn every_command_takes_the_table_and_sidecars_on_it_act_as_one() {
     assert_eq!((done["target"].as_u64(), done["changes"].as_array().unwrap().len()), (Some(1), 2));
     assert!(told(&fixture, &url, &["migrate"]).ended(0).stdout.contains("nothing to do"));
 
-    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let origin = orders();
     let sidecars = [serve(&fixture, &url, &origin), serve(&fixture, &url, &origin)];
     for (sidecar, replayed) in [(&sidecars[0], None), (&sidecars[1], Some("true"))] {
         let answer = ask(sidecar.address(), &keyed("shared"), ORDER);
@@ -105,20 +100,10 @@ fn one_command_settles_or_deletes_a_claim_whose_owner_is_gone() {
 fn without_the_service_nothing_runs_and_nobody_restarts_anything() {
     let server = alone(DynamoDbServer::start_on_disk);
     let url = server.url("hapax");
-    let fixture = Fixture::bare();
+    let (origin, fixture) = (orders(), Fixture::bare());
     told(&fixture, &url, &["migrate"]).ended(0);
-    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
     let sidecar = serve(&fixture, &url, &origin);
-    assert_eq!(ask(sidecar.address(), &keyed("before"), ORDER).status(), 201);
-    server.kill();
-    assert_eq!(ask(sidecar.address(), &keyed("without"), ORDER).status(), 503);
-    assert_eq!(ask(sidecar.admin(), "GET /readyz", "").status(), 503);
-    assert_eq!(origin.seen().len(), 1);
-    alone(|| server.restart());
-    while ask(sidecar.admin(), "GET /readyz", "").status() != 200 {}
-    let replayed = ask(sidecar.address(), &keyed("before"), ORDER);
-    assert_eq!((replayed.status(), replayed.body.as_str()), (201, "order 1"));
-    assert_eq!(ask(sidecar.address(), &keyed("without"), ORDER).body, "order 2");
+    outlives_an_outage(&sidecar, &origin, || server.kill(), || server.restart());
 }
 
 #[test]

@@ -28,6 +28,8 @@ mod redis;
 mod secrets;
 mod serving;
 mod settling;
+#[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
+mod shared_store;
 mod showing;
 mod sidecar;
 mod sweeping;

@@ -1,75 +1,29 @@
 //! Stores in a PostgreSQL database: several sidecars act as one, and every command that takes a store takes this one.
 
-use std::sync::{Arc, Barrier};
-use std::thread;
-
 use hapax_core::Store;
 use hapax_store_postgres::PostgresStore;
 use hapax_testkit::asking::fill;
 use hapax_testkit::servers::PostgresServer;
 
 use crate::binary::{alone, hapax};
-use crate::fixture::{Fixture, KEY, block_on};
+use crate::fixture::{Fixture, block_on};
+use crate::shared_store::{ORDER, act_as_one, keyed, orders, outlives_an_outage};
 use crate::sidecar::{Origin, Sidecar, ask, reply};
-
-const ORDER: &str = "{\"item\":\"book\"}";
-
-fn keyed(name: &str) -> String {
-    format!("POST /orders\nIdempotency-Key: {KEY}-{name}")
-}
 
 #[test]
 fn three_sidecars_on_one_database_act_as_one() {
     let server = alone(PostgresServer::start);
-    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
-    let fixture = Fixture::bare();
+    let (origin, fixture) = (orders(), Fixture::bare());
     let serve = || Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &server.url()]);
-    let sidecars = [serve(), serve(), serve()];
-
-    let first = ask(sidecars[0].address(), &keyed("replayed"), ORDER);
-    let second = ask(sidecars[1].address(), &keyed("replayed"), ORDER);
-    assert_eq!((first.status(), first.body.as_str()), (201, "order 1"));
-    assert_eq!((second.status(), second.body.as_str()), (201, "order 1"));
-    assert_eq!(second.header("x-idempotent-replayed"), Some("true"));
-
-    for round in 0..10 {
-        let together = Arc::new(Barrier::new(9));
-        let head = keyed(&format!("at-once-{round}"));
-        let asking: Vec<_> = (0..9)
-            .map(|number| {
-                let (together, head, address) =
-                    (together.clone(), head.clone(), sidecars[number % 3].address());
-                thread::spawn(move || {
-                    together.wait();
-                    ask(address, &head, ORDER).status()
-                })
-            })
-            .collect();
-        let statuses: Vec<u16> = asking.into_iter().map(|asking| asking.join().unwrap()).collect();
-        assert!(
-            statuses.contains(&201) && statuses.iter().all(|status| [201, 409].contains(status)),
-            "{statuses:?}"
-        );
-        assert_eq!(origin.seen().len(), 2 + round, "one of them reached the service");
-    }
+    act_as_one(&[serve(), serve(), serve()], &origin);
 }
 
 #[test]
 fn without_the_server_nothing_runs_and_nobody_restarts_anything() {
     let server = alone(|| PostgresServer::options().durable().start());
-    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
-    let fixture = Fixture::bare();
+    let (origin, fixture) = (orders(), Fixture::bare());
     let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &server.url()]);
-    assert_eq!(ask(sidecar.address(), &keyed("before"), ORDER).status(), 201);
-    server.kill();
-    assert_eq!(ask(sidecar.address(), &keyed("without"), ORDER).status(), 503);
-    assert_eq!(ask(sidecar.admin(), "GET /readyz", "").status(), 503);
-    assert_eq!(origin.seen().len(), 1);
-    alone(|| server.restart());
-    while ask(sidecar.admin(), "GET /readyz", "").status() != 200 {}
-    let replayed = ask(sidecar.address(), &keyed("before"), ORDER);
-    assert_eq!((replayed.status(), replayed.body.as_str()), (201, "order 1"));
-    assert_eq!(ask(sidecar.address(), &keyed("without"), ORDER).body, "order 2");
+    outlives_an_outage(&sidecar, &origin, || server.kill(), || server.restart());
 }
 
 #[test]

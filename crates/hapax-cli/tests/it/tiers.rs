@@ -3,14 +3,9 @@
 use hapax_testkit::servers::{PostgresServer, RedisServer};
 
 use crate::binary::{alone, hapax};
-use crate::fixture::{Fixture, KEY};
-use crate::sidecar::{Origin, Sidecar, ask, reply};
-
-const ORDER: &str = "{\"item\":\"book\"}";
-
-fn keyed(name: &str) -> String {
-    format!("POST /orders\nIdempotency-Key: {KEY}-{name}")
-}
+use crate::fixture::Fixture;
+use crate::shared_store::{ORDER, keyed, orders, until_ready};
+use crate::sidecar::{Sidecar, ask};
 
 #[test]
 fn redis_answers_retries_and_the_database_decides() {
@@ -19,7 +14,7 @@ fn redis_answers_retries_and_the_database_decides() {
     let fixture = Fixture::bare();
     let stores =
         ["--store", &postgres.url(), "--fast", &format!("{}?prefix=shop:&timeout_ms=60000", redis.url())];
-    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let origin = orders();
     let serve = || Sidecar::start(&fixture, &[&["--upstream", &origin.url()][..], &stores].concat());
     let sidecars = [serve(), serve()];
 
@@ -36,9 +31,7 @@ fn redis_answers_retries_and_the_database_decides() {
     assert_eq!(replayed.header("x-idempotent-replayed"), Some("true"));
     assert_eq!(ask(sidecars[1].address(), &keyed("fresh"), ORDER).status(), 503);
     alone(|| postgres.restart());
-    for sidecar in &sidecars {
-        while ask(sidecar.admin(), "GET /readyz", "").status() != 200 {}
-    }
+    sidecars.iter().for_each(until_ready);
 
     // Without Redis, nothing is lost but speed.
     redis.kill();
