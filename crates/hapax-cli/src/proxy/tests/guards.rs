@@ -51,11 +51,12 @@ async fn an_upstream_that_never_ends_its_handshake_was_sent_nothing() {
     let rig = Rig::start(&[format!("https://localhost:{}", silent.address.port())], setup).await;
     let request =
         "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    for attempt in 1..=2 {
+    // The deadline may pass before there is a connection, so it is the handshakes that are counted.
+    while silent.log.connections() < 2 {
         let answer = rig.exchange(request).await;
-        assert!(answer.starts_with("HTTP/1.1 502 "), "{attempt}: {answer}");
-        assert!(answer.contains("/errors/upstream-unavailable\""), "{attempt}: {answer}");
-        assert_eq!(silent.log.connections(), attempt, "each attempt is a new one, for the key is free");
+        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+        assert!(answer.contains("/errors/upstream-unavailable\""), "{answer}");
+        assert!(!answer.to_lowercase().contains("idempotency-replayed"), "the key is free: {answer}");
     }
 }
 
