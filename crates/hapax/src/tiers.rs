@@ -4,7 +4,6 @@
 //! not know is asked of the store. So losing it, or all that is in it, costs speed and nothing else.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hapax_core::{
@@ -41,9 +40,8 @@ pub struct Tiers {
 #[derive(Debug)]
 struct Fast {
     facts: Arc<dyn FactStore>,
+    /// Until when it is left alone; something from its failure until it answers again.
     rests_until: Mutex<Option<Instant>>,
-    /// Whether its failure has been reported.
-    is_down: AtomicBool,
     keeps: Arc<Semaphore>,
 }
 
@@ -53,7 +51,6 @@ impl Tiers {
         let fast = Fast {
             facts: fast,
             rests_until: Mutex::new(None),
-            is_down: AtomicBool::new(false),
             keeps: Arc::new(Semaphore::new(KEEPS_MAX as usize)),
         };
         Self { store, fast: Arc::new(fast), claims: Cache::new(CLAIMS_MAX) }
@@ -164,15 +161,13 @@ impl Fast {
     fn judge<T>(&self, answer: Result<T, StoreError>) -> Option<T> {
         match answer {
             Ok(answer) => {
-                if self.is_down.swap(false, Ordering::Relaxed) {
-                    *self.rests_until.lock() = None;
+                if self.rests_until.lock().take().is_some() {
                     tracing::info!("the fast tier answers again");
                 }
                 Some(answer)
             }
             Err(error) => {
-                *self.rests_until.lock() = Some(Instant::now() + REST);
-                if !self.is_down.swap(true, Ordering::Relaxed) {
+                if self.rests_until.lock().replace(Instant::now() + REST).is_none() {
                     tracing::warn!(%error, "the fast tier failed; the store is asked for everything");
                 }
                 None
