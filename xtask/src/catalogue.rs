@@ -14,10 +14,10 @@ pub(crate) struct Program {
     pub(crate) runner: Runner,
     /// The crate's features that it needs.
     pub(crate) features: &'static [&'static str],
-    /// One flag and its value, for when nobody types another value.
+    /// One flag, with its value if it has one, for when nobody types another.
     pub(crate) flags: &'static [&'static str],
-    /// Another crate whose programs it starts. They are built before it.
-    pub(crate) starts: Option<&'static str>,
+    /// How cargo is asked for the programs of another crate that it starts. They are built before it.
+    pub(crate) starts: &'static [&'static str],
 }
 
 /// Who runs a program.
@@ -58,15 +58,15 @@ pub(crate) struct Slice {
 impl Program {
     /// A program that runs by itself and needs no features.
     const fn new(package: &'static str, bin: &'static str, flags: &'static [&'static str]) -> Self {
-        Self { package, bin, runner: Runner::Itself, features: &[], flags, starts: None }
+        Self { package, bin, runner: Runner::Itself, features: &[], flags, starts: &[] }
     }
 
     const fn with(self, features: &'static [&'static str]) -> Self {
         Self { features, ..self }
     }
 
-    const fn starting(self, package: &'static str) -> Self {
-        Self { starts: Some(package), ..self }
+    const fn starting(self, built: &'static [&'static str]) -> Self {
+        Self { starts: built, ..self }
     }
 
     const fn run_by(self, runner: Runner) -> Self {
@@ -76,7 +76,9 @@ impl Program {
 
 const E2E: &str = "hapax-e2e";
 const MODEL: &str = "hapax-model";
-const CLI: &str = "hapax-cli";
+const CLI: &[&str] = &["--package", "hapax-cli"];
+/// With the file and memory stores alone, which is what its size and memory are limited for.
+const SMALL_CLI: &[&str] = &["--package", "hapax-cli", "--no-default-features"];
 const FUZZ: &str = "hapax-fuzz";
 
 /// `cargo xtask bench`.
@@ -123,7 +125,10 @@ pub(crate) const BENCHES: &[Entry] = &[
     Entry {
         name: "sidecar",
         about: "hapax serve on the file store against nginx; its size, start and memory (--rounds N)",
-        programs: &[Program::new(E2E, "bench_sidecar", &[]).starting(CLI)],
+        programs: &[
+            Program::new(E2E, "bench_sidecar", &[]).starting(CLI),
+            Program::new(E2E, "bench_sidecar", &["--footprint"]).starting(SMALL_CLI),
+        ],
         goals: &[
             "sidecar-fresh",
             "sidecar-replay",

@@ -32,9 +32,9 @@ fn run_programs(root: &Path, entry: &Entry, flags: &[String], goals: &mut Goals)
         let typed = if position == 0 { flags } else { &[] };
         let own = unless_typed(program.flags, typed).iter().copied();
         let flags: Vec<&str> = own.chain(typed.iter().map(String::as_str)).collect();
-        if let Some(package) = program.starts {
+        if !program.starts.is_empty() {
             let mut build = programs::cargo(root);
-            build.args(["build", "--release", "--bins", "--package", package]);
+            build.args(["build", "--release", "--bins"]).args(program.starts);
             process::run(&mut build, programs::CARGO_LIMIT, |_| {})?;
         }
         let mut command = programs::cargo(root);

@@ -34,7 +34,7 @@ struct Args {
     /// Slow connections that are open together, as far as the limit of open files goes.
     #[arg(long, default_value_t = 20_000)]
     connections: usize,
-    /// Measure size, start and memory, and no speed.
+    /// Measure size, start and memory instead of speed.
     #[arg(long, conflicts_with = "only")]
     footprint: bool,
 }
@@ -46,12 +46,13 @@ fn main() -> Result<ExitCode> {
         drive(&program, &args, only)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut goals = Vec::new();
-    if !args.footprint {
-        goals.extend(speed(&program, &args)?);
-    }
-    goals.extend(size_and_start(&program)?);
-    goals.extend(crowd(&program, args.connections)?);
+    let goals = if args.footprint {
+        let mut goals = Vec::from(size_and_start(&program)?);
+        goals.extend(crowd(&program, args.connections)?);
+        goals
+    } else {
+        speed(&program, &args)?.into()
+    };
     goals.iter().for_each(Goal::print);
     Ok(goal::exit(&goals))
 }
