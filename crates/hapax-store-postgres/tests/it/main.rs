@@ -19,6 +19,7 @@ mod outage;
 mod promise;
 mod round_trips;
 mod shop;
+mod sweeping;
 #[cfg(feature = "tls")]
 mod tls;
 mod transactions;
