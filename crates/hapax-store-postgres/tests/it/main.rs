@@ -13,7 +13,6 @@ mod lost_answers;
 mod migrations;
 mod once_in;
 mod once_in_isolation;
-mod once_in_kills;
 mod once_in_sqlx;
 mod outage;
 mod promise;
