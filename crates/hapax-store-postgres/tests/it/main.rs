@@ -13,6 +13,7 @@ mod lost_answers;
 mod migrations;
 mod once_in;
 mod once_in_isolation;
+mod once_in_pooled;
 mod once_in_sqlx;
 mod outage;
 mod promise;
