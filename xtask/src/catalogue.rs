@@ -188,6 +188,18 @@ pub(crate) const PROOFS: &[Entry] = &[
         goals: SIDECAR_GOALS,
     },
     Entry {
+        name: "transactions",
+        about: "work in PostgreSQL transactions while processes, server and pooler are killed (--rounds N)",
+        programs: &[Program::new(E2E, "prove_transactions", &[])],
+        goals: &[
+            "transactions-doubles",
+            "transactions-lost",
+            "transactions-wrong",
+            "transactions-stuck",
+            "transactions-teeth",
+        ],
+    },
+    Entry {
         name: "chaos",
         about: "sidecars that share a store while everything fails (--store NAME, --requests N, --minutes N, --seed N)",
         programs: &[

@@ -12,4 +12,5 @@ pub mod http_rounds;
 pub mod http_teeth;
 pub mod sidecar;
 pub mod simulation;
+pub mod transactions;
 pub mod witness;

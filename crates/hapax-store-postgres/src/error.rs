@@ -232,6 +232,7 @@ pub(crate) enum Refusal {
     TooManyWait,
     Held,
     Unreadable,
+    Answer,
     Cursor,
     OutcomeTooLarge,
     ScopeTooLarge,
@@ -245,7 +246,7 @@ impl Refusal {
             (Self::TimedOut, Effect::Read) | (Self::TooManyWait | Self::Held, _) => {
                 StoreErrorKind::Unavailable
             }
-            (Self::Unreadable, _) => StoreErrorKind::Incompatible,
+            (Self::Unreadable | Self::Answer, _) => StoreErrorKind::Incompatible,
             (Self::Cursor | Self::Ending, _) => StoreErrorKind::Invalid,
             (Self::OutcomeTooLarge | Self::ScopeTooLarge, _) => StoreErrorKind::TooLarge,
         };
@@ -260,6 +261,7 @@ impl fmt::Display for Refusal {
             Self::TooManyWait => "too many calls wait for the server",
             Self::Held => "somebody's open transaction holds the record",
             Self::Unreadable => "the record is there and cannot be read, so it is left as it is",
+            Self::Answer => "the server answered with something else than it was asked for",
             Self::Cursor => "the cursor was not given by this store",
             Self::OutcomeTooLarge => "the outcome is larger than the store was told to take",
             Self::Ending => "the attempt has ended, and its transaction with it",

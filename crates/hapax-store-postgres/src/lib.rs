@@ -59,6 +59,7 @@ mod row;
 mod server;
 mod sql;
 mod store;
+mod sweep;
 mod tls;
 mod tx;
 mod url;

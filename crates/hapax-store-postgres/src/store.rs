@@ -10,7 +10,6 @@ use hapax_core::{
 };
 use tokio::time::timeout_at;
 use tokio_postgres::Client;
-use tokio_postgres::types::Type;
 
 use crate::claim::{self, ROUNDS_MAX};
 use crate::config::{Making, Options};
@@ -23,14 +22,12 @@ use crate::migrate::{self, MIGRATIONS, MigrateMode, Migrated};
 use crate::row::{Found, Seen};
 use crate::server::{Judged, Settings};
 use crate::sql::Sql;
+use crate::sweep;
 use crate::wake::Wake;
 use crate::write::{self, Write};
 
 /// The most bytes that the names in a scope may have together; they are stored with every record.
 pub const SCOPE_BYTES_MAX: usize = 64 << 10;
-
-/// The most records that one sweep removes, whatever it is asked for: nobody should wait long for its rows.
-const SWEEP_MAX: usize = 1000;
 
 /// Keeps records in a PostgreSQL database. See the [crate](crate) for what that promises.
 #[derive(Debug)]
@@ -298,20 +295,7 @@ impl Store for PostgresStore {
     }
 
     fn sweep(&self, batch_max: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
-        Box::pin(async move {
-            let deadline = self.link.long_deadline();
-            let lent = self.link.lend("sweep", deadline).await?;
-            let count = i64::try_from(batch_max.min(SWEEP_MAX)).unwrap_or(i64::MAX);
-            let sweeping = async {
-                let row =
-                    lent.client().query_typed_one(&self.link.sql.sweep, &[(&count, Type::INT8)]).await?;
-                let number = |number: i64| u64::try_from(number).unwrap_or_default();
-                let (expired, dropped) = (number(row.try_get(0)?), number(row.try_get(1)?));
-                Ok(Swept { expired, dropped, more: row.try_get(2)? })
-            };
-            let swept = timeout_at(deadline, sweeping).await;
-            lent.end("sweep", Effect::Write, swept)
-        })
+        Box::pin(sweep::sweep(&self.link, batch_max))
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {

@@ -17,7 +17,6 @@ const MAY_PROMISE: &[(&str, &str)] = &[
     ("crates/hapax-store-postgres/src/joined.rs", "is the transactional mode of handlers"),
     ("crates/hapax-store-postgres/src/lib.rs", "has the transactional mode"),
     ("crates/hapax-store-postgres/src/tx/native.rs", "is the transactional mode of functions"),
-    ("crates/hapax-store-postgres/tests/it/once_in_kills.rs", "proves the transactional mode"),
     ("docs/guide/postgres.md", "has the transactional mode"),
     ("crates/hapax-model/src/teeth.rs", "counts how often a text occurs"),
     ("crates/hapax-model/src/teeth/list.rs", "counts how often a text occurs"),

@@ -5,3 +5,4 @@ mod crash;
 mod http_teeth;
 mod sidecar;
 mod simulation;
+mod transactions;

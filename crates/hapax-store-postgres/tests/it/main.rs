@@ -13,12 +13,13 @@ mod lost_answers;
 mod migrations;
 mod once_in;
 mod once_in_isolation;
-mod once_in_kills;
+mod once_in_pooled;
 mod once_in_sqlx;
 mod outage;
 mod promise;
 mod round_trips;
 mod shop;
+mod sweeping;
 #[cfg(feature = "tls")]
 mod tls;
 mod transactions;

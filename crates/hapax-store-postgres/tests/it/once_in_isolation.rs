@@ -46,17 +46,6 @@ async fn a_wait_ends_and_leaves_the_transaction_as_it_was() {
     }
 }
 
-/// Waits until so many transactions wait for a row of this store.
-async fn until_somebody_waits(shop: &Shop) {
-    let asking = format!(
-        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{}%'",
-        shop.schema
-    );
-    while shop.server.sql(&asking) == "0" {
-        tokio::task::yield_now().await;
-    }
-}
-
 #[tokio::test]
 async fn a_duplicate_waits_for_the_end_of_the_first() {
     let shop = Arc::new(Shop::open().await);
@@ -81,7 +70,7 @@ async fn a_duplicate_waits_for_the_end_of_the_first() {
                 done.map(|done| done.replayed)
             }
         });
-        until_somebody_waits(&shop).await;
+        shop.until_somebody_waits().await;
         if end == "commits" {
             first.commit().await.unwrap()
         } else {
@@ -139,7 +128,7 @@ async fn transactions_that_wait_for_each_other_are_told_to_begin_anew() {
             ended.is_err_and(|error| matches!(error, OnceInError::Conflict(_)))
         }
     });
-    until_somebody_waits(&shop).await;
+    shop.until_somebody_waits().await;
     let waiting = shop.once(&mut first, "b").wait(PATIENCE);
     let ended = waiting.run(async |_| Ok::<i64, Infallible>(0)).await;
     let is_first = ended.is_err_and(|error| matches!(error, OnceInError::Conflict(_)));

@@ -5,23 +5,30 @@ use std::future::pending;
 use std::time::Duration;
 
 use hapax_store_postgres::{Done, OnceInError};
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction};
 use tokio::sync::oneshot;
 
 use crate::shop::{Shop, key};
 
-async fn pool(shop: &Shop) -> PgPool {
-    PgPoolOptions::new().max_connections(2).connect(&shop.server.url()).await.unwrap()
+/// For those who need not wait for anybody.
+pub(crate) const SHORT: Duration = Duration::from_millis(1);
+
+pub(crate) async fn pool(shop: &Shop) -> PgPool {
+    // Statements with a name do not outlive a pooler's transaction, and it does not know the setting.
+    let options =
+        shop.url.parse::<PgConnectOptions>().unwrap().statement_cache_capacity(0).extra_float_digits(None);
+    PgPoolOptions::new().max_connections(2).connect_with(options).await.unwrap()
 }
 
-async fn order(
+pub(crate) async fn order(
     shop: &Shop,
     tx: &mut Transaction<'_, Postgres>,
     name: &str,
+    wait: Duration,
 ) -> Result<Done<i64>, OnceInError<sqlx::Error>> {
     let effect = shop.effect(name);
-    let once = shop.store.once_in_sqlx(tx, "POST /orders", &key(name)).wait(Duration::from_millis(1));
+    let once = shop.store.once_in_sqlx(tx, "POST /orders", &key(name)).wait(wait);
     once.run(async |tx| sqlx::query_scalar(AssertSqlSafe(effect)).fetch_one(&mut **tx).await).await
 }
 
@@ -30,11 +37,11 @@ async fn effect_and_outcome_are_committed_together_through_sqlx() {
     let shop = Shop::open().await;
     let pool = pool(&shop).await;
     let mut tx = pool.begin().await.unwrap();
-    let first = order(&shop, &mut tx, "a").await.unwrap();
+    let first = order(&shop, &mut tx, "a", SHORT).await.unwrap();
     tx.commit().await.unwrap();
 
     let mut tx = pool.begin().await.unwrap();
-    let again = order(&shop, &mut tx, "a").await.unwrap();
+    let again = order(&shop, &mut tx, "a", SHORT).await.unwrap();
     assert_eq!((first.replayed, again.value, again.replayed), (false, first.value, true));
     // One driver answers for the other.
     let native = shop.order_and_commit("a").await;
@@ -50,11 +57,11 @@ async fn what_fails_leaves_a_transaction_of_sqlx_as_it_was() {
     let shop = Shop::open().await;
     let pool = pool(&shop).await;
     let mut first = pool.begin().await.unwrap();
-    order(&shop, &mut first, "held").await.unwrap();
+    order(&shop, &mut first, "held", SHORT).await.unwrap();
 
     let mut tx = pool.begin().await.unwrap();
     sqlx::query("SET LOCAL lock_timeout = '7s'").execute(&mut *tx).await.unwrap();
-    let held = order(&shop, &mut tx, "held").await;
+    let held = order(&shop, &mut tx, "held", SHORT).await;
     assert!(matches!(held, Err(OnceInError::InProgress { .. })), "{held:?}");
     let effect = shop.effect("failed");
     let failed = shop.store.once_in_sqlx(&mut tx, "POST /orders", &key("failed")).run(async |tx| {
@@ -72,7 +79,7 @@ async fn what_fails_leaves_a_transaction_of_sqlx_as_it_was() {
         reached = is_at_work => reached.unwrap(),
     }
 
-    order(&shop, &mut tx, "after").await.unwrap();
+    order(&shop, &mut tx, "after", SHORT).await.unwrap();
     let setting: String = sqlx::query_scalar("SHOW lock_timeout").fetch_one(&mut *tx).await.unwrap();
     assert_eq!(setting, "7s");
     tx.commit().await.unwrap();
@@ -90,6 +97,6 @@ async fn a_conflict_reaches_the_caller_through_sqlx() {
     let mut tx = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
     sqlx::query("SELECT count(*) FROM pg_class").fetch_one(&mut *tx).await.unwrap();
     shop.order_and_commit("a").await;
-    let conflict = order(&shop, &mut tx, "a").await.unwrap_err();
+    let conflict = order(&shop, &mut tx, "a", SHORT).await.unwrap_err();
     assert!(matches!(conflict, OnceInError::Conflict(_)) && conflict.is_transient(), "{conflict:?}");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hapax_core::{Key, Lookup, Store};
 use hapax_store_postgres::{Done, OnceIn, OnceInError, Options, PostgresStore};
 use hapax_testkit::asking::scoped;
-use hapax_testkit::servers::PostgresServer;
+use hapax_testkit::servers::{PgBouncer, PostgresServer};
 use tokio_postgres::{Client, Error, NoTls, Transaction};
 
 use crate::fixture::options;
@@ -17,25 +17,39 @@ pub(crate) struct Shop {
     pub(crate) server: Arc<PostgresServer>,
     pub(crate) store: PostgresStore,
     pub(crate) schema: String,
+    /// Where its clients come to it.
+    pub(crate) url: String,
+    _pooler: Option<PgBouncer>,
 }
 
 impl Shop {
     pub(crate) async fn open() -> Self {
+        Self::open_on(PostgresServer::shared(), None).await
+    }
+
+    /// The same behind a pooler that hands out a connection for a transaction only.
+    pub(crate) async fn open_pooled() -> Self {
         let server = PostgresServer::shared();
-        let options = options(&server.url());
+        let pooler = PgBouncer::start(&server);
+        Self::open_on(server, Some(pooler)).await
+    }
+
+    async fn open_on(server: Arc<PostgresServer>, pooler: Option<PgBouncer>) -> Self {
+        let url = pooler.as_ref().map_or_else(|| server.url(), PgBouncer::url);
+        let options = options(&url);
         let schema = options.schema_name().to_owned();
         let store = options.connect().await.unwrap();
         server.sql(&format!("CREATE TABLE {schema}.effect (key text, number bigserial)"));
-        Self { server, store, schema }
+        Self { server, store, schema, url, _pooler: pooler }
     }
 
     /// How others come to the same store.
     pub(crate) fn options(&self) -> Options {
-        options(&self.server.url()).schema(&self.schema)
+        options(&self.url).schema(&self.schema)
     }
 
     pub(crate) async fn client(&self) -> Client {
-        client(&self.server.url()).await
+        client(&self.url).await
     }
 
     /// The statement that is the effect of an order.
@@ -49,6 +63,17 @@ impl Shop {
             .sql(&format!("SELECT count(*) FROM {}.effect WHERE key = '{name}'", self.schema))
             .parse()
             .unwrap()
+    }
+
+    /// Waits until a transaction waits for a row of this store.
+    pub(crate) async fn until_somebody_waits(&self) {
+        let asking = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{}%'",
+            self.schema
+        );
+        while self.server.sql(&asking) == "0" {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Whether nothing at all is known of the order `name`.

@@ -3,6 +3,8 @@
 mod failover;
 mod marks;
 mod moving;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::sync::{Arc, Weak};
 

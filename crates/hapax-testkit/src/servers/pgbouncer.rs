@@ -50,7 +50,8 @@ impl PgBouncer {
             let lines = format!(
                 "[databases]\n* = host=127.0.0.1 port={} user=postgres\n\
                  [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
-                 pool_mode = transaction\ndefault_pool_size = {SERVER_CONNECTIONS}\nmax_client_conn = 200\n",
+                 pool_mode = transaction\ndefault_pool_size = {SERVER_CONNECTIONS}\nmax_client_conn = 200\n\
+                 server_login_retry = 1\n",
                 server.port()
             );
             std::fs::write(dir.path().join(FILE), lines).expect("the directory takes a file");

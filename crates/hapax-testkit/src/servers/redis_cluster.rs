@@ -1,5 +1,6 @@
 //! [`RedisCluster`]: three real primaries with a replica each.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -17,12 +18,17 @@ const PRIMARIES: usize = 3;
 /// How many keys are moved at a time.
 const MOVED_AT_ONCE: usize = 50;
 
+/// A second without a word is enough.
+const GIVES_UP_SOON: fn(RedisOptions) -> RedisOptions =
+    |options| options.argument("--cluster-node-timeout", "1000");
+
 /// A cluster on loopback, ended when dropped.
 #[derive(Debug)]
 pub struct RedisCluster {
     /// The primaries first, as they were at the start, then the replica of each in the same order.
     servers: Vec<RedisServer>,
     clock: Option<(Arc<ServerClock>, TempDir)>,
+    speaks_tls: bool,
 }
 
 impl RedisCluster {
@@ -31,7 +37,23 @@ impl RedisCluster {
     /// # Panics
     /// As [`RedisOptions::start`].
     pub fn start() -> Self {
-        Self::start_with(None, |options| options.argument("--cluster-node-timeout", "1000"))
+        Self::start_with(None, GIVES_UP_SOON)
+    }
+
+    /// The same, with members that speak TLS only, to clients and to each other. They call themselves `localhost`, which
+    /// is what their certificate says.
+    ///
+    /// # Panics
+    /// As [`RedisOptions::start`].
+    pub fn start_with_tls(certificate: &Path, key: &Path, ca: &Path) -> Self {
+        let cluster = Self::start_with(None, |options| {
+            GIVES_UP_SOON(options.tls(certificate, key, ca))
+                .argument("--tls-cluster", "yes")
+                .argument("--tls-replication", "yes")
+                .argument("--cluster-announce-hostname", "localhost")
+                .argument("--cluster-preferred-endpoint-type", "hostname")
+        });
+        Self { speaks_tls: true, ..cluster }
     }
 
     /// Starts a cluster whose time of day is in the hands of the test: [`advance`](Self::advance). No member of it is
@@ -65,7 +87,7 @@ impl RedisCluster {
             let starting: Vec<_> = (0..2 * PRIMARIES).map(|_| scope.spawn(start)).collect();
             starting.into_iter().map(|starting| starting.join().expect("a server starts")).collect()
         });
-        let cluster = Self { servers, clock };
+        let cluster = Self { servers, clock, speaks_tls: false };
         cluster.join();
         cluster
     }
@@ -130,10 +152,15 @@ impl RedisCluster {
         &self.servers[PRIMARIES..]
     }
 
-    /// The address of the cluster as a URL. It names two members; the first is a replica.
+    /// The address of the cluster as a URL, with `rediss+cluster` when it speaks TLS. It names two members; the first is a
+    /// replica.
     pub fn url(&self) -> String {
         let (first, second) = (self.servers[PRIMARIES].port(), self.servers[0].port());
-        format!("redis+cluster://127.0.0.1:{first},127.0.0.1:{second}")
+        if self.speaks_tls {
+            format!("rediss+cluster://localhost:{first},localhost:{second}")
+        } else {
+            format!("redis+cluster://127.0.0.1:{first},127.0.0.1:{second}")
+        }
     }
 
     /// Which of [`primaries`](Self::primaries) has `key`, as long as no slots were moved and nobody was promoted.

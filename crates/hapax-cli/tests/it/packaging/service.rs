@@ -6,9 +6,9 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use hapax_testkit::servers::RedisServer;
+use hapax_testkit::servers::{PostgresServer, RedisServer};
 
-use super::{folder, text, tool};
+use super::{COMPOSE, folder, text, tool};
 use crate::binary::{alone, command, hapax, started};
 use crate::fixture::{Fixture, KEY};
 use crate::sidecar::{Sidecar, ask};
@@ -96,7 +96,7 @@ fn the_service_of_the_example_is_asked_once() {
 
 #[test]
 fn the_compose_file_names_only_what_is_there() {
-    for compose in ["docker/compose.yaml", "docker/compose.redis.yaml"].map(text) {
+    for compose in COMPOSE.map(text) {
         for (part, file) in [
             ("context: ../..", "../../Cargo.toml"),
             ("dockerfile: packaging/docker/Dockerfile", "Dockerfile"),
@@ -108,24 +108,44 @@ fn the_compose_file_names_only_what_is_there() {
     }
 }
 
-#[test]
-fn the_server_of_the_compose_file_holds_the_strongest_promise() {
-    let compose = text("docker/compose.redis.yaml");
-    let line =
-        compose.lines().find_map(|line| line.trim().strip_prefix("command: [\"redis-server\", ")).unwrap();
-    let arguments: Vec<&str> =
-        line.trim_end_matches(']').split(", ").map(|word| word.trim_matches('"')).collect();
-    let options = arguments
-        .chunks_exact(2)
-        .fold(RedisServer::options(), |options, pair| options.argument(pair[0], pair[1]));
-    let server = alone(|| options.start());
+/// What a compose file gives `program` on its command line.
+fn arguments(file: &str, program: &str) -> Vec<String> {
+    let (text, begin) = (text(file), format!("command: [\"{program}\", "));
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(&begin)).unwrap();
+    line.trim_end_matches(']').split(", ").map(|word| word.trim_matches('"').to_owned()).collect()
+}
+
+/// Starts a sidecar on the store and asks what is promised.
+fn holds_the_strongest_promise(store: &str) {
     let fixture = Fixture::bare();
-    let store = format!("{}/0", server.url());
-    let sidecar = Sidecar::start(&fixture, &["--demo", "--store", &store]);
-    let told = hapax(fixture.path(), &["check", "--store", &store, "--json"]).ended(0).json();
+    let sidecar = Sidecar::start(&fixture, &["--demo", "--store", store]);
+    let told = hapax(fixture.path(), &["check", "--store", store, "--json"]).ended(0).json();
     assert_eq!(told["promise"], "at most once; a crash leaves the key uncertain for you to settle");
     assert_eq!(told["warnings"], serde_json::json!([]));
     drop(sidecar);
+}
+
+#[test]
+fn the_redis_of_the_compose_file_holds_the_strongest_promise() {
+    let options = arguments("docker/compose.redis.yaml", "redis-server")
+        .chunks_exact(2)
+        .fold(RedisServer::options(), |options, pair| options.argument(&pair[0], &pair[1]));
+    let server = alone(|| options.start());
+    holds_the_strongest_promise(&format!("{}/0", server.url()));
+}
+
+#[test]
+fn the_database_of_the_compose_file_holds_the_strongest_promise() {
+    // By default this server keeps nothing when power fails, so the settings of the file must say that it should.
+    let arguments = arguments("docker/compose.postgres.yaml", "postgres");
+    let settings = arguments.iter().filter(|word| *word != "-c").map(|word| word.split_once('=').unwrap());
+    let options =
+        settings.fold(PostgresServer::options(), |options, (name, value)| options.setting(name, value));
+    let server = alone(|| options.start());
+    let compose = text("docker/compose.postgres.yaml");
+    let store = compose.lines().find_map(|line| line.trim().strip_prefix("HAPAX_STORE_URL: ")).unwrap();
+    let (_, options) = store.split_once("@database/orders").unwrap();
+    holds_the_strongest_promise(&format!("{}{options}", server.url()));
 }
 
 /// A process that is killed when nobody needs it any more.

@@ -13,7 +13,7 @@ use super::{key, options, shared};
 use crate::fixture::{RETENTION, acquire, ask, done, finish, replayed};
 
 /// Which of the primaries has a slot at the start.
-fn place(cluster: &RedisCluster, key: &str) -> usize {
+pub(super) fn place(cluster: &RedisCluster, key: &str) -> usize {
     let owner = cluster.owner_of(key).port();
     cluster.primaries().iter().position(|primary| primary.port() == owner).unwrap()
 }
