@@ -115,10 +115,13 @@ impl Rig {
             }
             Fault::Clock { sidecar, offset_s } => self.slots[sidecar].lock().await.set_clock(offset_s),
             Fault::ServerCrash => {
-                let server = self.server.write().await;
-                let server = server.clone().context("there is no server")?;
-                Ok(spawn_blocking(move || server.crash()).await?)
+                self.harm(|server| {
+                    server.crash();
+                    Ok(())
+                })
+                .await
             }
+            Fault::PoolerCrash => self.harm(|server| server.crash_pooler()).await,
             Fault::ServerPause { span } => {
                 let server = self.server.write().await;
                 let server = server.as_ref().context("there is no server")?;
@@ -128,6 +131,13 @@ impl Rig {
                 Ok(())
             }
         }
+    }
+
+    /// Does something to the server that takes until the store is back.
+    async fn harm(&self, harm: impl FnOnce(&dyn Server) -> Result<()> + Send + 'static) -> Result<()> {
+        let server = self.server.write().await;
+        let server = server.clone().context("there is no server")?;
+        spawn_blocking(move || harm(&*server)).await?
     }
 
     /// Does something while the gate holds a handler of the service.

@@ -6,7 +6,9 @@ mod redis;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-pub(super) use self::postgres::SinglePostgres;
+use anyhow::{Result, bail};
+
+pub(super) use self::postgres::{PooledPostgres, SinglePostgres};
 pub(super) use self::redis::{Losses, SingleRedis, WatchedRedis};
 
 /// How long one call of a store may take. Short, so that a lease covers several.
@@ -26,6 +28,11 @@ pub(super) trait Server: Send + Sync {
 
     /// Kills it with SIGKILL and brings the store back, in whatever way this one comes back.
     fn crash(&self);
+
+    /// Kills the pooler before it with SIGKILL and starts another one.
+    fn crash_pooler(&self) -> Result<()> {
+        bail!("there is no pooler")
+    }
 
     /// Stops it with SIGSTOP; its connections stay open.
     fn pause(&self);

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use hapax_core::Promise;
 use hapax_testkit::servers::Aof;
 
-use super::server::{Losses, Server, SinglePostgres, SingleRedis, WatchedRedis};
+use super::server::{Losses, PooledPostgres, Server, SinglePostgres, SingleRedis, WatchedRedis};
 
 /// A store and how it is set up: a row of the promise table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -23,6 +23,8 @@ pub enum Setting {
     RedisSentinel,
     /// One PostgreSQL server that syncs every commit before it answers.
     Postgres,
+    /// The same behind pgbouncer in transaction mode.
+    PostgresPooled,
 }
 
 impl Setting {
@@ -34,6 +36,7 @@ impl Setting {
             Self::RedisEverysec => "redis-everysec",
             Self::RedisSentinel => "redis-sentinel",
             Self::Postgres => "postgres",
+            Self::PostgresPooled => "postgres-pooled",
         }
     }
 
@@ -53,13 +56,24 @@ impl Setting {
             Self::Postgres => {
                 "PostgreSQL, fsync and synchronous_commit on: at most once, outcomes survive a crash of the server"
             }
+            Self::PostgresPooled => {
+                "PostgreSQL behind pgbouncer in transaction mode: as without it, and outcomes survive a crash of the pooler"
+            }
+        }
+    }
+
+    /// What it is when its server crashes.
+    pub(super) fn crash(self) -> &'static str {
+        match self {
+            Self::RedisSentinel => "failovers",
+            _ => "crashes of the server",
         }
     }
 
     /// What the promise table says. Doubles and lost answers are faults only where it is at most once.
     pub fn promise(self) -> Promise {
         match self {
-            Self::File | Self::Redis | Self::Postgres => Promise::AtMostOnce,
+            Self::File | Self::Redis | Self::Postgres | Self::PostgresPooled => Promise::AtMostOnce,
             Self::RedisEverysec | Self::RedisSentinel => Promise::BestEffort,
         }
     }
@@ -68,7 +82,7 @@ impl Setting {
     pub(super) fn sidecars(self) -> usize {
         match self {
             Self::File => 1,
-            Self::Redis | Self::RedisEverysec | Self::RedisSentinel | Self::Postgres => 3,
+            _ => 3,
         }
     }
 
@@ -77,13 +91,18 @@ impl Setting {
         match self {
             // There is no network, or Sentinel says where the server is.
             Self::File | Self::RedisSentinel => false,
-            Self::Redis | Self::RedisEverysec | Self::Postgres => true,
+            _ => true,
         }
     }
 
     /// Whether it has a server that can crash.
     pub(super) fn has_server(self) -> bool {
         self != Self::File
+    }
+
+    /// Whether sidecars reach that server through a pooler, which can crash by itself.
+    pub(super) fn has_pooler(self) -> bool {
+        self == Self::PostgresPooled
     }
 
     /// Starts its server. None where it has none.
@@ -94,6 +113,7 @@ impl Setting {
             Self::RedisEverysec => Some(Arc::new(SingleRedis::start(Aof::EverySecond, Losses::Accept))),
             Self::RedisSentinel => Some(Arc::new(WatchedRedis::start())),
             Self::Postgres => Some(Arc::new(SinglePostgres::start())),
+            Self::PostgresPooled => Some(Arc::new(PooledPostgres::start())),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! One PostgreSQL server.
+//! One PostgreSQL server, with and without a pooler before it.
 
 use std::net::SocketAddr;
 
-use hapax_testkit::servers::PostgresServer;
+use anyhow::Result;
+use hapax_testkit::servers::{PgBouncer, PostgresServer};
 
 use super::{Server, TIMEOUT_MS, loopback};
 
@@ -35,5 +36,46 @@ impl Server for SinglePostgres {
 
     fn resume(&self) {
         self.0.resume();
+    }
+}
+
+/// One PostgreSQL server behind a pooler that hands out a connection for a transaction only. Wake-ups go past it.
+pub(in crate::chaos) struct PooledPostgres {
+    pooler: PgBouncer,
+    server: SinglePostgres,
+}
+
+impl PooledPostgres {
+    pub(in crate::chaos) fn start() -> Self {
+        let server = SinglePostgres::start();
+        Self { pooler: PgBouncer::start(&server.0), server }
+    }
+}
+
+impl Server for PooledPostgres {
+    fn address(&self) -> SocketAddr {
+        loopback(self.pooler.port())
+    }
+
+    fn url(&self, through: SocketAddr) -> String {
+        format!("{}&listen={}", self.server.url(through), self.server.address())
+    }
+
+    fn crash(&self) {
+        self.server.crash();
+    }
+
+    fn crash_pooler(&self) -> Result<()> {
+        self.pooler.kill();
+        self.pooler.restart();
+        Ok(())
+    }
+
+    fn pause(&self) {
+        self.server.pause();
+    }
+
+    fn resume(&self) {
+        self.server.resume();
     }
 }
