@@ -32,6 +32,8 @@ pub(super) struct Rig {
     upstream: Upstream,
     /// There is one gate.
     gate: Mutex<()>,
+    /// Records are moved by one at a time.
+    moves: Mutex<()>,
 }
 
 impl Rig {
@@ -52,7 +54,8 @@ impl Rig {
             slots.push(Mutex::new(slot));
         }
         let upstream = upstream.clone();
-        Ok(Self { slots, places, server: RwLock::new(server), upstream, gate: Mutex::default() })
+        let server = RwLock::new(server);
+        Ok(Self { slots, places, server, upstream, gate: Mutex::default(), moves: Mutex::default() })
     }
 
     /// Where the sidecars are, for callers.
@@ -122,13 +125,20 @@ impl Rig {
                 .await
             }
             Fault::PoolerCrash => self.harm(|server| server.crash_pooler()).await,
+            Fault::Move { choice } => {
+                let _one_at_a_time = self.moves.lock().await;
+                // The store answers all the while, so sidecars may be started.
+                let server = self.server.read().await;
+                let server = server.clone().context("there is no server")?;
+                spawn_blocking(move || server.move_slots(choice)).await?
+            }
             Fault::ServerPause { span } => {
                 let server = self.server.write().await;
-                let server = server.as_ref().context("there is no server")?;
-                server.pause();
+                let paused = server.clone().context("there is no server")?;
+                let resumed = paused.clone();
+                spawn_blocking(move || paused.pause()).await?;
                 sleep(span).await;
-                server.resume();
-                Ok(())
+                Ok(spawn_blocking(move || resumed.resume()).await?)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The servers of the stores under test: how they crash, pause and come back.
 
+mod cluster;
 mod postgres;
 mod redis;
 
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+pub(super) use self::cluster::ClusterRedis;
 pub(super) use self::postgres::{PooledPostgres, SinglePostgres};
 pub(super) use self::redis::{Losses, SingleRedis, WatchedRedis};
 
@@ -20,11 +22,11 @@ const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A server whose records several sidecars share. Its calls block, and panic where the machine lacks the server.
 pub(super) trait Server: Send + Sync {
-    /// Where it listens.
-    fn address(&self) -> SocketAddr;
+    /// Where it listens, or where each of them does that a sidecar is told of.
+    fn addresses(&self) -> Vec<SocketAddr>;
 
-    /// The URL of the store for a sidecar that reaches the server at `through`.
-    fn url(&self, through: SocketAddr) -> String;
+    /// The URL of the store for a sidecar that reaches these addresses at those of `through`.
+    fn url(&self, through: &[SocketAddr]) -> String;
 
     /// Kills it with SIGKILL and brings the store back, in whatever way this one comes back.
     fn crash(&self);
@@ -34,11 +36,21 @@ pub(super) trait Server: Send + Sync {
         bail!("there is no pooler")
     }
 
+    /// Moves records from one part of it to another. Which ones is for `choice` to say.
+    fn move_slots(&self, choice: u64) -> Result<()> {
+        bail!("there is one part only, and no choice {choice} of it")
+    }
+
     /// Stops it with SIGSTOP; its connections stay open.
     fn pause(&self);
 
     /// Lets it go on.
     fn resume(&self);
+}
+
+/// Several addresses as URLs have them.
+fn listed(addresses: &[SocketAddr]) -> String {
+    addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",")
 }
 
 fn loopback(port: u16) -> SocketAddr {

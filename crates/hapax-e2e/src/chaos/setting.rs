@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use hapax_core::Promise;
-use hapax_testkit::servers::Aof;
+use hapax_testkit::servers::{Aof, Replicas};
 
-use super::server::{Losses, PooledPostgres, Server, SinglePostgres, SingleRedis, WatchedRedis};
+use super::server::{
+    ClusterRedis, Losses, PooledPostgres, Server, SinglePostgres, SingleRedis, WatchedRedis,
+};
 
 /// A store and how it is set up: a row of the promise table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -21,6 +23,10 @@ pub enum Setting {
     RedisEverysec,
     /// A Redis primary with a replica, watched by Sentinel.
     RedisSentinel,
+    /// A Redis cluster whose primaries come back by themselves.
+    RedisCluster,
+    /// A Redis cluster whose replicas take over.
+    RedisClusterFailover,
     /// One PostgreSQL server that syncs every commit before it answers.
     Postgres,
     /// The same behind pgbouncer in transaction mode.
@@ -35,6 +41,8 @@ impl Setting {
             Self::Redis => "redis",
             Self::RedisEverysec => "redis-everysec",
             Self::RedisSentinel => "redis-sentinel",
+            Self::RedisCluster => "redis-cluster",
+            Self::RedisClusterFailover => "redis-cluster-failover",
             Self::Postgres => "postgres",
             Self::PostgresPooled => "postgres-pooled",
         }
@@ -53,6 +61,12 @@ impl Setting {
             Self::RedisSentinel => {
                 "Redis behind Sentinel, losses accepted: best effort, a failover may take acknowledged claims and outcomes with it"
             }
+            Self::RedisCluster => {
+                "Redis cluster of 3 and 3, appendfsync always, no failover: at most once, outcomes survive crashes and moves of slots"
+            }
+            Self::RedisClusterFailover => {
+                "Redis cluster of 3 and 3, failovers, losses accepted: best effort, a failover takes with it what was not copied"
+            }
             Self::Postgres => {
                 "PostgreSQL, fsync and synchronous_commit on: at most once, outcomes survive a crash of the server"
             }
@@ -65,7 +79,7 @@ impl Setting {
     /// What it is when its server crashes.
     pub(super) fn crash(self) -> &'static str {
         match self {
-            Self::RedisSentinel => "failovers",
+            Self::RedisSentinel | Self::RedisClusterFailover => "failovers",
             _ => "crashes of the server",
         }
     }
@@ -73,8 +87,9 @@ impl Setting {
     /// What the promise table says. Doubles and lost answers are faults only where it is at most once.
     pub fn promise(self) -> Promise {
         match self {
-            Self::File | Self::Redis | Self::Postgres | Self::PostgresPooled => Promise::AtMostOnce,
-            Self::RedisEverysec | Self::RedisSentinel => Promise::BestEffort,
+            // A cluster promises less for its failovers; between them this holds.
+            Self::RedisEverysec | Self::RedisSentinel | Self::RedisClusterFailover => Promise::BestEffort,
+            _ => Promise::AtMostOnce,
         }
     }
 
@@ -89,8 +104,8 @@ impl Setting {
     /// Whether sidecars reach it over a network of which the rig can be in the middle.
     pub(super) fn has_link(self) -> bool {
         match self {
-            // There is no network, or Sentinel says where the server is.
-            Self::File | Self::RedisSentinel => false,
+            // There is no network, or the servers themselves say where they are.
+            Self::File | Self::RedisSentinel | Self::RedisCluster | Self::RedisClusterFailover => false,
             _ => true,
         }
     }
@@ -105,6 +120,11 @@ impl Setting {
         self == Self::PostgresPooled
     }
 
+    /// Whether records move from one of its servers to another.
+    pub(super) fn has_slots(self) -> bool {
+        matches!(self, Self::RedisCluster | Self::RedisClusterFailover)
+    }
+
     /// Starts its server. None where it has none.
     pub(super) fn start(self) -> Option<Arc<dyn Server>> {
         match self {
@@ -112,6 +132,8 @@ impl Setting {
             Self::Redis => Some(Arc::new(SingleRedis::start(Aof::Always, Losses::Stop))),
             Self::RedisEverysec => Some(Arc::new(SingleRedis::start(Aof::EverySecond, Losses::Accept))),
             Self::RedisSentinel => Some(Arc::new(WatchedRedis::start())),
+            Self::RedisCluster => Some(Arc::new(ClusterRedis::start(Replicas::Watch))),
+            Self::RedisClusterFailover => Some(Arc::new(ClusterRedis::start(Replicas::TakeOver))),
             Self::Postgres => Some(Arc::new(SinglePostgres::start())),
             Self::PostgresPooled => Some(Arc::new(PooledPostgres::start())),
         }

@@ -75,9 +75,12 @@ impl fmt::Display for Row {
             "  {} kills, {} pauses, {} bad networks, {} clock steps",
             doses.kills, doses.pauses, doses.cuts, doses.clock_steps
         )?;
-        for (count, what) in
-            [(doses.restarts, setting.crash()), (doses.pooler_restarts, "crashes of the pooler")]
-        {
+        let own = [
+            (doses.restarts, setting.crash()),
+            (doses.pooler_restarts, "crashes of the pooler"),
+            (doses.moves, "moves of slots"),
+        ];
+        for (count, what) in own {
             if count > 0 {
                 write!(f, ", {count} {what}")?;
             }

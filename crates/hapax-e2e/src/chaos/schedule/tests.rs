@@ -6,7 +6,7 @@ use crate::chaos::Setting;
 use crate::crash::seed::Seed;
 
 const DOSES: Doses =
-    Doses { kills: 60, pauses: 30, cuts: 60, restarts: 15, pooler_restarts: 10, clock_steps: 15 };
+    Doses { kills: 60, pauses: 30, cuts: 60, restarts: 15, pooler_restarts: 10, moves: 8, clock_steps: 15 };
 
 #[test]
 fn the_same_seed_makes_the_same_faults_and_another_one_others() {
@@ -61,7 +61,7 @@ fn what_a_store_does_not_have_does_not_fail() {
     assert_eq!(file.len() as u64, DOSES.of(Setting::File).in_all());
     for fault in file {
         let is_there = match fault {
-            Fault::ServerCrash | Fault::PoolerCrash | Fault::ServerPause { .. } => false,
+            Fault::ServerCrash | Fault::PoolerCrash | Fault::Move { .. } | Fault::ServerPause { .. } => false,
             Fault::Network { sidecar, link, .. } => link == Link::Upstream && sidecar == 0,
             Fault::Kill { sidecar, .. } | Fault::Pause { sidecar, .. } | Fault::Clock { sidecar, .. } => {
                 sidecar == 0
@@ -74,10 +74,14 @@ fn what_a_store_does_not_have_does_not_fail() {
 }
 
 #[test]
-fn a_pooler_crashes_where_there_is_one() {
-    for (setting, crashes) in [(Setting::Postgres, 0), (Setting::PostgresPooled, 10)] {
+fn a_pooler_crashes_and_slots_move_where_there_are_any() {
+    let settings =
+        [(Setting::Postgres, 0, 0), (Setting::PostgresPooled, 10, 0), (Setting::RedisCluster, 0, 8)];
+    for (setting, crashes, moves) in settings {
         let drawn = faults(&Seed::new(7), DOSES, setting);
-        let count = drawn.iter().filter(|fault| **fault == Fault::PoolerCrash).count();
-        assert_eq!((count, drawn.len() as u64), (crashes, DOSES.of(setting).in_all()), "{setting:?}");
+        let crashed = drawn.iter().filter(|fault| **fault == Fault::PoolerCrash).count();
+        let moved = drawn.iter().filter(|fault| matches!(fault, Fault::Move { .. })).count();
+        assert_eq!((crashed, moved), (crashes, moves), "{setting:?}");
+        assert_eq!(drawn.len() as u64, DOSES.of(setting).in_all(), "{setting:?}");
     }
 }

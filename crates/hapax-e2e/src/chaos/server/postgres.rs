@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use anyhow::Result;
 use hapax_testkit::servers::{PgBouncer, PostgresServer};
 
-use super::{Server, TIMEOUT_MS, loopback};
+use super::{Server, TIMEOUT_MS, listed, loopback};
 
 /// One PostgreSQL server, which is started again on its own files and recovers from its log.
 pub(in crate::chaos) struct SinglePostgres(PostgresServer);
@@ -17,12 +17,12 @@ impl SinglePostgres {
 }
 
 impl Server for SinglePostgres {
-    fn address(&self) -> SocketAddr {
-        loopback(self.0.port())
+    fn addresses(&self) -> Vec<SocketAddr> {
+        vec![loopback(self.0.port())]
     }
 
-    fn url(&self, through: SocketAddr) -> String {
-        format!("postgres://postgres@{through}/postgres?timeout_ms={TIMEOUT_MS}")
+    fn url(&self, through: &[SocketAddr]) -> String {
+        format!("postgres://postgres@{}/postgres?timeout_ms={TIMEOUT_MS}", listed(through))
     }
 
     fn crash(&self) {
@@ -53,12 +53,12 @@ impl PooledPostgres {
 }
 
 impl Server for PooledPostgres {
-    fn address(&self) -> SocketAddr {
-        loopback(self.pooler.port())
+    fn addresses(&self) -> Vec<SocketAddr> {
+        vec![loopback(self.pooler.port())]
     }
 
-    fn url(&self, through: SocketAddr) -> String {
-        format!("{}&listen={}", self.server.url(through), self.server.address())
+    fn url(&self, through: &[SocketAddr]) -> String {
+        format!("{}&listen={}", self.server.url(through), listed(&self.server.addresses()))
     }
 
     fn crash(&self) {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hapax_testkit::servers::{Aof, RedisServer};
 use parking_lot::Mutex;
 
-use super::{Server, TIMEOUT_MS, loopback, until};
+use super::{Server, TIMEOUT_MS, listed, loopback, until};
 
 /// What the sentinel calls the primary.
 const NAME: &str = "shop";
@@ -26,7 +26,8 @@ pub(in crate::chaos) enum Losses {
 }
 
 impl Losses {
-    fn option(self) -> &'static str {
+    /// The same as an option of the URL.
+    pub(super) fn option(self) -> &'static str {
         match self {
             Self::Stop => "",
             Self::Accept => "&amnesia=accept",
@@ -41,12 +42,12 @@ impl SingleRedis {
 }
 
 impl Server for SingleRedis {
-    fn address(&self) -> SocketAddr {
-        loopback(self.server.port())
+    fn addresses(&self) -> Vec<SocketAddr> {
+        vec![loopback(self.server.port())]
     }
 
-    fn url(&self, through: SocketAddr) -> String {
-        format!("redis://{through}?timeout_ms={TIMEOUT_MS}{}", self.losses.option())
+    fn url(&self, through: &[SocketAddr]) -> String {
+        format!("redis://{}?timeout_ms={TIMEOUT_MS}{}", listed(through), self.losses.option())
     }
 
     fn crash(&self) {
@@ -105,13 +106,13 @@ impl WatchedRedis {
 }
 
 impl Server for WatchedRedis {
-    fn address(&self) -> SocketAddr {
-        loopback(self.sentinel.port())
+    fn addresses(&self) -> Vec<SocketAddr> {
+        vec![loopback(self.sentinel.port())]
     }
 
-    fn url(&self, through: SocketAddr) -> String {
+    fn url(&self, through: &[SocketAddr]) -> String {
         let losses = Losses::Accept.option();
-        format!("redis+sentinel://{through}/{NAME}?timeout_ms={TIMEOUT_MS}{losses}")
+        format!("redis+sentinel://{}/{NAME}?timeout_ms={TIMEOUT_MS}{losses}", listed(through))
     }
 
     fn crash(&self) {

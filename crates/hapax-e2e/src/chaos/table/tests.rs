@@ -3,7 +3,7 @@ use crate::chaos::{Doses, Setting};
 use crate::witness::Report;
 
 const DOSES: Doses =
-    Doses { kills: 100, pauses: 50, cuts: 40, restarts: 10, pooler_restarts: 5, clock_steps: 0 };
+    Doses { kills: 100, pauses: 50, cuts: 40, restarts: 10, pooler_restarts: 5, moves: 3, clock_steps: 0 };
 
 fn row(setting: Setting, report: Report) -> Row {
     let mut row = Row::new(setting);
