@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 pub(super) use self::cluster::ClusterRedis;
-pub(super) use self::postgres::{PooledPostgres, SinglePostgres};
+pub(super) use self::postgres::{PooledPostgres, PostgresPair, SinglePostgres};
 pub(super) use self::redis::{Losses, SingleRedis, WatchedRedis};
 
 /// How long one call of a store may take. Short, so that a lease covers several.

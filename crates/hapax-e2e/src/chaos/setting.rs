@@ -9,7 +9,7 @@ use hapax_core::Promise;
 use hapax_testkit::servers::{Aof, Replicas};
 
 use super::server::{
-    ClusterRedis, Losses, PooledPostgres, Server, SinglePostgres, SingleRedis, WatchedRedis,
+    ClusterRedis, Losses, PooledPostgres, PostgresPair, Server, SinglePostgres, SingleRedis, WatchedRedis,
 };
 
 /// A store and how it is set up: a row of the promise table.
@@ -31,6 +31,8 @@ pub enum Setting {
     Postgres,
     /// The same behind pgbouncer in transaction mode.
     PostgresPooled,
+    /// A PostgreSQL server with a synchronous standby, which is promoted.
+    PostgresStandby,
 }
 
 impl Setting {
@@ -45,6 +47,7 @@ impl Setting {
             Self::RedisClusterFailover => "redis-cluster-failover",
             Self::Postgres => "postgres",
             Self::PostgresPooled => "postgres-pooled",
+            Self::PostgresStandby => "postgres-standby",
         }
     }
 
@@ -73,6 +76,9 @@ impl Setting {
             Self::PostgresPooled => {
                 "PostgreSQL behind pgbouncer in transaction mode: as without it, and outcomes survive a crash of the pooler"
             }
+            Self::PostgresStandby => {
+                "PostgreSQL with a synchronous standby: at most once, outcomes survive the promotion of the standby"
+            }
         }
     }
 
@@ -80,6 +86,7 @@ impl Setting {
     pub(super) fn crash(self) -> &'static str {
         match self {
             Self::RedisSentinel | Self::RedisClusterFailover => "failovers",
+            Self::PostgresStandby => "promotions of the standby",
             _ => "crashes of the server",
         }
     }
@@ -136,6 +143,7 @@ impl Setting {
             Self::RedisClusterFailover => Some(Arc::new(ClusterRedis::start(Replicas::TakeOver))),
             Self::Postgres => Some(Arc::new(SinglePostgres::start())),
             Self::PostgresPooled => Some(Arc::new(PooledPostgres::start())),
+            Self::PostgresStandby => Some(Arc::new(PostgresPair::start())),
         }
     }
 }
