@@ -1,13 +1,16 @@
-//! Claiming: one statement creates records, another tells about those that were there, and both are under way together.
+//! Claiming: one statement creates records and tells about those that were there.
+//!
+//! A connection never has two statements under way, unless inside a transaction. A pooler that hands out connections for
+//! a transaction takes the first answer for the end: up to pgbouncer 1.18, when a client goes away between the two
+//! answers, the second is given to whoever is next on that connection, as the answer to something else.
 //!
 //! What a claim of an existing record means is for `hapax_core::transition` to say. Where that changes the record, it is
 //! replaced on condition that nobody else has changed it. All of this runs on any connection, also on one that is
 //! inside a transaction of its owner.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
-use futures_util::future::{join, join_all};
 use hapax_core::transition::{self, Change};
 use hapax_core::{Claim, ClaimRequest, Fence, Lease, Record, RecordId, codec};
 use tokio_postgres::types::Type;
@@ -32,14 +35,10 @@ pub(crate) async fn claim<C: Connection>(
     let mut open: Vec<usize> = (0..asks.len()).collect();
     for _ in 0..ROUNDS_MAX {
         let batch: Vec<&ClaimRequest> = open.iter().map(|at| asks[*at]).collect();
-        let ids: Vec<RecordId> = batch.iter().map(|ask| ask.key.id).collect();
-        // Both are sent before either is answered, in this order: whoever lost sees what won.
-        let (inserted, found) = join(insert(client, sql, &batch, row_wait), look(client, sql, &ids)).await;
-        let deciding = open.iter().map(|at| decide(client, sql, asks[*at], &inserted, &found, row_wait));
-        let decided = join_all(deciding).await;
+        let met = insert(client, sql, &batch, row_wait).await;
         let mut again = Vec::new();
-        for (at, answer) in open.into_iter().zip(decided) {
-            match answer {
+        for at in open {
+            match decide(client, sql, asks[at], &met, row_wait).await {
                 Ok(Some(claim)) => answers[at] = Ok(claim),
                 Ok(None) => again.push(at),
                 Err(fault) => answers[at] = Err(fault),
@@ -53,22 +52,31 @@ pub(crate) async fn claim<C: Connection>(
     answers
 }
 
-/// The answer to one claim; `None` when the record changed meanwhile and must be looked at again.
+/// What a claim met.
+enum Met {
+    /// Nothing: the record is made.
+    Nothing,
+    Record(Box<Found>),
+}
+
+/// The answer to one claim; `None` when the record came, changed or went meanwhile and must be looked at again.
 async fn decide<C: Connection>(
     client: &C,
     sql: &Sql,
     ask: &ClaimRequest,
-    inserted: &Result<HashSet<RecordId>, C::Error>,
-    found: &Result<HashMap<RecordId, Found>, C::Error>,
+    met: &Result<HashMap<RecordId, Met>, C::Error>,
     row_wait: Duration,
 ) -> Result<Option<Claim>, Fault> {
     let id = &ask.key.id;
-    if inserted.as_ref().map_err(C::fault)?.contains(id) {
-        let fence = Fence { nonce: ask.nonce, attempt: 1 };
-        return Ok(Some(Claim::Acquired(Lease { id: *id, fence, length: ask.lease })));
-    }
-    // It was there a moment ago and a sweep was quicker.
-    let Some(found) = found.as_ref().map_err(C::fault)?.get(id) else { return Ok(None) };
+    let found = match met.as_ref().map_err(C::fault)?.get(id) {
+        Some(Met::Nothing) => {
+            let fence = Fence { nonce: ask.nonce, attempt: 1 };
+            return Ok(Some(Claim::Acquired(Lease { id: *id, fence, length: ask.lease })));
+        }
+        Some(Met::Record(found)) => found,
+        // Another claim was quicker.
+        None => return Ok(None),
+    };
     let Ok(record) = &found.record else { return Ok(Some(Claim::Unreadable)) };
     let decision = transition::claim(Some(record), ask, found.now);
     let is_done = match &decision.change {
@@ -80,13 +88,13 @@ async fn decide<C: Connection>(
     Ok(is_done.then_some(decision.answer))
 }
 
-/// Creates the records that are not there yet and tells which.
+/// Creates the records that are not there yet and tells what the others hold.
 async fn insert<C: Connection>(
     client: &C,
     sql: &Sql,
     asks: &[&ClaimRequest],
     row_wait: Duration,
-) -> Result<HashSet<RecordId>, C::Error> {
+) -> Result<HashMap<RecordId, Met>, C::Error> {
     let of = |part: fn(&ClaimRequest) -> &[u8]| asks.iter().map(|ask| part(ask)).collect::<Vec<_>>();
     let spans =
         |span: fn(&ClaimRequest) -> Duration| asks.iter().map(|ask| span_ms(span(ask))).collect::<Vec<_>>();
@@ -112,7 +120,15 @@ async fn insert<C: Connection>(
             ],
         )
         .await?;
-    rows.iter().filter_map(|row| id_of(row).transpose()).collect()
+    rows.iter().filter_map(|row| met(row).transpose()).collect()
+}
+
+/// What a claim met; `None` when even the id is not one of ours.
+fn met<R: Fields>(row: &R) -> Result<Option<(RecordId, Met)>, R::Error> {
+    match row.field::<Option<&[u8]>>("made")? {
+        Some(made) => Ok(made.try_into().ok().map(|id| (RecordId::from_bytes(id), Met::Nothing))),
+        None => Ok(row::read(row)?.map(|(id, found)| (id, Met::Record(found.into())))),
+    }
 }
 
 /// The records that are there.

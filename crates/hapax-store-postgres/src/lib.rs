@@ -27,10 +27,10 @@
 //!
 //! # How it works
 //!
-//! A record is one row. A fresh claim is one `INSERT … ON CONFLICT DO NOTHING`, under way together with the `SELECT` that
-//! whoever loses needs; a completion is one `UPDATE` on condition that the row still holds the attempt's nonce. Claims
-//! and writes that come while others are under way go together in statements of many rows, so that many callers share
-//! one commit; a call that finds nothing under way goes at once. The server's clock judges. Every statement is a
+//! A record is one row. A claim is one `INSERT … ON CONFLICT DO NOTHING` that also tells what is there already; a
+//! completion is one `UPDATE` on condition that the row still holds the attempt's nonce. Claims and writes that come
+//! while others are under way go together in statements of many rows, so that many callers share one commit; a call
+//! that finds nothing under way goes at once. The server's clock judges. Every statement is a
 //! transaction of its own and leaves nothing behind in its connection: no prepared statement, no setting, no lock.
 //!
 //! # In one transaction with your own writes

@@ -29,10 +29,11 @@ impl Sql {
     pub(crate) fn new(schema: &str) -> Self {
         let text = |source: &str| text(source, schema);
         let page = text(include_str!("sql/page.sql"));
+        let look = text(include_str!("sql/look.sql"));
         Self {
             channel: format!("hapax_{schema}"),
-            claim: text(include_str!("sql/claim.sql")),
-            look: text(include_str!("sql/look.sql")),
+            claim: text(include_str!("sql/claim.sql")).replace("LOOK", &look),
+            look,
             write: text(include_str!("sql/write.sql")),
             holder: text(include_str!("sql/holder.sql")),
             replace: text(include_str!("sql/replace.sql")),

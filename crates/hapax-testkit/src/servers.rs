@@ -18,4 +18,4 @@ pub use dynamodb::DynamoDbServer;
 pub use pgbouncer::PgBouncer;
 pub use postgres::{PostgresOptions, PostgresServer};
 pub use redis::{Aof, RedisOptions, RedisServer};
-pub use redis_cluster::RedisCluster;
+pub use redis_cluster::{RedisCluster, Replicas};

@@ -32,6 +32,8 @@ pub(super) struct Rig {
     upstream: Upstream,
     /// There is one gate.
     gate: Mutex<()>,
+    /// Records are moved by one at a time.
+    moves: Mutex<()>,
 }
 
 impl Rig {
@@ -52,7 +54,8 @@ impl Rig {
             slots.push(Mutex::new(slot));
         }
         let upstream = upstream.clone();
-        Ok(Self { slots, places, server: RwLock::new(server), upstream, gate: Mutex::default() })
+        let server = RwLock::new(server);
+        Ok(Self { slots, places, server, upstream, gate: Mutex::default(), moves: Mutex::default() })
     }
 
     /// Where the sidecars are, for callers.
@@ -115,19 +118,36 @@ impl Rig {
             }
             Fault::Clock { sidecar, offset_s } => self.slots[sidecar].lock().await.set_clock(offset_s),
             Fault::ServerCrash => {
-                let server = self.server.write().await;
+                self.harm(|server| {
+                    server.crash();
+                    Ok(())
+                })
+                .await
+            }
+            Fault::PoolerCrash => self.harm(|server| server.crash_pooler()).await,
+            Fault::Move { choice } => {
+                let _one_at_a_time = self.moves.lock().await;
+                // The store answers all the while, so sidecars may be started.
+                let server = self.server.read().await;
                 let server = server.clone().context("there is no server")?;
-                Ok(spawn_blocking(move || server.crash()).await?)
+                spawn_blocking(move || server.move_slots(choice)).await?
             }
             Fault::ServerPause { span } => {
                 let server = self.server.write().await;
-                let server = server.as_ref().context("there is no server")?;
-                server.pause();
+                let paused = server.clone().context("there is no server")?;
+                let resumed = paused.clone();
+                spawn_blocking(move || paused.pause()).await?;
                 sleep(span).await;
-                server.resume();
-                Ok(())
+                Ok(spawn_blocking(move || resumed.resume()).await?)
             }
         }
+    }
+
+    /// Does something to the server that takes until the store is back.
+    async fn harm(&self, harm: impl FnOnce(&dyn Server) -> Result<()> + Send + 'static) -> Result<()> {
+        let server = self.server.write().await;
+        let server = server.clone().context("there is no server")?;
+        spawn_blocking(move || harm(&*server)).await?
     }
 
     /// Does something while the gate holds a handler of the service.

@@ -24,6 +24,12 @@ pub struct Doses {
     /// How often the server crashes and comes back.
     #[arg(long, default_value_t = 15)]
     pub restarts: u64,
+    /// How often the pooler before the server crashes and comes back.
+    #[arg(long, default_value_t = 15)]
+    pub pooler_restarts: u64,
+    /// How often records move from one server of a cluster to another.
+    #[arg(long, default_value_t = 15)]
+    pub moves: u64,
     /// How often the clock of a sidecar is moved.
     #[arg(long, default_value_t = 15)]
     pub clock_steps: u64,
@@ -32,12 +38,19 @@ pub struct Doses {
 impl Doses {
     /// The faults that this store can suffer.
     pub fn of(self, setting: Setting) -> Self {
-        Self { restarts: if setting.has_server() { self.restarts } else { 0 }, ..self }
+        let only = |has_it: bool, dose: u64| if has_it { dose } else { 0 };
+        Self {
+            restarts: only(setting.has_server(), self.restarts),
+            pooler_restarts: only(setting.has_pooler(), self.pooler_restarts),
+            moves: only(setting.has_slots(), self.moves),
+            ..self
+        }
     }
 
     /// All of them.
     pub fn in_all(self) -> u64 {
-        self.kills + self.pauses + self.cuts + self.restarts + self.clock_steps
+        let Self { kills, pauses, cuts, restarts, pooler_restarts, moves, clock_steps } = self;
+        kills + pauses + cuts + restarts + pooler_restarts + moves + clock_steps
     }
 }
 
@@ -47,6 +60,8 @@ impl AddAssign for Doses {
         self.pauses += more.pauses;
         self.cuts += more.cuts;
         self.restarts += more.restarts;
+        self.pooler_restarts += more.pooler_restarts;
+        self.moves += more.moves;
         self.clock_steps += more.clock_steps;
     }
 }
@@ -64,6 +79,10 @@ pub(super) enum Fault {
     Clock { sidecar: usize, offset_s: i64 },
     /// The store's server crashes.
     ServerCrash,
+    /// The pooler before the server crashes.
+    PoolerCrash,
+    /// Records move from one server to another.
+    Move { choice: u64 },
     /// The store's server is stopped.
     ServerPause { span: Duration },
 }
@@ -90,6 +109,8 @@ pub(super) fn faults(seed: &Seed, doses: Doses, setting: Setting) -> Vec<Fault> 
     faults.extend((0..doses.cuts).map(|number| draw.network(number)));
     faults.extend((0..doses.clock_steps).map(|_| draw.clock()));
     faults.extend((0..doses.restarts).map(|_| Fault::ServerCrash));
+    faults.extend((0..doses.pooler_restarts).map(|_| Fault::PoolerCrash));
+    faults.extend((0..doses.moves).map(|_| Fault::Move { choice: draw.seed.below(u64::MAX) }));
     draw.shuffle(&mut faults);
     faults
 }

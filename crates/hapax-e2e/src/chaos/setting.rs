@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use hapax_core::Promise;
-use hapax_testkit::servers::Aof;
+use hapax_testkit::servers::{Aof, Replicas};
 
-use super::server::{Losses, Server, SinglePostgres, SingleRedis, WatchedRedis};
+use super::server::{
+    ClusterRedis, Losses, PooledPostgres, PostgresPair, Server, SinglePostgres, SingleRedis, WatchedRedis,
+};
 
 /// A store and how it is set up: a row of the promise table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -21,8 +23,16 @@ pub enum Setting {
     RedisEverysec,
     /// A Redis primary with a replica, watched by Sentinel.
     RedisSentinel,
+    /// A Redis cluster whose primaries come back by themselves.
+    RedisCluster,
+    /// A Redis cluster whose replicas take over.
+    RedisClusterFailover,
     /// One PostgreSQL server that syncs every commit before it answers.
     Postgres,
+    /// The same behind pgbouncer in transaction mode.
+    PostgresPooled,
+    /// A PostgreSQL server with a synchronous standby, which is promoted.
+    PostgresStandby,
 }
 
 impl Setting {
@@ -33,7 +43,11 @@ impl Setting {
             Self::Redis => "redis",
             Self::RedisEverysec => "redis-everysec",
             Self::RedisSentinel => "redis-sentinel",
+            Self::RedisCluster => "redis-cluster",
+            Self::RedisClusterFailover => "redis-cluster-failover",
             Self::Postgres => "postgres",
+            Self::PostgresPooled => "postgres-pooled",
+            Self::PostgresStandby => "postgres-standby",
         }
     }
 
@@ -50,17 +64,39 @@ impl Setting {
             Self::RedisSentinel => {
                 "Redis behind Sentinel, losses accepted: best effort, a failover may take acknowledged claims and outcomes with it"
             }
+            Self::RedisCluster => {
+                "Redis cluster of 3 and 3, appendfsync always, no failover: at most once, outcomes survive crashes and moves of slots"
+            }
+            Self::RedisClusterFailover => {
+                "Redis cluster of 3 and 3, failovers, losses accepted: best effort, a failover takes with it what was not copied"
+            }
             Self::Postgres => {
                 "PostgreSQL, fsync and synchronous_commit on: at most once, outcomes survive a crash of the server"
             }
+            Self::PostgresPooled => {
+                "PostgreSQL behind pgbouncer in transaction mode: as without it, and outcomes survive a crash of the pooler"
+            }
+            Self::PostgresStandby => {
+                "PostgreSQL with a synchronous standby: at most once, outcomes survive the promotion of the standby"
+            }
+        }
+    }
+
+    /// What it is when its server crashes.
+    pub(super) fn crash(self) -> &'static str {
+        match self {
+            Self::RedisSentinel | Self::RedisClusterFailover => "failovers",
+            Self::PostgresStandby => "promotions of the standby",
+            _ => "crashes of the server",
         }
     }
 
     /// What the promise table says. Doubles and lost answers are faults only where it is at most once.
     pub fn promise(self) -> Promise {
         match self {
-            Self::File | Self::Redis | Self::Postgres => Promise::AtMostOnce,
-            Self::RedisEverysec | Self::RedisSentinel => Promise::BestEffort,
+            // A cluster promises less for its failovers; between them this holds.
+            Self::RedisEverysec | Self::RedisSentinel | Self::RedisClusterFailover => Promise::BestEffort,
+            _ => Promise::AtMostOnce,
         }
     }
 
@@ -68,22 +104,32 @@ impl Setting {
     pub(super) fn sidecars(self) -> usize {
         match self {
             Self::File => 1,
-            Self::Redis | Self::RedisEverysec | Self::RedisSentinel | Self::Postgres => 3,
+            _ => 3,
         }
     }
 
     /// Whether sidecars reach it over a network of which the rig can be in the middle.
     pub(super) fn has_link(self) -> bool {
         match self {
-            // There is no network, or Sentinel says where the server is.
-            Self::File | Self::RedisSentinel => false,
-            Self::Redis | Self::RedisEverysec | Self::Postgres => true,
+            // There is no network, or the servers themselves say where they are.
+            Self::File | Self::RedisSentinel | Self::RedisCluster | Self::RedisClusterFailover => false,
+            _ => true,
         }
     }
 
     /// Whether it has a server that can crash.
     pub(super) fn has_server(self) -> bool {
         self != Self::File
+    }
+
+    /// Whether sidecars reach that server through a pooler, which can crash by itself.
+    pub(super) fn has_pooler(self) -> bool {
+        self == Self::PostgresPooled
+    }
+
+    /// Whether records move from one of its servers to another.
+    pub(super) fn has_slots(self) -> bool {
+        matches!(self, Self::RedisCluster | Self::RedisClusterFailover)
     }
 
     /// Starts its server. None where it has none.
@@ -93,7 +139,11 @@ impl Setting {
             Self::Redis => Some(Arc::new(SingleRedis::start(Aof::Always, Losses::Stop))),
             Self::RedisEverysec => Some(Arc::new(SingleRedis::start(Aof::EverySecond, Losses::Accept))),
             Self::RedisSentinel => Some(Arc::new(WatchedRedis::start())),
+            Self::RedisCluster => Some(Arc::new(ClusterRedis::start(Replicas::Watch))),
+            Self::RedisClusterFailover => Some(Arc::new(ClusterRedis::start(Replicas::TakeOver))),
             Self::Postgres => Some(Arc::new(SinglePostgres::start())),
+            Self::PostgresPooled => Some(Arc::new(PooledPostgres::start())),
+            Self::PostgresStandby => Some(Arc::new(PostgresPair::start())),
         }
     }
 }

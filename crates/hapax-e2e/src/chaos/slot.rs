@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -34,7 +34,8 @@ const STARTS_MAX: usize = 10;
 pub(super) struct Slot {
     program: PathBuf,
     folder: TempDir,
-    store: Option<FaultProxy>,
+    /// One for each address of the store.
+    store: Vec<FaultProxy>,
     upstream: FaultProxy,
     url: String,
     clock: Option<Clock>,
@@ -54,20 +55,23 @@ impl Slot {
         has_clock: bool,
     ) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let link = match store {
-            Some(server) if has_link => Some(FaultProxy::start(server.address()).await?),
-            _ => None,
-        };
-        let url = match (store, &link) {
-            (None, _) => "file:./records".to_owned(),
-            (Some(server), Some(link)) => server.url(link.address()),
-            (Some(server), None) => server.url(server.address()),
+        let addresses = store.map(Server::addresses).unwrap_or_default();
+        let mut links = Vec::new();
+        if has_link {
+            for address in &addresses {
+                links.push(FaultProxy::start(*address).await?);
+            }
+        }
+        let through: Vec<SocketAddr> = links.iter().map(FaultProxy::address).collect();
+        let url = match store {
+            None => "file:./records".to_owned(),
+            Some(server) => server.url(if has_link { &through } else { &addresses }),
         };
         let clock = if has_clock { Some(Clock::new(folder.path())?) } else { None };
         let mut slot = Self {
             program: program.to_owned(),
             folder,
-            store: link,
+            store: links,
             upstream: FaultProxy::start(upstream).await?,
             url,
             clock,
@@ -110,13 +114,14 @@ impl Slot {
 
     /// Makes one of its networks bad for a while.
     pub(super) async fn strike(&self, link: Link, fault: NetworkFault, span: Duration) -> Result<()> {
-        let link = match link {
-            Link::Upstream => &self.upstream,
-            Link::Store => self.store.as_ref().context("there is no network to the store")?,
+        let links = match link {
+            Link::Upstream => std::slice::from_ref(&self.upstream),
+            Link::Store => &self.store,
         };
-        link.strike(fault);
+        ensure!(!links.is_empty(), "there is no network to the store");
+        links.iter().for_each(|link| link.strike(fault));
         sleep(span).await;
-        link.heal();
+        links.iter().for_each(FaultProxy::heal);
         Ok(())
     }
 

@@ -70,11 +70,22 @@ impl fmt::Display for Row {
             "  {} requests with {} keys, {} retries, {} hang-ups, {} replays, {} answers not recorded",
             report.requests, report.keys, report.retries, report.hang_ups, report.replays, report.unrecorded
         )?;
-        writeln!(
+        write!(
             f,
-            "  {} kills, {} pauses, {} bad networks, {} crashes of the server, {} clock steps",
-            doses.kills, doses.pauses, doses.cuts, doses.restarts, doses.clock_steps
+            "  {} kills, {} pauses, {} bad networks, {} clock steps",
+            doses.kills, doses.pauses, doses.cuts, doses.clock_steps
         )?;
+        let own = [
+            (doses.restarts, setting.crash()),
+            (doses.pooler_restarts, "crashes of the pooler"),
+            (doses.moves, "moves of slots"),
+        ];
+        for (count, what) in own {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        writeln!(f)?;
         writeln!(
             f,
             "  {} keys were uncertain: {} settled as applied, {} as not applied",

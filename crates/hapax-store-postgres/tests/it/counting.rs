@@ -20,6 +20,8 @@ pub(crate) struct Counting {
 #[derive(Default)]
 struct Shared {
     trips: AtomicUsize,
+    /// The most statements in one of them.
+    together_max: AtomicUsize,
     /// How many answers are passed on before any is lost.
     to_pass: AtomicUsize,
     /// How many answers are still to be lost.
@@ -47,6 +49,11 @@ impl Counting {
     /// Round trips since the last time that this was asked.
     pub(crate) fn trips(&self) -> usize {
         self.shared.trips.swap(0, Ordering::SeqCst)
+    }
+
+    /// The most statements that were under way on one connection since the last time that this was asked.
+    pub(crate) fn together_max(&self) -> usize {
+        self.shared.together_max.swap(0, Ordering::SeqCst)
     }
 
     /// Breaks the connection instead of passing on the next answers, so many of them. The server has given them.
@@ -79,6 +86,7 @@ fn pass(mut client: TcpStream, mut server: TcpStream, shared: &Shared) -> Option
         let requests = kinds(&buffer[..length]).filter(|kind| REQUESTS.contains(kind)).count();
         if requests > 0 {
             shared.trips.fetch_add(1, Ordering::SeqCst);
+            shared.together_max.fetch_max(requests, Ordering::SeqCst);
             let answer = answer(&mut server, requests)?;
             let take = |from: &AtomicUsize| {
                 from.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()

@@ -2,6 +2,7 @@
 //!
 //! These tests have one thread, so that what is sent before anybody waits is sent at once.
 
+use futures_util::future::join_all;
 use hapax_core::{Claim, Store};
 use hapax_testkit::servers::PostgresServer;
 
@@ -39,6 +40,30 @@ async fn a_busy_key_takes_one_and_a_takeover_two() {
     counting.trips();
     assert_eq!(acquire(&store, "busy").await.fence.attempt, 2);
     assert_eq!(counting.trips(), 2, "to look and to take");
+}
+
+/// A pooler may take the first of two answers for the last one. When the client is killed then, the second is given to
+/// whoever is next on that connection of the server.
+#[tokio::test]
+async fn no_connection_has_two_statements_under_way() {
+    const MANY: usize = 20;
+    let server = PostgresServer::shared();
+    let counting = Counting::before(server.port());
+    let store = options(&counting.url()).connect().await.unwrap();
+    let asks = || (0..MANY).map(|number| ask(&format!("order {number}"))).collect::<Vec<_>>();
+    counting.together_max();
+    for round in ["fresh", "taken over"] {
+        let asks = asks();
+        let claims = join_all(asks.iter().map(|ask| store.claim(ask))).await;
+        for claim in claims {
+            let Claim::Acquired(lease) = claim.unwrap() else { panic!("{round}: not acquired") };
+            store.release(&lease, None).await.unwrap();
+        }
+        assert_eq!(counting.together_max(), 1, "{round}");
+    }
+    finish(&store, "finished", "done").await;
+    replayed(&store, "finished").await;
+    assert_eq!(counting.together_max(), 1, "replayed");
 }
 
 #[tokio::test]

@@ -24,6 +24,9 @@ const INSTALL: &str = "apt-get install -y pgbouncer";
 /// Fewer connections than stores have, so that they are handed around.
 const SERVER_CONNECTIONS: usize = 3;
 
+/// How long it leaves a server alone that it could not reach. Its own default is longer than a test.
+const RETRY_AFTER_S: u32 = 1;
+
 /// A pooler, ended when dropped.
 #[derive(Debug)]
 pub struct PgBouncer {
@@ -51,7 +54,7 @@ impl PgBouncer {
                 "[databases]\n* = host=127.0.0.1 port={} user=postgres\n\
                  [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
                  pool_mode = transaction\ndefault_pool_size = {SERVER_CONNECTIONS}\nmax_client_conn = 200\n\
-                 server_login_retry = 1\n",
+                 server_login_retry = {RETRY_AFTER_S}\n",
                 server.port()
             );
             std::fs::write(dir.path().join(FILE), lines).expect("the directory takes a file");

@@ -30,6 +30,7 @@ pub struct PostgresOptions {
     is_durable: bool,
     settings: Vec<(String, String)>,
     tls: Option<(PathBuf, PathBuf)>,
+    primary: Option<u16>,
 }
 
 impl PostgresOptions {
@@ -51,6 +52,12 @@ impl PostgresOptions {
         self
     }
 
+    /// Copies another server and follows it, as its standby, until it is [promoted](PostgresServer::promote).
+    pub fn standby_of(mut self, primary: &PostgresServer) -> Self {
+        self.primary = Some(primary.port());
+        self
+    }
+
     /// Starts the server.
     ///
     /// # Panics
@@ -61,7 +68,10 @@ impl PostgresOptions {
         if let Some(user) = user {
             user.own(dir.path());
         }
-        self.make(dir.path(), user);
+        match self.primary {
+            None => self.make(dir.path(), user),
+            Some(primary) => copy(primary, dir.path(), user),
+        }
         for _ in 1..PORT_TRIES {
             let port = free_port();
             if let Ok(child) = self.spawn(dir.path(), user, port) {
@@ -204,6 +214,33 @@ impl PostgresServer {
         *self.child.lock() = Some(started.expect("the server starts again on its port"));
     }
 
+    /// Throws its files away and starts it again on its port, as a standby of `primary`, after [`kill`](Self::kill).
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn follow(&self, primary: &Self) {
+        std::fs::remove_dir_all(self.dir.path().join("data"))
+            .expect("a server that is gone leaves its files");
+        copy(primary.port(), self.dir.path(), self.user);
+        self.restart();
+    }
+
+    /// Makes a standby a server that takes writes.
+    ///
+    /// # Panics
+    /// When it does not become one.
+    pub fn promote(&self) {
+        assert_eq!(self.sql("SELECT pg_promote()"), "t", "the standby does not become a primary");
+    }
+
+    /// Whether its commits wait for a standby that is there and in step.
+    ///
+    /// # Panics
+    /// As [`sql`](Self::sql).
+    pub fn has_synchronous_standby(&self) -> bool {
+        self.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
+    }
+
     /// Stops all its processes from doing anything, with SIGSTOP; its connections stay open.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
@@ -246,6 +283,18 @@ impl Drop for PostgresServer {
             end(&mut child);
         }
     }
+}
+
+/// Makes the files of a standby: those of its primary, and where to hear what changes.
+fn copy(primary: u16, dir: &Path, user: Option<User>) {
+    let copied = command_as(user, &postgres_program("pg_basebackup"))
+        .args(["--no-sync", "--checkpoint=fast", "--write-recovery-conf", "--username=postgres"])
+        .args(["--host=127.0.0.1", "--port", &primary.to_string(), "--pgdata"])
+        .arg(dir.join("data"))
+        .current_dir(dir)
+        .output()
+        .unwrap_or_else(|error| panic!("pg_basebackup cannot be started ({error}); install it: {INSTALL}"));
+    assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
 }
 
 /// Kills a server and its processes. One that is left would keep the next server from starting.

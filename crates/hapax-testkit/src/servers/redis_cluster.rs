@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{RedisOptions, RedisServer, ServerClock};
+use super::{Aof, RedisOptions, RedisServer, ServerClock};
 
 /// How many slots a cluster has.
 const SLOTS: u16 = 16384;
@@ -21,6 +21,18 @@ const MOVED_AT_ONCE: usize = 50;
 /// A second without a word is enough.
 const GIVES_UP_SOON: fn(RedisOptions) -> RedisOptions =
     |options| options.argument("--cluster-node-timeout", "1000");
+
+/// How long to wait before a member is asked again how far it is.
+const ASK_AGAIN: Duration = Duration::from_millis(10);
+
+/// What the replica of a primary does when that is given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Replicas {
+    /// It becomes the primary.
+    TakeOver,
+    /// Nothing: the primary must come back.
+    Watch,
+}
 
 /// A cluster on loopback, ended when dropped.
 #[derive(Debug)]
@@ -54,6 +66,20 @@ impl RedisCluster {
                 .argument("--cluster-preferred-endpoint-type", "hostname")
         });
         Self { speaks_tls: true, ..cluster }
+    }
+
+    /// The same with members that have everything on disk before they answer.
+    ///
+    /// # Panics
+    /// As [`RedisOptions::start`].
+    pub fn start_durable(replicas: Replicas) -> Self {
+        let keeps_still = match replicas {
+            Replicas::TakeOver => "no",
+            Replicas::Watch => "yes",
+        };
+        Self::start_with(None, |options| {
+            GIVES_UP_SOON(options.aof(Aof::Always)).argument("--cluster-replica-no-failover", keeps_still)
+        })
     }
 
     /// Starts a cluster whose time of day is in the hands of the test: [`advance`](Self::advance). No member of it is
@@ -121,7 +147,7 @@ impl RedisCluster {
             is_up && replicas == PRIMARIES
         });
         for replica in &self.servers[PRIMARIES..] {
-            while !replica.command(&["INFO", "replication"]).contains("master_link_status:up") {}
+            while !copies(replica) {}
         }
     }
 
@@ -130,7 +156,7 @@ impl RedisCluster {
             while !is_done(server) {
                 // Members of a new cluster wait for two seconds before they take it for one.
                 self.advance(Duration::from_millis(100));
-                thread::sleep(Duration::from_millis(10));
+                thread::sleep(ASK_AGAIN);
             }
         }
     }
@@ -150,6 +176,63 @@ impl RedisCluster {
     /// Their replicas as they were at the start, in the same order.
     pub fn replicas(&self) -> &[RedisServer] {
         &self.servers[PRIMARIES..]
+    }
+
+    /// How many shards it has, and how many primaries.
+    pub fn shards(&self) -> usize {
+        PRIMARIES
+    }
+
+    /// A member by its number: that of a shard for the server that was its primary at the start.
+    ///
+    /// # Panics
+    /// When there is no such member.
+    pub fn server(&self, number: usize) -> &RedisServer {
+        &self.servers[number]
+    }
+
+    /// The number of the member that serves a shard now. It waits while there is none, or while two think so.
+    pub fn primary_of(&self, shard: usize) -> usize {
+        loop {
+            let serves = |number: &usize| !self.slots_of(*number).is_empty();
+            let serving: Vec<usize> = [shard, shard + PRIMARIES].into_iter().filter(serves).collect();
+            if let [primary] = serving[..] {
+                return primary;
+            }
+            thread::sleep(ASK_AGAIN);
+        }
+    }
+
+    /// The number of the other member of a member's shard.
+    pub fn other_of(&self, number: usize) -> usize {
+        (number + PRIMARIES) % self.servers.len()
+    }
+
+    /// The slots that a member has as a primary. None of one that does not answer.
+    pub fn slots_of(&self, number: usize) -> Vec<u16> {
+        let nodes = self.servers[number].try_command(&["CLUSTER", "NODES"]).unwrap_or_default();
+        let own = nodes.lines().find(|line| line.contains("myself,master")).unwrap_or_default();
+        // Slots on their way are in brackets at the end of the line.
+        let ranges = own.split(' ').skip(8).take_while(|range| !range.starts_with('['));
+        let slots = ranges.filter_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            Some(first.parse::<u16>().ok()?..=last.parse().ok()?)
+        });
+        slots.flatten().collect()
+    }
+
+    /// Until every shard is served and copied, and all members know.
+    ///
+    /// # Panics
+    /// When a member does not answer.
+    pub fn settled(&self) {
+        self.until(|server| server.command(&["CLUSTER", "INFO"]).contains("cluster_state:ok"));
+        for shard in 0..PRIMARIES {
+            let replica = &self.servers[self.other_of(self.primary_of(shard))];
+            while !copies(replica) {
+                thread::sleep(ASK_AGAIN);
+            }
+        }
     }
 
     /// The address of the cluster as a URL, with `rediss+cluster` when it speaks TLS. It names two members; the first is a
@@ -177,7 +260,7 @@ impl RedisCluster {
         self.servers[0].command(&["CLUSTER", "KEYSLOT", key]).parse().expect("a slot is a number")
     }
 
-    /// Moves a slot with its keys from one of [`primaries`](Self::primaries) to another one.
+    /// Moves a slot with its keys from one primary to another one, by their numbers.
     ///
     /// # Panics
     /// When a member does not answer or refuses.
@@ -213,13 +296,14 @@ impl RedisCluster {
         !keys.is_empty()
     }
 
-    /// Tells all primaries that a slot has arrived, the one that it has come to first.
+    /// Tells all primaries, whoever is one now, that a slot has arrived; the one that it has come to first.
     ///
     /// # Panics
     /// When a member does not answer or refuses.
     pub fn end_move(&self, slot: u16, from: usize, to: usize) {
         let (slot, owner) = (slot.to_string(), id(&self.servers[to]));
-        let others = (0..PRIMARIES).filter(|number| *number != from && *number != to);
+        let primaries = (0..PRIMARIES).map(|shard| self.primary_of(shard));
+        let others = primaries.filter(|number| *number != from && *number != to);
         for server in [to, from].into_iter().chain(others) {
             self.servers[server].command(&["CLUSTER", "SETSLOT", &slot, "NODE", &owner]);
         }
@@ -238,6 +322,10 @@ impl RedisCluster {
         let (primary, replica) = (&self.servers[primary], &self.servers[PRIMARIES + primary]);
         while offset(primary, "master_repl_offset:") != offset(replica, "slave_repl_offset:") {}
     }
+}
+
+fn copies(replica: &RedisServer) -> bool {
+    replica.command(&["INFO", "replication"]).contains("master_link_status:up")
 }
 
 fn id(server: &RedisServer) -> String {

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
-/// A server that is not ready by then never will be.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+/// A server that is not ready by then never will be. One that recovers syncs all its files first, which takes a minute
+/// where others keep the disk busy.
+const READY_WITHIN: Duration = Duration::from_secs(300);
 
 /// Between asking for a free port and using it, somebody else may have taken it.
 pub(super) const PORT_TRIES: usize = 5;

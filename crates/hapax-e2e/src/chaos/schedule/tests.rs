@@ -5,7 +5,8 @@ use super::{Doses, Fault, LEASE, Link, NetworkFault, faults};
 use crate::chaos::Setting;
 use crate::crash::seed::Seed;
 
-const DOSES: Doses = Doses { kills: 60, pauses: 30, cuts: 60, restarts: 15, clock_steps: 15 };
+const DOSES: Doses =
+    Doses { kills: 60, pauses: 30, cuts: 60, restarts: 15, pooler_restarts: 10, moves: 8, clock_steps: 15 };
 
 #[test]
 fn the_same_seed_makes_the_same_faults_and_another_one_others() {
@@ -24,7 +25,7 @@ fn every_kind_comes_as_often_as_it_is_asked_for_and_not_in_a_row() {
     assert_eq!(count(|fault| matches!(fault, Fault::Network { .. })), 60);
     assert_eq!(count(|fault| matches!(fault, Fault::ServerCrash)), 15);
     assert_eq!(count(|fault| matches!(fault, Fault::Clock { .. })), 15);
-    assert_eq!(drawn.len() as u64, DOSES.in_all());
+    assert_eq!(drawn.len() as u64, DOSES.of(Setting::Redis).in_all());
     let kinds: HashSet<_> = drawn[..20].iter().map(discriminant).collect();
     assert!(kinds.len() > 2, "they are not mixed: {:?}", &drawn[..20]);
 }
@@ -60,7 +61,7 @@ fn what_a_store_does_not_have_does_not_fail() {
     assert_eq!(file.len() as u64, DOSES.of(Setting::File).in_all());
     for fault in file {
         let is_there = match fault {
-            Fault::ServerCrash | Fault::ServerPause { .. } => false,
+            Fault::ServerCrash | Fault::PoolerCrash | Fault::Move { .. } | Fault::ServerPause { .. } => false,
             Fault::Network { sidecar, link, .. } => link == Link::Upstream && sidecar == 0,
             Fault::Kill { sidecar, .. } | Fault::Pause { sidecar, .. } | Fault::Clock { sidecar, .. } => {
                 sidecar == 0
@@ -70,4 +71,17 @@ fn what_a_store_does_not_have_does_not_fail() {
     }
     let sentinel = faults(&Seed::new(7), DOSES, Setting::RedisSentinel);
     assert!(!sentinel.iter().any(|fault| matches!(fault, Fault::Network { link: Link::Store, .. })));
+}
+
+#[test]
+fn a_pooler_crashes_and_slots_move_where_there_are_any() {
+    let settings =
+        [(Setting::Postgres, 0, 0), (Setting::PostgresPooled, 10, 0), (Setting::RedisCluster, 0, 8)];
+    for (setting, crashes, moves) in settings {
+        let drawn = faults(&Seed::new(7), DOSES, setting);
+        let crashed = drawn.iter().filter(|fault| **fault == Fault::PoolerCrash).count();
+        let moved = drawn.iter().filter(|fault| matches!(fault, Fault::Move { .. })).count();
+        assert_eq!((crashed, moved), (crashes, moves), "{setting:?}");
+        assert_eq!(drawn.len() as u64, DOSES.of(setting).in_all(), "{setting:?}");
+    }
 }

@@ -2,7 +2,8 @@ use super::Row;
 use crate::chaos::{Doses, Setting};
 use crate::witness::Report;
 
-const DOSES: Doses = Doses { kills: 100, pauses: 50, cuts: 40, restarts: 10, clock_steps: 0 };
+const DOSES: Doses =
+    Doses { kills: 100, pauses: 50, cuts: 40, restarts: 10, pooler_restarts: 5, moves: 3, clock_steps: 0 };
 
 fn row(setting: Setting, report: Report) -> Row {
     let mut row = Row::new(setting);
@@ -53,6 +54,9 @@ fn none_in_many_is_a_bound_and_not_a_zero() {
 }
 
 #[test]
-fn a_store_without_a_server_is_not_credited_with_its_crashes() {
+fn a_store_is_not_credited_with_crashes_of_what_it_does_not_have() {
     assert!(row(Setting::File, Report::default()).to_string().contains("none in 190 faults"));
+    let pooled = row(Setting::PostgresPooled, Report::default()).to_string();
+    assert!(pooled.contains("10 crashes of the server, 5 crashes of the pooler"), "{pooled}");
+    assert!(pooled.contains("none in 205 faults"), "{pooled}");
 }

@@ -1,5 +1,5 @@
 use super::super::ledger::{Answer, Entry, Ledger};
-use super::{Fault, Mark, Said, judge};
+use super::{Fault, Mark, Said, judge, ran_once};
 
 fn answered() -> (Entry, Answer) {
     let ledger = Ledger::new(None);
@@ -56,4 +56,26 @@ fn anything_else_is_lost() {
     for (entry, heard, said) in cases {
         assert!(matches!(judge(entry, heard, &said), Err(Fault::Lost(_))), "{said:?}");
     }
+}
+
+#[test]
+fn a_key_that_was_settled_as_not_applied_runs_and_is_then_replayed() {
+    let (entry, answer) = answered();
+    let [first, unrecorded, replay] =
+        [Mark::First, Mark::Unrecorded, Mark::Replay].map(|mark| told(&answer, mark));
+    let uncertain = Said::Uncertain(Some("id".to_owned()));
+    let is_right = |first: &Said, second: &Said| ran_once(&entry, Some(first), Some(second));
+    assert!(is_right(&first, &replay) && is_right(&unrecorded, &replay));
+    for (told_first, told_second) in [
+        (&first, &first),
+        (&replay, &replay),
+        (&unrecorded, &unrecorded),
+        (&unrecorded, &uncertain),
+        (&uncertain, &replay),
+    ] {
+        assert!(!is_right(told_first, told_second), "{told_first:?}, {told_second:?}");
+    }
+    assert!(
+        !ran_once(&entry, Some(&first), None) && !ran_once(&Entry::default(), Some(&first), Some(&replay))
+    );
 }

@@ -1,0 +1,98 @@
+//! A Redis cluster: three primaries with a replica each, whose slots move from one to another.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use hapax_testkit::servers::{RedisCluster, Replicas};
+use parking_lot::Mutex;
+
+use super::{Losses, Server, TIMEOUT_MS, listed, loopback, until};
+
+/// How many slots move at a time. Under load each has some records, and each takes about a dozen commands.
+const SLOTS_MOVED: usize = 48;
+/// How long a primary that falls was without its replica: long enough for some writes that the replica has not copied.
+const COPIES_NOTHING_FOR: Duration = Duration::from_millis(100);
+
+/// A cluster. Its primaries fall in turn.
+pub(in crate::chaos) struct ClusterRedis {
+    cluster: RedisCluster,
+    replicas: Replicas,
+    turn: AtomicUsize,
+    /// Which of the servers is stopped.
+    paused: Mutex<Option<usize>>,
+}
+
+impl ClusterRedis {
+    pub(in crate::chaos) fn start(replicas: Replicas) -> Self {
+        let cluster = RedisCluster::start_durable(replicas);
+        Self { cluster, replicas, turn: AtomicUsize::new(0), paused: Mutex::default() }
+    }
+
+    /// The primary whose turn it is.
+    fn next(&self) -> usize {
+        let shard = self.turn.fetch_add(1, Ordering::Relaxed) % self.cluster.shards();
+        self.cluster.primary_of(shard)
+    }
+}
+
+impl Server for ClusterRedis {
+    fn addresses(&self) -> Vec<SocketAddr> {
+        (0..self.cluster.shards()).map(|shard| loopback(self.cluster.server(shard).port())).collect()
+    }
+
+    fn url(&self, through: &[SocketAddr]) -> String {
+        let losses = match self.replicas {
+            Replicas::TakeOver => Losses::Accept,
+            Replicas::Watch => Losses::Stop,
+        };
+        format!("redis+cluster://{}?timeout_ms={TIMEOUT_MS}{}", listed(through), losses.option())
+    }
+
+    /// Where replicas take over, the primary loses its replica a moment before it falls, as when a network fails first.
+    fn crash(&self) {
+        self.cluster.settled();
+        let fallen = self.next();
+        if self.replicas == Replicas::TakeOver {
+            let heir = self.cluster.other_of(fallen);
+            // Stopped, it cannot connect again, and without a connection nothing waits for it in one.
+            self.cluster.server(heir).pause();
+            self.cluster.server(fallen).command(&["CLIENT", "KILL", "TYPE", "replica"]);
+            thread::sleep(COPIES_NOTHING_FOR);
+            self.cluster.server(fallen).kill();
+            self.cluster.server(heir).resume();
+            until("the replica is the primary", || !self.cluster.slots_of(heir).is_empty());
+        } else {
+            self.cluster.server(fallen).kill();
+        }
+        self.cluster.server(fallen).restart();
+        self.cluster.settled();
+    }
+
+    fn move_slots(&self, choice: u64) -> Result<()> {
+        self.cluster.settled();
+        let from = self.next();
+        let to = self.next();
+        let slots = self.cluster.slots_of(from);
+        let first = choice as usize % slots.len();
+        for slot in slots.into_iter().cycle().skip(first).take(SLOTS_MOVED) {
+            self.cluster.move_slot(slot, from, to);
+        }
+        Ok(())
+    }
+
+    /// Long pauses make a replica the primary, where replicas may.
+    fn pause(&self) {
+        let primary = self.next();
+        self.cluster.server(primary).pause();
+        *self.paused.lock() = Some(primary);
+    }
+
+    fn resume(&self) {
+        if let Some(paused) = self.paused.lock().take() {
+            self.cluster.server(paused).resume();
+        }
+    }
+}
