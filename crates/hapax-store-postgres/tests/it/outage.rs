@@ -97,3 +97,23 @@ async fn a_pooler_that_was_restarted_is_found_again() {
     assert_eq!(store.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
     assert_eq!(replayed(&store, "open").await, done("done"));
 }
+
+#[tokio::test]
+async fn a_synchronous_standby_that_was_promoted_is_found_and_has_everything() {
+    let pair = PostgresServer::options().setting("synchronous_standby_names", "walreceiver");
+    let first = pair.clone().start();
+    let second = pair.standby_of(&first).start();
+    let hosts = format!("127.0.0.1:{},127.0.0.1:{}", first.port(), second.port());
+    let url = format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write");
+    let store = options(&url).connect().await.unwrap();
+    finish(&store, "finished", "done").await;
+    let lease = acquire(&store, "open").await;
+    first.kill();
+    second.promote();
+    // Commits of the one that was promoted wait for a standby as well.
+    first.follow(&second);
+    recovered(&store).await;
+    assert_eq!(store.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
+    assert_eq!(replayed(&store, "open").await, done("done"));
+    assert_eq!(replayed(&store, "finished").await, done("done"));
+}
