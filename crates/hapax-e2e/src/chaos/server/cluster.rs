@@ -52,7 +52,7 @@ impl Server for ClusterRedis {
     }
 
     /// Where replicas take over, the primary loses its replica a moment before it falls, as when a network fails first.
-    fn crash(&self) {
+    fn crash(&self) -> Result<()> {
         let fallen = self.next();
         if self.replicas == Replicas::TakeOver {
             let heir = self.cluster.other_of(fallen);
@@ -69,6 +69,7 @@ impl Server for ClusterRedis {
         }
         self.cluster.server(fallen).restart();
         self.cluster.settled();
+        Ok(())
     }
 
     fn move_slots(&self, choice: u64) -> Result<()> {
