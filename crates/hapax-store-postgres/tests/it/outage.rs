@@ -6,6 +6,8 @@ use futures_util::future::join_all;
 use hapax_core::{Claim, Fenced, Store, StoreErrorKind};
 use hapax_store_postgres::PostgresStore;
 use hapax_testkit::servers::{PgBouncer, PostgresServer};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
 
 use crate::fixture::{RETENTION, acquire, ask, done, finish, options, replayed};
 
@@ -116,4 +118,28 @@ async fn a_synchronous_standby_that_was_promoted_is_found_and_has_everything() {
     assert_eq!(store.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
     assert_eq!(replayed(&store, "open").await, done("done"));
     assert_eq!(replayed(&store, "finished").await, done("done"));
+}
+
+/// A machine that is gone does not even refuse. Here it is a listener whose queue is full: more connections hang.
+#[tokio::test]
+async fn a_host_that_takes_no_connections_does_not_hide_the_next() {
+    const TRIES: usize = 10;
+    let hole = TcpSocket::new_v4().unwrap();
+    hole.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let hole = hole.listen(1).unwrap();
+    let address = hole.local_addr().unwrap();
+    let mut queue = Vec::new();
+    while let Ok(Ok(waiting)) = timeout(SHORT, TcpStream::connect(address)).await {
+        queue.push(waiting);
+    }
+    let server = PostgresServer::shared();
+    let url = format!("postgres://postgres@{address},127.0.0.1:{}/postgres?listen=off", server.port());
+    let options = options(&url).timeout(10 * SHORT);
+    for _ in 0..TRIES {
+        if let Ok(store) = options.clone().connect().await {
+            acquire(&store, "open").await;
+            return;
+        }
+    }
+    panic!("the second host was never reached");
 }
