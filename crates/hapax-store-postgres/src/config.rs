@@ -218,6 +218,12 @@ impl Options {
         format!("{}/{database}", hosts.collect::<Vec<_>>().join(","))
     }
 
+    /// How long one of several hosts is tried: a machine that is gone must leave time for the next.
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        let hosts = u32::try_from(self.config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
+        self.timeout / hosts
+    }
+
     /// How the connection is made that listens; none where nobody wants to.
     pub(crate) fn listener(&self) -> Option<tokio_postgres::Config> {
         match &self.listen {

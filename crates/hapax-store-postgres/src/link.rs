@@ -44,7 +44,8 @@ impl Link {
             return Err(OpenError::Url { why: "the schema has a name that needs quotes".to_owned() }.into());
         }
         let tls = tls(&options)?;
-        options.config.connect_timeout(options.timeout).tcp_user_timeout(options.timeout);
+        let each = options.connect_timeout();
+        options.config.connect_timeout(each).tcp_user_timeout(options.timeout);
         if options.config.get_application_name().is_none() {
             options.config.application_name("hapax");
         }

@@ -89,7 +89,8 @@ impl Wake {
     pub(crate) fn new(link: &Arc<Link>) -> Option<Self> {
         let mut config = link.options.listener()?;
         let limit = link.options.timeout;
-        config.connect_timeout(limit).tcp_user_timeout(limit).application_name("hapax wake-ups");
+        let each = link.options.connect_timeout();
+        config.connect_timeout(each).tcp_user_timeout(limit).application_name("hapax wake-ups");
         let setup = Setup {
             link: Arc::downgrade(link),
             config,

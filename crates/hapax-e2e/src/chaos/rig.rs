@@ -117,13 +117,7 @@ impl Rig {
                 self.slots[sidecar].lock().await.strike(link, fault, span).await
             }
             Fault::Clock { sidecar, offset_s } => self.slots[sidecar].lock().await.set_clock(offset_s),
-            Fault::ServerCrash => {
-                self.harm(|server| {
-                    server.crash();
-                    Ok(())
-                })
-                .await
-            }
+            Fault::ServerCrash => self.harm(|server| server.crash()).await,
             Fault::PoolerCrash => self.harm(|server| server.crash_pooler()).await,
             Fault::Move { choice } => {
                 let _one_at_a_time = self.moves.lock().await;

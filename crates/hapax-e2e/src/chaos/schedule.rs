@@ -40,7 +40,7 @@ impl Doses {
     pub fn of(self, setting: Setting) -> Self {
         let only = |has_it: bool, dose: u64| if has_it { dose } else { 0 };
         Self {
-            restarts: only(setting.has_server(), self.restarts),
+            restarts: only(setting.can_crash(), self.restarts),
             pooler_restarts: only(setting.has_pooler(), self.pooler_restarts),
             moves: only(setting.has_slots(), self.moves),
             ..self

@@ -1,15 +1,18 @@
 //! The servers of the stores under test: how they crash, pause and come back.
 
 mod cluster;
+mod dynamodb;
 mod postgres;
 mod redis;
 
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
 pub(super) use self::cluster::ClusterRedis;
+pub(super) use self::dynamodb::LocalDynamoDb;
 pub(super) use self::postgres::{PooledPostgres, PostgresPair, SinglePostgres};
 pub(super) use self::redis::{Losses, SingleRedis, WatchedRedis};
 
@@ -28,8 +31,15 @@ pub(super) trait Server: Send + Sync {
     /// The URL of the store for a sidecar that reaches these addresses at those of `through`.
     fn url(&self, through: &[SocketAddr]) -> String;
 
+    /// What a sidecar must find in its environment.
+    fn environment(&self) -> Vec<(&'static str, OsString)> {
+        Vec::new()
+    }
+
     /// Kills it with SIGKILL and brings the store back, in whatever way this one comes back.
-    fn crash(&self);
+    fn crash(&self) -> Result<()> {
+        bail!("it does not come back")
+    }
 
     /// Kills the pooler before it with SIGKILL and starts another one.
     fn crash_pooler(&self) -> Result<()> {

@@ -9,7 +9,8 @@ use hapax_core::Promise;
 use hapax_testkit::servers::{Aof, Replicas};
 
 use super::server::{
-    ClusterRedis, Losses, PooledPostgres, PostgresPair, Server, SinglePostgres, SingleRedis, WatchedRedis,
+    ClusterRedis, LocalDynamoDb, Losses, PooledPostgres, PostgresPair, Server, SinglePostgres, SingleRedis,
+    WatchedRedis,
 };
 
 /// A store and how it is set up: a row of the promise table.
@@ -33,6 +34,9 @@ pub enum Setting {
     PostgresPooled,
     /// A PostgreSQL server with a synchronous standby, which is promoted.
     PostgresStandby,
+    /// DynamoDB Local, in memory.
+    #[value(name = "dynamodb")]
+    DynamoDb,
 }
 
 impl Setting {
@@ -48,6 +52,7 @@ impl Setting {
             Self::Postgres => "postgres",
             Self::PostgresPooled => "postgres-pooled",
             Self::PostgresStandby => "postgres-standby",
+            Self::DynamoDb => "dynamodb",
         }
     }
 
@@ -78,6 +83,9 @@ impl Setting {
             }
             Self::PostgresStandby => {
                 "PostgreSQL with a synchronous standby: at most once, outcomes survive the promotion of the standby"
+            }
+            Self::DynamoDb => {
+                "DynamoDB Local: at most once, when sidecars crash and networks fail; nothing is said about the service"
             }
         }
     }
@@ -117,9 +125,14 @@ impl Setting {
         }
     }
 
-    /// Whether it has a server that can crash.
+    /// Whether it has a server.
     pub(super) fn has_server(self) -> bool {
         self != Self::File
+    }
+
+    /// Whether that server comes back with what it had.
+    pub(super) fn can_crash(self) -> bool {
+        self.has_server() && self != Self::DynamoDb
     }
 
     /// Whether sidecars reach that server through a pooler, which can crash by itself.
@@ -144,6 +157,7 @@ impl Setting {
             Self::Postgres => Some(Arc::new(SinglePostgres::start())),
             Self::PostgresPooled => Some(Arc::new(PooledPostgres::start())),
             Self::PostgresStandby => Some(Arc::new(PostgresPair::start())),
+            Self::DynamoDb => Some(Arc::new(LocalDynamoDb::start())),
         }
     }
 }

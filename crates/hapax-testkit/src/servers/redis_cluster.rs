@@ -146,8 +146,8 @@ impl RedisCluster {
             let replicas = server.command(&["CLUSTER", "NODES"]).matches("slave").count();
             is_up && replicas == PRIMARIES
         });
-        for replica in &self.servers[PRIMARIES..] {
-            while !copies(replica) {}
+        for replica in PRIMARIES..self.servers.len() {
+            while !self.copies(replica) {}
         }
     }
 
@@ -221,6 +221,14 @@ impl RedisCluster {
         slots.flatten().collect()
     }
 
+    /// Whether a member is a replica that hears its primary.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub fn copies(&self, number: usize) -> bool {
+        self.servers[number].command(&["INFO", "replication"]).contains("master_link_status:up")
+    }
+
     /// Until every shard is served and copied, and all members know.
     ///
     /// # Panics
@@ -228,8 +236,8 @@ impl RedisCluster {
     pub fn settled(&self) {
         self.until(|server| server.command(&["CLUSTER", "INFO"]).contains("cluster_state:ok"));
         for shard in 0..PRIMARIES {
-            let replica = &self.servers[self.other_of(self.primary_of(shard))];
-            while !copies(replica) {
+            let replica = self.other_of(self.primary_of(shard));
+            while !self.copies(replica) {
                 thread::sleep(ASK_AGAIN);
             }
         }
@@ -270,6 +278,47 @@ impl RedisCluster {
         self.end_move(slot, from, to);
     }
 
+    /// Moves many slots with their keys from one primary to another one, by their numbers. All of them are on their way
+    /// before the first key is.
+    ///
+    /// # Panics
+    /// When a member does not answer or refuses.
+    pub fn move_slots(&self, slots: &[u16], from: usize, to: usize) {
+        let set = |server: usize, words: &str| {
+            let lines: Vec<String> =
+                slots.iter().map(|slot| format!("CLUSTER SETSLOT {slot} {words}")).collect();
+            let told = self.servers[server].commands(&lines);
+            let refused = told.iter().find(|line| *line != "OK");
+            assert!(refused.is_none() && told.len() == slots.len(), "{words}: {refused:?}");
+        };
+        set(to, &format!("IMPORTING {}", id(&self.servers[from])));
+        set(from, &format!("MIGRATING {}", id(&self.servers[to])));
+        let look: Vec<String> =
+            slots.iter().map(|slot| format!("CLUSTER GETKEYSINSLOT {slot} {MOVED_AT_ONCE}")).collect();
+        let port = self.servers[to].port();
+        loop {
+            let keys = self.servers[from].commands(&look);
+            let keys = keys.iter().filter(|key| !key.is_empty());
+            let moves: Vec<String> =
+                keys.map(|key| format!("MIGRATE 127.0.0.1 {port} {key} 0 60000")).collect();
+            if moves.is_empty() {
+                break;
+            }
+            let told = self.servers[from].commands(&moves);
+            let refused = told.iter().find(|line| !matches!(line.as_str(), "OK" | "NOKEY"));
+            assert!(refused.is_none() && told.len() == moves.len(), "{refused:?}");
+        }
+        let arrived = format!("NODE {}", id(&self.servers[to]));
+        self.tell_first(from, to).for_each(|server| set(server, &arrived));
+    }
+
+    /// The primaries, whoever is one now, in the order in which they are told that slots have arrived.
+    fn tell_first(&self, from: usize, to: usize) -> impl Iterator<Item = usize> {
+        let primaries = (0..PRIMARIES).map(|shard| self.primary_of(shard));
+        let others = primaries.filter(move |number| *number != from && *number != to);
+        [to, from].into_iter().chain(others)
+    }
+
     /// Tells two primaries that a slot is on its way from one to the other; no key moves yet.
     ///
     /// # Panics
@@ -302,9 +351,7 @@ impl RedisCluster {
     /// When a member does not answer or refuses.
     pub fn end_move(&self, slot: u16, from: usize, to: usize) {
         let (slot, owner) = (slot.to_string(), id(&self.servers[to]));
-        let primaries = (0..PRIMARIES).map(|shard| self.primary_of(shard));
-        let others = primaries.filter(|number| *number != from && *number != to);
-        for server in [to, from].into_iter().chain(others) {
+        for server in self.tell_first(from, to) {
             self.servers[server].command(&["CLUSTER", "SETSLOT", &slot, "NODE", &owner]);
         }
     }
@@ -322,10 +369,6 @@ impl RedisCluster {
         let (primary, replica) = (&self.servers[primary], &self.servers[PRIMARIES + primary]);
         while offset(primary, "master_repl_offset:") != offset(replica, "slave_repl_offset:") {}
     }
-}
-
-fn copies(replica: &RedisServer) -> bool {
-    replica.command(&["INFO", "replication"]).contains("master_link_status:up")
 }
 
 fn id(server: &RedisServer) -> String {

@@ -69,6 +69,9 @@ fn what_a_store_does_not_have_does_not_fail() {
         };
         assert!(is_there, "{fault:?}");
     }
+    let dynamodb = faults(&Seed::new(7), DOSES, Setting::DynamoDb);
+    assert!(!dynamodb.contains(&Fault::ServerCrash));
+    assert!(dynamodb.iter().any(|fault| matches!(fault, Fault::ServerPause { .. })));
     let sentinel = faults(&Seed::new(7), DOSES, Setting::RedisSentinel);
     assert!(!sentinel.iter().any(|fault| matches!(fault, Fault::Network { link: Link::Store, .. })));
 }

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 
 use super::{Losses, Server, TIMEOUT_MS, listed, loopback, until};
 
-/// How many slots move at a time. Under load each has some records, and each takes about a dozen commands.
-const SLOTS_MOVED: usize = 48;
+/// How many slots move at a time: so many that some requests are for one that is on its way.
+const SLOTS_MOVED: usize = 256;
 /// How long a primary that falls was without its replica: long enough for some writes that the replica has not copied.
 const COPIES_NOTHING_FOR: Duration = Duration::from_millis(100);
 
@@ -52,11 +52,11 @@ impl Server for ClusterRedis {
     }
 
     /// Where replicas take over, the primary loses its replica a moment before it falls, as when a network fails first.
-    fn crash(&self) {
-        self.cluster.settled();
+    fn crash(&self) -> Result<()> {
         let fallen = self.next();
         if self.replicas == Replicas::TakeOver {
             let heir = self.cluster.other_of(fallen);
+            until("there is a replica", || self.cluster.copies(heir));
             // Stopped, it cannot connect again, and without a connection nothing waits for it in one.
             self.cluster.server(heir).pause();
             self.cluster.server(fallen).command(&["CLIENT", "KILL", "TYPE", "replica"]);
@@ -69,17 +69,17 @@ impl Server for ClusterRedis {
         }
         self.cluster.server(fallen).restart();
         self.cluster.settled();
+        Ok(())
     }
 
     fn move_slots(&self, choice: u64) -> Result<()> {
         self.cluster.settled();
-        let from = self.next();
-        let to = self.next();
+        let (from, to) = (self.next(), self.next());
         let slots = self.cluster.slots_of(from);
         let first = choice as usize % slots.len();
-        for slot in slots.into_iter().cycle().skip(first).take(SLOTS_MOVED) {
-            self.cluster.move_slot(slot, from, to);
-        }
+        let moved: Vec<u16> =
+            slots.iter().cycle().skip(first).take(SLOTS_MOVED.min(slots.len() / 2)).copied().collect();
+        self.cluster.move_slots(&moved, from, to);
         Ok(())
     }
 

@@ -26,9 +26,10 @@ impl Server for SinglePostgres {
         format!("postgres://postgres@{}/postgres?timeout_ms={TIMEOUT_MS}", listed(through))
     }
 
-    fn crash(&self) {
+    fn crash(&self) -> Result<()> {
         self.0.kill();
         self.0.restart();
+        Ok(())
     }
 
     fn pause(&self) {
@@ -62,8 +63,8 @@ impl Server for PooledPostgres {
         format!("{}&listen={}", self.server.url(through), listed(&self.server.addresses()))
     }
 
-    fn crash(&self) {
-        self.server.crash();
+    fn crash(&self) -> Result<()> {
+        self.server.crash()
     }
 
     fn crash_pooler(&self) -> Result<()> {
@@ -123,13 +124,14 @@ impl Server for PostgresPair {
         )
     }
 
-    fn crash(&self) {
+    fn crash(&self) -> Result<()> {
         self.until_in_step();
         let fallen = self.primary.fetch_xor(1, Ordering::Relaxed);
         self.servers[fallen].kill();
         self.primary().promote();
         self.servers[fallen].follow(self.primary());
         self.until_in_step();
+        Ok(())
     }
 
     fn pause(&self) {

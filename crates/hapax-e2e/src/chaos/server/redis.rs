@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use anyhow::Result;
 use hapax_testkit::servers::{Aof, RedisServer};
 use parking_lot::Mutex;
 
@@ -50,9 +51,10 @@ impl Server for SingleRedis {
         format!("redis://{}?timeout_ms={TIMEOUT_MS}{}", listed(through), self.losses.option())
     }
 
-    fn crash(&self) {
+    fn crash(&self) -> Result<()> {
         self.server.kill();
         self.server.restart();
+        Ok(())
     }
 
     fn pause(&self) {
@@ -115,13 +117,14 @@ impl Server for WatchedRedis {
         format!("redis+sentinel://{}/{NAME}?timeout_ms={TIMEOUT_MS}{losses}", listed(through))
     }
 
-    fn crash(&self) {
+    fn crash(&self) -> Result<()> {
         self.until_replica_copies();
         let primary = self.primary();
         self.servers[primary].kill();
         until("the replica is the primary", || self.primary() != primary);
         self.servers[primary].restart();
         self.until_replica_copies();
+        Ok(())
     }
 
     /// Long pauses make the replica the primary, too.
