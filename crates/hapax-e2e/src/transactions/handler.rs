@@ -62,9 +62,9 @@ async fn order(apart: Option<String>, name: String, tx: Tx) -> Result<String, St
     let inserted = match &apart {
         Some(url) => {
             let aside = connect(url).await.ok_or(StatusCode::SERVICE_UNAVAILABLE)?;
-            aside.query_one(&insert(&name), &[]).await
+            aside.query_typed_one(&insert(&name), &[]).await
         }
-        None => tx.query_one(&insert(&name), &[]).await,
+        None => tx.query_typed_one(&insert(&name), &[]).await,
     };
     let number = inserted.and_then(|row| row.try_get::<_, i64>(0));
     number.map(|number| number.to_string()).map_err(|_| StatusCode::SERVICE_UNAVAILABLE)

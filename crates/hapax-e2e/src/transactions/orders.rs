@@ -112,8 +112,8 @@ impl Orders {
         let once = store.once_in(&mut tx, "order", &Key::new(name)?).wait(PATIENCE);
         let done = once.run(async |tx| {
             let row = match self.defect {
-                Some(Defect::Apart) => aside.query_one(&insert, &[]).await?,
-                _ => tx.query_one(&insert, &[]).await?,
+                Some(Defect::Apart) => aside.query_typed_one(&insert, &[]).await?,
+                _ => tx.query_typed_one(&insert, &[]).await?,
             };
             row.try_get::<_, i64>(0)
         });
@@ -121,6 +121,8 @@ impl Orders {
             Ok(done) => {
                 if self.defect == Some(Defect::Early) {
                     acknowledge(name, done.value)?;
+                    // Else the commit is nearly always there before the kill.
+                    pause().await;
                 }
                 Ok(tx.commit().await.map(|()| done.value).map_err(|_| Broken))
             }
@@ -150,7 +152,8 @@ async fn in_handlers(shop: &Shop, keys: Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The effect of an order; the answer is its number.
+/// The effect of an order; the answer is its number. It has no parameters, so it need not be prepared: a statement that is
+/// prepared under a name would be in the way of others behind a pooler.
 pub(super) fn insert(name: &str) -> String {
     format!("INSERT INTO effect VALUES ('{name}') RETURNING number")
 }
