@@ -192,7 +192,7 @@ pub(crate) const PROOFS: &[Entry] = &[
                 &[
                     "--store",
                     "file,redis,redis-everysec,redis-sentinel,redis-cluster,redis-cluster-failover,postgres,\
-                     postgres-pooled,postgres-standby,dynamodb",
+                     postgres-pooled,postgres-standby",
                 ],
             )
             .starting(CLI),
@@ -223,10 +223,6 @@ pub(crate) const PROOFS: &[Entry] = &[
             "chaos-postgres-standby-lost",
             "chaos-postgres-standby-wrong",
             "chaos-postgres-standby-stuck",
-            "chaos-dynamodb-doubles",
-            "chaos-dynamodb-lost",
-            "chaos-dynamodb-wrong",
-            "chaos-dynamodb-stuck",
             "chaos-teeth",
         ],
     },
