@@ -209,7 +209,7 @@ pub(crate) const PROOFS: &[Entry] = &[
                 &[
                     "--store",
                     "file,redis,redis-everysec,redis-sentinel,redis-cluster,redis-cluster-failover,postgres,\
-                     postgres-pooled,postgres-standby,dynamodb",
+                     postgres-pooled,postgres-standby",
                 ],
             )
             .starting(CLI),
@@ -240,10 +240,6 @@ pub(crate) const PROOFS: &[Entry] = &[
             "chaos-postgres-standby-lost",
             "chaos-postgres-standby-wrong",
             "chaos-postgres-standby-stuck",
-            "chaos-dynamodb-doubles",
-            "chaos-dynamodb-lost",
-            "chaos-dynamodb-wrong",
-            "chaos-dynamodb-stuck",
             "chaos-teeth",
         ],
     },
