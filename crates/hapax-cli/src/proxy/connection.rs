@@ -6,6 +6,7 @@ mod sniff;
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::poll_fn;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -130,19 +131,28 @@ where
     ) where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let first = timeout(self.transport.first_byte.0, sniff::first_bytes(&mut io, self.transport.http2));
-        let sniffed = tokio::select! {
+        let begun = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            sniffed = first => sniffed,
+            begun = self.begin(&mut io) => begun,
         };
         let caller = self.caller(peer, security, &stop);
-        match sniffed {
+        match begun {
             // In boxes of their own: a connection takes the memory of what it speaks, not of what it might have spoken.
-            Ok(Ok(Sniffed::Http1(bytes))) => Box::pin(self.http1(io, bytes, caller, stop)).await,
-            Ok(Ok(Sniffed::Http2(bytes))) => Box::pin(self.http2(io, bytes, caller, stop)).await,
-            Ok(Err(error)) => tracing::debug!(%error, "a connection ended before its first request"),
-            Err(_) => tracing::debug!("a connection was silent for too long"),
+            Ok(Sniffed::Http1(bytes)) => Box::pin(self.http1(io, bytes, caller, stop)).await,
+            Ok(Sniffed::Http2(bytes)) => Box::pin(self.http2(io, bytes, caller, stop)).await,
+            Err(error) => tracing::debug!(%error, "a connection ended before its first request"),
+        }
+    }
+
+    async fn begin(&self, io: &mut (impl AsyncRead + Unpin)) -> io::Result<Sniffed> {
+        let Transport { first_byte, head, head_bytes_max, http2, .. } = &self.transport;
+        match timeout(first_byte.0, sniff::first_bytes(io, *http2)).await?? {
+            Sniffed::Http1(begun) => {
+                let head = timeout(head.0, sniff::first_head(io, begun, *head_bytes_max)).await??;
+                Ok(Sniffed::Http1(head))
+            }
+            http2 @ Sniffed::Http2(_) => Ok(http2),
         }
     }
 

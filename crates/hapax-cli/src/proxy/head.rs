@@ -175,7 +175,7 @@ impl Inspector {
 ///
 /// A line that does not end as lines do is found here and not later: a parser that takes it for the end of the head
 /// would go on while we wait.
-fn end_of_head(bytes: &[u8], new: usize) -> Result<Option<usize>, (usize, Fault)> {
+pub(super) fn end_of_head(bytes: &[u8], new: usize) -> Result<Option<usize>, (usize, Fault)> {
     for (at, byte) in bytes.iter().enumerate().skip(new) {
         if *byte != b'\n' {
             continue;

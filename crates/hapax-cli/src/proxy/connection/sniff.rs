@@ -1,9 +1,11 @@
-//! Which version of HTTP a client speaks, by its first bytes.
+//! What a client says first: which version of HTTP it speaks, and its first head.
 
 use std::io;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::proxy::head::end_of_head;
 
 /// What an HTTP/2 connection begins with (RFC 9113, section 3.4). No request of HTTP/1 does.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -34,3 +36,28 @@ pub(super) async fn first_bytes(io: &mut (impl AsyncRead + Unpin), http2: bool) 
         }
     }
 }
+
+/// Room for most heads.
+const HEAD_USUAL: usize = 512;
+
+/// Reads on until the head that has `begun` is whole, or can be none any more; it is for others to judge. Whoever never
+/// gets that far holds no more memory than was sent.
+pub(super) async fn first_head(
+    io: &mut (impl AsyncRead + Unpin),
+    begun: Bytes,
+    bytes_max: usize,
+) -> io::Result<Bytes> {
+    let mut bytes = Vec::with_capacity(HEAD_USUAL);
+    bytes.extend_from_slice(&begun);
+    let mut seen = 0;
+    while bytes.len() <= bytes_max && matches!(end_of_head(&bytes, seen), Ok(None)) {
+        seen = bytes.len();
+        if io.read_buf(&mut bytes).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(bytes.into())
+}
+
+#[cfg(test)]
+mod tests;
