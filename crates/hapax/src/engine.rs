@@ -309,7 +309,8 @@ impl Engine {
         }
     }
 
-    /// Claims, asking again with the same nonce when an answer was lost.
+    /// Claims, asking again with the same nonce when an answer was lost. All tries together take no longer than one call
+    /// may: whoever waits is refused then.
     async fn claim(self: &Arc<Self>, job: &Job) -> Result<(Claim, Instant), StoreError> {
         let policy = &job.policy;
         let mut ask = ClaimRequest {
@@ -324,12 +325,17 @@ impl Engine {
         let mut pauses = Pauses::new();
         let mut in_doubt = false;
         let mut tries = 0;
+        let within = self.calls.within(ask.lease);
+        let mut until = Instant::now() + within;
         loop {
             tries += 1;
             let asked_at = Instant::now();
+            let left = until.saturating_duration_since(asked_at);
+            // An answer that does not come must leave time to ask again.
+            let limit = if tries == CLAIM_TRIES { left } else { left / 2 };
             // Made inside: a store may panic before it has a future to give.
             let call = async { self.calls.store.claim(&ask).await };
-            let answer = self.calls.once("claim", self.calls.within(ask.lease), call).await;
+            let answer = self.calls.once("claim", limit, call).await;
             let took = asked_at.elapsed();
             match answer {
                 // This process was held up for a whole lease before it could hear the answer. Nothing has run, and
@@ -363,6 +369,7 @@ impl Engine {
             }
             ask.nonce = Nonce::random();
             in_doubt = false;
+            until = Instant::now() + within;
         }
     }
 

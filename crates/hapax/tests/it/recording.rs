@@ -63,6 +63,21 @@ async fn a_store_that_panics_or_stalls_counts_as_a_lost_answer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_never_answers_a_claim_refuses_within_its_time_and_nothing_runs() {
+    let timeout = Duration::from_secs(3);
+    let world = World::with(|builder| builder.store_timeout(timeout));
+    world.faulty.set_plan(Plan::new().always(Op::Claim, Fault::Stall(Point::Before)));
+    let began = tokio::time::Instant::now();
+    assert!(matches!(world.charge("k").await, Err(OnceError::Store(_))));
+    let took = began.elapsed();
+    assert!(
+        took <= timeout + Duration::from_millis(100),
+        "simulated time: {took:?}, with the pauses between the tries"
+    );
+    assert_eq!(world.effects.count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_completion_whose_answer_is_lost_is_asked_for_again() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().at_nth(Op::Complete, 1, Fault::AnswerLost));
