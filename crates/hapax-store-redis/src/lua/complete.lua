@@ -9,7 +9,7 @@ local record = load()
 if record == false then return 'unreadable' end
 if not record or record.nonce ~= ARGV[1] or record.state == RELEASED then return 'lost' end
 if is_pinned(record) then
-  touch()
+  touch(record)
   return 'applied'
 end
 change(record, tonumber(ARGV[2]), 0, now + tonumber(ARGV[3]), ARGV[4])

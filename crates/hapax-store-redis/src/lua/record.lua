@@ -57,14 +57,18 @@ local function load()
   return record
 end
 
--- Stores the record. The server drops it when it is over, but never a claim that is still believed.
+-- When the server drops the record: when it is over, but never a claim that is still believed.
+local function drop_at(record)
+  return string.format('%.0f', math.max(record.expires_at, record.lease_until, now + 1))
+end
+
+-- Stores the record.
 local function save(record)
   local head = struct.pack(HEAD, VERSION, record.state, record.reason, record.algorithm, record.nonce,
     record.attempt, record.takeovers, record.created_at, record.updated_at, record.expires_at,
     record.lease_until, record.digest, #record.names)
   local value = head .. seal(head, record.names) .. record.names .. record.outcome
-  local at = math.max(record.expires_at, record.lease_until, now + 1)
-  redis.call('SET', KEYS[1], value, 'PXAT', string.format('%.0f', at))
+  redis.call('SET', KEYS[1], value, 'PXAT', drop_at(record))
 end
 
 -- The same claim, believed for `lease` from now; what is kept for people moves along.
@@ -85,9 +89,9 @@ local function change(record, state, reason, expires_at, outcome)
 end
 
 -- Nothing to change, for it was done before. The key is written all the same, so that WAIT on this connection covers
--- what another one wrote.
-local function touch()
-  redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', expiry()))
+-- what another one wrote. Its time comes from the record: a key that somebody made last for ever has none of its own.
+local function touch(record)
+  redis.call('PEXPIREAT', KEYS[1], drop_at(record))
 end
 
 local function is_pinned(record) return record.state == COMPLETED or record.state == FAILED end

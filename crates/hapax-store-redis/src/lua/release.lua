@@ -8,7 +8,7 @@ local record = load()
 if record == false then return 'unreadable' end
 if not record or record.nonce ~= ARGV[1] or is_pinned(record) then return 'lost' end
 if record.state == RELEASED then
-  touch()
+  touch(record)
   return 'applied'
 end
 change(record, RELEASED, 0, now + tonumber(ARGV[2]), ARGV[3])

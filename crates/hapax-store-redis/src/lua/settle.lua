@@ -10,7 +10,7 @@ local record = load()
 if record == false then return {'unreadable'} end
 if not record then return {'absent'} end
 if record.nonce == ARGV[2] then
-  touch()
+  touch(record)
   return {'applied'}
 end
 local state = state_now(record)

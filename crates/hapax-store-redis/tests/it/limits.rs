@@ -56,6 +56,20 @@ async fn a_claim_that_lost_its_time_to_live_is_unreadable() {
     assert!(matches!(store.get(&ask.key.id).await.unwrap(), Lookup::Unreadable { .. }));
 }
 
+/// A completion that comes again must not take a key without a time to live for one whose time is over.
+#[tokio::test]
+async fn a_finished_record_that_lost_its_time_to_live_stays_and_gets_it_back() {
+    let server = RedisServer::start();
+    let store = connect(&server).await;
+    let lease = acquire(&store, "persisted").await;
+    store.complete(&lease, &done("done"), RETENTION).await.unwrap();
+    let key = format!("hapax:{}", lease.id);
+    server.command(&["PERSIST", &key]);
+    assert_eq!(store.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
+    assert_eq!(replayed(&store, "persisted").await, done("done"));
+    assert!(server.command(&["PTTL", &key]).parse::<i64>().unwrap() > 0);
+}
+
 #[tokio::test]
 async fn stores_with_different_prefixes_know_nothing_of_each_other() {
     let server = RedisServer::start();
