@@ -160,8 +160,7 @@ impl Link {
         right: Right,
     ) -> Result<Value, Failed> {
         if let (Some(replicas), Effect::Write) = (&self.replicas, call.effect) {
-            let sent = timeout_at(call.deadline, replicas.send(self, call.op, command, right)).await;
-            return sent.unwrap_or_else(|_| Err(Refusal::TimedOut.error(call.op, call.effect).into()));
+            return replicas.send(self, connected, call, command, right).await;
         }
         let mut connection = connected.connection.clone();
         let Ok(answer) = timeout_at(call.deadline, send(&mut connection, command, right)).await else {
@@ -211,23 +210,32 @@ impl Link {
         if let Some(connected) = self.current.read().clone() {
             return Ok(connected);
         }
-        let mut connection = self.connection().await.map_err(|error| unreachable(&error))?;
-        let server = look::over(self, &mut connection).await?;
-        let connected = Arc::new(Connected { connection, server });
-        look::at_marks(self, &connected).await?;
+        let connected = Arc::new(self.fresh().await?);
         *self.current.write() = Some(connected.clone());
         Ok(connected)
     }
 
+    /// A new connection to a server that was looked over.
+    pub(crate) async fn fresh(&self) -> Result<Connected, StoreError> {
+        let mut connection = self.connection().await.map_err(|error| unreachable(&error))?;
+        let server = look::over(self, &mut connection).await?;
+        let connected = Connected { connection, server };
+        look::at_marks(self, &connected).await?;
+        Ok(connected)
+    }
+
     /// A new connection. The driver's own time limits are off: every call has its own.
-    pub(crate) async fn connection(&self) -> Result<MultiplexedConnection, RedisError> {
+    async fn connection(&self) -> Result<MultiplexedConnection, RedisError> {
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let client = self.address.client(self.options.timeout).await?;
         client.get_multiplexed_async_connection_with_config(&config).await
     }
 
-    /// Gives a connection up, so that the next call makes a new one.
-    fn forget(&self, connected: &Arc<Connected>) {
+    /// Gives a connection up, and those that lead to the same server, so that the next call makes a new one.
+    pub(crate) fn forget(&self, connected: &Arc<Connected>) {
+        if let Some(replicas) = &self.replicas {
+            replicas.forget();
+        }
         let mut current = self.current.write();
         if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, connected)) {
             *current = None;

@@ -3,13 +3,18 @@
 //! `WAIT` counts the writes of its own connection only, and holds up everything behind it there. So these writes do not
 //! go over the shared connection.
 
+use std::sync::Arc;
+
+use futures_util::future::join;
+use hapax_core::StoreError;
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout_at;
 
 use crate::error::{Effect, Refusal, ends_connection};
-use crate::link::{Failed, Link, Right, send};
+use crate::link::{Call, Connected, Failed, Link, Right, send};
 
 /// How many writes wait at the same time; more wait for one of them.
 const CONNECTIONS_MAX: usize = 32;
@@ -32,40 +37,53 @@ impl Replicas {
     pub(crate) async fn send(
         &self,
         link: &Link,
-        op: &'static str,
+        connected: &Arc<Connected>,
+        call: &Call<'_>,
         command: &Cmd,
         right: Right,
     ) -> Result<Value, Failed> {
-        let _place = self.room.acquire().await;
-        let kept = self.idle.lock().pop();
-        let mut connection = match kept {
-            Some(connection) => connection,
-            None => link.connection().await.map_err(|error| link.failed(error, op, Effect::Read))?,
-        };
+        let ready = timeout_at(call.deadline, self.ready(link)).await;
+        // Nothing has been sent yet, so whatever fails here was not applied.
+        let ready = ready.unwrap_or_else(|_| Err(Refusal::TimedOut.error(call.op, Effect::Read)));
+        let (mut connection, _place) = ready.map_err(Failed::Other)?;
         // The server ends the waiting a little before the caller would.
         let wait_ms = u64::try_from(link.options.timeout.as_millis() / 2).unwrap_or(u64::MAX).max(1);
         let mut wait = redis::cmd("WAIT");
         wait.arg(self.wanted).arg(wait_ms);
         let mut behind = connection.clone();
         // Both are on their way before either is answered, in this order.
-        let (answer, copied) = futures_util::future::join(
-            send(&mut connection, command, right),
-            behind.send_packed_command(&wait),
-        )
-        .await;
+        let both = join(send(&mut connection, command, right), behind.send_packed_command(&wait));
+        let Ok((answer, copied)) = timeout_at(call.deadline, both).await else {
+            link.forget(connected);
+            return Err(Refusal::TimedOut.error(call.op, Effect::Write).into());
+        };
         let copied: Result<u32, _> = copied.and_then(|copied| Ok(redis::from_redis_value(copied)?));
         if answer.as_ref().is_err_and(ends_connection) || copied.is_err() {
-            // The others are as old and lead to the same server.
-            self.idle.lock().clear();
+            link.forget(connected);
         } else {
             self.idle.lock().push(connection);
         }
-        let answer = answer.map_err(|error| link.failed(error, op, Effect::Write))?;
+        let answer = answer.map_err(|error| link.failed(error, call.op, Effect::Write))?;
         match copied {
             Ok(copied) if copied >= self.wanted => Ok(answer),
             _ if is_refusal(&answer) => Ok(answer),
-            _ => Err(Failed::Other(Refusal::TooFewReplicas.error(op, Effect::Write))),
+            _ => Err(Failed::Other(Refusal::TooFewReplicas.error(call.op, Effect::Write))),
         }
+    }
+
+    /// A connection that nobody uses, looked over like every other, and the place it takes.
+    async fn ready(&self, link: &Link) -> Result<(MultiplexedConnection, SemaphorePermit<'_>), StoreError> {
+        let place = self.room.acquire().await.expect("nobody closes it");
+        let kept = self.idle.lock().pop();
+        match kept {
+            Some(connection) => Ok((connection, place)),
+            None => Ok((link.fresh().await?.connection, place)),
+        }
+    }
+
+    /// Gives up what is unused: all of it is as old and leads to the same server.
+    pub(crate) fn forget(&self) {
+        self.idle.lock().clear();
     }
 }
 

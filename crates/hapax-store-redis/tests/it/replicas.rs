@@ -36,3 +36,34 @@ async fn a_write_without_replicas_is_unknown_and_stands() {
     assert_eq!(replayed(&store, "alone").await, done("done"), "a replay writes nothing and waits for nobody");
     assert_eq!(plain.release(&lease, None).await.unwrap(), Fenced::Lost);
 }
+
+/// Each write has a connection of its own, and each of those is looked over: the server may not be what it was.
+#[tokio::test]
+async fn a_write_that_waits_notices_that_records_were_lost() {
+    let server = RedisServer::start();
+    let store = options(&server).replicas(1).connect().await.unwrap();
+    server.command(&["FLUSHALL"]);
+    assert_eq!(store.claim(&ask("again")).await.unwrap_err().kind(), StoreErrorKind::Stopped);
+    assert_eq!(server.command(&["DBSIZE"]), "0", "nothing was claimed");
+}
+
+#[tokio::test]
+async fn after_a_silence_no_old_connection_is_trusted() {
+    let server = RedisServer::start();
+    let store = options(&server).timeout(Duration::from_millis(400)).replicas(1).connect().await.unwrap();
+    let connections = || {
+        let stats = server.command(&["INFO", "stats"]);
+        let line = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+        line.unwrap().trim().parse::<u64>().unwrap()
+    };
+    // One that was used and is kept.
+    assert_eq!(store.claim(&ask("before")).await.unwrap_err().kind(), StoreErrorKind::Unknown);
+    server.pause();
+    assert_eq!(store.claim(&ask("silent")).await.unwrap_err().kind(), StoreErrorKind::Unknown);
+    let refused = store.claim(&ask("not sent")).await.unwrap_err().kind();
+    assert_eq!(refused, StoreErrorKind::Unavailable, "there is no connection, so nothing was sent");
+    server.resume();
+    let before = connections();
+    assert_eq!(store.claim(&ask("after")).await.unwrap_err().kind(), StoreErrorKind::Unknown);
+    assert!(connections() > before + 1, "the look itself is one of them");
+}

@@ -41,6 +41,19 @@ impl Watched {
     }
 }
 
+/// A primary that hangs breaks no connection: only the time that passes tells.
+#[tokio::test]
+async fn a_primary_that_hangs_is_left() {
+    let watched = Watched::start();
+    let store = RedisStore::connect(&watched.url().replace("5000", "500")).await.unwrap();
+    finish(&store, "before", "done").await;
+    watched.copied();
+    watched.primary.pause();
+    while store.claim(&ask("after")).await.is_err() {}
+    assert_eq!(replayed(&store, "before").await, done("done"));
+    assert!(watched.replica.command(&["INFO", "replication"]).contains("role:master"));
+}
+
 #[tokio::test]
 async fn the_next_primary_is_found_without_a_restart() {
     let watched = Watched::start();
