@@ -1,5 +1,6 @@
 //! [`Tx`] as an argument of an axum handler.
 
+use std::error::Error;
 use std::sync::Arc;
 
 use axum::extract::{FromRef, FromRequestParts};
@@ -7,8 +8,9 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use hapax::Context;
+use hapax::http::Outcome;
 use hapax::http::axum::NotProtected;
-use hapax_core::StoreError;
+use hapax_core::{StoreError, StoreErrorKind};
 
 use crate::joined::Tx;
 use crate::store::PostgresStore;
@@ -19,7 +21,8 @@ use crate::store::PostgresStore;
 pub enum TxRejection {
     /// The request has no key, or no layer covers it. Answered as a missing key.
     NotProtected(NotProtected),
-    /// The store has no connection. Answered with 503, so the key is free again.
+    /// The store has no connection, which is answered with 503; or it is not the layer's own, which is answered with
+    /// 500 and will not mend itself. Nothing has run, so the key is free again.
     Store(StoreError),
 }
 
@@ -32,8 +35,8 @@ impl std::fmt::Display for TxRejection {
     }
 }
 
-impl std::error::Error for TxRejection {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl Error for TxRejection {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::NotProtected(why) => Some(why),
             Self::Store(error) => Some(error),
@@ -45,12 +48,26 @@ impl IntoResponse for TxRejection {
     fn into_response(self) -> Response {
         match self {
             Self::NotProtected(why) => why.into_response(),
-            Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+            Self::Store(error) => {
+                let is_wrong_store = error.kind() == StoreErrorKind::Invalid;
+                if is_wrong_store {
+                    tracing::error!(error = ?error.source(), "a handler has no transaction");
+                }
+                let mut response = if is_wrong_store {
+                    StatusCode::INTERNAL_SERVER_ERROR.into_response()
+                } else {
+                    StatusCode::SERVICE_UNAVAILABLE.into_response()
+                };
+                // Whatever the route makes of such a status: nothing has run.
+                response.extensions_mut().insert(Outcome::Release);
+                response
+            }
         }
     }
 }
 
-/// Begins the transaction of the attempt that this request is. The layer must use the same store.
+/// Begins the transaction of the attempt that this request is. The state must hold the very store that the layer uses;
+/// with another one the request is refused before the handler runs.
 impl<S> FromRequestParts<S> for Tx
 where
     S: Send + Sync,

@@ -237,6 +237,7 @@ pub(crate) enum Refusal {
     OutcomeTooLarge,
     ScopeTooLarge,
     Ending,
+    NotClaimed,
 }
 
 impl Refusal {
@@ -247,7 +248,7 @@ impl Refusal {
                 StoreErrorKind::Unavailable
             }
             (Self::Unreadable | Self::Answer, _) => StoreErrorKind::Incompatible,
-            (Self::Cursor | Self::Ending, _) => StoreErrorKind::Invalid,
+            (Self::Cursor | Self::Ending | Self::NotClaimed, _) => StoreErrorKind::Invalid,
             (Self::OutcomeTooLarge | Self::ScopeTooLarge, _) => StoreErrorKind::TooLarge,
         };
         StoreError::new(kind, op).with_source(self)
@@ -265,6 +266,10 @@ impl fmt::Display for Refusal {
             Self::Cursor => "the cursor was not given by this store",
             Self::OutcomeTooLarge => "the outcome is larger than the store was told to take",
             Self::Ending => "the attempt has ended, and its transaction with it",
+            Self::NotClaimed => {
+                "the attempt has not claimed its key by this store, or has ended; give handlers the very store that \
+                 the layer or `Hapax` was made with"
+            }
             Self::ScopeTooLarge => "the names in a scope may have 64 KiB together",
         })
     }

@@ -47,29 +47,47 @@ impl fmt::Debug for Tx {
     }
 }
 
-/// The attempts that have a transaction.
+/// The attempts that have claimed their key here, with their transactions.
+///
+/// One that claimed elsewhere has none: whoever completes it would know of no transaction, and record a success whose
+/// effect nobody commits.
 #[derive(Default)]
 pub(crate) struct Joined(Mutex<HashMap<Nonce, Part>>);
 
 enum Part {
+    /// It has not asked for one.
+    Claimed,
     Open(Arc<Lent>),
     /// Its end was begun, and nobody has yet said how that went.
     Ending,
 }
 
 impl Joined {
-    fn open(&self, attempt: Nonce) -> Option<Tx> {
+    /// An attempt has claimed its key.
+    pub(crate) fn claimed(&self, attempt: Nonce) {
+        self.0.lock().entry(attempt).or_insert(Part::Claimed);
+    }
+
+    /// The attempt's transaction, if it has begun one.
+    fn open(&self, attempt: Nonce) -> Result<Option<Tx>, Refusal> {
         match self.0.lock().get(&attempt) {
-            Some(Part::Open(lent)) => Some(Tx(lent.clone())),
-            _ => None,
+            None => Err(Refusal::NotClaimed),
+            Some(Part::Claimed) => Ok(None),
+            Some(Part::Open(lent)) => Ok(Some(Tx(lent.clone()))),
+            Some(Part::Ending) => Err(Refusal::Ending),
         }
     }
 
-    /// The attempt's transaction: this one, unless it has one already. `None` when that is being ended.
-    fn enter(&self, attempt: Nonce, lent: Lent) -> Option<Tx> {
-        match self.0.lock().entry(attempt).or_insert_with(|| Part::Open(Arc::new(lent))) {
-            Part::Open(lent) => Some(Tx(lent.clone())),
-            Part::Ending => None,
+    /// The attempt's transaction: this one, unless it has one already.
+    fn enter(&self, attempt: Nonce, lent: Lent) -> Result<Tx, Refusal> {
+        let mut attempts = self.0.lock();
+        let part = attempts.get_mut(&attempt).ok_or(Refusal::Ending)?;
+        if let Part::Claimed = part {
+            *part = Part::Open(Arc::new(lent));
+        }
+        match part {
+            Part::Open(lent) => Ok(Tx(lent.clone())),
+            Part::Claimed | Part::Ending => Err(Refusal::Ending),
         }
     }
 
@@ -98,20 +116,21 @@ impl PostgresStore {
     /// `OnLapse::Rerun` an attempt that was killed is run again; it cannot have happened.
     ///
     /// # Errors
-    /// [`Unavailable`](hapax_core::StoreErrorKind::Unavailable) when there is no connection in time.
+    /// [`Unavailable`](hapax_core::StoreErrorKind::Unavailable) when there is no connection in time,
+    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the attempt has ended, or has not claimed its key by this
+    /// very value: only that will be told when it succeeds.
     pub async fn transaction_of(&self, attempt: Fence) -> Result<Tx, StoreError> {
         let op = "begin";
-        if let Some(tx) = self.joined.open(attempt.nonce) {
+        let refused = |refusal: Refusal| refusal.error(op, Effect::Read);
+        if let Some(tx) = self.joined.open(attempt.nonce).map_err(refused)? {
             return Ok(tx);
         }
         let deadline = self.link.deadline();
         let lent = self.link.lend_for_work(op, deadline).await?;
         match timeout_at(deadline, lent.client().batch_execute(BEGIN)).await {
-            Ok(Ok(())) => {
-                self.joined.enter(attempt.nonce, lent).ok_or_else(|| Refusal::Ending.error(op, Effect::Read))
-            }
+            Ok(Ok(())) => self.joined.enter(attempt.nonce, lent).map_err(refused),
             Ok(Err(error)) => Err(Fault::of(&error).error(op, Effect::Read)),
-            Err(_elapsed) => Err(Refusal::TimedOut.error(op, Effect::Read)),
+            Err(_elapsed) => Err(refused(Refusal::TimedOut)),
         }
     }
 
@@ -131,6 +150,10 @@ impl PostgresStore {
             return None;
         }
         let is_committed = match part {
+            Part::Claimed => {
+                self.joined.forget(attempt);
+                return None;
+            }
             Part::Open(lent) => {
                 let is_committed = self.commit(lent, lease, done, retention).await;
                 if !is_committed {

@@ -219,7 +219,11 @@ impl Store for PostgresStore {
             if Work::bytes(ask) > SCOPE_BYTES_MAX {
                 return Err(Refusal::ScopeTooLarge.error("claim", Effect::Read));
             }
-            self.claims.send(ask.clone()).await
+            let claim = self.claims.send(ask.clone()).await?;
+            if let Claim::Acquired(lease) = &claim {
+                self.joined.claimed(lease.fence.nonce);
+            }
+            Ok(claim)
         })
     }
 

@@ -55,7 +55,17 @@ async fn writes_of_a_handler_and_its_response_are_committed_together() {
     assert_ne!(ask(&app, 500, Some("failed")).await.1, failed.1);
     assert_eq!(shop.effects("order"), 1);
 
+    // What another store begins would not be committed with the answer.
+    let other = Arc::new(shop.options().connect().await.unwrap());
+    let wrong = Router::new()
+        .route("/orders/{status}", post(|_: Tx| async { StatusCode::CREATED }))
+        .with_state(other)
+        .layer(IdempotencyLayer::new(&hapax));
+    assert_eq!(ask(&wrong, 201, Some("wrong")).await.0, StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(ask(&app, 201, Some("wrong")).await.0, StatusCode::CREATED);
+    assert_eq!(shop.effects("order"), 2);
+
     // Without a key there is no attempt that it could be a part of.
     assert_eq!(ask(&app, 201, None).await.0, StatusCode::BAD_REQUEST);
-    assert_eq!(shop.effects("order"), 1);
+    assert_eq!(shop.effects("order"), 2);
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use hapax_core::{Claim, Class, Fenced, Format, Lease, Lookup, OnLapse, Reason, Recorded, State, Store};
+use hapax_core::{
+    Claim, Class, Fenced, Format, Lease, Lookup, OnLapse, Reason, Recorded, State, Store, StoreErrorKind,
+};
 use hapax_store_postgres::{PostgresStore, Tx};
 use hapax_testkit::asking::scoped;
 
@@ -25,8 +27,21 @@ async fn state(store: &PostgresStore, name: &str) -> State {
     }
 }
 
+/// What another store begins, nobody commits when the attempt succeeds here.
 #[tokio::test]
-async fn success_commits_and_everything_else_rolls_back() {
+async fn only_the_store_that_claimed_gives_a_transaction() {
+    let shop = Shop::open().await;
+    let other = shop.options().connect().await.unwrap();
+    let lease = acquire(&shop.store, "elsewhere").await;
+    let refused = other.transaction_of(lease.fence).await.unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::Invalid);
+    assert_eq!(shop.store.complete(&lease, &done("yes"), RETENTION).await.unwrap(), Fenced::Applied);
+    let ended = shop.store.transaction_of(lease.fence).await.unwrap_err();
+    assert_eq!(ended.kind(), StoreErrorKind::Invalid);
+}
+
+#[tokio::test]
+async fn x_12_success_commits_and_everything_else_rolls_back() {
     let shop = Shop::open().await;
     let store = &shop.store;
     let error = Recorded::new(Class::Error, Format::FUNCTION, "no");

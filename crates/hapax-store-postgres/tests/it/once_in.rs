@@ -15,7 +15,7 @@ use crate::fixture::{RETENTION, acquire, ask, done, replayed};
 use crate::shop::{Shop, client, key};
 
 #[tokio::test]
-async fn effect_and_outcome_are_committed_together() {
+async fn x_12_effect_and_outcome_are_committed_together() {
     let shop = Shop::open().await;
     let first = shop.order_and_commit("a").await;
     assert!(!first.replayed);
