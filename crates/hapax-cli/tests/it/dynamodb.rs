@@ -103,7 +103,8 @@ fn without_the_service_nothing_runs_and_nobody_restarts_anything() {
     let (origin, fixture) = (orders(), Fixture::bare());
     told(&fixture, &url, &["migrate"]).ended(0);
     let sidecar = serve(&fixture, &url, &origin);
-    outlives_an_outage(&sidecar, &origin, || server.kill(), || server.restart());
+    outlives_an_outage(&sidecar, &origin, "killed", || server.kill(), || server.restart());
+    outlives_an_outage(&sidecar, &origin, "paused", || server.pause(), || server.resume());
 }
 
 #[test]

@@ -23,7 +23,8 @@ fn without_the_server_nothing_runs_and_nobody_restarts_anything() {
     let server = alone(|| PostgresServer::options().durable().start());
     let (origin, fixture) = (orders(), Fixture::bare());
     let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &server.url()]);
-    outlives_an_outage(&sidecar, &origin, || server.kill(), || server.restart());
+    outlives_an_outage(&sidecar, &origin, "killed", || server.kill(), || server.restart());
+    outlives_an_outage(&sidecar, &origin, "paused", || server.pause(), || server.resume());
 }
 
 #[test]
