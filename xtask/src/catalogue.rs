@@ -18,6 +18,8 @@ pub(crate) struct Program {
     pub(crate) flags: &'static [&'static str],
     /// How cargo is asked for the programs of another crate that it starts. They are built before it.
     pub(crate) starts: &'static [&'static str],
+    /// Whether it shows that the next one finds defects, and so comes before it and takes none of its flags.
+    pub(crate) is_teeth: bool,
 }
 
 /// Who runs a program.
@@ -38,7 +40,7 @@ pub(crate) struct Entry {
     pub(crate) name: &'static str,
     /// One line for the list.
     pub(crate) about: &'static str,
-    /// Run one after the other; flags that are typed go to the first.
+    /// Run one after the other; flags that are typed go to the first that shows no teeth.
     pub(crate) programs: &'static [Program],
     /// The goals that must be printed between them.
     pub(crate) goals: &'static [&'static str],
@@ -58,7 +60,7 @@ pub(crate) struct Slice {
 impl Program {
     /// A program that runs by itself and needs no features.
     const fn new(package: &'static str, bin: &'static str, flags: &'static [&'static str]) -> Self {
-        Self { package, bin, runner: Runner::Itself, features: &[], flags, starts: &[] }
+        Self { package, bin, runner: Runner::Itself, features: &[], flags, starts: &[], is_teeth: false }
     }
 
     const fn with(self, features: &'static [&'static str]) -> Self {
@@ -67,6 +69,10 @@ impl Program {
 
     const fn starting(self, built: &'static [&'static str]) -> Self {
         Self { starts: built, ..self }
+    }
+
+    const fn as_teeth(self) -> Self {
+        Self { is_teeth: true, ..self }
     }
 
     const fn run_by(self, runner: Runner) -> Self {
@@ -203,6 +209,7 @@ pub(crate) const PROOFS: &[Entry] = &[
         name: "chaos",
         about: "sidecars that share a store while everything fails (--store NAME, --requests N, --minutes N, --seed N)",
         programs: &[
+            Program::new(E2E, "chaos_teeth", &[]).as_teeth(),
             Program::new(
                 E2E,
                 "prove_chaos",
@@ -213,7 +220,6 @@ pub(crate) const PROOFS: &[Entry] = &[
                 ],
             )
             .starting(CLI),
-            Program::new(E2E, "chaos_teeth", &[]),
         ],
         goals: &[
             "chaos-file-doubles",

@@ -1,4 +1,4 @@
-use super::{find, list, unless_typed};
+use super::{find, is_narrowed, list, unless_typed};
 use crate::catalogue::{BENCHES, PROOFS};
 
 #[test]
@@ -26,4 +26,14 @@ fn a_typed_flag_takes_the_place_of_the_programs_own_and_others_join_it() {
     assert_eq!(with(&["--mode", "amo"]), 2);
     assert_eq!(with(&["--executors", "2"]), 0);
     assert_eq!(with(&["--executors=2"]), 0);
+}
+
+#[test]
+fn whoever_names_a_store_is_not_told_of_the_goals_of_others() {
+    let chaos = find(PROOFS, "prove", "chaos").unwrap();
+    let is_narrowed =
+        |typed: &[&str]| is_narrowed(chaos, &typed.iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert!(is_narrowed(&["--store", "redis"]) && is_narrowed(&["--store=redis"]));
+    assert!(!is_narrowed(&[]) && !is_narrowed(&["--minutes", "30"]));
+    assert!(chaos.programs[0].is_teeth && !chaos.programs[1].is_teeth, "what finds nothing proves nothing");
 }
