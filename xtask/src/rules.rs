@@ -81,9 +81,22 @@ impl<'a> Row<'a> {
     }
 
     fn complaint(&self) -> Option<String> {
-        let verdict = self.verdict();
-        matches!(verdict.as_str(), "failed" | "held by nothing")
-            .then(|| format!("{}: {verdict}", self.rule.id))
+        let (id, verdict) = (self.rule.id, self.verdict());
+        if matches!(verdict.as_str(), "failed" | "held by nothing") {
+            return Some(format!("{id}: {verdict}"));
+        }
+        if self.rule.fate == Fate::Done && self.rule.named.is_empty() {
+            return Some(format!("{id}: the protocol names neither a test nor a case of it"));
+        }
+        let absent = self.rule.named.iter().find(|name| !self.has(name))?;
+        Some(format!("{id}: the protocol names `{absent}`, which did not run and pass"))
+    }
+
+    /// Whether a test or a case of this name passed. The protocol leaves out the crate and the module `tests`.
+    fn has(&self, name: &str) -> bool {
+        let is_passed = |case: &&Case| case.verdict == Verdict::Passed && case.name() == name;
+        self.tests.iter().any(|test| test.replace("tests::", "").ends_with(name))
+            || self.cases.iter().any(|case| is_passed(case))
     }
 }
 

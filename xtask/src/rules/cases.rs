@@ -28,6 +28,13 @@ pub(super) enum Verdict {
     Skipped(String),
 }
 
+impl Case {
+    /// What its file is called; the id also says by which version of HTTP it was asked.
+    pub(super) fn name(&self) -> &str {
+        self.id.split(' ').next().unwrap_or_default()
+    }
+}
+
 impl Verdict {
     fn parse(text: &str) -> Option<Self> {
         match text {

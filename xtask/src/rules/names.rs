@@ -19,6 +19,12 @@ impl RuleId {
         Some(Self { letter, number: two_digits(digits)? })
     }
 
+    /// Whether this is the name of a test or a case that holds the rule: `key::k_06_two_lines` or `k-06-comma-list`.
+    pub(super) fn is_borne_by(self, name: &str) -> bool {
+        let case = format!("{self}-").to_lowercase();
+        name.starts_with(&case) || Self::named_by(name).contains(&self)
+    }
+
     /// All ids with which parts of a test's path begin: `key::k_01_k_04_agrees` holds two.
     fn named_by(path: &str) -> Vec<Self> {
         path.split("::").flat_map(Self::leading).collect()

@@ -9,6 +9,8 @@ use super::names::RuleId;
 pub(super) struct Rule {
     pub(super) id: RuleId,
     pub(super) fate: Fate,
+    /// What is said to hold it: tests and cases that bear its id.
+    pub(super) named: Vec<String>,
 }
 
 /// What became of a rule.
@@ -36,6 +38,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Rule>> {
         if let Some(rule) = read {
             ensure!(rules.iter().all(|known| known.id != rule.id), "the protocol has {} twice", rule.id);
             rules.push(rule);
+        } else if let Some(rule) = rules.last_mut().filter(|_| line.starts_with("*`")) {
+            let id = rule.id;
+            rule.named.extend(quoted(line).filter(|name| id.is_borne_by(name)).map(str::to_owned));
         }
     }
     ensure!(!rules.is_empty(), "no rule was found in the protocol");
@@ -44,14 +49,19 @@ pub(super) fn parse(text: &str) -> Result<Vec<Rule>> {
 
 fn paragraph(line: &str) -> Option<Rule> {
     let (id, _) = line.strip_prefix("**")?.split_once("**")?;
-    Some(Rule { id: RuleId::parse(id)?, fate: Fate::Done })
+    Some(Rule { id: RuleId::parse(id)?, fate: Fate::Done, named: Vec::new() })
 }
 
 fn row(line: &str) -> Option<Rule> {
     let (id, rest) = line.strip_prefix('|')?.split_once('|')?;
     let reason = rest.trim_end().strip_suffix('|')?.trim();
     let fate = Fate::NotDone(reason.to_owned());
-    Some(Rule { id: RuleId::parse(id.trim())?, fate }).filter(|_| !reason.is_empty())
+    Some(Rule { id: RuleId::parse(id.trim())?, fate, named: Vec::new() }).filter(|_| !reason.is_empty())
+}
+
+/// What stands between backticks.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@ use super::*;
 
 const SPEC: &str = "\
 **K-01** One.
+*`key.rs`; `key::k_01_a`, `k-01-c1`*
 **K-02** Two.
 **K-03** Three.
 ## Deliberately not done
@@ -27,7 +28,7 @@ fn cases(report: &str) -> Vec<Case> {
 fn each_rule_has_a_line_with_what_holds_it() {
     let rules = spec::parse(SPEC).unwrap();
     let passed = passed(&["test key::k_01_a ... ok", "test key::k_01_k_03_b ... ok"]);
-    let cases = cases("K-01\tc1\tpassed\nK-01\tc2\tskipped: no\nK-03\tc3\tfailed\n");
+    let cases = cases("K-01\tk-01-c1 HTTP/2\tpassed\nK-01\tc2\tskipped: no\nK-03\tc3\tfailed\n");
     let rows: Vec<Row<'_>> = rules.iter().map(|rule| Row::of(rule, &passed, &cases)).collect();
     let lines: Vec<String> = rows.iter().map(Row::line).collect();
     let expected = [
@@ -41,9 +42,29 @@ fn each_rule_has_a_line_with_what_holds_it() {
     assert_eq!(complaints, ["K-02: held by nothing", "K-03: failed"]);
 
     let table = markdown(&rows);
-    let first =
-        "| K-01 | passed | `key::k_01_a`<br>`key::k_01_k_03_b` | axum c1: passed<br>axum c2: skipped: no |";
+    let first = "| K-01 | passed | `key::k_01_a`<br>`key::k_01_k_03_b` | axum c2: skipped: no<br>axum k-01-c1 HTTP/2: passed |";
     assert!(table.lines().any(|line| line == first), "{table}");
+}
+
+/// Whoever reads a rule finds what holds it, and what is named there is not long gone.
+#[test]
+fn the_protocol_names_what_holds_a_rule_and_what_it_names_has_passed() {
+    let complaint = |named: &str, cases: &[Case]| {
+        let rules = spec::parse(&format!("**K-01** One.\n{named}")).unwrap();
+        let passed =
+            passed(&["PASS [ 0.1s] (1/1) hapax key::tests::k_01_a", "PASS [ 0.1s] (1/1) hapax key::plain"]);
+        Row::of(&rules[0], &passed, cases).complaint().unwrap_or_default()
+    };
+    let cases = cases("K-01\tk-01-c1 HTTP/2\tpassed\nK-01\tk-01-c2\tskipped: no\n");
+    assert_eq!(complaint("*`key.rs`; `key::k_01_a`, `k-01-c1`*", &cases), "");
+    for nothing in ["", "*`key.rs`; `key`*", "*`key.rs`; `key::plain`*", "`key::k_01_a`"] {
+        let expected = "K-01: the protocol names neither a test nor a case of it";
+        assert_eq!(complaint(nothing, &cases), expected, "{nothing}");
+    }
+    for gone in ["key::k_01_b", "k-01-c2", "k-01-c3"] {
+        let expected = format!("K-01: the protocol names `{gone}`, which did not run and pass");
+        assert_eq!(complaint(&format!("*`key::k_01_a`, `{gone}`*"), &cases), expected);
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ const MAY_PROMISE: &[(&str, &str)] = &[
     ("crates/hapax-store-postgres/src/lib.rs", "has the transactional mode"),
     ("crates/hapax-store-postgres/src/tx/native.rs", "is the transactional mode of functions"),
     ("docs/guide/postgres.md", "has the transactional mode"),
+    ("spec/protocol.md", "X-12 is the transactional mode"),
     ("crates/hapax-model/src/teeth.rs", "counts how often a text occurs"),
     ("crates/hapax-model/src/teeth/list.rs", "counts how often a text occurs"),
     ("crates/hapax-testkit/src/store_suite/list.rs", "counts how often a record is shown"),
