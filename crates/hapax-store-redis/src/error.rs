@@ -104,7 +104,7 @@ pub(crate) enum Effect {
 /// What a driver's error means for the caller.
 pub(crate) fn judge(error: &RedisError, effect: Effect) -> StoreErrorKind {
     use StoreErrorKind::{Full, Incompatible, Unavailable, Unknown};
-    match error.code() {
+    match code(error) {
         Some("OOM") => Full,
         Some("WRONGTYPE") => Incompatible,
         // The server says so before it does anything.
@@ -121,7 +121,17 @@ pub(crate) fn judge(error: &RedisError, effect: Effect) -> StoreErrorKind {
 pub(crate) fn ends_connection(error: &RedisError) -> bool {
     error.is_unrecoverable_error()
         || error.is_io_error()
-        || matches!(error.code(), Some("READONLY" | "NOAUTH"))
+        || matches!(code(error), Some("READONLY" | "NOAUTH"))
+}
+
+/// What a script can run into. Before Redis 7 it is told in words, behind the code of scripts in general.
+const IN_SCRIPTS: [&str; 5] = ["OOM ", "WRONGTYPE ", "READONLY ", "MISCONF ", "NOREPLICAS "];
+
+/// The code of an error of the server.
+fn code(error: &RedisError) -> Option<&str> {
+    let said = error.detail().filter(|said| said.starts_with("Error running script"));
+    let inner = said.and_then(|said| IN_SCRIPTS.into_iter().find(|code| said.contains(code)));
+    inner.map(str::trim_end).or_else(|| error.code())
 }
 
 /// The server could not be looked at, and nothing was done.

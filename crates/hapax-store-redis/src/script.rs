@@ -81,10 +81,11 @@ impl Scripts {
 impl Script {
     fn new(dialect: Dialect, needs: Needs, body: &str) -> Self {
         let flags = match (dialect, needs) {
-            (Dialect::Six, _) => "",
-            (Dialect::Seven, Needs::Room) => "#!lua\n",
-            (Dialect::Seven, Needs::Nothing) => "#!lua flags=allow-oom\n",
-            (Dialect::Seven, Needs::Reading) => "#!lua flags=no-writes\n",
+            (Dialect::Six, Needs::Room | Needs::Reading) => "local NEEDS_NO_ROOM = false\n",
+            (Dialect::Six, Needs::Nothing) => "local NEEDS_NO_ROOM = true\n",
+            (Dialect::Seven, Needs::Room) => "#!lua\nlocal NEEDS_NO_ROOM = false\n",
+            (Dialect::Seven, Needs::Nothing) => "#!lua flags=allow-oom\nlocal NEEDS_NO_ROOM = false\n",
+            (Dialect::Seven, Needs::Reading) => "#!lua flags=no-writes\nlocal NEEDS_NO_ROOM = false\n",
         };
         let text = format!("{flags}{}\n{body}", include_str!("lua/record.lua"));
         let digest = sha1_smol::Sha1::from(&text).digest().to_string();

@@ -1,5 +1,7 @@
 -- What all scripts begin with: the time, and the record in KEYS[1] as layout.rs writes it.
 -- The rules themselves are those of hapax-core's transition.rs.
+-- NEEDS_NO_ROOM is set before Redis 7 for scripts that must also work when there is no memory left. Such a server refuses
+-- only the first write of a script, if that may take memory.
 
 local HEAD = '>BBBBc16I4I4I8I8I8I8c32I4'
 local HEAD_BYTES, SEAL_BYTES, VERSION = 96, 16, 1
@@ -15,7 +17,8 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function expiry()
   local at = redis.pcall('PEXPIRETIME', KEYS[1])
   if type(at) == 'number' then return at end
-  return now + redis.call('PTTL', KEYS[1])
+  local left = redis.call('PTTL', KEYS[1])
+  return left < 0 and left or now + left
 end
 
 -- The seal fits one record only: the id at the end of the key's name is part of it.
@@ -68,6 +71,7 @@ local function save(record)
     record.attempt, record.takeovers, record.created_at, record.updated_at, record.expires_at,
     record.lease_until, record.digest, #record.names)
   local value = head .. seal(head, record.names) .. record.names .. record.outcome
+  if NEEDS_NO_ROOM then redis.call('PEXPIREAT', KEYS[1], drop_at(record)) end
   redis.call('SET', KEYS[1], value, 'PXAT', drop_at(record))
 end
 

@@ -1,5 +1,5 @@
 //! The suite that every store passes, on a server whose clock the test moves: with the claims of Redis 7, with those of
-//! 6.2, with writes that wait for a replica, with a server that a sentinel knows, and on a cluster.
+//! 6.2 on either server, with writes that wait for a replica, with a server that a sentinel knows, and on a cluster.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -118,6 +118,15 @@ fn pass_all<R: Rig>(rig: impl AsyncFn() -> R) {
         }));
         assert!(checked.is_ok(), "{} fails", case.name);
     }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn on_a_server_of_version_6() {
+    pass_all(async || {
+        let server = RedisServer::options().old().clock().start();
+        RedisRig { store: Arc::new(options(&server).connect().await.unwrap()), server, _beside: None }
+    });
 }
 
 #[test]

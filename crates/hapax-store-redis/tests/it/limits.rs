@@ -1,14 +1,25 @@
 //! A server without room, and values that are no records.
 
 use hapax_core::{Claim, Fenced, Lookup, Query, Store, StoreErrorKind};
-use hapax_testkit::servers::RedisServer;
+use hapax_testkit::servers::{RedisOptions, RedisServer};
 
 use crate::fixture::{RETENTION, acquire, ask, connect, done, options, replayed};
 
+/// A server of this version, and one as old as is taken where there is one.
+fn versions(set_up: impl Fn(RedisOptions) -> RedisOptions) -> Vec<RedisServer> {
+    let old = cfg!(target_arch = "x86_64").then(|| RedisServer::options().old());
+    [RedisServer::options()].into_iter().chain(old).map(|options| set_up(options).start()).collect()
+}
+
 #[tokio::test]
 async fn a_full_server_refuses_new_keys_and_lets_owners_finish() {
-    let server = RedisServer::options().memory(64 << 20, "noeviction").start();
-    let store = connect(&server).await;
+    for server in versions(|options| options.memory(64 << 20, "noeviction")) {
+        full(&server).await;
+    }
+}
+
+async fn full(server: &RedisServer) {
+    let store = connect(server).await;
     let lease = acquire(&store, "open").await;
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     assert_eq!(store.claim(&ask("fresh")).await.unwrap_err().kind(), StoreErrorKind::Full);
@@ -21,8 +32,13 @@ async fn a_full_server_refuses_new_keys_and_lets_owners_finish() {
 
 #[tokio::test]
 async fn something_else_under_a_key_is_there_and_unreadable() {
-    let server = RedisServer::start();
-    let store = connect(&server).await;
+    for server in versions(|options| options) {
+        something_else(&server).await;
+    }
+}
+
+async fn something_else(server: &RedisServer) {
+    let store = connect(server).await;
     let ask = ask("list");
     let key = format!("hapax:{}", ask.key.id);
     server.command(&["RPUSH", &key, "not", "a", "record"]);
@@ -45,6 +61,7 @@ async fn a_record_in_the_place_of_another_is_unreadable() {
     assert!(matches!(store.get(&second.key.id).await.unwrap(), Lookup::Unreadable { .. }));
 }
 
+/// A first claim of Redis 7 knows when it was made by that alone.
 #[tokio::test]
 async fn a_claim_that_lost_its_time_to_live_is_unreadable() {
     let server = RedisServer::start();
@@ -59,8 +76,13 @@ async fn a_claim_that_lost_its_time_to_live_is_unreadable() {
 /// A completion that comes again must not take a key without a time to live for one whose time is over.
 #[tokio::test]
 async fn a_finished_record_that_lost_its_time_to_live_stays_and_gets_it_back() {
-    let server = RedisServer::start();
-    let store = connect(&server).await;
+    for server in versions(|options| options) {
+        persisted_when_finished(&server).await;
+    }
+}
+
+async fn persisted_when_finished(server: &RedisServer) {
+    let store = connect(server).await;
     let lease = acquire(&store, "persisted").await;
     store.complete(&lease, &done("done"), RETENTION).await.unwrap();
     let key = format!("hapax:{}", lease.id);

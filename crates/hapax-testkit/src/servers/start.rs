@@ -101,3 +101,13 @@ pub(super) fn postgres_program(name: &str) -> PathBuf {
         _ => PathBuf::from(name),
     }
 }
+
+/// What brings servers that are in nobody's package.
+pub(super) const INSTALL: &str = "cargo xtask test tools";
+
+/// What was put there, below the folder that cargo builds in.
+pub(super) fn beside_built(path: &str) -> Option<PathBuf> {
+    let own = std::env::current_exe().expect("a program knows its own file");
+    // A program is in TARGET/PROFILE, and a test a folder below.
+    own.ancestors().skip(2).take(2).map(|target| target.join(path)).find(|found| found.exists())
+}
