@@ -71,7 +71,7 @@ impl Program {
         Self { starts: built, ..self }
     }
 
-    const fn as_teeth(self) -> Self {
+    const fn showing_teeth(self) -> Self {
         Self { is_teeth: true, ..self }
     }
 
@@ -209,7 +209,7 @@ pub(crate) const PROOFS: &[Entry] = &[
         name: "chaos",
         about: "sidecars that share a store while everything fails (--store NAME, --requests N, --minutes N, --seed N)",
         programs: &[
-            Program::new(E2E, "chaos_teeth", &[]).as_teeth(),
+            Program::new(E2E, "chaos_teeth", &[]).showing_teeth(),
             Program::new(
                 E2E,
                 "prove_chaos",

@@ -96,7 +96,7 @@ impl<'a> Row<'a> {
     fn has(&self, name: &str) -> bool {
         let is_passed = |case: &&Case| case.verdict == Verdict::Passed && case.name() == name;
         self.tests.iter().any(|test| test.replace("tests::", "").ends_with(name))
-            || self.cases.iter().any(|case| is_passed(case))
+            || self.cases.iter().any(is_passed)
     }
 }
 
