@@ -5,7 +5,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,15 +23,13 @@ pub(super) struct Progress {
     open: AtomicUsize,
     /// Requests that began.
     begun: AtomicUsize,
-    /// What became of the last wish for another protocol.
-    upgrade: AtomicU8,
+    /// Requests that were answered. On HTTP/1 they are answered in the order in which their heads came.
+    answered: AtomicUsize,
+    /// Whether the last answer changed the protocol.
+    is_switched: AtomicBool,
     /// Whether bytes of another protocol came before it was agreed on.
     early: AtomicBool,
 }
-
-const UNDECIDED: u8 = 0;
-const DECLINED: u8 = 1;
-const ACCEPTED: u8 = 2;
 
 /// One request that is being answered, until its answer has left.
 #[derive(Debug)]
@@ -41,14 +39,13 @@ impl Progress {
     pub(super) fn begin(self: &Arc<Self>) -> Open {
         self.open.fetch_add(1, Ordering::Relaxed);
         self.begun.fetch_add(1, Ordering::Relaxed);
-        self.upgrade.store(UNDECIDED, Ordering::Relaxed);
         Open(self.clone())
     }
 
     /// What was answered. A connection changes its protocol on 101 and on nothing else.
     pub(super) fn answered(&self, status: StatusCode) {
-        let is_upgrade = status == StatusCode::SWITCHING_PROTOCOLS;
-        self.upgrade.store(if is_upgrade { ACCEPTED } else { DECLINED }, Ordering::Relaxed);
+        self.is_switched.store(status == StatusCode::SWITCHING_PROTOCOLS, Ordering::Relaxed);
+        self.answered.fetch_add(1, Ordering::Release);
     }
 
     /// Whether bytes of another protocol came too early for it.
@@ -122,10 +119,14 @@ impl<S> Guarded<S> {
         let Some(inspector) = self.inspector.as_mut().filter(|inspector| inspector.is_asked()) else {
             return;
         };
-        match self.progress.upgrade.load(Ordering::Relaxed) {
-            ACCEPTED => inspector.accepted(),
-            DECLINED => inspector.declined(),
-            _ => {}
+        // Nothing is read behind a wish, so it is the last head, and its answer makes up the number.
+        if self.progress.answered.load(Ordering::Acquire) < inspector.heads() {
+            return;
+        }
+        if self.progress.is_switched.load(Ordering::Relaxed) {
+            inspector.accepted();
+        } else {
+            inspector.declined();
         }
     }
 
@@ -245,3 +246,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests;

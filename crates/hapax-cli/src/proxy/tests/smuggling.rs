@@ -3,7 +3,7 @@
 
 use tokio::io::AsyncWriteExt;
 
-use super::rig::{Origin, Peer, Rig, read_to_end, read_until};
+use super::rig::{Origin, Rig, read_to_end, read_until};
 
 /// A request that would be smuggled. It must never reach an origin as a request of its own.
 const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -277,46 +277,79 @@ async fn what_is_admitted_is_forwarded_as_one_request_each() {
     }
 }
 
+/// Asks for another protocol.
+const WISH: &str = "GET /wish HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+
+/// Requests that may come on the same connection before a wish. What became of them says nothing about it.
+const BEFORE: [&str; 3] =
+    ["", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"];
+
+/// An origin that agrees to every wish, and then repeats what it is sent.
+async fn agreeing() -> Origin {
+    Origin::start(|mut peer| async move {
+        while !peer.request().await?.0.starts_with("GET /wish ") {
+            peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
+        }
+        peer.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n").await?;
+        loop {
+            let bytes = peer.read().await?;
+            peer.write(bytes).await?;
+        }
+    })
+    .await
+}
+
 /// An upgrade is agreed on by the origin and by nobody else: until then, what follows the request belongs to nobody.
 #[tokio::test]
 async fn bytes_after_a_wish_for_another_protocol_are_not_passed_on() {
-    async fn declines(mut peer: Peer) -> Option<()> {
-        loop {
-            peer.request().await?;
-            peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
-        }
-    }
-    async fn agrees(mut peer: Peer) -> Option<()> {
-        peer.request().await?;
-        peer.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n").await?;
-        while peer.read().await.is_some() {}
-        Some(())
-    }
-    let wish = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
-    for origin in [Origin::start(declines).await, Origin::start(agrees).await] {
+    for origin in [Origin::ok().await, agreeing().await] {
         let rig = Rig::before(&origin).await;
-        let answer = rig.exchange(format!("{wish}{HIDDEN}")).await;
-        assert!(answer.contains("HTTP/1.1 400 "), "{answer:?}");
-        assert!(!answer.contains("HTTP/1.1 101"), "{answer:?}");
+        for before in BEFORE {
+            let answer = rig.exchange(format!("{before}{WISH}{HIDDEN}")).await;
+            assert_eq!(answer.matches("HTTP/1.1 400 ").count(), 1, "{before:?}: {answer:?}");
+            assert!(!answer.contains("HTTP/1.1 101"), "{before:?}: {answer:?}");
+        }
         assert!(!origin.log.text().contains("/hidden"), "{}", origin.log.text());
-        assert_eq!(origin.log.requests(), 1);
+    }
+}
+
+/// Also when it is not the first request of its connection, and when it came before the others were answered.
+#[tokio::test]
+async fn another_protocol_that_was_agreed_on_is_not_read_as_requests() {
+    for (before, waits) in BEFORE.into_iter().flat_map(|before| [(before, false), (before, true)]) {
+        let origin = agreeing().await;
+        let rig = Rig::before(&origin).await;
+        let mut stream = rig.connect().await;
+        let (first, then) = if waits { (before, WISH) } else { (&*format!("{before}{WISH}"), "") };
+        stream.write_all(first.as_bytes()).await.unwrap();
+        if !before.is_empty() {
+            read_until(&mut stream, b"\r\n\r\nok").await;
+        }
+        stream.write_all(then.as_bytes()).await.unwrap();
+        let head = read_until(&mut stream, b"\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 101 "), "{before:?} {waits}: {head}");
+        for message in ["hello", "GET / HTTP/1.1\nHost : \0\n\n"] {
+            stream.write_all(message.as_bytes()).await.unwrap();
+            read_until(&mut stream, message.as_bytes()).await;
+        }
     }
 }
 
 #[tokio::test]
 async fn requests_go_on_after_another_protocol_was_declined() {
-    let origin = Origin::ok().await;
-    let rig = Rig::before(&origin).await;
-    let mut stream = rig.connect().await;
-    stream
-        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
-        .await
-        .unwrap();
-    read_until(&mut stream, b"\r\n\r\nok").await;
-    stream.write_all(LAST.as_bytes()).await.unwrap();
-    let answer = read_to_end(&mut stream).await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer:?}");
-    assert_eq!(origin.log.requests(), 2);
+    for before in BEFORE {
+        let origin = Origin::ok().await;
+        let rig = Rig::before(&origin).await;
+        let mut stream = rig.connect().await;
+        for request in [before, WISH, before, WISH].into_iter().filter(|request| !request.is_empty()) {
+            stream.write_all(request.as_bytes()).await.unwrap();
+            read_until(&mut stream, b"\r\n\r\nok").await;
+        }
+        stream.write_all(LAST.as_bytes()).await.unwrap();
+        let answer = read_to_end(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{before:?}: {answer:?}");
+        assert_eq!(origin.log.requests(), if before.is_empty() { 3 } else { 5 });
+    }
 }
 
 /// What follows the wish for a tunnel is not HTTP, so nobody reads it as that.
