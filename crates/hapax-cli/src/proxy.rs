@@ -38,8 +38,6 @@ mod socket;
 mod tls;
 mod upstream;
 
-#[cfg(test)]
-pub(crate) use self::connection::TUNNEL_REFUSED;
 pub(crate) use self::forward::Forward;
 pub(crate) use self::listen::Listener;
 pub(crate) use self::options::{Tls, Transport, UpstreamOptions};

@@ -36,10 +36,6 @@ use crate::signals::{Asked, Signals};
 use crate::telemetry;
 use crate::trace::Tracing;
 
-/// What a caller is refused with while nobody says whether it may go on; by the name of its page.
-#[cfg(test)]
-pub(crate) const AUTHORISE_UNAVAILABLE: &str = ask::UNAVAILABLE;
-
 /// How often the recorder of metrics tidies up.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 

@@ -12,7 +12,6 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax::http::TYPE_BASE;
 use http::header::HOST;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
@@ -20,7 +19,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Duration, interval, timeout};
@@ -37,9 +35,7 @@ use super::options::Transport;
 use super::received::{Patience, Received};
 use super::socket::{Guarded, Progress, Times};
 use super::tls::{Certificate, agreed_on_http2};
-
-/// The type of the problem that whoever asks for a tunnel gets.
-pub(crate) const TUNNEL_REFUSED: &str = "tunnel-refused";
+use crate::problem;
 
 /// What all connections of a listener share.
 pub(super) struct Serving<F> {
@@ -205,7 +201,7 @@ where
     ) -> Result<Response<Answered<B>>, Infallible> {
         let (mut parts, body) = request.into_parts();
         if parts.method == Method::CONNECT {
-            return Ok(tunnel_refused());
+            return Ok(last(problem::TUNNEL_REFUSED.response()));
         }
         if parts.version == Version::HTTP_2 && !is_sound(&mut parts) {
             return Ok(refused(StatusCode::BAD_REQUEST));
@@ -254,32 +250,16 @@ fn log_end(ended: Result<(), hyper::Error>) {
     }
 }
 
-/// A refusal of the connection's own, after which it is closed where the version of HTTP allows.
+/// A refusal of the connection's own, without a word.
 fn refused<B>(status: StatusCode) -> Response<Answered<B>> {
-    refused_with(status, Bytes::new())
-}
-
-/// Whoever stands before one service leads nowhere else.
-fn tunnel_refused<B>() -> Response<Answered<B>> {
-    let status = StatusCode::NOT_IMPLEMENTED;
-    let problem = json!({
-        "type": format!("{TYPE_BASE}{TUNNEL_REFUSED}"),
-        "title": "No tunnels are opened here",
-        "status": status.as_u16(),
-        "detail": "This server stands in front of one service and is no way to others. Nothing was sent anywhere.",
-        "retryable": false,
-        "retry_with_same_key": false,
-        "safe_new_key": false,
-    });
-    let mut response = refused_with(status, problem.to_string().into());
-    let problem_json = HeaderValue::from_static("application/problem+json");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, problem_json);
-    response
-}
-
-fn refused_with<B>(status: StatusCode, words: Bytes) -> Response<Answered<B>> {
-    let mut response = Response::new(Answered::words(words));
+    let mut response = Response::new(Bytes::new());
     *response.status_mut() = status;
+    last(response)
+}
+
+/// The last answer of its connection, where the version of HTTP has such a thing.
+fn last<B>(response: Response<Bytes>) -> Response<Answered<B>> {
+    let mut response = response.map(Answered::words);
     response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
     response
 }

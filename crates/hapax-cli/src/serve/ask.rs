@@ -9,16 +9,14 @@ use std::future::Future;
 use bytes::Bytes;
 use hapax::{Question, Reconciled};
 use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, request};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, request};
 use http_body_util::Full;
 use serde_json::json;
 
 use self::answer::Answer;
 use crate::config::LimitOptions;
 use crate::exchanges::{Bounds, Exchanges, Keep, Unanswered};
-
-/// The type of the problem that a caller gets when the `authorise` URL has no answer.
-pub(super) const UNAVAILABLE: &str = "authorise-unavailable";
+use crate::problem;
 
 /// What the caller asks for, for whoever decides.
 const ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
@@ -100,11 +98,11 @@ impl Asker {
                 Ok(response) if response.status().is_client_error() => Err(refused(response)),
                 Ok(response) => {
                     tracing::warn!(status = response.status().as_u16(), "authorise: no answer; refused");
-                    Err(unavailable())
+                    Err(problem::AUTHORISE_UNAVAILABLE.response())
                 }
                 Err(error) => {
                     tracing::warn!(%error, "authorise: nobody answers; refused");
-                    Err(unavailable())
+                    Err(problem::AUTHORISE_UNAVAILABLE.response())
                 }
             }
         }
@@ -157,26 +155,6 @@ fn refused(response: Response<Bytes>) -> Response<Bytes> {
     parts.headers.extend(fields);
     parts.extensions = http::Extensions::new();
     Response::from_parts(parts, body)
-}
-
-fn unavailable() -> Response<Bytes> {
-    let kind = format!("{}{UNAVAILABLE}", hapax::http::TYPE_BASE);
-    let document = json!({
-        "type": kind,
-        "title": "Nobody could say whether this is allowed",
-        "status": 503,
-        "detail": "Whether the caller may do this could not be found out. Nothing was executed.",
-        "retryable": true,
-        "retry_with_same_key": true,
-        "safe_new_key": true,
-    });
-    let mut response = Response::new(Bytes::from(document.to_string()));
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
-    response
 }
 
 #[cfg(test)]
