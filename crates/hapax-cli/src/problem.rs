@@ -31,6 +31,18 @@ pub(crate) const AUTHORISE_UNAVAILABLE: Problem = Problem {
     safe_new_key: true,
 };
 
+/// The origin might take the path of a protected request for another one.
+pub(crate) const PATH_AMBIGUOUS: Problem = Problem {
+    name: "path-ambiguous",
+    status: StatusCode::BAD_REQUEST,
+    title: "The path can be read in two ways",
+    detail: "Some servers take it for another path, because of empty segments, dots, semicolons, backslashes, \
+             encoded slashes or stray percent signs. Nothing was executed.",
+    retryable: false,
+    retry_with_same_key: true,
+    safe_new_key: false,
+};
+
 /// Whoever stands before one service leads nowhere else.
 pub(crate) const TUNNEL_REFUSED: Problem = Problem {
     name: "tunnel-refused",

@@ -3,6 +3,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `serve/routes.rs` | the layer in force, and how another takes its place |
+//! | `serve/paths.rs` | which paths are refused because an origin could take them for others |
 //! | `serve/told.rs` | what the service behind is told about an operation |
 //! | `serve/ask.rs` | the questions to `reconcile` and `authorise` URLs |
 //! | `serve/banner.rs` | what is printed at the start |
@@ -11,6 +12,7 @@
 
 mod ask;
 mod banner;
+mod paths;
 mod routes;
 mod told;
 

@@ -49,7 +49,8 @@ const CODES: [Code; 27] = [
 const LIBRARY: [&str; 3] = ["previously-failed", "deadline", "superseded"];
 
 /// What only the sidecar answers with.
-const SIDECAR: [&str; 2] = [problem::AUTHORISE_UNAVAILABLE.name, problem::TUNNEL_REFUSED.name];
+const SIDECAR: [&str; 3] =
+    [problem::AUTHORISE_UNAVAILABLE.name, problem::PATH_AMBIGUOUS.name, problem::TUNNEL_REFUSED.name];
 
 #[test]
 fn every_code_has_its_page_and_every_page_its_code() {

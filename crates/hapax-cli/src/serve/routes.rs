@@ -9,13 +9,14 @@ use parking_lot::RwLock;
 use tower_layer::Layer;
 
 use super::ask::Asker;
+use super::paths::Unambiguous;
 use super::told::Told;
 use crate::config::{Config, Flags, Route};
 use crate::proxy::Forward;
 use crate::trace::{Traced, TracedUpstream, Tracing};
 
 /// What answers one request.
-pub(super) type Answering = Traced<Idempotency<Told<TracedUpstream<Forward>>>>;
+pub(super) type Answering = Unambiguous<Traced<Idempotency<Told<TracedUpstream<Forward>>>>>;
 
 /// The layer in force and the configuration that it is made of.
 pub(super) struct Routes {
@@ -96,6 +97,7 @@ impl Parts {
     fn current(&self, layer: IdempotencyLayer, config: Arc<Config>) -> Current {
         let upstream = TracedUpstream::new(self.forward.clone(), self.tracing.clone());
         let answering = Traced::new(layer.layer(Told::new(upstream)), self.tracing.clone());
+        let answering = Unambiguous::new(answering, &config.routes);
         Current { layer, answering, config }
     }
 }
