@@ -22,7 +22,7 @@ use crate::problem;
 const ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
 const ORIGINAL_URI: HeaderName = HeaderName::from_static("x-original-uri");
 
-/// Fields that describe a body or a connection, which the question has not got.
+/// Fields that describe a body or a connection, which the question has not got; and the usual key.
 const NOT_ASKED: [&str; 13] = [
     "connection",
     "content-encoding",
@@ -85,13 +85,14 @@ impl Asker {
         }
     }
 
-    /// "May this caller do that?" A refusal is the answer for the caller.
+    /// "May this caller do that?" A refusal is the answer for the caller. `keys` are the headers that may hold a key.
     pub(super) fn may_it_go_on(
         self,
         url: Uri,
         head: &request::Parts,
+        keys: &[HeaderName],
     ) -> impl Future<Output = Result<(), Response<Bytes>>> + Send + use<> {
-        let question = question(head);
+        let question = question(head, keys);
         async move {
             match self.send(url, question).await {
                 Ok(response) if response.status().is_success() => Ok(()),
@@ -115,7 +116,7 @@ impl Asker {
 }
 
 /// The caller's head, without what belongs to a body or a connection, and without the key.
-fn question(head: &request::Parts) -> Request<Full<Bytes>> {
+fn question(head: &request::Parts, keys: &[HeaderName]) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::default());
     let named: Vec<&str> = head
         .headers
@@ -126,7 +127,9 @@ fn question(head: &request::Parts) -> Request<Full<Bytes>> {
         .map(str::trim)
         .collect();
     let is_asked = |name: &HeaderName| {
-        !NOT_ASKED.contains(&name.as_str()) && !named.iter().any(|of| name.as_str().eq_ignore_ascii_case(of))
+        !NOT_ASKED.contains(&name.as_str())
+            && !keys.contains(name)
+            && !named.iter().any(|of| name.as_str().eq_ignore_ascii_case(of))
     };
     let headers = request.headers_mut();
     for (name, value) in head.headers.iter().filter(|(name, _)| is_asked(name)) {

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use tower_layer::Layer;
 
 use super::ask::Asker;
-use super::paths::Unambiguous;
+use super::paths::{Unambiguous, key_names};
 use super::told::Told;
 use crate::config::{Config, Flags, Route};
 use crate::proxy::Forward;
@@ -109,8 +109,8 @@ fn with_questions(route: &Route, asker: &Asker) -> HttpPolicy {
         policy = policy.reconcile(move |question| asker.clone().did_it_happen(url.clone(), question));
     }
     if let Some(url) = &route.authorise {
-        let (asker, url) = (asker.clone(), url.clone());
-        policy = policy.authorise(move |head| asker.clone().may_it_go_on(url.clone(), head));
+        let (asker, url, keys) = (asker.clone(), url.clone(), key_names(&policy));
+        policy = policy.authorise(move |head| asker.clone().may_it_go_on(url.clone(), head, &keys));
     }
     policy
 }
