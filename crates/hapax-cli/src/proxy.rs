@@ -21,7 +21,7 @@
 //! |---|---|
 //! | `options` | what can be configured |
 //! | `listen`, `connection` | clients' connections |
-//! | `socket`, `head`, `received`, `deadline` | what clients may send, and how slowly |
+//! | `socket`, `head`, `frames`, `received`, `deadline` | what clients may send, and how slowly |
 //! | `fields` | header fields on their way |
 //! | `tls` | certificates and trust |
 //! | `forward`, `upstream` | exchanges with the origin |
@@ -30,6 +30,7 @@ mod connection;
 mod deadline;
 mod fields;
 mod forward;
+mod frames;
 mod head;
 mod listen;
 mod options;

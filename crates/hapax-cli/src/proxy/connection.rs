@@ -30,10 +30,11 @@ use self::answered::Answered;
 use self::sniff::Sniffed;
 use super::fields::{Client, REQUEST_ID, Security};
 use super::forward::Switch;
+use super::frames::Frames;
 use super::head::{Inspector, is_host};
 use super::options::Transport;
 use super::received::{Patience, Received};
-use super::socket::{Guarded, Progress, Times};
+use super::socket::{Guarded, Progress, Times, Watched};
 use super::tls::{Certificate, agreed_on_http2};
 use crate::problem;
 
@@ -157,7 +158,7 @@ where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let inspector = Inspector::new(self.transport.head_bytes_max);
-        let io = Guarded::new(io, sniffed, Some(inspector), caller.progress.clone(), self.times());
+        let io = Guarded::new(io, sniffed, Watched::Http1(inspector), caller.progress.clone(), self.times());
         let serving = self.clone();
         let service = service_fn(move |request| serving.clone().answer(caller.clone(), request));
         let mut connection = pin!(self.http1.serve_connection(TokioIo::new(io), service).with_upgrades());
@@ -176,7 +177,8 @@ where
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let io = Guarded::new(io, sniffed, None, caller.progress.clone(), self.times());
+        let io =
+            Guarded::new(io, sniffed, Watched::Http2(Frames::new()), caller.progress.clone(), self.times());
         let (serving, progress) = (self.clone(), caller.progress.clone());
         let service = service_fn(move |request| serving.clone().answer(caller.clone(), request));
         let mut connection = pin!(self.http2.serve_connection(TokioIo::new(io), service));
@@ -203,7 +205,12 @@ where
         if parts.method == Method::CONNECT {
             return Ok(last(problem::TUNNEL_REFUSED.response()));
         }
-        if parts.version == Version::HTTP_2 && !is_sound(&mut parts) {
+        let is_http2 = parts.version == Version::HTTP_2;
+        // Of HTTP/1, the parser and the inspector have seen to both.
+        if is_http2 && parts.headers.len() > self.transport.head_fields_max {
+            return Ok(refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+        }
+        if is_http2 && !is_sound(&mut parts) {
             return Ok(refused(StatusCode::BAD_REQUEST));
         }
         let open = caller.progress.begin();

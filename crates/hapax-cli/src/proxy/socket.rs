@@ -1,4 +1,4 @@
-//! [`Guarded`]: a client's connection with an end to patience, whose HTTP/1 heads are looked at before they are read.
+//! [`Guarded`]: a client's connection with an end to patience, whose heads are looked at before they are read.
 //!
 //! It does not know what is asked or answered. What it must know of requests, it is told by [`Progress`].
 
@@ -14,6 +14,7 @@ use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::deadline::Deadline;
+use super::frames::Frames;
 use super::head::{Fault, Inspected, Inspector, SPOILED};
 
 /// How far the requests of a connection are.
@@ -85,6 +86,23 @@ enum Wait {
     Head,
 }
 
+/// What is known of what was read.
+#[derive(Debug)]
+pub(super) enum Watched {
+    Http1(Inspector),
+    /// Its frames leave no doubt, and only the time of its heads is watched.
+    Http2(Frames),
+}
+
+impl Watched {
+    fn is_in_head(&self) -> bool {
+        match self {
+            Self::Http1(inspector) => inspector.is_in_head(),
+            Self::Http2(frames) => frames.is_in_head(),
+        }
+    }
+}
+
 /// A client's connection.
 #[derive(Debug)]
 pub(super) struct Guarded<S> {
@@ -93,8 +111,7 @@ pub(super) struct Guarded<S> {
     sniffed: Bytes,
     /// What is read in place of what was refused, and the last that is read at all.
     spoiled: Option<Bytes>,
-    /// None for HTTP/2, whose frames leave no doubt.
-    inspector: Option<Inspector>,
+    watched: Watched,
     progress: Arc<Progress>,
     times: Times,
     wait: Wait,
@@ -106,21 +123,19 @@ impl<S> Guarded<S> {
     pub(super) fn new(
         io: S,
         sniffed: Bytes,
-        inspector: Option<Inspector>,
+        watched: Watched,
         progress: Arc<Progress>,
         times: Times,
     ) -> Self {
         let (reading, writing) = (Deadline::default(), Deadline::default());
-        Self { io, sniffed, spoiled: None, inspector, progress, times, wait: Wait::Free, reading, writing }
+        Self { io, sniffed, spoiled: None, watched, progress, times, wait: Wait::Free, reading, writing }
     }
 
     /// Tells the inspector what became of a wish for another protocol.
     fn follow_upgrade(&mut self) {
-        let Some(inspector) = self.inspector.as_mut().filter(|inspector| inspector.is_asked()) else {
-            return;
-        };
+        let Watched::Http1(inspector) = &mut self.watched else { return };
         // Nothing is read behind a wish, so it is the last head, and its answer makes up the number.
-        if self.progress.answered.load(Ordering::Acquire) < inspector.heads() {
+        if !inspector.is_asked() || self.progress.answered.load(Ordering::Acquire) < inspector.heads() {
             return;
         }
         if self.progress.is_switched.load(Ordering::Relaxed) {
@@ -132,7 +147,13 @@ impl<S> Guarded<S> {
 
     /// Looks at what was read; the end of what may be seen of it.
     fn inspect(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(inspector) = &mut self.inspector else { return Ok(bytes.len()) };
+        let inspector = match &mut self.watched {
+            Watched::Http1(inspector) => inspector,
+            Watched::Http2(frames) => {
+                frames.follow(bytes);
+                return Ok(bytes.len());
+            }
+        };
         match inspector.inspect(bytes) {
             Inspected::Fine => Ok(bytes.len()),
             Inspected::Refused(end, fault) => {
@@ -150,10 +171,10 @@ impl<S> Guarded<S> {
 
     /// Sets the deadline for what is waited for now, if it was not set for that before.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(inspector) = &self.inspector else { return Poll::Pending };
-        let (wait, span) = if inspector.is_in_head() {
+        let is_between = matches!(&self.watched, Watched::Http1(inspector) if inspector.is_between());
+        let (wait, span) = if self.watched.is_in_head() {
             (Wait::Head, self.times.head)
-        } else if inspector.is_between() && self.progress.is_idle() {
+        } else if is_between && self.progress.is_idle() {
             (Wait::Request, self.times.keep_alive)
         } else {
             (Wait::Free, Duration::MAX)
@@ -187,7 +208,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
         if buf.filled().len() > before {
             let end = this.inspect(&buf.filled()[before..])?;
             // A head has one deadline for all of it; everything else is counted from byte to byte.
-            if !this.inspector.as_ref().is_some_and(Inspector::is_in_head) || this.wait != Wait::Head {
+            if !this.watched.is_in_head() || this.wait != Wait::Head {
                 this.wait = Wait::Free;
             }
             buf.set_filled(before + end);

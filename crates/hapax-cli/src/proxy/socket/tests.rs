@@ -21,8 +21,8 @@ impl Connection {
         let progress = Arc::<Progress>::default();
         let hour = Duration::from_secs(3600);
         let times = Times { head: hour, keep_alive: hour, write_idle: hour };
-        let inspector = Some(Inspector::new(4096));
-        let guarded = Guarded::new(io, Bytes::new(), inspector, progress.clone(), times);
+        let watched = Watched::Http1(Inspector::new(4096));
+        let guarded = Guarded::new(io, Bytes::new(), watched, progress.clone(), times);
         Self { client, guarded, progress }
     }
 
