@@ -14,7 +14,7 @@
 //! 4. **Served** by whatever service is current: the layer, and behind it [`Forward`].
 //! 5. **Forwarded.** `forward.rs` takes off what belongs to the connection, and `upstream.rs` finds an address and a
 //!    connection. The request is written anew, with framing of our own. It goes out at most once.
-//! 6. **Answered.** The upstream's answer passes as it comes; or a problem says that nothing was sent, or that nobody
+//! 6. **Answered.** The upstream's answer passes as it comes, over HTTP/2 in pieces that must be taken; or a problem says that nothing was sent, or that nobody
 //!    knows what came of it. Either is told to the layer by an [`Outcome`](hapax::http::Outcome).
 //!
 //! | module | what it owns |

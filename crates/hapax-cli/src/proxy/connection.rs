@@ -1,6 +1,7 @@
 //! One client's connection: TLS, which version of HTTP, and its requests until it ends.
 
 mod answered;
+mod offered;
 mod sniff;
 
 use std::convert::Infallible;
@@ -187,6 +188,8 @@ where
             ended = connection.as_mut() => return log_end(ended),
             () = stop.cancelled() => None,
             () = unused(&progress, self.transport.keep_alive.0) => Some(self.transport.keep_alive.0),
+            // Whoever does not take one answer gets no new ones, and the others have as long to be taken.
+            () = progress.given_up() => Some(self.transport.write_idle.0),
         };
         connection.as_mut().graceful_shutdown();
         match ended {
@@ -232,7 +235,13 @@ where
         }
         caller.progress.answered(response.status());
         response.headers_mut().entry(REQUEST_ID).or_insert(id);
-        Ok(response.map(|body| Answered::new(body, open)))
+        Ok(response.map(|body| {
+            if is_http2 {
+                Answered::offered(body, open, self.transport.write_idle.0)
+            } else {
+                Answered::new(body, open)
+            }
+        }))
     }
 }
 

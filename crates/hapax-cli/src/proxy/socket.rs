@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
 
 use super::deadline::Deadline;
 use super::frames::Frames;
@@ -30,6 +31,8 @@ pub(super) struct Progress {
     is_switched: AtomicBool,
     /// Whether bytes of another protocol came before it was agreed on.
     early: AtomicBool,
+    /// Told when an answer was given up because it was not taken.
+    given_up: Notify,
 }
 
 /// One request that is being answered, until its answer has left.
@@ -60,6 +63,18 @@ impl Progress {
 
     pub(super) fn begun(&self) -> usize {
         self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Resolves once the client left an answer where it is.
+    pub(super) async fn given_up(&self) {
+        self.given_up.notified().await;
+    }
+}
+
+impl Open {
+    /// The client does not take the answer.
+    pub(super) fn give_up(&self) {
+        self.0.given_up.notify_one();
     }
 }
 

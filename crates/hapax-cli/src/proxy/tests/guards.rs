@@ -184,6 +184,61 @@ async fn a_head_of_http2_has_only_so_many_fields() {
     assert_eq!(origin.log.requests(), 2);
 }
 
+/// A client whose window is shut takes nothing, however lively its connection is.
+#[tokio::test]
+async fn an_answer_that_a_client_of_http2_does_not_take_is_given_up() {
+    for endless in [false, true] {
+        let (ended, mut is_ended) = unbounded_channel();
+        let origin = Origin::start(move |mut peer| {
+            let ended = ended.clone();
+            async move {
+                peer.request().await?;
+                if endless {
+                    peer.write("HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n").await?;
+                    while peer.write([0; 65536]).await.is_some() {}
+                } else {
+                    peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
+                }
+                ended.send(()).ok()
+            }
+        })
+        .await;
+        let mut setup = patient();
+        setup.transport.write_idle = SHORT;
+        let rig = Rig::start(&[origin.url()], setup).await;
+        let mut stream = rig.connect().await;
+        // The size of a window at first is the fourth setting.
+        let shut = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
+        let get = fields(&[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")]);
+        let get = frame(HEADERS, END_STREAM | END_HEADERS, 1, &get);
+        stream.write_all(&[PREFACE, &shut, &get].concat()).await.unwrap();
+        is_ended.recv().await.expect("the origin is not kept for it");
+        read_to_end(&mut stream).await;
+    }
+}
+
+/// Larger than every window, and with a trailer behind.
+#[tokio::test]
+async fn a_large_answer_reaches_a_client_of_http2_whole() {
+    let body: String = (0..200_000).map(|number| format!("{number:>10}")).collect();
+    let sent = body.clone();
+    let origin = Origin::start(move |mut peer| {
+        let body = sent.clone();
+        async move {
+            peer.request().await?;
+            peer.write("HTTP/1.1 200 OK\r\ntrailer: x-sum\r\ntransfer-encoding: chunked\r\n\r\n").await?;
+            peer.write(format!("{:x}\r\n{body}\r\n0\r\nx-sum: 7\r\n\r\n", body.len())).await
+        }
+    })
+    .await;
+    let rig = Rig::start(&[origin.url()], patient()).await;
+    let mut sender = http2_on(rig.connect().await).await;
+    let response = sender.send_request(keyed(Full::default())).await.unwrap();
+    let got = response.into_body().collect().await.unwrap();
+    assert_eq!(got.trailers().unwrap()["x-sum"], "7");
+    assert!(got.to_bytes() == body);
+}
+
 /// Answers over TLS, and tells the path of each request.
 fn serve_encrypted(listener: TcpListener, seen: UnboundedSender<String>) {
     let certificate = Certificate::read(&tls("first"), false).unwrap();
