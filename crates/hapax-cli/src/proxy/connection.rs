@@ -286,6 +286,14 @@ fn is_sound(parts: &mut http::request::Parts) -> bool {
     if !(path.starts_with('/') || (path == "*" && parts.method == Method::OPTIONS)) {
         return false;
     }
+    let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
+    if !target.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return false;
+    }
+    // To servers that do not tell `_` from `-`, these would say how long the body is.
+    if ["content_length", "transfer_encoding"].iter().any(|name| parts.headers.contains_key(*name)) {
+        return false;
+    }
     let mut hosts = parts.headers.get_all(HOST).iter();
     let (host, more) = (hosts.next(), hosts.next());
     let lengths = parts.headers.get_all(http::header::CONTENT_LENGTH).iter().count();
