@@ -32,6 +32,8 @@ mod settling;
 mod shared_store;
 mod showing;
 mod sidecar;
+#[cfg(target_os = "linux")]
+mod smuggling;
 mod sweeping;
 #[cfg(all(feature = "postgres", feature = "redis"))]
 mod tiers;
