@@ -5,6 +5,8 @@
 mod admin_tls;
 mod asking;
 mod binary;
+#[cfg(unix)]
+mod certificates;
 mod changes;
 mod check;
 mod config;
