@@ -34,6 +34,7 @@ mod exchanges;
 mod failure;
 mod nearest;
 mod output;
+mod problem;
 mod proxy;
 mod records;
 mod serve;

@@ -14,14 +14,14 @@
 //! 4. **Served** by whatever service is current: the layer, and behind it [`Forward`].
 //! 5. **Forwarded.** `forward.rs` takes off what belongs to the connection, and `upstream.rs` finds an address and a
 //!    connection. The request is written anew, with framing of our own. It goes out at most once.
-//! 6. **Answered.** The upstream's answer passes as it comes; or a problem says that nothing was sent, or that nobody
+//! 6. **Answered.** The upstream's answer passes as it comes, over HTTP/2 in pieces that must be taken; or a problem says that nothing was sent, or that nobody
 //!    knows what came of it. Either is told to the layer by an [`Outcome`](hapax::http::Outcome).
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | `options` | what can be configured |
 //! | `listen`, `connection` | clients' connections |
-//! | `socket`, `head`, `received`, `deadline` | what clients may send, and how slowly |
+//! | `socket`, `head`, `frames`, `received`, `deadline` | what clients may send, and how slowly |
 //! | `fields` | header fields on their way |
 //! | `tls` | certificates and trust |
 //! | `forward`, `upstream` | exchanges with the origin |
@@ -30,6 +30,7 @@ mod connection;
 mod deadline;
 mod fields;
 mod forward;
+mod frames;
 mod head;
 mod listen;
 mod options;
@@ -38,8 +39,6 @@ mod socket;
 mod tls;
 mod upstream;
 
-#[cfg(test)]
-pub(crate) use self::connection::TUNNEL_REFUSED;
 pub(crate) use self::forward::Forward;
 pub(crate) use self::listen::Listener;
 pub(crate) use self::options::{Tls, Transport, UpstreamOptions};

@@ -3,6 +3,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `serve/routes.rs` | the layer in force, and how another takes its place |
+//! | `serve/paths.rs` | which paths are refused because an origin could take them for others |
 //! | `serve/told.rs` | what the service behind is told about an operation |
 //! | `serve/ask.rs` | the questions to `reconcile` and `authorise` URLs |
 //! | `serve/banner.rs` | what is printed at the start |
@@ -11,6 +12,7 @@
 
 mod ask;
 mod banner;
+mod paths;
 mod routes;
 mod told;
 
@@ -35,10 +37,6 @@ use crate::proxy::{Forward, Listener};
 use crate::signals::{Asked, Signals};
 use crate::telemetry;
 use crate::trace::Tracing;
-
-/// What a caller is refused with while nobody says whether it may go on; by the name of its page.
-#[cfg(test)]
-pub(crate) const AUTHORISE_UNAVAILABLE: &str = ask::UNAVAILABLE;
 
 /// How often the recorder of metrics tidies up.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);

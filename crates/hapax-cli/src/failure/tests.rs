@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::*;
+use crate::problem;
 
 const STORE_KINDS: [StoreErrorKind; 8] = [
     StoreErrorKind::Unavailable,
@@ -48,7 +49,8 @@ const CODES: [Code; 27] = [
 const LIBRARY: [&str; 3] = ["previously-failed", "deadline", "superseded"];
 
 /// What only the sidecar answers with.
-const SIDECAR: [&str; 2] = [crate::serve::AUTHORISE_UNAVAILABLE, crate::proxy::TUNNEL_REFUSED];
+const SIDECAR: [&str; 3] =
+    [problem::AUTHORISE_UNAVAILABLE.name, problem::PATH_AMBIGUOUS.name, problem::TUNNEL_REFUSED.name];
 
 #[test]
 fn every_code_has_its_page_and_every_page_its_code() {

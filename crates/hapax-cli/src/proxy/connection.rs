@@ -1,6 +1,7 @@
 //! One client's connection: TLS, which version of HTTP, and its requests until it ends.
 
 mod answered;
+mod offered;
 mod sniff;
 
 use std::convert::Infallible;
@@ -12,7 +13,6 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax::http::TYPE_BASE;
 use http::header::HOST;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
@@ -20,7 +20,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Duration, interval, timeout};
@@ -32,14 +31,13 @@ use self::answered::Answered;
 use self::sniff::Sniffed;
 use super::fields::{Client, REQUEST_ID, Security};
 use super::forward::Switch;
+use super::frames::Frames;
 use super::head::{Inspector, is_host};
 use super::options::Transport;
 use super::received::{Patience, Received};
-use super::socket::{Guarded, Progress, Times};
+use super::socket::{Guarded, Progress, Times, Watched};
 use super::tls::{Certificate, agreed_on_http2};
-
-/// The type of the problem that whoever asks for a tunnel gets.
-pub(crate) const TUNNEL_REFUSED: &str = "tunnel-refused";
+use crate::problem;
 
 /// What all connections of a listener share.
 pub(super) struct Serving<F> {
@@ -161,7 +159,7 @@ where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let inspector = Inspector::new(self.transport.head_bytes_max);
-        let io = Guarded::new(io, sniffed, Some(inspector), caller.progress.clone(), self.times());
+        let io = Guarded::new(io, sniffed, Watched::Http1(inspector), caller.progress.clone(), self.times());
         let serving = self.clone();
         let service = service_fn(move |request| serving.clone().answer(caller.clone(), request));
         let mut connection = pin!(self.http1.serve_connection(TokioIo::new(io), service).with_upgrades());
@@ -180,7 +178,8 @@ where
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let io = Guarded::new(io, sniffed, None, caller.progress.clone(), self.times());
+        let io =
+            Guarded::new(io, sniffed, Watched::Http2(Frames::new()), caller.progress.clone(), self.times());
         let (serving, progress) = (self.clone(), caller.progress.clone());
         let service = service_fn(move |request| serving.clone().answer(caller.clone(), request));
         let mut connection = pin!(self.http2.serve_connection(TokioIo::new(io), service));
@@ -189,6 +188,8 @@ where
             ended = connection.as_mut() => return log_end(ended),
             () = stop.cancelled() => None,
             () = unused(&progress, self.transport.keep_alive.0) => Some(self.transport.keep_alive.0),
+            // Whoever does not take one answer gets no new ones, and the others have as long to be taken.
+            () = progress.given_up() => Some(self.transport.write_idle.0),
         };
         connection.as_mut().graceful_shutdown();
         match ended {
@@ -205,9 +206,14 @@ where
     ) -> Result<Response<Answered<B>>, Infallible> {
         let (mut parts, body) = request.into_parts();
         if parts.method == Method::CONNECT {
-            return Ok(tunnel_refused());
+            return Ok(last(problem::TUNNEL_REFUSED.response()));
         }
-        if parts.version == Version::HTTP_2 && !is_sound(&mut parts) {
+        let is_http2 = parts.version == Version::HTTP_2;
+        // Of HTTP/1, the parser and the inspector have seen to both.
+        if is_http2 && parts.headers.len() > self.transport.head_fields_max {
+            return Ok(refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+        }
+        if is_http2 && !is_sound(&mut parts) {
             return Ok(refused(StatusCode::BAD_REQUEST));
         }
         let open = caller.progress.begin();
@@ -229,7 +235,13 @@ where
         }
         caller.progress.answered(response.status());
         response.headers_mut().entry(REQUEST_ID).or_insert(id);
-        Ok(response.map(|body| Answered::new(body, open)))
+        Ok(response.map(|body| {
+            if is_http2 {
+                Answered::offered(body, open, self.transport.write_idle.0)
+            } else {
+                Answered::new(body, open)
+            }
+        }))
     }
 }
 
@@ -254,32 +266,16 @@ fn log_end(ended: Result<(), hyper::Error>) {
     }
 }
 
-/// A refusal of the connection's own, after which it is closed where the version of HTTP allows.
+/// A refusal of the connection's own, without a word.
 fn refused<B>(status: StatusCode) -> Response<Answered<B>> {
-    refused_with(status, Bytes::new())
-}
-
-/// Whoever stands before one service leads nowhere else.
-fn tunnel_refused<B>() -> Response<Answered<B>> {
-    let status = StatusCode::NOT_IMPLEMENTED;
-    let problem = json!({
-        "type": format!("{TYPE_BASE}{TUNNEL_REFUSED}"),
-        "title": "No tunnels are opened here",
-        "status": status.as_u16(),
-        "detail": "This server stands in front of one service and is no way to others. Nothing was sent anywhere.",
-        "retryable": false,
-        "retry_with_same_key": false,
-        "safe_new_key": false,
-    });
-    let mut response = refused_with(status, problem.to_string().into());
-    let problem_json = HeaderValue::from_static("application/problem+json");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, problem_json);
-    response
-}
-
-fn refused_with<B>(status: StatusCode, words: Bytes) -> Response<Answered<B>> {
-    let mut response = Response::new(Answered::words(words));
+    let mut response = Response::new(Bytes::new());
     *response.status_mut() = status;
+    last(response)
+}
+
+/// The last answer of its connection, where the version of HTTP has such a thing.
+fn last<B>(response: Response<Bytes>) -> Response<Answered<B>> {
+    let mut response = response.map(Answered::words);
     response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
@@ -288,6 +284,14 @@ fn refused_with<B>(status: StatusCode, words: Bytes) -> Response<Answered<B>> {
 fn is_sound(parts: &mut http::request::Parts) -> bool {
     let path = parts.uri.path();
     if !(path.starts_with('/') || (path == "*" && parts.method == Method::OPTIONS)) {
+        return false;
+    }
+    let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
+    if !target.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return false;
+    }
+    // To servers that do not tell `_` from `-`, these would say how long the body is.
+    if ["content_length", "transfer_encoding"].iter().any(|name| parts.headers.contains_key(*name)) {
         return false;
     }
     let mut hosts = parts.headers.get_all(HOST).iter();

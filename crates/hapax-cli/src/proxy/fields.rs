@@ -25,6 +25,27 @@ const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection")
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 pub(super) const OUTCOME: HeaderName = HeaderName::from_static("idempotency-outcome");
 
+/// Fields that a client has no business to send.
+const NEVER_SAID: [&str; 5] = [
+    "idempotency-outcome",
+    "idempotency-recorded",
+    "idempotency-protected",
+    "idempotent-replayed",
+    "x-idempotent-replayed",
+];
+
+/// Fields that an origin, or whoever else is asked, believes because they come from us.
+const SAID_BY_US: [&str; 8] = [
+    "idempotency-operation",
+    "idempotency-attempt",
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-forwarded-host",
+    "x-request-id",
+    "x-original-method",
+    "x-original-uri",
+];
+
 /// What is said about the client of one connection. Made once for it, and shared by its requests.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
@@ -145,18 +166,17 @@ fn drop_named_by_connection(headers: &mut HeaderMap) {
 
 /// What only we or an origin may say.
 fn drop_ours(headers: &mut HeaderMap) {
-    let is_ours = |name: &&HeaderName| {
-        matches!(
-            name.as_str(),
-            "idempotency-outcome"
-                | "idempotency-recorded"
-                | "idempotency-protected"
-                | "idempotent-replayed"
-                | "x-idempotent-replayed"
-        )
-    };
-    while let Some(name) = headers.keys().find(is_ours).cloned() {
+    let is_dropped = |name: &&HeaderName| NEVER_SAID.contains(&name.as_str()) || is_posing(name.as_str());
+    while let Some(name) = headers.keys().find(is_dropped).cloned() {
         headers.remove(name);
+    }
+}
+
+/// Whether servers that do not tell `_` from `-` take this for a field that is ours.
+fn is_posing(name: &str) -> bool {
+    name.contains('_') && {
+        let name = name.replace('_', "-");
+        NEVER_SAID.iter().chain(&SAID_BY_US).any(|ours| *ours == name)
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Inspector {
     phase: Phase,
     /// What came of a head, when it did not come at once.
     begun: Vec<u8>,
+    /// How many heads were taken.
+    heads: usize,
     head_bytes_max: usize,
 }
 
@@ -54,7 +56,7 @@ pub(super) enum Inspected {
 
 impl Inspector {
     pub(super) fn new(head_bytes_max: usize) -> Self {
-        Self { phase: Phase::Head, begun: Vec::new(), head_bytes_max }
+        Self { phase: Phase::Head, begun: Vec::new(), heads: 0, head_bytes_max }
     }
 
     /// Whether a request may begin here and none has.
@@ -70,6 +72,11 @@ impl Inspector {
     /// Whether another protocol was asked for, and nobody said what came of it.
     pub(super) fn is_asked(&self) -> bool {
         matches!(self.phase, Phase::Asked)
+    }
+
+    /// How many requests have come so far, with the one that may be asking for another protocol.
+    pub(super) fn heads(&self) -> usize {
+        self.heads
     }
 
     /// The other protocol was declined: requests go on.
@@ -167,6 +174,7 @@ impl Inspector {
             Body::Chunked => Phase::Chunked(Chunks::default()),
             Body::Upgrade => Phase::Asked,
         };
+        self.heads += 1;
         Ok(())
     }
 }

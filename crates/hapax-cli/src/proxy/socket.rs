@@ -1,19 +1,21 @@
-//! [`Guarded`]: a client's connection with an end to patience, whose HTTP/1 heads are looked at before they are read.
+//! [`Guarded`]: a client's connection with an end to patience, whose heads are looked at before they are read.
 //!
 //! It does not know what is asked or answered. What it must know of requests, it is told by [`Progress`].
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
 
 use super::deadline::Deadline;
+use super::frames::Frames;
 use super::head::{Fault, Inspected, Inspector, SPOILED};
 
 /// How far the requests of a connection are.
@@ -23,15 +25,15 @@ pub(super) struct Progress {
     open: AtomicUsize,
     /// Requests that began.
     begun: AtomicUsize,
-    /// What became of the last wish for another protocol.
-    upgrade: AtomicU8,
+    /// Requests that were answered. On HTTP/1 they are answered in the order in which their heads came.
+    answered: AtomicUsize,
+    /// Whether the last answer changed the protocol.
+    is_switched: AtomicBool,
     /// Whether bytes of another protocol came before it was agreed on.
     early: AtomicBool,
+    /// Told when an answer was given up because it was not taken.
+    given_up: Notify,
 }
-
-const UNDECIDED: u8 = 0;
-const DECLINED: u8 = 1;
-const ACCEPTED: u8 = 2;
 
 /// One request that is being answered, until its answer has left.
 #[derive(Debug)]
@@ -41,14 +43,13 @@ impl Progress {
     pub(super) fn begin(self: &Arc<Self>) -> Open {
         self.open.fetch_add(1, Ordering::Relaxed);
         self.begun.fetch_add(1, Ordering::Relaxed);
-        self.upgrade.store(UNDECIDED, Ordering::Relaxed);
         Open(self.clone())
     }
 
     /// What was answered. A connection changes its protocol on 101 and on nothing else.
     pub(super) fn answered(&self, status: StatusCode) {
-        let is_upgrade = status == StatusCode::SWITCHING_PROTOCOLS;
-        self.upgrade.store(if is_upgrade { ACCEPTED } else { DECLINED }, Ordering::Relaxed);
+        self.is_switched.store(status == StatusCode::SWITCHING_PROTOCOLS, Ordering::Relaxed);
+        self.answered.fetch_add(1, Ordering::Release);
     }
 
     /// Whether bytes of another protocol came too early for it.
@@ -62,6 +63,18 @@ impl Progress {
 
     pub(super) fn begun(&self) -> usize {
         self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Resolves once the client left an answer where it is.
+    pub(super) async fn given_up(&self) {
+        self.given_up.notified().await;
+    }
+}
+
+impl Open {
+    /// The client does not take the answer.
+    pub(super) fn give_up(&self) {
+        self.0.given_up.notify_one();
     }
 }
 
@@ -88,6 +101,23 @@ enum Wait {
     Head,
 }
 
+/// What is known of what was read.
+#[derive(Debug)]
+pub(super) enum Watched {
+    Http1(Inspector),
+    /// Its frames leave no doubt, and only the time of its heads is watched.
+    Http2(Frames),
+}
+
+impl Watched {
+    fn is_in_head(&self) -> bool {
+        match self {
+            Self::Http1(inspector) => inspector.is_in_head(),
+            Self::Http2(frames) => frames.is_in_head(),
+        }
+    }
+}
+
 /// A client's connection.
 #[derive(Debug)]
 pub(super) struct Guarded<S> {
@@ -96,8 +126,7 @@ pub(super) struct Guarded<S> {
     sniffed: Bytes,
     /// What is read in place of what was refused, and the last that is read at all.
     spoiled: Option<Bytes>,
-    /// None for HTTP/2, whose frames leave no doubt.
-    inspector: Option<Inspector>,
+    watched: Watched,
     progress: Arc<Progress>,
     times: Times,
     wait: Wait,
@@ -109,29 +138,37 @@ impl<S> Guarded<S> {
     pub(super) fn new(
         io: S,
         sniffed: Bytes,
-        inspector: Option<Inspector>,
+        watched: Watched,
         progress: Arc<Progress>,
         times: Times,
     ) -> Self {
         let (reading, writing) = (Deadline::default(), Deadline::default());
-        Self { io, sniffed, spoiled: None, inspector, progress, times, wait: Wait::Free, reading, writing }
+        Self { io, sniffed, spoiled: None, watched, progress, times, wait: Wait::Free, reading, writing }
     }
 
     /// Tells the inspector what became of a wish for another protocol.
     fn follow_upgrade(&mut self) {
-        let Some(inspector) = self.inspector.as_mut().filter(|inspector| inspector.is_asked()) else {
+        let Watched::Http1(inspector) = &mut self.watched else { return };
+        // Nothing is read behind a wish, so it is the last head, and its answer makes up the number.
+        if !inspector.is_asked() || self.progress.answered.load(Ordering::Acquire) < inspector.heads() {
             return;
-        };
-        match self.progress.upgrade.load(Ordering::Relaxed) {
-            ACCEPTED => inspector.accepted(),
-            DECLINED => inspector.declined(),
-            _ => {}
+        }
+        if self.progress.is_switched.load(Ordering::Relaxed) {
+            inspector.accepted();
+        } else {
+            inspector.declined();
         }
     }
 
     /// Looks at what was read; the end of what may be seen of it.
     fn inspect(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(inspector) = &mut self.inspector else { return Ok(bytes.len()) };
+        let inspector = match &mut self.watched {
+            Watched::Http1(inspector) => inspector,
+            Watched::Http2(frames) => {
+                frames.follow(bytes);
+                return Ok(bytes.len());
+            }
+        };
         match inspector.inspect(bytes) {
             Inspected::Fine => Ok(bytes.len()),
             Inspected::Refused(end, fault) => {
@@ -149,10 +186,10 @@ impl<S> Guarded<S> {
 
     /// Sets the deadline for what is waited for now, if it was not set for that before.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(inspector) = &self.inspector else { return Poll::Pending };
-        let (wait, span) = if inspector.is_in_head() {
+        let is_between = matches!(&self.watched, Watched::Http1(inspector) if inspector.is_between());
+        let (wait, span) = if self.watched.is_in_head() {
             (Wait::Head, self.times.head)
-        } else if inspector.is_between() && self.progress.is_idle() {
+        } else if is_between && self.progress.is_idle() {
             (Wait::Request, self.times.keep_alive)
         } else {
             (Wait::Free, Duration::MAX)
@@ -186,7 +223,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
         if buf.filled().len() > before {
             let end = this.inspect(&buf.filled()[before..])?;
             // A head has one deadline for all of it; everything else is counted from byte to byte.
-            if !this.inspector.as_ref().is_some_and(Inspector::is_in_head) || this.wait != Wait::Head {
+            if !this.watched.is_in_head() || this.wait != Wait::Head {
                 this.wait = Wait::Free;
             }
             buf.set_filled(before + end);
@@ -245,3 +282,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,6 +35,7 @@ impl Certificate {
     pub(super) fn reload(&self) -> Result<(), Failure> {
         let next = server(&self.files, self.http2)?;
         *self.current.write() = next;
+        tracing::info!("the certificate is read again");
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::future::select_all;
 use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
@@ -127,14 +128,14 @@ impl Upstreams {
         let first = if count == 1 { 0 } else { self.next.fetch_add(1, Ordering::Relaxed) };
         let in_turn = || (0..count).map(|offset| &self.addresses[(first.wrapping_add(offset)) % count]);
         let is_one_up = in_turn().any(|address| address.is_up.load(Ordering::Relaxed));
-        let mut full = None;
+        let mut full = Vec::new();
         for address in in_turn() {
             // When all are down, asking is the quickest way to find out that one is back.
             if is_one_up && count > 1 && !address.is_up.load(Ordering::Relaxed) {
                 continue;
             }
             let Some(way) = address.way(needs) else {
-                full.get_or_insert(address);
+                full.push(address);
                 continue;
             };
             match address.send(request, needs, way).await {
@@ -146,8 +147,15 @@ impl Upstreams {
             }
         }
         // Whoever has room is asked first; only when nobody has, it is waited for.
-        let Some(address) = full else { return Err(NoAnswer::NotSent) };
-        let place = address.room.place_within(self.connection_wait).await.ok_or(NoAnswer::Full)?;
+        if full.is_empty() {
+            return Err(NoAnswer::NotSent);
+        }
+        let places = full.into_iter().map(|address| {
+            Box::pin(async move { address.room.next_place().await.map(|place| (address, place)) })
+        });
+        let first_place = timeout(self.connection_wait, select_all(places)).await;
+        let (place, ..) = first_place.map_err(|_| NoAnswer::Full)?;
+        let (address, place) = place.ok_or(NoAnswer::Full)?;
         address.send(request, needs, Way::Own(place)).await.map_err(NoAnswer::from)
     }
 }

@@ -9,22 +9,20 @@ use std::future::Future;
 use bytes::Bytes;
 use hapax::{Question, Reconciled};
 use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, request};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, request};
 use http_body_util::Full;
 use serde_json::json;
 
 use self::answer::Answer;
 use crate::config::LimitOptions;
 use crate::exchanges::{Bounds, Exchanges, Keep, Unanswered};
-
-/// The type of the problem that a caller gets when the `authorise` URL has no answer.
-pub(super) const UNAVAILABLE: &str = "authorise-unavailable";
+use crate::problem;
 
 /// What the caller asks for, for whoever decides.
 const ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
 const ORIGINAL_URI: HeaderName = HeaderName::from_static("x-original-uri");
 
-/// Fields that describe a body or a connection, which the question has not got.
+/// Fields that describe a body or a connection, which the question has not got; and the usual key.
 const NOT_ASKED: [&str; 13] = [
     "connection",
     "content-encoding",
@@ -87,24 +85,25 @@ impl Asker {
         }
     }
 
-    /// "May this caller do that?" A refusal is the answer for the caller.
+    /// "May this caller do that?" A refusal is the answer for the caller. `keys` are the headers that may hold a key.
     pub(super) fn may_it_go_on(
         self,
         url: Uri,
         head: &request::Parts,
+        keys: &[HeaderName],
     ) -> impl Future<Output = Result<(), Response<Bytes>>> + Send + use<> {
-        let question = question(head);
+        let question = question(head, keys);
         async move {
             match self.send(url, question).await {
                 Ok(response) if response.status().is_success() => Ok(()),
                 Ok(response) if response.status().is_client_error() => Err(refused(response)),
                 Ok(response) => {
                     tracing::warn!(status = response.status().as_u16(), "authorise: no answer; refused");
-                    Err(unavailable())
+                    Err(problem::AUTHORISE_UNAVAILABLE.response())
                 }
                 Err(error) => {
                     tracing::warn!(%error, "authorise: nobody answers; refused");
-                    Err(unavailable())
+                    Err(problem::AUTHORISE_UNAVAILABLE.response())
                 }
             }
         }
@@ -117,7 +116,7 @@ impl Asker {
 }
 
 /// The caller's head, without what belongs to a body or a connection, and without the key.
-fn question(head: &request::Parts) -> Request<Full<Bytes>> {
+fn question(head: &request::Parts, keys: &[HeaderName]) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::default());
     let named: Vec<&str> = head
         .headers
@@ -128,7 +127,9 @@ fn question(head: &request::Parts) -> Request<Full<Bytes>> {
         .map(str::trim)
         .collect();
     let is_asked = |name: &HeaderName| {
-        !NOT_ASKED.contains(&name.as_str()) && !named.iter().any(|of| name.as_str().eq_ignore_ascii_case(of))
+        !NOT_ASKED.contains(&name.as_str())
+            && !keys.contains(name)
+            && !named.iter().any(|of| name.as_str().eq_ignore_ascii_case(of))
     };
     let headers = request.headers_mut();
     for (name, value) in head.headers.iter().filter(|(name, _)| is_asked(name)) {
@@ -157,26 +158,6 @@ fn refused(response: Response<Bytes>) -> Response<Bytes> {
     parts.headers.extend(fields);
     parts.extensions = http::Extensions::new();
     Response::from_parts(parts, body)
-}
-
-fn unavailable() -> Response<Bytes> {
-    let kind = format!("{}{UNAVAILABLE}", hapax::http::TYPE_BASE);
-    let document = json!({
-        "type": kind,
-        "title": "Nobody could say whether this is allowed",
-        "status": 503,
-        "detail": "Whether the caller may do this could not be found out. Nothing was executed.",
-        "retryable": true,
-        "retry_with_same_key": true,
-        "safe_new_key": true,
-    });
-    let mut response = Response::new(Bytes::from(document.to_string()));
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
-    response
 }
 
 #[cfg(test)]

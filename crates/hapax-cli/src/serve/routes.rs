@@ -9,13 +9,14 @@ use parking_lot::RwLock;
 use tower_layer::Layer;
 
 use super::ask::Asker;
+use super::paths::{Unambiguous, key_names};
 use super::told::Told;
 use crate::config::{Config, Flags, Route};
 use crate::proxy::Forward;
 use crate::trace::{Traced, TracedUpstream, Tracing};
 
 /// What answers one request.
-pub(super) type Answering = Traced<Idempotency<Told<TracedUpstream<Forward>>>>;
+pub(super) type Answering = Unambiguous<Traced<Idempotency<Told<TracedUpstream<Forward>>>>>;
 
 /// The layer in force and the configuration that it is made of.
 pub(super) struct Routes {
@@ -96,6 +97,7 @@ impl Parts {
     fn current(&self, layer: IdempotencyLayer, config: Arc<Config>) -> Current {
         let upstream = TracedUpstream::new(self.forward.clone(), self.tracing.clone());
         let answering = Traced::new(layer.layer(Told::new(upstream)), self.tracing.clone());
+        let answering = Unambiguous::new(answering, &config.routes);
         Current { layer, answering, config }
     }
 }
@@ -107,8 +109,8 @@ fn with_questions(route: &Route, asker: &Asker) -> HttpPolicy {
         policy = policy.reconcile(move |question| asker.clone().did_it_happen(url.clone(), question));
     }
     if let Some(url) = &route.authorise {
-        let (asker, url) = (asker.clone(), url.clone());
-        policy = policy.authorise(move |head| asker.clone().may_it_go_on(url.clone(), head));
+        let (asker, url, keys) = (asker.clone(), url.clone(), key_names(&policy));
+        policy = policy.authorise(move |head| asker.clone().may_it_go_on(url.clone(), head, &keys));
     }
     policy
 }

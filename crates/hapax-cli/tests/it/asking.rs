@@ -99,6 +99,24 @@ fn a_caller_who_may_no_longer_gets_no_replay() {
 }
 
 #[test]
+fn whoever_decides_sees_no_key_whatever_its_header_is_called() {
+    let origin = Origin::start(|_, _| reply(201, "made"));
+    let deciding = Origin::start(|_, _| reply(204, ""));
+    let fixture = Fixture::bare();
+    let more = "[defaults]\nheader = \"X-Order-Key\"\naliases = [\"X-Old-Key\"]\n";
+    let sidecar = sidecar_with(more, &fixture, &origin, "authorise", &deciding.url());
+    for header in ["X-Order-Key", "X-Old-Key"] {
+        let made = ask(sidecar.address(), &format!("POST /orders\n{header}: k\nX-Other: o"), "{}");
+        assert_eq!(made.status(), 201);
+    }
+    for asked in deciding.seen() {
+        assert_eq!(asked.header("x-other"), Some("o"));
+        assert_eq!((asked.header("x-order-key"), asked.header("x-old-key")), (None, None));
+    }
+    assert_eq!(deciding.seen().len(), 2);
+}
+
+#[test]
 fn nothing_goes_on_while_nobody_decides() {
     let answers: [fn() -> Option<String>; 3] = [|| None, || reply(302, ""), || reply(500, "broken")];
     for answer in answers {

@@ -5,6 +5,8 @@
 mod admin_tls;
 mod asking;
 mod binary;
+#[cfg(unix)]
+mod certificates;
 mod changes;
 mod check;
 mod config;
@@ -32,6 +34,8 @@ mod settling;
 mod shared_store;
 mod showing;
 mod sidecar;
+#[cfg(target_os = "linux")]
+mod smuggling;
 mod sweeping;
 #[cfg(all(feature = "postgres", feature = "redis"))]
 mod tiers;

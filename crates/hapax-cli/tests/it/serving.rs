@@ -70,6 +70,27 @@ fn m_05_a_route_that_is_off_is_off_for_every_method() {
 }
 
 #[test]
+fn m_01_a_path_that_can_be_read_in_two_ways_leads_past_no_route() {
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let fixture = Fixture::bare();
+    let file = "[[route]]\npath = \"/v1/payments/**\"\nkey = \"required\"\n";
+    std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let key = format!("\nIdempotency-Key: {KEY}");
+    for (path, key) in
+        [("/v1//payments", ""), ("/v1/%2e%2e/v1/payments", ""), ("/v1/payments;x=1", &key), ("/a//b", &key)]
+    {
+        let refused = ask(sidecar.address(), &format!("POST {path}{key}"), ORDER);
+        assert_eq!(refused.status(), 400, "{path}");
+        assert_eq!(refused.json()["type"], "https://hapax.dev/errors/path-ambiguous", "{path}");
+        assert_eq!(refused.header("x-request-id").map(str::len), Some(32), "{path}");
+    }
+    assert!(origin.seen().is_empty());
+    assert_eq!(ask(sidecar.address(), "POST /a//b/../c;d", ORDER).status(), 200);
+    assert_eq!(origin.seen()[0].first_line, "POST /a//b/../c;d HTTP/1.1", "it passes as it came");
+}
+
+#[test]
 fn without_a_service_behind_nothing_starts() {
     let fixture = Fixture::bare();
     let refused = hapax(fixture.path(), &["serve"]).failed(2, "config-invalid");

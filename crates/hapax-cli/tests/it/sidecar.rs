@@ -90,7 +90,9 @@ impl Drop for Sidecar {
 }
 
 fn address(url: &Value) -> SocketAddr {
-    url.as_str().unwrap().trim_start_matches("http://").trim_end_matches('/').parse().unwrap()
+    let url = url.as_str().unwrap();
+    let (_scheme, address) = url.split_once("://").unwrap();
+    address.trim_end_matches('/').parse().unwrap()
 }
 
 /// A request or an answer as it came.
@@ -178,7 +180,14 @@ pub(crate) struct Origin {
 
 impl Origin {
     pub(crate) fn start(answer: impl Fn(&Message, usize) -> Option<String> + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at(([127, 0, 0, 1], 0).into(), answer)
+    }
+
+    pub(crate) fn start_at(
+        address: SocketAddr,
+        answer: impl Fn(&Message, usize) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let seen: Arc<Mutex<Vec<Message>>> = Arc::default();
         let (log, answer) = (seen.clone(), Arc::new(answer));

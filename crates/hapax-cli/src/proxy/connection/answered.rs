@@ -2,55 +2,86 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
+use super::offered::{BoxError, Offered};
 use crate::proxy::socket::Open;
 
 pin_project! {
     /// The service's body, or the words of a refusal.
-    pub(in crate::proxy) struct Answered<B> {
-        #[pin]
-        body: Option<B>,
-        words: Option<Bytes>,
-        // Counts the request as open for as long as the body is there.
-        _open: Option<Open>,
+    #[project = AnsweredProjection]
+    pub(in crate::proxy) enum Answered<B> {
+        /// As it comes. The request counts as open for as long as the body is there.
+        Passed { #[pin] body: B, _open: Open },
+        /// In pieces that must be taken.
+        Offered { offered: Offered },
+        Words { words: Option<Bytes> },
     }
 }
 
 impl<B> Answered<B> {
+    /// The body over HTTP/1, whose pace the connection watches.
     pub(super) fn new(body: B, open: Open) -> Self {
-        Self { body: Some(body), words: None, _open: Some(open) }
+        Self::Passed { body, _open: open }
+    }
+
+    /// The body over HTTP/2, each piece of which may wait for so long.
+    pub(super) fn offered(body: B, open: Open, patience: Duration) -> Self
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if body.is_end_stream() {
+            return Self::new(body, open);
+        }
+        Self::Offered { offered: Offered::new(body, open, patience) }
     }
 
     pub(super) fn words(words: Bytes) -> Self {
-        Self { body: None, words: Some(words).filter(|words| !words.is_empty()), _open: None }
+        Self::Words { words: Some(words).filter(|words| !words.is_empty()) }
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for Answered<B> {
+impl<B> Body for Answered<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let this = self.project();
-        match this.body.as_pin_mut() {
-            Some(body) => body.poll_frame(cx),
-            None => Poll::Ready(this.words.take().map(|words| Ok(Frame::data(words)))),
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self.project() {
+            AnsweredProjection::Passed { body, .. } => {
+                body.poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
+            }
+            AnsweredProjection::Offered { offered } => offered.poll_frame(cx),
+            AnsweredProjection::Words { words } => {
+                Poll::Ready(words.take().map(|words| Ok(Frame::data(words))))
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.words.is_none() && self.body.as_ref().is_none_or(Body::is_end_stream)
+        match self {
+            Self::Passed { body, .. } => body.is_end_stream(),
+            Self::Offered { offered } => offered.is_end_stream(),
+            Self::Words { words } => words.is_none(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        let words = self.words.as_ref().map_or(0, |words| words.len() as u64);
-        self.body.as_ref().map_or(SizeHint::with_exact(words), Body::size_hint)
+        match self {
+            Self::Passed { body, .. } => body.size_hint(),
+            Self::Offered { offered } => offered.size_hint(),
+            Self::Words { words } => SizeHint::with_exact(words.as_ref().map_or(0, Bytes::len) as u64),
+        }
     }
 }

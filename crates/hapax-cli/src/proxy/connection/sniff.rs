@@ -5,10 +5,8 @@ use std::io;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::proxy::frames::PREFACE;
 use crate::proxy::head::end_of_head;
-
-/// What an HTTP/2 connection begins with (RFC 9113, section 3.4). No request of HTTP/1 does.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The version, and what was read to find it out.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Where a chunked body ends. Sizes are plain, lines end as lines do, and what else a chunk could say is bounded.
 
-use super::judge::split_field;
+use super::judge::{is_of_framing, split_field};
 
 /// The most bytes of chunk extensions in one body. Nobody here needs any.
 const EXTENSIONS_MAX: usize = 1024;
@@ -104,6 +104,8 @@ impl Chunks {
         if line.is_empty() {
             return Some(true);
         }
-        split_field(line).ok().map(|_| false)
+        let (name, _) = split_field(line).ok()?;
+        // Whoever adds trailers to the head would find another request in it.
+        (!is_of_framing(name)).then_some(false)
     }
 }

@@ -172,6 +172,13 @@ fn field<'a>(line: &'a [u8], found: &mut Found<'a>) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Whether this field says how long a request is or whom it is for.
+pub(super) fn is_of_framing(name: &[u8]) -> bool {
+    [b"host".as_slice(), b"content-length", b"transfer-encoding"]
+        .iter()
+        .any(|wanted| name.len() == wanted.len() && is_named(name, wanted))
+}
+
 /// Name and value of a field line.
 pub(super) fn split_field(line: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
     let colon = line.iter().position(|byte| !is_token(*byte)).filter(|at| *at > 0 && line[*at] == b':');

@@ -3,19 +3,20 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::rig::{Origin, Rig};
+use super::rig::{Origin, Rig, read_to_end};
 
 const DATA: u8 = 0;
-const HEADERS: u8 = 1;
+pub(super) const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+pub(super) const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub(super) const CONTINUATION: u8 = 9;
+pub(super) const END_STREAM: u8 = 1;
+pub(super) const END_HEADERS: u8 = 4;
 /// `:status: 200` in the static table of HPACK.
 const STATUS_200: u8 = 0x88;
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     frame.extend([kind, flags]);
     frame.extend(stream.to_be_bytes());
@@ -24,7 +25,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Fields as literals that nobody indexes.
-fn fields(fields: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn fields(fields: &[(&str, &str)]) -> Vec<u8> {
     fields
         .iter()
         .flat_map(|(name, value)| {
@@ -60,7 +61,7 @@ async fn is_admitted(rig: &Rig, head: &[(&str, &str)], body: &str) -> bool {
     }
 }
 
-const POST: [(&str, &str); 4] =
+pub(super) const POST: [(&str, &str); 4] =
     [(":method", "POST"), (":scheme", "http"), (":path", "/x"), (":authority", "a")];
 const BODY: &str = "GET /hidden HTTP/1.1\r\nhost: a\r\n\r\n";
 
@@ -77,12 +78,18 @@ const REFUSED: &[(&str, &[(&str, &str)])] = &[
     ("a longer length", &[("content-length", "999")]),
     ("two lengths", &[("content-length", "33"), ("content-length", "33")]),
     ("a length that is no number", &[("content-length", "+33")]),
+    ("a length by another spelling", &[("content_length", "33")]),
+    ("a coding by another spelling", &[("transfer_encoding", "chunked")]),
     ("another host", &[("host", "b")]),
     ("two hosts", &[("host", "a"), ("host", "a")]),
     ("a line in a value", &[("x", "y\r\nz: 1")]),
     ("a request in a value", &[("x", "y\r\n\r\nGET /hidden HTTP/1.1\r\nhost: a\r\n\r\n")]),
     ("a line feed in a value", &[("x", "y\nz: 1")]),
+    ("a carriage return in a value", &[("x", "y\rz: 1")]),
     ("NUL in a value", &[("x", "y\0")]),
+    ("NUL in a name", &[("x\0", "1")]),
+    ("a line feed in a name", &[("x\ny", "1")]),
+    ("a carriage return in a name", &[("x\ry", "1")]),
     ("a line in a name", &[("x: y\r\nz", "1")]),
     ("a colon in a name", &[("x:y", "1")]),
     ("a space in a name", &[("x y", "1")]),
@@ -91,6 +98,10 @@ const REFUSED: &[(&str, &[(&str, &str)])] = &[
     ("a space in the path", &[(":path", "/x HTTP/1.1")]),
     ("a path that is none", &[(":path", "x")]),
     ("an empty path", &[(":path", "")]),
+    ("another script in the path", &[(":path", "/\u{e9}")]),
+    ("another script in the query", &[(":path", "/x?\u{e9}")]),
+    ("NUL in the path", &[(":path", "/x\0")]),
+    ("a tab in the path", &[(":path", "/x\ty")]),
     ("a star that is no OPTIONS", &[(":path", "*")]),
     ("a line in the method", &[(":method", "GET /hidden HTTP/1.1\r\nhost: a\r\n\r\nPOST")]),
     ("a space in the method", &[(":method", "GET /hidden")]),
@@ -115,6 +126,30 @@ async fn what_http1_would_say_differently_is_refused() {
         // A length turns out to be wrong only when the body is there, and then the head may have been sent.
         assert!(got.is_empty() || name.ends_with("er length"), "{name}: {got}");
         assert!(!got.contains("/hidden"), "{name}: {got}");
+    }
+}
+
+/// However long it goes on, and whether it says anything.
+#[tokio::test]
+async fn a_head_of_endless_frames_is_refused() {
+    for more in [fields(&[("x", "y")]), Vec::new()] {
+        let origin = Origin::ok().await;
+        let rig = Rig::before(&origin).await;
+        let (mut read, mut write) = rig.connect().await.into_split();
+        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        bytes.extend(frame(SETTINGS, 0, 0, &[]));
+        bytes.extend(frame(HEADERS, END_STREAM, 1, &fields(&POST)));
+        let flood = tokio::spawn(async move {
+            write.write_all(&bytes).await?;
+            loop {
+                write.write_all(&frame(CONTINUATION, 0, 1, &more)).await?;
+            }
+            #[allow(unreachable_code)]
+            Ok::<(), std::io::Error>(())
+        });
+        read_to_end(&mut read).await;
+        assert!(flood.await.unwrap().is_err());
+        assert_eq!(origin.log.text(), "");
     }
 }
 

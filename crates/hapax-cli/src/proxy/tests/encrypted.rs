@@ -30,7 +30,7 @@ pub(super) fn tls(name: &str) -> Tls {
     Tls { certificate: pem(&format!("{name}.pem")), key: pem(&format!("{name}.key")) }
 }
 
-async fn encrypted(rig: &Rig, protocol: &[u8]) -> TlsStream<TcpStream> {
+pub(super) async fn encrypted(rig: &Rig, protocol: &[u8]) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(pem("ca.pem")).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -44,9 +44,9 @@ async fn encrypted(rig: &Rig, protocol: &[u8]) -> TlsStream<TcpStream> {
     TlsConnector::from(Arc::new(config)).connect(name, rig.connect().await).await.unwrap()
 }
 
-type Http2 = http2::SendRequest<Full<Bytes>>;
+pub(super) type Http2 = http2::SendRequest<Full<Bytes>>;
 
-async fn http2_on(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Http2 {
+pub(super) async fn http2_on(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Http2 {
     let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(io)).await.unwrap();
     tokio::spawn(connection);
     sender

@@ -16,8 +16,11 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_rustls::TlsAcceptor;
 
-use super::encrypted::{pem, tls};
+use super::downgrade::{CONTINUATION, END_HEADERS, END_STREAM, HEADERS, SETTINGS, fields, frame};
+use super::encrypted::{encrypted, http2_on, pem, tls};
 use super::rig::{Origin, Rig, Setup, read_to_end};
+use super::slow::patient;
+use crate::proxy::frames::PREFACE;
 use crate::proxy::options::Protocol;
 use crate::proxy::tls::Certificate;
 
@@ -123,6 +126,117 @@ async fn an_answer_of_http2_that_stops_coming_is_given_up() {
     let response = sender.send_request(plain).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
     assert!(response.into_body().collect().await.is_err());
+}
+
+/// Nothing that is sent besides, and no request before, moves the deadline of a head.
+#[tokio::test]
+async fn a_head_of_http2_that_never_ends_is_closed() {
+    let greeting = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
+    let get = fields(&[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")]);
+    let begun = frame(HEADERS, END_STREAM, 1, &get);
+    let whole = frame(HEADERS, END_STREAM | END_HEADERS, 1, &get);
+    let next = frame(HEADERS, END_STREAM, 3, &get);
+    for sent in [
+        PREFACE.to_vec(),
+        greeting.clone(),
+        [&greeting[..], &begun].concat(),
+        [&greeting[..], &whole[..whole.len() - 1]].concat(),
+        [&greeting[..], &begun, &frame(CONTINUATION, 0, 1, &[])].concat(),
+        [&greeting[..], &whole, &next].concat(),
+    ] {
+        let origin = Origin::ok().await;
+        let mut setup = patient();
+        setup.transport.head = SHORT;
+        let rig = Rig::start(&[origin.url()], setup).await;
+        let mut stream = rig.connect().await;
+        stream.write_all(&sent).await.unwrap();
+        read_to_end(&mut stream).await;
+        assert!(origin.log.requests() <= 1);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_agrees_on_http2_and_stays_silent_is_closed() {
+    let origin = Origin::ok().await;
+    let mut setup = Setup { tls: Some(tls("first")), ..patient() };
+    setup.transport.head = SHORT;
+    let rig = Rig::start(&[origin.url()], setup).await;
+    read_to_end(&mut encrypted(&rig, b"h2").await).await;
+    assert_eq!(origin.log.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_head_of_http2_has_only_so_many_fields() {
+    let origin = Origin::ok().await;
+    let mut setup = patient();
+    setup.transport.head_fields_max = 10;
+    let rig = Rig::start(&[origin.url()], setup).await;
+    let mut sender = http2_on(rig.connect().await).await;
+    for (count, expected) in
+        [(10, StatusCode::OK), (11, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE), (10, StatusCode::OK)]
+    {
+        let mut request = Request::get("http://shop/").body(Full::default()).unwrap();
+        for number in 0..count {
+            request.headers_mut().append("x", number.into());
+        }
+        assert_eq!(sender.send_request(request).await.unwrap().status(), expected, "{count}");
+    }
+    assert_eq!(origin.log.requests(), 2);
+}
+
+/// A client whose window is shut takes nothing, however lively its connection is.
+#[tokio::test]
+async fn an_answer_that_a_client_of_http2_does_not_take_is_given_up() {
+    for endless in [false, true] {
+        let (ended, mut is_ended) = unbounded_channel();
+        let origin = Origin::start(move |mut peer| {
+            let ended = ended.clone();
+            async move {
+                peer.request().await?;
+                if endless {
+                    peer.write("HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n").await?;
+                    while peer.write([0; 65536]).await.is_some() {}
+                } else {
+                    peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
+                }
+                ended.send(()).ok()
+            }
+        })
+        .await;
+        let mut setup = patient();
+        setup.transport.write_idle = SHORT;
+        let rig = Rig::start(&[origin.url()], setup).await;
+        let mut stream = rig.connect().await;
+        // The size of a window at first is the fourth setting.
+        let shut = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
+        let get = fields(&[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")]);
+        let get = frame(HEADERS, END_STREAM | END_HEADERS, 1, &get);
+        stream.write_all(&[PREFACE, &shut, &get].concat()).await.unwrap();
+        is_ended.recv().await.expect("the origin is not kept for it");
+        read_to_end(&mut stream).await;
+    }
+}
+
+/// Larger than every window, and with a trailer behind.
+#[tokio::test]
+async fn a_large_answer_reaches_a_client_of_http2_whole() {
+    let body: String = (0..200_000).map(|number| format!("{number:>10}")).collect();
+    let sent = body.clone();
+    let origin = Origin::start(move |mut peer| {
+        let body = sent.clone();
+        async move {
+            peer.request().await?;
+            peer.write("HTTP/1.1 200 OK\r\ntrailer: x-sum\r\ntransfer-encoding: chunked\r\n\r\n").await?;
+            peer.write(format!("{:x}\r\n{body}\r\n0\r\nx-sum: 7\r\n\r\n", body.len())).await
+        }
+    })
+    .await;
+    let rig = Rig::start(&[origin.url()], patient()).await;
+    let mut sender = http2_on(rig.connect().await).await;
+    let response = sender.send_request(keyed(Full::default())).await.unwrap();
+    let got = response.into_body().collect().await.unwrap();
+    assert_eq!(got.trailers().unwrap()["x-sum"], "7");
+    assert!(got.to_bytes() == body);
 }
 
 /// Answers over TLS, and tells the path of each request.

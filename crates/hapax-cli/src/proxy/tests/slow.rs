@@ -11,7 +11,8 @@ use super::rig::{Origin, Rig, Setup, read_to_end, read_until};
 const SHORT: Span = Span(Duration::from_millis(20));
 const LONG: Span = Span(Duration::from_secs(3600));
 
-fn patient() -> Setup {
+/// Waits an hour for everything.
+pub(super) fn patient() -> Setup {
     let mut setup = Setup::default();
     let transport = &mut setup.transport;
     for span in [

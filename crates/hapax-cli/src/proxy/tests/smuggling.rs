@@ -1,15 +1,25 @@
 //! Request smuggling over HTTP/1: whatever bytes come, the origin sees one request for each that was admitted, or the
 //! client is told 400 and the connection is closed.
 
-use tokio::io::AsyncWriteExt;
+mod admitted;
 
-use super::rig::{Origin, Peer, Rig, read_to_end, read_until};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+
+use self::admitted::{ADMITTED, LAST};
+use super::rig::{Origin, Rig, Setup, read_to_end, read_until};
 
 /// A request that would be smuggled. It must never reach an origin as a request of its own.
 const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
-
-/// The last request of a connection that may go on.
-const LAST: &str = "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 /// Heads that are refused, and why. `HIDDEN` follows each of them.
 const REFUSED: &[(&str, &str)] = &[
@@ -72,6 +82,27 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "chunked after a space of another kind",
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \u{a0}chunked\r\n\r\n0\r\n\r\n",
+    ),
+    (
+        "chunked before a vertical tab",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\x0b\r\n\r\n0\r\n\r\n",
+    ),
+    (
+        "chunked with a name of its own",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked;x\r\n\r\n0\r\n\r\n",
+    ),
+    ("chunked before a comma", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked,\r\n\r\n0\r\n\r\n"),
+    (
+        "a folded expectation",
+        "POST / HTTP/1.1\r\nHost: a\r\nExpect:\r\n 100-continue\r\nContent-Length: 3\r\n\r\nabc",
+    ),
+    (
+        "a space before the colon of an expectation",
+        "POST / HTTP/1.1\r\nHost: a\r\nExpect : 100-continue\r\nContent-Length: 3\r\n\r\nabc",
+    ),
+    (
+        "a control character in an expectation",
+        "POST / HTTP/1.1\r\nHost: a\r\nExpect: \x0b100-continue\r\nContent-Length: 3\r\n\r\nabc",
     ),
     ("an empty coding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n\r\n"),
     (
@@ -202,6 +233,10 @@ const BROKEN: &[(&str, &str)] = &[
     ("a line feed alone at the end", "0\r\n\n"),
     ("a trailer that is none", "0\r\nX : y\r\n\r\n"),
     ("a folded trailer", "0\r\nX: y\r\n z\r\n\r\n"),
+    ("a length among the trailers", "0\r\nContent-Length: 33\r\n\r\n"),
+    ("a length by another spelling among the trailers", "0\r\ncontent_length: 33\r\n\r\n"),
+    ("a coding among the trailers", "0\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    ("a host among the trailers", "0\r\nHOST: b\r\n\r\n"),
 ];
 
 #[tokio::test]
@@ -218,49 +253,6 @@ async fn chunks_that_cannot_be_followed_end_the_connection() {
     }
 }
 
-/// What is admitted: how many requests the origin sees beside the last.
-const ADMITTED: &[(&str, &str, usize)] = &[
-    ("nothing odd", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 1),
-    ("one empty line before", "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 1),
-    ("a body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 1),
-    ("zeros before a length", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 003\r\n\r\nabc", 1),
-    (
-        "a body that looks like a request",
-        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\nGET / X\r\nY: z\r\n",
-        1,
-    ),
-    ("chunks", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 1),
-    (
-        "chunks in capitals",
-        "POST / HTTP/1.1\r\nHost: a\r\nTRANSFER-ENCODING: Chunked\r\n\r\nA\r\n0123456789\r\n0\r\n\r\n",
-        1,
-    ),
-    (
-        "chunks with an extension",
-        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n",
-        1,
-    ),
-    (
-        "chunks with trailers",
-        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n",
-        1,
-    ),
-    ("a body of a GET", "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 1),
-    ("absolute form", "GET http://A/x?y HTTP/1.1\r\nHost: a\r\n\r\n", 1),
-    ("a star", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 1),
-    ("fields named by Connection", "GET / HTTP/1.1\r\nHost: a\r\nConnection: x-a, host\r\nX-A: b\r\n\r\n", 1),
-    (
-        "an offer of HTTP/2",
-        "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
-        1,
-    ),
-    (
-        "three at once",
-        "GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nxGET / HTTP/1.1\r\nHost: a\r\n\r\n",
-        3,
-    ),
-];
-
 #[tokio::test]
 async fn what_is_admitted_is_forwarded_as_one_request_each() {
     for (name, requests, count) in ADMITTED {
@@ -271,52 +263,112 @@ async fn what_is_admitted_is_forwarded_as_one_request_each() {
         let got = origin.log.text();
         assert_eq!(origin.log.requests(), count + 1, "{name}: {got}");
         let lower = got.to_ascii_lowercase();
-        for never in ["upgrade", "http2-settings", "x-a:", "connection:", "http://"] {
+        for never in ["upgrade", "expect", "http2-settings", "x-a:", "connection:", "http://"] {
             assert!(!lower.contains(never), "{name}: {never} was forwarded: {got}");
         }
     }
 }
 
+#[tokio::test]
+async fn hyper_finds_what_was_admitted() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let found = Arc::new(AtomicUsize::new(0));
+    tokio::spawn({
+        let found = found.clone();
+        async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let found = found.clone();
+                let service = service_fn(move |_: Request<Incoming>| {
+                    found.fetch_add(1, Ordering::Relaxed);
+                    async { Ok::<_, Infallible>(Response::new(String::from("ok"))) }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        }
+    });
+    let rig = Rig::start(&[url], Setup::default()).await;
+    for (name, requests, count) in ADMITTED {
+        found.store(0, Ordering::Relaxed);
+        let answer = rig.exchange(format!("{requests}{LAST}")).await;
+        assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), count + 1, "{name}: {answer:?}");
+        assert_eq!(found.load(Ordering::Relaxed), count + 1, "{name}");
+    }
+}
+
+/// Asks for another protocol.
+const WISH: &str = "GET /wish HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+
+/// Requests that may come on the same connection before a wish. What became of them says nothing about it.
+const BEFORE: [&str; 3] =
+    ["", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"];
+
+/// An origin that agrees to every wish, and then repeats what it is sent.
+async fn agreeing() -> Origin {
+    Origin::start(|mut peer| async move {
+        while !peer.request().await?.0.starts_with("GET /wish ") {
+            peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
+        }
+        peer.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n").await?;
+        loop {
+            let bytes = peer.read().await?;
+            peer.write(bytes).await?;
+        }
+    })
+    .await
+}
+
 /// An upgrade is agreed on by the origin and by nobody else: until then, what follows the request belongs to nobody.
 #[tokio::test]
 async fn bytes_after_a_wish_for_another_protocol_are_not_passed_on() {
-    async fn declines(mut peer: Peer) -> Option<()> {
-        loop {
-            peer.request().await?;
-            peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
-        }
-    }
-    async fn agrees(mut peer: Peer) -> Option<()> {
-        peer.request().await?;
-        peer.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n").await?;
-        while peer.read().await.is_some() {}
-        Some(())
-    }
-    let wish = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
-    for origin in [Origin::start(declines).await, Origin::start(agrees).await] {
+    for origin in [Origin::ok().await, agreeing().await] {
         let rig = Rig::before(&origin).await;
-        let answer = rig.exchange(format!("{wish}{HIDDEN}")).await;
-        assert!(answer.contains("HTTP/1.1 400 "), "{answer:?}");
-        assert!(!answer.contains("HTTP/1.1 101"), "{answer:?}");
+        for before in BEFORE {
+            let answer = rig.exchange(format!("{before}{WISH}{HIDDEN}")).await;
+            assert_eq!(answer.matches("HTTP/1.1 400 ").count(), 1, "{before:?}: {answer:?}");
+            assert!(!answer.contains("HTTP/1.1 101"), "{before:?}: {answer:?}");
+        }
         assert!(!origin.log.text().contains("/hidden"), "{}", origin.log.text());
-        assert_eq!(origin.log.requests(), 1);
+    }
+}
+
+/// Also when it is not the first request of its connection, and when it came before the others were answered.
+#[tokio::test]
+async fn another_protocol_that_was_agreed_on_is_not_read_as_requests() {
+    for (before, waits) in BEFORE.into_iter().flat_map(|before| [(before, false), (before, true)]) {
+        let origin = agreeing().await;
+        let rig = Rig::before(&origin).await;
+        let mut stream = rig.connect().await;
+        let (first, then) = if waits { (before, WISH) } else { (&*format!("{before}{WISH}"), "") };
+        stream.write_all(first.as_bytes()).await.unwrap();
+        if !before.is_empty() {
+            read_until(&mut stream, b"\r\n\r\nok").await;
+        }
+        stream.write_all(then.as_bytes()).await.unwrap();
+        let head = read_until(&mut stream, b"\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 101 "), "{before:?} {waits}: {head}");
+        for message in ["hello", "GET / HTTP/1.1\nHost : \0\n\n"] {
+            stream.write_all(message.as_bytes()).await.unwrap();
+            read_until(&mut stream, message.as_bytes()).await;
+        }
     }
 }
 
 #[tokio::test]
 async fn requests_go_on_after_another_protocol_was_declined() {
-    let origin = Origin::ok().await;
-    let rig = Rig::before(&origin).await;
-    let mut stream = rig.connect().await;
-    stream
-        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
-        .await
-        .unwrap();
-    read_until(&mut stream, b"\r\n\r\nok").await;
-    stream.write_all(LAST.as_bytes()).await.unwrap();
-    let answer = read_to_end(&mut stream).await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer:?}");
-    assert_eq!(origin.log.requests(), 2);
+    for before in BEFORE {
+        let origin = Origin::ok().await;
+        let rig = Rig::before(&origin).await;
+        let mut stream = rig.connect().await;
+        for request in [before, WISH, before, WISH].into_iter().filter(|request| !request.is_empty()) {
+            stream.write_all(request.as_bytes()).await.unwrap();
+            read_until(&mut stream, b"\r\n\r\nok").await;
+        }
+        stream.write_all(LAST.as_bytes()).await.unwrap();
+        let answer = read_to_end(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{before:?}: {answer:?}");
+        assert_eq!(origin.log.requests(), if before.is_empty() { 3 } else { 5 });
+    }
 }
 
 /// What follows the wish for a tunnel is not HTTP, so nobody reads it as that.

@@ -143,7 +143,8 @@ async fn the_origin_is_told_who_asks_and_nothing_in_our_name() {
         .exchange(
             "GET /a//b/%2e?q HTTP/1.1\r\nHost: shop:80\r\nConnection: close, X-Mine, X-Forwarded-For, X-Request-Id\r\nX-Mine: 1\r\n\
              X-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nX-Request-Id: dropped\r\nVia: 1.0 other\r\n\
-             Idempotency-Outcome: pin\r\nX-Idempotent-Replayed: true\r\nIdempotency-Recorded: true\r\nProxy-Authorization: x\r\n\
+             X_Forwarded_For: 6.6.6.6\r\nx-Forwarded_for: 6.6.6.6\r\nX_Request_Id: dropped\r\nIdempotency_Operation: 7\r\nIdempotency_Attempt: 7\r\n\
+             Idempotency_Outcome: pin\r\nIdempotency-Outcome: pin\r\nX-Idempotent-Replayed: true\r\nIdempotency-Recorded: true\r\nProxy-Authorization: x\r\n\
              traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\ntracestate: a=b\r\n\r\n",
         )
         .await;

@@ -4,10 +4,8 @@
 //! HTTP/2 is shared by all requests and needs no place.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 
 /// The places at one address.
 #[derive(Debug)]
@@ -31,9 +29,9 @@ impl Room {
         self.0.clone().try_acquire_owned().ok().map(Place::new)
     }
 
-    /// A place, as soon as there is one.
-    pub(super) async fn place_within(&self, patience: Duration) -> Option<Place> {
-        timeout(patience, self.0.clone().acquire_owned()).await.ok()?.ok().map(Place::new)
+    /// A place, as soon as there is one. None if there never will be.
+    pub(super) async fn next_place(&self) -> Option<Place> {
+        self.0.clone().acquire_owned().await.ok().map(Place::new)
     }
 }
 

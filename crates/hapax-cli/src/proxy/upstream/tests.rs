@@ -1,4 +1,4 @@
-//! Proof that nothing was sent.
+//! Proof that nothing was sent, and who is waited for.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -78,4 +78,30 @@ async fn a_connection_that_hands_a_request_back_is_replaced() {
     });
     assert_eq!(sent.unwrap().response.status(), 204);
     assert_eq!(seen, b"GET /");
+}
+
+#[tokio::test]
+async fn whoever_has_room_first_is_sent_the_request() {
+    for freed in [0, 1] {
+        let mut listeners = Vec::new();
+        let mut addresses = Vec::new();
+        let options = UpstreamOptions { connections_max: 1, ..UpstreamOptions::default() };
+        for _ in 0..2 {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let uri: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+            let target = Target::all(&[uri], &options).unwrap().remove(0);
+            addresses.push(Arc::new(Address::new(target, &options)));
+            listeners.push(listener);
+        }
+        let mut places: Vec<_> = addresses.iter().map(|address| address.room.place()).collect();
+        let upstreams = Upstreams { addresses, next: AtomicUsize::new(0), connection_wait: PATIENCE };
+        let mut sent = Box::pin(upstreams.send(request(), Needs::Any));
+        assert!(futures_util::poll!(&mut sent).is_pending(), "neither has room");
+        places[freed] = None;
+        let (sent, ()) = tokio::join!(sent, async {
+            let (mut stream, _) = listeners[freed].accept().await.unwrap();
+            stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+        });
+        assert_eq!(sent.unwrap().response.status(), 204);
+    }
 }

@@ -55,6 +55,8 @@ fn whoever_decides_gets_the_callers_head_without_body_connection_and_key() {
         .header("content-length", "5")
         .header("transfer-encoding", "chunked")
         .header("idempotency-key", "canary-key")
+        .header("x-request-key", "canary-key")
+        .header("x-alias", "canary-key")
         .header("connection", "close, X-Hop")
         .header("x-hop", "1")
         .header("x-original-uri", "/public")
@@ -62,7 +64,8 @@ fn whoever_decides_gets_the_callers_head_without_body_connection_and_key() {
         .unwrap()
         .into_parts()
         .0;
-    let question = question(&head);
+    let keys = ["x-request-key", "x-alias"].map(HeaderName::from_static);
+    let question = question(&head, &keys);
     let sent: Vec<_> = question.headers().keys().map(HeaderName::as_str).collect();
     assert_eq!(sent, ["authorization", "cookie", "x-original-method", "x-original-uri"]);
     assert_eq!(question.headers()["x-original-uri"], "/v1/orders?a=b");

@@ -1,0 +1,79 @@
+//! The problems that only the sidecar answers with, in one table. All others are the layer's.
+
+use bytes::Bytes;
+use hapax::http::TYPE_BASE;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Response, StatusCode};
+use serde_json::json;
+
+/// Why the sidecar refuses a request.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    /// The last part of its type, and the name of its page in `docs/errors`.
+    pub(crate) name: &'static str,
+    status: StatusCode,
+    title: &'static str,
+    detail: &'static str,
+    /// Whether the same request may be sent again as it is.
+    retryable: bool,
+    retry_with_same_key: bool,
+    safe_new_key: bool,
+}
+
+/// The `authorise` URL has no answer.
+pub(crate) const AUTHORISE_UNAVAILABLE: Problem = Problem {
+    name: "authorise-unavailable",
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    title: "Nobody could say whether this is allowed",
+    detail: "Whether the caller may do this could not be found out. Nothing was executed.",
+    retryable: true,
+    retry_with_same_key: true,
+    safe_new_key: true,
+};
+
+/// The origin might take the path of a protected request for another one.
+pub(crate) const PATH_AMBIGUOUS: Problem = Problem {
+    name: "path-ambiguous",
+    status: StatusCode::BAD_REQUEST,
+    title: "The path can be read in two ways",
+    detail: "Some servers take it for another path, because of empty segments, dots, semicolons, backslashes, \
+             encoded slashes or stray percent signs. Nothing was executed.",
+    retryable: false,
+    retry_with_same_key: true,
+    safe_new_key: false,
+};
+
+/// Whoever stands before one service leads nowhere else.
+pub(crate) const TUNNEL_REFUSED: Problem = Problem {
+    name: "tunnel-refused",
+    status: StatusCode::NOT_IMPLEMENTED,
+    title: "No tunnels are opened here",
+    detail: "This server stands in front of one service and is no way to others. Nothing was sent anywhere.",
+    retryable: false,
+    retry_with_same_key: false,
+    safe_new_key: false,
+};
+
+impl Problem {
+    /// The answer that says so.
+    pub(crate) fn response(&self) -> Response<Bytes> {
+        let document = json!({
+            "type": format!("{TYPE_BASE}{}", self.name),
+            "title": self.title,
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "retryable": self.retryable,
+            "retry_with_same_key": self.retry_with_same_key,
+            "safe_new_key": self.safe_new_key,
+        });
+        let mut response = Response::new(Bytes::from(document.to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if self.retryable {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

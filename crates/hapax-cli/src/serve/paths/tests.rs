@@ -1,0 +1,150 @@
+//! Which paths are refused, and which pass as they are.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+
+use futures_util::FutureExt as _;
+use hapax::http::{HttpPolicy, KeyMode};
+use http::StatusCode;
+
+use super::*;
+
+fn route(path: Option<&str>, policy: HttpPolicy) -> Route {
+    Route { path: path.map(|path| path.parse().unwrap()), policy, reconcile: None, authorise: None }
+}
+
+fn routes() -> Vec<Route> {
+    let renamed = HttpPolicy::default()
+        .header(HeaderName::from_static("x-request-key"))
+        .aliases([HeaderName::from_static("x-alias")]);
+    vec![
+        route(Some("/v1/payments/**"), HttpPolicy::default().key(KeyMode::Required)),
+        route(Some("/exact"), HttpPolicy::default().key(KeyMode::Required)),
+        route(Some("/static/**"), HttpPolicy::off()),
+        route(Some("/renamed/**"), renamed),
+        route(Some("/deletes/**"), HttpPolicy::default().methods([Method::DELETE])),
+        route(None, HttpPolicy::default()),
+    ]
+}
+
+/// Answers 200 with a service behind that answers everything.
+#[derive(Clone)]
+struct Everything;
+
+impl Service<Request<()>> for Everything {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<()>) -> Self::Future {
+        ready(Ok(Response::new(Full::default())))
+    }
+}
+
+fn is_refused(method: &str, path: &str, header: Option<&str>) -> bool {
+    let mut service = Unambiguous::new(Everything, &routes());
+    let mut request = Request::builder().method(method).uri(path);
+    if let Some(header) = header {
+        request = request.header(header, "k");
+    }
+    poll_fn(|cx| service.poll_ready(cx)).now_or_never().unwrap().unwrap();
+    let answer = service.call(request.body(()).unwrap()).now_or_never().unwrap().unwrap();
+    match answer.status() {
+        StatusCode::OK => false,
+        status => {
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{method} {path}");
+            true
+        }
+    }
+}
+
+const KEY: Option<&str> = Some("idempotency-key");
+
+/// Spellings of `/v1/payments` and of `/v1/payments/7` that only some servers understand as that.
+const PAYMENTS: [&str; 19] = [
+    "/v1//payments",
+    "//v1/payments",
+    "/v1/payments//",
+    "/v1/./payments",
+    "/v1/payments/.",
+    "/v1/x/../payments",
+    "/../v1/payments",
+    "/v1/x/%2e%2e/payments",
+    "/v1/x/.%2E/payments",
+    "/v1/x/..;a=b/payments",
+    "/v1/payments;x=1",
+    "/v1;x/payments/7",
+    "/v1%2fpayments",
+    "/v1%2Fp%61yments",
+    "/v1\\payments",
+    "/v1%5cpayments",
+    "/v1/x\\..\\payments",
+    "/v1/p%61yments/%",
+    "/v1/%70ayments/%zz",
+];
+
+#[test]
+fn no_spelling_slips_past_a_route_that_asks_for_a_key() {
+    for path in PAYMENTS {
+        for key in [None, KEY] {
+            assert!(is_refused("POST", path, key), "{path} {key:?}");
+        }
+        assert!(!is_refused("GET", path, KEY), "{path}: nothing is protected");
+    }
+    for path in ["/exact//", "/exact/.", "/exact;", "/static/../exact", "/./exact"] {
+        assert!(is_refused("POST", path, None), "{path}");
+    }
+}
+
+#[test]
+fn a_key_comes_with_a_path_of_one_reading() {
+    for (method, path, header) in [
+        ("POST", "/orders//7", KEY),
+        ("PATCH", "/orders/../x", KEY),
+        ("PUT", "/a;b", KEY),
+        ("POST", "/100%", KEY),
+        ("POST", "/renamed//x", Some("x-request-key")),
+        ("POST", "/a/../renamed/x", Some("x-alias")),
+        ("DELETE", "/deletes//x", KEY),
+        ("POST", "/x/../static/x", KEY),
+    ] {
+        assert!(is_refused(method, path, header), "{method} {path}");
+    }
+}
+
+#[test]
+fn everything_else_passes() {
+    for (method, path, header) in [
+        // One reading.
+        ("POST", "/v1/payments", None),
+        ("POST", "/v1/payments/", KEY),
+        ("POST", "/v1/payments/a%20b/%C3%A9/..x/.well-known/x..", KEY),
+        ("POST", "/%7Ejoe/p%61yments", KEY),
+        ("POST", "/", KEY),
+        // Nobody asks for a key, and there is none.
+        ("POST", "/orders//7", None),
+        ("POST", "/orders/../x;y", None),
+        ("POST", "/renamed//x", KEY),
+        // Nothing is covered.
+        ("GET", "/orders//7", KEY),
+        ("DELETE", "/orders//7", KEY),
+        ("POST", "/static//x", KEY),
+        ("POST", "/x/../static/x", None),
+    ] {
+        assert!(!is_refused(method, path, header), "{method} {path}");
+    }
+}
+
+/// A key that stands in the body, or a signature, cannot be seen in the head.
+#[test]
+fn routes_whose_keys_cannot_be_seen_take_one_reading_only() {
+    let pointed = HttpPolicy::default().key_pointer("/id".parse().unwrap());
+    let service = Unambiguous::new(Everything, &[route(Some("/pointed/**"), pointed)]);
+    let refused = |path: &str| service.is_refused(&Request::post(path).body(()).unwrap());
+    assert!(refused("/pointed//x") && refused("/x/../pointed"));
+    assert!(!refused("/pointed/x") && !refused("/x//y"));
+}
