@@ -7,6 +7,8 @@ const CLASSIFY: &str = "crates/hapax/src/http/classify.rs";
 const ENGINE: &str = "crates/hapax/src/engine.rs";
 const DETACHED: &str = "crates/hapax/src/engine/detached.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
+const FUTURE: &str = "crates/hapax/src/http/future.rs";
+const KNOWN: &str = "crates/hapax/src/engine/known.rs";
 const PROBLEM: &str = "crates/hapax/src/http/problem.rs";
 const REFUSAL: &str = "crates/hapax/src/http/exchange/refusal.rs";
 const TRANSITION: &str = "crates/hapax-core/src/transition.rs";
@@ -87,17 +89,25 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
+        name: "what may run again is refused before its body",
+        file: KNOWN,
+        find: "                if !may_take_over(&record, policy.on_lapse, policy.attempts_max) =>",
+        replace: "                if policy.attempts_max > 0 || !may_take_over(&record, policy.on_lapse, 0) =>",
+        breaks: &["X-04", "T-01"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
         name: "it may run again for ever",
         file: TRANSITION,
-        find: "record.takeovers.saturating_add(1) < ask.attempts_max",
-        replace: "ask.attempts_max > 0",
+        find: "record.takeovers.saturating_add(1) < attempts_max",
+        replace: "attempts_max > 0",
         breaks: &["X-04"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
         name: "nothing runs again",
         file: TRANSITION,
-        find: "OnLapse::Rerun => record.takeovers.saturating_add(1) < ask.attempts_max,",
+        find: "OnLapse::Rerun => record.takeovers.saturating_add(1) < attempts_max,",
         replace: "OnLapse::Rerun => false,",
         breaks: &["X-04"],
         caught_by: Proof::HttpCases,

@@ -254,7 +254,7 @@ impl Exchange {
 
     /// Tells such a client what can be told without the body.
     async fn spare_the_body(&self, known: &ScopedKey) -> Result<(), Problem> {
-        match self.shared.hapax.engine.foresee(known.id).await {
+        match self.shared.hapax.engine.foresee(known.id, &self.policy().engine).await {
             Some(refusal) => Err(refusal::of(&refusal).about(known.id)),
             None => Ok(()),
         }
