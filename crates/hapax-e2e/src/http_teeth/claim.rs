@@ -206,8 +206,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a broken answer is proof of no effect",
         file: EXCHANGE,
-        find: "return Ended { value: Ok(Box::new(answer)), finish: Finish::Uncertain };",
-        replace: "return Ended { value: Ok(Box::new(answer)), finish: Finish::Release(None) };",
+        find: "return (Answer { response, counted: observe::Outcome::Uncertain }, Finish::Uncertain);",
+        replace: "return (Answer { response, counted: observe::Outcome::Uncertain }, Finish::Release(None));",
         breaks: &["X-10"],
         caught_by: Proof::HttpCases,
     },

@@ -8,6 +8,7 @@ const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
 const MEMORY: &str = "crates/hapax/src/memory.rs";
 const SOURCE: &str = "crates/hapax/src/http/key_source.rs";
 const TRANSITION: &str = "crates/hapax-core/src/transition.rs";
+const UNPROTECTED: &str = "crates/hapax/src/http/exchange/unprotected.rs";
 
 pub(super) const TEETH: &[Tooth] = &[
     Tooth {
@@ -103,7 +104,7 @@ pub(super) const TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "what ran unprotected is not marked",
-        file: EXCHANGE,
+        file: UNPROTECTED,
         find: "    response.headers_mut().insert(PROTECTED.clone(), HeaderValue::from_static(\"false\"));\n",
         replace: "",
         breaks: &["D-03"],

@@ -5,6 +5,7 @@
 //! fails before the claim has executed nothing and stored nothing.
 
 mod refusal;
+mod unprotected;
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -40,8 +41,6 @@ use crate::observe;
 
 /// Marks a response whose outcome could not be stored yet.
 static RECORDED: HeaderName = HeaderName::from_static("idempotency-recorded");
-/// Marks a response that passed without protection.
-static PROTECTED: HeaderName = HeaderName::from_static("idempotency-protected");
 static EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 /// One request and the route it is for.
@@ -325,13 +324,10 @@ impl Exchange {
             }
             Ok(Execution::Replayed(recorded)) => return Ok(self.replay(&said, &recorded)),
             Err(refusal) => {
-                let spare = spare.and_then(|spare| spare.lock().take());
-                let (Refusal::Store(error), Some((inner, parts, read))) = (&refusal, spare) else {
-                    return Ok(self.refuse(&refusal::of(&refusal).about(id)));
+                return match (refusal, spare.and_then(|spare| spare.lock().take())) {
+                    (Refusal::Store(error), Some(spare)) => Box::pin(self.pass(spare, id, error)).await,
+                    (refusal, _) => Ok(self.refuse(&refusal::of(&refusal).about(id))),
                 };
-                tracing::warn!(route = %self.route().label, %error, "the store failed; a request ran unprotected");
-                self.count(observe::Outcome::Unprotected);
-                return Box::pin(unprotected(inner, parts, read)).await;
             }
         };
         self.mark(&mut response, "accepted");
@@ -355,20 +351,27 @@ impl Exchange {
         parts.extensions.insert(context);
         match inner.call(Request::from_parts(*parts, RequestBody::read(read))).await {
             Ok(response) => {
-                self.conclude(response, origin.as_ref(), scoped.scope.principal_hash().copied()).await
+                let (answer, finish) = self.conclude(response, origin.as_ref()).await;
+                if let Finish::Pin(recorded) = &finish {
+                    self.count_stored(recorded, scoped.scope.principal_hash().copied());
+                }
+                Ended { value: Ok(Box::new(answer)), finish }
             }
             // The inner service gave up: whether anything happened, nobody can say.
             Err(error) => Ended { value: Err(error), finish: Finish::Uncertain },
         }
     }
 
+    fn count_stored(&self, recorded: &Recorded, principal: Option<PrincipalHash>) {
+        let policy = self.policy();
+        if policy.limits.stored_bytes_max.is_some() {
+            let (limits, bytes) = (&self.shared.limits, recorded.len() as u64);
+            limits.stored(&policy.limits, principal, bytes, policy.engine.retention, Instant::now());
+        }
+    }
+
     /// Reads the handler's response and decides what becomes of its record.
-    async fn conclude<R, E>(
-        &self,
-        response: Response<R>,
-        origin: Option<&HeaderValue>,
-        principal: Option<PrincipalHash>,
-    ) -> Ended<Result<Box<Answer<R>>, E>>
+    async fn conclude<R>(&self, response: Response<R>, origin: Option<&HeaderValue>) -> (Answer<R>, Finish)
     where
         R: Body<Data = Bytes>,
     {
@@ -403,24 +406,16 @@ impl Exchange {
             }
             Collected::CutShort => {
                 let response = self.problem(&refusal::cut_short());
-                let answer = Answer { response, counted: observe::Outcome::Uncertain };
-                return Ended { value: Ok(Box::new(answer)), finish: Finish::Uncertain };
+                return (Answer { response, counted: observe::Outcome::Uncertain }, Finish::Uncertain);
             }
         };
         parts.extensions.remove::<Outcome>();
         let (finish, counted) = match outcome {
-            Outcome::Pin => {
-                if policy.limits.stored_bytes_max.is_some() {
-                    let (limits, bytes) = (&self.shared.limits, recorded.len() as u64);
-                    limits.stored(&policy.limits, principal, bytes, policy.engine.retention, Instant::now());
-                }
-                (Finish::Pin(recorded), observe::Outcome::Ran)
-            }
+            Outcome::Pin => (Finish::Pin(recorded), observe::Outcome::Ran),
             Outcome::Release => (Finish::Release(Some(recorded)), observe::Outcome::Failed),
             Outcome::Uncertain => (Finish::Uncertain, observe::Outcome::Uncertain),
         };
-        let answer = Answer { response: Response::from_parts(parts, body), counted };
-        Ended { value: Ok(Box::new(answer)), finish }
+        (Answer { response: Response::from_parts(parts, body), counted }, finish)
     }
 
     fn outcome(&self, parts: &response::Parts, body: &[u8], trailers: Option<&HeaderMap>) -> Outcome {
@@ -519,19 +514,4 @@ fn is_endless(parts: &response::Parts) -> bool {
         value.get(..17).is_some_and(|start| start.eq_ignore_ascii_case(b"text/event-stream"))
     };
     parts.status == StatusCode::SWITCHING_PROTOCOLS || parts.headers.get(CONTENT_TYPE).is_some_and(is_events)
-}
-
-async fn unprotected<S, B, R>(
-    mut inner: S,
-    parts: Box<request::Parts>,
-    read: Read,
-) -> Result<Response<ResponseBody<R>>, S::Error>
-where
-    S: Service<Request<RequestBody<B>>, Response = Response<R>>,
-{
-    std::future::poll_fn(|cx| inner.poll_ready(cx)).await?;
-    let mut response = inner.call(Request::from_parts(*parts, RequestBody::read(read))).await?;
-    response.headers_mut().remove(classify::OUTCOME);
-    response.headers_mut().insert(PROTECTED.clone(), HeaderValue::from_static("false"));
-    Ok(response.map(ResponseBody::passed))
 }
