@@ -270,9 +270,6 @@ impl Exchange {
         if let Some(webhook) = &policy.webhook {
             return webhook.verify(headers, body, SystemTime::now()).map(Some).map_err(refusal::webhook);
         }
-        if !policy.key_source.needs_body() {
-            return Ok(key);
-        }
         let found = policy.key_source.in_body(key, headers, body);
         found.map_err(|fault| Problem::of(Code::KeyInvalid, fault.detail()))
     }

@@ -62,7 +62,7 @@ impl<S> Idempotency<S> {
                 }
                 match policy.key_source.in_headers(headers) {
                     Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),
-                    Ok(None) if !policy.key_source.needs_body() => match policy.key {
+                    Ok(None) if !policy.key_source.may_be_in_body(headers) => match policy.key {
                         KeyMode::Required => Passage::Refused(index, policy.key_missing()),
                         KeyMode::Optional | KeyMode::Off => Passage::Untouched,
                     },
