@@ -180,6 +180,14 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
+        name: "a client sees the origin's word when it sends no key",
+        file: FUTURE,
+        find: "                response.headers_mut().remove(classify::OUTCOME);\n",
+        replace: "                response.headers_mut().get(classify::OUTCOME);\n",
+        breaks: &["X-09"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
         name: "the origin's word is passed on",
         file: CAPTURE,
         find: "        headers.remove(classify::OUTCOME);\n",

@@ -127,9 +127,12 @@ impl Exchange {
             Ok(Prepared::Known(parts, recorded)) => Ok(self.replay(&parts.headers, &recorded)),
             Ok(Prepared::Unkeyed(unkeyed)) => {
                 let (parts, read) = *unkeyed;
+                let is_claimed = parts.extensions.get::<Context>().is_some();
                 let mut response =
                     Box::pin(inner.call(Request::from_parts(*parts, RequestBody::read(read)))).await?;
-                response.headers_mut().remove(classify::OUTCOME);
+                if !is_claimed {
+                    response.headers_mut().remove(classify::OUTCOME);
+                }
                 Ok(response.map(ResponseBody::passed))
             }
             Ok(Prepared::Claimed(claimed)) => {
