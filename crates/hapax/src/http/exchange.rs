@@ -142,8 +142,9 @@ impl Exchange {
                 Ok(response.map(ResponseBody::passed))
             }
             Err(Stop::Refused(problem)) => Ok(self.refuse(&problem)),
-            Err(Stop::Answered(response)) => {
+            Err(Stop::Answered(mut response)) => {
                 self.count(observe::Outcome::Refused);
+                response.extensions_mut().get_or_insert(Outcome::Release);
                 Ok(response.map(|body| ResponseBody::whole(body, None)))
             }
         }
@@ -462,12 +463,14 @@ impl Exchange {
         response
     }
 
+    /// A refusal as the route says it, with a word to a layer in front.
     fn problem<R>(&self, problem: &Problem) -> Response<ResponseBody<R>> {
         let policy = self.policy();
-        let response = match policy.classifier {
+        let mut response = match policy.classifier {
             Classifier::Grpc => grpc::refusal(problem),
             Classifier::Status | Classifier::GraphQl => problem.response(&policy.refusals),
         };
+        response.extensions_mut().insert(problem.outcome());
         response.map(|body| ResponseBody::whole(body, None))
     }
 

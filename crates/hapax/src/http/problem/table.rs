@@ -4,6 +4,7 @@ use std::fmt;
 
 use http::StatusCode;
 
+use crate::http::classify::Outcome;
 use crate::http::grpc::Status;
 
 /// Why a request was refused, by the name of its page in `docs/errors`.
@@ -310,6 +311,19 @@ impl Code {
     /// that another key cannot repeat it.
     pub fn safe_new_key(self) -> bool {
         self.row().advice == Advice::NewKey
+    }
+
+    /// What the refusal means for a claim of the same request by a layer in front. `status` is the one that a refusal
+    /// has where the request itself was cut off.
+    pub(in crate::http) fn outcome(self, status: Option<StatusCode>) -> Outcome {
+        match self {
+            // It happened, and must not happen again once the record behind is gone.
+            Self::ResultUnavailable => Outcome::Pin,
+            Self::Uncertain => Outcome::Uncertain,
+            // The request's own run goes on, out of sight.
+            Self::InProgress if status == Some(StatusCode::GATEWAY_TIMEOUT) => Outcome::Uncertain,
+            _ => Outcome::Release,
+        }
     }
 
     /// What to say when there is nothing more to say.
