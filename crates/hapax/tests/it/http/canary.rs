@@ -115,7 +115,7 @@ fn s_06_no_canary_in_logs_metrics_or_refusals() {
         })
         .collect();
     let expected = "key-missing key-invalid key-invalid too-large too-early digest-mismatch overloaded \
-                    principal-missing coding-unsupported body-incomplete not-repeatable key-invalid \
+                    principal-missing coding-unsupported coding-unsupported not-repeatable key-invalid \
                     signature-invalid uncertain in-progress in-progress uncertain uncertain none uncertain key-reused rate-limited \
                     result-unavailable store-unavailable store-unavailable draining";
     assert_eq!(codes.join(" "), expected);
