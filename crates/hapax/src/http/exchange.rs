@@ -401,7 +401,7 @@ impl Exchange {
                 (outcome, recorded, ResponseBody::whole(data, trailers))
             }
             Collected::TooLarge { read, body } => {
-                let outcome = classify::judge(&policy.outcomes, &parts);
+                let outcome = self.outcome(&parts, &[], None);
                 let recorded = capture::record(&policy.replay, None, &parts, &[], None);
                 (outcome, not_kept(&recorded), ResponseBody::streamed(read, body))
             }
