@@ -29,7 +29,7 @@ pub struct ProblemDocument {
     pub retryable: bool,
     /// Whether a later attempt should carry the same key.
     pub retry_with_same_key: bool,
-    /// Whether another key cannot repeat what has happened.
+    /// Whether it is certain that another key cannot repeat the operation.
     pub safe_new_key: bool,
 }
 

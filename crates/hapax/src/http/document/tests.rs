@@ -112,7 +112,7 @@ fn e_06_the_default_route_as_it_is_published() {
             "grpc_status": null,
             "retryable": false,
             "retry_with_same_key": false,
-            "safe_new_key": true,
+            "safe_new_key": false,
         })
     );
 }

@@ -60,7 +60,7 @@ enum Advice {
     Later,
     /// Sending the same again at once is of no use. Once the cause is gone, the key stays the same.
     SameKey,
-    /// Nothing was or will be executed for this request under the key that it carried: it needs another one.
+    /// Nothing was or will be executed under what the request carried as a key: it needs another one.
     NewKey,
     /// No retry helps, and another key might repeat what has happened.
     Stop,
@@ -110,7 +110,8 @@ static ROWS: [Row; 20] = [
         name: "key-reused",
         status: StatusCode::UNPROCESSABLE_ENTITY,
         grpc: Status::FailedPrecondition,
-        advice: Advice::NewKey,
+        // It may be a retry that was written anew, whose operation has happened under this key.
+        advice: Advice::Stop,
         title: "The idempotency key was used for another request",
         detail: "Another request was sent with this key before. This one was not executed.",
     },
@@ -307,8 +308,8 @@ impl Code {
         matches!(self.row().advice, Advice::Later | Advice::SameKey)
     }
 
-    /// Whether it is certain that this request neither was nor will be executed under the key that it carried, so
-    /// that another key cannot repeat it.
+    /// Whether it is certain that the operation neither was nor will be executed under what the request carried as a
+    /// key, so that another key cannot repeat it.
     pub fn safe_new_key(self) -> bool {
         self.row().advice == Advice::NewKey
     }
