@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower_service::Service;
 
+use self::unprotected::PassingAs;
 use super::IdempotencyKey;
 use super::body::read::{self, Collected, Read};
 use super::body::{RequestBody, ResponseBody};
@@ -70,7 +71,7 @@ enum Prepared {
     Known(Box<request::Parts>, Recorded),
     /// There is no key in the body either, and none is needed.
     Unkeyed(Box<(Box<request::Parts>, Read)>),
-    /// A layer around this one has claimed the same key for this very request.
+    /// A layer around this one has claimed the same key for this very request, or lets it pass.
     Claimed(Box<(Box<request::Parts>, Read)>),
 }
 
@@ -175,7 +176,8 @@ impl Exchange {
         if let Some(authorise) = &policy.authorise {
             authorise(&parts).await.map_err(|answer| Stop::Answered(Box::new(answer)))?;
         }
-        let claimed = parts.extensions.get().map(Context::id);
+        let passing = || parts.extensions.get().map(|PassingAs(id)| *id);
+        let claimed = parts.extensions.get().map(Context::id).or_else(passing);
         if let Some(known) = known.as_ref().filter(|known| claimed != Some(known.id))
             && self.is_told_before_the_body(&parts.headers)
         {

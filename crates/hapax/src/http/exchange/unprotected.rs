@@ -19,6 +19,10 @@ use crate::observe;
 /// Marks a response that passed without protection.
 static PROTECTED: HeaderName = HeaderName::from_static("idempotency-protected");
 
+/// In the extensions of a request that passes: the record that its run would have had.
+#[derive(Clone, Copy)]
+pub(super) struct PassingAs(pub(super) RecordId);
+
 /// What a request needs to run once more from its beginning.
 pub(super) type Spare<S> = (S, Box<request::Parts>, Read);
 
@@ -26,7 +30,7 @@ impl Exchange {
     /// Runs the request without a claim, unless this process runs it already.
     pub(super) async fn pass<S, B, R>(
         &self,
-        (inner, parts, read): Spare<S>,
+        (inner, mut parts, read): Spare<S>,
         id: RecordId,
         error: StoreError,
     ) -> Result<Response<ResponseBody<R>>, S::Error>
@@ -38,6 +42,7 @@ impl Exchange {
         R: Body<Data = Bytes> + Send + 'static,
     {
         let (exchange, why) = (self.clone(), error.to_string());
+        parts.extensions.insert(PassingAs(id));
         let run = async move {
             tracing::warn!(route = %exchange.route().label, error = why, "the store failed; a request runs unprotected");
             exchange.count(observe::Outcome::Unprotected);

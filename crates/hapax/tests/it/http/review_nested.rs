@@ -8,10 +8,10 @@ use axum::body::Body;
 use axum::routing::post;
 use bytes::Bytes;
 use hapax::core::{Query, State, Store, StoreErrorKind};
-use hapax::http::{Dialect, EarlyData, HttpPolicy, IdempotencyLayer};
+use hapax::http::{Dialect, EarlyData, HttpPolicy, IdempotencyLayer, OnStoreError};
 use hapax::{Hapax, MemoryStore};
 use hapax_testkit::{Fault, Faulty, Op, Plan};
-use http::{HeaderName, Request, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
@@ -47,6 +47,22 @@ async fn x_05_an_inner_layer_does_not_take_its_own_request_for_a_duplicate() {
         }
         assert_eq!(runs.load(Ordering::SeqCst), 1);
     }
+}
+
+#[tokio::test]
+async fn d_03_an_inner_layer_lets_pass_what_the_outer_one_lets_pass() {
+    let store = Faulty::new(Arc::new(MemoryStore::new()));
+    let hapax = Hapax::builder(Arc::new(store.clone())).build();
+    let passing = || HttpPolicy::default().on_store_error(OnStoreError::Pass);
+    let layer = || IdempotencyLayer::new(&hapax).policy(passing());
+    let router: Router = Router::new().route("/", post(|| async { "done" }).layer(layer())).layer(layer());
+    store.set_plan(Plan::new().always(Op::Claim, Fault::ErrorBefore(StoreErrorKind::Unavailable)));
+    let request = Request::post("/").header("Idempotency-Key", "k").body(Body::empty()).unwrap();
+    let response = router.oneshot(request).await.unwrap();
+    assert_eq!(
+        (response.status(), &response.headers()["Idempotency-Protected"]),
+        (StatusCode::OK, &HeaderValue::from_static("false"))
+    );
 }
 
 type Lines<'a> = &'a [(&'a str, &'a str)];
