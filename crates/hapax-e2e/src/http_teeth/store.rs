@@ -5,6 +5,7 @@ use hapax_model::teeth::{Proof, Tooth};
 const ENGINE: &str = "crates/hapax/src/engine.rs";
 const ENGINE_POLICY: &str = "crates/hapax/src/policy.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
+const LEASE: &str = "crates/hapax/src/engine/lease.rs";
 const MEMORY: &str = "crates/hapax/src/memory.rs";
 const SOURCE: &str = "crates/hapax/src/http/key_source.rs";
 const TRANSITION: &str = "crates/hapax-core/src/transition.rs";
@@ -99,6 +100,14 @@ pub(super) const TEETH: &[Tooth] = &[
         file: EXCHANGE,
         find: "let spare = (policy.on_store_error == OnStoreError::Pass)",
         replace: "let spare = (policy.on_store_error != OnStoreError::Pass)",
+        breaks: &["D-03"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "what passes runs beside itself",
+        file: LEASE,
+        find: "(!is_held && slots.passing.insert(id))",
+        replace: "(slots.passing.insert(id) || !is_held)",
         breaks: &["D-03"],
         caught_by: Proof::HttpCases,
     },
