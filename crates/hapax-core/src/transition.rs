@@ -117,11 +117,7 @@ fn repeat_claim(record: &Record, ask: &ClaimRequest, now: Timestamp) -> Decision
 
 /// The owner is gone: its claim lapsed or was already written down as uncertain.
 fn claim_lapsed(record: &Record, ask: &ClaimRequest, now: Timestamp) -> Decision<Claim> {
-    let may_rerun = match ask.on_lapse {
-        OnLapse::Rerun => record.takeovers.saturating_add(1) < ask.attempts_max,
-        OnLapse::Uncertain => false,
-    };
-    if may_rerun {
+    if may_take_over(record, ask.on_lapse, ask.attempts_max) {
         return acquire(Some(record), ask, now);
     }
     match record.status {
@@ -133,6 +129,14 @@ fn claim_lapsed(record: &Record, ask: &ClaimRequest, now: Timestamp) -> Decision
                 Claim::Uncertain { fence: record.fence, reason },
             )
         }
+    }
+}
+
+/// Whether a claim with these words takes over a record whose owner is gone.
+pub fn may_take_over(record: &Record, on_lapse: OnLapse, attempts_max: u32) -> bool {
+    match on_lapse {
+        OnLapse::Rerun => record.takeovers.saturating_add(1) < attempts_max,
+        OnLapse::Uncertain => false,
     }
 }
 

@@ -124,7 +124,7 @@ pub(crate) enum Refusal {
         id: RecordId,
     },
     Draining,
-    /// The store took no claim, and nothing is known of the key.
+    /// The store took no claim, and has told nothing of the key.
     Store(StoreError),
     /// The store failed, and there is another attempt that is running, ended or unknown. Whoever would rather run
     /// without a store than not at all must not run this.
@@ -227,7 +227,7 @@ impl Engine {
             // The work's own panics are caught inside: this would be a defect of ours.
             let (claim, asked_at) = match attempt.await.map_err(|Panicked| Refusal::Panicked { id })? {
                 Attempt::Ended(Err(Refusal::Store(error))) => {
-                    let is_taken = place.is_some() || reconciliations > 0 || self.leases.holds(&id);
+                    let is_taken = place.is_some() || reconciliations > 0;
                     return Err(if is_taken { Refusal::Taken(error) } else { Refusal::Store(error) });
                 }
                 Attempt::Ended(result) => return result,
@@ -393,6 +393,23 @@ impl Engine {
         released
     }
 
+    /// Runs `work` without a claim after the store failed by `error`, unless this process runs the operation already.
+    /// Without its caller, it goes on in a task of its own.
+    #[cfg(feature = "http")]
+    pub(crate) async fn pass<F>(&self, id: RecordId, error: StoreError, work: F) -> Result<F::Output, Refusal>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let token = self.admit()?;
+        let Some(passing) = self.leases.pass(id) else { return Err(Refusal::Taken(error)) };
+        let run = async move {
+            let _until_the_end = (token, passing);
+            work.await
+        };
+        Detached::new(run).await.map_err(|Panicked| Refusal::Panicked { id })
+    }
+
     /// Runs the work under its lease and records what came of it.
     async fn perform<V, W, F>(
         self: &Arc<Self>,
@@ -408,7 +425,10 @@ impl Engine {
         let _present = Present::in_gauge(observe::IN_PROGRESS);
         let id = lease.id;
         observe::attempt(&lease);
-        let hold = self.leases.hold(lease, asked_at, job.policy.run_max);
+        let Some(hold) = self.leases.hold(lease.clone(), asked_at, job.policy.run_max) else {
+            Box::pin(self.give_up(lease)).await;
+            return Err(Refusal::InProgress { retry_after: RETRY_AFTER_MAX });
+        };
         let context = Context::new(hold.held.clone(), self.calls.clone());
         // Called inside the guard: a panic before the first await is a panic of the run, too.
         match AssertUnwindSafe(async move { work(context).await }).catch_unwind().await {

@@ -173,10 +173,10 @@ const SKIPPED_OVER_HTTP_1: [(&str, usize); 9] = [
     ("the surface cannot clock", 26),
     ("the surface cannot clock, store-faults", 2),
     ("the surface cannot gate", 8),
-    ("the surface cannot grpc", 10),
+    ("the surface cannot grpc", 11),
     ("the surface cannot grpc, store-faults", 1),
     ("the surface cannot panics", 4),
-    ("the surface cannot store-faults", 14),
+    ("the surface cannot store-faults", 16),
     (NO_TUNNEL, 1),
     (NOBODY_LEFT, 2),
 ];
@@ -197,7 +197,7 @@ async fn every_case_holds_through_the_sidecar_before_a_service_that_speaks_http_
         ("the surface cannot clock, store-faults", 2),
         ("the surface cannot gate", 8),
         ("the surface cannot panics", 4),
-        ("the surface cannot store-faults", 15),
+        ("the surface cannot store-faults", 17),
         (NO_TUNNEL, 1),
         (NOBODY_LEFT, 2),
     ];

@@ -7,6 +7,8 @@ const CLASSIFY: &str = "crates/hapax/src/http/classify.rs";
 const ENGINE: &str = "crates/hapax/src/engine.rs";
 const DETACHED: &str = "crates/hapax/src/engine/detached.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
+const FUTURE: &str = "crates/hapax/src/http/future.rs";
+const KNOWN: &str = "crates/hapax/src/engine/known.rs";
 const PROBLEM: &str = "crates/hapax/src/http/problem.rs";
 const REFUSAL: &str = "crates/hapax/src/http/exchange/refusal.rs";
 const TRANSITION: &str = "crates/hapax-core/src/transition.rs";
@@ -87,19 +89,35 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
+        name: "what may run again is refused before its body",
+        file: KNOWN,
+        find: "                if !may_take_over(&record, policy.on_lapse, policy.attempts_max) =>",
+        replace: "                if policy.attempts_max > 0 || !may_take_over(&record, policy.on_lapse, 0) =>",
+        breaks: &["X-04", "T-01"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
         name: "it may run again for ever",
         file: TRANSITION,
-        find: "record.takeovers.saturating_add(1) < ask.attempts_max",
-        replace: "ask.attempts_max > 0",
+        find: "record.takeovers.saturating_add(1) < attempts_max",
+        replace: "attempts_max > 0",
         breaks: &["X-04"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
         name: "nothing runs again",
         file: TRANSITION,
-        find: "OnLapse::Rerun => record.takeovers.saturating_add(1) < ask.attempts_max,",
+        find: "OnLapse::Rerun => record.takeovers.saturating_add(1) < attempts_max,",
         replace: "OnLapse::Rerun => false,",
         breaks: &["X-04"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "the refusal of another layer is kept",
+        file: CLASSIFY,
+        find: "        return refused.map_or(otherwise, |code| code.outcome(Some(parts.status)));\n",
+        replace: "        return refused.map_or(otherwise, |_| otherwise);\n",
+        breaks: &["X-05"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
@@ -162,10 +180,18 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
+        name: "a client sees the origin's word when it sends no key",
+        file: FUTURE,
+        find: "                response.headers_mut().remove(classify::OUTCOME);\n",
+        replace: "                response.headers_mut().get(classify::OUTCOME);\n",
+        breaks: &["X-09"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
         name: "the origin is not asked",
         file: CLASSIFY,
-        find: "let Some(first) = lines.next() else { return otherwise };",
-        replace: "let Some(first) = lines.next().filter(|_| false) else { return otherwise };",
+        find: "let Some(first) = lines.next() else {",
+        replace: "let Some(first) = lines.next().filter(|_| false) else {",
         breaks: &["X-09"],
         caught_by: Proof::HttpCases,
     },
@@ -196,8 +222,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a broken answer is proof of no effect",
         file: EXCHANGE,
-        find: "return Ended { value: Ok(Box::new(answer)), finish: Finish::Uncertain };",
-        replace: "return Ended { value: Ok(Box::new(answer)), finish: Finish::Release(None) };",
+        find: "return (Answer { response, counted: observe::Outcome::Uncertain }, Finish::Uncertain);",
+        replace: "return (Answer { response, counted: observe::Outcome::Uncertain }, Finish::Release(None));",
         breaks: &["X-10"],
         caught_by: Proof::HttpCases,
     },

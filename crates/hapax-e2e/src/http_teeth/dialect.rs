@@ -291,6 +291,14 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
+        name: "another credential is another event",
+        file: POLICY,
+        find: "        if self.scope.principal.is_credential() {\n",
+        replace: "        if self.scope.principal.is_credential() && self.scope.host {\n",
+        breaks: &["P-03"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
         name: "webhooks are forgotten after a day",
         file: POLICY,
         find: "        self.engine = self.engine.retention(super::webhook::RETENTION);\n",

@@ -5,9 +5,11 @@ use hapax_model::teeth::{Proof, Tooth};
 const ENGINE: &str = "crates/hapax/src/engine.rs";
 const ENGINE_POLICY: &str = "crates/hapax/src/policy.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
+const LEASE: &str = "crates/hapax/src/engine/lease.rs";
 const MEMORY: &str = "crates/hapax/src/memory.rs";
 const SOURCE: &str = "crates/hapax/src/http/key_source.rs";
 const TRANSITION: &str = "crates/hapax-core/src/transition.rs";
+const UNPROTECTED: &str = "crates/hapax/src/http/exchange/unprotected.rs";
 
 pub(super) const TEETH: &[Tooth] = &[
     Tooth {
@@ -102,8 +104,16 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
+        name: "what passes runs beside itself",
+        file: LEASE,
+        find: "(!is_held && slots.passing.insert(id))",
+        replace: "(slots.passing.insert(id) || !is_held)",
+        breaks: &["D-03"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
         name: "what ran unprotected is not marked",
-        file: EXCHANGE,
+        file: UNPROTECTED,
         find: "    response.headers_mut().insert(PROTECTED.clone(), HeaderValue::from_static(\"false\"));\n",
         replace: "",
         breaks: &["D-03"],

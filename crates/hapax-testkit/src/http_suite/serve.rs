@@ -67,6 +67,11 @@ impl Server {
         Ok(Self { addr, accepting })
     }
 
+    /// What somebody else serves at `addr`, until the task `accepting` is ended.
+    pub fn of_task(addr: SocketAddr, accepting: JoinHandle<()>) -> Self {
+        Self { addr, accepting }
+    }
+
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
         self.addr

@@ -1,11 +1,15 @@
 //! What is known about a key without a claim: what it was answered, and whether there is a record at all.
 
+#[cfg(feature = "http")]
+use hapax_core::transition::may_take_over;
 use hapax_core::{Fingerprint, Lookup, RecordId, State, Status};
 
 #[cfg(feature = "http")]
 use super::RETRY_AFTER_MAX;
 use super::cache::Known;
 use super::{Engine, Execution, Job, RECORD_TRIES, Refusal};
+#[cfg(feature = "http")]
+use crate::policy::Policy;
 
 impl Engine {
     /// What is known of a finished request without a claim. Finished is finished: this is answered also while
@@ -26,17 +30,21 @@ impl Engine {
         }
     }
 
-    /// Why a claim would be refused now, whatever is asked for, as far as the record tells without claiming. A hint
-    /// to spare callers the sending of a body; the claim decides.
+    /// Why a claim by this policy would be refused now, whatever is asked for, as far as the record tells without
+    /// claiming. A hint to spare callers the sending of a body; the claim decides.
     #[cfg(feature = "http")]
-    pub(crate) async fn foresee(&self, id: RecordId) -> Option<Refusal> {
+    pub(crate) async fn foresee(&self, id: RecordId, policy: &Policy) -> Option<Refusal> {
         let look = self.calls.once("get", self.calls.timeout, self.calls.store.get(&id)).await;
         let Ok(Lookup::Found { record, now }) = look else { return None };
-        match (record.state_at(now), record.status) {
+        match (record.state_at(now), &record.status) {
             (State::InProgress, Status::InProgress { lease_until }) => {
                 Some(Refusal::InProgress { retry_after: lease_until.since(now).min(RETRY_AFTER_MAX) })
             }
-            (State::Uncertain, Status::Uncertain { reason }) => Some(Refusal::Uncertain { id, reason }),
+            (State::Uncertain, Status::Uncertain { reason })
+                if !may_take_over(&record, policy.on_lapse, policy.attempts_max) =>
+            {
+                Some(Refusal::Uncertain { id, reason: *reason })
+            }
             _ => None,
         }
     }

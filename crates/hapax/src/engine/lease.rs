@@ -1,4 +1,5 @@
-//! Heartbeat: renews every lease of this process at a third of its length, and knows which ones were lost.
+//! Heartbeat: renews every lease of this process at a third of its length, and knows which ones were lost. It also
+//! knows what runs without a lease, so that one process does not run the same operation with one and without.
 //!
 //! The leases are kept by one task of their own. By default it has its own thread and runtime, so that handlers
 //! which block every worker of the user's runtime cannot make their own leases lapse.
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hapax_core::{Fenced, Lease, RecordId, StoreError};
+use hashbrown::HashSet;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -31,6 +33,7 @@ pub(crate) struct Leases {
 struct Slots {
     held: Vec<Option<Arc<HeldLease>>>,
     free: Vec<usize>,
+    passing: HashSet<RecordId>,
 }
 
 /// One lease and what its owner should know about it.
@@ -55,6 +58,14 @@ pub(crate) struct Hold {
     pub(crate) held: Arc<HeldLease>,
 }
 
+/// An operation runs without a lease as long as this exists.
+#[cfg(feature = "http")]
+#[derive(Debug)]
+pub(crate) struct Passing {
+    id: RecordId,
+    leases: Arc<Leases>,
+}
+
 impl Leases {
     /// `usual` is the length most leases will have; the keeper looks around three times as often.
     pub(crate) fn new(usual: Duration) -> Self {
@@ -67,8 +78,9 @@ impl Leases {
         }
     }
 
-    /// Keeps `lease`, which stood at `asked_at`, until the hold is dropped or `run_max` is over.
-    pub(crate) fn hold(self: &Arc<Self>, lease: Lease, asked_at: Instant, run_max: Duration) -> Hold {
+    /// Keeps `lease`, which stood at `asked_at`, until the hold is dropped or `run_max` is over. None where the
+    /// operation runs here without a lease.
+    pub(crate) fn hold(self: &Arc<Self>, lease: Lease, asked_at: Instant, run_max: Duration) -> Option<Hold> {
         let confirmed_ms = self.ms(asked_at);
         let next_ms = confirmed_ms + ms(lease.length / 3);
         let held = Arc::new(HeldLease {
@@ -81,15 +93,18 @@ impl Leases {
             lost: AtomicBool::new(false),
             reported: AtomicBool::new(false),
         });
-        let slot = self.slots.lock().put(held.clone());
+        let slot = self.slots.lock().put(held.clone())?;
         self.nudge_before(next_ms);
-        Hold { slot, held }
+        Some(Hold { slot, held })
     }
 
-    /// Whether this process holds a lease of that record: it runs, or its outcome is yet to be recorded. Looks at all
-    /// of them.
-    pub(crate) fn holds(&self, id: &RecordId) -> bool {
-        self.slots.lock().held.iter().flatten().any(|held| held.lease.id == *id)
+    /// Lets an operation run without a lease. None where this process runs it already, with a lease or without, or has
+    /// yet to record its outcome.
+    #[cfg(feature = "http")]
+    pub(crate) fn pass(self: &Arc<Self>, id: RecordId) -> Option<Passing> {
+        let mut slots = self.slots.lock();
+        let is_held = slots.held.iter().flatten().any(|held| held.lease.id == id);
+        (!is_held && slots.passing.insert(id)).then(|| Passing { id, leases: self.clone() })
     }
 
     /// Renews what is due, until `stop`.
@@ -141,15 +156,18 @@ impl Leases {
 }
 
 impl Slots {
-    fn put(&mut self, held: Arc<HeldLease>) -> usize {
+    fn put(&mut self, held: Arc<HeldLease>) -> Option<usize> {
+        if self.passing.contains(&held.lease.id) {
+            return None;
+        }
         match self.free.pop() {
             Some(slot) => {
                 self.held[slot] = Some(held);
-                slot
+                Some(slot)
             }
             None => {
                 self.held.push(Some(held));
-                self.held.len() - 1
+                Some(self.held.len() - 1)
             }
         }
     }
@@ -160,6 +178,13 @@ impl Drop for Hold {
         let mut slots = self.held.leases.slots.lock();
         slots.held[self.slot] = None;
         slots.free.push(self.slot);
+    }
+}
+
+#[cfg(feature = "http")]
+impl Drop for Passing {
+    fn drop(&mut self) {
+        self.leases.slots.lock().passing.remove(&self.id);
     }
 }
 

@@ -13,6 +13,8 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::problem;
+
 /// The field in which an origin says what its answer means. It is taken off on the way out.
 pub(crate) const OUTCOME: HeaderName = HeaderName::from_static("idempotency-outcome");
 
@@ -240,7 +242,8 @@ pub(crate) fn judge(outcomes: &Outcomes, parts: &Parts) -> Outcome {
     overruled(parts, if transient { Outcome::Release } else { outcomes.of(parts.status) })
 }
 
-/// `otherwise`, unless the handler or the origin said something else.
+/// `otherwise`, unless the handler or the origin said something else. The refusal of another layer behind this one is
+/// such a word, too: a conflict is never stored, not even somebody else's.
 ///
 /// An `Idempotency-Outcome` that cannot be read, or says two things, leaves a pinned answer pinned and makes any
 /// other uncertain: the origin may have meant to keep it.
@@ -249,7 +252,10 @@ pub(crate) fn overruled(parts: &Parts, otherwise: Outcome) -> Outcome {
         return *outcome;
     }
     let mut lines = parts.headers.get_all(OUTCOME).iter().map(|line| Outcome::from_word(line.as_bytes()));
-    let Some(first) = lines.next() else { return otherwise };
+    let Some(first) = lines.next() else {
+        let refused = problem::refused_with(&parts.headers);
+        return refused.map_or(otherwise, |code| code.outcome(Some(parts.status)));
+    };
     match first {
         Some(outcome) if lines.all(|line| line == first) => outcome,
         _ => otherwise.doubted(),

@@ -10,9 +10,10 @@ use serde::Serialize;
 
 pub(super) use self::openapi::openapi;
 pub use self::problems::ProblemDocument;
-use super::classify::Outcomes;
+use super::classify::Outcome;
 use super::dialect::Dialect;
 use super::fingerprint::What;
+use super::grpc;
 use super::layer::Route;
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::scope::{Anonymous, Endpoint};
@@ -55,7 +56,8 @@ pub struct RouteDocument {
     pub scope: ScopeDocument,
     /// What makes two requests the same.
     pub fingerprint: FingerprintDocument,
-    /// What answers mean for the key: each class of statuses, then those that differ from their class.
+    /// What answers mean for the key: each class of statuses, then those that differ from their class. On a route that
+    /// speaks gRPC, each of gRPC's statuses; an answer without one is uncertain.
     pub outcomes: Vec<OutcomeDocument>,
     /// How an answer's outcome is found out.
     pub classifier: Classifier,
@@ -141,7 +143,7 @@ pub struct FingerprintDocument {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct OutcomeDocument {
-    /// A class such as `2xx`, or one status.
+    /// A class such as `2xx`, one status, or the name of a gRPC status.
     pub statuses: String,
     /// `pin`, `release` or `uncertain`.
     pub outcome: &'static str,
@@ -216,7 +218,7 @@ impl RouteDocument {
                 host: policy.scope.host,
             },
             fingerprint: FingerprintDocument::of(policy),
-            outcomes: outcomes(&policy.outcomes),
+            outcomes: outcomes(policy),
             classifier: policy.classifier,
             retention: Span(policy.engine.retention).into(),
             wait: Span(policy.engine.wait).into(),
@@ -301,14 +303,18 @@ impl From<Span> for SpanDocument {
     }
 }
 
-fn outcomes(outcomes: &Outcomes) -> Vec<OutcomeDocument> {
-    let published = outcomes.published().into_iter();
-    published
-        .map(|(statuses, outcome)| OutcomeDocument {
+fn outcomes(policy: &HttpPolicy) -> Vec<OutcomeDocument> {
+    fn listed<S: ToString>(table: impl IntoIterator<Item = (S, Outcome)>) -> Vec<OutcomeDocument> {
+        let entry = |(statuses, outcome): (S, Outcome)| OutcomeDocument {
             statuses: statuses.to_string(),
             outcome: outcome.name(),
-        })
-        .collect()
+        };
+        table.into_iter().map(entry).collect()
+    }
+    match policy.classifier {
+        Classifier::Grpc => listed(grpc::published()),
+        Classifier::Status | Classifier::GraphQl => listed(policy.outcomes.published()),
+    }
 }
 
 fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {

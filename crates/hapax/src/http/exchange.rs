@@ -5,6 +5,7 @@
 //! fails before the claim has executed nothing and stored nothing.
 
 mod refusal;
+mod unprotected;
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -21,6 +22,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower_service::Service;
 
+use self::unprotected::PassingAs;
 use super::IdempotencyKey;
 use super::body::read::{self, Collected, Read};
 use super::body::{RequestBody, ResponseBody};
@@ -40,8 +42,6 @@ use crate::observe;
 
 /// Marks a response whose outcome could not be stored yet.
 static RECORDED: HeaderName = HeaderName::from_static("idempotency-recorded");
-/// Marks a response that passed without protection.
-static PROTECTED: HeaderName = HeaderName::from_static("idempotency-protected");
 static EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 /// One request and the route it is for.
@@ -71,7 +71,7 @@ enum Prepared {
     Known(Box<request::Parts>, Recorded),
     /// There is no key in the body either, and none is needed.
     Unkeyed(Box<(Box<request::Parts>, Read)>),
-    /// A layer around this one has claimed the same key for this very request.
+    /// A layer around this one has claimed the same key for this very request, or lets it pass.
     Claimed(Box<(Box<request::Parts>, Read)>),
 }
 
@@ -128,9 +128,12 @@ impl Exchange {
             Ok(Prepared::Known(parts, recorded)) => Ok(self.replay(&parts.headers, &recorded)),
             Ok(Prepared::Unkeyed(unkeyed)) => {
                 let (parts, read) = *unkeyed;
+                let is_claimed = parts.extensions.get::<Context>().is_some();
                 let mut response =
                     Box::pin(inner.call(Request::from_parts(*parts, RequestBody::read(read)))).await?;
-                response.headers_mut().remove(classify::OUTCOME);
+                if !is_claimed {
+                    response.headers_mut().remove(classify::OUTCOME);
+                }
                 Ok(response.map(ResponseBody::passed))
             }
             Ok(Prepared::Claimed(claimed)) => {
@@ -140,8 +143,9 @@ impl Exchange {
                 Ok(response.map(ResponseBody::passed))
             }
             Err(Stop::Refused(problem)) => Ok(self.refuse(&problem)),
-            Err(Stop::Answered(response)) => {
+            Err(Stop::Answered(mut response)) => {
                 self.count(observe::Outcome::Refused);
+                response.extensions_mut().get_or_insert(Outcome::Release);
                 Ok(response.map(|body| ResponseBody::whole(body, None)))
             }
         }
@@ -172,7 +176,8 @@ impl Exchange {
         if let Some(authorise) = &policy.authorise {
             authorise(&parts).await.map_err(|answer| Stop::Answered(Box::new(answer)))?;
         }
-        let claimed = parts.extensions.get().map(Context::id);
+        let passing = || parts.extensions.get().map(|PassingAs(id)| *id);
+        let claimed = parts.extensions.get().map(Context::id).or_else(passing);
         if let Some(known) = known.as_ref().filter(|known| claimed != Some(known.id))
             && self.is_told_before_the_body(&parts.headers)
         {
@@ -254,7 +259,7 @@ impl Exchange {
 
     /// Tells such a client what can be told without the body.
     async fn spare_the_body(&self, known: &ScopedKey) -> Result<(), Problem> {
-        match self.shared.hapax.engine.foresee(known.id).await {
+        match self.shared.hapax.engine.foresee(known.id, &self.policy().engine).await {
             Some(refusal) => Err(refusal::of(&refusal).about(known.id)),
             None => Ok(()),
         }
@@ -270,9 +275,6 @@ impl Exchange {
         #[cfg(feature = "webhook")]
         if let Some(webhook) = &policy.webhook {
             return webhook.verify(headers, body, SystemTime::now()).map(Some).map_err(refusal::webhook);
-        }
-        if !policy.key_source.needs_body() {
-            return Ok(key);
         }
         let found = policy.key_source.in_body(key, headers, body);
         found.map_err(|fault| Problem::of(Code::KeyInvalid, fault.detail()))
@@ -325,13 +327,10 @@ impl Exchange {
             }
             Ok(Execution::Replayed(recorded)) => return Ok(self.replay(&said, &recorded)),
             Err(refusal) => {
-                let spare = spare.and_then(|spare| spare.lock().take());
-                let (Refusal::Store(error), Some((inner, parts, read))) = (&refusal, spare) else {
-                    return Ok(self.refuse(&refusal::of(&refusal).about(id)));
+                return match (refusal, spare.and_then(|spare| spare.lock().take())) {
+                    (Refusal::Store(error), Some(spare)) => Box::pin(self.pass(spare, id, error)).await,
+                    (refusal, _) => Ok(self.refuse(&refusal::of(&refusal).about(id))),
                 };
-                tracing::warn!(route = %self.route().label, %error, "the store failed; a request ran unprotected");
-                self.count(observe::Outcome::Unprotected);
-                return Box::pin(unprotected(inner, parts, read)).await;
             }
         };
         self.mark(&mut response, "accepted");
@@ -355,20 +354,27 @@ impl Exchange {
         parts.extensions.insert(context);
         match inner.call(Request::from_parts(*parts, RequestBody::read(read))).await {
             Ok(response) => {
-                self.conclude(response, origin.as_ref(), scoped.scope.principal_hash().copied()).await
+                let (answer, finish) = self.conclude(response, origin.as_ref()).await;
+                if let Finish::Pin(recorded) = &finish {
+                    self.count_stored(recorded, scoped.scope.principal_hash().copied());
+                }
+                Ended { value: Ok(Box::new(answer)), finish }
             }
             // The inner service gave up: whether anything happened, nobody can say.
             Err(error) => Ended { value: Err(error), finish: Finish::Uncertain },
         }
     }
 
+    fn count_stored(&self, recorded: &Recorded, principal: Option<PrincipalHash>) {
+        let policy = self.policy();
+        if policy.limits.stored_bytes_max.is_some() {
+            let (limits, bytes) = (&self.shared.limits, recorded.len() as u64);
+            limits.stored(&policy.limits, principal, bytes, policy.engine.retention, Instant::now());
+        }
+    }
+
     /// Reads the handler's response and decides what becomes of its record.
-    async fn conclude<R, E>(
-        &self,
-        response: Response<R>,
-        origin: Option<&HeaderValue>,
-        principal: Option<PrincipalHash>,
-    ) -> Ended<Result<Box<Answer<R>>, E>>
+    async fn conclude<R>(&self, response: Response<R>, origin: Option<&HeaderValue>) -> (Answer<R>, Finish)
     where
         R: Body<Data = Bytes>,
     {
@@ -397,30 +403,22 @@ impl Exchange {
                 (outcome, recorded, ResponseBody::whole(data, trailers))
             }
             Collected::TooLarge { read, body } => {
-                let outcome = classify::judge(&policy.outcomes, &parts);
+                let outcome = self.outcome(&parts, &[], None);
                 let recorded = capture::record(&policy.replay, None, &parts, &[], None);
                 (outcome, not_kept(&recorded), ResponseBody::streamed(read, body))
             }
             Collected::CutShort => {
                 let response = self.problem(&refusal::cut_short());
-                let answer = Answer { response, counted: observe::Outcome::Uncertain };
-                return Ended { value: Ok(Box::new(answer)), finish: Finish::Uncertain };
+                return (Answer { response, counted: observe::Outcome::Uncertain }, Finish::Uncertain);
             }
         };
         parts.extensions.remove::<Outcome>();
         let (finish, counted) = match outcome {
-            Outcome::Pin => {
-                if policy.limits.stored_bytes_max.is_some() {
-                    let (limits, bytes) = (&self.shared.limits, recorded.len() as u64);
-                    limits.stored(&policy.limits, principal, bytes, policy.engine.retention, Instant::now());
-                }
-                (Finish::Pin(recorded), observe::Outcome::Ran)
-            }
+            Outcome::Pin => (Finish::Pin(recorded), observe::Outcome::Ran),
             Outcome::Release => (Finish::Release(Some(recorded)), observe::Outcome::Failed),
             Outcome::Uncertain => (Finish::Uncertain, observe::Outcome::Uncertain),
         };
-        let answer = Answer { response: Response::from_parts(parts, body), counted };
-        Ended { value: Ok(Box::new(answer)), finish }
+        (Answer { response: Response::from_parts(parts, body), counted }, finish)
     }
 
     fn outcome(&self, parts: &response::Parts, body: &[u8], trailers: Option<&HeaderMap>) -> Outcome {
@@ -467,12 +465,14 @@ impl Exchange {
         response
     }
 
+    /// A refusal as the route says it, with a word to a layer in front.
     fn problem<R>(&self, problem: &Problem) -> Response<ResponseBody<R>> {
         let policy = self.policy();
-        let response = match policy.classifier {
+        let mut response = match policy.classifier {
             Classifier::Grpc => grpc::refusal(problem),
             Classifier::Status | Classifier::GraphQl => problem.response(&policy.refusals),
         };
+        response.extensions_mut().insert(problem.outcome());
         response.map(|body| ResponseBody::whole(body, None))
     }
 
@@ -519,19 +519,4 @@ fn is_endless(parts: &response::Parts) -> bool {
         value.get(..17).is_some_and(|start| start.eq_ignore_ascii_case(b"text/event-stream"))
     };
     parts.status == StatusCode::SWITCHING_PROTOCOLS || parts.headers.get(CONTENT_TYPE).is_some_and(is_events)
-}
-
-async fn unprotected<S, B, R>(
-    mut inner: S,
-    parts: Box<request::Parts>,
-    read: Read,
-) -> Result<Response<ResponseBody<R>>, S::Error>
-where
-    S: Service<Request<RequestBody<B>>, Response = Response<R>>,
-{
-    std::future::poll_fn(|cx| inner.poll_ready(cx)).await?;
-    let mut response = inner.call(Request::from_parts(*parts, RequestBody::read(read))).await?;
-    response.headers_mut().remove(classify::OUTCOME);
-    response.headers_mut().insert(PROTECTED.clone(), HeaderValue::from_static("false"));
-    Ok(response.map(ResponseBody::passed))
 }

@@ -9,6 +9,7 @@ use http::Response;
 use pin_project_lite::pin_project;
 
 use super::body::ResponseBody;
+use super::classify;
 
 pin_project! {
     /// The answer to one request.
@@ -23,6 +24,7 @@ pin_project! {
     #[project = KindProjection]
     enum Kind<F, B, E> {
         Passed { #[pin] answer: F },
+        Unkeyed { #[pin] answer: F },
         Refused { response: Option<Response<ResponseBody<B>>> },
         Covered { answer: BoxFuture<'static, Result<Response<ResponseBody<B>>, E>> },
     }
@@ -31,6 +33,11 @@ pin_project! {
 impl<F, B, E> ResponseFuture<F, B, E> {
     pub(super) fn passed(answer: F) -> Self {
         Self { kind: Kind::Passed { answer } }
+    }
+
+    /// Passed on without the handler's word to us, which is not for clients.
+    pub(super) fn unkeyed(answer: F) -> Self {
+        Self { kind: Kind::Unkeyed { answer } }
     }
 
     pub(super) fn refused(response: Response<ResponseBody<B>>) -> Self {
@@ -53,6 +60,10 @@ where
             KindProjection::Passed { answer } => {
                 Poll::Ready(ready!(answer.poll(cx)).map(|response| response.map(ResponseBody::passed)))
             }
+            KindProjection::Unkeyed { answer } => Poll::Ready(ready!(answer.poll(cx)).map(|mut response| {
+                response.headers_mut().remove(classify::OUTCOME);
+                response.map(ResponseBody::passed)
+            })),
             KindProjection::Refused { response } => {
                 Poll::Ready(Ok(response.take().expect("a future is not polled after it ended")))
             }

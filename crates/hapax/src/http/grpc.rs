@@ -65,6 +65,29 @@ impl Status {
         self as i32
     }
 
+    /// The name that gRPC has for it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Cancelled => "CANCELLED",
+            Self::Unknown => "UNKNOWN",
+            Self::InvalidArgument => "INVALID_ARGUMENT",
+            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Self::NotFound => "NOT_FOUND",
+            Self::AlreadyExists => "ALREADY_EXISTS",
+            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
+            Self::FailedPrecondition => "FAILED_PRECONDITION",
+            Self::Aborted => "ABORTED",
+            Self::OutOfRange => "OUT_OF_RANGE",
+            Self::Unimplemented => "UNIMPLEMENTED",
+            Self::Internal => "INTERNAL",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::DataLoss => "DATA_LOSS",
+            Self::Unauthenticated => "UNAUTHENTICATED",
+        }
+    }
+
     fn read(value: &HeaderValue) -> Option<Self> {
         let number: usize = value.to_str().ok()?.parse().ok()?;
         Self::ALL.get(number).copied()
@@ -111,10 +134,15 @@ pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     })
 }
 
+/// The table as it is published: every status and what it means.
+pub(crate) fn published() -> impl Iterator<Item = (&'static str, Outcome)> {
+    Status::ALL.into_iter().map(|status| (status.name(), status.outcome()))
+}
+
 /// What a gRPC answer means: by its status in the trailers, or in the head when there is nothing else.
 ///
-/// None when it is no gRPC answer, which is left to the HTTP status. An answer without a status was cut short, and
-/// one with a status that gRPC does not have cannot be understood: both are uncertain, unless the handler or the
+/// None when it is no gRPC answer, which is left to the HTTP status. An answer without a status was cut short, or is
+/// too large to be read up to its trailers, and one with a status that gRPC does not have cannot be understood: both are uncertain, unless the handler or the
 /// origin said what it is.
 pub(crate) fn outcome(parts: &Parts, trailers: Option<&HeaderMap>) -> Option<(Outcome, Class)> {
     if !is_grpc(&parts.headers) {

@@ -83,14 +83,14 @@ impl KeySource {
         Ok(found)
     }
 
-    /// Whether the key may stand in the body.
-    pub(crate) fn needs_body(&self) -> bool {
-        self.pointer.is_some()
+    /// Whether the key may stand in the body. Only JSON is looked into.
+    pub(crate) fn may_be_in_body(&self, headers: &HeaderMap) -> bool {
+        self.pointer.is_some() && is_json(headers)
     }
 
     /// The key that was `found` in the headers or the one in the body, which must be the same when both are there.
     ///
-    /// Only JSON is looked into. A JSON body in which the key cannot be read is refused even when a header has one:
+    /// A JSON body in which the key cannot be read is refused even when a header has one:
     /// the two might differ.
     pub(crate) fn in_body(
         &self,

@@ -379,7 +379,8 @@ impl HttpPolicy {
     }
 
     /// Receives webhooks: the signature is checked first, and the sender's id is the key. Only successes are final,
-    /// and they are kept for a week, longer than senders retry.
+    /// and they are kept for a week, longer than senders retry. A credential tells no senders apart unless it is made
+    /// the [principal](Self::principal) afterwards.
     #[cfg(feature = "webhook")]
     pub fn webhook(mut self, webhook: Webhook) -> Self {
         self.set_webhook(webhook);
@@ -393,6 +394,10 @@ impl HttpPolicy {
         self.outcomes = Outcomes::success_only();
         self.fingerprint.what = super::fingerprint::What::Key;
         self.engine = self.engine.retention(super::webhook::RETENTION);
+        // The signature does not cover it: whoever sends a delivery again may put another one on it.
+        if self.scope.principal.is_credential() {
+            self.scope.principal = Principal::None;
+        }
     }
 
     /// Whom to ask, before anything is claimed or replayed, whether the caller may do this now. What it answers
@@ -435,7 +440,15 @@ impl HttpPolicy {
 
     /// What people should know about this policy before the first request, such as that callers share a scope.
     pub fn warnings(&self) -> Vec<&'static str> {
-        super::scope::warnings(&self.scope)
+        let scope = &self.scope;
+        if self.is_webhook()
+            && matches!(scope.principal, Principal::None)
+            && scope.anonymous == Anonymous::Share
+        {
+            // The ids are those of one sender, and the answers are for it alone.
+            return Vec::new();
+        }
+        super::scope::warnings(scope)
     }
 
     pub(super) fn is_webhook(&self) -> bool {

@@ -16,10 +16,17 @@ use http::header::{CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_TYPE, LINK, RETRY_AF
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
+use super::classify::Outcome;
 pub use table::Code;
 
 /// What the `type` of a problem begins with; the code follows. The page is `docs/errors/CODE.md`.
 pub const TYPE_BASE: &str = "https://hapax.dev/errors/";
+
+/// What follows the `type` where a refusal links to its page.
+const LINK_END: &str = ">; rel=\"describedby\"";
+
+/// The type of the body.
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// Nobody is told to wait for longer: an early question costs little, and what is waited for may have ended.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
@@ -72,6 +79,11 @@ impl Problem {
         self.code.retryable().then(|| self.retry_after.unwrap_or(WAIT_DEFAULT).min(WAIT_MAX))
     }
 
+    /// What this refusal means for a claim of the same request by a layer in front.
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.code.outcome(self.status)
+    }
+
     /// The refusal as a response.
     pub(crate) fn response(&self, rules: &RefusalRules) -> Response<Bytes> {
         let status = self.status.unwrap_or_else(|| rules.status(self.code));
@@ -79,10 +91,10 @@ impl Problem {
         let mut response = Response::new(self.document(&kind, status));
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CONTENT_TYPE, PROBLEM_JSON);
         headers.insert(CONTENT_LANGUAGE, HeaderValue::from_static("en"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Ok(link) = HeaderValue::try_from(format!("<{kind}>; rel=\"describedby\"")) {
+        if let Ok(link) = HeaderValue::try_from(format!("<{kind}{LINK_END}")) {
             headers.insert(LINK, link);
         }
         if let Some(wait) = self.wait() {
@@ -129,6 +141,16 @@ impl Code {
     pub fn grpc_response(self, detail: &'static str) -> Response<Bytes> {
         super::grpc::refusal(&Problem::of(self, detail))
     }
+}
+
+/// The refusal that these are the fields of, when another layer made it in another process.
+pub(crate) fn refused_with(headers: &HeaderMap) -> Option<Code> {
+    let code = |link: &HeaderValue| {
+        let name = link.to_str().ok()?.strip_prefix('<')?.strip_prefix(TYPE_BASE)?.strip_suffix(LINK_END)?;
+        Code::from_name(name)
+    };
+    headers.get(CONTENT_TYPE).filter(|content_type| **content_type == PROBLEM_JSON)?;
+    headers.get_all(LINK).iter().find_map(code)
 }
 
 /// At least one: a caller that is told to wait for zero seconds does not wait.

@@ -16,6 +16,7 @@ use super::future::ResponseFuture;
 use super::layer::{Found, Shared, path_of};
 use super::policy::KeyMode;
 use super::problem::{Code, Problem};
+use crate::engine;
 
 /// An HTTP service whose requests are safe to retry; made by [`IdempotencyLayer`](super::IdempotencyLayer).
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Idempotency<S> {
 enum Passage {
     /// It is none of our business.
     Untouched,
+    /// It is covered, has no key and needs none.
+    Unkeyed,
     Refused(usize, Problem),
     /// It is covered. Its key may yet be in the body.
     Covered(usize, Option<Key>),
@@ -62,9 +65,9 @@ impl<S> Idempotency<S> {
                 }
                 match policy.key_source.in_headers(headers) {
                     Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),
-                    Ok(None) if !policy.key_source.needs_body() => match policy.key {
+                    Ok(None) if !policy.key_source.may_be_in_body(headers) => match policy.key {
                         KeyMode::Required => Passage::Refused(index, policy.key_missing()),
-                        KeyMode::Optional | KeyMode::Off => Passage::Untouched,
+                        KeyMode::Optional | KeyMode::Off => Passage::Unkeyed,
                     },
                     Ok(key) => Passage::Covered(index, key),
                 }
@@ -92,6 +95,12 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         match self.judge(&request) {
             Passage::Untouched => ResponseFuture::passed(self.inner.call(request.map(RequestBody::passed))),
+            Passage::Unkeyed => {
+                let is_claimed = request.extensions().get::<engine::Context>().is_some();
+                let answer = self.inner.call(request.map(RequestBody::passed));
+                // What the handler says about its answer is for the layer around this one that has claimed it.
+                if is_claimed { ResponseFuture::passed(answer) } else { ResponseFuture::unkeyed(answer) }
+            }
             Passage::Refused(route, problem) => {
                 let exchange = Exchange::new(self.shared.clone(), route, request.extensions());
                 ResponseFuture::refused(exchange.refuse(&problem))

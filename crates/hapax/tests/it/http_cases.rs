@@ -1,6 +1,7 @@
 //! Every case of `spec/cases/http` against the layer: around a plain hyper service, inside an axum router, and inside
 //! tonic's server.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use hapax_testkit::http_suite::{
     self, Feature, Gate, InProcess, Origin, Running, Server, Settings, StartError, Surface,
 };
 use tonic::service::Routes;
-use tower::Layer;
+use tonic::transport::server::TcpIncoming;
+use tower::{Layer as _, layer::layer_fn};
 
 /// What the layer is put around.
 #[derive(Clone, Copy)]
@@ -46,7 +48,18 @@ impl Surface for Around {
         let server = match self {
             Self::Hyper => Server::start(Gate::new(layer.layer(origin))).await?,
             Self::Axum => Server::start(Gate::new(routed(origin).layer(layer))).await?,
-            Self::Tonic => Server::start(Gate::new(layer.layer(Routes::from(routed(origin))))).await?,
+            Self::Tonic => {
+                let incoming = TcpIncoming::bind((Ipv4Addr::LOCALHOST, 0).into())?;
+                let addr = incoming.local_addr()?;
+                let server = tonic::transport::Server::builder()
+                    .accept_http1(true)
+                    .layer(layer_fn(Gate::new))
+                    .layer(layer)
+                    .add_routes(Routes::from(routed(origin)))
+                    .serve_with_incoming(incoming);
+                // Where serving fails, every case fails.
+                Server::of_task(addr, tokio::spawn(async move { drop(server.await) }))
+            }
         };
         let drain = Box::new(move || {
             let hapax = hapax.clone();
@@ -78,6 +91,6 @@ async fn every_case_holds_inside_axum() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_case_holds_before_tonic() {
+async fn every_case_holds_inside_tonic() {
     every_case(Around::Tonic).await;
 }

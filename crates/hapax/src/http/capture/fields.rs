@@ -41,6 +41,8 @@ fn is_of_the_exchange(name: &str) -> bool {
         // Who traces, counts and measures means the exchange and not the answer.
         "request-id"
         | "x-request-id"
+        | "correlation-id"
+        | "x-correlation-id"
         | "server-timing"
         | "traceparent"
         | "tracestate"
@@ -52,7 +54,9 @@ fn is_of_the_exchange(name: &str) -> bool {
         | "ratelimit" => true,
         // Our own.
         "idempotency-outcome" | "idempotency-recorded" | "idempotency-protected" => true,
-        _ => ["proxy-", "ratelimit-", "x-ratelimit-", "x-b3-"].iter().any(|start| name.starts_with(start)),
+        _ => ["proxy-", "ratelimit-", "x-ratelimit-", "x-b3-", "x-datadog-"]
+            .iter()
+            .any(|start| name.starts_with(start)),
     }
 }
 

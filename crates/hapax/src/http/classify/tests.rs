@@ -1,4 +1,5 @@
 use super::*;
+use crate::http::problem::Code;
 
 fn status(number: u16) -> StatusCode {
     StatusCode::from_u16(number).unwrap()
@@ -124,6 +125,44 @@ fn x_09_a_word_that_cannot_be_read_gives_no_key_free() {
     }
     let both = [("idempotency-outcome", "release"), ("idempotency-outcome", "pin")];
     assert_eq!(judge(&table, &parts(503, &both)), Outcome::Uncertain);
+}
+
+#[test]
+fn x_05_the_refusal_of_another_layer_is_no_answer_to_keep() {
+    let table = Outcomes::stripe_v1();
+    let said = |status: u16, code: Code, further: &[(&'static str, &'static str)]| {
+        let refusal = code.response(Some(StatusCode::from_u16(status).unwrap()), "why").into_parts().0;
+        let mut answer = parts(status, further);
+        answer.headers.extend(refusal.headers);
+        judge(&table, &answer)
+    };
+    for code in Code::ALL {
+        let expected = match code {
+            Code::Uncertain => Outcome::Uncertain,
+            Code::ResultUnavailable => Outcome::Pin,
+            _ => Outcome::Release,
+        };
+        assert_eq!(said(409, code, &[]), expected, "{code}");
+    }
+    assert_eq!(said(504, Code::InProgress, &[]), Outcome::Uncertain);
+    assert_eq!(said(409, Code::InProgress, &[("idempotency-outcome", "pin")]), Outcome::Pin);
+    for headers in [
+        [
+            ("content-type", "application/json"),
+            ("link", "<https://hapax.dev/errors/in-progress>; rel=\"describedby\""),
+        ],
+        [("content-type", "application/problem+json"), ("link", "<https://hapax.dev/errors/in-progress>")],
+        [
+            ("content-type", "application/problem+json"),
+            ("link", "<https://hapax.dev/errors/other>; rel=\"describedby\""),
+        ],
+        [
+            ("content-type", "application/problem+json"),
+            ("link", "<https://api.test/in-progress>; rel=\"describedby\""),
+        ],
+    ] {
+        assert_eq!(judge(&table, &parts(409, &headers)), Outcome::Pin, "{headers:?}");
+    }
 }
 
 #[test]

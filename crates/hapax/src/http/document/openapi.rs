@@ -216,7 +216,7 @@ fn problem_schema() -> Value {
             },
             "safe_new_key": {
                 "type": "boolean",
-                "description": "Whether another key cannot repeat what has happened.",
+                "description": "Whether it is certain that nothing was or will be executed under the key of this request, so that another key cannot repeat it.",
             },
             "operation": { "type": "string", "description": "Names the caller's own record." },
         },

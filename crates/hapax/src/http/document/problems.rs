@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde::Serialize;
 
-use crate::http::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
+use crate::http::policy::{Classifier, EarlyData, HttpPolicy, KeyMode};
 use crate::http::problem::Code;
 use crate::http::scope::Anonymous;
 use crate::policy::ExpiredKeys;
@@ -29,7 +29,7 @@ pub struct ProblemDocument {
     pub retryable: bool,
     /// Whether a later attempt should carry the same key.
     pub retry_with_same_key: bool,
-    /// Whether another key cannot repeat what has happened.
+    /// Whether it is certain that another key cannot repeat the operation.
     pub safe_new_key: bool,
 }
 
@@ -64,7 +64,6 @@ fn can_happen(policy: &HttpPolicy, code: Code) -> bool {
                 || limits.open_claims_max.is_some()
                 || limits.stored_bytes_max.is_some()
         }
-        Code::StoreUnavailable => policy.on_store_error == OnStoreError::Refuse,
         // Of a proxy, which this layer is not.
         Code::UpstreamUnavailable => false,
         Code::PrincipalMissing => policy.scope.anonymous == Anonymous::Refuse,
@@ -78,6 +77,8 @@ fn can_happen(policy: &HttpPolicy, code: Code) -> bool {
         | Code::Uncertain
         | Code::ResultUnavailable
         | Code::TooLarge
+        // Also where requests pass a store that is down: not those that are known to run.
+        | Code::StoreUnavailable
         | Code::Draining
         | Code::Overloaded
         | Code::DigestMismatch

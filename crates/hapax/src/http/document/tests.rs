@@ -112,7 +112,7 @@ fn e_06_the_default_route_as_it_is_published() {
             "grpc_status": null,
             "retryable": false,
             "retry_with_same_key": false,
-            "safe_new_key": true,
+            "safe_new_key": false,
         })
     );
 }
@@ -126,6 +126,7 @@ fn e_06_only_refusals_that_can_happen_are_published() {
         "uncertain",
         "result-unavailable",
         "too-large",
+        "store-unavailable",
         "draining",
         "overloaded",
         "digest-mismatch",
@@ -135,11 +136,23 @@ fn e_06_only_refusals_that_can_happen_are_published() {
         let expected: BTreeSet<_> = always.iter().chain(further).copied().collect();
         assert_eq!(codes(&route(path)), expected, "{path}");
     };
-    check("/**", &["store-unavailable", "too-early"]);
+    check("/**", &["too-early"]);
     check("/strict", &["key-missing", "rate-limited", "principal-missing", "too-early"]);
-    check("/oasis/{id}", &["store-unavailable", "too-early", "key-expired", "not-repeatable"]);
-    check("/hooks", &["store-unavailable", "too-early", "key-missing", "signature-invalid"]);
+    check("/oasis/{id}", &["too-early", "key-expired", "not-repeatable"]);
+    check("/hooks", &["too-early", "key-missing", "signature-invalid"]);
     assert_eq!(codes(&route("/off/**")).len(), 0);
+}
+
+#[test]
+fn e_06_x_11_a_grpc_route_publishes_what_decides_there() {
+    let outcomes = route("/pay.Ledger/Post").outcomes;
+    assert_eq!(outcomes.len(), 17);
+    for (name, outcome) in
+        [("OK", "pin"), ("ALREADY_EXISTS", "pin"), ("ABORTED", "release"), ("UNAVAILABLE", "release")]
+    {
+        let published = outcomes.iter().find(|published| published.statuses == name);
+        assert_eq!(published.map(|published| published.outcome), Some(outcome), "{name}");
+    }
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub(super) fn body(refused: BodyRefused) -> Problem {
             Problem::of(Code::CodingUnsupported, "the body's content coding cannot be decoded here")
         }
         BodyRefused::Undecodable => {
-            Problem::of(Code::BodyIncomplete, "the body is not what its content coding says")
+            Problem::of(Code::CodingUnsupported, "the body is not what its content coding says")
         }
     }
 }

@@ -37,6 +37,23 @@ fn p_03_webhooks_are_kept_longer_than_their_senders_retry() {
     assert_eq!(policy.outcomes.of(StatusCode::NOT_FOUND), Outcome::Release);
 }
 
+#[cfg(feature = "webhook")]
+#[test]
+fn p_03_a_credential_is_the_principal_of_a_webhook_only_by_choice() {
+    let header = |name| Principal::Header(HeaderName::from_static(name));
+    let hooks = |policy: HttpPolicy| policy.webhook(Webhook::cloud_events());
+    for (policy, principal, warns) in [
+        (hooks(HttpPolicy::default()), "none", false),
+        (hooks(HttpPolicy::default()).anonymous(Anonymous::Refuse), "none", true),
+        (hooks(HttpPolicy::default()).principal(header("authorization")), "header:authorization", true),
+        (hooks(HttpPolicy::default().principal(header("x-tenant"))), "header:x-tenant", true),
+    ] {
+        assert_eq!(policy.scope.principal.to_string(), principal);
+        assert_eq!(!policy.warnings().is_empty(), warns, "{principal}");
+        assert_eq!(policy.settings().principal.as_deref(), Some(principal));
+    }
+}
+
 #[test]
 fn debug_shows_no_more_than_choices() {
     let shown = format!("{:?}", HttpPolicy::default());

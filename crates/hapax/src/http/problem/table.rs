@@ -4,6 +4,7 @@ use std::fmt;
 
 use http::StatusCode;
 
+use crate::http::classify::Outcome;
 use crate::http::grpc::Status;
 
 /// Why a request was refused, by the name of its page in `docs/errors`.
@@ -59,7 +60,7 @@ enum Advice {
     Later,
     /// Sending the same again at once is of no use. Once the cause is gone, the key stays the same.
     SameKey,
-    /// Nothing was or will be executed for this request under the key that it carried: it needs another one.
+    /// Nothing was or will be executed under what the request carried as a key: it needs another one.
     NewKey,
     /// No retry helps, and another key might repeat what has happened.
     Stop,
@@ -109,7 +110,8 @@ static ROWS: [Row; 20] = [
         name: "key-reused",
         status: StatusCode::UNPROCESSABLE_ENTITY,
         grpc: Status::FailedPrecondition,
-        advice: Advice::NewKey,
+        // It may be a retry that was written anew, whose operation has happened under this key.
+        advice: Advice::Stop,
         title: "The idempotency key was used for another request",
         detail: "Another request was sent with this key before. This one was not executed.",
     },
@@ -306,10 +308,23 @@ impl Code {
         matches!(self.row().advice, Advice::Later | Advice::SameKey)
     }
 
-    /// Whether it is certain that this request neither was nor will be executed under the key that it carried, so
-    /// that another key cannot repeat it.
+    /// Whether it is certain that the operation neither was nor will be executed under what the request carried as a
+    /// key, so that another key cannot repeat it.
     pub fn safe_new_key(self) -> bool {
         self.row().advice == Advice::NewKey
+    }
+
+    /// What the refusal means for a claim of the same request by a layer in front. `status` is the one that a refusal
+    /// has where the request itself was cut off.
+    pub(in crate::http) fn outcome(self, status: Option<StatusCode>) -> Outcome {
+        match self {
+            // It happened, and must not happen again once the record behind is gone.
+            Self::ResultUnavailable => Outcome::Pin,
+            Self::Uncertain => Outcome::Uncertain,
+            // The request's own run goes on, out of sight.
+            Self::InProgress if status == Some(StatusCode::GATEWAY_TIMEOUT) => Outcome::Uncertain,
+            _ => Outcome::Release,
+        }
     }
 
     /// What to say when there is nothing more to say.

@@ -10,9 +10,9 @@ use hapax::http::{
     Anonymous, DecodeLimits, Dialect, HttpPolicy, IdempotencyLayer, KeyMode, OnStoreError, Principal, Webhook,
 };
 use hapax_testkit::{Fault, Op, Plan};
-use http::StatusCode;
+use http::{HeaderName, StatusCode};
 
-use super::service::{Service, Setup, Stage};
+use super::service::{Service, Setup, Stage, panics};
 use super::wire::{Answer, Ask};
 use crate::watched::watch;
 
@@ -45,6 +45,10 @@ fn routes(layer: IdempotencyLayer) -> IdempotencyLayer {
     let layer = route(layer, "/nobody", policy().principal(Principal::None).anonymous(Anonymous::Refuse));
     let layer = route(layer, "/decoded", policy().decode(DecodeLimits::default()));
     let layer = route(layer, "/oasis", HttpPolicy::of(Dialect::Oasis));
+    let first_sent = HeaderName::from_static("x-first-sent");
+    let layer = route(layer, "/sent", policy().first_sent(first_sent, Duration::from_secs(60)));
+    let layer = route(layer, "/grpc/call", HttpPolicy::grpc().key(KeyMode::Required));
+    let layer = route(layer, "/grpc/panics", HttpPolicy::grpc());
     let layer = route(layer, "/hook", policy().webhook(Webhook::github([CANARY]).unwrap()));
     route(layer, "/late", policy().deadline(Duration::from_millis(1))).body_budget(BUDGET)
 }
@@ -54,6 +58,11 @@ fn handlers() -> Router<Arc<Stage>> {
     let paths = ["/plain", "/required", "/small", "/limited", "/streamed", "/pass"];
     let router = paths.into_iter().fold(Router::new(), |router, path| router.route(path, answer()));
     router
+        .route(
+            "/grpc/call",
+            any(|| async { ([("content-type", "application/grpc"), ("grpc-status", "0")], CANARY) }),
+        )
+        .route("/grpc/panics", any(panics))
         .route("/late", any(std::future::pending::<()>))
         .route("/cut", any(|| async { ([("content-length", "100")], CANARY) }))
         .route("/odd", any(|| async { ([("idempotency-outcome", CANARY)], StatusCode::BAD_GATEWAY) }))
@@ -83,17 +92,24 @@ async fn every_refusal() -> Vec<Answer> {
         service.ask(&keyed("/panics")).await,
         service.ask(&keyed("/odd")).await,
         service.ask(&keyed("/odd")).await,
+        service.ask(&keyed("/sent").header("X-First-Sent", "Sun, 06 Nov 1994 08:49:37 GMT")).await,
+        service.ask(&ask("/grpc/call")).await,
+        service.ask(&keyed("/grpc/call").key(CANARY)).await,
+        service.ask(&keyed("/grpc/panics")).await,
     ];
-    for path in ["/plain", "/limited", "/streamed"] {
+    for path in ["/plain", "/limited", "/streamed", "/grpc/call"] {
         assert_eq!(service.ask(&keyed(path)).await.status, 200);
     }
-    told.push(service.ask(&keyed("/plain").body(format!("{CANARY}-other"))).await);
+    for path in ["/plain", "/grpc/call"] {
+        told.push(service.ask(&keyed(path).body(format!("{CANARY}-other"))).await);
+    }
     told.push(service.ask(&keyed("/limited")).await);
     told.push(service.ask(&keyed("/streamed")).await);
     assert!(service.ask(&keyed("/plain")).await.is_replayed());
     for kind in [StoreErrorKind::Unavailable, StoreErrorKind::Unknown] {
         service.faulty.set_plan(Plan::new().always(Op::Claim, Fault::ErrorBefore(kind)));
         told.push(service.ask(&keyed("/orders")).await);
+        told.push(service.ask(&keyed("/grpc/call")).await);
         assert_eq!(service.ask(&keyed("/pass")).await.header("idempotency-protected"), Some("false"));
     }
     service.faulty.set_plan(Plan::new().always(Op::Complete, Fault::AnswerLost));
@@ -110,14 +126,19 @@ fn s_06_no_canary_in_logs_metrics_or_refusals() {
     let codes: Vec<String> = told
         .iter()
         .map(|answer| {
+            if let Some((code, _)) = answer.header("grpc-message").and_then(|said| said.split_once(": ")) {
+                return format!("grpc:{code}");
+            }
             let document: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             document["type"].as_str().unwrap_or("none").rsplit('/').next().unwrap().to_owned()
         })
         .collect();
     let expected = "key-missing key-invalid key-invalid too-large too-early digest-mismatch overloaded \
-                    principal-missing coding-unsupported body-incomplete not-repeatable key-invalid \
-                    signature-invalid uncertain in-progress in-progress uncertain uncertain none uncertain key-reused rate-limited \
-                    result-unavailable store-unavailable store-unavailable draining";
+                    principal-missing coding-unsupported coding-unsupported not-repeatable key-invalid \
+                    signature-invalid uncertain in-progress in-progress uncertain uncertain none uncertain \
+                    key-expired grpc:key-missing grpc:key-invalid grpc:uncertain key-reused grpc:key-reused \
+                    rate-limited result-unavailable store-unavailable grpc:store-unavailable store-unavailable \
+                    grpc:store-unavailable draining";
     assert_eq!(codes.join(" "), expected);
     for answer in &told {
         let shown = format!("{:?} {}", answer.headers, String::from_utf8_lossy(&answer.body));

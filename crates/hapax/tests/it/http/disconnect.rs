@@ -130,6 +130,19 @@ async fn x_06_a_response_whose_body_is_dropped_unread_is_recorded() {
 }
 
 #[tokio::test]
+async fn x_06_an_answer_that_its_client_never_reads_is_recorded() {
+    let service = serve_large().await;
+    let ask = Ask::post("/large").key("k");
+    let mut first = Http1::open(service.address).await;
+    first.send(&ask.wire()).await;
+    // More than the socket holds: the server is left with a body that nobody takes.
+    service.stage.until(|seen| seen.left == 1).await;
+    drop(first);
+    service.ask(&ask).await.assert_replay(200, large());
+    assert_eq!(service.stage.runs(), 1);
+}
+
+#[tokio::test]
 async fn x_06_a_waiting_duplicate_that_hangs_up_takes_nothing_with_it() {
     let service = Service::new(HttpPolicy::default().wait(LONG)).await;
     let ask = Ask::post("/slow").key("k");

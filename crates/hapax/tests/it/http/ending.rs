@@ -63,3 +63,29 @@ async fn x_13_a_process_that_drains_takes_no_new_keys_and_ends_what_runs() {
     assert_eq!(drain.await.left, 0);
     assert_eq!(service.states().await, [RecordState::Completed]);
 }
+
+#[tokio::test]
+async fn x_13_what_a_server_ends_while_it_shuts_down_the_next_one_replays() {
+    for is_patient in [true, false] {
+        let mut service = Service::new(HttpPolicy::default()).await;
+        let ask = Ask::post("/slow").key("k");
+        let mut first = Some(service.begin(&ask).await).filter(|_| is_patient);
+        if !is_patient {
+            service.stage.until(|seen| seen.gone == 1).await;
+        }
+        service.shut_down();
+        let hapax = service.hapax.clone();
+        let mut drain = std::pin::pin!(hapax.drain(LONG));
+        assert!(futures_util::poll!(&mut drain).is_pending());
+        service.stage.go();
+        if let Some(first) = &mut first {
+            first.answer().await.assert_first(201, "order-1");
+        }
+        service.has_ended().await;
+        assert_eq!(drain.await.left, 0);
+
+        let next = service.successor().await;
+        next.ask(&ask).await.assert_replay(201, "order-1");
+        assert_eq!(next.stage.runs(), 1, "patient: {is_patient}");
+    }
+}

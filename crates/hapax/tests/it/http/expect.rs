@@ -1,5 +1,7 @@
 //! `Expect: 100-continue`: nobody is asked for a body that will not be looked at.
 
+use hapax::Policy;
+use hapax::core::OnLapse;
 use hapax::http::{HttpPolicy, KeyMode};
 
 use super::service::Service;
@@ -49,6 +51,20 @@ async fn t_01_a_known_conflict_is_told_without_asking_for_the_body() {
     service.ask(&Ask::post("/panics").key("k").body("an order")).await.assert_problem(500, "uncertain");
     first_word(&service, &asking("/panics").key("k")).await.1.assert_problem(409, "uncertain");
     assert_eq!(service.stage.runs(), 2);
+}
+
+#[tokio::test]
+async fn x_04_t_01_what_may_run_again_is_asked_for_its_body() {
+    let rerun = Policy::default().on_lapse(OnLapse::Rerun).attempts_max(2);
+    let service = Service::new(HttpPolicy::default().engine(rerun)).await;
+    let ask = Ask::post("/panics").key("k").body("an order");
+    service.ask(&ask).await.assert_problem(500, "uncertain");
+    let (mut client, word) = first_word(&service, &asking("/panics").key("k")).await;
+    assert_eq!(word.status, 100);
+    client.send(b"an order").await;
+    client.answer().await.assert_problem(500, "uncertain");
+    first_word(&service, &asking("/panics").key("k")).await.1.assert_problem(409, "uncertain");
+    assert_eq!(service.stage.runs(), 2, "that was the last attempt");
 }
 
 #[tokio::test]

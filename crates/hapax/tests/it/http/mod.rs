@@ -3,6 +3,7 @@
 //! Nothing here waits for a length of time. Handlers, connections and store calls say what has happened, and tests
 //! wait until it has.
 
+mod authorise;
 mod canary;
 mod disconnect;
 mod ending;

@@ -6,11 +6,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
-use hapax::http::{HttpPolicy, IdempotencyLayer};
+use bytes::Bytes;
+use hapax::core::{Query, State, Store, StoreErrorKind};
+use hapax::http::{Dialect, EarlyData, HttpPolicy, IdempotencyLayer, OnStoreError};
 use hapax::{Hapax, MemoryStore};
-use http::{Request, StatusCode};
+use hapax_testkit::{Fault, Faulty, Op, Plan};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
+use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
+
+use super::wire::in_time;
 
 #[tokio::test]
 async fn x_05_an_inner_layer_does_not_take_its_own_request_for_a_duplicate() {
@@ -40,5 +46,173 @@ async fn x_05_an_inner_layer_does_not_take_its_own_request_for_a_duplicate() {
             assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "1");
         }
         assert_eq!(runs.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test]
+async fn d_03_an_inner_layer_lets_pass_what_the_outer_one_lets_pass() {
+    let store = Faulty::new(Arc::new(MemoryStore::new()));
+    let hapax = Hapax::builder(Arc::new(store.clone())).build();
+    let passing = || HttpPolicy::default().on_store_error(OnStoreError::Pass);
+    let layer = || IdempotencyLayer::new(&hapax).policy(passing());
+    let router: Router = Router::new().route("/", post(|| async { "done" }).layer(layer())).layer(layer());
+    store.set_plan(Plan::new().always(Op::Claim, Fault::ErrorBefore(StoreErrorKind::Unavailable)));
+    let request = Request::post("/").header("Idempotency-Key", "k").body(Body::empty()).unwrap();
+    let response = router.oneshot(request).await.unwrap();
+    assert_eq!(
+        (response.status(), &response.headers()["Idempotency-Protected"]),
+        (StatusCode::OK, &HeaderValue::from_static("false"))
+    );
+}
+
+type Lines<'a> = &'a [(&'a str, &'a str)];
+
+/// A layer that keeps all it is answered, around one with keys of its own; each has a store.
+struct Nested {
+    router: Router,
+    outer: Arc<MemoryStore>,
+    inner: Faulty,
+    runs: Arc<AtomicU32>,
+    go: Arc<Semaphore>,
+}
+
+impl Nested {
+    /// The handler rests at `/slow`, panics at `/panics` and says a lot at `/long`.
+    fn new(policy: HttpPolicy) -> Self {
+        let (outer, inner) = (Arc::new(MemoryStore::new()), Faulty::new(Arc::new(MemoryStore::new())));
+        let (runs, go) = (Arc::new(AtomicU32::new(0)), Arc::new(Semaphore::new(0)));
+        let handler = |path: &'static str| {
+            let (runs, go) = (runs.clone(), go.clone());
+            move || async move {
+                let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
+                match path {
+                    "/slow" => go.acquire().await.unwrap().forget(),
+                    "/panics" => panic!("a planned panic of a handler"),
+                    _ => {}
+                }
+                format!("{run}{}", if path == "/long" { " and more" } else { "" })
+            }
+        };
+        let around = HttpPolicy::of(Dialect::StripeV1)
+            .early_data(EarlyData::Accept)
+            .header(HeaderName::from_static("x-outer-key"));
+        let mut router = Router::new();
+        for path in ["/", "/slow", "/panics", "/long"] {
+            router = router.route(path, post(handler(path)));
+        }
+        let within = IdempotencyLayer::new(&Hapax::builder(Arc::new(inner.clone())).build());
+        let around = IdempotencyLayer::new(&Hapax::builder(outer.clone()).build()).policy(around);
+        let router = router.layer(within.policy(policy)).layer(around);
+        Self { router, outer, inner, runs, go }
+    }
+
+    async fn ask(&self, path: &str, outer: &str, headers: Lines<'_>) -> (StatusCode, Bytes) {
+        let mut request = Request::post(path).header("X-Outer-Key", outer);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response =
+            in_time(self.router.clone().oneshot(request.body(Body::empty()).unwrap())).await.unwrap();
+        (response.status(), response.into_body().collect().await.unwrap().to_bytes())
+    }
+
+    async fn outer_states(&self) -> Vec<State> {
+        let page = self.outer.list(&Query::default()).await.unwrap();
+        page.records.iter().map(|record| record.state_at(page.now)).collect()
+    }
+}
+
+const KEY: (&str, &str) = ("Idempotency-Key", "k");
+
+#[tokio::test]
+async fn x_05_a_conflict_of_an_inner_layer_is_not_stored_by_the_outer_one() {
+    let nested = Nested::new(HttpPolicy::default());
+    let router = nested.router.clone();
+    let first = Request::post("/slow").header("X-Outer-Key", "a").header(KEY.0, KEY.1);
+    let first = tokio::spawn(router.oneshot(first.body(Body::empty()).unwrap()));
+    while nested.runs.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(nested.ask("/slow", "b", &[KEY]).await.0, StatusCode::CONFLICT);
+    nested.go.add_permits(1);
+    assert_eq!(in_time(first).await.unwrap().unwrap().status(), StatusCode::OK);
+    assert_eq!(nested.ask("/slow", "b", &[KEY]).await, (StatusCode::OK, Bytes::from_static(b"1")));
+    assert_eq!(nested.runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn x_05_what_an_inner_layer_refuses_leaves_the_outer_key_free() {
+    let down = Plan::new().always(Op::Claim, Fault::ErrorBefore(StoreErrorKind::Unavailable));
+    let forbid = |policy: HttpPolicy| {
+        policy.authorise(|parts| {
+            let may = !parts.headers.contains_key("x-forbidden");
+            let refusal = Response::builder().status(StatusCode::FORBIDDEN).body(Bytes::new()).unwrap();
+            std::future::ready(if may { Ok(()) } else { Err(refusal) })
+        })
+    };
+    let cases: [(HttpPolicy, Plan, Lines<'_>, u16); 4] = [
+        (HttpPolicy::default(), down, &[KEY], 503),
+        (HttpPolicy::default(), Plan::new(), &[("Idempotency-Key", "")], 400),
+        (HttpPolicy::default(), Plan::new(), &[KEY, ("Early-Data", "1")], 425),
+        (forbid(HttpPolicy::default()), Plan::new(), &[KEY, ("X-Forbidden", "1")], 403),
+    ];
+    for (policy, plan, headers, status) in cases {
+        let nested = Nested::new(policy);
+        nested.inner.set_plan(plan);
+        assert_eq!(nested.ask("/", "a", headers).await.0, status);
+        assert_eq!(nested.outer_states().await, [State::Released], "{status}");
+        nested.inner.set_plan(Plan::new());
+        assert_eq!(
+            nested.ask("/", "a", &[KEY]).await,
+            (StatusCode::OK, Bytes::from_static(b"1")),
+            "{status}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn x_05_what_an_inner_layer_does_not_know_the_outer_one_does_not_know() {
+    let nested = Nested::new(HttpPolicy::default());
+    for (outer, status) in [("a", 500), ("b", 409), ("a", 409), ("b", 409)] {
+        assert_eq!(nested.ask("/panics", outer, &[KEY]).await.0, status, "{outer}");
+    }
+    assert_eq!(nested.outer_states().await, [State::Uncertain; 2]);
+    assert_eq!(nested.runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn x_05_what_an_inner_layer_knows_to_have_happened_stays_so() {
+    let nested = Nested::new(HttpPolicy::default().outcome_bytes_max(4));
+    assert_eq!(nested.ask("/long", "a", &[KEY]).await.0, StatusCode::OK);
+    assert_eq!(nested.ask("/long", "b", &[KEY]).await.0, StatusCode::CONFLICT);
+    let states = nested.outer_states().await;
+    assert!(states.contains(&State::Completed) && states.contains(&State::Failed), "{states:?}");
+    assert_eq!(nested.runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn x_09_an_inner_layer_leaves_the_outer_one_what_the_handler_said() {
+    let outer = Hapax::new(MemoryStore::new());
+    let around = HttpPolicy::default().header(HeaderName::from_static("x-outer-key"));
+    for within in [HttpPolicy::default(), HttpPolicy::default().key_pointer("/id".parse().unwrap())] {
+        let runs = Arc::new(AtomicU32::new(0));
+        let handler = {
+            let runs = runs.clone();
+            move || async move {
+                runs.fetch_add(1, Ordering::SeqCst);
+                [("Idempotency-Outcome", "release")]
+            }
+        };
+        let within = IdempotencyLayer::new(&Hapax::new(MemoryStore::new())).policy(within);
+        let around = IdempotencyLayer::new(&outer).policy(around.clone());
+        let router: Router = Router::new().route("/", post(handler)).layer(within).layer(around);
+        for run in 1..=2 {
+            let request =
+                Request::post("/").header("X-Outer-Key", "k").header("Content-Type", "application/json");
+            let request = request.body(Body::from("{}")).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.headers().get("Idempotency-Outcome"), None);
+            assert_eq!(runs.load(Ordering::SeqCst), run);
+        }
     }
 }

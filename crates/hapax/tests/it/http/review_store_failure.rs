@@ -57,6 +57,77 @@ async fn d_03_a_duplicate_that_saw_the_first_one_run_does_not_pass() {
     assert_eq!(service.stage.runs(), 1);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d_03_of_duplicates_that_come_together_one_passes() {
+    const TOGETHER: u32 = 8;
+    let service = Service::new(passing()).await;
+    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    let ask = Ask::post("/slow").key("k");
+    let mut clients = Vec::new();
+    for _ in 0..TOGETHER {
+        let mut client = Http1::open(service.address).await;
+        client.send(&ask.wire()).await;
+        clients.push(client);
+    }
+    // The one that runs rests, so the others are all that can have been answered.
+    service.stage.until(|seen| seen.left == TOGETHER - 1).await;
+    assert_eq!(service.stage.runs(), 1);
+    service.stage.go();
+    let mut passed = 0;
+    for mut client in clients {
+        let answer = client.answer().await;
+        match answer.header("Idempotency-Protected") {
+            Some(_) => passed += 1,
+            None => answer.assert_problem(503, "store-unavailable"),
+        }
+    }
+    assert_eq!((passed, service.stage.runs()), (1, 1));
+    service.stage.go();
+    assert_eq!(service.ask(&ask).await.body, b"order-2", "nothing was recorded, and nothing runs any more");
+}
+
+#[tokio::test]
+async fn d_03_what_passes_does_not_run_beside_itself_when_the_store_is_back() {
+    let service = Service::new(passing()).await;
+    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    let ask = Ask::post("/slow").key("k");
+    let mut first = service.begin(&ask).await;
+    service.faulty.set_plan(Plan::new());
+    service.ask(&ask).await.assert_problem(409, "in-progress");
+    service.stage.go();
+    assert_eq!(first.answer().await.header("Idempotency-Protected"), Some("false"));
+    assert_eq!(service.stage.runs(), 1);
+    service.stage.go();
+    service.ask(&ask).await.assert_first(201, "order-2");
+}
+
+#[tokio::test]
+async fn d_03_a_client_that_hangs_up_does_not_cancel_what_passes() {
+    async fn in_two_steps(State(stage): State<Arc<Stage>>) {
+        stage.run();
+        stage.rest().await;
+        stage.run();
+    }
+    let routes = || Router::new().route("/steps", post(in_two_steps));
+    let service = Service::start(Setup { policy: passing(), routes, ..Setup::default() }).await;
+    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    drop(service.begin(&Ask::post("/steps").key("k")).await);
+    service.stage.until(|seen| seen.gone == 1).await;
+    service.stage.go();
+    service.stage.until(|seen| seen.runs == 2).await;
+}
+
+#[tokio::test]
+async fn d_03_a_panic_of_what_passes_is_answered_and_marked() {
+    let service = Service::new(passing()).await;
+    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    let answer = service.ask(&Ask::post("/panics").key("k")).await;
+    answer.assert_problem(500, "uncertain");
+    assert_eq!(answer.header("Idempotency-Protected"), Some("false"));
+    service.ask(&Ask::post("/panics").key("k")).await.assert_problem(500, "uncertain");
+    assert_eq!(service.stage.runs(), 2, "its end was noticed");
+}
+
 #[tokio::test]
 async fn d_04_what_ran_and_is_not_recorded_yet_does_not_pass() {
     let service = Service::new(passing()).await;

@@ -19,7 +19,7 @@ use hapax::{Builder, Hapax, Keeper, MemoryStore};
 use hapax_testkit::{Faulty, Op, Point};
 use http::StatusCode;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::wire::{Answer, Ask, Http1, in_time};
@@ -145,6 +145,7 @@ pub(crate) struct Service {
     pub(crate) address: SocketAddr,
     pub(crate) router: Router,
     store: Arc<dyn Store>,
+    stop: Arc<Notify>,
     server: JoinHandle<()>,
 }
 
@@ -155,8 +156,15 @@ impl Service {
     }
 
     pub(crate) async fn start(setup: Setup) -> Self {
-        let stage = Stage::new();
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        Self::over(Arc::new(MemoryStore::new()), Stage::new(), setup).await
+    }
+
+    /// The next process on the same store, with the usual paths and the same stage.
+    pub(crate) async fn successor(&self) -> Self {
+        Self::over(self.store.clone(), self.stage.clone(), Setup::default()).await
+    }
+
+    async fn over(store: Arc<dyn Store>, stage: Arc<Stage>, setup: Setup) -> Self {
         let faulty = Faulty::new(store.clone());
         faulty.observe({
             let stage = stage.clone();
@@ -182,9 +190,22 @@ impl Service {
             .with_state(stage.clone());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let served = router.clone();
-        let server = tokio::spawn(async move { axum::serve(listener, served).await.unwrap() });
-        Self { hapax, faulty, stage, address, router, store, server }
+        let stop = Arc::new(Notify::new());
+        let stopped = stop.clone();
+        let served = axum::serve(listener, router.clone());
+        let served = served.with_graceful_shutdown(async move { stopped.notified().await });
+        let server = tokio::spawn(async move { served.await.unwrap() });
+        Self { hapax, faulty, stage, address, router, store, stop, server }
+    }
+
+    /// Takes no more connections and lets those that are open end.
+    pub(crate) fn shut_down(&self) {
+        self.stop.notify_one();
+    }
+
+    /// Waits until the server has ended.
+    pub(crate) async fn has_ended(&mut self) {
+        in_time(&mut self.server).await.unwrap();
     }
 
     /// Asks on a connection of its own.
@@ -226,7 +247,7 @@ async fn slow(State(stage): State<Arc<Stage>>, _body: Bytes) -> (StatusCode, Str
     (StatusCode::CREATED, format!("order-{run}"))
 }
 
-async fn panics(State(stage): State<Arc<Stage>>) -> StatusCode {
+pub(crate) async fn panics(State(stage): State<Arc<Stage>>) -> StatusCode {
     stage.run();
     tokio::task::yield_now().await;
     panic!("a planned panic of a handler")

@@ -11,6 +11,10 @@ use http::Request;
 
 use super::lambda_api::{LambdaApi, http_event, is_function};
 
+/// The function of the example.
+#[path = "../../../examples/lambda_order/function.rs"]
+mod example;
+
 /// Where the function keeps its records, and writes down what it did.
 const FOLDER: &str = "HAPAX_TEST_FOLDER";
 
@@ -42,6 +46,34 @@ async fn in_lambda_the_record_is_complete_before_the_function_returns() {
         assert_eq!((again.status(), again.body()), (first.status(), first.body()));
         assert_eq!(std::fs::read_to_string(&effects).unwrap().lines().count(), round);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_lambda_the_example_creates_an_order_once() {
+    if is_function() {
+        return lambda_http::run(example::app().unwrap()).await.unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let variables = [("ORDERS_DATA", folder.path().to_str().unwrap())];
+    let test = "http_surfaces::lambda::in_lambda_the_example_creates_an_order_once";
+    let api = LambdaApi::start().await;
+    let order = |key: &str, item: &str| {
+        let request = Request::post("/orders").header("idempotency-key", key);
+        let request = request.header("content-type", "application/json");
+        http_event(&request.body(Bytes::from(format!("{{\"item\":\"{item}\"}}"))).unwrap())
+    };
+    let mut function = api.function(test, &variables);
+    let first = api.queue(order("a", "book")).response().await;
+    assert_eq!(first.status(), 201);
+    assert_eq!(first.headers().get("x-idempotent-replayed"), None);
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(first.body()).unwrap()["number"], 1);
+    function.kill();
+
+    let _another = api.function(test, &variables);
+    let again = api.queue(order("a", "book")).response().await;
+    assert_eq!(again.headers()["x-idempotent-replayed"], "true");
+    assert_eq!((again.status(), again.body()), (first.status(), first.body()));
+    assert_eq!(api.queue(order("a", "yacht")).response().await.status(), 422);
 }
 
 /// The function: one line in a file for each order.

@@ -144,6 +144,28 @@ async fn p_03_a_duplicate_is_answered_2xx_and_not_run() {
 }
 
 #[tokio::test]
+async fn p_03_another_credential_makes_no_other_event() {
+    for Sender { webhook, write, .. } in senders() {
+        let name = format!("{webhook:?}");
+        let world = World::new();
+        let app = receiver(&world, webhook);
+        for (credential, replayed) in [(None, false), (Some("Bearer one"), true), (Some("Bearer two"), true)]
+        {
+            let (mut lines, body) = write("e1", "book");
+            lines.extend(credential.map(|credential| ("authorization", credential.to_owned())));
+            let answer = deliver(&app, (lines, body)).await;
+            assert_eq!(answer.body(), b"event 1", "{name} {credential:?}");
+            assert_eq!(
+                answer.headers().contains_key("x-idempotent-replayed"),
+                replayed,
+                "{name} {credential:?}"
+            );
+        }
+        assert_eq!(world.effects.count(), 1, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn p_03_an_event_that_failed_is_run_again() {
     for Sender { webhook, write, .. } in senders() {
         let name = format!("{webhook:?}");

@@ -1,0 +1,75 @@
+//! Whoever is asked whether a caller may do something is asked before every claim and every replay.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
+use hapax::core::State as RecordState;
+use hapax::http::HttpPolicy;
+use hapax_testkit::Op;
+use http::Response;
+
+use super::service::Service;
+use super::wire::{Answer, Ask};
+
+/// A service that lets in whoever does not say that it lost its access, and how often that was asked.
+async fn guarded() -> (Service, Arc<AtomicU32>) {
+    let asked = Arc::new(AtomicU32::new(0));
+    let policy = {
+        let asked = asked.clone();
+        HttpPolicy::default().authorise(move |parts| {
+            asked.fetch_add(1, Ordering::SeqCst);
+            let may = !parts.headers.contains_key("x-access-lost");
+            let refusal = Response::builder().status(403).header("x-why", "no access");
+            let refusal = refusal.body(Bytes::from_static(b"ask your administrator")).unwrap();
+            std::future::ready(if may { Ok(()) } else { Err(refusal) })
+        })
+    };
+    (Service::new(policy).await, asked)
+}
+
+fn ask() -> Ask {
+    Ask::post("/orders").key("k")
+}
+
+#[track_caller]
+fn assert_refused(answer: &Answer) {
+    assert_eq!((answer.status, answer.text()), (403, "ask your administrator"), "{answer:?}");
+    assert_eq!(answer.header("x-why"), Some("no access"));
+    assert!(!answer.is_replayed());
+}
+
+#[tokio::test]
+async fn s_04_who_may_is_admitted_and_asked_about_again_for_every_retry() {
+    let (service, asked) = guarded().await;
+    service.ask(&ask()).await.assert_first(201, "order-1");
+    service.ask(&ask()).await.assert_replay(201, "order-1");
+    assert_eq!((service.stage.runs(), asked.load(Ordering::SeqCst)), (1, 2));
+}
+
+#[tokio::test]
+async fn s_04_who_may_not_claims_nothing() {
+    let (service, _) = guarded().await;
+    assert_refused(&service.ask(&ask().header("X-Access-Lost", "1")).await);
+    assert_eq!((service.stage.runs(), service.stage.seen().called(Op::Claim)), (0, 0));
+    service.ask(&ask()).await.assert_first(201, "order-1");
+}
+
+#[tokio::test]
+async fn s_04_who_lost_access_gets_no_replay_and_the_record_stays() {
+    let (service, _) = guarded().await;
+    service.ask(&ask()).await.assert_first(201, "order-1");
+    assert_refused(&service.ask(&ask().header("X-Access-Lost", "1")).await);
+    assert_eq!(service.states().await, [RecordState::Completed]);
+    service.ask(&ask()).await.assert_replay(201, "order-1");
+    assert_eq!(service.stage.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_04_what_passes_untouched_is_not_asked_about() {
+    let (service, asked) = guarded().await;
+    for untouched in [Ask::post("/orders"), Ask::new("GET", "/orders").key("k")] {
+        assert_eq!(service.ask(&untouched.header("X-Access-Lost", "1")).await.status, 201);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+}
