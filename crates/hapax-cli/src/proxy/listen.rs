@@ -51,7 +51,7 @@ impl Listener {
     ) -> Result<Self, Failure> {
         let certificate = tls.map(|tls| Certificate::read(tls, transport.http2)).transpose()?.map(Arc::new);
         let failed = |error| {
-            Failure::new(Code::InputInvalid, format!("cannot listen at {address}"))
+            Failure::new(Code::ListenFailed, format!("cannot listen at {address}"))
                 .because(error)
                 .hint("choose an address of this machine that nobody listens at")
         };
