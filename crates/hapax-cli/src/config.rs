@@ -17,7 +17,7 @@ mod sources;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hapax::http::{HttpPolicy, PathPattern, settings::SettingsError};
@@ -30,7 +30,7 @@ pub(crate) use self::shape::LimitOptions;
 use self::shape::TlsSection;
 use self::shape::{RouteShape, Shape, StoreOptions};
 use self::sources::{Place, Said};
-use crate::admin::AdminOptions;
+use crate::admin::{AdminOptions, Token};
 use crate::failure::{Code, Failure};
 use crate::proxy::{Tls, Transport, UpstreamOptions};
 use crate::stores::StoreUrl;
@@ -66,6 +66,9 @@ pub(crate) struct Config {
 
 /// What holds on some paths.
 #[derive(Clone, Debug)]
+/// Where the audit log is when nobody says so and the store has no directory.
+const AUDIT_DIR: &str = "./hapax-audit";
+
 pub(crate) struct Route {
     /// The paths; none for all that no other route is for.
     pub(crate) path: Option<PathPattern>,
@@ -96,6 +99,23 @@ impl Config {
     }
 }
 
+
+    /// The same with the token of operators that the environment holds, unless a flag names its file. A file that
+    /// everybody may read is no place for it, so it is no option.
+    pub(crate) fn with_token(mut self, flags: &Flags, variable: Option<OsString>) -> Result<Self, Failure> {
+        let counts = variable.filter(|_| !flags.says("admin", "token_file"));
+        self.admin.token = counts.map(|token| Token::of_variable(&token)).transpose()?;
+        Ok(self)
+    }
+
+    /// Where the audit log is kept; none for a store in memory, whose log would outlive what it is about.
+    pub(crate) fn audit_dir(&self) -> Option<&Path> {
+        match (&self.admin.audit_dir, &self.store) {
+            (Some(chosen), _) => Some(chosen),
+            (None, StoreUrl::Memory) => None,
+            (None, store) => Some(store.directory().unwrap_or(Path::new(AUDIT_DIR))),
+        }
+    }
 /// Everything that was said, the least important first.
 struct Words {
     said: Vec<Said>,

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use self::ask::Asker;
 use self::banner::Banner;
 use self::routes::{Parts, Routes};
-use crate::admin::{Admin, AdminListener, AdminOptions, Token};
+use crate::admin::{Admin, AdminListener};
 use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
 use crate::failure::{Code, Failure};
@@ -81,7 +81,7 @@ impl Sidecar {
         let forward = Forward::new(&config.upstream, &config.upstream_options)?;
         let asker = Asker::new(&config.limits);
         let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
-        let operators = AdminListener::bind(&with_token(&config.admin)?).await?;
+        let operators = AdminListener::bind(&config.admin, config.audit_dir()).await?;
         let tracing = Tracing::start(&config.trace)?;
         let parts = Parts { hapax: hapax.clone(), forward, asker, tracing: tracing.clone() };
         let routes = Arc::new(Routes::new(parts, config));
@@ -152,12 +152,6 @@ fn hapax(config: &Config, store: Arc<dyn hapax_core::Store>) -> Hapax {
         .waiters_max(config.limits.waiters_per_key_max, config.limits.waiters_in_all_max)
         .sweep(config.store_options.sweep.0.map(|every| every.0))
         .build()
-}
-
-/// The token is in the environment or in a file of its own, never among the options.
-fn with_token(options: &AdminOptions) -> Result<AdminOptions, Failure> {
-    let token = std::env::var("HAPAX_ADMIN_TOKEN").ok().map(|token| Token::new(&token)).transpose()?;
-    Ok(AdminOptions { token, ..options.clone() })
 }
 
 /// What operators are shown.

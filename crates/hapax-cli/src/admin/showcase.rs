@@ -36,6 +36,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub(crate) struct Setting {
     pub(crate) options: AdminOptions,
     pub(crate) store: Arc<dyn Store>,
+    /// Of the store, and of the audit log.
     pub(crate) data_dir: Option<PathBuf>,
 }
 
@@ -72,7 +73,7 @@ impl Showcase {
         let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS).unwrap().build_recorder();
         let is_ready = Arc::new(AtomicBool::new(true));
         let ready = is_ready.clone();
-        let listener = AdminListener::bind(&options).await.unwrap().unwrap();
+        let listener = AdminListener::bind(&options, data_dir.as_deref()).await.unwrap().unwrap();
         let admin = Admin {
             hapax: Hapax::builder(store.clone()).sweep(None).build(),
             metrics: recorder.handle(),
@@ -84,7 +85,7 @@ impl Showcase {
             data_dir,
         };
         let url = format!("http://{}", listener.local_addr());
-        let shared = Arc::new(Shared::new(&listener, admin).unwrap());
+        let shared = Arc::new(Shared::new(&listener, admin));
         let stop = CancellationToken::new();
         let serving = tokio::spawn(listener.run(shared.clone(), stop.clone()));
         Self { url, shared, store, recorder, is_ready, stop, serving }
