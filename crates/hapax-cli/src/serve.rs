@@ -6,11 +6,13 @@
 //! | `serve/told.rs` | what the service behind is told about an operation |
 //! | `serve/ask.rs` | the questions to `reconcile` and `authorise` URLs |
 //! | `serve/banner.rs` | what is printed at the start |
+//! | `serve/patience.rs` | how long the end may take |
 //!
 //! How bytes come and go is the business of others: here is no HTTP.
 
 mod ask;
 mod banner;
+mod patience;
 mod routes;
 mod told;
 
@@ -25,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::ask::Asker;
 use self::banner::Banner;
+use self::patience::Patience;
 use self::routes::{Parts, Routes};
 use crate::admin::{Admin, AdminListener};
 use crate::config::{Config, Flags};
@@ -126,21 +129,20 @@ impl Sidecar {
         is_ready.store(false, Ordering::Relaxed);
         stop.cancel();
         let config = self.routes.config();
-        let deadline = tokio::time::Instant::now() + config.drain;
-        let ended = end(&self.hapax, serving, config.drain, &mut signals).await;
+        let patience = Patience::new(config.drain, async move { signals.end().await });
+        let ended = end(&self.hapax, serving, &patience).await;
         if let Some(tracing) = self.tracing {
-            let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-            tokio::select! {
-                () = tracing.end(left.min(config.trace.timeout.0)) => {}
-                () = signals.end() => {}
-            }
+            let _cut_short = patience.with(tracing.end(patience.left().min(config.trace.timeout.0))).await;
         }
-        // Operators see the end of it.
+        // Operators see the end of it, and what they began is written down to its end.
         stop_operators.cancel();
-        upkeep.abort();
-        if let Some(operators) = operators {
+        if let Some(mut operators) = operators
+            && patience.with(&mut operators).await.is_none()
+        {
             operators.abort();
+            tracing::warn!("operators' requests had not ended in time; the audit log tells which changes");
         }
+        upkeep.abort();
         ended
     }
 }
@@ -175,26 +177,15 @@ async fn upkeep(metrics: PrometheusHandle) {
 }
 
 /// Lets what has begun end: protected operations first, then whatever else is on a connection.
-async fn end(
-    hapax: &Hapax,
-    serving: JoinHandle<()>,
-    limit: Duration,
-    signals: &mut Signals,
-) -> Result<(), Failure> {
-    tracing::info!(limit = ?limit, "asked to end: nothing new is taken");
+async fn end(hapax: &Hapax, serving: JoinHandle<()>, patience: &Patience) -> Result<(), Failure> {
+    tracing::info!(limit = ?patience.left(), "asked to end: nothing new is taken");
     let abort = serving.abort_handle();
-    let deadline = tokio::time::Instant::now() + limit;
-    let drained = async {
-        let drained = hapax.drain(limit).await;
-        // A connection that outlives the limit carries nothing that is recorded.
-        let _ = tokio::time::timeout_at(deadline, serving).await;
-        drained
+    let drained = match patience.with(hapax.drain(patience.left())).await {
+        Some(drained) => drained,
+        None => hapax.drain(Duration::ZERO).await,
     };
-    let drained = tokio::select! {
-        drained = drained => drained,
-        // Whoever asks a second time does not want to wait.
-        () = signals.end() => hapax.drain(Duration::ZERO).await,
-    };
+    // A connection that outlives the limit carries nothing that is recorded.
+    let _cut_short = patience.with(serving).await;
     abort.abort();
     if drained.left > 0 {
         return Err(Failure::new(

@@ -1,13 +1,13 @@
 //! `hapax serve`: requests through the sidecar, and how it starts and ends.
 
-use std::io::Read;
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::binary::hapax;
-use crate::fixture::{Fixture, HOUR, KEY};
+use crate::binary::{command, hapax, run};
+use crate::fixture::{DAY, Fixture, HOUR, KEY};
 use crate::sidecar::{Client, Origin, Sidecar, ask, reply};
 
 const ORDER: &str = "{\"item\":\"book\"}";
@@ -191,6 +191,63 @@ fn whoever_asks_twice_does_not_wait() {
     sidecar.logged("asked to end");
     sidecar.signal("TERM");
     assert_eq!(sidecar.ended().0, Some(6));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_an_operator_began_is_written_down_to_its_end() {
+    let mut id = None;
+    let fixture = Fixture::prepared(HOUR, async |prepare| id = Some(prepare.completed("a", DAY).await));
+    let path = format!("/api/v1/records/{}", id.unwrap());
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", "http://127.0.0.1:9"]);
+    let token = format!("Authorization: Bearer {}", sidecar.start["token"].as_str().unwrap());
+    let shown = ask(sidecar.admin(), &format!("GET {path}\n{token}"), "").json();
+    let body = serde_json::json!({ "version": shown["record"]["version"] }).to_string();
+
+    let mut client = BufReader::new(TcpStream::connect(sidecar.admin()).unwrap());
+    let length = body.len();
+    write!(
+        client.get_mut(),
+        "POST {path}/delete HTTP/1.1\r\nhost: localhost\r\n{token}\r\ncontent-type: application/json\r\n\
+         expect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+    )
+    .unwrap();
+    let mut line = String::new();
+    client.read_line(&mut line).unwrap();
+    assert_eq!(line.trim(), "HTTP/1.1 100 Continue", "it has begun");
+    sidecar.signal("TERM");
+    sidecar.logged(" ended");
+    client.get_mut().write_all(body.as_bytes()).unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("HTTP/1.1 200 OK"), "{answer}");
+    assert_eq!(sidecar.ended().0, Some(0));
+    let log = std::fs::read_to_string(fixture.store().join("audit.jsonl")).unwrap();
+    assert!(log.lines().last().unwrap().contains("\"done\""), "{log}");
+}
+
+#[test]
+fn an_audit_log_that_cannot_be_opened_stops_the_start() {
+    let fixture = Fixture::bare();
+    std::fs::write(fixture.path().join("hapax-audit"), "").unwrap();
+    let mut typed = command(fixture.path());
+    typed.args(["serve", "--demo", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    let refused = run(typed.env("HAPAX_ADMIN_AUDIT_DIR", "hapax-audit")).failed(1, "audit-failed");
+    assert!(refused.stderr.contains("cannot open the audit log in hapax-audit"), "{refused:?}");
+    assert!(refused.stderr.contains("HAPAX_ADMIN_AUDIT_DIR"), "{refused:?}");
+}
+
+#[test]
+fn an_address_that_is_taken_is_no_mistake_of_the_configuration() {
+    let fixture = Fixture::bare();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for place in ["--listen", "--admin"] {
+        let other = if place == "--listen" { "--admin" } else { "--listen" };
+        let args = ["serve", "--demo", "--store", "memory:", place, &address, other, "127.0.0.1:0"];
+        // The service manager tries again after this one.
+        hapax(fixture.path(), &args).failed(1, "listen-failed");
+    }
 }
 
 #[test]
