@@ -5,10 +5,12 @@
 //! | `config/shape.rs` | every option with its name, type and default |
 //! | `config/schema.rs` | the same as a JSON Schema and as a list |
 //! | `config/sources.rs`, `config/file.rs` | where options are said |
+//! | `config/bounds.rs` | which values make no sense |
 //! | `config/check.rs` | what should worry somebody |
 //!
 //! It opens no store and no socket.
 
+mod bounds;
 mod check;
 mod file;
 mod schema;
@@ -130,6 +132,9 @@ impl Words {
             put(&mut top, said);
         }
         let shape: Shape = self.typed(top.clone(), None)?;
+        if let Some(bounds::Wrong { section, option, why }) = bounds::wrong(&shape) {
+            return Err(self.wrong(section, option, why));
+        }
         let defaults = top.get("defaults").and_then(Value::as_table).cloned().unwrap_or_default();
         let listen = shape.listen.parse().map_err(|_| {
             let why = format!("{:?} is no address; write IP:PORT, such as 127.0.0.1:8080", shape.listen);

@@ -33,7 +33,7 @@ pub(super) async fn serve(
     options: &AdminOptions,
     stop: CancellationToken,
 ) {
-    let places = Arc::new(Semaphore::new(options.connections_max));
+    let places = Arc::new(Semaphore::new(options.connections_max.min(Semaphore::MAX_PERMITS)));
     let connections = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
