@@ -39,7 +39,7 @@ use crate::stores::StoreUrl;
 use crate::telemetry::LogOptions;
 use crate::trace::TraceOptions;
 
-pub(crate) use self::check::shown;
+pub(crate) use self::check::{is_elsewhere, shown};
 pub(crate) use self::schema::{Known, known, schema};
 pub(crate) use self::sources::Flags;
 
@@ -66,11 +66,11 @@ pub(crate) struct Config {
     pub(crate) drain: Duration,
 }
 
-/// What holds on some paths.
-#[derive(Clone, Debug)]
 /// Where the audit log is when nobody says so and the store has no directory.
 const AUDIT_DIR: &str = "./hapax-audit";
 
+/// What holds on some paths.
+#[derive(Clone, Debug)]
 pub(crate) struct Route {
     /// The paths; none for all that no other route is for.
     pub(crate) path: Option<PathPattern>,
@@ -99,8 +99,6 @@ impl Config {
         said.extend(flags.said());
         Words { said, routes }.config(file)
     }
-}
-
 
     /// The same with the token of operators that the environment holds, unless a flag names its file. A file that
     /// everybody may read is no place for it, so it is no option.
@@ -118,6 +116,8 @@ impl Config {
             (None, store) => Some(store.directory().unwrap_or(Path::new(AUDIT_DIR))),
         }
     }
+}
+
 /// Everything that was said, the least important first.
 struct Words {
     said: Vec<Said>,

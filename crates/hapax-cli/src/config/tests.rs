@@ -289,6 +289,17 @@ fn a_limit_of_nothing_is_refused_with_its_place_and_what_to_write() {
 }
 
 #[test]
+fn questions_that_others_could_read_are_told_without_their_secrets() {
+    let config = loaded(
+        "[[route]]\npath = \"/a\"\nreconcile = \"http://10.0.0.7/asked?token=canary\"\n\
+         authorise = \"http://127.0.0.1/may-they\"\n[[route]]\npath = \"/b\"\nauthorise = \"https://10.0.0.7/\"",
+    );
+    let risks: Vec<String> = config.risks().collect();
+    let expected = "/a: reconcile: http://10.0.0.7/asked?… is elsewhere and is talked to in plain HTTP";
+    assert_eq!(risks, [expected]);
+}
+
+#[test]
 fn where_nothing_has_a_meaning_it_is_taken() {
     loaded(
         "[transport]\nbody_rate_min = 0\nconnections_per_peer_max = 0\n\

@@ -62,6 +62,11 @@ impl Listener {
         Ok(Self { socket, address, transport: transport.clone(), certificate, caps })
     }
 
+    /// Whether a certificate and its key can be read and go together.
+    pub(crate) fn check(tls: &Tls) -> Result<(), Failure> {
+        Certificate::read(tls, true).map(drop)
+    }
+
     /// Where it listens; with the port that was found when none was asked for.
     pub(crate) fn local_addr(&self) -> SocketAddr {
         self.address
