@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `serve/routes.rs` | the layer in force, and how another takes its place |
 //! | `serve/told.rs` | what the service behind is told about an operation |
+//! | `serve/watched.rs` | how long requests took, and the line about each |
 //! | `serve/ask.rs` | the questions to `reconcile` and `authorise` URLs |
 //! | `serve/banner.rs` | what is printed at the start |
 //! | `serve/patience.rs` | how long the end may take |
@@ -15,6 +16,7 @@ mod banner;
 mod patience;
 mod routes;
 mod told;
+mod watched;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +31,7 @@ use self::ask::Asker;
 use self::banner::Banner;
 use self::patience::Patience;
 use self::routes::{Parts, Routes};
+use self::watched::Watch;
 use crate::admin::{Admin, AdminListener};
 use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
@@ -86,7 +89,13 @@ impl Sidecar {
         let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
         let operators = AdminListener::bind(&config.admin, config.audit_dir()).await?;
         let tracing = Tracing::start(&config.trace)?;
-        let parts = Parts { hapax: hapax.clone(), forward, asker, tracing: tracing.clone() };
+        let parts = Parts {
+            hapax: hapax.clone(),
+            forward,
+            asker,
+            tracing: tracing.clone(),
+            watch: Watch::new(config.log.requests),
+        };
         let routes = Arc::new(Routes::new(parts, config));
         Ok(Self { hapax, routes, listener: Arc::new(listener), operators, metrics, tracing })
     }

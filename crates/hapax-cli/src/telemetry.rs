@@ -16,6 +16,14 @@ pub(crate) const READY: &str = "hapax_ready";
 /// Counter: batches of spans by `result` (`delivered`, `lost`).
 pub(crate) const TRACE_BATCHES: &str = "hapax_trace_batches_total";
 
+/// Histogram: seconds from the head of a request to the head of its answer, by `outcome`; `passed` where the layer left the
+/// request alone.
+pub(crate) const REQUEST_SECONDS: &str = "hapax_request_seconds";
+/// What became of a request that the layer left alone, as `outcome`.
+pub(crate) const PASSED: &str = "passed";
+/// The part of the log that has a line for each request.
+pub(crate) const REQUESTS_LOGGED: &str = "hapax::requests";
+
 /// What is logged, and how.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -24,11 +32,13 @@ pub(crate) struct LogOptions {
     pub(crate) format: LogFormat,
     /// The least that is logged: `error`, `warn`, `info`, `debug`, `trace`; by part, as in `info,hapax=debug`.
     pub(crate) level: String,
+    /// Whether each request has a line, whatever the level: its id, method, route, outcome, status, milliseconds and record.
+    pub(crate) requests: bool,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { format: LogFormat::default(), level: "info".to_owned() }
+        Self { format: LogFormat::default(), level: "info".to_owned(), requests: false }
     }
 }
 
@@ -65,7 +75,12 @@ impl LogOptions {
                 return Err(format!("{level:?} is no level: {}{near}", LEVELS.join(", ")));
             }
         }
-        self.level.parse().map_err(|error| format!("{:?}: {error}", self.level))
+        let filter: EnvFilter = self.level.parse().map_err(|error| format!("{:?}: {error}", self.level))?;
+        if !self.requests {
+            return Ok(filter);
+        }
+        let of_requests = format!("{REQUESTS_LOGGED}=info").parse().map_err(|error| format!("{error}"))?;
+        Ok(filter.add_directive(of_requests))
     }
 }
 

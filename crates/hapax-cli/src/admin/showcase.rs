@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Admin, AdminListen, AdminListener, AdminOptions, Client, Samples, Shared, Token};
 use crate::failure::Failure;
+use crate::telemetry::{PASSED, REQUEST_SECONDS};
 
 /// What a payload holds, to be looked for where it must not be.
 pub(crate) const PAYLOAD: &str = r#"{"order":"canary-payload-5e21"}"#;
@@ -152,11 +153,14 @@ fn play(step: f64) {
     count("ran", 240.0 * wave * if is_incident { 0.6 } else { 1.0 });
     count("replayed", 60.0 * wave * if is_incident { 2.5 } else { 1.0 });
     count("in_progress", 10.0 * wave * if is_incident { 4.0 } else { 1.0 });
+    count("mismatch", 4.0 * wave);
     count("uncertain", if is_incident { 30.0 } else { 0.0 });
     count("store_error", if is_incident { 12.0 } else { 1.0 });
     for part in 0..20 {
         let slow = if is_incident { 40.0 } else { 1.0 };
         let seconds = 0.0004 * slow * wave * (1.0 + f64::from(part) / 10.0);
+        metrics::histogram!(REQUEST_SECONDS, "outcome" => "ran").record(seconds * 9.0);
+        metrics::histogram!(REQUEST_SECONDS, "outcome" => PASSED).record(seconds * 5.0);
         metrics::histogram!(observe::CLAIM_SECONDS).record(seconds);
         metrics::histogram!(observe::COMPLETE_SECONDS).record(seconds * 1.6);
     }

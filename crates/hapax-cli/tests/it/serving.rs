@@ -5,6 +5,8 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::binary::{command, hapax, run};
 use crate::fixture::{Fixture, HOUR, KEY};
 use crate::sidecar::{Client, Origin, Sidecar, ask, reply};
@@ -173,6 +175,59 @@ fn uncertain_records_are_measured_without_a_sweep() {
         assert!(since.elapsed() < PATIENCE, "{metrics}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn each_request_is_measured_and_has_a_line_where_somebody_wants_one() {
+    let origin = Origin::start(|_, _| reply(201, "made"));
+    let fixture = Fixture::bare();
+    let file = "[log]\nrequests = true\nformat = \"json\"\nlevel = \"error\"\n[store]\nurl = \"memory:\"";
+    std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let secret = "canary-query-4e1d";
+    for (head, outcome, record) in [
+        (keyed("a") + "\nX-Request-Id: of-the-caller", "ran", true),
+        (keyed("a"), "replayed", true),
+        (format!("POST /orders?{secret}"), "passed", false),
+        (format!("GET /orders?{secret}"), "passed", false),
+    ] {
+        let answer = ask(sidecar.address(), &head, ORDER);
+        let line: Value = serde_json::from_str(&sidecar.logged("hapax::requests")).unwrap();
+        assert_eq!(line["request_id"], answer.header("x-request-id").unwrap());
+        assert_eq!((&line["outcome"], &line["status"]), (&outcome.into(), &201.into()), "{line}");
+        assert_eq!(line["method"], head.split(' ').next().unwrap());
+        assert!(line["ms"].as_f64().unwrap() > 0.0, "{line}");
+        assert_eq!((line["record"].is_string(), line["route"].is_string()), (record, record), "{line}");
+        for canary in [KEY, secret, "book", "/orders"] {
+            assert!(!line.to_string().contains(canary), "{line}");
+        }
+    }
+    let told = ask(sidecar.admin(), "GET /metrics", "").body;
+    for (outcome, count) in [("ran", 1), ("replayed", 1), ("passed", 2)] {
+        let line = format!("hapax_request_seconds_count{{outcome=\"{outcome}\"}} {count}\n");
+        assert!(told.contains(&line), "{line} is not in {told}");
+    }
+}
+
+#[test]
+fn whoever_goes_before_the_answer_has_a_line_too() {
+    let (began, begun) = channel();
+    let (_open, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let origin = Origin::start(move |_, _| {
+        began.send(()).unwrap();
+        let _ = gate.lock().unwrap().recv();
+        None
+    });
+    let fixture = Fixture::bare();
+    std::fs::write(fixture.path().join("hapax.toml"), "[log]\nrequests = true\nformat = \"json\"").unwrap();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", "memory:"]);
+    let mut client = Client::to(sidecar.address());
+    client.send("GET /orders", "");
+    begun.recv().unwrap();
+    drop(client);
+    let line: Value = serde_json::from_str(&sidecar.logged("hapax::requests")).unwrap();
+    assert_eq!((&line["outcome"], &line["status"]), (&"gone".into(), &Value::Null), "{line}");
 }
 
 #[test]
