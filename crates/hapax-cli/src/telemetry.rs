@@ -98,9 +98,9 @@ pub(crate) fn logs(options: &LogOptions) -> Result<(), Failure> {
 
 /// Where the edges of the histograms of seconds are: a claim in memory takes microseconds, one on a disk that syncs
 /// milliseconds, and what takes longer than the usual lease is in trouble anyway.
-const SECONDS: [f64; 16] = [
-    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5,
-    10.0, 30.0,
+const SECONDS: [f64; 18] = [
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+    5.0, 10.0, 30.0,
 ];
 
 /// Records metrics from now on; the handle tells them. Asked again, it is the same handle.
