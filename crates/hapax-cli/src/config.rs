@@ -39,7 +39,9 @@ use crate::stores::StoreUrl;
 use crate::telemetry::LogOptions;
 use crate::trace::TraceOptions;
 
-pub(crate) use self::check::{is_elsewhere, shown};
+#[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
+pub(crate) use self::check::is_elsewhere;
+pub(crate) use self::check::shown;
 pub(crate) use self::schema::{Known, known, schema};
 pub(crate) use self::sources::Flags;
 
