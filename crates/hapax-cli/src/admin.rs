@@ -31,11 +31,11 @@ mod router;
 mod samples;
 #[cfg(test)]
 pub(crate) mod showcase;
-mod token;
+pub(crate) mod token;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ pub(crate) struct Admin {
     pub(crate) config: Arc<dyn Fn() -> Value + Send + Sync>,
     /// Whether the process takes requests, as far as it decides that itself: false while it drains.
     pub(crate) ready: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// The directory of the store: where the audit log is kept and whose disk must have room.
+    /// The directory of the store, whose disk must have room.
     pub(crate) data_dir: Option<PathBuf>,
 }
 
@@ -90,17 +90,17 @@ pub(crate) struct AdminListener {
     token: Token,
     is_token_made: bool,
     options: AdminOptions,
+    audit: audit::Audit,
 }
 
 impl AdminListener {
-    /// Binds the listener; none when it is off.
-    pub(crate) async fn bind(options: &AdminOptions) -> Result<Option<Self>, Failure> {
+    /// Binds the listener, with its audit log in `audit_dir`, or in memory; none when it is off.
+    pub(crate) async fn bind(
+        options: &AdminOptions,
+        audit_dir: Option<&Path>,
+    ) -> Result<Option<Self>, Failure> {
         let AdminListen::At(address) = options.listen else { return Ok(None) };
-        let chosen = match (&options.token, &options.token_file) {
-            (Some(token), _) => Some(token.clone()),
-            (None, Some(file)) => Some(Token::read(file)?),
-            (None, None) => None,
-        };
+        let chosen = options.chosen_token()?;
         if chosen.is_none() && !address.ip().is_loopback() {
             return Err(Failure::new(
                 Code::AdminExposed,
@@ -110,13 +110,14 @@ impl AdminListener {
             )
             .hint("set HAPAX_ADMIN_TOKEN or --admin-token-file, or listen on 127.0.0.1"));
         }
+        let audit = audit::Audit::open(audit_dir, options.audit_bytes_max)?;
         let failed =
             |error| Failure::new(Code::ListenFailed, format!("cannot listen on {address}")).because(error);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let is_token_made = chosen.is_none();
         let token = chosen.unwrap_or_else(Token::random);
-        Ok(Some(Self { listener, address, token, is_token_made, options: options.clone() }))
+        Ok(Some(Self { listener, address, token, is_token_made, options: options.clone(), audit }))
     }
 
     /// Where it listens.
@@ -131,7 +132,7 @@ impl AdminListener {
 
     /// Serves until `stop`, then lets requests and changes finish that have begun.
     pub(crate) async fn serve(self, admin: Admin, stop: CancellationToken) -> Result<(), Failure> {
-        let shared = Arc::new(Shared::new(&self, admin)?);
+        let shared = Arc::new(Shared::new(&self, admin));
         self.run(shared, stop).await
     }
 
@@ -168,14 +169,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(listener: &AdminListener, admin: Admin) -> Result<Self, Failure> {
-        Ok(Self {
+    fn new(listener: &AdminListener, admin: Admin) -> Self {
+        Self {
             desk: Desk::of(admin.hapax.clone()),
             hapax: admin.hapax,
             metrics: admin.metrics,
             config: admin.config,
             ready: admin.ready,
-            audit: audit::Audit::open(admin.data_dir.as_deref(), listener.options.audit_bytes_max)?,
+            audit: listener.audit.clone(),
             data_dir: admin.data_dir,
             options: listener.options.clone(),
             cookies: auth::Cookies::new(listener.address.port()),
@@ -185,7 +186,7 @@ impl Shared {
             counted: tokio::sync::Mutex::new(None),
             started: Instant::now(),
             tasks: TaskTracker::new(),
-        })
+        }
     }
 }
 

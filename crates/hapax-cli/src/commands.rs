@@ -41,7 +41,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         Command::Key(command) => key::run(&command, output),
         Command::Records(command) => {
             let context = context()?;
-            block_on(records::run(&command, &context))
+            block_on(records::run(&command, &context, &flags(&global)))
         }
         Command::Sweep(sweep) => {
             let context = context()?;

@@ -5,10 +5,12 @@
 //! | `config/shape.rs` | every option with its name, type and default |
 //! | `config/schema.rs` | the same as a JSON Schema and as a list |
 //! | `config/sources.rs`, `config/file.rs` | where options are said |
+//! | `config/bounds.rs` | which values make no sense |
 //! | `config/check.rs` | what should worry somebody |
 //!
 //! It opens no store and no socket.
 
+mod bounds;
 mod check;
 mod file;
 mod schema;
@@ -17,7 +19,7 @@ mod sources;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hapax::http::{HttpPolicy, PathPattern, settings::SettingsError};
@@ -30,13 +32,15 @@ pub(crate) use self::shape::LimitOptions;
 use self::shape::TlsSection;
 use self::shape::{RouteShape, Shape, StoreOptions};
 use self::sources::{Place, Said};
-use crate::admin::AdminOptions;
+use crate::admin::{AdminOptions, Token};
 use crate::failure::{Code, Failure};
 use crate::proxy::{Tls, Transport, UpstreamOptions};
 use crate::stores::StoreUrl;
 use crate::telemetry::LogOptions;
 use crate::trace::TraceOptions;
 
+#[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
+pub(crate) use self::check::is_elsewhere;
 pub(crate) use self::check::shown;
 pub(crate) use self::schema::{Known, known, schema};
 pub(crate) use self::sources::Flags;
@@ -63,6 +67,9 @@ pub(crate) struct Config {
     /// How long a drain may take.
     pub(crate) drain: Duration,
 }
+
+/// Where the audit log is when nobody says so and the store has no directory.
+const AUDIT_DIR: &str = "./hapax-audit";
 
 /// What holds on some paths.
 #[derive(Clone, Debug)]
@@ -94,6 +101,23 @@ impl Config {
         said.extend(flags.said());
         Words { said, routes }.config(file)
     }
+
+    /// The same with the token of operators that the environment holds, unless a flag names its file. A file that
+    /// everybody may read is no place for it, so it is no option.
+    pub(crate) fn with_token(mut self, flags: &Flags, variable: Option<OsString>) -> Result<Self, Failure> {
+        let counts = variable.filter(|_| !flags.says("admin", "token_file"));
+        self.admin.token = counts.map(|token| Token::of_variable(&token)).transpose()?;
+        Ok(self)
+    }
+
+    /// Where the audit log is kept; none for a store in memory, whose log would outlive what it is about.
+    pub(crate) fn audit_dir(&self) -> Option<&Path> {
+        match (&self.admin.audit_dir, &self.store) {
+            (Some(chosen), _) => Some(chosen),
+            (None, StoreUrl::Memory) => None,
+            (None, store) => Some(store.directory().unwrap_or(Path::new(AUDIT_DIR))),
+        }
+    }
 }
 
 /// Everything that was said, the least important first.
@@ -110,6 +134,9 @@ impl Words {
             put(&mut top, said);
         }
         let shape: Shape = self.typed(top.clone(), None)?;
+        if let Some(bounds::Wrong { section, option, why }) = bounds::wrong(&shape) {
+            return Err(self.wrong(section, option, why));
+        }
         let defaults = top.get("defaults").and_then(Value::as_table).cloned().unwrap_or_default();
         let listen = shape.listen.parse().map_err(|_| {
             let why = format!("{:?} is no address; write IP:PORT, such as 127.0.0.1:8080", shape.listen);

@@ -17,6 +17,7 @@
 //! | [`records`] | looking at records and changing them |
 //! | [`view`] | a record as people and programs see it |
 //! | [`output`] | stdout: tables, plain text, JSON |
+//! | [`progress`] | the line on the terminal for people who wait |
 //! | [`confirm`] | the question before something is changed |
 //! | [`nearest`] | the known word that was meant |
 //! | [`signals`] | what the operating system asks |
@@ -35,6 +36,7 @@ mod failure;
 mod nearest;
 mod output;
 mod problem;
+mod progress;
 mod proxy;
 mod records;
 mod serve;

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 
 /// Where data goes and how it looks.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +17,14 @@ pub(crate) struct Output {
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
         Self { json, terminal: io::stdout().is_terminal() }
+    }
+
+    /// Refuses `--json` where nothing is printed that a program would want as JSON.
+    pub(crate) fn never_json(&self, what: &str) -> Result<(), Failure> {
+        if !self.json {
+            return Ok(());
+        }
+        Err(Failure::new(Code::InputInvalid, format!("{what} is not told as JSON")).hint("leave --json out"))
     }
 
     /// Prints one JSON document.

@@ -5,16 +5,20 @@
 //! | `serve/routes.rs` | the layer in force, and how another takes its place |
 //! | `serve/paths.rs` | which paths are refused because an origin could take them for others |
 //! | `serve/told.rs` | what the service behind is told about an operation |
+//! | `serve/watched.rs` | how long requests took, and the line about each |
 //! | `serve/ask.rs` | the questions to `reconcile` and `authorise` URLs |
 //! | `serve/banner.rs` | what is printed at the start |
+//! | `serve/patience.rs` | how long the end may take |
 //!
 //! How bytes come and go is the business of others: here is no HTTP.
 
 mod ask;
 mod banner;
 mod paths;
+mod patience;
 mod routes;
 mod told;
+mod watched;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,8 +31,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::ask::Asker;
 use self::banner::Banner;
+use self::patience::Patience;
 use self::routes::{Parts, Routes};
-use crate::admin::{Admin, AdminListener, AdminOptions, Token};
+use self::watched::Watch;
+use crate::admin::{Admin, AdminListener};
 use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
 use crate::failure::{Code, Failure};
@@ -79,9 +85,15 @@ impl Sidecar {
         let forward = Forward::new(&config.upstream, &config.upstream_options)?;
         let asker = Asker::new(&config.limits);
         let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
-        let operators = AdminListener::bind(&with_token(&config.admin)?).await?;
+        let operators = AdminListener::bind(&config.admin, config.audit_dir()).await?;
         let tracing = Tracing::start(&config.trace)?;
-        let parts = Parts { hapax: hapax.clone(), forward, asker, tracing: tracing.clone() };
+        let parts = Parts {
+            hapax: hapax.clone(),
+            forward,
+            asker,
+            tracing: tracing.clone(),
+            watch: Watch::new(config.log.requests),
+        };
         let routes = Arc::new(Routes::new(parts, config));
         Ok(Self { hapax, routes, listener: Arc::new(listener), operators, metrics, tracing })
     }
@@ -124,21 +136,20 @@ impl Sidecar {
         is_ready.store(false, Ordering::Relaxed);
         stop.cancel();
         let config = self.routes.config();
-        let deadline = tokio::time::Instant::now() + config.drain;
-        let ended = end(&self.hapax, serving, config.drain, &mut signals).await;
+        let patience = Patience::new(config.drain, async move { signals.end().await });
+        let ended = end(&self.hapax, serving, &patience).await;
         if let Some(tracing) = self.tracing {
-            let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-            tokio::select! {
-                () = tracing.end(left.min(config.trace.timeout.0)) => {}
-                () = signals.end() => {}
-            }
+            let _cut_short = patience.with(tracing.end(patience.left().min(config.trace.timeout.0))).await;
         }
-        // Operators see the end of it.
+        // Operators see the end of it, and what they began is written down to its end.
         stop_operators.cancel();
-        upkeep.abort();
-        if let Some(operators) = operators {
+        if let Some(mut operators) = operators
+            && patience.with(&mut operators).await.is_none()
+        {
             operators.abort();
+            tracing::warn!("operators' requests had not ended in time; the audit log tells which changes");
         }
+        upkeep.abort();
         ended
     }
 }
@@ -150,12 +161,6 @@ fn hapax(config: &Config, store: Arc<dyn hapax_core::Store>) -> Hapax {
         .waiters_max(config.limits.waiters_per_key_max, config.limits.waiters_in_all_max)
         .sweep(config.store_options.sweep.0.map(|every| every.0))
         .build()
-}
-
-/// The token is in the environment or in a file of its own, never among the options.
-fn with_token(options: &AdminOptions) -> Result<AdminOptions, Failure> {
-    let token = std::env::var("HAPAX_ADMIN_TOKEN").ok().map(|token| Token::new(&token)).transpose()?;
-    Ok(AdminOptions { token, ..options.clone() })
 }
 
 /// What operators are shown.
@@ -179,26 +184,15 @@ async fn upkeep(metrics: PrometheusHandle) {
 }
 
 /// Lets what has begun end: protected operations first, then whatever else is on a connection.
-async fn end(
-    hapax: &Hapax,
-    serving: JoinHandle<()>,
-    limit: Duration,
-    signals: &mut Signals,
-) -> Result<(), Failure> {
-    tracing::info!(limit = ?limit, "asked to end: nothing new is taken");
+async fn end(hapax: &Hapax, serving: JoinHandle<()>, patience: &Patience) -> Result<(), Failure> {
+    tracing::info!(limit = ?patience.left(), "asked to end: nothing new is taken");
     let abort = serving.abort_handle();
-    let deadline = tokio::time::Instant::now() + limit;
-    let drained = async {
-        let drained = hapax.drain(limit).await;
-        // A connection that outlives the limit carries nothing that is recorded.
-        let _ = tokio::time::timeout_at(deadline, serving).await;
-        drained
+    let drained = match patience.with(hapax.drain(patience.left())).await {
+        Some(drained) => drained,
+        None => hapax.drain(Duration::ZERO).await,
     };
-    let drained = tokio::select! {
-        drained = drained => drained,
-        // Whoever asks a second time does not want to wait.
-        () = signals.end() => hapax.drain(Duration::ZERO).await,
-    };
+    // A connection that outlives the limit carries nothing that is recorded.
+    let _cut_short = patience.with(serving).await;
     abort.abort();
     if drained.left > 0 {
         return Err(Failure::new(

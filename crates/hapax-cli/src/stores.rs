@@ -167,6 +167,21 @@ impl StoreUrl {
         }
     }
 
+    /// Whether the store is on another machine and somebody on the way to it could read along.
+    pub(crate) fn is_in_clear(&self) -> bool {
+        match self {
+            Self::File(_) | Self::Memory => false,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => url.is_in_clear(),
+            #[cfg(feature = "redis")]
+            Self::Redis(url) => url.is_in_clear(),
+            #[cfg(feature = "redis")]
+            Self::Tiers(tiers) => tiers.is_in_clear(),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => url.is_in_clear(),
+        }
+    }
+
     /// Brings the store to the layout of this version, or tells what that would take. Where there is one layout so far,
     /// the store is told as it is, and one of another version is refused.
     pub(crate) async fn migrate(&self, is_dry: bool) -> Result<Migration, Failure> {

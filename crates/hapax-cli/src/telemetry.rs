@@ -16,6 +16,14 @@ pub(crate) const READY: &str = "hapax_ready";
 /// Counter: batches of spans by `result` (`delivered`, `lost`).
 pub(crate) const TRACE_BATCHES: &str = "hapax_trace_batches_total";
 
+/// Histogram: seconds from the head of a request to the head of its answer, by `outcome`; `passed` where the layer left the
+/// request alone.
+pub(crate) const REQUEST_SECONDS: &str = "hapax_request_seconds";
+/// What became of a request that the layer left alone, as `outcome`.
+pub(crate) const PASSED: &str = "passed";
+/// The part of the log that has a line for each request.
+pub(crate) const REQUESTS_LOGGED: &str = "hapax::requests";
+
 /// What is logged, and how.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -24,11 +32,13 @@ pub(crate) struct LogOptions {
     pub(crate) format: LogFormat,
     /// The least that is logged: `error`, `warn`, `info`, `debug`, `trace`; by part, as in `info,hapax=debug`.
     pub(crate) level: String,
+    /// Whether each request has a line, whatever the level: its id, method, route, outcome, status, milliseconds and record.
+    pub(crate) requests: bool,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { format: LogFormat::default(), level: "info".to_owned() }
+        Self { format: LogFormat::default(), level: "info".to_owned(), requests: false }
     }
 }
 
@@ -65,7 +75,12 @@ impl LogOptions {
                 return Err(format!("{level:?} is no level: {}{near}", LEVELS.join(", ")));
             }
         }
-        self.level.parse().map_err(|error| format!("{:?}: {error}", self.level))
+        let filter: EnvFilter = self.level.parse().map_err(|error| format!("{:?}: {error}", self.level))?;
+        if !self.requests {
+            return Ok(filter);
+        }
+        let of_requests = format!("{REQUESTS_LOGGED}=info").parse().map_err(|error| format!("{error}"))?;
+        Ok(filter.add_directive(of_requests))
     }
 }
 
@@ -83,9 +98,9 @@ pub(crate) fn logs(options: &LogOptions) -> Result<(), Failure> {
 
 /// Where the edges of the histograms of seconds are: a claim in memory takes microseconds, one on a disk that syncs
 /// milliseconds, and what takes longer than the usual lease is in trouble anyway.
-const SECONDS: [f64; 16] = [
-    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5,
-    10.0, 30.0,
+const SECONDS: [f64; 18] = [
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+    5.0, 10.0, 30.0,
 ];
 
 /// Records metrics from now on; the handle tells them. Asked again, it is the same handle.

@@ -49,7 +49,7 @@ mod word {
     pub(super) const ROUTE: &str = "http.route";
     pub(super) const STATUS: &str = "http.response.status_code";
     /// The outcome of a request that the layer leaves alone; the others are called as the metrics call them.
-    pub(super) const PASSED: &str = "passed";
+    pub(super) use crate::telemetry::PASSED;
 }
 
 /// Records spans. Clones share everything.

@@ -1,14 +1,14 @@
 //! The audit log: who did what to which record, when, why, and what came of it.
 //!
 //! An action is written down and synced before it is begun, and its result before it is answered, each as one line of
-//! JSON at the end of `audit.jsonl` beside the store. A line is never changed, and a file that is full is put aside.
-//! Without a directory the lines go to the process's log and stay in memory only. The latest entries are kept in memory
-//! for reading; older ones are in the files.
+//! JSON at the end of a file. A line is never changed, and a file that is full is put aside. The latest entries are kept in
+//! memory for reading; older ones are in the files. Only a store in memory has a log without a file, which ends with the
+//! records that it is about.
 
 mod file;
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hapax_core::{Clock, SystemClock, Timestamp};
@@ -100,12 +100,15 @@ struct Recent {
 }
 
 impl Audit {
-    /// The log in `directory`, or one in memory. A file gets no longer than `bytes_max`, but for its first line.
+    /// The log in `directory`, which is made if need be, or one in memory. A file gets no longer than `bytes_max`, but
+    /// for its first line.
     pub(crate) fn open(directory: Option<&Path>, bytes_max: u64) -> Result<Self, Failure> {
         let mut recent = Recent { entries: VecDeque::new(), next_number: 1 };
-        let open = |directory| LogFile::open(directory, bytes_max, |line| recent.take(line));
-        let file = directory.map(open).transpose();
-        let file = file.map_err(|error| not_written(error, "cannot open the audit log"))?;
+        let open = |directory: &Path| {
+            LogFile::open(directory, bytes_max, |line| recent.take(line))
+                .map_err(|error| not_opened(error, directory))
+        };
+        let file = directory.map(open).transpose()?;
         Ok(Self { recent: Arc::new(Mutex::new(recent)), file })
     }
 
@@ -135,6 +138,11 @@ impl Audit {
         self.write(Line::Ended(Ending { ended: number, result: result.to_owned() })).await.map_err(|error| {
             not_written(error, "the action was done, but not that it ended could be written")
         })
+    }
+
+    /// The file that lines are written to, where there is one.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        self.file.as_ref().map(LogFile::path)
     }
 
     /// The entries before the one numbered `before`, newest first.
@@ -199,6 +207,12 @@ impl Recent {
             }
         }
     }
+}
+
+fn not_opened(error: std::io::Error, directory: &Path) -> Failure {
+    Failure::new(Code::AuditFailed, format!("cannot open the audit log in {}", directory.display()))
+        .because(error)
+        .hint("name a directory that this user may write to: `audit_dir` in `[admin]`, or HAPAX_ADMIN_AUDIT_DIR")
 }
 
 fn not_written(error: std::io::Error, what: &str) -> Failure {

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -32,7 +33,7 @@ pub(super) async fn serve(
     options: &AdminOptions,
     stop: CancellationToken,
 ) {
-    let places = Arc::new(Semaphore::new(options.connections_max));
+    let places = Arc::new(Semaphore::new(options.connections_max.min(Semaphore::MAX_PERMITS)));
     let connections = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
@@ -74,7 +75,10 @@ async fn connection(
     header_time: Duration,
     stop: CancellationToken,
 ) {
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let begun = has_begun.clone();
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        begun.store(true, Ordering::Relaxed);
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(Peer(peer));
         let mut router = router.clone();
@@ -89,6 +93,10 @@ async fn connection(
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = stop.cancelled() => {
+            // Browsers open connections before they need them; such a one would be waited for in vain.
+            if !has_begun.load(Ordering::Relaxed) {
+                return;
+            }
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Token;
+use crate::failure::Failure;
 
 /// The section `[admin]` of the configuration.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -37,9 +38,11 @@ pub(crate) struct AdminOptions {
     /// How often records are counted for the metrics. On a large store a count takes a while.
     #[schemars(with = "String")]
     pub(crate) count_every: Span,
+    /// The directory of the audit log. Unless said, that of the store where it has one, `./hapax-audit` for a server.
+    pub(crate) audit_dir: Option<PathBuf>,
     /// How long a file of the audit log gets before it is put aside and another begun. None is removed.
     pub(crate) audit_bytes_max: u64,
-    /// The token itself, from the environment. It is in no file and is never shown.
+    /// The token itself, from the environment, unless a flag names a file. It is in no file and is never shown.
     #[serde(skip)]
     #[schemars(skip)]
     pub(crate) token: Option<Token>,
@@ -57,8 +60,20 @@ impl Default for AdminOptions {
             request_time: Span(Duration::from_secs(30)),
             disk_free_min: 64 * 1024 * 1024,
             count_every: Span(Duration::from_secs(30)),
+            audit_dir: None,
             audit_bytes_max: 16 * 1024 * 1024,
             token: None,
+        }
+    }
+}
+
+impl AdminOptions {
+    /// The token that somebody chose, if anybody did.
+    pub(crate) fn chosen_token(&self) -> Result<Option<Token>, Failure> {
+        match (&self.token, &self.token_file) {
+            (Some(token), _) => Ok(Some(token.clone())),
+            (None, Some(file)) => Token::read(file).map(Some),
+            (None, None) => Ok(None),
         }
     }
 }

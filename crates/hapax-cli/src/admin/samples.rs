@@ -26,6 +26,8 @@ pub(crate) struct Sample {
     pub(crate) at: Duration,
     /// Requests by outcome.
     pub(crate) requests: BTreeMap<String, f64>,
+    /// How long requests took, whatever became of them.
+    pub(crate) answered: Histogram,
     /// How long claims took.
     pub(crate) claim: Histogram,
     /// How long recording outcomes took.
@@ -45,7 +47,9 @@ pub(crate) struct Sample {
 pub(crate) struct Step {
     /// Requests per second by outcome.
     pub(crate) rates: BTreeMap<String, f64>,
-    /// The claim time, in seconds, that 99 of 100 kept below; none without claims.
+    /// The time of a request, in seconds, that 99 of 100 kept below; none without requests.
+    pub(crate) answered_p99: Option<f64>,
+    /// The same for claims.
     pub(crate) claim_p99: Option<f64>,
     /// The same for recording.
     pub(crate) complete_p99: Option<f64>,
@@ -100,6 +104,7 @@ impl Step {
         };
         Self {
             rates: later.requests.iter().map(|(outcome, total)| rate(outcome, total)).collect(),
+            answered_p99: later.answered.since(&earlier.answered).quantile(0.99),
             claim_p99: later.claim.since(&earlier.claim).quantile(0.99),
             complete_p99: later.complete.since(&earlier.complete).quantile(0.99),
             in_progress: later.in_progress,

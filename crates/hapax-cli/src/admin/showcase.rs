@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Admin, AdminListen, AdminListener, AdminOptions, Client, Samples, Shared, Token};
 use crate::failure::Failure;
+use crate::telemetry::{PASSED, REQUEST_SECONDS};
 
 /// What a payload holds, to be looked for where it must not be.
 pub(crate) const PAYLOAD: &str = r#"{"order":"canary-payload-5e21"}"#;
@@ -36,6 +37,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub(crate) struct Setting {
     pub(crate) options: AdminOptions,
     pub(crate) store: Arc<dyn Store>,
+    /// Of the store, and of the audit log.
     pub(crate) data_dir: Option<PathBuf>,
 }
 
@@ -72,7 +74,7 @@ impl Showcase {
         let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS).unwrap().build_recorder();
         let is_ready = Arc::new(AtomicBool::new(true));
         let ready = is_ready.clone();
-        let listener = AdminListener::bind(&options).await.unwrap().unwrap();
+        let listener = AdminListener::bind(&options, data_dir.as_deref()).await.unwrap().unwrap();
         let admin = Admin {
             hapax: Hapax::builder(store.clone()).sweep(None).build(),
             metrics: recorder.handle(),
@@ -84,7 +86,7 @@ impl Showcase {
             data_dir,
         };
         let url = format!("http://{}", listener.local_addr());
-        let shared = Arc::new(Shared::new(&listener, admin).unwrap());
+        let shared = Arc::new(Shared::new(&listener, admin));
         let stop = CancellationToken::new();
         let serving = tokio::spawn(listener.run(shared.clone(), stop.clone()));
         Self { url, shared, store, recorder, is_ready, stop, serving }
@@ -151,11 +153,14 @@ fn play(step: f64) {
     count("ran", 240.0 * wave * if is_incident { 0.6 } else { 1.0 });
     count("replayed", 60.0 * wave * if is_incident { 2.5 } else { 1.0 });
     count("in_progress", 10.0 * wave * if is_incident { 4.0 } else { 1.0 });
+    count("mismatch", 4.0 * wave);
     count("uncertain", if is_incident { 30.0 } else { 0.0 });
     count("store_error", if is_incident { 12.0 } else { 1.0 });
     for part in 0..20 {
         let slow = if is_incident { 40.0 } else { 1.0 };
         let seconds = 0.0004 * slow * wave * (1.0 + f64::from(part) / 10.0);
+        metrics::histogram!(REQUEST_SECONDS, "outcome" => "ran").record(seconds * 9.0);
+        metrics::histogram!(REQUEST_SECONDS, "outcome" => PASSED).record(seconds * 5.0);
         metrics::histogram!(observe::CLAIM_SECONDS).record(seconds);
         metrics::histogram!(observe::COMPLETE_SECONDS).record(seconds * 1.6);
     }

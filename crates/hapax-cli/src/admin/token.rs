@@ -1,5 +1,6 @@
 //! The secret that opens the admin listener, and how it is compared.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 
@@ -14,6 +15,9 @@ use crate::failure::{Code, Failure};
 const LENGTH_MIN: usize = 16;
 /// More than any token has; keeps a wrong file from being taken for one.
 const LENGTH_MAX: usize = 512;
+
+/// The environment variable that may hold the token itself.
+pub(crate) const VARIABLE: &str = "HAPAX_ADMIN_TOKEN";
 
 /// The token of the admin listener. It is shown nowhere but where it was made.
 #[derive(Clone)]
@@ -34,6 +38,15 @@ impl Token {
             return Err(unfit(format!("a token of {} characters is not taken", chosen.len())));
         }
         Ok(Self(chosen.to_owned()))
+    }
+
+    /// The token in the environment. What cannot be one is refused: without it another token would count.
+    pub(crate) fn of_variable(value: &OsStr) -> Result<Self, Failure> {
+        match value.to_str() {
+            Some(text) => Self::new(text),
+            None => Err(Failure::new(Code::TokenInvalid, format!("{VARIABLE} is not UTF-8"))
+                .hint("a token has 16 to 512 printable ASCII characters without spaces")),
+        }
     }
 
     /// The token in a file, spaces and line ends around it left out.

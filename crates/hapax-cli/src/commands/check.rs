@@ -6,11 +6,14 @@ use hapax::http::{HttpPolicy, Settings};
 use hapax_core::{Health, Stats, Store};
 use serde_json::{Value, json};
 
+use crate::admin::{AdminListen, token};
 use crate::args::Check;
 use crate::config::{self, Config, Flags, Route};
 use crate::failure::{Code, Failure};
 use crate::output::{Output, printable};
-use crate::stores::{Access, StoreUrl};
+use crate::progress::Progress;
+use crate::proxy::{Forward, Listener};
+use crate::stores::Access;
 
 /// What is told of a route's policy even where it is as usual.
 const ALWAYS_TOLD: [&str; 9] =
@@ -21,9 +24,11 @@ pub(crate) async fn run(check: &Check, flags: &Flags, output: Output) -> Result<
         return output.document(&config::schema());
     }
     if check.options {
-        return output.text(&options());
+        return if output.json { output.document(&documents()) } else { output.text(&options()) };
     }
     let config = Config::load(flags, std::env::vars_os())?;
+    let config = config.with_token(flags, std::env::var_os(token::VARIABLE))?;
+    files(&config)?;
     let found = store(check, &config).await?;
     let warnings = warnings(&config, found.as_ref());
     if output.json {
@@ -32,20 +37,34 @@ pub(crate) async fn run(check: &Check, flags: &Flags, output: Output) -> Result<
     output.text(&text(&config, found.as_ref(), &warnings))
 }
 
+/// Whether the files that `hapax serve` needs can be used.
+fn files(config: &Config) -> Result<(), Failure> {
+    if let Some(tls) = &config.tls {
+        Listener::check(tls)?;
+    }
+    if !config.upstream.is_empty() {
+        drop(Forward::new(&config.upstream, &config.upstream_options)?);
+    }
+    if config.admin.listen != AdminListen::Off {
+        drop(config.admin.chosen_token()?);
+    }
+    Ok(())
+}
+
 /// What the store says of itself.
 struct Found {
     health: Health,
     stats: Stats,
 }
 
-/// None where a file says how to serve and nobody has served yet: the store is made then.
+/// None where somebody says how to serve and nobody has served yet: the store is made then.
 async fn store(check: &Check, config: &Config) -> Result<Option<Found>, Failure> {
     let url = &config.store;
     if check.deep {
-        url.verify().await?;
+        Progress::new().during(format_args!("reading {url}"), url.verify()).await?;
     }
     let store = match url.open(Access::Read).await {
-        Err(failure) if failure.code() == Code::StoreMissing && config.file.is_some() => return Ok(None),
+        Err(failure) if failure.code() == Code::StoreMissing && is_to_serve(config) => return Ok(None),
         opened => opened?,
     };
     let failed = |error| Failure::store(error, format!("cannot use {url}"));
@@ -54,21 +73,20 @@ async fn store(check: &Check, config: &Config) -> Result<Option<Found>, Failure>
     Ok(Some(Found { health, stats }))
 }
 
+/// Whether this is the configuration of a sidecar, and not only a store that somebody named.
+fn is_to_serve(config: &Config) -> bool {
+    config.file.is_some() || !config.upstream.is_empty()
+}
+
 fn warnings(config: &Config, found: Option<&Found>) -> Vec<String> {
     let mut warnings = Vec::new();
-    if config.file.is_some() {
-        if config.upstream.is_empty() {
-            warnings
-                .push("nobody says which service is behind: `hapax serve` will want --upstream".to_owned());
-        }
-        warnings.extend(config.warnings());
-        warnings.extend(config.routes.iter().flat_map(|route| {
-            route.warnings().into_iter().map(|warning| format!("{}: {warning}", route.paths()))
-        }));
-    } else if config.store == StoreUrl::Memory {
-        let warning = "memory: starts empty and serves one process only; use file:DIR to keep records";
-        warnings.push(warning.to_owned());
+    if is_to_serve(config) && config.upstream.is_empty() {
+        warnings.push("nobody says which service is behind: `hapax serve` will want --upstream".to_owned());
     }
+    warnings.extend(config.warnings());
+    warnings.extend(config.routes.iter().flat_map(|route| {
+        route.warnings().into_iter().map(|warning| format!("{}: {warning}", route.paths()))
+    }));
     let Some(Found { health, stats }) = found else {
         warnings.push(format!("there is no store at {} yet; `hapax serve` makes it", config.store));
         return warnings;
@@ -95,13 +113,12 @@ fn counts(stats: &Stats) -> [(&'static str, u64); 5] {
 
 fn text(config: &Config, found: Option<&Found>, warnings: &[String]) -> String {
     let mut lines = Vec::new();
-    if let Some(file) = &config.file {
-        lines.push(format!("file     {}", file.display()));
-        lines.push(format!("listen   {}", config.listen));
-        lines.extend(config.upstream.iter().map(|uri| format!("upstream {uri}")));
-        lines.push(format!("admin    {}", config.admin.listen));
-        lines.extend(config.routes.iter().flat_map(route_lines));
-    }
+    lines.extend(config.file.iter().map(|file| format!("file     {}", file.display())));
+    lines.push(format!("listen   {}", config.listen));
+    lines.extend(config.upstream.iter().map(|uri| format!("upstream {uri}")));
+    lines.push(format!("admin    {}", config.admin.listen));
+    lines.extend(config.audit_dir().map(|directory| format!("audit    {}", directory.display())));
+    lines.extend(config.routes.iter().flat_map(route_lines));
     match found {
         None => lines.push(format!("store    {}", config.store)),
         Some(Found { health, stats }) => {
@@ -140,11 +157,10 @@ fn route_lines(route: &Route) -> Vec<String> {
 }
 
 fn document(config: &Config, found: Option<&Found>, warnings: &[String]) -> Value {
-    let mut document = json!({ "warnings": warnings });
-    if config.file.is_some() {
-        document["config"] = config.document();
-    }
-    document["store"] = json!({ "url": config.store.to_string() });
+    let store = json!({ "url": config.store.to_string() });
+    let audit = config.audit_dir().map(|directory| directory.display().to_string());
+    let mut document =
+        json!({ "warnings": warnings, "config": config.document(), "audit": audit, "store": store });
     if let Some(Found { health, stats }) = found {
         document["store"]["kind"] = health.store.into();
         document["store"]["bytes"] = stats.bytes.into();
@@ -154,6 +170,15 @@ fn document(config: &Config, found: Option<&Found>, warnings: &[String]) -> Valu
         document["states"] = counts.map(|(state, count)| (state.to_owned(), Value::from(count))).collect();
     }
     document
+}
+
+/// Every option, for programs.
+fn documents() -> Vec<Value> {
+    let document = |known: &config::Known| {
+        json!({ "section": known.section, "name": known.name, "variable": known.variable(),
+            "default": known.default, "meaning": known.words })
+    };
+    config::known().iter().map(document).collect()
 }
 
 /// Every option, for the reference page.

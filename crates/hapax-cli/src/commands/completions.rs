@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 
 pub(crate) fn run(shell: Shell, output: Output) -> Result<(), Failure> {
+    output.never_json("a script for a shell")?;
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "hapax", &mut script);
     output.text(String::from_utf8_lossy(&script).trim_end())

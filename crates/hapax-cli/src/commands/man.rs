@@ -10,6 +10,7 @@ use crate::failure::{Code, Failure};
 use crate::output::Output;
 
 pub(crate) fn run(directory: Option<&Path>, output: Output) -> Result<(), Failure> {
+    output.never_json("a manual page")?;
     if let Some(directory) = directory {
         let made = std::fs::create_dir_all(directory);
         return made.and_then(|()| clap_mangen::generate_to(Args::command(), directory)).map_err(|error| {

@@ -5,10 +5,12 @@ use serde_json::json;
 use super::Context;
 use crate::args::Migrate;
 use crate::failure::Failure;
+use crate::progress::Progress;
 use crate::stores::Migration;
 
 pub(crate) async fn run(migrate: &Migrate, context: &Context) -> Result<(), Failure> {
-    let migration = context.store.migrate(migrate.dry_run).await?;
+    let migrating = context.store.migrate(migrate.dry_run);
+    let migration = Progress::new().during(format_args!("migrating {}", context.store), migrating).await?;
     let Migration { from, to, steps } = &migration;
     if context.output.json {
         return context.output.document(&json!({

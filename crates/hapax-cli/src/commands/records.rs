@@ -8,16 +8,17 @@ mod show;
 mod source;
 
 use super::Context;
-use crate::admin::{Client, Token};
+use crate::admin::{Client, Token, token};
 use crate::args::{AdminAccess, Records, RecordsCommand};
+use crate::config::{Config, Flags};
 use crate::failure::{Code, Failure};
 use crate::output::{Output, note};
 use crate::stores::{Access, STORE_DEFAULT};
 use crate::view::{Document, or_dash};
 use source::Source;
 
-pub(crate) async fn run(records: &Records, context: &Context) -> Result<(), Failure> {
-    let place = Place { context, admin: &records.admin };
+pub(crate) async fn run(records: &Records, context: &Context, flags: &Flags) -> Result<(), Failure> {
+    let place = Place { context, admin: &records.admin, flags };
     match &records.command {
         RecordsCommand::List(list) => list::run(list, &place).await,
         RecordsCommand::Show(show) => show::run(show, &place).await,
@@ -28,10 +29,10 @@ pub(crate) async fn run(records: &Records, context: &Context) -> Result<(), Fail
 }
 
 /// Where the records are.
-#[derive(Debug)]
 struct Place<'a> {
     context: &'a Context,
     admin: &'a AdminAccess,
+    flags: &'a Flags,
 }
 
 impl Place<'_> {
@@ -44,16 +45,21 @@ impl Place<'_> {
         let Some(url) = &self.admin.admin else {
             return Source::of_store(&self.context.store, access).await;
         };
-        // No flag: what is typed is in the shell's history and in every list of processes.
-        let token = match (&self.admin.admin_token_file, std::env::var("HAPAX_ADMIN_TOKEN")) {
-            (Some(file), _) => Token::read(file)?,
-            (None, Ok(token)) => Token::new(&token)?,
-            (None, Err(_)) => {
-                return Err(Failure::new(Code::TokenInvalid, "there is no token for the sidecar")
-                    .hint("set HAPAX_ADMIN_TOKEN, or name its file with --admin-token-file"));
-            }
+        Ok(Source::Admin(Client::new(url, self.token()?)?))
+    }
+
+    /// The token of the sidecar, found where the sidecar itself would find it. There is no flag for the token: what is
+    /// typed is in the shell's history and in every list of processes.
+    fn token(&self) -> Result<Token, Failure> {
+        let found = match (&self.admin.admin_token_file, std::env::var_os(token::VARIABLE)) {
+            (Some(file), _) => Some(Token::read(file)?),
+            (None, Some(token)) => Some(Token::of_variable(&token)?),
+            (None, None) => Config::load(self.flags, std::env::vars_os())?.admin.chosen_token()?,
         };
-        Ok(Source::Admin(Client::new(url, token)?))
+        found.ok_or_else(|| {
+            Failure::new(Code::TokenInvalid, "there is no token for the sidecar")
+                .hint("set HAPAX_ADMIN_TOKEN, or name its file with --admin-token-file")
+        })
     }
 
     /// Opens it to change something. A reason is kept only where there is an audit log.

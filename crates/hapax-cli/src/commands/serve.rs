@@ -1,5 +1,6 @@
 //! `hapax serve`: from what was typed to a running sidecar.
 
+use crate::admin::token;
 use crate::args::Serve;
 use crate::config::{Config, Flags};
 use crate::failure::{Code, Failure};
@@ -10,6 +11,7 @@ use crate::telemetry;
 pub(crate) fn run(typed: &Serve, flags: Flags, verbose: bool, output: Output) -> Result<(), Failure> {
     let flags = with_flags(flags, typed, verbose);
     let config = Config::load(&flags, std::env::vars_os())?;
+    let config = config.with_token(&flags, std::env::var_os(token::VARIABLE))?;
     if config.upstream.is_empty() && !typed.demo {
         return Err(Failure::new(Code::ConfigInvalid, "nobody says which service is behind")
             .hint("name it with --upstream http://HOST:PORT or `upstream` in hapax.toml, or try --demo"));

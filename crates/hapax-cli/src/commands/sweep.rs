@@ -1,6 +1,5 @@
 //! `hapax sweep`: removes what is due, once or for ever.
 
-use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use hapax_core::{Store, StoreError, StoreErrorKind, Swept};
@@ -11,6 +10,7 @@ use super::Context;
 use crate::args::Sweep;
 use crate::failure::{Code, Failure};
 use crate::output::note;
+use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::stores::Access;
 
@@ -68,39 +68,10 @@ async fn sweep_all(
         total.expired += swept.expired;
         total.dropped += swept.dropped;
         total.more = swept.more;
-        progress.show(total);
         if !total.more || *stop.borrow() {
             return Ok(total);
         }
-    }
-}
-
-/// A line on the terminal that counts up; nothing where nobody watches.
-struct Progress {
-    watched: bool,
-    shown: bool,
-}
-
-impl Progress {
-    fn new() -> Self {
-        Self { watched: io::stderr().is_terminal(), shown: false }
-    }
-
-    fn show(&mut self, total: Swept) {
-        // A sweep of one batch is over before anybody could read about it.
-        if self.watched && (total.more || self.shown) {
-            self.shown = true;
-            // A terminal that is gone is no reason to stop sweeping.
-            let _ = write!(io::stderr(), "\r{} removed so far", total.expired + total.dropped);
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.shown {
-            note("");
-        }
+        progress.show(format_args!("{} removed so far", total.expired + total.dropped));
     }
 }
 

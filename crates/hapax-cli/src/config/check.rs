@@ -17,14 +17,17 @@ impl Route {
 
     /// What somebody should know before the first request.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let of_policy = self.policy.warnings().into_iter();
-        of_policy.chain(self.risks()).map(str::to_owned).collect()
+        let of_policy = self.policy.warnings().into_iter().map(str::to_owned);
+        of_policy.chain(self.risks()).collect()
     }
 
     /// The choices that give up something.
-    fn risks(&self) -> impl Iterator<Item = &'static str> {
+    fn risks(&self) -> impl Iterator<Item = String> {
         let settings = self.policy.settings();
-        RISKS.iter().filter(move |(is_taken, _)| is_taken(&settings)).map(|(_, why)| *why)
+        let taken = RISKS.iter().filter(move |(is_taken, _)| is_taken(&settings));
+        let asked = [("reconcile", &self.reconcile), ("authorise", &self.authorise)];
+        let in_clear = asked.into_iter().filter_map(|(name, url)| in_clear(name, url.as_ref()?));
+        taken.map(|(_, why)| (*why).to_owned()).chain(in_clear)
     }
 
     fn document(&self) -> Value {
@@ -83,10 +86,29 @@ impl Config {
         {
             warnings.push(format!("admin: {address} is reached from elsewhere"));
         }
-        let is_far = |host: &str| host != "localhost" && !is_loopback(host);
-        let clear = self.upstream.iter().filter(|uri| uri.scheme_str() == Some("http"));
-        if let Some(uri) = clear.into_iter().find(|uri| uri.host().is_some_and(is_far)) {
-            warnings.push(format!("upstream: {uri} is elsewhere and is talked to in plain HTTP"));
+        warnings.extend(self.upstream.iter().filter_map(|url| in_clear("upstream", url)));
+        warnings
+            .extend(self.trace.endpoint.iter().filter_map(|collector| in_clear("trace", collector.url())));
+        if self.store.is_in_clear() {
+            warnings.push(format!(
+                "store: {} is elsewhere and is talked to without TLS: records and passwords can be read on the way",
+                self.store
+            ));
+        }
+        if self.transport.trust_forwarded {
+            warnings.push(
+                "transport: trust_forwarded = true: whoever is no proxy of yours can say where it came from"
+                    .to_owned(),
+            );
+        }
+        if self.transport.body_rate_min == 0 {
+            warnings.push("transport: body_rate_min = 0: a body may take for ever to come".to_owned());
+        }
+        if self.upstream_options.connections_max == 0 {
+            warnings.push(
+                "upstream_options: connections_max = 0: nothing keeps the service from too many connections"
+                    .to_owned(),
+            );
         }
         warnings
     }
@@ -129,7 +151,14 @@ pub(crate) fn shown(url: &Uri) -> String {
     }
 }
 
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+/// A warning where `url` leads to another machine without TLS.
+fn in_clear(option: &str, url: &Uri) -> Option<String> {
+    let is_clear = url.scheme_str() == Some("http") && url.host().is_some_and(is_elsewhere);
+    is_clear.then(|| format!("{option}: {} is elsewhere and is talked to in plain HTTP", shown(url)))
+}
+
+/// Whether a host is, or may be, another machine.
+pub(crate) fn is_elsewhere(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host != "localhost" && !bare.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }

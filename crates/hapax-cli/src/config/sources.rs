@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use toml::{Table, Value};
 
 use super::schema::{self, Kind, Known, VARIABLE_PREFIX};
+use crate::admin::token;
 use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
 
 /// Variables that are no option of the file.
-const OTHER_VARIABLES: [&str; 2] = ["HAPAX_CONFIG", "HAPAX_ADMIN_TOKEN"];
+const OTHER_VARIABLES: [&str; 2] = ["HAPAX_CONFIG", token::VARIABLE];
 /// What variables begin with that are for the builds and tests of this project: whoever works on it may have them set.
 const OF_THE_WORKSHOP: [&str; 3] = ["HAPAX_TARGET_DIR", "HAPAX_CASE", "HAPAX_SUITE_"];
 
@@ -90,6 +91,11 @@ impl Flags {
         let said = value.map(|value| Said { target, value: value.into(), place: Place::Flag(flag) });
         self.said.extend(said);
         self
+    }
+
+    /// Whether a flag says something about the option.
+    pub(super) fn says(&self, section: &str, name: &str) -> bool {
+        self.said.iter().any(|said| (said.target.section, said.target.name) == (section, name))
     }
 
     pub(super) fn said(&self) -> impl Iterator<Item = Said> {

@@ -200,6 +200,133 @@ fn variables_that_are_no_options_are_left_to_others() {
 }
 
 #[test]
+fn a_flag_names_the_token_before_the_environment_does_and_that_before_the_file() {
+    let tokens = tempfile::tempdir().unwrap();
+    let file = |token: &str| {
+        let path = tokens.path().join(token);
+        std::fs::write(&path, format!("{token}-0123456789ab")).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (of_flag, of_option, of_variable) = (file("flag"), file("option"), file("variable"));
+    let text = format!("[admin]\ntoken_file = {of_option:?}");
+    let cases = [
+        (Some(&of_flag), Some("itself-0123456789ab"), Some(&of_variable), "flag"),
+        (Some(&of_flag), None, Some(&of_variable), "flag"),
+        (None, Some("itself-0123456789ab"), Some(&of_variable), "itself"),
+        (None, None, Some(&of_variable), "variable"),
+        (None, Some("itself-0123456789ab"), None, "itself"),
+        (None, None, None, "option"),
+    ];
+    for (flag, token, variable, expected) in cases {
+        let variables: Vec<_> =
+            variable.map(|path| ("HAPAX_ADMIN_TOKEN_FILE", path.as_str())).into_iter().collect();
+        let typed = |flags: Flags| flags.with("--admin-token-file", ("admin", "token_file"), flag.cloned());
+        let (_dir, config) = load_with(&text, &variables, typed);
+        let flags = typed(Flags::default());
+        let config = config.unwrap().with_token(&flags, token.map(Into::into)).unwrap();
+        let chosen = config.admin.chosen_token().unwrap().unwrap();
+        assert_eq!(chosen.reveal(), format!("{expected}-0123456789ab"));
+    }
+}
+
+#[test]
+fn the_audit_log_is_with_the_records_or_in_a_directory_of_its_own() {
+    let cases = [
+        ("[store]\nurl = \"file:records\"", Some("records")),
+        ("[store]\nurl = \"memory:\"", None),
+        ("[store]\nurl = \"redis://127.0.0.1\"", Some("./hapax-audit")),
+        ("[store]\nurl = \"postgres://127.0.0.1/orders\"", Some("./hapax-audit")),
+        (
+            "[store]\nurl = \"postgres://127.0.0.1/orders\"\nfast = \"redis://127.0.0.1?prefix=a:\"",
+            Some("./hapax-audit"),
+        ),
+        ("[store]\nurl = \"memory:\"\n[admin]\naudit_dir = \"logs\"", Some("logs")),
+        ("[admin]\naudit_dir = \"/var/log/hapax\"", Some("/var/log/hapax")),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(loaded(text).audit_dir(), expected.map(Path::new), "{text}");
+    }
+}
+
+#[test]
+fn a_limit_of_nothing_is_refused_with_its_place_and_what_to_write() {
+    let options = [
+        ("transport", "first_byte", "10s"),
+        ("transport", "head", "10s"),
+        ("transport", "body_idle", "30s"),
+        ("transport", "keep_alive", "1m 15s"),
+        ("transport", "write_idle", "30s"),
+        ("transport", "connections_max", "20000"),
+        ("transport", "head_bytes_max", "32768"),
+        ("transport", "head_fields_max", "100"),
+        ("transport", "streams_max", "100"),
+        ("upstream_options", "connect", "5s"),
+        ("upstream_options", "response", "1m"),
+        ("upstream_options", "body_idle", "5m"),
+        ("upstream_options", "tunnel_idle", "10m"),
+        ("upstream_options", "health_interval", "2s"),
+        ("upstream_options", "health_timeout", "1s"),
+        ("admin", "connections_max", "256"),
+        ("admin", "body_bytes_max", "4194304"),
+        ("admin", "audit_bytes_max", "16777216"),
+        ("admin", "header_time", "10s"),
+        ("admin", "request_time", "30s"),
+        ("limits", "body_bytes_in_all_max", "268435456"),
+        ("limits", "ask_timeout", "5s"),
+        ("limits", "ask_bytes_max", "1048576"),
+        ("trace", "timeout", "5s"),
+        ("trace", "batch_max", "512"),
+        ("trace", "queue_max", "4096"),
+        ("store", "timeout", "5s"),
+    ];
+    for (section, option, usual) in options {
+        let nothing = if usual.ends_with(['s', 'm']) { "\"0s\"" } else { "0" };
+        let told = refusal(&format!("[{section}]\n{option} = {nothing}"), &[]);
+        assert!(told.contains("hapax.toml:2:") && told.ends_with(&format!("for {usual}")), "{told}");
+    }
+    let told = refusal("", &[("HAPAX_TRANSPORT_STREAMS_MAX", "0")]);
+    assert!(told.contains("HAPAX_TRANSPORT_STREAMS_MAX: 0 leaves room"), "{told}");
+}
+
+#[test]
+fn questions_that_others_could_read_are_told_without_their_secrets() {
+    let config = loaded(
+        "[[route]]\npath = \"/a\"\nreconcile = \"http://10.0.0.7/asked?token=canary\"\n\
+         authorise = \"http://127.0.0.1/may-they\"\n[[route]]\npath = \"/b\"\nauthorise = \"https://10.0.0.7/\"",
+    );
+    let risks: Vec<String> = config.risks().collect();
+    let expected = "/a: reconcile: http://10.0.0.7/asked?… is elsewhere and is talked to in plain HTTP";
+    assert_eq!(risks, [expected]);
+}
+
+#[test]
+fn where_nothing_has_a_meaning_it_is_taken() {
+    loaded(
+        "[transport]\nbody_rate_min = 0\nconnections_per_peer_max = 0\n\
+         [upstream_options]\nkeep_alive = \"0s\"\nconnections_max = 0\nconnection_wait = \"0s\"\nidle_max = 0\n\
+         [admin]\ndisk_free_min = 0\n[store]\ncache_bytes = 0\n[drain]\nlimit = \"0s\"\n[trace]\nlinks_max = 0\n\
+         [limits]\nwaiters_per_key_max = 0\nwaiters_in_all_max = 0\nask_idle_max = 0\nask_keep_alive = \"0s\"",
+    );
+}
+
+#[test]
+fn what_is_no_path_and_no_name_of_a_host_is_refused() {
+    let path = |path: &str| format!("[upstream_options]\nhealth_path = {path:?}");
+    let host = |host: &str| format!("[admin]\nhosts = [\"hapax.example\", {host:?}]");
+    for text in [path("x"), path(""), path("http://a/x"), path("/a b")] {
+        assert!(refusal(&text, &[]).contains("is no path; write"), "{text}");
+    }
+    for text in
+        [host("a.example:8081"), host("http://a.example"), host(""), host("a/b"), host("user@a.example")]
+    {
+        assert!(refusal(&text, &[]).contains("without a port"), "{text}");
+    }
+    loaded(&path("/health?deep=1"));
+    loaded(&host("a.example"));
+    loaded(&host("[fd00::1]"));
+}
+
+#[test]
 fn a_file_that_is_too_large_is_not_read() {
     let told = refusal(&"#".repeat((4 << 20) + 1), &[]);
     assert!(told.contains("is larger than 4194304 bytes"), "{told}");

@@ -82,10 +82,10 @@ pub(super) async fn page(
     Asked(asking): Asked<Asking>,
 ) -> Result<Response, Failure> {
     let page = audit_page(&shared, asking.before, ROWS_MAX);
-    let place = match &shared.data_dir {
-        Some(_) => "Every action, newest first. The whole log is the file audit.jsonl beside the store.",
-        None => "Every action, newest first. The store keeps no files, so this log ends with the process.",
+    let place = match shared.audit.path() {
+        Some(path) => format!("Every action, newest first. The whole log is the file {}.", path.display()),
+        None => "Every action, newest first. The store is in memory, and this log ends with it.".to_owned(),
     };
     let entries = page.entries.into_iter().map(Row::from).collect();
-    Ok(shown(&Journal { entries, next: page.next, place: place.to_owned() }))
+    Ok(shown(&Journal { entries, next: page.next, place }))
 }

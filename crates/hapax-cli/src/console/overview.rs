@@ -43,16 +43,18 @@ struct Tile {
 }
 
 /// Outcomes that are told together, with the name and the colour of each band.
-const BANDS: [(&str, &str, &[&str]); 5] = [
+const BANDS: [(&str, &str, &[&str]); 7] = [
     ("ran", "c1", &["ran"]),
     ("replayed", "c2", &["replayed"]),
-    ("conflict", "c3", &["in_progress", "mismatch"]),
+    ("conflict", "c3", &["in_progress"]),
+    ("mismatch", "c6", &["mismatch"]),
     ("uncertain", "c4", &["uncertain"]),
     (
         "failed or refused",
         "c5",
         &["failed", "refused", "store_error", "deadline", "unrecorded", "unprotected"],
     ),
+    ("passed", "c7", &["passed"]),
 ];
 
 pub(super) async fn page(State(shared): State<Arc<Shared>>) -> Response {
@@ -114,6 +116,13 @@ fn charts(steps: &[Step]) -> Vec<Chart> {
     });
     vec![
         chart("Requests", Kind::Stacked, bands.into(), 1.0, words::rate),
+        chart(
+            "Latency, p99",
+            Kind::Lines,
+            vec![series("request", "c2", &|step| step.answered_p99)],
+            0.001,
+            words::seconds,
+        ),
         chart(
             "Store latency, p99",
             Kind::Lines,

@@ -51,7 +51,7 @@ impl Listener {
     ) -> Result<Self, Failure> {
         let certificate = tls.map(|tls| Certificate::read(tls, transport.http2)).transpose()?.map(Arc::new);
         let failed = |error| {
-            Failure::new(Code::InputInvalid, format!("cannot listen at {address}"))
+            Failure::new(Code::ListenFailed, format!("cannot listen at {address}"))
                 .because(error)
                 .hint("choose an address of this machine that nobody listens at")
         };
@@ -60,6 +60,11 @@ impl Listener {
         let caps = Caps::new(transport.connections_max, transport.connections_per_peer_max);
         let socket = Mutex::new(Some(socket));
         Ok(Self { socket, address, transport: transport.clone(), certificate, caps })
+    }
+
+    /// Whether a certificate and its key can be read and go together.
+    pub(crate) fn check(tls: &Tls) -> Result<(), Failure> {
+        Certificate::read(tls, true).map(drop)
     }
 
     /// Where it listens; with the port that was found when none was asked for.

@@ -11,12 +11,13 @@ use tower_layer::Layer;
 use super::ask::Asker;
 use super::paths::{Unambiguous, key_names};
 use super::told::Told;
+use super::watched::{Watch, Watched};
 use crate::config::{Config, Flags, Route};
 use crate::proxy::Forward;
 use crate::trace::{Traced, TracedUpstream, Tracing};
 
 /// What answers one request.
-pub(super) type Answering = Unambiguous<Traced<Idempotency<Told<TracedUpstream<Forward>>>>>;
+pub(super) type Answering = Watched<Unambiguous<Traced<Idempotency<Told<TracedUpstream<Forward>>>>>>;
 
 /// The layer in force and the configuration that it is made of.
 pub(super) struct Routes {
@@ -30,6 +31,7 @@ pub(super) struct Parts {
     pub(super) forward: Forward,
     pub(super) asker: Asker,
     pub(super) tracing: Option<Tracing>,
+    pub(super) watch: Watch,
 }
 
 struct Current {
@@ -96,8 +98,9 @@ impl Parts {
 
     fn current(&self, layer: IdempotencyLayer, config: Arc<Config>) -> Current {
         let upstream = TracedUpstream::new(self.forward.clone(), self.tracing.clone());
-        let answering = Traced::new(layer.layer(Told::new(upstream)), self.tracing.clone());
-        let answering = Unambiguous::new(answering, &config.routes);
+        let traced = Traced::new(layer.layer(Told::new(upstream)), self.tracing.clone());
+        let unambiguous = Unambiguous::new(traced, &config.routes);
+        let answering = Watched::new(unambiguous, self.watch.clone());
         Current { layer, answering, config }
     }
 }

@@ -6,7 +6,7 @@ use hapax_core::StoreError;
 use hapax_store_dynamodb::{DynamoDbStore, OpenError, Options, VERSION};
 
 use super::Migration;
-use super::typed::{Typed, cause};
+use super::typed::{Typed, cause, option};
 
 /// The URL of a DynamoDB table.
 pub(crate) type DynamoDbUrl = Typed<Options>;
@@ -15,6 +15,14 @@ impl DynamoDbUrl {
     /// Reads what was typed; otherwise what is wrong with it.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         Self::read(url, Options::from_url(url), why)
+    }
+
+    /// Whether somebody on the way to it could read along.
+    pub(crate) fn is_in_clear(&self) -> bool {
+        let endpoint = option(self.typed(), "endpoint").unwrap_or_default();
+        let endpoint = endpoint.replace("%3A", ":").replace("%2F", "/");
+        let url = endpoint.parse::<http::Uri>().ok().filter(|url| url.scheme_str() == Some("http"));
+        url.is_some_and(|url| url.host().is_some_and(crate::config::is_elsewhere))
     }
 
     /// Connects. A table is never made here: that takes other permissions and costs money.

@@ -6,7 +6,7 @@ use hapax_core::StoreError;
 use hapax_store_postgres::{MigrateMode, OpenError, Options, PostgresStore};
 
 use super::Migration;
-use super::typed::{Typed, cause};
+use super::typed::{Typed, cause, is_elsewhere, option};
 
 /// The URL of a PostgreSQL database.
 pub(crate) type PostgresUrl = Typed<Options>;
@@ -15,6 +15,12 @@ impl PostgresUrl {
     /// Reads what was typed; otherwise what is wrong with it, without repeating it.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         Self::read(url, Options::from_url(url), why)
+    }
+
+    /// Whether somebody on the way to it could read along: `prefer`, which is meant unless said, goes on without TLS.
+    pub(crate) fn is_in_clear(&self) -> bool {
+        let mode = option(self.typed(), "sslmode").unwrap_or("prefer");
+        matches!(mode, "prefer" | "disable") && is_elsewhere(&self.options.address())
     }
 
     /// Connects. A store in a mistyped schema is not made, unless somebody runs operations with it.

@@ -5,7 +5,7 @@ use std::fmt;
 use hapax_core::StoreError;
 use hapax_store_redis::{OpenError, Options, RedisFacts, RedisStore};
 
-use super::typed::{Typed, cause};
+use super::typed::{Typed, cause, is_elsewhere};
 
 /// The URL of a Redis server.
 pub(crate) type RedisUrl = Typed<Options>;
@@ -19,6 +19,11 @@ impl RedisUrl {
     /// The same of a server that stands in front of another store.
     pub(crate) fn parse_facts(url: &str) -> Result<Self, String> {
         Self::read(url, RedisFacts::options(url), why)
+    }
+
+    /// Whether somebody on the way to it could read along.
+    pub(crate) fn is_in_clear(&self) -> bool {
+        !self.typed().starts_with("rediss") && is_elsewhere(&self.options.address())
     }
 
     /// Connects. A store under a mistyped prefix is not made, unless somebody runs operations with it.

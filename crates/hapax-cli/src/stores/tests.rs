@@ -101,3 +101,35 @@ fn a_store_that_was_left_out_names_its_feature() {
     }
     assert_eq!(feature_of("postgrse"), None);
 }
+
+#[cfg(all(feature = "dynamodb", feature = "postgres", feature = "redis"))]
+#[test]
+fn a_store_on_another_machine_without_tls_is_known() {
+    let cases = [
+        ("file:records", false),
+        ("memory:", false),
+        ("redis://127.0.0.1:6379", false),
+        ("redis://localhost", false),
+        ("redis://cache.example:6379/1", true),
+        ("rediss://cache.example", false),
+        ("redis+cluster://127.0.0.1:7000,10.0.0.7:7000", true),
+        ("rediss+cluster://10.0.0.7:7000,10.0.0.8", false),
+        ("postgres://127.0.0.1/orders", false),
+        ("postgres://[::1]/orders", false),
+        ("postgres://database/orders", true),
+        ("postgres://database/orders?sslmode=prefer", true),
+        ("postgres://database/orders?sslmode=disable", true),
+        ("postgres://database/orders?sslmode=require", false),
+        ("postgres://database/orders?sslmode=verify-full", false),
+        ("dynamodb://orders?region=eu-central-1", false),
+        ("dynamodb://orders?region=eu-central-1&endpoint=http://127.0.0.1:8000", false),
+        ("dynamodb://orders?region=eu-central-1&endpoint=http%3A%2F%2F10.0.0.7", true),
+        ("dynamodb://orders?region=eu-central-1&endpoint=https://10.0.0.7", false),
+    ];
+    for (url, expected) in cases {
+        assert_eq!(StoreUrl::parse(url).unwrap().is_in_clear(), expected, "{url}");
+    }
+    let tiers =
+        StoreUrl::parse("postgres://127.0.0.1/orders").unwrap().behind(Some("redis://cache?prefix=a:"));
+    assert!(tiers.unwrap().is_in_clear());
+}

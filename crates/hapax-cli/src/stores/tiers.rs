@@ -35,6 +35,11 @@ impl TiersUrl {
         }
     }
 
+    /// Whether somebody on the way to one of both could read along.
+    pub(crate) fn is_in_clear(&self) -> bool {
+        self.store.is_in_clear() || self.fast.is_in_clear()
+    }
+
     pub(crate) async fn open(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
         self.before(Box::pin(self.store.open(access)).await?).await
     }

@@ -26,10 +26,29 @@ impl<O> Typed<O> {
     }
 
     /// What was typed, passwords and all.
-    #[cfg(feature = "redis")]
     pub(super) fn typed(&self) -> &str {
         &self.typed
     }
+}
+
+/// Whether one of the `hosts` of a URL, written `HOST:PORT,HOST:PORT/…`, is on another machine. A path is a socket here.
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub(super) fn is_elsewhere(hosts: &str) -> bool {
+    hosts.split(',').any(|host| {
+        let host = host.split('/').next().unwrap_or_default();
+        !host.is_empty() && crate::config::is_elsewhere(host.rsplit_once(':').map_or(host, |(name, _)| name))
+    })
+}
+
+/// The value of an option in the query of a URL.
+#[cfg(any(feature = "dynamodb", feature = "postgres"))]
+pub(super) fn option<'a>(url: &'a str, name: &str) -> Option<&'a str> {
+    let (_, query) = url.split_once('?')?;
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| value)
 }
 
 /// What the store has to say about an error of its own.

@@ -55,6 +55,11 @@ impl Default for TraceOptions {
 pub(crate) struct Collector(Uri);
 
 impl Collector {
+    /// Where it is.
+    pub(crate) fn url(&self) -> &Uri {
+        &self.0
+    }
+
     /// Where it takes traces.
     pub(super) fn of_traces(&self) -> String {
         format!("{}/v1/traces", self.0.to_string().trim_end_matches('/'))

@@ -72,7 +72,7 @@ impl RequestSpan {
         let span = shared.tracer.span_builder(method).with_kind(SpanKind::Server);
         let span = span.with_attributes([KeyValue::new(word::METHOD, method)]);
         let context = parent.with_span(span.start_with_context(&shared.tracer, &parent));
-        let witness = Witness::default();
+        let witness = request.extensions().get::<Witness>().cloned().unwrap_or_default();
         request.extensions_mut().insert(witness.clone());
         request.extensions_mut().insert(Begun(context.clone()));
         Self { tracing, context, method, witness }

@@ -1,6 +1,6 @@
 //! `hapax check`.
 
-use crate::binary::{hapax, hapax_with_store};
+use crate::binary::{command, hapax, hapax_with_store, run};
 use crate::fixture::{DAY, Fixture, HOUR};
 
 #[test]
@@ -29,7 +29,7 @@ fn memory_can_be_used_but_warns() {
     let fixture = Fixture::bare();
     let text = hapax(fixture.path(), &["check", "--store", "memory:"]).ended(0).stdout;
     assert!(text.contains("one living process"), "{text}");
-    assert!(text.contains("warning  memory: starts empty"), "{text}");
+    assert!(text.contains("warning  store: memory: forgets everything"), "{text}");
 }
 
 #[test]
@@ -112,6 +112,66 @@ fn a_deep_check_finds_damage_that_a_quick_one_does_not_look_for() {
 #[test]
 fn a_sound_store_has_nothing_to_warn_of() {
     let fixture = Fixture::empty();
-    let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
-    assert!(!text.contains("warning"), "{text}");
+    let told = run(command(fixture.path()).arg("check").envs([
+        ("HAPAX_DEFAULTS_PRINCIPAL", "header:X-Tenant"),
+        ("HAPAX_DEFAULTS_PRINCIPAL_VERIFIED", "true"),
+        ("HAPAX_DEFAULTS_ANONYMOUS", "refuse"),
+    ]))
+    .ended(0);
+    assert!(!told.stdout.contains("warning"), "{told:?}");
+}
+
+#[test]
+fn without_a_file_the_policy_and_what_is_unsafe_are_told_all_the_same() {
+    let fixture = Fixture::bare();
+    let mut typed = command(fixture.path());
+    for (name, value) in [
+        ("HAPAX_UPSTREAM", "http://127.0.0.1:3000,http://10.0.0.7,http://10.0.0.8"),
+        ("HAPAX_LISTEN", "0.0.0.0:8080"),
+        ("HAPAX_TRANSPORT_TRUST_FORWARDED", "true"),
+        ("HAPAX_TRANSPORT_BODY_RATE_MIN", "0"),
+        ("HAPAX_UPSTREAM_OPTIONS_CONNECTIONS_MAX", "0"),
+        ("HAPAX_TRACE_ENDPOINT", "http://collector:4318"),
+        ("HAPAX_DEFAULTS_ON_LAPSE", "rerun"),
+    ] {
+        typed.env(name, value);
+    }
+    let text = run(typed.arg("check")).ended(0).stdout;
+    for part in [
+        "listen   0.0.0.0:8080\n",
+        "upstream http://10.0.0.8/\n",
+        "audit    ./hapax-data\n",
+        "route    /**\n",
+        "warning  listen: 0.0.0.0:8080",
+        "warning  upstream: http://10.0.0.7/ is elsewhere",
+        "warning  upstream: http://10.0.0.8/ is elsewhere",
+        "warning  trace: http://collector:4318/ is elsewhere",
+        "warning  transport: trust_forwarded",
+        "warning  transport: body_rate_min = 0",
+        "warning  upstream_options: connections_max = 0",
+        "warning  /**: on_lapse = \"rerun\"",
+        "warning  there is no store at file:./hapax-data yet",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert!(!text.contains("127.0.0.1:3000/ is"), "{text}");
+}
+
+#[test]
+fn files_that_serving_needs_are_opened() {
+    let fixture = Fixture::empty();
+    for (name, code, variables) in [
+        ("token-invalid", 2, &[("HAPAX_ADMIN_TOKEN_FILE", "missing")][..]),
+        ("token-invalid", 2, &[("HAPAX_ADMIN_TOKEN", "short")]),
+        ("input-invalid", 2, &[("HAPAX_TLS_CERTIFICATE", "missing.pem"), ("HAPAX_TLS_KEY", "missing.key")]),
+        (
+            "input-invalid",
+            2,
+            &[("HAPAX_UPSTREAM_OPTIONS_CA_FILE", "missing.pem"), ("HAPAX_UPSTREAM", "https://10.0.0.7")],
+        ),
+    ] {
+        let mut typed = command(fixture.path());
+        let refused = run(typed.envs(variables.iter().copied()).arg("check")).failed(code, name);
+        assert!(refused.stderr.contains("missing") || refused.stderr.contains("token of 5"), "{refused:?}");
+    }
 }

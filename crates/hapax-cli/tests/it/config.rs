@@ -2,6 +2,7 @@
 
 use crate::binary::{command, hapax, run};
 use crate::fixture::{DAY, Fixture, HOUR};
+use crate::sidecar::Sidecar;
 
 const FILE: &str = r#"
 upstream = "http://127.0.0.1:3000"
@@ -106,4 +107,35 @@ fn the_schema_and_the_options_are_printed_without_a_store() {
     assert_eq!(schema["title"], "hapax.toml");
     let options = hapax(fixture.path(), &["check", "--options"]).ended(0).stdout;
     assert!(options.contains("| `url` | `HAPAX_STORE_URL` | `\"file:./hapax-data\"` |"), "{options}");
+}
+
+#[test]
+fn a_token_is_looked_for_in_one_order_by_sidecars_and_by_commands() {
+    let fixture = Fixture::bare();
+    let (right, wrong) = ("the-right-token-0123", "another-token-0123456");
+    for (name, token) in [("right", right), ("wrong", wrong)] {
+        std::fs::write(fixture.path().join(name), token).unwrap();
+    }
+    with_file(&fixture, "upstream = \"http://127.0.0.1:9\"\n[admin]\ntoken_file = \"wrong\"");
+    let mut serve = command(fixture.path());
+    serve.args(["serve", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    let sidecar = Sidecar::spawn(serve.args(["--admin-token-file", "right"]).env("HAPAX_ADMIN_TOKEN", wrong));
+    let url = format!("http://{}", sidecar.admin());
+    with_file(&fixture, "[admin]\ntoken_file = \"right\"");
+    for (flag, variable, is_taken) in [
+        (None, None, true),
+        (None, Some(wrong), false),
+        (None, Some(right), true),
+        (Some("right"), Some(wrong), true),
+        (Some("wrong"), Some(right), false),
+    ] {
+        let mut list = command(fixture.path());
+        list.args(["records", "list", "--admin", &url]);
+        list.args(flag.map(|file| ["--admin-token-file", file]).into_iter().flatten());
+        let listed = run(list.envs(variable.map(|token| ("HAPAX_ADMIN_TOKEN", token))));
+        match is_taken {
+            true => listed.ended(0),
+            false => listed.failed(2, "token-invalid"),
+        };
+    }
 }

@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use crate::binary::{command, started};
 use crate::fixture::Fixture;
+#[cfg(unix)]
+use crate::guides::{blocks, matches};
 use crate::sidecar::{Sidecar, ask};
 
 /// What a line printed.
@@ -15,6 +17,54 @@ fn typed(line: &str) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{line}: {stderr} (curl 7.82 or newer is needed: apt-get install curl)");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Every line of `promise` is among those that were printed.
+#[cfg(unix)]
+#[track_caller]
+fn promised<'a>(promise: impl IntoIterator<Item = &'a str>, printed: &[String]) {
+    for line in promise {
+        assert!(printed.iter().any(|found| matches(line, found)), "{line:?} is not in {printed:#?}");
+    }
+}
+
+/// The line without the end of its key, which is another one at each start.
+#[cfg(unix)]
+fn without_key(line: &str) -> String {
+    let (before, rest) = line.split_once("Idempotency-Key: ").unwrap();
+    let (key, after) = rest.split_once('\'').unwrap();
+    format!("{before}{}{after}", key.split('-').next().unwrap())
+}
+
+#[test]
+#[cfg(unix)]
+fn the_first_page_shows_what_is_typed_and_printed() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let shown: Vec<&str> =
+        blocks(&page).filter(|block| block.language == "console").map(|block| block.code).collect();
+    let [start, tries @ ..] = &shown[..] else { panic!("{shown:?}") };
+    let fixture = Fixture::bare();
+    let sidecar = Sidecar::start(&fixture, &["--demo"]);
+    let typical = |text: &str| {
+        let text = text.replace(&sidecar.address().to_string(), "127.0.0.1:8080");
+        text.replace(&sidecar.admin().to_string(), "127.0.0.1:8081")
+    };
+    let [listen, console] = ["listen", "console"].map(|part| typical(sidecar.start[part].as_str().unwrap()));
+    let (installed, told) = start.split_once("$ hapax serve --demo\n").unwrap();
+    assert_eq!(installed, "$ cargo install --locked --path crates/hapax-cli\n");
+    for line in [format!("hapax listens on {listen}"), format!("the console is at {console}")] {
+        assert!(told.contains(&line), "{line} is not in {told}");
+    }
+    let lines = sidecar.start["tries"].as_array().unwrap();
+    assert_eq!(tries.len(), lines.len());
+    for (shown, line) in tries.iter().zip(lines) {
+        let shown = shown.replace(" \\\n    ", " ");
+        let (command, printed) = shown.split_once('\n').unwrap();
+        let line = line.as_str().unwrap();
+        assert_eq!(without_key(command), format!("$ {}", without_key(&typical(line))));
+        let found: Vec<String> = typed(line).lines().map(str::to_owned).collect();
+        promised(printed.lines().filter(|line| !line.is_empty()), &found);
+    }
 }
 
 #[test]

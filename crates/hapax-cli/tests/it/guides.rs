@@ -64,9 +64,9 @@ fn follow(name: &str) {
     assert_eq!(orders, "book\ndynamite\n", "{name}: each order is made once");
 }
 
-struct Block<'a> {
-    language: &'a str,
-    code: &'a str,
+pub(crate) struct Block<'a> {
+    pub(crate) language: &'a str,
+    pub(crate) code: &'a str,
 }
 
 impl Block<'_> {
@@ -80,7 +80,7 @@ impl Block<'_> {
     }
 }
 
-fn blocks(page: &str) -> impl Iterator<Item = Block<'_>> {
+pub(crate) fn blocks(page: &str) -> impl Iterator<Item = Block<'_>> {
     page.split("\n```").skip(1).step_by(2).map(|block| {
         let (language, code) = block.split_once('\n').expect("a block has lines");
         Block { language, code }
@@ -96,7 +96,7 @@ fn promised(promise: &str, printed: &[String]) {
     }
 }
 
-fn matches(pattern: &str, line: &str) -> bool {
+pub(crate) fn matches(pattern: &str, line: &str) -> bool {
     match pattern.split_once('…') {
         None => pattern == line,
         Some((start, end)) => line.strip_prefix(start).is_some_and(|rest| rest.ends_with(end)),

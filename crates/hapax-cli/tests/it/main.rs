@@ -13,6 +13,8 @@ mod config;
 mod demo;
 #[cfg(feature = "dynamodb")]
 mod dynamodb;
+#[cfg(unix)]
+mod ending;
 mod fixture;
 #[cfg(target_os = "linux")]
 mod foreign;

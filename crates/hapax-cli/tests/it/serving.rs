@@ -1,18 +1,19 @@
-//! `hapax serve`: requests through the sidecar, and how it starts and ends.
+//! `hapax serve`: requests through the sidecar, how it starts, and what it tells about them.
 
-use std::io::Read;
-use std::net::TcpStream;
+use std::net::TcpListener;
 use std::sync::Mutex;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use crate::binary::hapax;
+use serde_json::Value;
+
+use crate::binary::{command, hapax, run};
 use crate::fixture::{Fixture, HOUR, KEY};
 use crate::sidecar::{Client, Origin, Sidecar, ask, reply};
 
 const ORDER: &str = "{\"item\":\"book\"}";
 
-/// Shorter than a drain may take, and longer than anything else does.
+/// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn keyed(name: &str) -> String {
@@ -100,118 +101,28 @@ fn without_a_service_behind_nothing_starts() {
     hapax(fixture.path(), &["serve", "--upstream", "ftp://a"]).failed(2, "config-invalid");
 }
 
-/// A sidecar that was asked to end while a request is under way, which ends when it is let go.
-#[cfg(unix)]
-struct Ending {
-    fixture: Fixture,
-    sidecar: Sidecar,
-    client: Client,
-    open: Sender<()>,
-    _origin: Origin,
-}
-
-#[cfg(unix)]
-impl Ending {
-    fn start() -> Self {
-        let (open, gate) = channel::<()>();
-        let gate = Mutex::new(gate);
-        let (began, begun) = channel();
-        let origin = Origin::start(move |_, _| {
-            began.send(()).unwrap();
-            gate.lock().unwrap().recv().unwrap();
-            reply(201, "made")
-        });
-        let fixture = Fixture::bare();
-        let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
-        let mut client = Client::to(sidecar.address());
-        client.send(&keyed("a"), ORDER);
-        begun.recv().unwrap();
-        sidecar.signal("TERM");
-        sidecar.logged("asked to end");
-        Self { fixture, sidecar, client, open, _origin: origin }
-    }
-}
-
-#[cfg(unix)]
 #[test]
-fn what_has_begun_ends_before_the_process_does() {
-    let Ending { fixture, sidecar, mut client, open, _origin } = Ending::start();
-    open.send(()).unwrap();
-    assert_eq!(client.answer().body, "made");
-    assert_eq!(sidecar.ended().0, Some(0));
-    let listed = hapax(fixture.path(), &["records", "list", "--json"]).ended(0).json();
-    assert_eq!(listed["records"][0]["state"], "completed");
-}
-
-#[cfg(unix)]
-#[test]
-fn whoever_connects_while_it_ends_is_not_left_waiting() {
-    let Ending { fixture: _fixture, sidecar, mut client, open, _origin } = Ending::start();
-    // Refused, or hung up on where the connection came before the address was given up.
-    if let Ok(mut late) = TcpStream::connect(sidecar.address()) {
-        late.set_read_timeout(Some(PATIENCE)).unwrap();
-        let got = late.read(&mut [0]);
-        assert!(matches!(&got, Ok(0)) || got.as_ref().is_err_and(|error| !is_timeout(error)), "{got:?}");
-    }
-    open.send(()).unwrap();
-    assert_eq!(client.answer().body, "made");
-    assert_eq!(sidecar.ended().0, Some(0));
-}
-
-#[cfg(unix)]
-fn is_timeout(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{TimedOut, WouldBlock};
-    matches!(error.kind(), TimedOut | WouldBlock)
-}
-
-#[cfg(unix)]
-#[test]
-fn what_does_not_end_in_time_becomes_uncertain_and_has_its_exit_code() {
-    let (began, begun) = channel();
-    let (_open, gate) = channel::<()>();
-    let gate = Mutex::new(gate);
-    let origin = Origin::start(move |_, _| {
-        began.send(()).unwrap();
-        let _ = gate.lock().unwrap().recv();
-        None
-    });
+fn an_audit_log_that_cannot_be_opened_stops_the_start() {
     let fixture = Fixture::bare();
-    std::fs::write(fixture.path().join("hapax.toml"), "[drain]\nlimit = \"100ms\"").unwrap();
-    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
-    let mut client = Client::to(sidecar.address());
-    client.send(&keyed("a"), ORDER);
-    begun.recv().unwrap();
-    sidecar.signal("TERM");
-    let (code, log) = sidecar.ended();
-    assert_eq!(code, Some(6), "{log:?}");
-    assert!(log.iter().any(|line| line.contains("drain-incomplete")), "{log:?}");
-    // The next owner of the store finds the claim of a process that is gone.
-    fixture.open_and_close();
-    let listed = hapax(fixture.path(), &["records", "list", "--json"]).ended(0).json();
-    assert_eq!(listed["records"][0]["state"], "uncertain");
+    std::fs::write(fixture.path().join("hapax-audit"), "").unwrap();
+    let mut typed = command(fixture.path());
+    typed.args(["serve", "--demo", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    let refused = run(typed.env("HAPAX_ADMIN_AUDIT_DIR", "hapax-audit")).failed(1, "audit-failed");
+    assert!(refused.stderr.contains("cannot open the audit log in hapax-audit"), "{refused:?}");
+    assert!(refused.stderr.contains("HAPAX_ADMIN_AUDIT_DIR"), "{refused:?}");
 }
 
-#[cfg(unix)]
 #[test]
-fn whoever_asks_twice_does_not_wait() {
-    let (began, begun) = channel();
-    let (_open, gate) = channel::<()>();
-    let gate = Mutex::new(gate);
-    let origin = Origin::start(move |_, _| {
-        began.send(()).unwrap();
-        let _ = gate.lock().unwrap().recv();
-        None
-    });
+fn an_address_that_is_taken_is_no_mistake_of_the_configuration() {
     let fixture = Fixture::bare();
-    std::fs::write(fixture.path().join("hapax.toml"), "[drain]\nlimit = \"1d\"").unwrap();
-    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
-    let mut client = Client::to(sidecar.address());
-    client.send(&keyed("a"), ORDER);
-    begun.recv().unwrap();
-    sidecar.signal("TERM");
-    sidecar.logged("asked to end");
-    sidecar.signal("TERM");
-    assert_eq!(sidecar.ended().0, Some(6));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for place in ["--listen", "--admin"] {
+        let other = if place == "--listen" { "--admin" } else { "--listen" };
+        let args = ["serve", "--demo", "--store", "memory:", place, &address, other, "127.0.0.1:0"];
+        // The service manager tries again after this one.
+        hapax(fixture.path(), &args).failed(1, "listen-failed");
+    }
 }
 
 #[test]
@@ -268,17 +179,6 @@ fn limits_go_on_when_routes_are_read_again() {
     assert_eq!(ask(sidecar.address(), &keyed("b"), ORDER).status(), 200);
 }
 
-#[cfg(unix)]
-#[test]
-fn a_process_that_ends_is_measured_as_not_ready() {
-    let Ending { fixture: _fixture, sidecar, mut client, open, _origin } = Ending::start();
-    let metrics = ask(sidecar.admin(), "GET /metrics", "").body;
-    assert!(metrics.contains("\nhapax_ready 0\n"), "{metrics}");
-    open.send(()).unwrap();
-    assert_eq!(client.answer().body, "made");
-    assert_eq!(sidecar.ended().0, Some(0));
-}
-
 #[test]
 fn uncertain_records_are_measured_without_a_sweep() {
     let fixture = Fixture::prepared(HOUR, async |prepare| {
@@ -296,6 +196,59 @@ fn uncertain_records_are_measured_without_a_sweep() {
         assert!(since.elapsed() < PATIENCE, "{metrics}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn each_request_is_measured_and_has_a_line_where_somebody_wants_one() {
+    let origin = Origin::start(|_, _| reply(201, "made"));
+    let fixture = Fixture::bare();
+    let file = "[log]\nrequests = true\nformat = \"json\"\nlevel = \"error\"\n[store]\nurl = \"memory:\"";
+    std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let secret = "canary-query-4e1d";
+    for (head, outcome, record) in [
+        (keyed("a") + "\nX-Request-Id: of-the-caller", "ran", true),
+        (keyed("a"), "replayed", true),
+        (format!("POST /orders?{secret}"), "passed", false),
+        (format!("GET /orders?{secret}"), "passed", false),
+    ] {
+        let answer = ask(sidecar.address(), &head, ORDER);
+        let line: Value = serde_json::from_str(&sidecar.logged("hapax::requests")).unwrap();
+        assert_eq!(line["request_id"], answer.header("x-request-id").unwrap());
+        assert_eq!((&line["outcome"], &line["status"]), (&outcome.into(), &201.into()), "{line}");
+        assert_eq!(line["method"], head.split(' ').next().unwrap());
+        assert!(line["ms"].as_f64().unwrap() > 0.0, "{line}");
+        assert_eq!((line["record"].is_string(), line["route"].is_string()), (record, record), "{line}");
+        for canary in [KEY, secret, "book", "/orders"] {
+            assert!(!line.to_string().contains(canary), "{line}");
+        }
+    }
+    let told = ask(sidecar.admin(), "GET /metrics", "").body;
+    for (outcome, count) in [("ran", 1), ("replayed", 1), ("passed", 2)] {
+        let line = format!("hapax_request_seconds_count{{outcome=\"{outcome}\"}} {count}\n");
+        assert!(told.contains(&line), "{line} is not in {told}");
+    }
+}
+
+#[test]
+fn whoever_goes_before_the_answer_has_a_line_too() {
+    let (began, begun) = channel();
+    let (_open, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let origin = Origin::start(move |_, _| {
+        began.send(()).unwrap();
+        let _ = gate.lock().unwrap().recv();
+        None
+    });
+    let fixture = Fixture::bare();
+    std::fs::write(fixture.path().join("hapax.toml"), "[log]\nrequests = true\nformat = \"json\"").unwrap();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", "memory:"]);
+    let mut client = Client::to(sidecar.address());
+    client.send("GET /orders", "");
+    begun.recv().unwrap();
+    drop(client);
+    let line: Value = serde_json::from_str(&sidecar.logged("hapax::requests")).unwrap();
+    assert_eq!((&line["outcome"], &line["status"]), (&"gone".into(), &Value::Null), "{line}");
 }
 
 #[test]

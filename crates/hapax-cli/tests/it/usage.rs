@@ -29,6 +29,22 @@ fn every_shell_gets_a_completion_script() {
 }
 
 #[test]
+fn what_is_no_data_is_not_told_as_json() {
+    let fixture = Fixture::bare();
+    for args in
+        [&["man", "--json"][..], &["man", "--dir", "pages", "--json"], &["completions", "bash", "--json"]]
+    {
+        hapax(fixture.path(), args).ended(2);
+    }
+    assert!(!fixture.path().join("pages").exists());
+    let options = hapax(fixture.path(), &["check", "--options", "--json"]).ended(0).json();
+    let url =
+        options.as_array().unwrap().iter().find(|option| option["variable"] == "HAPAX_STORE_URL").unwrap();
+    assert_eq!((&url["section"], &url["name"]), (&"store".into(), &"url".into()));
+    assert_eq!(url["default"], "\"file:./hapax-data\"");
+}
+
+#[test]
 fn what_is_not_known_is_told_with_the_nearest_known() {
     let fixture = Fixture::bare();
     let run = hapax(fixture.path(), &["recrods"]).ended(2);

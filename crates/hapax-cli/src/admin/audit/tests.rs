@@ -61,6 +61,7 @@ async fn lines_are_only_ever_added_also_after_one_that_was_cut_off() {
     act(&audit, Action::Release).await;
     let after = std::fs::read(&path).unwrap();
     assert!(after.starts_with(&torn));
+    drop(audit);
     let again = open(dir.path()).unwrap().entries(None, 10);
     assert_eq!(again.iter().map(|entry| entry.action).collect::<Vec<_>>(), [Action::Release, Action::Delete]);
 }
@@ -91,19 +92,56 @@ async fn pages_go_back_in_time_and_memory_is_bounded() {
 
 #[cfg(unix)]
 #[test]
-fn only_its_owner_can_read_the_file() {
+fn the_directory_is_made_and_only_its_owner_can_read_what_is_in_it() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
-    open(dir.path()).unwrap();
-    let mode = std::fs::metadata(dir.path().join("audit.jsonl")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    let made = dir.path().join("logs/hapax");
+    open(&made).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&made), mode(&made.join("audit.jsonl"))), (0o700, 0o600));
+}
+
+#[tokio::test]
+async fn processes_with_one_directory_have_logs_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second) = (open(dir.path()).unwrap(), open(dir.path()).unwrap());
+    act(&first, Action::Delete).await;
+    act(&second, Action::Release).await;
+    let names = [&first, &second].map(|audit| audit.path().unwrap().file_name().unwrap().to_owned());
+    assert_eq!(names, ["audit.jsonl", "audit-2.jsonl"]);
+    drop((first, second));
+    let actions =
+        |audit: &Audit| audit.entries(None, 10).iter().map(|entry| entry.action).collect::<Vec<_>>();
+    let (first, second) = (open(dir.path()).unwrap(), open(dir.path()).unwrap());
+    assert_eq!((actions(&first), actions(&second)), (vec![Action::Delete], vec![Action::Release]));
+}
+
+#[tokio::test]
+async fn a_line_that_was_written_in_part_takes_no_other_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let audit = open(dir.path()).unwrap();
+    let path = audit.path().unwrap();
+    audit.write_to(std::fs::File::open(&path).unwrap());
+    assert_eq!(audit.begin(&ada(), Action::Delete, None, None).await.unwrap_err().code(), Code::AuditFailed);
+    // As a disk does that fills up meanwhile.
+    let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    std::io::Write::write_all(&mut file, b"{\"number\":1,\"at").unwrap();
+    audit.write_to(file);
+    act(&audit, Action::Release).await;
+    act(&audit, Action::Delete).await;
+    drop(audit);
+    let entries = open(dir.path()).unwrap().entries(None, 10);
+    let found: Vec<_> = entries.iter().map(|entry| (entry.action, entry.result.as_deref())).collect();
+    assert_eq!(found, [(Action::Delete, Some("done")), (Action::Release, Some("done"))]);
 }
 
 #[test]
 fn a_log_that_cannot_be_opened_is_a_failure() {
     let dir = tempfile::tempdir().unwrap();
-    let failure = open(&dir.path().join("missing")).unwrap_err();
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    let failure = open(&dir.path().join("file")).unwrap_err();
     assert_eq!(failure.code(), Code::AuditFailed);
+    assert!(failure.text().contains("audit_dir"), "{}", failure.text());
 }
 
 #[cfg(unix)]
@@ -121,6 +159,7 @@ async fn a_full_file_is_put_aside_and_no_action_is_lost() {
         let entries = std::fs::read_dir(dir.path()).unwrap();
         let mut names: Vec<_> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name.ends_with(".jsonl"));
         names.sort();
         names
     };

@@ -3,6 +3,7 @@
 use hapax::observe;
 
 use super::Sample;
+use crate::telemetry::{PASSED, REQUEST_SECONDS};
 
 /// A histogram's totals: how many in all, their sum, and how many up to each bound.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -65,7 +66,14 @@ pub(super) fn sample(text: &str) -> Sample {
             observe::WAITERS => sample.waiters = value,
             observe::STORE_ERRORS => sample.store_errors += value,
             _ => {
+                // What the layer left alone is counted nowhere else.
+                if name.strip_prefix(REQUEST_SECONDS) == Some("_count")
+                    && label(labels, "outcome") == Some(PASSED)
+                {
+                    *sample.requests.entry(PASSED.to_owned()).or_default() += value;
+                }
                 for (metric, histogram) in [
+                    (REQUEST_SECONDS, &mut sample.answered),
                     (observe::CLAIM_SECONDS, &mut sample.claim),
                     (observe::COMPLETE_SECONDS, &mut sample.complete),
                 ] {

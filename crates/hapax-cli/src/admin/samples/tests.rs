@@ -12,6 +12,10 @@ hapax_claim_seconds_bucket{le="0.01"} 100
 hapax_claim_seconds_bucket{le="+Inf"} 100
 hapax_claim_seconds_sum 0.5
 hapax_claim_seconds_count 100
+hapax_request_seconds_bucket{outcome="ran",le="0.01"} 7
+hapax_request_seconds_bucket{outcome="passed",le="0.01"} 11
+hapax_request_seconds_count{outcome="ran"} 7
+hapax_request_seconds_count{outcome="passed"} 11
 hapax_in_progress 2
 hapax_uncertain 7
 something_else{le="1"} 9
@@ -23,6 +27,8 @@ fn our_metrics_are_found_among_others() {
     let sample = parse::sample(TEXT);
     assert_eq!(sample.requests.get("ran"), Some(&7.0));
     assert_eq!(sample.requests.get("replayed"), Some(&5.0));
+    assert_eq!(sample.requests.get("passed"), Some(&11.0), "counted by their durations only");
+    assert_eq!((sample.answered.count, &sample.answered.buckets[..]), (18.0, &[(0.01, 18.0)][..]));
     assert_eq!((sample.in_progress, sample.uncertain), (2.0, 7.0));
     assert_eq!(sample.claim.count, 100.0);
     assert_eq!(sample.claim.buckets.len(), 3);

@@ -90,9 +90,9 @@ async fn a_cookie_changes_something_only_from_our_own_pages() {
 async fn beyond_loopback_the_listener_needs_a_chosen_token() {
     let exposed = AdminListen::At(([0, 0, 0, 0], 0).into());
     let without = AdminOptions { listen: exposed, ..AdminOptions::default() };
-    assert_eq!(AdminListener::bind(&without).await.unwrap_err().code(), Code::AdminExposed);
+    assert_eq!(AdminListener::bind(&without, None).await.unwrap_err().code(), Code::AdminExposed);
     let with = AdminOptions { token: Some(Token::new(TOKEN).unwrap()), ..without };
-    let listener = AdminListener::bind(&with).await.unwrap().unwrap();
+    let listener = AdminListener::bind(&with, None).await.unwrap().unwrap();
     assert_eq!(listener.made_token(), None, "a chosen token is not shown");
 }
 
@@ -101,8 +101,8 @@ async fn without_a_chosen_token_one_is_made_and_told() {
     let options =
         AdminOptions { listen: AdminListen::At(([127, 0, 0, 1], 0).into()), ..AdminOptions::default() };
     let (one, two) = (
-        AdminListener::bind(&options).await.unwrap().unwrap(),
-        AdminListener::bind(&options).await.unwrap().unwrap(),
+        AdminListener::bind(&options, None).await.unwrap().unwrap(),
+        AdminListener::bind(&options, None).await.unwrap().unwrap(),
     );
     assert_eq!(one.made_token().unwrap().len(), 22);
     assert_ne!(one.made_token(), two.made_token());
@@ -112,13 +112,13 @@ async fn without_a_chosen_token_one_is_made_and_told() {
 #[tokio::test]
 async fn a_listener_may_be_off_and_a_taken_address_is_a_failure() {
     let off = AdminOptions { listen: AdminListen::Off, ..AdminOptions::default() };
-    assert!(AdminListener::bind(&off).await.unwrap().is_none());
+    assert!(AdminListener::bind(&off, None).await.unwrap().is_none());
     let show = Showcase::start().await;
     let taken = AdminOptions {
         listen: show.url.trim_start_matches("http://").parse().unwrap(),
         ..AdminOptions::default()
     };
-    assert_eq!(AdminListener::bind(&taken).await.unwrap_err().code(), Code::ListenFailed);
+    assert_eq!(AdminListener::bind(&taken, None).await.unwrap_err().code(), Code::ListenFailed);
     show.stop().await;
 }
 

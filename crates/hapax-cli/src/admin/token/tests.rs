@@ -27,6 +27,16 @@ fn a_file_may_end_with_a_line() {
     assert_eq!(Token::read(&dir.path().join("none")).unwrap_err().code(), Code::TokenInvalid);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_no_text_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+    assert!(Token::of_variable(OsStr::new("0123456789abcdef")).unwrap().is(b"0123456789abcdef"));
+    let refused = Token::of_variable(OsStr::from_bytes(b"0123456789abcdef\xff")).unwrap_err();
+    assert_eq!(refused.code(), Code::TokenInvalid);
+    assert!(!refused.text().contains("0123456789"), "{}", refused.text());
+}
+
 #[test]
 fn made_tokens_differ_and_are_taken_back() {
     let (one, two) = (Token::random(), Token::random());

@@ -7,6 +7,7 @@ use super::{Place, quoted};
 use crate::args::List;
 use crate::failure::Failure;
 use crate::output::{Output, note};
+use crate::progress::Progress;
 use crate::records::name::{id_prefix, parse_digits, parse_key};
 use crate::stores::Access;
 use crate::view::{PageView, ROW_HEADER};
@@ -15,8 +16,13 @@ pub(super) async fn run(list: &List, place: &Place<'_>) -> Result<(), Failure> {
     let mut query = query(list)?;
     let output = place.output();
     let source = place.open(Access::Read).await?;
+    // What is printed page by page on a terminal is progress enough.
+    let is_seen = output.terminal && !output.json;
+    let mut progress = if is_seen { Progress::unseen() } else { Progress::new() };
     if output.json {
-        return output.document(&everything(&source, query, list.all).await?);
+        let listing = everything(&source, query, list.all, &mut progress).await?;
+        drop(progress);
+        return output.document(&listing);
     }
     let mut count = 0;
     loop {
@@ -29,7 +35,9 @@ pub(super) async fn run(list: &List, place: &Place<'_>) -> Result<(), Failure> {
         if !list.all || query.cursor.is_none() {
             break;
         }
+        progress.show(format_args!("{count} record(s) so far"));
     }
+    drop(progress);
     match &query.cursor {
         Some(next) => note(&format!(
             "there are more: add --all, or go on with {}",
@@ -71,10 +79,16 @@ fn print(page: &PageView, header: Option<&[&str]>, output: Output) -> Result<(),
 }
 
 /// The page that was asked for, or all of them as one. A view in a listing holds no payload, so it stays small.
-async fn everything(source: &Source, mut query: Query, all: bool) -> Result<PageView, Failure> {
+async fn everything(
+    source: &Source,
+    mut query: Query,
+    all: bool,
+    progress: &mut Progress,
+) -> Result<PageView, Failure> {
     let mut listing = source.page(&query).await?;
     while all && listing.next.is_some() {
         query.cursor = listing.next.take();
+        progress.show(format_args!("{} record(s) so far", listing.records.len() + listing.unreadable.len()));
         listing.append(source.page(&query).await?);
     }
     Ok(listing)

@@ -61,6 +61,16 @@ fn prometheus_understands_every_query_of_the_dashboard() {
     promtool(&["check", "rules", path.to_str().unwrap()]);
 }
 
+#[test]
+fn what_is_counted_in_the_store_is_not_added_up_over_those_who_share_it() {
+    let asked: Vec<String> =
+        queries().into_iter().filter(|query| query.contains("hapax_uncertain")).collect();
+    assert!(asked.len() > 1, "{asked:?}");
+    assert!(asked.iter().all(|query| query.starts_with("max(")), "{asked:?}");
+    let alerts = text(ALERTS);
+    assert!(!alerts.lines().any(|line| line.contains("sum") && line.contains("hapax_uncertain")));
+}
+
 /// The metrics that a text asks for; a histogram by its own name.
 fn metrics(text: &str) -> BTreeSet<&str> {
     words(text, "hapax_")

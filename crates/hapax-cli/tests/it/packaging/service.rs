@@ -60,14 +60,48 @@ fn the_unit_starts_a_sidecar_that_tells_when_it_is_ready_and_when_it_ends() {
     for (name, value) in values("Environment").iter().map(|set| set.split_once('=').unwrap()) {
         typed.env(name, value);
     }
+    let state = values("WorkingDirectory").remove(0);
+    fs::create_dir(&state).unwrap();
     let line = values("ExecStart").remove(0);
     typed.args(line.split(' ').skip(1)).args(["--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-    let sidecar = Sidecar::spawn(typed.env("NOTIFY_SOCKET", &socket));
+    let sidecar = Sidecar::spawn(typed.current_dir(&state).env("NOTIFY_SOCKET", &socket));
     assert_eq!(notice(&manager), "READY=1");
-    assert!(fixture.path().join("state/hapax.db").exists());
+    assert!(fixture.path().join("state/hapax-data/hapax.db").exists());
     sidecar.signal("TERM");
     assert_eq!(notice(&manager), "STOPPING=1");
     assert_eq!(sidecar.ended().0, Some(0));
+}
+
+#[test]
+fn what_the_packages_say_gives_way_to_a_file() {
+    let fixture = Fixture::bare();
+    for (package, set) in [("systemd/hapax.service", "Environment="), ("docker/Dockerfile", "ENV ")] {
+        let text = text(package);
+        let sets = text.lines().filter_map(|line| line.strip_prefix(set)).flat_map(|line| line.split(' '));
+        let names: Vec<_> = sets.map(|set| set.split_once('=').unwrap().0).collect();
+        // Where the token comes from is said by whoever hands it over; everything else is for a file.
+        assert!(
+            names.iter().all(|name| ["HAPAX_CONFIG", "HAPAX_ADMIN_TOKEN_FILE"].contains(name)),
+            "{names:?}"
+        );
+    }
+    let file = folder().join("docker/hapax.toml");
+    let args = ["check", "--json", "--config", file.to_str().unwrap()];
+    let config = hapax(fixture.path(), &args).ended(0).json()["config"].clone();
+    assert_eq!(
+        (&config["listen"], &config["store"]["url"]),
+        (&"0.0.0.0:8080".into(), &"file:./hapax-data".into())
+    );
+}
+
+#[test]
+fn sidecars_with_records_elsewhere_keep_their_audit_logs() {
+    for compose in &COMPOSE[1..] {
+        let text = text(compose);
+        for name in ["first", "second"] {
+            assert!(text.contains(&format!("- {name}-audit:/var/lib/hapax\n")), "{compose}: {name}");
+        }
+    }
 }
 
 fn notice(manager: &UnixDatagram) -> String {
@@ -121,7 +155,8 @@ fn holds_the_strongest_promise(store: &str) {
     let sidecar = Sidecar::start(&fixture, &["--demo", "--store", store]);
     let told = hapax(fixture.path(), &["check", "--store", store, "--json"]).ended(0).json();
     assert_eq!(told["promise"], "at most once; a crash leaves the key uncertain for you to settle");
-    assert_eq!(told["warnings"], serde_json::json!([]));
+    let warnings = told["warnings"].as_array().unwrap();
+    assert!(!warnings.iter().any(|warning| !warning.as_str().unwrap().starts_with("/**: ")), "{warnings:?}");
     drop(sidecar);
 }
 

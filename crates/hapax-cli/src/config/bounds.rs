@@ -1,0 +1,88 @@
+//! What options may say beyond their types. A limit of nothing would serve nobody, or mean something else than it seems
+//! to; where 0 has a meaning of its own, the option's description tells it, and it is not listed here.
+
+use hapax::http::settings::Span;
+use http::uri::{Authority, PathAndQuery};
+
+use super::shape::Shape;
+
+/// An option that says what it cannot mean.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    pub(super) section: &'static str,
+    pub(super) option: &'static str,
+    /// Why, and what to write instead.
+    pub(super) why: String,
+}
+
+/// The first option that is wrong by itself.
+pub(super) fn wrong(shape: &Shape) -> Option<Wrong> {
+    let usual = Shape::default();
+    let times = times(shape).into_iter().zip(times(&usual)).filter(|((.., said), _)| said.0.is_zero());
+    let times = times.map(|((section, option, _), (.., usual))| {
+        let why = format!("0s leaves no time for anything; write more, or leave it out for {usual}");
+        Wrong { section, option, why }
+    });
+    let counts = counts(shape).into_iter().zip(counts(&usual)).filter(|((.., said), _)| *said == 0);
+    let counts = counts.map(|((section, option, _), (.., usual))| {
+        let why = format!("0 leaves room for nothing; write more, or leave it out for {usual}");
+        Wrong { section, option, why }
+    });
+    times.chain(counts).chain(health_path(shape)).chain(hosts(shape)).next()
+}
+
+/// Every length of time that something needs.
+fn times(shape: &Shape) -> [(&'static str, &'static str, Span); 16] {
+    let Shape { transport, upstream_options: upstream, admin, limits, trace, store, .. } = shape;
+    [
+        ("transport", "first_byte", transport.first_byte),
+        ("transport", "head", transport.head),
+        ("transport", "body_idle", transport.body_idle),
+        ("transport", "keep_alive", transport.keep_alive),
+        ("transport", "write_idle", transport.write_idle),
+        ("upstream_options", "connect", upstream.connect),
+        ("upstream_options", "response", upstream.response),
+        ("upstream_options", "body_idle", upstream.body_idle),
+        ("upstream_options", "tunnel_idle", upstream.tunnel_idle),
+        ("upstream_options", "health_interval", upstream.health_interval),
+        ("upstream_options", "health_timeout", upstream.health_timeout),
+        ("admin", "header_time", admin.header_time),
+        ("admin", "request_time", admin.request_time),
+        ("limits", "ask_timeout", limits.ask_timeout),
+        ("trace", "timeout", trace.timeout),
+        ("store", "timeout", store.timeout),
+    ]
+}
+
+/// Every number of things or bytes of which one at least is needed.
+fn counts(shape: &Shape) -> [(&'static str, &'static str, u64); 11] {
+    let Shape { transport, admin, limits, trace, .. } = shape;
+    let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    [
+        ("transport", "connections_max", wide(transport.connections_max)),
+        ("transport", "head_bytes_max", wide(transport.head_bytes_max)),
+        ("transport", "head_fields_max", wide(transport.head_fields_max)),
+        ("transport", "streams_max", transport.streams_max.into()),
+        ("admin", "connections_max", wide(admin.connections_max)),
+        ("admin", "body_bytes_max", wide(admin.body_bytes_max)),
+        ("admin", "audit_bytes_max", admin.audit_bytes_max),
+        ("limits", "body_bytes_in_all_max", wide(limits.body_bytes_in_all_max)),
+        ("limits", "ask_bytes_max", wide(limits.ask_bytes_max)),
+        ("trace", "batch_max", wide(trace.batch_max)),
+        ("trace", "queue_max", wide(trace.queue_max)),
+    ]
+}
+
+fn health_path(shape: &Shape) -> Option<Wrong> {
+    let path = shape.upstream_options.health_path.as_deref()?;
+    let is_path = path.starts_with('/') && path.parse::<PathAndQuery>().is_ok();
+    let why = format!("{path:?} is no path; write it as it is asked for, such as /health");
+    (!is_path).then_some(Wrong { section: "upstream_options", option: "health_path", why })
+}
+
+fn hosts(shape: &Shape) -> Option<Wrong> {
+    let is_name = |name: &str| name.parse::<Authority>().is_ok_and(|parsed| parsed.host() == name);
+    let name = shape.admin.hosts.iter().find(|name| !is_name(name))?;
+    let why = format!("{name:?} is no name of a host; write it alone, without http:// and without a port");
+    Some(Wrong { section: "admin", option: "hosts", why })
+}

@@ -1,0 +1,50 @@
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::*;
+
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Seen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seen {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().clone()).unwrap()
+    }
+}
+
+#[test]
+fn a_line_is_written_over_and_ended() {
+    let seen = Seen::default();
+    let mut progress = Progress::to(seen.clone());
+    progress.show("1 record so far");
+    progress.show("2 records so far");
+    drop(progress);
+    assert_eq!(seen.text(), "\r1 record so far\r2 records so far\n");
+    drop(Progress::to(seen.clone()));
+    assert!(seen.text().ends_with("far\n"), "nothing told, nothing ended");
+}
+
+#[tokio::test]
+async fn whoever_waits_is_told_that_it_goes_on() {
+    let seen = Seen::default();
+    let (told, watched) = (seen.clone(), seen.clone());
+    let until_told = async move {
+        while told.text().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        "done"
+    };
+    assert_eq!(Progress::to(watched).during("reading", until_told).await, "done");
+    assert!(seen.text().starts_with("\rreading: ") && seen.text().ends_with("so far\n"), "{}", seen.text());
+}

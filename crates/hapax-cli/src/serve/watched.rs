@@ -1,0 +1,144 @@
+//! [`Watched`]: how long each request took and what became of it, measured always and logged where somebody wants that.
+//!
+//! It looks at no key, path, query or body. A request is over with the head of its answer: one that is recorded is whole
+//! by then, and one that merely passes may go on for hours.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use hapax::http::Witness;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use pin_project_lite::pin_project;
+use tower_service::Service;
+
+use crate::telemetry::{PASSED, REQUEST_SECONDS, REQUESTS_LOGGED};
+
+/// What became of a request whose caller went away before the answer.
+const GONE: &str = "gone";
+
+/// Watches the requests of a service.
+#[derive(Clone, Debug)]
+pub(super) struct Watched<S> {
+    inner: S,
+    watch: Watch,
+}
+
+/// What is done with what is seen.
+#[derive(Clone, Debug)]
+pub(super) struct Watch {
+    is_logged: bool,
+    /// Held, so that a request that merely passes costs no search for it.
+    passed: metrics::Histogram,
+}
+
+impl Watch {
+    /// Measures, and logs where `is_logged`. Metrics must be recorded by now.
+    pub(super) fn new(is_logged: bool) -> Self {
+        Self { is_logged, passed: metrics::histogram!(REQUEST_SECONDS, "outcome" => PASSED) }
+    }
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(inner: S, watch: Watch) -> Self {
+        Self { inner, watch }
+    }
+}
+
+impl<S, B, R> Service<Request<B>> for Watched<S>
+where
+    S: Service<Request<B>, Response = Response<R>, Error = Infallible>,
+{
+    type Response = S::Response;
+    type Error = Infallible;
+    type Future = Watching<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let begun = Instant::now();
+        // Nothing is asked about requests that are never covered: most of those that pass cost nothing more.
+        let witness = is_coverable(request.method()).then(Witness::default);
+        if let Some(witness) = &witness {
+            request.extensions_mut().insert(witness.clone());
+        }
+        let line = self.watch.is_logged.then(|| Box::new(Line::new(&request, witness.clone(), begun)));
+        Watching { answer: self.inner.call(request), passed: self.watch.passed.clone(), begun, witness, line }
+    }
+}
+
+/// Whether a policy could be for such a request.
+fn is_coverable(method: &Method) -> bool {
+    ![Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::CONNECT].contains(method)
+}
+
+pin_project! {
+    /// The answer to a request that is watched.
+    pub(super) struct Watching<F> {
+        #[pin]
+        answer: F,
+        passed: metrics::Histogram,
+        begun: Instant,
+        witness: Option<Witness>,
+        line: Option<Box<Line>>,
+    }
+}
+
+impl<F, R> Future for Watching<F>
+where
+    F: Future<Output = Result<Response<R>, Infallible>>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let Ok(response) = ready!(this.answer.poll(cx));
+        let took = this.begun.elapsed();
+        match this.witness.as_ref().and_then(Witness::outcome) {
+            None => this.passed.record(took),
+            Some(outcome) => metrics::histogram!(REQUEST_SECONDS, "outcome" => outcome).record(took),
+        }
+        if let Some(mut line) = this.line.take() {
+            line.status = Some(response.status());
+        }
+        Poll::Ready(Ok(response))
+    }
+}
+
+/// The line about one request. It is logged when this goes, also when the caller does first.
+struct Line {
+    id: Option<HeaderValue>,
+    method: Method,
+    witness: Option<Witness>,
+    begun: Instant,
+    status: Option<StatusCode>,
+}
+
+impl Line {
+    fn new<B>(request: &Request<B>, witness: Option<Witness>, begun: Instant) -> Self {
+        let id = request.headers().get("x-request-id").cloned();
+        Self { id, method: request.method().clone(), witness, begun, status: None }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let witness = self.witness.as_ref();
+        let left_alone = if self.status.is_some() { PASSED } else { GONE };
+        tracing::info!(
+            target: REQUESTS_LOGGED,
+            request_id = self.id.as_ref().and_then(|id| id.to_str().ok()),
+            method = self.method.as_str(),
+            route = witness.and_then(Witness::route),
+            outcome = witness.and_then(Witness::outcome).unwrap_or(left_alone),
+            status = self.status.map(|status| status.as_u16()),
+            ms = self.begun.elapsed().as_secs_f64() * 1000.0,
+            record = witness.and_then(Witness::record).map(tracing::field::display),
+            "request",
+        );
+    }
+}
