@@ -141,7 +141,7 @@ pub const TEETH: &[Tooth] = &[
     Tooth {
         name: "takeover without end",
         file: TRANSITION,
-        find: "        OnLapse::Rerun => record.takeovers.saturating_add(1) < ask.attempts_max,",
+        find: "        OnLapse::Rerun => record.takeovers.saturating_add(1) < attempts_max,",
         replace: "        OnLapse::Rerun => true,",
         breaks: &["S9"],
         caught_by: Proof::Model,
