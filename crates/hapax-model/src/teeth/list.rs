@@ -181,8 +181,8 @@ pub const TEETH: &[Tooth] = &[
     Tooth {
         name: "uncertain is never rerun",
         file: TRANSITION,
-        find: "    if may_rerun {",
-        replace: "    if may_rerun && record.state() == State::InProgress {",
+        find: "    if may_take_over(record, ask.on_lapse, ask.attempts_max) {",
+        replace: "    if may_take_over(record, ask.on_lapse, ask.attempts_max) && record.state() == State::InProgress {",
         breaks: &["L2"],
         caught_by: Proof::Model,
     },
