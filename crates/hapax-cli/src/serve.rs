@@ -136,6 +136,7 @@ impl Sidecar {
         is_ready.store(false, Ordering::Relaxed);
         stop.cancel();
         let config = self.routes.config();
+        tracing::info!(limit = ?config.drain, "asked to end: nothing new is taken");
         let patience = Patience::new(config.drain, async move { signals.end().await });
         let ended = end(&self.hapax, serving, &patience).await;
         if let Some(tracing) = self.tracing {
@@ -185,7 +186,6 @@ async fn upkeep(metrics: PrometheusHandle) {
 
 /// Lets what has begun end: protected operations first, then whatever else is on a connection.
 async fn end(hapax: &Hapax, serving: JoinHandle<()>, patience: &Patience) -> Result<(), Failure> {
-    tracing::info!(limit = ?patience.left(), "asked to end: nothing new is taken");
     let abort = serving.abort_handle();
     let drained = match patience.with(hapax.drain(patience.left())).await {
         Some(drained) => drained,
