@@ -80,14 +80,7 @@ fn is_timeout(error: &std::io::Error) -> bool {
 
 #[test]
 fn what_does_not_end_in_time_becomes_uncertain_and_has_its_exit_code() {
-    let (began, begun) = channel();
-    let (_open, gate) = channel::<()>();
-    let gate = Mutex::new(gate);
-    let origin = Origin::start(move |_, _| {
-        began.send(()).unwrap();
-        let _ = gate.lock().unwrap().recv();
-        None
-    });
+    let (origin, begun, _gate) = Origin::holding();
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), "[drain]\nlimit = \"100ms\"").unwrap();
     let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
@@ -106,14 +99,7 @@ fn what_does_not_end_in_time_becomes_uncertain_and_has_its_exit_code() {
 
 #[test]
 fn whoever_asks_twice_does_not_wait() {
-    let (began, begun) = channel();
-    let (_open, gate) = channel::<()>();
-    let gate = Mutex::new(gate);
-    let origin = Origin::start(move |_, _| {
-        began.send(()).unwrap();
-        let _ = gate.lock().unwrap().recv();
-        None
-    });
+    let (origin, begun, _gate) = Origin::holding();
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), "[drain]\nlimit = \"1d\"").unwrap();
     let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);

@@ -1,8 +1,6 @@
 //! `hapax serve`: requests through the sidecar, how it starts, and what it tells about them.
 
 use std::net::TcpListener;
-use std::sync::Mutex;
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -232,14 +230,7 @@ fn each_request_is_measured_and_has_a_line_where_somebody_wants_one() {
 
 #[test]
 fn whoever_goes_before_the_answer_has_a_line_too() {
-    let (began, begun) = channel();
-    let (_open, gate) = channel::<()>();
-    let gate = Mutex::new(gate);
-    let origin = Origin::start(move |_, _| {
-        began.send(()).unwrap();
-        let _ = gate.lock().unwrap().recv();
-        None
-    });
+    let (origin, begun, _gate) = Origin::holding();
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), "[log]\nrequests = true\nformat = \"json\"").unwrap();
     let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", "memory:"]);

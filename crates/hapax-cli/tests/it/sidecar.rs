@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -181,6 +181,19 @@ pub(crate) struct Origin {
 impl Origin {
     pub(crate) fn start(answer: impl Fn(&Message, usize) -> Option<String> + Send + Sync + 'static) -> Self {
         Self::start_at(([127, 0, 0, 1], 0).into(), answer)
+    }
+
+    /// Says when a request has come, and answers none as long as the gate is there.
+    pub(crate) fn holding() -> (Self, Receiver<()>, Sender<()>) {
+        let (began, begun) = channel();
+        let (open, gate) = channel();
+        let gate = Mutex::new(gate);
+        let origin = Self::start(move |_, _| {
+            began.send(()).unwrap();
+            let _ = gate.lock().unwrap().recv();
+            None
+        });
+        (origin, begun, open)
     }
 
     pub(crate) fn start_at(
