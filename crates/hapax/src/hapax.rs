@@ -160,8 +160,9 @@ impl Builder {
         self
     }
 
-    /// How long one store call may take before its answer counts as lost; never more than a third of the lease.
-    /// Settling and deleting may always take 75 s: some stores watch a claim first. Default 5 s.
+    /// How long one store call may take before its answer counts as lost; never more than a third of the lease. A claim
+    /// whose answer is lost is asked for again within this time, and refused when it is over. Settling and deleting may
+    /// always take 75 s: some stores watch a claim first. Default 5 s.
     pub fn store_timeout(mut self, store_timeout: Duration) -> Self {
         self.store_timeout = store_timeout.min(SPAN_MAX);
         self

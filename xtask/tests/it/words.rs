@@ -46,7 +46,7 @@ fn machine_paths(file: &File) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in (1..).zip(file.text.lines()) {
         for path in MACHINE_PATHS {
-            // Only where a path begins: `crates/x/work/` is a folder of ours.
+            // Only where a path begins: inside of one, it is a folder of ours.
             let begins = |at: usize| {
                 let before = line[..at].chars().next_back();
                 !before.is_some_and(|c| c.is_alphanumeric() || "._-*}$".contains(c))

@@ -141,9 +141,9 @@ pub(crate) fn published() -> impl Iterator<Item = (&'static str, Outcome)> {
 
 /// What a gRPC answer means: by its status in the trailers, or in the head when there is nothing else.
 ///
-/// None when it is no gRPC answer, which is left to the HTTP status. An answer without a status was cut short, or is
-/// too large to be read up to its trailers, and one with a status that gRPC does not have cannot be understood: both are uncertain, unless the handler or the
-/// origin said what it is.
+/// None when it is no gRPC answer, which is left to the HTTP status. An answer without a status was cut short, or is too
+/// large to be read up to its trailers, and one with a status that gRPC does not have cannot be understood: all of them
+/// are uncertain, unless the handler or the origin said what they are.
 pub(crate) fn outcome(parts: &Parts, trailers: Option<&HeaderMap>) -> Option<(Outcome, Class)> {
     if !is_grpc(&parts.headers) {
         return None;

@@ -90,8 +90,7 @@ impl KeySource {
 
     /// The key that was `found` in the headers or the one in the body, which must be the same when both are there.
     ///
-    /// A JSON body in which the key cannot be read is refused even when a header has one:
-    /// the two might differ.
+    /// A JSON body in which the key cannot be read is refused even when a header has one: the two might differ.
     pub(crate) fn in_body(
         &self,
         found: Option<Key>,
