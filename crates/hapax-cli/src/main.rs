@@ -51,6 +51,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// A request takes and gives back some dozens of blocks on whichever thread it happens to be; decision 23 has figures.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = args::Args::parse();
     let json = args.global.json;
