@@ -182,6 +182,31 @@ impl StoreUrl {
         }
     }
 
+    /// The largest outcome that the store takes, in bytes.
+    pub(crate) fn outcome_bytes_max(&self) -> usize {
+        match self {
+            Self::Memory => usize::MAX,
+            Self::File(_) => OUTCOME_BYTES_MAX,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => url.options.outcome_bytes_limit(),
+            #[cfg(feature = "redis")]
+            Self::Redis(url) => url.options.outcome_bytes_limit(),
+            #[cfg(feature = "redis")]
+            Self::Tiers(tiers) => tiers.store.outcome_bytes_max(),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => url.options.outcome_bytes_limit(),
+        }
+    }
+
+    /// What to do about a route that keeps more than that.
+    pub(crate) fn outcome_hint(&self) -> &'static str {
+        match self {
+            Self::File(_) | Self::Memory => "lower it: the store takes no more",
+            #[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
+            _ => "lower it, or raise outcome_bytes_max in the URL of the store and start again",
+        }
+    }
+
     /// Brings the store to the layout of this version, or tells what that would take. Where there is one layout so far,
     /// the store is told as it is, and one of another version is refused.
     pub(crate) async fn migrate(&self, is_dry: bool) -> Result<Migration, Failure> {
