@@ -124,17 +124,17 @@ impl StoreUrl {
                 }),
             #[cfg(feature = "postgres")]
             "postgres" | "postgresql" => PostgresUrl::parse(url).map(Box::new).map(Self::Postgres).map_err(|why| {
-                invalid(format!("{scheme}: is wrong: {why}"))
+                invalid(format!("{scheme}: {why}"))
                     .hint("write postgres://USER@HOST:PORT/DATABASE?schema=NAME; see docs/guide/postgres.md")
             }),
             #[cfg(feature = "redis")]
             "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster" | "rediss+cluster" => RedisUrl::parse(url).map(Box::new).map(Self::Redis).map_err(|why| {
-                invalid(format!("{scheme}: is wrong: {why}"))
+                invalid(format!("{scheme}: {why}"))
                     .hint("write redis://HOST:PORT/DATABASE?prefix=NAME:, or rediss:// for TLS; see docs/guide/redis.md")
             }),
             #[cfg(feature = "dynamodb")]
             "dynamodb" => DynamoDbUrl::parse(url).map(Box::new).map(Self::DynamoDb).map_err(|why| {
-                invalid(format!("dynamodb: is wrong: {why}"))
+                invalid(format!("{scheme}: {why}"))
                     .hint("write dynamodb://TABLE?region=REGION; see docs/guide/dynamodb.md")
             }),
             _ => Err(match feature_of(scheme) {

@@ -57,7 +57,7 @@ fn a_table_is_named_with_its_region() {
     for wrong in ["dynamodb:shop", "dynamodb://shop?region=EU", "dynamodb://shop?region=eu&tiemout_ms=5"] {
         let told = refusal(wrong);
         assert!(
-            told.contains("dynamodb: is wrong") && told.contains("docs/guide/dynamodb.md"),
+            told.contains("dynamodb: the store's URL is wrong") && told.contains("docs/guide/dynamodb.md"),
             "{told}"
         );
     }
@@ -81,7 +81,7 @@ fn a_server_is_shown_without_its_password() {
     assert!(!refusal("redis+cluster://app:hunter2@a/3").contains("hunter2"));
     for wrong in ["redis://app:hunter2@cache/x", "redis://:hunter2@cache?prefx=a", "redis:hunter2"] {
         let told = refusal(wrong);
-        assert!(told.contains("redis: is wrong") && !told.contains("hunter2"), "{told}");
+        assert!(told.contains("redis: the store's URL is wrong") && !told.contains("hunter2"), "{told}");
     }
 }
 
@@ -93,7 +93,7 @@ fn a_database_is_shown_without_its_password() {
     assert!(!format!("{url:?}").contains("hunter2"));
     for wrong in ["postgres://app:hunter2@db:x/a", "postgres://:hunter2@db/a?shema=b", "postgres:hunter2"] {
         let told = refusal(wrong);
-        assert!(told.contains("postgres: is wrong") && !told.contains("hunter2"), "{told}");
+        assert!(told.contains("postgres: the store's URL is wrong") && !told.contains("hunter2"), "{told}");
     }
 }
 
