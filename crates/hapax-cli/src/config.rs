@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hapax::http::{HttpPolicy, PathPattern, settings::SettingsError};
+use hapax::http::{HttpPolicy, PathPattern, Settings};
 use http::Uri;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -89,6 +89,23 @@ impl Config {
         flags: &Flags,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, Failure> {
+        Self::read(flags, variables, None)
+    }
+
+    /// Reads everything again. The routes are checked with the store in force, which stays until a restart.
+    pub(crate) fn load_again(
+        &self,
+        flags: &Flags,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, Failure> {
+        Self::read(flags, variables, Some(&self.store))
+    }
+
+    fn read(
+        flags: &Flags,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+        in_force: Option<&StoreUrl>,
+    ) -> Result<Self, Failure> {
         let file = file::chosen(flags.file.as_deref());
         let (mut said, routes) = match &file {
             Some(path) => file::read(path).map(|found| (found.said, found.routes))?,
@@ -99,7 +116,7 @@ impl Config {
         said.splice(0..0, found.to_all);
         said.extend(found.to_us);
         said.extend(flags.said());
-        Words { said, routes }.config(file)
+        Words { said, routes }.config(file, in_force)
     }
 
     /// The same with the token of operators that the environment holds, unless a flag names its file. A file that
@@ -127,7 +144,7 @@ struct Words {
 }
 
 impl Words {
-    fn config(&self, file: Option<PathBuf>) -> Result<Config, Failure> {
+    fn config(&self, file: Option<PathBuf>, in_force: Option<&StoreUrl>) -> Result<Config, Failure> {
         self.said.iter().try_for_each(alone)?;
         let mut top = Table::new();
         for said in self.said.iter().filter(|said| said.target.section != ROUTE) {
@@ -145,14 +162,15 @@ impl Words {
         shape.log.filter().map_err(|why| self.wrong("log", "level", why))?;
         let urls = shape.upstream.as_ref().map_or(&[][..], |upstream| upstream.urls());
         let upstream = urls.iter().map(|url| origin(url).map_err(|why| self.wrong("", "upstream", why)));
+        let store = StoreUrl::parse(&shape.store.url)?.behind(shape.store.fast.as_deref())?;
         Ok(Config {
             file,
             listen,
             upstream: upstream.collect::<Result<_, _>>()?,
-            store: StoreUrl::parse(&shape.store.url)?.behind(shape.store.fast.as_deref())?,
+            routes: self.policies(&defaults, in_force.unwrap_or(&store))?,
+            store,
             store_options: shape.store,
             limits: shape.limits,
-            routes: self.policies(&defaults)?,
             admin: shape.admin,
             transport: shape.transport,
             tls: self.tls(shape.tls)?,
@@ -164,7 +182,7 @@ impl Words {
     }
 
     /// The policy of every route, and of the rest.
-    fn policies(&self, defaults: &Table) -> Result<Vec<Route>, Failure> {
+    fn policies(&self, defaults: &Table, store: &StoreUrl) -> Result<Vec<Route>, Failure> {
         let mut routes = Vec::with_capacity(self.routes.len() + 1);
         for (index, place) in self.routes.iter().enumerate() {
             let mut table = defaults.clone();
@@ -182,15 +200,34 @@ impl Words {
             };
             routes.push(Route {
                 path: Some(path),
-                policy: shape.settings.policy().map_err(|error| self.settings(Some(index), &error))?,
+                policy: self.policy(shape.settings, Some(index), store)?,
                 reconcile: url("reconcile", &shape.reconcile)?,
                 authorise: url("authorise", &shape.authorise)?,
             });
         }
         let rest: RouteShape = self.typed(defaults.clone(), None)?;
-        let policy = rest.settings.policy().map_err(|error| self.settings(None, &error))?;
+        let policy = self.policy(rest.settings, None, store)?;
         routes.push(Route { path: None, policy, reconcile: None, authorise: None });
         Ok(routes)
+    }
+
+    /// The policy of one route. Where nobody says how large an answer is kept, it is no larger than the store takes; what
+    /// somebody says and the store does not take is a mistake.
+    fn policy(
+        &self,
+        settings: Settings,
+        route: Option<usize>,
+        store: &StoreUrl,
+    ) -> Result<HttpPolicy, Failure> {
+        const OPTION: &str = "outcome_bytes_max";
+        let taken = store.outcome_bytes_max();
+        if let Some(kept) = settings.outcome_bytes_max.filter(|kept| *kept > taken) {
+            let why = format!("`{OPTION}`: {kept} is more than {store} takes, which is {taken}");
+            return Err(self.wrong_setting(route, OPTION, why).hint(store.outcome_hint()));
+        }
+        let policy = settings.policy().map_err(|error| self.wrong_setting(route, error.option, &error))?;
+        let kept = policy.settings().outcome_bytes_max.unwrap_or(taken);
+        Ok(policy.outcome_bytes_max(kept.min(taken)))
     }
 
     fn tls(&self, tls: TlsSection) -> Result<Option<Tls>, Failure> {
@@ -219,14 +256,14 @@ impl Words {
     }
 
     /// What a route's settings, or those it inherits, cannot mean.
-    fn settings(&self, route: Option<usize>, error: &SettingsError) -> Failure {
-        let of_route = route.filter(|index| self.place(ROUTE, Some(*index), error.option).is_some());
+    fn wrong_setting(&self, route: Option<usize>, option: &str, why: impl std::fmt::Display) -> Failure {
+        let of_route = route.filter(|index| self.place(ROUTE, Some(*index), option).is_some());
         match (of_route, route) {
-            (Some(index), _) => self.wrong_in_route(index, error.option, error),
-            (None, Some(index)) if self.place("defaults", None, error.option).is_none() => {
-                self.routes[index].wrong(error)
+            (Some(index), _) => self.wrong_in_route(index, option, why),
+            (None, Some(index)) if self.place("defaults", None, option).is_none() => {
+                self.routes[index].wrong(why)
             }
-            _ => self.wrong("defaults", error.option, error),
+            _ => self.wrong("defaults", option, why),
         }
     }
 

@@ -124,17 +124,17 @@ impl StoreUrl {
                 }),
             #[cfg(feature = "postgres")]
             "postgres" | "postgresql" => PostgresUrl::parse(url).map(Box::new).map(Self::Postgres).map_err(|why| {
-                invalid(format!("{scheme}: is wrong: {why}"))
+                invalid(format!("{scheme}: {why}"))
                     .hint("write postgres://USER@HOST:PORT/DATABASE?schema=NAME; see docs/guide/postgres.md")
             }),
             #[cfg(feature = "redis")]
             "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster" | "rediss+cluster" => RedisUrl::parse(url).map(Box::new).map(Self::Redis).map_err(|why| {
-                invalid(format!("{scheme}: is wrong: {why}"))
+                invalid(format!("{scheme}: {why}"))
                     .hint("write redis://HOST:PORT/DATABASE?prefix=NAME:, or rediss:// for TLS; see docs/guide/redis.md")
             }),
             #[cfg(feature = "dynamodb")]
             "dynamodb" => DynamoDbUrl::parse(url).map(Box::new).map(Self::DynamoDb).map_err(|why| {
-                invalid(format!("dynamodb: is wrong: {why}"))
+                invalid(format!("{scheme}: {why}"))
                     .hint("write dynamodb://TABLE?region=REGION; see docs/guide/dynamodb.md")
             }),
             _ => Err(match feature_of(scheme) {
@@ -179,6 +179,31 @@ impl StoreUrl {
             Self::Tiers(tiers) => tiers.is_in_clear(),
             #[cfg(feature = "dynamodb")]
             Self::DynamoDb(url) => url.is_in_clear(),
+        }
+    }
+
+    /// The largest outcome that the store takes, in bytes.
+    pub(crate) fn outcome_bytes_max(&self) -> usize {
+        match self {
+            Self::Memory => usize::MAX,
+            Self::File(_) => OUTCOME_BYTES_MAX,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => url.options.outcome_bytes_limit(),
+            #[cfg(feature = "redis")]
+            Self::Redis(url) => url.options.outcome_bytes_limit(),
+            #[cfg(feature = "redis")]
+            Self::Tiers(tiers) => tiers.store.outcome_bytes_max(),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => url.options.outcome_bytes_limit(),
+        }
+    }
+
+    /// What to do about a route that keeps more than that.
+    pub(crate) fn outcome_hint(&self) -> &'static str {
+        match self {
+            Self::File(_) | Self::Memory => "lower it: the store takes no more",
+            #[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
+            _ => "lower it, or raise outcome_bytes_max in the URL of the store and start again",
         }
     }
 

@@ -117,6 +117,15 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Whether the store can take a claim now, and what it promises.
     fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>>;
 
+    /// The largest outcome that is taken, in bytes as [`Recorded::len`] counts them: a larger one is refused as
+    /// [`TooLarge`](crate::StoreErrorKind::TooLarge). It is the same for as long as the store lives.
+    ///
+    /// Whoever runs operations asks before it runs them, so that what is too large is recorded as not kept. A store that
+    /// takes any outcome leaves it as it is here; one in front of another store asks that one.
+    fn outcome_bytes_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// A future that ends when the record may have changed, where the store can push such news.
     ///
     /// A hint only: it may come for nothing, late or never, so callers poll as well.

@@ -212,6 +212,11 @@ impl Options {
         table::make(&crate::link::Link::new(self.clone())).await
     }
 
+    /// The most bytes that an outcome may have.
+    pub fn outcome_bytes_limit(&self) -> usize {
+        self.outcome_bytes_max
+    }
+
     /// The table.
     pub fn table(&self) -> &str {
         &self.table

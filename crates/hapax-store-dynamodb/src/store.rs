@@ -270,6 +270,10 @@ impl Store for DynamoDbStore {
     fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
         Box::pin(table::look(&self.link, "health"))
     }
+
+    fn outcome_bytes_max(&self) -> usize {
+        self.link.options.outcome_bytes_max
+    }
 }
 
 fn is_unreadable(error: &StoreError) -> bool {

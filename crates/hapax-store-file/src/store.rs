@@ -362,6 +362,10 @@ impl Store for FileStore {
             Ok(Health { store: "file", promise, warnings: self.warnings(pages) })
         })
     }
+
+    fn outcome_bytes_max(&self) -> usize {
+        OUTCOME_BYTES_MAX
+    }
 }
 
 /// The writing thread and the way to it.

@@ -199,6 +199,11 @@ impl Options {
         PostgresStore::connect_with(self).await
     }
 
+    /// The most bytes that an outcome may have.
+    pub fn outcome_bytes_limit(&self) -> usize {
+        self.outcome_bytes_max
+    }
+
     /// The name of the schema.
     pub fn schema_name(&self) -> &str {
         &self.schema

@@ -314,6 +314,10 @@ impl Store for PostgresStore {
         })
     }
 
+    fn outcome_bytes_max(&self) -> usize {
+        self.link.options.outcome_bytes_max
+    }
+
     fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
         self.wake.as_ref().map(|wake| wake.watch(*id))
     }

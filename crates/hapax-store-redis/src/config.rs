@@ -267,6 +267,11 @@ impl Options {
         }
     }
 
+    /// The most bytes that an outcome may have.
+    pub fn outcome_bytes_limit(&self) -> usize {
+        self.outcome_bytes_max
+    }
+
     /// What the names of all keys begin with.
     pub fn key_prefix(&self) -> &str {
         &self.prefix

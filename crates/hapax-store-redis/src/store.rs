@@ -258,6 +258,10 @@ impl Store for RedisStore {
         })
     }
 
+    fn outcome_bytes_max(&self) -> usize {
+        self.way.options.outcome_bytes_max
+    }
+
     fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
         Some(self.wake.watch(self.way.key(id)))
     }

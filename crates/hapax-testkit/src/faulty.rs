@@ -364,6 +364,10 @@ impl Store for Faulty {
     }
 
     /// Passed on as it is: news is a hint that may fail to come anyway.
+    fn outcome_bytes_max(&self) -> usize {
+        self.inner.outcome_bytes_max()
+    }
+
     fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
         self.inner.watch(id)
     }

@@ -10,7 +10,7 @@ use hapax_core::transition::{self, Change, Decision, Due};
 use hapax_core::{
     BoxFuture, Claim, ClaimRequest, Clock, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Promise,
     Query, Reason, Record, RecordId, Recorded, Settled, Settlement, Stats, Store, StoreError, StoreErrorKind,
-    Swept, Timestamp,
+    Swept, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 
@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 pub struct ReferenceStore {
     clock: Arc<dyn Clock>,
     records_max: usize,
+    outcome_bytes_max: usize,
     shelf: Mutex<Shelf>,
 }
 
@@ -33,13 +34,25 @@ struct Shelf {
 impl ReferenceStore {
     /// An empty store on `clock`.
     pub fn new(clock: impl Clock) -> Self {
-        Self { clock: Arc::new(clock), records_max: usize::MAX, shelf: Mutex::default() }
+        Self {
+            clock: Arc::new(clock),
+            records_max: usize::MAX,
+            outcome_bytes_max: usize::MAX,
+            shelf: Mutex::default(),
+        }
     }
 
     /// How many records may be there before new claims are refused.
     #[must_use]
     pub fn records_max(mut self, records_max: usize) -> Self {
         self.records_max = records_max;
+        self
+    }
+
+    /// How many bytes an outcome may have before it is refused.
+    #[must_use]
+    pub fn outcome_bytes_max(mut self, bytes: usize) -> Self {
+        self.outcome_bytes_max = bytes;
         self
     }
 
@@ -75,6 +88,15 @@ impl ReferenceStore {
             }
         }
         Ok(answer)
+    }
+
+    fn check(&self, op: &'static str, outcome: Option<&Recorded>) -> Result<(), StoreError> {
+        match outcome {
+            Some(outcome) if outcome.len() > self.outcome_bytes_max => {
+                Err(StoreError::new(StoreErrorKind::TooLarge, op))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn fenced(
@@ -181,6 +203,7 @@ impl Store for ReferenceStore {
         retention: Duration,
     ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
         Box::pin(async move {
+            self.check("complete", Some(done))?;
             self.fenced(lease, |record, now| transition::complete(record, lease, done, retention, now))
         })
     }
@@ -191,6 +214,7 @@ impl Store for ReferenceStore {
         answered: Option<&'a Recorded>,
     ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
         Box::pin(async move {
+            self.check("release", answered)?;
             self.fenced(lease, |record, now| transition::release(record, lease, answered, now))
         })
     }
@@ -207,6 +231,9 @@ impl Store for ReferenceStore {
         settlement: &'a Settlement,
     ) -> BoxFuture<'a, Result<Settled, StoreError>> {
         Box::pin(async move {
+            if let Verdict::Applied { recorded, .. } = &settlement.verdict {
+                self.check("settle", Some(recorded))?;
+            }
             let unreadable = Err(StoreError::new(StoreErrorKind::Incompatible, "settle"));
             self.step(id, unreadable, |record, now| transition::settle(record, settlement, now))
         })
@@ -247,5 +274,9 @@ impl Store for ReferenceStore {
             let warnings = vec!["for tests only".to_owned()];
             Ok(Health { store: "reference", promise: Promise::OneProcess, warnings })
         })
+    }
+
+    fn outcome_bytes_max(&self) -> usize {
+        self.outcome_bytes_max
     }
 }

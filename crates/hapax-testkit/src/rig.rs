@@ -46,21 +46,11 @@ pub struct Facts {
     pub time: Time,
     /// How expired records go away.
     pub removal: Removal,
-    /// How large an outcome the store must at least take, in bytes.
-    pub outcome_bytes: usize,
-    /// An outcome that the store refuses as too large, in bytes; none when it takes any.
-    pub outcome_bytes_refused: Option<usize>,
 }
 
 impl Default for Facts {
     fn default() -> Self {
-        Self {
-            lease: Duration::from_secs(30),
-            time: Time::Manual,
-            removal: Removal::BySweep,
-            outcome_bytes: 1 << 20,
-            outcome_bytes_refused: None,
-        }
+        Self { lease: Duration::from_secs(30), time: Time::Manual, removal: Removal::BySweep }
     }
 }
 

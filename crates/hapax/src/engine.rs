@@ -455,7 +455,7 @@ impl Engine {
         ended: Ended<V>,
     ) -> Result<Execution<V>, Refusal> {
         let Ended { value, finish } = ended;
-        let finish = finish.within(job.policy.outcome_bytes_max);
+        let finish = finish.within(self.outcome_bytes_max(&job.policy));
         let started = Instant::now();
         let fenced = self.record(job, &hold, &finish, started, RECORD_TRIES).await;
         observe::recorded_in(started.elapsed());
@@ -477,7 +477,12 @@ impl Engine {
         Ok(Execution::Ran { value, recorded })
     }
 
-    /// Writes the outcome down. What the store finds too large is written down as not kept.
+    /// The largest outcome that is kept: no more than the store takes, so that it never refuses what has happened.
+    pub(crate) fn outcome_bytes_max(&self, policy: &Policy) -> usize {
+        policy.outcome_bytes_max.min(self.calls.store.outcome_bytes_max())
+    }
+
+    /// Writes the outcome down. What the store finds too large although it did not say so is written down as not kept.
     ///
     /// The outcome was ready at `ended_at`: its retention counts from some moment after that, whichever try it was
     /// that the store applied.
@@ -489,26 +494,34 @@ impl Engine {
         ended_at: Instant,
         tries: u32,
     ) -> Result<Fenced, StoreError> {
+        let mut fenced = self.write(job, hold, finish, ended_at, tries).await;
+        if matches!(&fenced, Err(error) if error.kind() == StoreErrorKind::TooLarge) {
+            fenced = self.write(job, hold, &finish.clone().within(0), ended_at, tries).await;
+        }
+        self.waiters.wake(&hold.held.lease.id);
+        fenced
+    }
+
+    async fn write(
+        &self,
+        job: &Job,
+        hold: &Hold,
+        finish: &Finish,
+        ended_at: Instant,
+        tries: u32,
+    ) -> Result<Fenced, StoreError> {
         let lease = &hold.held.lease;
         let store = &self.calls.store;
         let retention = job.policy.retention;
         let within = self.calls.within(lease.length);
-        let fenced = match finish {
+        match finish {
             Finish::Pin(recorded) => {
                 let complete = || store.complete(lease, recorded, retention);
-                match self.calls.insist("complete", within, tries, complete).await {
-                    Err(error) if error.kind() == StoreErrorKind::TooLarge => {
-                        let short = not_kept(recorded);
-                        let complete = || store.complete(lease, &short, retention);
-                        self.calls.insist("complete", within, tries, complete).await
-                    }
-                    fenced => {
-                        if matches!(fenced, Ok(Fenced::Applied)) {
-                            self.facts.keep(lease.id, job.fingerprint, recorded, ended_at, retention);
-                        }
-                        fenced
-                    }
+                let fenced = self.calls.insist("complete", within, tries, complete).await;
+                if matches!(fenced, Ok(Fenced::Applied)) {
+                    self.facts.keep(lease.id, job.fingerprint, recorded, ended_at, retention);
                 }
+                fenced
             }
             Finish::Release(answered) => {
                 let release = || store.release(lease, answered.as_ref());
@@ -518,9 +531,7 @@ impl Engine {
                 let abandon = || store.abandon(lease, Reason::Declared);
                 self.calls.insist("abandon", within, tries, abandon).await
             }
-        };
-        self.waiters.wake(&lease.id);
-        fenced
+        }
     }
 
     /// Goes on recording after the caller was answered; the lease is renewed meanwhile.
@@ -541,12 +552,17 @@ impl Finish {
     /// The same, with an outcome that is larger than may be kept marked as such.
     fn within(self, bytes_max: usize) -> Self {
         match self {
-            Self::Pin(recorded) if recorded.len() > bytes_max => Self::Pin(not_kept(&recorded)),
+            Self::Pin(recorded) => Self::Pin(kept(recorded, bytes_max)),
             // A tombstone is for people: what does not fit is left out.
             Self::Release(Some(answered)) if answered.len() > bytes_max => Self::Release(None),
             finish => finish,
         }
     }
+}
+
+/// The outcome, or that there was one where it is larger than may be kept.
+fn kept(recorded: Recorded, bytes_max: usize) -> Recorded {
+    if recorded.len() > bytes_max { not_kept(&recorded) } else { recorded }
 }
 
 /// That the operation ended, and how, without what it answered.

@@ -242,6 +242,10 @@ impl Store for Tiers {
         Box::pin(self.health())
     }
 
+    fn outcome_bytes_max(&self) -> usize {
+        self.store.outcome_bytes_max()
+    }
+
     fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
         self.store.watch(id)
     }

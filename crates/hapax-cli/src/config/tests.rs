@@ -485,3 +485,49 @@ fn the_guide_lists_every_option_as_it_is() {
         "replace what follows the mark in docs/guide/sidecar.md by what `hapax check --options` prints"
     );
 }
+
+#[cfg(feature = "redis")]
+const NARROW: &str = "[store]\nurl = \"redis://127.0.0.1?prefix=shop:&outcome_bytes_max=1000\"\n";
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_route_that_keeps_more_than_its_store_takes_is_refused() {
+    let cases = [
+        ("[[route]]\npath = \"/a\"\noutcome_bytes_max = 1001", "hapax.toml:5:21"),
+        ("[defaults]\noutcome_bytes_max = 1001\n[[route]]\npath = \"/a\"", "hapax.toml:4:21"),
+        ("[defaults]\noutcome_bytes_max = 1001", "hapax.toml:4:21"),
+    ];
+    for (routes, place) in cases {
+        let told = refusal(&format!("{NARROW}{routes}"), &[]);
+        let why = "`outcome_bytes_max`: 1001 is more than redis://127.0.0.1:6379/0?prefix=shop: takes, which is 1000";
+        assert!(told.contains(&format!("{place}: {why}")), "{told}");
+        assert!(told.contains("lower it, or raise outcome_bytes_max in the URL of the store"), "{told}");
+    }
+    let told = refusal("[defaults]\noutcome_bytes_max = 67108865", &[]);
+    assert!(told.contains("67108864") && told.contains("lower it: the store takes no more"), "{told}");
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn where_nobody_says_it_a_route_keeps_what_its_store_takes() {
+    let kept = |config: &Config| -> Vec<_> {
+        config.routes.iter().filter_map(|route| route.policy.settings().outcome_bytes_max).collect()
+    };
+    let routes = "[[route]]\npath = \"/a\"\noutcome_bytes_max = 999\n[[route]]\npath = \"/b\"\n";
+    assert_eq!(kept(&loaded(&format!("{NARROW}{routes}"))), [999, 1000, 1000]);
+    assert_eq!(kept(&loaded(routes)), [999, 1 << 20, 1 << 20]);
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_reload_checks_routes_with_the_store_in_force() {
+    let before = loaded(NARROW);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("hapax.toml");
+    let wider = NARROW.replace("1000", "2000");
+    std::fs::write(&path, format!("{wider}[defaults]\noutcome_bytes_max = 1001\n")).unwrap();
+    let flags = Flags::new(Some(path));
+    assert!(Config::load(&flags, []).is_ok());
+    let refused = before.load_again(&flags, []).unwrap_err();
+    assert!(refused.text().contains("which is 1000"), "{}", refused.text());
+}

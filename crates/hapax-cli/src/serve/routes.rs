@@ -59,14 +59,14 @@ impl Routes {
 
     /// Reads the configuration again. Whatever is wrong with it, something stays in force: what was.
     pub(super) fn reload(&self, flags: &Flags) {
-        let config = match Config::load(flags, std::env::vars_os()) {
+        let before = self.config();
+        let config = match before.load_again(flags, std::env::vars_os()) {
             Ok(config) => config,
             Err(failure) => {
                 tracing::error!("the routes stay as they were: {}", failure.text());
                 return;
             }
         };
-        let before = self.config();
         for risk in config.risks() {
             tracing::warn!("{risk}");
         }
@@ -120,10 +120,16 @@ fn with_questions(route: &Route, asker: &Asker) -> HttpPolicy {
 
 /// The sections that are not read again, and differ.
 fn needing_restart(before: &Config, after: &Config) -> Vec<String> {
+    // What is shown of a store leaves out most that is said in its URL.
+    let is_another_store = before.store != after.store;
     let (before, after) = (before.document(), after.document());
     let sections = before.as_object().into_iter().flatten();
     sections
-        .filter(|(name, said)| *name != "routes" && after.get(name) != Some(said))
+        .filter(|(name, said)| match name.as_str() {
+            "routes" => false,
+            "store" if is_another_store => true,
+            _ => after.get(*name) != Some(*said),
+        })
         .map(|(name, _)| name.clone())
         .collect()
 }

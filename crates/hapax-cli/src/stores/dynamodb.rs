@@ -14,7 +14,7 @@ pub(crate) type DynamoDbUrl = Typed<Options>;
 impl DynamoDbUrl {
     /// Reads what was typed; otherwise what is wrong with it.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        Self::read(url, Options::from_url(url), why)
+        Self::read(url, Options::from_url(url))
     }
 
     /// Whether somebody on the way to it could read along.
@@ -35,14 +35,6 @@ impl DynamoDbUrl {
         let changes = if is_dry { self.options.missing().await? } else { self.options.make().await? };
         let from = changes.is_empty().then_some(VERSION);
         Ok(Migration { from, to: VERSION, steps: changes.iter().map(ToString::to_string).collect() })
-    }
-}
-
-/// What is wrong with a URL.
-fn why(error: &OpenError) -> Option<&str> {
-    match error {
-        OpenError::Url { why } => Some(why),
-        _ => None,
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) type PostgresUrl = Typed<Options>;
 impl PostgresUrl {
     /// Reads what was typed; otherwise what is wrong with it, without repeating it.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        Self::read(url, Options::from_url(url), why)
+        Self::read(url, Options::from_url(url))
     }
 
     /// Whether somebody on the way to it could read along: `prefer`, which is meant unless said, goes on without TLS.
@@ -40,14 +40,6 @@ impl PostgresUrl {
         let version = |number: i32| u32::try_from(number).unwrap_or_default();
         let steps = migrated.steps.iter().map(ToString::to_string).collect();
         Ok(Migration { from: migrated.from.map(version), to: version(migrated.to), steps })
-    }
-}
-
-/// What is wrong with a URL.
-fn why(error: &OpenError) -> Option<&str> {
-    match error {
-        OpenError::Url { why } => Some(why),
-        _ => None,
     }
 }
 

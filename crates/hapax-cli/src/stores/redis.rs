@@ -13,12 +13,12 @@ pub(crate) type RedisUrl = Typed<Options>;
 impl RedisUrl {
     /// Reads what was typed; otherwise what is wrong with it, without repeating it.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        Self::read(url, Options::from_url(url), why)
+        Self::read(url, Options::from_url(url))
     }
 
     /// The same of a server that stands in front of another store.
     pub(crate) fn parse_facts(url: &str) -> Result<Self, String> {
-        Self::read(url, RedisFacts::options(url), why)
+        Self::read(url, RedisFacts::options(url))
     }
 
     /// Whether somebody on the way to it could read along.
@@ -34,14 +34,6 @@ impl RedisUrl {
     /// Connects, and begins a store where there is none.
     pub(crate) async fn open_or_make(&self) -> Result<RedisStore, StoreError> {
         self.options.clone().connect().await
-    }
-}
-
-/// What is wrong with a URL.
-fn why(error: &OpenError) -> Option<&str> {
-    match error {
-        OpenError::Url { why } => Some(why),
-        _ => None,
     }
 }
 

@@ -56,7 +56,10 @@ fn a_table_is_named_with_its_region() {
     assert_eq!(url.to_string(), "dynamodb://shop?region=eu-central-1");
     for wrong in ["dynamodb:shop", "dynamodb://shop?region=EU", "dynamodb://shop?region=eu&tiemout_ms=5"] {
         let told = refusal(wrong);
-        assert!(told.contains("dynamodb: is wrong") && told.contains("docs/guide/dynamodb.md"), "{told}");
+        assert!(
+            told.contains("dynamodb: the store's URL is wrong") && told.contains("docs/guide/dynamodb.md"),
+            "{told}"
+        );
     }
 }
 
@@ -78,7 +81,7 @@ fn a_server_is_shown_without_its_password() {
     assert!(!refusal("redis+cluster://app:hunter2@a/3").contains("hunter2"));
     for wrong in ["redis://app:hunter2@cache/x", "redis://:hunter2@cache?prefx=a", "redis:hunter2"] {
         let told = refusal(wrong);
-        assert!(told.contains("redis: is wrong") && !told.contains("hunter2"), "{told}");
+        assert!(told.contains("redis: the store's URL is wrong") && !told.contains("hunter2"), "{told}");
     }
 }
 
@@ -90,7 +93,7 @@ fn a_database_is_shown_without_its_password() {
     assert!(!format!("{url:?}").contains("hunter2"));
     for wrong in ["postgres://app:hunter2@db:x/a", "postgres://:hunter2@db/a?shema=b", "postgres:hunter2"] {
         let told = refusal(wrong);
-        assert!(told.contains("postgres: is wrong") && !told.contains("hunter2"), "{told}");
+        assert!(told.contains("postgres: the store's URL is wrong") && !told.contains("hunter2"), "{told}");
     }
 }
 
@@ -132,4 +135,32 @@ fn a_store_on_another_machine_without_tls_is_known() {
     let tiers =
         StoreUrl::parse("postgres://127.0.0.1/orders").unwrap().behind(Some("redis://cache?prefix=a:"));
     assert!(tiers.unwrap().is_in_clear());
+}
+
+#[tokio::test]
+async fn a_url_knows_what_its_store_takes() {
+    let dir = tempfile::tempdir().unwrap();
+    for url in [StoreUrl::File(dir.path().join("store")), StoreUrl::Memory] {
+        let store = url.open_or_make().await.unwrap();
+        assert_eq!(url.outcome_bytes_max(), store.outcome_bytes_max(), "{url}");
+    }
+}
+
+#[cfg(all(feature = "dynamodb", feature = "postgres", feature = "redis"))]
+#[test]
+fn what_a_store_takes_is_said_in_its_url() {
+    let postgres = "postgres://127.0.0.1/orders?outcome_bytes_max=7";
+    let cases = [
+        (postgres, 7),
+        ("postgres://127.0.0.1/orders", hapax_store_postgres::OUTCOME_BYTES_MAX_DEFAULT),
+        ("redis://127.0.0.1?outcome_bytes_max=7", 7),
+        ("dynamodb://orders?region=eu-central-1&outcome_bytes_max=7", 7),
+    ];
+    for (url, expected) in cases {
+        assert_eq!(StoreUrl::parse(url).unwrap().outcome_bytes_max(), expected, "{url}");
+    }
+    // The store in front keeps what it can, and decides nothing.
+    let tiers =
+        StoreUrl::parse(postgres).unwrap().behind(Some("redis://cache?prefix=a:&outcome_bytes_max=5"));
+    assert_eq!(tiers.unwrap().outcome_bytes_max(), 7);
 }

@@ -29,7 +29,7 @@ impl TiersUrl {
         }
         match RedisUrl::parse_facts(fast) {
             Ok(fast) => Ok(Self { store, fast }),
-            Err(why) => Err(invalid(format!("the fast tier is wrong: {why}")).hint(
+            Err(why) => Err(invalid(format!("the fast tier: {why}")).hint(
                 "write redis://HOST:PORT?prefix=NAME:, or rediss:// for TLS; see docs/guide/postgres.md",
             )),
         }

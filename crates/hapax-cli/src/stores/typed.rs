@@ -13,15 +13,11 @@ pub(crate) struct Typed<O> {
 }
 
 impl<O> Typed<O> {
-    /// What the store made of the URL; otherwise what is wrong with it, as `why` tells, without repeating it.
-    pub(super) fn read<E: Error + 'static>(
-        url: &str,
-        options: Result<O, StoreError>,
-        why: impl Fn(&E) -> Option<&str>,
-    ) -> Result<Self, String> {
+    /// What the store made of the URL; otherwise its own words about what is wrong, which do not repeat it.
+    pub(super) fn read(url: &str, options: Result<O, StoreError>) -> Result<Self, String> {
         match options {
             Ok(options) => Ok(Self { typed: url.to_owned(), options }),
-            Err(error) => Err(cause(&error).and_then(why).map_or_else(|| error.to_string(), str::to_owned)),
+            Err(error) => Err(error.source().map_or_else(|| error.to_string(), ToString::to_string)),
         }
     }
 

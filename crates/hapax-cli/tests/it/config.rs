@@ -101,6 +101,18 @@ fn what_is_wrong_stops_the_command_with_the_place() {
 }
 
 #[test]
+fn a_route_that_keeps_more_than_its_store_takes_stops_the_start() {
+    let fixture = Fixture::bare();
+    with_file(&fixture, &format!("{FILE}outcome_bytes_max = 67108865\n"));
+    for args in [&["check"][..], &["serve"]] {
+        let told = hapax(fixture.path(), args).failed(2, "config-invalid").stderr;
+        let why = "`outcome_bytes_max`: 67108865 is more than file:./hapax-data takes, which is 67108864";
+        assert!(told.contains(why) && told.contains("lower it"), "{told}");
+        assert!(!fixture.store().exists());
+    }
+}
+
+#[test]
 fn the_schema_and_the_options_are_printed_without_a_store() {
     let fixture = Fixture::bare();
     let schema = hapax(fixture.path(), &["check", "--schema"]).ended(0).json();

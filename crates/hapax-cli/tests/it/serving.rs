@@ -153,11 +153,14 @@ fn routes_are_read_again_without_dropping_a_connection() {
     sidecar.logged("the routes are read again");
     assert_eq!(client.ask("POST /orders", ORDER).status(), 400);
 
-    std::fs::write(&file, route("sometimes")).unwrap();
-    sidecar.signal("HUP");
-    let told = sidecar.logged("the routes stay as they were");
-    assert!(told.contains("hapax.toml:3:7: "), "{told}");
-    assert_eq!(client.ask("POST /orders", ORDER).status(), 400);
+    let keeps_too_much = route("optional") + "outcome_bytes_max = 67108865\n";
+    for (wrong, place) in [(route("sometimes"), "hapax.toml:3:7: "), (keeps_too_much, "hapax.toml:4:21: ")] {
+        std::fs::write(&file, wrong).unwrap();
+        sidecar.signal("HUP");
+        let told = sidecar.logged("the routes stay as they were");
+        assert!(told.contains(place), "{told}");
+        assert_eq!(client.ask("POST /orders", ORDER).status(), 400);
+    }
     assert_eq!(origin.seen().len(), 1);
 }
 

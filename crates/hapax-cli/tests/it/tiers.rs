@@ -61,5 +61,8 @@ fn a_fast_tier_that_makes_no_sense_is_refused() {
     assert!(refused("redis://127.0.0.1", "redis://127.0.0.1").contains("takes no fast tier"));
     assert!(refused("postgres://127.0.0.1/shop", "redis://127.0.0.1").contains("it has no prefix"));
     let wrong = refused("postgres://127.0.0.1/shop", "http://user:canary-password@127.0.0.1");
-    assert!(wrong.contains("the fast tier is wrong") && !wrong.contains("canary"), "{wrong}");
+    assert!(
+        wrong.contains("the fast tier: the store's URL is wrong") && !wrong.contains("canary"),
+        "{wrong}"
+    );
 }

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hapax_core::{ManualClock, RecordId, Store};
-use hapax_store_dynamodb::{DynamoDbStore, OUTCOME_BYTES_MAX_DEFAULT};
+use hapax_store_dynamodb::DynamoDbStore;
 use hapax_testkit::servers::DynamoDbServer;
-use hapax_testkit::{Facts, Removal, Rig, Time, store_suite};
+use hapax_testkit::{Rig, store_suite};
 
 use crate::fixture::{clock, options};
 
@@ -29,16 +29,6 @@ impl Rig for DynamoDbRig {
 
     async fn advance(&self, span: Duration) {
         self.clock.advance(span);
-    }
-
-    fn facts(&self) -> Facts {
-        Facts {
-            lease: Duration::from_secs(30),
-            time: Time::Manual,
-            removal: Removal::BySweep,
-            outcome_bytes: OUTCOME_BYTES_MAX_DEFAULT,
-            outcome_bytes_refused: Some(OUTCOME_BYTES_MAX_DEFAULT + 1),
-        }
     }
 
     async fn damage(&self, id: &RecordId) -> bool {

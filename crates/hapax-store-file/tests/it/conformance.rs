@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{RecordId, Store};
-use hapax_store_file::{FileStore, OUTCOME_BYTES_MAX};
-use hapax_testkit::{Facts, Rig};
+use hapax_store_file::FileStore;
+use hapax_testkit::Rig;
 
 use crate::fixture::{Home, acquire};
 
@@ -21,10 +21,6 @@ impl Rig for FileRig {
 
     async fn advance(&self, span: Duration) {
         self.home.clock.advance(span);
-    }
-
-    fn facts(&self) -> Facts {
-        Facts { outcome_bytes_refused: Some(OUTCOME_BYTES_MAX + 1), ..Facts::default() }
     }
 
     async fn damage(&self, id: &RecordId) -> bool {

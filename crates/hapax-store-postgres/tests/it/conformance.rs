@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{RecordId, Store};
-use hapax_store_postgres::{OUTCOME_BYTES_MAX_DEFAULT, PostgresStore};
+use hapax_store_postgres::PostgresStore;
 use hapax_testkit::servers::{PgBouncer, PostgresServer};
-use hapax_testkit::{Facts, Rig, store_suite};
+use hapax_testkit::{Rig, store_suite};
 use tokio_postgres::{Client, NoTls};
 
 use crate::fixture::options;
@@ -49,14 +49,6 @@ impl Rig for PostgresRig {
 
     async fn advance(&self, span: Duration) {
         self.execute(&format!("UPDATE SCHEMA.clock SET ms = ms + {}", span.as_millis())).await;
-    }
-
-    fn facts(&self) -> Facts {
-        Facts {
-            outcome_bytes: OUTCOME_BYTES_MAX_DEFAULT,
-            outcome_bytes_refused: Some(OUTCOME_BYTES_MAX_DEFAULT + 1),
-            ..Facts::default()
-        }
     }
 
     async fn damage(&self, id: &RecordId) -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{RecordId, Store};
-use hapax_store_redis::{OUTCOME_BYTES_MAX_DEFAULT, RedisStore};
+use hapax_store_redis::RedisStore;
 use hapax_testkit::servers::{RedisCluster, RedisServer};
 use hapax_testkit::{Facts, Removal, Rig, Time, store_suite};
 
@@ -70,8 +70,6 @@ fn facts() -> Facts {
         // Nobody waits here, but how much longer an outcome is kept is told without asking the server.
         time: Time::Real,
         removal: Removal::ByItself,
-        outcome_bytes: OUTCOME_BYTES_MAX_DEFAULT,
-        outcome_bytes_refused: Some(OUTCOME_BYTES_MAX_DEFAULT + 1),
     }
 }
 

@@ -9,7 +9,7 @@ use hapax::{MemoryStore, Tiers};
 use hapax_core::{FactStore, ManualClock, RecordId, Store};
 use hapax_store_redis::RedisFacts;
 use hapax_testkit::servers::RedisServer;
-use hapax_testkit::{Facts, Faulty, Rig, Time, store_suite};
+use hapax_testkit::{Facts, Faulty, ReferenceStore, Rig, Time, store_suite};
 
 /// Everything of one test. The store that decides can be told to fail.
 struct World {
@@ -74,4 +74,11 @@ mod suite {
     }
 
     store_suite!(rig);
+}
+
+#[tokio::test]
+async fn outcomes_are_as_large_as_the_store_behind_takes_them() {
+    let world = World::new(RedisServer::start()).await;
+    let store = ReferenceStore::new(ManualClock::new()).outcome_bytes_max(7);
+    assert_eq!(Tiers::new(world.facts.clone(), Arc::new(store)).outcome_bytes_max(), 7);
 }

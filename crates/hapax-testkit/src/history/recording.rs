@@ -135,6 +135,10 @@ impl Store for Recording {
         self.inner.health()
     }
 
+    fn outcome_bytes_max(&self) -> usize {
+        self.inner.outcome_bytes_max()
+    }
+
     fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
         self.inner.watch(id)
     }

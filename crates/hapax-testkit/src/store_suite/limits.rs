@@ -1,6 +1,11 @@
 //! Limits: what does not fit is refused before anything happens, and refusing harms nobody else.
 
-use hapax_core::{ClaimRequest, Class, Deleted, Fenced, Format, Recorded, Scope, State, StoreErrorKind};
+use std::fmt::Debug;
+
+use hapax_core::{
+    ClaimRequest, Class, Deleted, Fenced, Format, Reason, Recorded, Scope, State, Store, StoreError,
+    StoreErrorKind, Verdict,
+};
 
 use super::script::*;
 use crate::rig::Rig;
@@ -8,29 +13,52 @@ use crate::rig::Rig;
 /// How many records the store of the full-store case holds.
 const RECORDS_MAX: usize = 8;
 
+/// A limit on outcomes that is larger is not tried: the outcome has to be made, and kept in memory some times over.
+const LIMIT_MAX: usize = 64 << 20;
+
+/// An outcome that every store takes that has no such limit: as much as is kept of an answer unless told otherwise.
+const OUTCOME_BYTES: usize = 1 << 20;
+
 /// The largest outcome that the store says it takes comes back to the byte.
 pub async fn a_large_outcome_is_kept(rig: &impl Rig) {
     let store = rig.store();
     let ask = ask(rig, "large");
     let lease = acquire(&*store, &ask).await;
-    let payload: Vec<u8> = (0..rig.facts().outcome_bytes).map(|at| (at % 251) as u8).collect();
+    let bytes = limit(&*store).unwrap_or(OUTCOME_BYTES);
+    let payload: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
     let done = Recorded::new(Class::Success, Format::HTTP, payload);
     assert_eq!(complete(rig, &*store, &lease, &done).await, Fenced::Applied);
     assert_replays(&claim(&*store, &retry(&ask)).await, &done);
 }
 
-/// An outcome that is too large is refused and changes nothing: a smaller one may follow.
+/// An outcome that is one byte too large is refused, by whatever call, and changes nothing: a smaller one may follow.
 pub async fn a_too_large_outcome_is_refused(rig: &impl Rig) {
-    let Some(bytes) = rig.facts().outcome_bytes_refused else { return };
     let store = rig.store();
+    let Some(limit) = limit(&*store) else { return };
+    let done = Recorded::new(Class::Success, Format::HTTP, vec![0; limit + 1]);
     let ask = ask(rig, "too large");
     let lease = acquire(&*store, &ask).await;
     let before = record(&*store, &ask.key.id).await;
-    let done = Recorded::new(Class::Success, Format::HTTP, vec![0; bytes]);
-    let error = store.complete(&lease, &done, retention(rig)).await.expect_err("it is too large");
-    assert_eq!(error.kind(), StoreErrorKind::TooLarge);
+    assert_too_large(store.complete(&lease, &done, retention(rig)).await);
+    assert_too_large(store.release(&lease, Some(&done)).await);
+    assert_eq!(record(&*store, &ask.key.id).await, before);
+
+    let abandoned = store.abandon(&lease, Reason::Declared).await;
+    assert_eq!(abandoned.expect("abandon answers"), Fenced::Applied);
+    let before = record(&*store, &ask.key.id).await;
+    let verdict = Verdict::Applied { recorded: done, retention: retention(rig) };
+    assert_too_large(store.settle(&ask.key.id, &settlement(ask.nonce, verdict)).await);
     assert_eq!(record(&*store, &ask.key.id).await, before);
     assert_eq!(complete(rig, &*store, &lease, &outcome("small")).await, Fenced::Applied);
+}
+
+/// The store's own limit, where it has one that can be tried.
+fn limit(store: &dyn Store) -> Option<usize> {
+    Some(store.outcome_bytes_max()).filter(|bytes| *bytes <= LIMIT_MAX)
+}
+
+fn assert_too_large<T: Debug>(answer: Result<T, StoreError>) {
+    assert_eq!(answer.expect_err("it is too large").kind(), StoreErrorKind::TooLarge);
 }
 
 /// A scope of several thousand characters is stored as it is.

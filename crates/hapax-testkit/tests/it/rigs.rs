@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{ManualClock, RecordId, Store};
-use hapax_testkit::{Facts, ReferenceStore, Rig};
+use hapax_testkit::{ReferenceStore, Rig};
 
-/// An outcome of this many bytes is refused by no store here; the default megabyte is slow to compare.
-const OUTCOME_BYTES: usize = 1 << 16;
+/// The largest outcome that the store takes: more is slow to compare.
+const OUTCOME_BYTES_MAX: usize = 1 << 16;
 
 type Wrap = Box<dyn Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync>;
 
@@ -28,7 +28,7 @@ impl ReferenceRig {
     /// The store with something in front of it.
     pub(crate) fn wrapped(wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync + 'static) -> Self {
         let clock = ManualClock::new();
-        let back = Arc::new(ReferenceStore::new(clock.clone()));
+        let back = Arc::new(ReferenceStore::new(clock.clone()).outcome_bytes_max(OUTCOME_BYTES_MAX));
         Self { clock, front: wrap(back.clone()), back, wrap: Box::new(wrap) }
     }
 }
@@ -40,10 +40,6 @@ impl Rig for ReferenceRig {
 
     async fn advance(&self, span: Duration) {
         self.clock.advance(span);
-    }
-
-    fn facts(&self) -> Facts {
-        Facts { outcome_bytes: OUTCOME_BYTES, ..Facts::default() }
     }
 
     fn small_store(&self, records_max: usize) -> Option<Arc<dyn Store>> {

@@ -75,6 +75,8 @@ teeth! {
     cursor_ignored: CursorIgnored => "list::a_strange_cursor_is_refused";
     stats_by_written_state: StatsByWrittenState => "list::counts_agree";
     evicts_when_full: EvictsWhenFull => "limits::a_full_store_refuses_only_new_keys";
+    takes_less_than_it_says: TakesLessThanItSays => "limits::a_large_outcome_is_kept";
+    takes_more_than_it_says: TakesMoreThanItSays => "limits::a_too_large_outcome_is_refused";
     unreadable_as_absent: UnreadableAsAbsent =>
         "unreadable::an_unreadable_record_is_not_claimed", "unreadable::an_unreadable_record_is_shown";
     unreadable_not_listed: UnreadableNotListed => "unreadable::an_unreadable_record_is_shown";

@@ -71,6 +71,10 @@ pub(crate) enum Wrong {
     StatsByWrittenState,
     /// A full store forgets something.
     EvictsWhenFull,
+    /// The largest outcome that it names is refused.
+    TakesLessThanItSays,
+    /// A larger outcome than it names is taken.
+    TakesMoreThanItSays,
     /// What cannot be read is not there.
     UnreadableAsAbsent,
     /// What cannot be read is left out of lists.
@@ -361,5 +365,13 @@ impl Store for WrongStore {
 
     fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
         self.inner.health()
+    }
+
+    fn outcome_bytes_max(&self) -> usize {
+        match (self.defect, self.inner.outcome_bytes_max()) {
+            (Wrong::TakesLessThanItSays, bytes) => bytes + 1,
+            (Wrong::TakesMoreThanItSays, bytes) => bytes - 1,
+            (_, bytes) => bytes,
+        }
     }
 }

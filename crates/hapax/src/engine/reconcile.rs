@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use hapax_core::{BoxFuture, Fence, Nonce, Reason, RecordId, Recorded, Settlement, Verdict};
 
-use super::{Engine, Job, RECORD_TRIES, Refusal};
+use super::{Engine, Job, RECORD_TRIES, Refusal, kept};
 
 /// What is asked when nobody knows whether an operation happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +41,7 @@ impl Engine {
         let question = Question { id, fence, reason };
         let verdict = match AssertUnwindSafe(async { reconcile(question).await }).catch_unwind().await {
             Ok(Reconciled::Applied(recorded)) => {
+                let recorded = kept(recorded, self.outcome_bytes_max(&job.policy));
                 Verdict::Applied { recorded, retention: job.policy.retention }
             }
             Ok(Reconciled::NotApplied) => Verdict::NotApplied,

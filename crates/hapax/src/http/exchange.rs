@@ -385,7 +385,8 @@ impl Exchange {
         } else {
             let announced =
                 read::announced_length(&parts.headers).filter(|_| capture::has_content(parts.status));
-            read::collect(body, announced, policy.engine.outcome_bytes_max).await
+            let bytes_max = self.shared.hapax.engine.outcome_bytes_max(&policy.engine);
+            read::collect(body, announced, bytes_max).await
         };
         let (outcome, recorded, body) = match collected {
             Collected::Whole { data, trailers } => {

@@ -1,13 +1,21 @@
 //! Settling what is uncertain: by a person, or by asking whoever may know.
 
-use hapax::core::{Class, Format, Lookup, Reason, Recorded, Settled, State, Verdict};
-use hapax::{OnceError, Reconciled};
+use std::sync::Arc;
+
+use hapax::core::{Class, Format, Lookup, Reason, Recorded, Settled, State, Store, Verdict};
+use hapax::{MemoryStore, OnceError, Policy, Reconciled};
+use hapax_testkit::{ReferenceStore, TokioClock};
 
 use crate::world::{LEASE, World};
 
 /// A world in which nobody knows what became of `k`.
 async fn uncertain() -> World {
-    let world = World::new();
+    uncertain_on(MemoryStore::with_clock(TokioClock::new())).await
+}
+
+/// The same on this store.
+async fn uncertain_on(store: impl Store) -> World {
+    let world = World::over(Arc::new(store), |builder| builder);
     let owner = world.second();
     let slow = owner.start_slow("k", |policy| policy).await;
     owner.faulty.crash();
@@ -74,6 +82,18 @@ async fn a_reconciler_that_knows_the_result_settles_with_it() {
     let done = once.run(move |_cx| async move { Ok::<_, String>(effects.happen()) }).await.unwrap();
     assert_eq!((done.value, done.replayed, world.effects.count()), (41, true, 1));
     assert_eq!(world.charge("k").await.unwrap().value, 41);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_too_large_to_keep_settles_all_the_same() {
+    let by_store = || uncertain_on(ReferenceStore::new(TokioClock::new()).outcome_bytes_max(100));
+    for (world, bytes_max) in [(by_store().await, usize::MAX), (uncertain().await, 100)] {
+        let once = world.hapax.once("charge", "k").policy(Policy::default().outcome_bytes_max(bytes_max));
+        let once = once.reconcile(|_question| async { Reconciled::Applied("x".repeat(101)) });
+        let answer = once.run(|_cx| async { Ok::<String, String>(String::new()) }).await;
+        assert!(matches!(answer, Err(OnceError::ResultUnavailable { source: None })), "{answer:?}");
+        assert_eq!((world.state("k").await, world.effects.count()), (Some(State::Completed), 1));
+    }
 }
 
 #[tokio::test(start_paused = true)]

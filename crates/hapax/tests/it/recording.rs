@@ -1,10 +1,11 @@
 //! Lost answers and failing stores: every crash point between two store calls, by name.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hapax::core::{Lookup, Reason, State, StoreErrorKind};
 use hapax::{OnLapse, OnceError};
-use hapax_testkit::{Fault, Op, Plan, Point};
+use hapax_testkit::{Fault, Op, Plan, Point, ReferenceStore, TokioClock};
 
 use crate::world::{LEASE, World, settle_down};
 
@@ -122,10 +123,40 @@ async fn a_late_completion_by_the_rightful_owner_is_welcome_though_the_record_wa
 async fn an_outcome_that_the_store_finds_too_large_is_recorded_as_not_kept() {
     let world = World::new();
     let too_large = Fault::ErrorBefore(StoreErrorKind::TooLarge);
-    world.faulty.set_plan(Plan::new().at_nth(Op::Complete, 1, too_large));
+    world.faulty.set_plan(Plan::new().at_nth(Op::Complete, 1, too_large).at_nth(Op::Release, 1, too_large));
     assert!(world.charge("k").await.unwrap().recorded);
     assert!(matches!(world.charge("k").await, Err(OnceError::ResultUnavailable { .. })));
     assert_eq!(world.effects.count(), 1);
+    let failed = world.hapax.once("charge", "j").run(|_cx| async { Err::<u32, _>("no".to_owned()) }).await;
+    assert!(matches!(failed, Err(OnceError::Failed(_))));
+    assert_eq!(world.state("j").await, Some(State::Released));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_over_the_stores_own_limit_is_not_even_sent_to_it() {
+    // With its quotes, a text has two bytes more.
+    let cases = [
+        (Ok(98), State::Completed, true),
+        (Ok(99), State::Completed, false),
+        (Err(1), State::Released, true),
+        (Err(100), State::Released, false),
+    ];
+    for (ends_with, state, is_kept) in cases {
+        let store = ReferenceStore::new(TokioClock::new()).outcome_bytes_max(100);
+        let world = World::over(Arc::new(store), |builder| builder);
+        let text = |length| "x".repeat(length);
+        let run =
+            world.hapax.once("charge", "k").run(move |_cx| async move { ends_with.map(text).map_err(text) });
+        match run.await {
+            Ok(done) => assert_eq!((Ok(done.value.len()), done.recorded), (ends_with, true)),
+            Err(OnceError::Failed(text)) => assert_eq!(Err(text.len()), ends_with),
+            Err(other) => panic!("{other}"),
+        }
+        assert_eq!(world.faulty.calls(), 2, "a claim, and a write that is taken");
+        let Lookup::Found { record, .. } = world.hapax.get("charge", "k").await.unwrap() else { panic!() };
+        let kept = record.recorded().is_some_and(|recorded| !recorded.is_empty());
+        assert_eq!((record.state(), kept), (state, is_kept), "{ends_with:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

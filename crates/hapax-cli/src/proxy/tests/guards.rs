@@ -18,7 +18,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::downgrade::{CONTINUATION, END_HEADERS, END_STREAM, HEADERS, SETTINGS, fields, frame};
 use super::encrypted::{encrypted, http2_on, pem, tls};
-use super::rig::{Origin, Rig, Setup, read_to_end};
+use super::rig::{ENDLESS, Origin, Rig, Setup, read_to_end};
 use super::slow::patient;
 use crate::proxy::frames::PREFACE;
 use crate::proxy::options::Protocol;
@@ -187,22 +187,8 @@ async fn a_head_of_http2_has_only_so_many_fields() {
 /// A client whose window is shut takes nothing, however lively its connection is.
 #[tokio::test]
 async fn an_answer_that_a_client_of_http2_does_not_take_is_given_up() {
-    for endless in [false, true] {
-        let (ended, mut is_ended) = unbounded_channel();
-        let origin = Origin::start(move |mut peer| {
-            let ended = ended.clone();
-            async move {
-                peer.request().await?;
-                if endless {
-                    peer.write("HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n").await?;
-                    while peer.write([0; 65536]).await.is_some() {}
-                } else {
-                    peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
-                }
-                ended.send(()).ok()
-            }
-        })
-        .await;
+    for bytes in [2, ENDLESS] {
+        let (origin, mut is_ended) = Origin::sending(bytes).await;
         let mut setup = patient();
         setup.transport.write_idle = SHORT;
         let rig = Rig::start(&[origin.url()], setup).await;

@@ -13,11 +13,15 @@ use http::Uri;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tower_layer::Layer;
 
 use crate::proxy::{Forward, Listener, Tls, Transport, UpstreamOptions};
+
+/// As much as no buffer between an origin and a client that takes nothing can hold.
+pub(super) const ENDLESS: usize = 1_000_000_000;
 
 /// A proxy that serves.
 pub(super) struct Rig {
@@ -193,6 +197,25 @@ impl Origin {
             peer.write(answer).await
         })
         .await
+    }
+
+    /// Answers the first request of a connection with so many bytes, and tells when they are sent or nobody takes them.
+    pub(super) async fn sending(bytes: usize) -> (Self, UnboundedReceiver<()>) {
+        const PART: usize = 65_536;
+        let (ended, is_ended) = unbounded_channel();
+        let origin = Self::start(move |mut peer| {
+            let ended = ended.clone();
+            async move {
+                peer.request().await?;
+                peer.write(format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n")).await?;
+                let mut left = bytes;
+                while left > 0 && peer.write(&[0; PART][..left.min(PART)]).await.is_some() {
+                    left = left.saturating_sub(PART);
+                }
+                ended.send(()).ok()
+            }
+        });
+        (origin.await, is_ended)
     }
 
     pub(super) fn url(&self) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hapax::http::settings::Span;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::rig::{Origin, Rig, Setup, read_to_end, read_until};
+use super::rig::{ENDLESS, Origin, Rig, Setup, read_to_end, read_until};
 
 /// Short enough to wait for, and long enough for nothing: all others are an hour.
 const SHORT: Span = Span(Duration::from_millis(20));
@@ -128,17 +128,7 @@ async fn a_body_that_drips_is_given_up() {
 
 #[tokio::test]
 async fn a_client_that_takes_nothing_of_its_answer_is_closed() {
-    let (ended, mut is_ended) = tokio::sync::mpsc::unbounded_channel();
-    let origin = Origin::start(move |mut peer| {
-        let ended = ended.clone();
-        async move {
-            peer.request().await?;
-            peer.write("HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n").await?;
-            while peer.write([0; 65536]).await.is_some() {}
-            ended.send(()).ok()
-        }
-    })
-    .await;
+    let (origin, mut is_ended) = Origin::sending(ENDLESS).await;
     let mut setup = patient();
     setup.transport.write_idle = SHORT;
     let rig = Rig::start(&[origin.url()], setup).await;

@@ -40,8 +40,10 @@ pub(super) fn of(refusal: &Refusal) -> Problem {
         Refusal::Unreadable { .. } => {
             Problem::of(Code::Uncertain, "there is a record of this key that cannot be read")
         }
+        // This request has run, so a layer in front must not take it for a duplicate that has not.
         Refusal::Superseded { .. } => {
             Problem::of(Code::InProgress, "another attempt took this operation over; ask for its result")
+                .with_status(StatusCode::BAD_GATEWAY)
                 .retry_after(RETRY_AFTER)
         }
         Refusal::Deadline { .. } => Problem::of(

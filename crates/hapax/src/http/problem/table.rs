@@ -321,8 +321,12 @@ impl Code {
             // It happened, and must not happen again once the record behind is gone.
             Self::ResultUnavailable => Outcome::Pin,
             Self::Uncertain => Outcome::Uncertain,
-            // The request's own run goes on, out of sight.
-            Self::InProgress if status == Some(StatusCode::GATEWAY_TIMEOUT) => Outcome::Uncertain,
+            // The request's own run goes on, out of sight, or has lost its claim to another one.
+            Self::InProgress
+                if matches!(status, Some(StatusCode::GATEWAY_TIMEOUT | StatusCode::BAD_GATEWAY)) =>
+            {
+                Outcome::Uncertain
+            }
             _ => Outcome::Release,
         }
     }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
 use bytes::Bytes;
-use hapax::core::{Query, State, Store, StoreErrorKind};
+use hapax::core::{ManualClock, OnLapse, Query, State, Store, StoreErrorKind};
 use hapax::http::{Dialect, EarlyData, HttpPolicy, IdempotencyLayer, OnStoreError};
 use hapax::{Hapax, MemoryStore};
 use hapax_testkit::{Fault, Faulty, Op, Plan};
@@ -79,7 +80,12 @@ struct Nested {
 impl Nested {
     /// The handler rests at `/slow`, panics at `/panics` and says a lot at `/long`.
     fn new(policy: HttpPolicy) -> Self {
-        let (outer, inner) = (Arc::new(MemoryStore::new()), Faulty::new(Arc::new(MemoryStore::new())));
+        Self::around(MemoryStore::new(), policy)
+    }
+
+    /// The same around a layer on this store.
+    fn around(inner: MemoryStore, policy: HttpPolicy) -> Self {
+        let (outer, inner) = (Arc::new(MemoryStore::new()), Faulty::new(Arc::new(inner)));
         let (runs, go) = (Arc::new(AtomicU32::new(0)), Arc::new(Semaphore::new(0)));
         let handler = |path: &'static str| {
             let (runs, go) = (runs.clone(), go.clone());
@@ -178,6 +184,34 @@ async fn x_05_what_an_inner_layer_does_not_know_the_outer_one_does_not_know() {
     }
     assert_eq!(nested.outer_states().await, [State::Uncertain; 2]);
     assert_eq!(nested.runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn x_05_what_ran_within_and_was_superseded_does_not_free_the_outer_key() {
+    // So long that no renewal comes in between.
+    const LEASE: Duration = Duration::from_secs(24 * 3600);
+    let clock = ManualClock::new();
+    let policy = HttpPolicy::default().lease(LEASE).on_lapse(OnLapse::Rerun);
+    let nested = Arc::new(Nested::around(MemoryStore::with_clock(clock.clone()), policy));
+    let begin = async |outer: &'static str, run: u32| {
+        let asked = nested.clone();
+        let asked = tokio::spawn(async move { asked.ask("/slow", outer, &[KEY]).await.0 });
+        while nested.runs.load(Ordering::SeqCst) < run {
+            tokio::task::yield_now().await;
+        }
+        asked
+    };
+    let first = begin("a", 1).await;
+    clock.advance(2 * LEASE);
+    let second = begin("b", 2).await;
+    // Whoever came first rests in front.
+    nested.go.add_permits(1);
+    assert_eq!(in_time(first).await.unwrap(), StatusCode::BAD_GATEWAY);
+    nested.go.add_permits(1);
+    assert_eq!(in_time(second).await.unwrap(), StatusCode::OK);
+    let mut states = nested.outer_states().await;
+    states.sort_by_key(|state| *state == State::Uncertain);
+    assert_eq!(states, [State::Completed, State::Uncertain]);
 }
 
 #[tokio::test]

@@ -156,7 +156,12 @@ impl Service {
     }
 
     pub(crate) async fn start(setup: Setup) -> Self {
-        Self::over(Arc::new(MemoryStore::new()), Stage::new(), setup).await
+        Self::start_on(Arc::new(MemoryStore::new()), setup).await
+    }
+
+    /// The same on this store.
+    pub(crate) async fn start_on(store: Arc<dyn Store>, setup: Setup) -> Self {
+        Self::over(store, Stage::new(), setup).await
     }
 
     /// The next process on the same store, with the usual paths and the same stage.

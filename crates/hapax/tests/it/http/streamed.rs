@@ -8,8 +8,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::any;
-use hapax::core::State as RecordState;
+use hapax::core::{State as RecordState, SystemClock};
 use hapax::http::HttpPolicy;
+use hapax_testkit::ReferenceStore;
 
 use super::service::{Service, Setup, Stage, in_parts};
 use super::wire::{Ask, Http1};
@@ -40,25 +41,34 @@ async fn short(State(stage): State<Arc<Stage>>) -> Response {
     Response::builder().header("Content-Length", "10").body(body).unwrap()
 }
 
+fn routes() -> Router<Arc<Stage>> {
+    Router::new()
+        .route("/events", any(events))
+        .route("/large", any(large))
+        .route("/broken", any(broken))
+        .route("/short", any(short))
+}
+
+/// A service that keeps little of what it answers.
 async fn serve() -> Service {
-    Service::start(Setup {
-        policy: HttpPolicy::default().outcome_bytes_max(16),
-        routes: || {
-            Router::new()
-                .route("/events", any(events))
-                .route("/large", any(large))
-                .route("/broken", any(broken))
-                .route("/short", any(short))
-        },
-        ..Setup::default()
-    })
-    .await
+    let policy = HttpPolicy::default().outcome_bytes_max(16);
+    Service::start(Setup { policy, routes, ..Setup::default() }).await
+}
+
+/// A service whose store takes little of what it answers.
+async fn serve_on_little() -> Service {
+    let store = ReferenceStore::new(SystemClock::new()).outcome_bytes_max(16);
+    Service::start_on(Arc::new(store), Setup { routes, ..Setup::default() }).await
 }
 
 #[tokio::test]
 async fn r_10_what_is_not_kept_flows_while_it_is_made_and_never_runs_again() {
-    for (path, parts) in [("/events", ["data: 1\n\n", "data: 2\n\n"]), ("/large", [PART, PART])] {
-        let service = serve().await;
+    let cases = [
+        (serve().await, "/events", ["data: 1\n\n", "data: 2\n\n"]),
+        (serve().await, "/large", [PART, PART]),
+        (serve_on_little().await, "/large", [PART, PART]),
+    ];
+    for (service, path, parts) in cases {
         let ask = Ask::post(path).key("k");
         let mut first = Http1::open(service.address).await;
         first.send(&ask.wire()).await;
