@@ -193,17 +193,20 @@ async fn x_05_what_ran_within_and_was_superseded_does_not_free_the_outer_key() {
     let clock = ManualClock::new();
     let policy = HttpPolicy::default().lease(LEASE).on_lapse(OnLapse::Rerun);
     let nested = Arc::new(Nested::around(MemoryStore::with_clock(clock.clone()), policy));
-    let begin = async |outer: &'static str, run: u32| {
-        let asked = nested.clone();
-        let asked = tokio::spawn(async move { asked.ask("/slow", outer, &[KEY]).await.0 });
-        while nested.runs.load(Ordering::SeqCst) < run {
+    let ask = |outer: &'static str| {
+        let nested = nested.clone();
+        tokio::spawn(async move { nested.ask("/slow", outer, &[KEY]).await.0 })
+    };
+    let runs = async |count: u32| {
+        while nested.runs.load(Ordering::SeqCst) < count {
             tokio::task::yield_now().await;
         }
-        asked
     };
-    let first = begin("a", 1).await;
+    let first = ask("a");
+    runs(1).await;
     clock.advance(2 * LEASE);
-    let second = begin("b", 2).await;
+    let second = ask("b");
+    runs(2).await;
     // Whoever came first rests in front.
     nested.go.add_permits(1);
     assert_eq!(in_time(first).await.unwrap(), StatusCode::BAD_GATEWAY);
