@@ -12,6 +12,7 @@
 //! | [`record`] | what is stored for one key |
 //! | [`transition`] | the state machine, as pure functions: the one truth |
 //! | [`store`] | the contract every store keeps |
+//! | [`newest`] | a page of a store that has no order to page by |
 //! | [`facts`] | a quick place for finished records, in front of a store |
 //! | [`codec`] | records as bytes |
 //! | [`clock`] | who says what time it is |
@@ -25,6 +26,7 @@ pub mod facts;
 pub mod fingerprint;
 mod json;
 pub mod key;
+pub mod newest;
 pub mod record;
 pub mod store;
 pub mod transition;
@@ -36,6 +38,7 @@ pub use fingerprint::{Fingerprint, FingerprintBuilder, Select};
 pub use json::DEPTH_MAX as JSON_DEPTH_MAX;
 pub use json::{JsonPointer, JsonPointerError, JsonStringError, json_string_at};
 pub use key::{Key, KeyError, KeyFormat, KeyRules, RecordId, Scope, ScopedKey};
+pub use newest::Newest;
 pub use record::{Class, Fence, Format, Nonce, Reason, Record, Recorded, State, Status, Timestamp};
 pub use store::{
     BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, OnLapse, Page, Promise, Query,

@@ -4,10 +4,7 @@
 //! takes time in proportion to the number of records, and is charged for as reading the table. A second index would be
 //! paid for with every claim and could not be read consistently.
 
-use std::cmp::Reverse;
-use std::collections::BTreeSet;
-
-use hapax_core::{Lookup, Page, Query, RecordId, Stats, StoreError, Timestamp, codec};
+use hapax_core::{Lookup, Newest, Page, Query, RecordId, Stats, StoreError, Timestamp, codec};
 use serde_json::Value;
 
 use crate::error::{Effect, Refusal};
@@ -16,49 +13,25 @@ use crate::link::Link;
 use crate::scan::{Scan, name};
 use crate::store::get;
 
-/// How many records a page holds at most, whatever it is asked for.
-const PAGE_MAX: usize = 10_000;
-
 /// What DynamoDB counts for an item beside its attributes' values: their names and a hundred bytes of its own.
 const ITEM_BYTES: u64 = 220;
 
-/// Where a record stands in a listing: the newest first, and those of one moment by id. What cannot be read has no age
-/// and comes last.
-type Place = (Reverse<Timestamp>, RecordId);
-
 /// One page of `query`.
 pub(crate) async fn list(link: &Link, query: &Query) -> Result<Page, StoreError> {
-    let after = match &query.cursor {
-        Some(cursor) => {
-            Some(parse_cursor(cursor).ok_or_else(|| Refusal::Cursor.error("list", Effect::Read))?)
-        }
-        None => None,
-    };
-    let limit = query.limit.min(PAGE_MAX);
+    let mut newest = Newest::of(query).ok_or_else(|| Refusal::Cursor.error("list", Effect::Read))?;
     let mut page = Page { now: link.time.now(), ..Page::default() };
-    if limit == 0 {
+    if newest.is_closed() {
         return Ok(page);
     }
-    // One more than the page holds, to know whether there is a next one.
-    let mut places: BTreeSet<Place> = BTreeSet::new();
     let mut scan = Scan::records(link, "list");
     while let Some(items) = scan.next().await? {
         for item in items {
-            let Some(place) = place(&item, query, link.time.now()) else { continue };
-            if after.is_none_or(|after| place > after) {
-                places.insert(place);
-            }
-            if places.len() > limit + 1 {
-                places.pop_last();
-            }
+            offer(&mut newest, &item, query, link.time.now());
         }
     }
-    let has_more = places.len() > limit;
-    let shown: Vec<Place> = places.into_iter().take(limit).collect();
-    if has_more {
-        page.next = shown.last().map(format_cursor);
-    }
-    for (_, id) in shown {
+    let (ids, next) = newest.page();
+    page.next = next;
+    for id in ids {
         match get(link, "list", &id).await? {
             Lookup::Found { record, .. } => page.records.push(*record),
             Lookup::Unreadable { .. } => page.unreadable.push(id),
@@ -87,25 +60,15 @@ pub(crate) async fn stats(link: &Link) -> Result<Stats, StoreError> {
     Ok(stats)
 }
 
-/// Where a record stands, if it is asked for. What cannot be read is, unless its id says otherwise.
-fn place(item: &Value, query: &Query, now: Timestamp) -> Option<Place> {
-    let id = RecordId::parse(name(item))?;
+/// Offers a record that is asked for. What cannot be read is, unless its id says otherwise.
+fn offer(newest: &mut Newest, item: &Value, query: &Query, now: Timestamp) {
+    let Some(id) = RecordId::parse(name(item)) else { return };
     if query.id_prefix.as_deref().is_some_and(|prefix| !name(item).starts_with(prefix)) {
-        return None;
+        return;
     }
     match item::bytes(item, "head").and_then(|head| codec::decode_head(&id, &head).ok()) {
-        Some(record) => query.admits(&record, now).then_some((Reverse(record.created_at), id)),
-        None => Some((Reverse(Timestamp::default()), id)),
+        Some(record) if query.admits(&record, now) => newest.offer(id, Some(record.created_at)),
+        Some(_) => {}
+        None => newest.offer(id, None),
     }
-}
-
-fn format_cursor((Reverse(created_at), id): &Place) -> String {
-    format!("{:x}-{id}", created_at.as_millis())
-}
-
-fn parse_cursor(cursor: &str) -> Option<Place> {
-    let (created_at, id) = cursor.split_once('-')?;
-    let created_at = Timestamp::from_millis(u64::from_str_radix(created_at, 16).ok()?);
-    let place = (Reverse(created_at), RecordId::parse(id)?);
-    (format_cursor(&place) == cursor).then_some(place)
 }

@@ -4,12 +4,10 @@
 //! holds. It is for people and takes time in proportion to the number of records; no claim waits for it longer than for
 //! one head.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use hapax_core::{Lookup, Page, Query, RecordId, Stats, StoreError, StoreErrorKind, Timestamp};
+use hapax_core::{Lookup, Newest, Page, Query, RecordId, Stats, StoreError, StoreErrorKind, Timestamp};
 
 use crate::error::{Effect, Refusal};
 use crate::layout::Stored;
@@ -23,13 +21,6 @@ const SCAN_COUNT: usize = 256;
 /// The cursor with which a server begins, and with which it ends.
 const START: &str = "0";
 
-/// How many records a page holds at most, whatever it is asked for.
-const PAGE_MAX: usize = 10_000;
-
-/// Where a record stands in a listing: the newest first, and those of one moment by id. What cannot be read has no age
-/// and comes last.
-type Place = (Reverse<Timestamp>, RecordId);
-
 /// The head of one record as it was found.
 struct Found {
     id: RecordId,
@@ -41,39 +32,22 @@ struct Found {
 
 /// One page of `query`.
 pub(crate) async fn list(way: &Way, query: &Query) -> Result<Page, StoreError> {
-    let after = match &query.cursor {
-        Some(cursor) => {
-            Some(parse_cursor(cursor).ok_or_else(|| Refusal::Cursor.error("list", Effect::Read))?)
-        }
-        None => None,
-    };
-    let limit = query.limit.min(PAGE_MAX);
+    let mut newest = Newest::of(query).ok_or_else(|| Refusal::Cursor.error("list", Effect::Read))?;
     let mut page = Page::default();
     let id_prefix = query.id_prefix.as_deref().unwrap_or_default();
-    if limit == 0 || !is_id_prefix(id_prefix) {
+    if newest.is_closed() || !is_id_prefix(id_prefix) {
         return Ok(page);
     }
-    // One more than the page holds, to know whether there is a next one.
-    let mut places: BTreeMap<Place, ()> = BTreeMap::new();
     let mut scan = Scan::new(way, "list", id_prefix);
     while let Some(batch) = scan.next().await? {
         for found in batch {
             page.now = page.now.max(found.now);
-            let Some(place) = found.place(query) else { continue };
-            if after.is_none_or(|after| place > after) {
-                places.insert(place, ());
-            }
-            if places.len() > limit + 1 {
-                places.pop_last();
-            }
+            found.offer(&mut newest, query);
         }
     }
-    let has_more = places.len() > limit;
-    let shown: Vec<Place> = places.into_keys().take(limit).collect();
-    if has_more {
-        page.next = shown.last().map(format_cursor);
-    }
-    for (_, id) in shown {
+    let (ids, next) = newest.page();
+    page.next = next;
+    for id in ids {
         match get(way, "list", &id).await? {
             Lookup::Found { record, .. } => page.records.push(*record),
             Lookup::Unreadable { .. } => page.unreadable.push(id),
@@ -103,11 +77,14 @@ impl Found {
         Stored::open(&self.id, &self.value)
     }
 
-    /// Where the record stands, if it is asked for. What cannot be read always is.
-    fn place(&self, query: &Query) -> Option<Place> {
+    /// Offers the record if it is asked for. What cannot be read always is.
+    fn offer(&self, newest: &mut Newest, query: &Query) {
         match self.open().and_then(|stored| stored.outline(self.id, self.expiry).ok()) {
-            Some(record) => query.admits(&record, self.now).then_some((Reverse(record.created_at), self.id)),
-            None => Some((Reverse(Timestamp::default()), self.id)),
+            Some(record) if query.admits(&record, self.now) => {
+                newest.offer(self.id, Some(record.created_at));
+            }
+            Some(_) => {}
+            None => newest.offer(self.id, None),
         }
     }
 }
@@ -191,17 +168,6 @@ fn literal(text: &str) -> String {
         pattern.push(character);
     }
     pattern
-}
-
-fn format_cursor((Reverse(created_at), id): &Place) -> String {
-    format!("{:x}-{id}", created_at.as_millis())
-}
-
-fn parse_cursor(cursor: &str) -> Option<Place> {
-    let (created_at, id) = cursor.split_once('-')?;
-    let created_at = Timestamp::from_millis(u64::from_str_radix(created_at, 16).ok()?);
-    let place = (Reverse(created_at), RecordId::parse(id)?);
-    (format_cursor(&place) == cursor).then_some(place)
 }
 
 #[cfg(test)]

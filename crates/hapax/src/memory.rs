@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use hapax_core::transition::{self, Change, Decision, Due};
 use hapax_core::{
-    BoxFuture, Claim, ClaimRequest, Clock, Deleted, Fenced, Fingerprint, Health, Lease, Lookup, Nonce, Page,
-    Promise, Query, Reason, Record, RecordId, Recorded, Settled, Settlement, State, Stats, Store, StoreError,
-    StoreErrorKind, Swept, SystemClock, Timestamp,
+    BoxFuture, Claim, ClaimRequest, Clock, Deleted, Fenced, Fingerprint, Health, Lease, Lookup, Newest,
+    Nonce, Page, Promise, Query, Reason, Record, RecordId, Recorded, Settled, Settlement, State, Stats,
+    Store, StoreError, StoreErrorKind, Swept, SystemClock, Timestamp,
 };
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
@@ -252,29 +252,16 @@ impl MemoryStore {
 
     fn list_now(&self, query: &Query) -> Result<Page, StoreError> {
         let now = self.clock.now();
-        let after = query.cursor.as_deref().map(parse_cursor).transpose()?;
-        // Newest first; the id makes the order total.
-        let place = |record: &Record| (Reverse(record.created_at), record.key.id);
-        let mut found: Vec<Record> = Vec::new();
+        let unknown = || StoreError::new(StoreErrorKind::Invalid, "list").with_source("unknown cursor");
+        let mut newest = Newest::of(query).ok_or_else(unknown)?;
         for shard in &self.shards {
-            let shard = shard.lock();
-            found.extend(
-                shard
-                    .records
-                    .values()
-                    .filter(|record| after.is_none_or(|after| place(record) > after))
-                    .filter(|record| query.admits(record, now))
-                    .map(|record| (**record).clone()),
-            );
+            for record in shard.lock().records.values().filter(|record| query.admits(record, now)) {
+                newest.offer(record.key.id, Some(record.created_at));
+            }
         }
-        found.sort_unstable_by_key(place);
-        let more = found.len() > query.limit;
-        found.truncate(query.limit);
-        let next = found.last().filter(|_| more).map(|last| {
-            let (Reverse(created_at), id) = place(last);
-            format!("{}-{id}", created_at.as_millis())
-        });
-        Ok(Page { records: found, unreadable: Vec::new(), next, now })
+        let (ids, next) = newest.page();
+        let found = |id| self.shard(&id).lock().records.get(&id).map(|record| (**record).clone());
+        Ok(Page { records: ids.into_iter().filter_map(found).collect(), unreadable: Vec::new(), next, now })
     }
 
     fn stats_now(&self) -> Stats {
@@ -289,14 +276,6 @@ impl MemoryStore {
 
 fn bytes_of(record: &Record) -> u64 {
     RECORD_BYTES + record.recorded().map_or(0, |recorded| recorded.len() as u64)
-}
-
-fn parse_cursor(cursor: &str) -> Result<(Reverse<Timestamp>, RecordId), StoreError> {
-    let parse = || {
-        let (created_at, id) = cursor.split_once('-')?;
-        Some((Reverse(Timestamp::from_millis(created_at.parse().ok()?)), RecordId::parse(id)?))
-    };
-    parse().ok_or_else(|| StoreError::new(StoreErrorKind::Invalid, "list").with_source("unknown cursor"))
 }
 
 impl Default for MemoryStore {
