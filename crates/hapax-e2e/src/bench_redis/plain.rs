@@ -26,7 +26,7 @@ const CLAIM_BYTES: usize = 96 + 16 + 5 + "POST /orders".len();
 
 /// The script by which the store completes records, as it sends it to Redis 7.
 const COMPLETION: &str = concat!(
-    "#!lua flags=allow-oom\n",
+    "#!lua flags=allow-oom\nlocal NEEDS_NO_ROOM = false\n",
     include_str!("../../../hapax-store-redis/src/lua/record.lua"),
     "\n",
     include_str!("../../../hapax-store-redis/src/lua/complete.lua")

@@ -1,5 +1,6 @@
 //! Proofs of Hapax as a whole, in slices that fit into a test run.
 
+mod benches;
 mod chaos;
 mod crash;
 mod http_teeth;
