@@ -1,4 +1,7 @@
+use hapax_testkit::servers::PostgresServer;
+
 use super::{Sql, is_schema, text};
+use crate::PostgresStore;
 
 #[test]
 fn statements_name_their_schema_and_hold_no_comments() {
@@ -32,5 +35,32 @@ fn a_schema_has_a_plain_name() {
     let long = "a".repeat(49);
     for name in ["", "2shop", "Shop", "a b", "a\"b", "a.b", "pg_shop", "é", &long] {
         assert!(!is_schema(name), "{name}");
+    }
+}
+
+/// There may be thousands of open records that nobody has settled. A plan that goes through them is chosen while they are
+/// few, also for each record of a batch.
+#[tokio::test]
+async fn records_are_found_by_id_and_not_among_all_open_ones() {
+    let server = PostgresServer::shared();
+    PostgresStore::options(&server.url()).unwrap().schema("plans").connect().await.unwrap();
+    let sql = Sql::new("plans");
+    let cases = [
+        (
+            &sql.write,
+            "bytea[], bytea[], smallint[], smallint[], bigint[], bytea[], text, text",
+            "'{a,b}', '{a,b}', '{2,2}', '{0,0}', '{1,1}', '{a,b}', '1s', 'c'",
+            2,
+        ),
+        (&sql.watch, "bytea, text", "'a', '1s'", 1),
+    ];
+    for (statement, types, arguments, scans) in cases {
+        let explained = server.sql(&format!(
+            "SET enable_seqscan = off;
+            PREPARE asked ({types}) AS {statement};
+            EXPLAIN EXECUTE asked ({arguments})"
+        ));
+        assert_eq!(explained.matches("Scan using record_pkey").count(), scans, "{explained}");
+        assert!(!explained.contains("record_open"), "{explained}");
     }
 }

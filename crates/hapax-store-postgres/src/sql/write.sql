@@ -3,9 +3,10 @@
 -- $1 ids, $2 nonces, $3 states, $4 reasons, $5 spans, $6 outcomes, $7 how long to wait for a row, $8 the channel.
 -- Rules X-02, X-03, X-07, X-09, D-01.
 WITH ask AS (
+    -- Without the outcomes: whatever is joined to rows that are locked is copied with each of them, twice.
     SELECT *
-    FROM unnest($1::bytea[], $2::bytea[], $3::smallint[], $4::smallint[], $5::bigint[], $6::bytea[])
-        AS ask (id, nonce, state, reason, span, outcome)
+    FROM unnest($1::bytea[], $2::bytea[], $3::smallint[], $4::smallint[], $5::bigint[])
+        WITH ORDINALITY AS ask (id, nonce, state, reason, span, place)
 ),
 now AS MATERIALIZED (
     -- The setting ends with the statement, so nothing is left on a connection that others share.
@@ -18,7 +19,8 @@ held AS MATERIALIZED (
     WHERE record.nonce = ask.nonce
         AND record.version = 1
         -- A claim in progress may become anything. An uncertain one may be completed or released by its owner.
-        AND (record.state = 1 OR (record.state = 4 AND ask.state IN (2, 3, 5)))
+        -- By cases, from which no planner concludes that it could go through all open records instead.
+        AND CASE record.state WHEN 1 THEN true WHEN 4 THEN ask.state IN (2, 3, 5) ELSE false END
         AND record.seal = SCHEMA.seal_of(record.id, record.algorithm, record.fingerprint, record.namespace,
             record.principal, record.operation)
     ORDER BY record.id
@@ -28,7 +30,7 @@ written AS (
     UPDATE SCHEMA.record SET
         state = ask.state,
         reason = ask.reason,
-        outcome = ask.outcome,
+        outcome = ($6::bytea[])[ask.place::int],
         -- A renewal is no change of status.
         updated_at = CASE ask.state WHEN 1 THEN record.updated_at ELSE now.ms END,
         lease_until = CASE ask.state WHEN 1 THEN now.ms + ask.span ELSE 0 END,
@@ -42,7 +44,7 @@ written AS (
     WHERE record.id = held.id
         -- Compared again, in case that the row changed before it was taken.
         AND record.nonce = ask.nonce
-        AND (record.state = 1 OR (record.state = 4 AND ask.state IN (2, 3, 5)))
+        AND CASE record.state WHEN 1 THEN true WHEN 4 THEN ask.state IN (2, 3, 5) ELSE false END
     RETURNING record.id, record.state, record.watched
 )
 -- Telling others is expensive for all commits of the database, so only where somebody waits.
