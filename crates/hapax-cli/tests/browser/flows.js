@@ -304,6 +304,8 @@ flow("the configuration is shown", async (page, world) => {
 
 flow("everything can be done with the keyboard", async (page, world) => {
   await page.goto("/login");
+  // A page is loaded before its first field is focused.
+  await page.locator("input:focus").waitFor();
   await page.keyboard.type(world.token);
   await page.keyboard.press("Enter");
   await page.getByRole("navigation", { name: "Pages" }).waitFor();
