@@ -51,7 +51,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// A request takes and gives back some dozens of blocks on whichever thread it happens to be; decision 23 has figures.
+/// Every request has blocks that are too large for what the C library keeps at hand for a thread (decision 23).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -35,7 +35,7 @@ pub(super) struct Watch {
     usual: Arc<[(&'static str, Histogram)]>,
 }
 
-/// What becomes of nearly all requests. Their histograms are held: to look one up costs as much as to replay an answer.
+/// What becomes of nearly all requests. Their histograms are held: to look one up by its label takes memory and a search.
 const USUAL: [&str; 3] = [PASSED, "replayed", "ran"];
 
 impl Watch {
