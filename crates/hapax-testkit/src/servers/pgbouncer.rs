@@ -63,7 +63,7 @@ impl PgBouncer {
                 Err(instead) => said = instead,
             }
         }
-        panic!("pgbouncer does not start: {said}");
+        panic!("pgbouncer does not start: {said} (is it installed? {INSTALL})");
     }
 
     /// Where it listens on loopback.
