@@ -14,7 +14,7 @@ now AS MATERIALIZED (
 ),
 -- Takes the rows in the order of their ids, as everybody does. An update alone takes them in any order.
 held AS MATERIALIZED (
-    SELECT record.id
+    SELECT ask.*
     FROM now, ask JOIN SCHEMA.record ON record.id = ask.id
     WHERE record.nonce = ask.nonce
         AND record.version = 1
@@ -28,23 +28,23 @@ held AS MATERIALIZED (
 ),
 written AS (
     UPDATE SCHEMA.record SET
-        state = ask.state,
-        reason = ask.reason,
-        outcome = ($6::bytea[])[ask.place::int],
+        state = held.state,
+        reason = held.reason,
+        outcome = ($6::bytea[])[held.place::int],
         -- A renewal is no change of status.
-        updated_at = CASE ask.state WHEN 1 THEN record.updated_at ELSE now.ms END,
-        lease_until = CASE ask.state WHEN 1 THEN now.ms + ask.span ELSE 0 END,
-        expires_at = CASE ask.state
+        updated_at = CASE held.state WHEN 1 THEN record.updated_at ELSE now.ms END,
+        lease_until = CASE held.state WHEN 1 THEN now.ms + held.span ELSE 0 END,
+        expires_at = CASE held.state
             -- What is kept for people counts from the owner's last sign of life, so it moves along.
-            WHEN 1 THEN record.expires_at + greatest(now.ms + ask.span - record.lease_until, 0)
+            WHEN 1 THEN record.expires_at + greatest(now.ms + held.span - record.lease_until, 0)
             WHEN 4 THEN record.expires_at
-            ELSE now.ms + ask.span
+            ELSE now.ms + held.span
         END
-    FROM now, held JOIN ask ON ask.id = held.id
+    FROM now, held
     WHERE record.id = held.id
         -- Compared again, in case that the row changed before it was taken.
-        AND record.nonce = ask.nonce
-        AND CASE record.state WHEN 1 THEN true WHEN 4 THEN ask.state IN (2, 3, 5) ELSE false END
+        AND record.nonce = held.nonce
+        AND CASE record.state WHEN 1 THEN true WHEN 4 THEN held.state IN (2, 3, 5) ELSE false END
     RETURNING record.id, record.state, record.watched
 )
 -- Telling others is expensive for all commits of the database, so only where somebody waits.
