@@ -1,7 +1,9 @@
 //! [`Lane`]: concurrent calls of one kind, put together into statements of many rows. One commit serves many callers.
 //!
 //! A call that finds nothing under way goes at once. Those that come while [`FLIGHTS_MAX`] batches are under way wait for
-//! one of them and then go together. A lane knows connections and deadlines; what a batch means is for its [`Work`].
+//! one of them and then go together. Many that come at once share out among the batches that may go: callers who are
+//! answered together come back together, so in one batch they would stay for ever, with a server that has one statement
+//! at a time to work at. A lane knows connections and deadlines; what a batch means is for its [`Work`].
 
 use std::collections::{HashSet, VecDeque};
 use std::error::Error;
@@ -27,6 +29,9 @@ const FLIGHTS_MAX: usize = 2;
 
 /// How many calls go together at most: a server takes a few milliseconds for so many rows.
 const BATCH_MAX: usize = 256;
+
+/// So few go together even if another batch may go as well: a statement costs a server about as much as some rows.
+const SHARE_MIN: usize = 16;
 
 /// How many bytes of outcomes go together; a larger one goes alone.
 const BATCH_BYTES_MAX: usize = 1 << 20;
@@ -73,6 +78,8 @@ struct Shared<W: Work> {
 struct Waiting<W: Work> {
     entries: VecDeque<Entry<W>>,
     flights: usize,
+    /// How many of the flights have a batch under way.
+    aloft: usize,
 }
 
 struct Entry<W: Work> {
@@ -84,7 +91,7 @@ struct Entry<W: Work> {
 
 impl<W: Work> Lane<W> {
     pub(crate) fn new(link: Arc<Link>) -> Self {
-        let waiting = Mutex::new(Waiting { entries: VecDeque::new(), flights: 0 });
+        let waiting = Mutex::new(Waiting { entries: VecDeque::new(), flights: 0, aloft: 0 });
         Self(Arc::new(Shared { link, waiting }))
     }
 
@@ -123,20 +130,9 @@ impl<W: Work> Shared<W> {
         waiting.entries.push_back(entry);
         if waiting.flights < FLIGHTS_MAX {
             waiting.flights += 1;
-            tokio::spawn(Flight(Some(self.clone())).fly());
+            tokio::spawn(Flight { shared: self.clone(), stage: Stage::Grounded }.fly());
         }
         Ok(())
-    }
-
-    /// The next batch; none when nothing waits, and then there is a flight less.
-    fn next(&self) -> Option<Vec<Entry<W>>> {
-        let mut waiting = self.waiting.lock();
-        let batch = waiting.take();
-        if batch.is_empty() {
-            waiting.flights -= 1;
-            return None;
-        }
-        Some(batch)
     }
 
     /// Serves a batch until every caller is answered or on the way alone.
@@ -297,8 +293,17 @@ impl<W: Work> Entry<W> {
 }
 
 impl<W: Work> Waiting<W> {
+    fn change(&mut self, stage: &mut Stage, to: Stage) {
+        self.aloft -= usize::from(*stage == Stage::Aloft);
+        self.aloft += usize::from(to == Stage::Aloft);
+        self.flights -= usize::from(*stage != Stage::Over && to == Stage::Over);
+        *stage = to;
+    }
+
     /// The next batch, sorted, with one call for each record. The others keep their places.
     fn take(&mut self) -> Vec<Entry<W>> {
+        let share = self.entries.len().div_ceil(FLIGHTS_MAX.saturating_sub(self.aloft).max(1));
+        let count_max = share.clamp(SHARE_MIN, BATCH_MAX);
         let (mut batch, mut ids, mut bytes) = (Vec::new(), HashSet::new(), 0);
         let mut kept = VecDeque::new();
         while let Some(entry) = self.entries.pop_front() {
@@ -306,7 +311,7 @@ impl<W: Work> Waiting<W> {
                 continue;
             }
             let size = entry.work.bytes();
-            let is_full = batch.len() == BATCH_MAX || (!batch.is_empty() && bytes + size > BATCH_BYTES_MAX);
+            let is_full = batch.len() == count_max || (!batch.is_empty() && bytes + size > BATCH_BYTES_MAX);
             if is_full {
                 kept.push_back(entry);
                 break;
@@ -326,25 +331,41 @@ impl<W: Work> Waiting<W> {
 }
 
 /// One batch after another, until nothing waits.
-struct Flight<W: Work>(Option<Arc<Shared<W>>>);
+struct Flight<W: Work> {
+    shared: Arc<Shared<W>>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Without a batch.
+    Grounded,
+    Aloft,
+    Over,
+}
 
 impl<W: Work> Flight<W> {
     async fn fly(mut self) {
-        while let Some(shared) = &self.0 {
-            match shared.next() {
-                Some(batch) => shared.serve(batch).await,
-                None => self.0 = None,
-            }
+        while let Some(batch) = self.next() {
+            self.shared.serve(batch).await;
         }
+    }
+
+    /// The next batch; none when nothing waits, and then the flight is over.
+    fn next(&mut self) -> Option<Vec<Entry<W>>> {
+        let mut waiting = self.shared.waiting.lock();
+        waiting.change(&mut self.stage, Stage::Grounded);
+        let batch = waiting.take();
+        let stage = if batch.is_empty() { Stage::Over } else { Stage::Aloft };
+        waiting.change(&mut self.stage, stage);
+        (stage == Stage::Aloft).then_some(batch)
     }
 }
 
 impl<W: Work> Drop for Flight<W> {
     fn drop(&mut self) {
-        // Its runtime ended under it: the next call begins anew.
-        if let Some(shared) = self.0.take() {
-            shared.waiting.lock().flights -= 1;
-        }
+        // Where its runtime ended under it, the next call begins anew.
+        self.shared.waiting.lock().change(&mut self.stage, Stage::Over);
     }
 }
 

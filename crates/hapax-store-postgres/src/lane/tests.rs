@@ -9,7 +9,7 @@ use hapax_testkit::servers::PostgresServer;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Client;
 
-use super::{BATCH_BYTES_MAX, BATCH_MAX, Entry, Lane, Waiting, Work, sort};
+use super::{BATCH_BYTES_MAX, BATCH_MAX, Entry, FLIGHTS_MAX, Lane, SHARE_MIN, Waiting, Work, sort};
 use crate::config::Options;
 use crate::error::{Effect, Fault, Refusal};
 use crate::link::Link;
@@ -77,7 +77,7 @@ fn numbers(batch: &[Entry<Call>]) -> Vec<u16> {
 fn a_batch_has_each_key_once_and_in_order() {
     let (entries, callers): (VecDeque<_>, Vec<_>) =
         [3, 1, 3, 2, 1, 3].map(|number| entry(number, 0)).into_iter().unzip();
-    let mut waiting = Waiting { entries, flights: 0 };
+    let mut waiting = Waiting { entries, flights: 0, aloft: 1 };
     assert_eq!(numbers(&waiting.take()), [1, 2, 3]);
     assert_eq!(numbers(&waiting.take()), [1, 3], "the others have kept their places");
     assert_eq!(numbers(&waiting.take()), [3]);
@@ -89,13 +89,13 @@ fn a_batch_has_each_key_once_and_in_order() {
 fn a_batch_is_limited_in_number_and_in_bytes() {
     let count = u16::try_from(BATCH_MAX).unwrap() + 1;
     let (entries, callers): (VecDeque<_>, Vec<_>) = (0..count).map(|number| entry(number, 0)).unzip();
-    let mut waiting = Waiting { entries, flights: 0 };
+    let mut waiting = Waiting { entries, flights: 0, aloft: 1 };
     assert_eq!((waiting.take().len(), waiting.take().len()), (BATCH_MAX, 1));
 
     let large = [BATCH_BYTES_MAX / 2, BATCH_BYTES_MAX / 2, 1, BATCH_BYTES_MAX * 2, 1];
     let numbered = (0..).zip(large).map(|(number, bytes)| entry(number, bytes));
     let (entries, more): (VecDeque<_>, Vec<_>) = numbered.unzip();
-    let mut waiting = Waiting { entries, flights: 0 };
+    let mut waiting = Waiting { entries, flights: 0, aloft: 1 };
     assert_eq!(numbers(&waiting.take()), [0, 1]);
     assert_eq!(numbers(&waiting.take()), [2]);
     assert_eq!(numbers(&waiting.take()), [3], "what is larger than a batch goes alone");
@@ -103,12 +103,47 @@ fn a_batch_is_limited_in_number_and_in_bytes() {
     drop((callers, more));
 }
 
+/// Those who are answered together come back together, so a batch of all would stay one, and one connection be at work.
+#[test]
+fn many_that_come_at_once_share_out_among_the_batches_that_may_go() {
+    let few = u16::try_from(SHARE_MIN).unwrap();
+    let taken = |count: u16, aloft: usize| {
+        let (entries, callers): (VecDeque<_>, Vec<_>) = (0..count).map(|number| entry(number, 0)).unzip();
+        let batch = Waiting { entries, flights: FLIGHTS_MAX, aloft }.take().len();
+        drop(callers);
+        batch
+    };
+    assert_eq!(taken(200, 0), 100);
+    assert_eq!(taken(200, 1), 200, "no other can go");
+    assert_eq!(taken(201, 0), 101);
+    assert_eq!(taken(few, 0), SHARE_MIN, "too few to be worth two statements");
+}
+
+#[tokio::test]
+async fn many_callers_keep_as_many_batches_under_way_as_may_be() {
+    let (_server, lane) = lane(FLIGHTS_MAX);
+    let (stage, mut sent) = mpsc::unbounded_channel();
+    let calls = (0..64).map(|number| Played { id: numbered(number), stage: stage.clone() });
+    let callers = join_all(calls.map(|call| lane.send(call)).collect::<Vec<_>>());
+    drop(stage);
+    let playing = async {
+        // The second comes before anybody has answered the first.
+        let both = [sent.recv().await.unwrap(), sent.recv().await.unwrap()];
+        assert_eq!(both.each_ref().map(|batch| batch.numbers.len()), [32, 32]);
+        for batch in both {
+            batch.answers.send(vec![Ok("done"); 32]).unwrap();
+        }
+    };
+    let (answers, ()) = join(callers, playing).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Ok("done"))), "{answers:?}");
+}
+
 #[test]
 fn who_is_gone_is_not_served() {
     let (first, gone) = entry(1, 0);
     let (second, caller) = entry(2, 0);
     drop(gone);
-    let mut waiting = Waiting { entries: [first, second].into(), flights: 0 };
+    let mut waiting = Waiting { entries: [first, second].into(), flights: 0, aloft: 1 };
     assert_eq!(numbers(&waiting.take()), [2]);
     drop(caller);
 }
