@@ -112,7 +112,6 @@ impl Copy {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
             .current_dir(&self.root)
-            .env("CARGO_NET_OFFLINE", "true")
             .env("CARGO_BUILD_BUILD_DIR", &self.target)
             .env("CARGO_TARGET_DIR", &self.target)
             .envs(proof.environment().iter().copied());
