@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -21,6 +21,9 @@ const MOVED_AT_ONCE: usize = 50;
 /// A second without a word is enough.
 const GIVES_UP_SOON: fn(RedisOptions) -> RedisOptions =
     |options| options.argument("--cluster-node-timeout", "1000");
+
+/// Members that do not agree by then never will.
+const AGREE_WITHIN: Duration = Duration::from_secs(120);
 
 /// How long to wait before a member is asked again how far it is.
 const ASK_AGAIN: Duration = Duration::from_millis(10);
@@ -152,8 +155,13 @@ impl RedisCluster {
     }
 
     fn until(&self, is_done: impl Fn(&RedisServer) -> bool) {
+        let began = Instant::now();
         for server in &self.servers {
             while !is_done(server) {
+                if began.elapsed() > AGREE_WITHIN {
+                    let tell = |words: &[&str]| server.try_command(words).unwrap_or_default();
+                    panic!("{}\n{}", tell(&["CLUSTER", "INFO"]), tell(&["CLUSTER", "NODES"]));
+                }
                 // Members of a new cluster wait for two seconds before they take it for one.
                 self.advance(Duration::from_millis(100));
                 thread::sleep(ASK_AGAIN);
@@ -211,14 +219,17 @@ impl RedisCluster {
     /// The slots that a member has as a primary. None of one that does not answer.
     pub fn slots_of(&self, number: usize) -> Vec<u16> {
         let nodes = self.servers[number].try_command(&["CLUSTER", "NODES"]).unwrap_or_default();
-        let own = nodes.lines().find(|line| line.contains("myself,master")).unwrap_or_default();
-        // Slots on their way are in brackets at the end of the line.
-        let ranges = own.split(' ').skip(8).take_while(|range| !range.starts_with('['));
-        let slots = ranges.filter_map(|range| {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            Some(first.parse::<u16>().ok()?..=last.parse().ok()?)
+        slots_in(nodes.lines().find(|line| line.contains("myself,master")).unwrap_or_default())
+    }
+
+    /// Until all members know that a primary has these slots. A replica that takes over before it knows takes over
+    /// without them, and then nobody has them.
+    fn known(&self, slots: &[u16], owner: &str) {
+        self.until(|server| {
+            let nodes = server.command(&["CLUSTER", "NODES"]);
+            let owned = slots_in(nodes.lines().find(|line| line.starts_with(owner)).unwrap_or_default());
+            slots.iter().all(|slot| owned.contains(slot))
         });
-        slots.flatten().collect()
     }
 
     /// Whether a member is a replica that hears its primary.
@@ -279,7 +290,7 @@ impl RedisCluster {
     }
 
     /// Moves many slots with their keys from one primary to another one, by their numbers. All of them are on their way
-    /// before the first key is.
+    /// before the first key is, and when this returns all members know where they are.
     ///
     /// # Panics
     /// When a member does not answer or refuses.
@@ -308,8 +319,9 @@ impl RedisCluster {
             let refused = told.iter().find(|line| !matches!(line.as_str(), "OK" | "NOKEY"));
             assert!(refused.is_none() && told.len() == moves.len(), "{refused:?}");
         }
-        let arrived = format!("NODE {}", id(&self.servers[to]));
-        self.tell_first(from, to).for_each(|server| set(server, &arrived));
+        let owner = id(&self.servers[to]);
+        self.tell_first(from, to).for_each(|server| set(server, &format!("NODE {owner}")));
+        self.known(slots, &owner);
     }
 
     /// The primaries, whoever is one now, in the order in which they are told that slots have arrived.
@@ -369,6 +381,17 @@ impl RedisCluster {
         let (primary, replica) = (&self.servers[primary], &self.servers[PRIMARIES + primary]);
         while offset(primary, "master_repl_offset:") != offset(replica, "slave_repl_offset:") {}
     }
+}
+
+/// The slots of a member, in the line about it.
+fn slots_in(line: &str) -> Vec<u16> {
+    // Slots on their way are in brackets at the end.
+    let ranges = line.split(' ').skip(8).take_while(|range| !range.starts_with('['));
+    let slots = ranges.filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse::<u16>().ok()?..=last.parse().ok()?)
+    });
+    slots.flatten().collect()
 }
 
 fn id(server: &RedisServer) -> String {
