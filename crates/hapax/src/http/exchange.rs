@@ -55,7 +55,6 @@ pub(super) struct Exchange {
 
 /// A request of which everything is known that a claim needs.
 struct Asked {
-    parts: Box<request::Parts>,
     read: Read,
     key: Key,
     scoped: ScopedKey,
@@ -68,11 +67,11 @@ struct Asked {
 enum Prepared {
     Asked(Box<Asked>),
     /// What became of it is known already.
-    Known(Box<request::Parts>, Recorded),
+    Known(Recorded),
     /// There is no key in the body either, and none is needed.
-    Unkeyed(Box<(Box<request::Parts>, Read)>),
+    Unkeyed(Read),
     /// A layer around this one has claimed the same key for this very request, or lets it pass.
-    Claimed(Box<(Box<request::Parts>, Read)>),
+    Claimed(Read),
 }
 
 /// Why a request goes no further.
@@ -111,7 +110,7 @@ impl Exchange {
     pub(super) async fn answer<S, B, R>(
         self,
         mut inner: S,
-        parts: Box<request::Parts>,
+        parts: request::Parts,
         body: B,
         key: Option<Key>,
     ) -> Result<Response<ResponseBody<R>>, S::Error>
@@ -123,23 +122,21 @@ impl Exchange {
         R: Body<Data = Bytes> + Send + 'static,
     {
         // What seldom happens, and what comes later, is in boxes of its own: small ones are had and given back quickly.
-        match self.prepare(parts, body, key).await {
-            Ok(Prepared::Asked(asked)) => Box::pin(self.execute(inner, asked)).await,
-            Ok(Prepared::Known(parts, recorded)) => Ok(self.replay(&parts.headers, &recorded)),
-            Ok(Prepared::Unkeyed(unkeyed)) => {
-                let (parts, read) = *unkeyed;
+        match self.prepare(&parts, body, key).await {
+            Ok(Prepared::Asked(asked)) => Box::pin(self.execute(inner, Box::new(parts), asked)).await,
+            Ok(Prepared::Known(recorded)) => Ok(self.replay(&parts.headers, &recorded)),
+            Ok(Prepared::Unkeyed(read)) => {
                 let is_claimed = parts.extensions.get::<Context>().is_some();
                 let mut response =
-                    Box::pin(inner.call(Request::from_parts(*parts, RequestBody::read(read)))).await?;
+                    Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
                 if !is_claimed {
                     response.headers_mut().remove(classify::OUTCOME);
                 }
                 Ok(response.map(ResponseBody::passed))
             }
-            Ok(Prepared::Claimed(claimed)) => {
-                let (parts, read) = *claimed;
+            Ok(Prepared::Claimed(read)) => {
                 let response =
-                    Box::pin(inner.call(Request::from_parts(*parts, RequestBody::read(read)))).await?;
+                    Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
                 Ok(response.map(ResponseBody::passed))
             }
             Err(Stop::Refused(problem)) => Ok(self.refuse(&problem)),
@@ -151,12 +148,7 @@ impl Exchange {
         }
     }
 
-    async fn prepare<B>(
-        &self,
-        parts: Box<request::Parts>,
-        body: B,
-        key: Option<Key>,
-    ) -> Result<Prepared, Stop>
+    async fn prepare<B>(&self, parts: &request::Parts, body: B, key: Option<Key>) -> Result<Prepared, Stop>
     where
         B: Body<Data = Bytes>,
     {
@@ -170,15 +162,20 @@ impl Exchange {
             let now = SystemTime::now();
             policy.key_source.check_first_sent(&parts.headers, now).map_err(refusal::first_sent)?;
         }
-        let path = canonical::path(path_of_parts(&parts));
-        let scope = scope::scope_of(&policy.scope, &parts, &path).map_err(refusal::anonymous)?;
-        let known = key.as_ref().map(|key| ScopedKey::new(scope.clone(), key));
+        let path = canonical::path(path_of_parts(parts));
+        let scope = scope::scope_of(&policy.scope, parts, &path).map_err(refusal::anonymous)?;
+        // Where only the body holds the key, the scope waits for it.
+        let known = match &key {
+            Some(key) => Ok(ScopedKey::new(scope, key)),
+            None => Err(scope),
+        };
         if let Some(authorise) = &policy.authorise {
-            authorise(&parts).await.map_err(|answer| Stop::Answered(Box::new(answer)))?;
+            authorise(parts).await.map_err(|answer| Stop::Answered(Box::new(answer)))?;
         }
         let passing = || parts.extensions.get().map(|PassingAs(id)| *id);
         let claimed = parts.extensions.get().map(Context::id).or_else(passing);
-        if let Some(known) = known.as_ref().filter(|known| claimed != Some(known.id))
+        if let Ok(known) = &known
+            && claimed != Some(known.id)
             && self.is_told_before_the_body(&parts.headers)
         {
             Box::pin(self.spare_the_body(known)).await?;
@@ -190,23 +187,23 @@ impl Exchange {
         let Some(key) = self.key_after_body(key, &parts.headers, &read.data)? else {
             return match policy.key {
                 KeyMode::Required => Err(policy.key_missing().into()),
-                KeyMode::Optional | KeyMode::Off => Ok(Prepared::Unkeyed(Box::new((parts, read)))),
+                KeyMode::Optional | KeyMode::Off => Ok(Prepared::Unkeyed(read)),
             };
         };
-        let scoped = known.unwrap_or_else(|| ScopedKey::new(scope, &key));
+        let scoped = known.unwrap_or_else(|scope| ScopedKey::new(scope, &key));
         if let Some(witness) = &self.witness {
             witness.is_about(scoped.id);
         }
         if claimed == Some(scoped.id) {
-            return Ok(Prepared::Claimed(Box::new((parts, read))));
+            return Ok(Prepared::Claimed(read));
         }
-        let fingerprint = self.fingerprint(&parts, &path, &read.data).map_err(refusal::body)?;
+        let fingerprint = self.fingerprint(parts, &path, &read.data).map_err(refusal::body)?;
 
         let open = self.within_limits(&scoped).await.map_err(refusal::limited)?;
         if let Some(Known::Replay(recorded)) = self.shared.hapax.engine.recall(&scoped.id, &fingerprint) {
-            return Ok(Prepared::Known(parts, recorded));
+            return Ok(Prepared::Known(recorded));
         }
-        Ok(Prepared::Asked(Box::new(Asked { parts, read, key, scoped, fingerprint, open })))
+        Ok(Prepared::Asked(Box::new(Asked { read, key, scoped, fingerprint, open })))
     }
 
     fn fingerprint(
@@ -283,6 +280,7 @@ impl Exchange {
     async fn execute<S, B, R>(
         &self,
         inner: S,
+        parts: Box<request::Parts>,
         asked: Box<Asked>,
     ) -> Result<Response<ResponseBody<R>>, S::Error>
     where
@@ -300,16 +298,16 @@ impl Exchange {
             policy: policy.engine,
             reconcile: policy.reconcile.clone(),
         });
-        let said = said_by(&asked.parts.headers, policy.replay.echo_key.as_ref());
+        let said = said_by(&parts.headers, policy.replay.echo_key.as_ref());
         let spare = (policy.on_store_error == OnStoreError::Pass)
-            .then(|| Arc::new(Mutex::new(Some((inner.clone(), asked.parts.clone(), asked.read.copy())))));
+            .then(|| Arc::new(Mutex::new(Some((inner.clone(), parts.clone(), asked.read.copy())))));
         let kept = spare.clone();
         let id = job.key.id;
         let exchange = self.clone();
         let work = move |context| {
             // It runs, so it will not have to pass.
             drop(kept.and_then(|kept| kept.lock().take()));
-            exchange.run(inner, asked, context)
+            exchange.run(inner, parts, asked, context)
         };
         let mut response = match self.shared.hapax.engine.execute(job, work).await {
             Ok(Execution::Ran { value: Ok(answer), recorded }) => {
@@ -341,6 +339,7 @@ impl Exchange {
     async fn run<S, B, R>(
         self,
         mut inner: S,
+        mut parts: Box<request::Parts>,
         asked: Box<Asked>,
         context: Context,
     ) -> Ended<Result<Box<Answer<R>>, S::Error>>
@@ -348,7 +347,7 @@ impl Exchange {
         S: Service<Request<RequestBody<B>>, Response = Response<R>>,
         R: Body<Data = Bytes>,
     {
-        let Asked { mut parts, read, key, scoped, open: _open, .. } = *asked;
+        let Asked { read, key, scoped, open: _open, .. } = *asked;
         let origin = parts.headers.get(ORIGIN).cloned();
         parts.extensions.insert(IdempotencyKey(key));
         parts.extensions.insert(context);

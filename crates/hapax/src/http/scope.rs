@@ -61,7 +61,10 @@ const ANY_ENDPOINT: &str = "http";
 
 /// What the request's key is unique within. `path` is the one that the client sent.
 pub(crate) fn scope_of(rules: &ScopeRules, parts: &Parts, path: &str) -> Result<Scope, PrincipalMissing> {
-    let scope = Scope::new(operation(rules, parts, path)).in_namespace(rules.namespace.clone());
+    let mut scope = Scope::new(operation(rules, parts, path));
+    if !rules.namespace.is_empty() {
+        scope = scope.in_namespace(rules.namespace.clone());
+    }
     match (rules.principal.of(parts), rules.anonymous) {
         (Some(principal), _) => Ok(scope.principal(principal)),
         (None, Anonymous::Share) => Ok(scope),

@@ -111,7 +111,7 @@ where
                 let inner = std::mem::replace(&mut self.inner, next);
                 let exchange = Exchange::new(self.shared.clone(), route, request.extensions());
                 let (parts, body) = request.into_parts();
-                ResponseFuture::covered(Box::pin(exchange.answer(inner, Box::new(parts), body, key)))
+                ResponseFuture::covered(Box::pin(exchange.answer(inner, parts, body, key)))
             }
         }
     }
