@@ -1,10 +1,13 @@
-//! How often memory was asked for, by every thread but the driver's.
+//! How often memory was asked for, by every thread but the driver's, while somebody wants to know.
+//!
+//! Counting takes its time with every allocation, so nothing is counted while that is measured.
 #![allow(unsafe_code, reason = "an allocator cannot be written without")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+static IS_COUNTING: AtomicBool = AtomicBool::new(false);
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -33,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 fn note() {
-    if !IS_DRIVER.get() {
+    if IS_COUNTING.load(Ordering::Relaxed) && !IS_DRIVER.get() {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -43,7 +46,11 @@ pub fn leave_out_this_thread() {
     IS_DRIVER.set(true);
 }
 
-/// How often memory was asked for so far.
-pub fn allocations() -> u64 {
-    ALLOCATIONS.load(Ordering::Relaxed)
+/// How often memory was asked for while `act` ran.
+pub fn allocations<T>(act: impl FnOnce() -> T) -> (T, u64) {
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    IS_COUNTING.store(true, Ordering::Relaxed);
+    let done = act();
+    IS_COUNTING.store(false, Ordering::Relaxed);
+    (done, ALLOCATIONS.load(Ordering::Relaxed) - before)
 }

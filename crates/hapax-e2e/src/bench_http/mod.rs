@@ -48,8 +48,7 @@ pub struct Round {
     pub server_micros: f64,
     /// Which part of the time the server thread ran.
     pub server_busy: f64,
-    /// Allocations of everything but the driver, a request.
-    pub allocations: f64,
+    requests: f64,
 }
 
 impl Scenario {
@@ -66,23 +65,38 @@ impl Scenario {
 
     /// Drives the service for `span`. What a round leaves behind is swept afterwards.
     pub fn round(&self, span: Duration) -> Round {
+        let round = self.drive(span);
+        self.sweep();
+        round
+    }
+
+    /// Allocations of everything but the driver, a request, in a round whose times count for nothing.
+    pub fn allocations(&self, span: Duration) -> f64 {
+        let (round, allocations) = count::allocations(|| self.drive(span));
+        self.sweep();
+        allocations as f64 / round.requests
+    }
+
+    fn drive(&self, span: Duration) -> Round {
         // The driver's thread begins and ends in between: it is in neither sum.
-        let before = (threads::cpu(), self.server.cpu(), count::allocations());
+        let before = (threads::cpu(), self.server.cpu());
         let driven = driver::drive(&Load { to: self.server.address, key: self.key, span });
-        let after = (threads::cpu(), self.server.cpu(), count::allocations());
+        let after = (threads::cpu(), self.server.cpu());
         let requests = driven.requests as f64;
         let server = (after.1 - before.1).as_secs_f64();
-        let round = Round {
+        Round {
             rate: requests / driven.took.as_secs_f64(),
             cpu_micros: (after.0 - before.0).as_secs_f64() * 1e6 / requests,
             server_micros: server * 1e6 / requests,
             server_busy: server / driven.took.as_secs_f64(),
-            allocations: (after.2 - before.2) as f64 / requests,
-        };
+            requests,
+        }
+    }
+
+    fn sweep(&self) {
         if let Some(hapax) = &self.hapax {
             self.server.sweep(hapax.clone());
         }
-        round
     }
 }
 

@@ -18,10 +18,11 @@ const CACHE: u64 = 64 << 20;
 #[derive(Parser)]
 struct Args {
     /// Rounds that count; one more warms up.
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, default_value_t = 60)]
     rounds: usize,
-    /// Milliseconds each service is driven in a round.
-    #[arg(long, default_value_t = 1000)]
+    /// Milliseconds each service is driven in a round. Many short rounds vary less than a few long ones: a machine that
+    /// slows down does so for all services of a round.
+    #[arg(long, default_value_t = 100)]
     millis: u64,
     /// Drive only the services whose name has this in it, and judge nothing: for a profiler.
     #[arg(long)]
@@ -41,8 +42,8 @@ fn main() -> ExitCode {
         Scenario::layered("file, replays, cached", Key::Known, bench_http::file(folders[1].path(), CACHE)),
         Scenario::layered("file, replays, no cache", Key::Known, bench_http::file(folders[2].path(), 0)),
     ];
+    let span = Duration::from_millis(args.millis);
     if let Some(only) = &args.only {
-        let span = Duration::from_millis(args.millis);
         for scenario in scenarios.iter().filter(|scenario| scenario.name.contains(only)) {
             (0..args.rounds).for_each(|_| println!("{}: {:?}", scenario.name, scenario.round(span)));
         }
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
     let mut rounds: Vec<Vec<Round>> = scenarios.iter().map(|_| Vec::new()).collect();
     for round in 0..=args.rounds {
         for (scenario, rounds) in scenarios.iter().zip(&mut rounds) {
-            let measured = scenario.round(Duration::from_millis(args.millis));
+            let measured = scenario.round(span);
             if round > 0 {
                 rounds.push(measured);
             }
@@ -62,7 +63,7 @@ fn main() -> ExitCode {
         "", "req/s", "ratio", "(from to)", "CPU µs", "server µs", "busy", "allocs"
     );
     let ratios: Vec<f64> =
-        scenarios.iter().zip(&rounds).map(|(scenario, own)| show(scenario, own, &rounds[0])).collect();
+        scenarios.iter().zip(&rounds).map(|(scenario, own)| show(scenario, own, &rounds[0], span)).collect();
     let goals = [
         Goal::at_least("layer-pass", ratios[1], 0.97),
         Goal::at_least("layer-memory-fresh", ratios[2], 0.60),
@@ -75,7 +76,7 @@ fn main() -> ExitCode {
 }
 
 /// Prints a scenario's figures; its rate as a ratio to the bare service's in the same round, the median of all.
-fn show(scenario: &Scenario, own: &[Round], bare: &[Round]) -> f64 {
+fn show(scenario: &Scenario, own: &[Round], bare: &[Round], span: Duration) -> f64 {
     let ratios = sorted(own.iter().zip(bare).map(|(own, bare)| own.rate / bare.rate));
     let median = |figure: fn(&Round) -> f64| {
         let all = sorted(own.iter().map(figure));
@@ -91,7 +92,7 @@ fn show(scenario: &Scenario, own: &[Round], bare: &[Round]) -> f64 {
         median(|round| round.cpu_micros),
         median(|round| round.server_micros),
         median(|round| round.server_busy),
-        median(|round| round.allocations),
+        scenario.allocations(span),
     );
     ratio
 }
