@@ -421,8 +421,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "all keys are one",
         file: EXCHANGE,
-        find: "key.as_ref().map(|key| ScopedKey::new(scope.clone(), key));",
-        replace: "key.as_ref().map(|_| ScopedKey::new(scope.clone(), &Key::new(\"any\").expect(\"a key\")));",
+        find: "Some(key) => Ok(ScopedKey::new(scope, key)),",
+        replace: "Some(_) => Ok(ScopedKey::new(scope, &Key::new(\"any\").expect(\"a key\"))),",
         breaks: &["F-10"],
         caught_by: Proof::HttpCases,
     },
