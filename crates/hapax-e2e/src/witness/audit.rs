@@ -64,8 +64,14 @@ impl Audit {
         while let Some(ended) = auditors.join_next().await {
             ended??;
         }
+        let open = Operator::to(admin).await?.open().await;
         let mut report = std::mem::take(&mut *shared.report.lock());
-        close(&mut Operator::to(admin).await?, &mut report).await;
+        match open {
+            Ok(open) => report
+                .stuck
+                .extend(open.into_iter().map(|(id, state)| format!("record {id} is still {state}"))),
+            Err(fault) => report.stuck.push(format!("nobody can tell what is open: {fault:#}")),
+        }
         report.doubles = shared.audit.ledger.doubles();
         Ok(report)
     }
@@ -145,29 +151,6 @@ impl Auditor {
             format!("settled, applied: {has_happened}; then its retries were told {first:?} and {second:?}")
         };
         Ok((!is_right).then(wrong))
-    }
-}
-
-/// Settles what is open although every key had its last answer. An uncertain record is one whose outcome the store has
-/// lost, while a sidecar still had it in memory and answered with it.
-async fn close(operator: &mut Operator, report: &mut Report) {
-    loop {
-        let open = match operator.open().await {
-            Ok(open) if open.is_empty() => return,
-            Ok(open) => open,
-            Err(fault) => return report.stuck.push(format!("nobody can tell what is open: {fault:#}")),
-        };
-        let stuck_before = report.stuck.len();
-        for (id, state) in open {
-            match operator.settle(&id, true).await {
-                Ok(()) => report.lost.push(format!("record {id} was still {state}")),
-                Err(fault) => report.stuck.push(format!("record {id} is still {state}: {fault:#}")),
-            }
-        }
-        // The same would be found again.
-        if report.stuck.len() > stuck_before {
-            return;
-        }
     }
 }
 
