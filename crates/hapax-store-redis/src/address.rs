@@ -1,10 +1,13 @@
 //! Where a server is: at one address, or wherever Sentinel says that the primary is now. Also how URLs name several.
 //!
-//! It is asked for anew with every connection. Whether what is found there really is a primary is looked at by whoever
+//! It is asked for anew with every connection, and from time to time: a primary that another one has replaced may not know
+//! it yet, and would take writes that are lost. Whether what is found there really is a primary is looked at by whoever
 //! connects.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use hapax_core::StoreError;
 use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisConnectionInfo, RedisError};
 use tokio::time::timeout;
@@ -62,8 +65,11 @@ impl Address {
 
     /// Another server that is talked to in the same way.
     pub(crate) fn at(&self, host: &Host) -> Result<Self, RedisError> {
-        let client = Client::open(self.reached_at(host))?;
-        Ok(Self { client, sentinels: None, sentinel_login: RedisConnectionInfo::default() })
+        Ok(Self {
+            client: self.client(host)?,
+            sentinels: None,
+            sentinel_login: RedisConnectionInfo::default(),
+        })
     }
 
     /// Where the server is, unless sentinels know it.
@@ -82,29 +88,46 @@ impl Address {
         self.sentinels.is_some()
     }
 
-    /// The server as it is to be reached now, within `limit`.
-    pub(crate) async fn client(&self, limit: Duration) -> Result<Client, RedisError> {
-        let Some(sentinels) = &self.sentinels else { return Ok(self.client.clone()) };
-        // One that hangs must leave time for the others, and for the server itself.
-        let each = limit / u32::try_from(sentinels.hosts.len() + 1).unwrap_or(u32::MAX);
+    /// Where the server is now, asked for half of `limit` at most. Of sentinels that disagree the one is believed that
+    /// knows of the latest failover.
+    pub(crate) async fn place(&self, limit: Duration) -> Result<Host, RedisError> {
+        let Some(Sentinels { name, hosts }) = &self.sentinels else { return Ok(self.host()) };
+        let asked = hosts.iter().map(|host| timeout(limit / 2, self.ask(host, name)));
+        let mut latest = None;
         let mut last = RedisError::from((ErrorKind::EmptySentinelList, "no sentinel answered in time"));
-        for host in &sentinels.hosts {
-            match timeout(each, self.ask(host, &sentinels.name)).await {
-                Ok(Ok(primary)) => return Client::open(self.reached_at(&primary)),
-                Ok(Err(error)) => last = error,
-                Err(_elapsed) => {}
+        for answer in join_all(asked).await.into_iter().flatten() {
+            match answer {
+                Ok((epoch, place)) if latest.as_ref().is_none_or(|(latest, _)| epoch > *latest) => {
+                    latest = Some((epoch, place));
+                }
+                Ok(_earlier) => {}
+                Err(error) => last = error,
             }
         }
-        Err(last)
+        latest.map(|(_, place)| place).ok_or(last)
     }
 
-    async fn ask(&self, sentinel: &Host, name: &str) -> Result<Host, RedisError> {
+    /// The server at another place, talked to in the same way.
+    pub(crate) fn client(&self, place: &Host) -> Result<Client, RedisError> {
+        Client::open(self.reached_at(place))
+    }
+
+    /// Where a sentinel says that the primary is, and the number of the failover that made it one.
+    async fn ask(&self, sentinel: &Host, name: &str) -> Result<(u64, Host), RedisError> {
         let info = self.reached_at(sentinel).set_redis_settings(self.sentinel_login.clone());
         let mut connection = Client::open(info)?.get_multiplexed_async_connection().await?;
         let mut asked = redis::cmd("SENTINEL");
         asked.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-        let found: Option<Host> = asked.query_async(&mut connection).await?;
-        found.ok_or_else(|| (ErrorKind::MasterNameNotFoundBySentinel, "no such name is watched").into())
+        let place: Option<Host> = asked.query_async(&mut connection).await?;
+        let unknown =
+            || RedisError::from((ErrorKind::MasterNameNotFoundBySentinel, "no such name is watched"));
+        let place = place.ok_or_else(unknown)?;
+        let mut asked = redis::cmd("SENTINEL");
+        asked.arg("MASTER").arg(name);
+        // One that may not tell has the least to say.
+        let about: HashMap<String, String> = asked.query_async(&mut connection).await.unwrap_or_default();
+        let epoch = about.get("config-epoch").and_then(|epoch| epoch.parse().ok());
+        Ok((epoch.unwrap_or_default(), place))
     }
 
     fn reached_at(&self, primary: &Host) -> ConnectionInfo {

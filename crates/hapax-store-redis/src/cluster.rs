@@ -139,7 +139,7 @@ impl Cluster {
         let members = self.members();
         *next = next.wrapping_add(1);
         let host = &members[*next % members.len()];
-        self.address.at(host)?.client(self.options.timeout).await
+        self.address.client(host)
     }
 
     /// Looks at all members that have slots.
@@ -197,8 +197,7 @@ impl Cluster {
             Some(detail) if detail.contains("cluster support disabled") => OpenError::NotCluster.into(),
             _ => unreachable(&error),
         };
-        let client = self.address.at(member).map_err(cannot)?;
-        let client = client.client(self.options.timeout).await.map_err(cannot)?;
+        let client = self.address.client(member).map_err(cannot)?;
         let mut connection = client.get_multiplexed_async_connection().await.map_err(cannot)?;
         let mut command = redis::cmd("CLUSTER");
         let state: String = command.arg("INFO").query_async(&mut connection).await.map_err(cannot)?;

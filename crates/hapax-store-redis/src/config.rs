@@ -24,6 +24,8 @@ pub const OUTCOME_BYTES_MAX_DEFAULT: usize = 8 << 20;
 
 /// How often the server is looked at when nothing else happens.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
+/// The same where sentinels watch it: until then, writes may go to a primary that was replaced and does not know it.
+const SENTINEL_CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// How to reach a [`RedisStore`].
 ///
@@ -98,9 +100,10 @@ impl Options {
                 let scheme = scheme.trim_end_matches("+sentinel");
                 let (server, sentinels) =
                     address::parse_sentinels(scheme, rest).map_err(|why| wrong(&why))?;
+                let watched = |options| defaults(Self { check_every: SENTINEL_CHECK_EVERY, ..options });
                 return Ok(Self {
                     place: Place::Sentinels(sentinels),
-                    ..Self::from_url_over(&server, defaults)?
+                    ..Self::from_url_over(&server, &watched)?
                 });
             }
             Some((scheme @ ("redis+cluster" | "rediss+cluster"), rest)) => {
@@ -221,7 +224,8 @@ impl Options {
         self
     }
 
-    /// How often the server is looked at when nothing else happens; every five seconds by default.
+    /// How often the server is looked at when nothing else happens; every five seconds by default, and every second where
+    /// sentinels may have made another one the primary.
     pub fn check_every(mut self, every: Duration) -> Self {
         self.check_every = every;
         self

@@ -26,6 +26,7 @@ use crate::slots::{Territory, redirected};
 /// A server that was looked over, and a connection to it.
 #[derive(Debug)]
 pub(crate) struct Connected {
+    place: Host,
     pub(crate) connection: MultiplexedConnection,
     pub(crate) server: Server,
 }
@@ -110,6 +111,11 @@ impl Link {
         self.current.read().is_some()
     }
 
+    /// Whether this is the connection in use.
+    pub(crate) fn uses(&self, connected: &Arc<Connected>) -> bool {
+        self.current.read().as_ref().is_some_and(|current| Arc::ptr_eq(current, connected))
+    }
+
     /// The dialect of the server that is connected now.
     pub(crate) async fn dialect(&self, op: &'static str, deadline: Deadline) -> Result<Dialect, StoreError> {
         Ok(self.connected(op, deadline).await?.server.dialect)
@@ -127,9 +133,14 @@ impl Link {
         })
     }
 
-    /// Looks whether the server still answers, and whether it has lost anything.
+    /// Looks whether it still is the server, whether it answers, and whether it has lost anything.
     pub(crate) async fn check(&self, deadline: Deadline) -> Result<Shown, StoreError> {
-        let connected = self.connected("check", deadline).await?;
+        let mut connected = self.connected("check", deadline).await?;
+        if let Ok(Some(successor)) = timeout_at(deadline, self.successor(&connected)).await {
+            self.forget(&connected);
+            connected = Arc::new(successor);
+            *self.current.write() = Some(connected.clone());
+        }
         let looked = timeout_at(deadline, look::at_marks(self, &connected)).await;
         looked
             .unwrap_or_else(|_| Err(Refusal::TimedOut.error("check", Effect::Read)))
@@ -215,20 +226,34 @@ impl Link {
         Ok(connected)
     }
 
-    /// A new connection to a server that was looked over.
+    /// The server that is the primary instead, where there is one and it can be a store. A primary that was replaced may
+    /// not know it yet: it goes on answering, and all that is written there is lost.
+    async fn successor(&self, connected: &Connected) -> Option<Connected> {
+        if !self.address.may_fail_over() {
+            return None;
+        }
+        let place = self.address.place(self.options.timeout).await.ok()?;
+        if place == connected.place { None } else { self.fresh_at(place).await.ok() }
+    }
+
+    /// A new connection to the server, which was looked over.
     pub(crate) async fn fresh(&self) -> Result<Connected, StoreError> {
-        let mut connection = self.connection().await.map_err(|error| unreachable(&error))?;
+        let place = self.address.place(self.options.timeout).await;
+        self.fresh_at(place.map_err(|error| unreachable(&error))?).await
+    }
+
+    async fn fresh_at(&self, place: Host) -> Result<Connected, StoreError> {
+        let mut connection = self.connection(&place).await.map_err(|error| unreachable(&error))?;
         let server = look::over(self, &mut connection).await?;
-        let connected = Connected { connection, server };
+        let connected = Connected { place, connection, server };
         look::at_marks(self, &connected).await?;
         Ok(connected)
     }
 
     /// A new connection. The driver's own time limits are off: every call has its own.
-    async fn connection(&self) -> Result<MultiplexedConnection, RedisError> {
+    async fn connection(&self, place: &Host) -> Result<MultiplexedConnection, RedisError> {
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let client = self.address.client(self.options.timeout).await?;
-        client.get_multiplexed_async_connection_with_config(&config).await
+        self.address.client(place)?.get_multiplexed_async_connection_with_config(&config).await
     }
 
     /// Gives a connection up, and those that lead to the same server, so that the next call makes a new one.

@@ -60,7 +60,8 @@ impl Replicas {
         let copied: Result<u32, _> = copied.and_then(|copied| Ok(redis::from_redis_value(copied)?));
         if answer.as_ref().is_err_and(ends_connection) || copied.is_err() {
             link.forget(connected);
-        } else {
+        } else if link.uses(connected) {
+            // Otherwise it may lead to a server that is the primary no more.
             self.idle.lock().push(connection);
         }
         let answer = answer.map_err(|error| link.failed(error, call.op, Effect::Write))?;

@@ -44,6 +44,25 @@ impl Watched {
         };
         while field(&self.primary, "master_repl_offset:") != field(&self.replica, "slave_repl_offset:") {}
     }
+
+    /// Makes a replica the primary.
+    fn fail_over(&self) {
+        // It knows the replica, and may still want to hear more of it.
+        while self.sentinel.try_command(&["SENTINEL", "FAILOVER", "shop"]).is_err() {}
+        let place = || self.sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "shop"]);
+        while place().ends_with(&format!("\n{}", self.primary.port())) {}
+    }
+
+    /// The primary is told that it is none any more, and does not hear it.
+    fn keep_primary_unaware(&self) {
+        self.primary.command(&["ACL", "SETUSER", "default", "-replicaof", "-slaveof"]);
+    }
+
+    /// Whether a server has the record of a key.
+    fn has(&self, server: &RedisServer, key: &str) -> bool {
+        let name = format!("hapax:{}", ask(key).key.id);
+        server.try_command(&["EXISTS", &name]).is_ok_and(|there| there == "1")
+    }
 }
 
 /// A primary that hangs breaks no connection: only the time that passes tells.
@@ -84,8 +103,7 @@ async fn a_primary_that_was_made_a_replica_is_left() {
     let store = RedisStore::connect(&watched.url()).await.unwrap();
     acquire(&store, "before").await;
     watched.copied();
-    // It knows the replica, and may still want to hear more of it.
-    while watched.sentinel.try_command(&["SENTINEL", "FAILOVER", "shop"]).is_err() {}
+    watched.fail_over();
     // The old one goes on answering: with READONLY, once it has been told.
     while !is(&watched.primary, "role:slave") {}
     let mut answer = store.claim(&ask("after")).await;
@@ -93,8 +111,61 @@ async fn a_primary_that_was_made_a_replica_is_left() {
         assert_ne!(error.kind(), StoreErrorKind::Stopped, "{error:?}");
         answer = store.claim(&ask("after")).await;
     }
-    let key = format!("hapax:{}", ask("after").key.id);
-    while !watched.replica.try_command(&["EXISTS", &key]).is_ok_and(|there| there == "1") {}
+    while !watched.has(&watched.replica, "after") {}
+}
+
+/// As after a pause, or behind a broken network: what is written there is lost as soon as it hears of its successor.
+#[tokio::test]
+async fn a_replaced_primary_that_does_not_know_it_is_left() {
+    let watched = Watched::start();
+    let store = RedisStore::connect(&watched.url()).await.unwrap();
+    finish(&store, "before", "done").await;
+    watched.copied();
+    watched.keep_primary_unaware();
+    watched.fail_over();
+    let mut number = 0;
+    while !watched.has(&watched.replica, &format!("after {number}")) {
+        number += 1;
+        acquire(&store, &format!("after {number}")).await;
+    }
+    assert!(is(&watched.primary, "role:master"));
+    assert_eq!(replayed(&store, "before").await, done("done"));
+}
+
+/// They have connections of their own, and one of these is in use when the others are given up.
+#[tokio::test]
+async fn writes_that_wait_for_replicas_leave_it_too() {
+    let watched = Watched::start();
+    let store = RedisStore::connect(&watched.url().replace("5000", "4000&replicas=1")).await.unwrap();
+    acquire(&store, "before").await;
+    watched.keep_primary_unaware();
+    watched.fail_over();
+    // There is no replica any more: every write waits in vain, and for longer than it takes to find the successor.
+    let mut writes = 0;
+    while {
+        writes += 1;
+        store.claim(&ask(&format!("after {writes}"))).await.unwrap_err();
+        watched.has(&watched.primary, &format!("after {writes}"))
+    } {
+        assert!(writes < 5, "every write goes to the old primary");
+    }
+}
+
+/// One that was cut off, and has not heard of a failover yet.
+#[tokio::test]
+async fn of_sentinels_that_disagree_the_one_with_the_latest_failover_is_believed() {
+    let watched = Watched::start();
+    watched.fail_over();
+    let forgotten = RedisServer::start();
+    let behind = RedisServer::options().sentinel_of("shop", &forgotten).start();
+    for hosts in [[behind.port(), watched.sentinel.port()], [watched.sentinel.port(), behind.port()]] {
+        let [first, second] = hosts;
+        let url = format!("redis+sentinel://127.0.0.1:{first},127.0.0.1:{second}/shop?timeout_ms=5000");
+        let store = RedisStore::connect(&url).await.unwrap();
+        let name = format!("first {first}");
+        acquire(&store, &name).await;
+        assert!(watched.has(&watched.replica, &name));
+    }
 }
 
 #[tokio::test]
