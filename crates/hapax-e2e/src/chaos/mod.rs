@@ -87,6 +87,7 @@ pub async fn run(plan: &Plan, setting: Setting) -> Result<Report> {
     let running = Running::start(&load, &rig.whereabouts(), &upstream.ledger);
     let (rig, running) = rig.suffer(faults, plan.requests, running).await?;
     let loaded = running.finish().await?;
+    rig.recover().await?;
     // Whoever still holds a claim finishes it or loses it by then, and the service has all that was sent to it.
     sleep(LEASE).await;
     upstream.rest(plan.patience).await;

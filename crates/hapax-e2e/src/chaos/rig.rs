@@ -99,6 +99,12 @@ impl Rig {
         Ok((lanes.rig, lanes.running))
     }
 
+    /// Waits until all faults are over, and what they began.
+    pub(super) async fn recover(&self) -> Result<()> {
+        let Some(server) = self.server.write().await.clone() else { return Ok(()) };
+        Ok(spawn_blocking(move || server.recover()).await?)
+    }
+
     async fn happen(&self, fault: Fault) -> Result<()> {
         match fault {
             Fault::Kill { sidecar, gate } => {

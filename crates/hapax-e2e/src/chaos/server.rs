@@ -56,6 +56,9 @@ pub(super) trait Server: Send + Sync {
 
     /// Lets it go on.
     fn resume(&self);
+
+    /// Waits until nothing goes on any more that a fault began: a failover may take seconds longer than what caused it.
+    fn recover(&self) {}
 }
 
 /// Several addresses as URLs have them.

@@ -42,6 +42,8 @@ struct Shared {
     keys: u64,
     answered: HashMap<u64, Answer>,
     next: AtomicU64,
+    /// The records that were settled, and their keys.
+    settled: Mutex<HashMap<String, u64>>,
     report: Mutex<Report>,
 }
 
@@ -55,6 +57,7 @@ impl Audit {
             keys: report.keys,
             answered,
             next: AtomicU64::new(0),
+            settled: Mutex::default(),
             report: Mutex::new(report),
         });
         let mut auditors = JoinSet::new();
@@ -67,9 +70,13 @@ impl Audit {
         let open = Operator::to(admin).await?.open().await;
         let mut report = std::mem::take(&mut *shared.report.lock());
         match open {
-            Ok(open) => report
-                .stuck
-                .extend(open.into_iter().map(|(id, state)| format!("record {id} is still {state}"))),
+            Ok(open) => {
+                let settled = shared.settled.lock();
+                report.stuck.extend(open.into_iter().map(|(id, state)| match settled.get(&id) {
+                    Some(key) => format!("record {id} is {state} again; key {key} was settled"),
+                    None => format!("record {id} is still {state}, and no key was told so"),
+                }));
+            }
             Err(fault) => report.stuck.push(format!("nobody can tell what is open: {fault:#}")),
         }
         report.doubles = shared.audit.ledger.doubles();
@@ -137,6 +144,7 @@ impl Auditor {
         if let Err(fault) = self.operator.settle(id, has_happened).await {
             return Ok(Some(format!("cannot be settled: {fault:#}")));
         }
+        self.shared.settled.lock().insert(id.to_owned(), key);
         let (first, second) = (self.last_answer(key).await, self.last_answer(key).await);
         let after = self.shared.audit.ledger.entry(key);
         let mut report = self.shared.report.lock();

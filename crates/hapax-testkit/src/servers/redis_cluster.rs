@@ -240,12 +240,18 @@ impl RedisCluster {
         self.servers[number].command(&["INFO", "replication"]).contains("master_link_status:up")
     }
 
-    /// Until every shard is served and copied, and all members know.
+    /// Until every shard is served and copied, and all members know. One that was missed for a moment may answer again and
+    /// still be replaced, so nobody may count as missing either.
     ///
     /// # Panics
-    /// When a member does not answer.
+    /// When it does not come to that.
     pub fn settled(&self) {
-        self.until(|server| server.command(&["CLUSTER", "INFO"]).contains("cluster_state:ok"));
+        self.until(|server| {
+            // One that is just given everything anew has no answer.
+            let tell = |what| server.try_command(&["CLUSTER", what]).unwrap_or_default();
+            let nodes = tell("NODES");
+            tell("INFO").contains("cluster_state:ok") && !nodes.is_empty() && !nodes.contains(",fail")
+        });
         for shard in 0..PRIMARIES {
             let replica = self.other_of(self.primary_of(shard));
             while !self.copies(replica) {

@@ -95,4 +95,8 @@ impl Server for ClusterRedis {
             self.cluster.server(paused).resume();
         }
     }
+
+    fn recover(&self) {
+        self.cluster.settled();
+    }
 }

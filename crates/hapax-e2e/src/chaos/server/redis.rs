@@ -92,9 +92,14 @@ impl WatchedRedis {
     }
 
     /// Only a replica that has told the sentinel about itself is one that it would promote. One that was the primary
-    /// is told at once that it is not; the sentinel would say so some seconds later.
+    /// is told at once that it is not; the sentinel would say so some seconds later. A primary that was missed for a
+    /// moment may answer again and still be replaced.
     fn until_replica_copies(&self) {
         until("the replica copies the primary, and the sentinel knows", || {
+            let known = self.sentinel.command(&["SENTINEL", "MASTER", NAME]);
+            if !known.contains("\nflags\nmaster\n") {
+                return false;
+            }
             let primary = self.primary();
             let (port, replica) = (self.servers[primary].port().to_string(), &self.servers[1 - primary]);
             if !has_copied(replica) {
@@ -138,6 +143,10 @@ impl Server for WatchedRedis {
         if let Some(paused) = self.paused.lock().take() {
             self.servers[paused].resume();
         }
+    }
+
+    fn recover(&self) {
+        self.until_replica_copies();
     }
 }
 
