@@ -4,7 +4,9 @@
 //! whoever made it sends it again with its nonce. Every call ends within the configured time. Where a member of a cluster
 //! refers to another one, the caller is told.
 
+use std::error::Error as _;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hapax_core::{StoreError, StoreErrorKind};
 use parking_lot::RwLock;
@@ -23,6 +25,10 @@ use crate::script::{Dialect, Script, Scripts};
 use crate::server::Server;
 use crate::slots::{Territory, redirected};
 
+/// How long a server that could not be reached is left alone. Callers in between are told what the last one was: one that
+/// is starting, or has too much to do, must not be looked over for every call.
+const CONNECT_AGAIN_AFTER: Duration = Duration::from_millis(50);
+
 /// A server that was looked over, and a connection to it.
 #[derive(Debug)]
 pub(crate) struct Connected {
@@ -40,8 +46,15 @@ pub(crate) struct Link {
     pub(crate) marks: Arc<Marks>,
     territory: RwLock<Territory>,
     current: RwLock<Option<Arc<Connected>>>,
-    connecting: tokio::sync::Mutex<()>,
+    connecting: tokio::sync::Mutex<Option<Failure>>,
     replicas: Option<Replicas>,
+}
+
+/// The last attempt to connect, which did not reach the server.
+#[derive(Debug)]
+struct Failure {
+    at: Instant,
+    why: String,
 }
 
 /// When a call must have ended.
@@ -90,7 +103,7 @@ impl Link {
             marks,
             territory: RwLock::new(territory),
             current: RwLock::new(None),
-            connecting: tokio::sync::Mutex::new(()),
+            connecting: tokio::sync::Mutex::default(),
         })
     }
 
@@ -217,13 +230,24 @@ impl Link {
     }
 
     async fn connect(&self) -> Result<Arc<Connected>, StoreError> {
-        let _alone = self.connecting.lock().await;
+        let mut failure = self.connecting.lock().await;
         if let Some(connected) = self.current.read().clone() {
             return Ok(connected);
         }
-        let connected = Arc::new(self.fresh().await?);
-        *self.current.write() = Some(connected.clone());
-        Ok(connected)
+        if let Some(last) = failure.as_ref().filter(|last| last.at.elapsed() < CONNECT_AGAIN_AFTER) {
+            return Err(StoreError::new(StoreErrorKind::Unavailable, "open").with_source(last.why.clone()));
+        }
+        match self.fresh().await {
+            Ok(connected) => {
+                let connected = Arc::new(connected);
+                *self.current.write() = Some(connected.clone());
+                Ok(connected)
+            }
+            Err(error) => {
+                *failure = Failure::of(&error);
+                Err(error)
+            }
+        }
     }
 
     /// The server that is the primary instead, where there is one and it can be a store. A primary that was replaced may
@@ -265,6 +289,15 @@ impl Link {
         if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, connected)) {
             *current = None;
         }
+    }
+}
+
+impl Failure {
+    /// None where the server was reached and is not what it should be: whoever asks is told in full.
+    fn of(error: &StoreError) -> Option<Self> {
+        let is_unreachable = error.kind() == StoreErrorKind::Unavailable;
+        let why = || error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        is_unreachable.then(|| Self { at: Instant::now(), why: why() })
     }
 }
 

@@ -1,5 +1,9 @@
 //! Servers that are gone, hang or come back: an answer in time, nothing lost that was promised, no restart needed.
 
+use std::collections::HashSet;
+use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hapax_core::{Claim, Fenced, Store, StoreErrorKind};
@@ -48,6 +52,35 @@ async fn an_unreachable_server_is_unavailable() {
         assert_eq!(store.health().await.unwrap_err().kind(), StoreErrorKind::Unavailable);
     }
     assert_eq!(options(&server).connect().await.unwrap_err().kind(), StoreErrorKind::Unavailable);
+}
+
+/// One that starts, or is worn out, answers sooner when it is not asked for every call.
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_left_alone_for_a_moment() {
+    const CALLS: u32 = 400;
+    let server = RedisServer::start();
+    let store = connect(&server).await;
+    let port = server.port();
+    server.kill();
+    // Nobody is at home there: connections are taken and closed.
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    let visits = Arc::new(AtomicU32::new(0));
+    let counted = visits.clone();
+    tokio::spawn(async move {
+        while listener.accept().await.is_ok() {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let mut told = HashSet::new();
+    for _ in 0..CALLS {
+        let error = store.claim(&ask("fresh")).await.unwrap_err();
+        assert!(error.is_transient(), "{error:?}");
+        told.insert(error.source().unwrap().to_string());
+    }
+    let visits = visits.load(Ordering::Relaxed);
+    assert!((1..CALLS / 2).contains(&visits), "{visits} visits");
+    // Whoever is not let through hears why.
+    assert!(told.iter().all(|why| !why.is_empty()), "{told:?}");
 }
 
 #[tokio::test]
