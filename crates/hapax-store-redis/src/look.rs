@@ -31,7 +31,9 @@ pub(crate) async fn over(link: &Link, connection: &mut MultiplexedConnection) ->
     let appendfsync = settings.ok().and_then(|settings| settings.into_iter().nth(1));
     let membership = if link.territory().is_member() { Membership::Member } else { Membership::Alone };
     let mut server = Server::judge(&info, appendfsync.as_deref(), link.options.eviction, membership)?;
-    if link.address.may_fail_over() || membership == Membership::Member {
+    if link.address.may_fail_over() {
+        server = server.watched(&info);
+    } else if membership == Membership::Member {
         server = server.with_failover();
     }
     if let Some(dialect) = link.options.dialect {

@@ -16,6 +16,9 @@ const VERSION_SEVEN: (u32, u32) = (7, 0);
 
 /// What nobody can promise away.
 const FAILOVER: &str = "the server has replicas: a failover to one loses what it had not copied";
+/// What an operator can do about the worst of it.
+const UNAWARE: &str = "min-replicas-to-write is not set: a primary that was replaced takes claims until it hears of it, and \
+                       they are lost; set it to 1 on all servers";
 
 /// What was read of a server that can be a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,12 +43,7 @@ impl Server {
         eviction: Eviction,
         membership: Membership,
     ) -> Result<Self, OpenError> {
-        let field = |name: &str| {
-            info.lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-                .unwrap_or_default()
-                .trim()
-        };
+        let field = |name: &str| field(info, name);
         let version = version(field("redis_version"))?;
         if field("role") == "slave" {
             return Err(OpenError::Replica);
@@ -91,6 +89,11 @@ impl Server {
     }
 }
 
+/// What `INFO` says under a name; nothing where it does not say it.
+fn field<'a>(info: &'a str, name: &str) -> &'a str {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap_or_default().trim()
+}
+
 impl Server {
     /// The same where somebody else may become the primary at any time, also when no replica is there just now.
     pub(crate) fn with_failover(mut self) -> Self {
@@ -100,6 +103,17 @@ impl Server {
             self.warnings.push(FAILOVER.to_owned());
         }
         self
+    }
+
+    /// The same where sentinels may replace it. Members of a cluster tell each other who was replaced; a server that
+    /// sentinels watch may hear of it last.
+    pub(crate) fn watched(self, info: &str) -> Self {
+        let mut server = self.with_failover();
+        // It counts the replicas that keep up only where it was told how many it needs.
+        if field(info, "min_slaves_good_slaves").is_empty() {
+            server.warnings.push(UNAWARE.to_owned());
+        }
+        server
     }
 
     /// What holds on all of these together: no more than on the weakest. A warning names those whom it is about, unless

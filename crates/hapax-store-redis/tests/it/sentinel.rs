@@ -79,6 +79,16 @@ async fn a_primary_that_hangs_is_left() {
 }
 
 #[tokio::test]
+async fn whoever_lets_a_replaced_primary_take_claims_is_warned() {
+    let watched = Watched::start();
+    let store = RedisStore::connect(&watched.url()).await.unwrap();
+    let is_warned = |warnings: &[String]| warnings.iter().any(|told| told.contains("min-replicas-to-write"));
+    assert!(is_warned(&store.health().await.unwrap().warnings));
+    watched.primary.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    assert!(!is_warned(&store.health().await.unwrap().warnings));
+}
+
+#[tokio::test]
 async fn the_next_primary_is_found_without_a_restart() {
     let watched = Watched::start();
     let store = RedisStore::connect(&watched.url()).await.unwrap();
