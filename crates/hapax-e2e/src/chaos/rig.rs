@@ -138,7 +138,11 @@ impl Rig {
                 let resumed = paused.clone();
                 spawn_blocking(move || paused.pause()).await?;
                 sleep(span).await;
-                Ok(spawn_blocking(move || resumed.resume()).await?)
+                let resume = move || {
+                    resumed.resume();
+                    resumed.recover();
+                };
+                Ok(spawn_blocking(resume).await?)
             }
         }
     }

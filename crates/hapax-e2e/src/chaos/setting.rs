@@ -22,7 +22,7 @@ pub enum Setting {
     Redis,
     /// One Redis server that syncs once a second.
     RedisEverysec,
-    /// A Redis primary with a replica, watched by Sentinel.
+    /// A Redis primary that takes writes only while it has a replica, watched by Sentinel.
     RedisSentinel,
     /// A Redis cluster whose primaries come back by themselves.
     RedisCluster,
@@ -67,7 +67,7 @@ impl Setting {
                 "Redis, appendfsync everysec, losses accepted: best effort, a crash may take the last two seconds with it"
             }
             Self::RedisSentinel => {
-                "Redis behind Sentinel, losses accepted: best effort, a failover may take acknowledged claims and outcomes with it"
+                "Redis behind Sentinel, min-replicas-to-write 1, losses accepted: best effort, a failover may take acknowledged claims and outcomes with it"
             }
             Self::RedisCluster => {
                 "Redis cluster of 3 and 3, appendfsync always, no failover: at most once, outcomes survive crashes and moves of slots"

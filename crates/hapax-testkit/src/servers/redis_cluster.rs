@@ -222,14 +222,10 @@ impl RedisCluster {
         slots_in(nodes.lines().find(|line| line.contains("myself,master")).unwrap_or_default())
     }
 
-    /// Until all members know that a primary has these slots. A replica that takes over before it knows takes over
+    /// Whether a member knows all the slots that another one has. A replica that takes over before it knows takes over
     /// without them, and then nobody has them.
-    fn known(&self, slots: &[u16], owner: &str) {
-        self.until(|server| {
-            let nodes = server.command(&["CLUSTER", "NODES"]);
-            let owned = slots_in(nodes.lines().find(|line| line.starts_with(owner)).unwrap_or_default());
-            slots.iter().all(|slot| owned.contains(slot))
-        });
+    pub fn knows_slots_of(&self, number: usize, owner: usize) -> bool {
+        knows(&self.servers[number], &id(&self.servers[owner]), &self.slots_of(owner))
     }
 
     /// Whether a member is a replica that hears its primary.
@@ -327,7 +323,7 @@ impl RedisCluster {
         }
         let owner = id(&self.servers[to]);
         self.tell_first(from, to).for_each(|server| set(server, &format!("NODE {owner}")));
-        self.known(slots, &owner);
+        self.until(|server| knows(server, &owner, slots));
     }
 
     /// The primaries, whoever is one now, in the order in which they are told that slots have arrived.
@@ -387,6 +383,13 @@ impl RedisCluster {
         let (primary, replica) = (&self.servers[primary], &self.servers[PRIMARIES + primary]);
         while offset(primary, "master_repl_offset:") != offset(replica, "slave_repl_offset:") {}
     }
+}
+
+/// Whether a member that answers knows that another one has these slots.
+fn knows(server: &RedisServer, owner: &str, slots: &[u16]) -> bool {
+    let nodes = server.try_command(&["CLUSTER", "NODES"]).unwrap_or_default();
+    let owned = slots_in(nodes.lines().find(|line| line.starts_with(owner)).unwrap_or_default());
+    slots.iter().all(|slot| owned.contains(slot))
 }
 
 /// The slots of a member, in the line about it.

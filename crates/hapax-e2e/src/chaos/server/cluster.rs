@@ -56,7 +56,9 @@ impl Server for ClusterRedis {
         let fallen = self.next();
         if self.replicas == Replicas::TakeOver {
             let heir = self.cluster.other_of(fallen);
-            until("there is a replica", || self.cluster.copies(heir));
+            until("there is a replica that knows what it is the replica of", || {
+                self.cluster.copies(heir) && self.cluster.knows_slots_of(heir, fallen)
+            });
             // Stopped, it cannot connect again, and without a connection nothing waits for it in one.
             self.cluster.server(heir).pause();
             self.cluster.server(fallen).command(&["CLIENT", "KILL", "TYPE", "replica"]);

@@ -66,7 +66,8 @@ impl Server for SingleRedis {
     }
 }
 
-/// Two servers, of which one copies the other, and a sentinel: when the primary is gone, the replica is the next one.
+/// Two servers, of which one copies the other, and a sentinel: when the primary is gone, the replica is the next one. A
+/// primary takes writes only while somebody copies them, as the guide advises.
 pub(in crate::chaos) struct WatchedRedis {
     servers: [RedisServer; 2],
     sentinel: RedisServer,
@@ -76,7 +77,10 @@ pub(in crate::chaos) struct WatchedRedis {
 
 impl WatchedRedis {
     pub(in crate::chaos) fn start() -> Self {
-        let options = || RedisServer::options().aof(Aof::Always).argument("--repl-diskless-sync-delay", "0");
+        let options = || {
+            let options = RedisServer::options().aof(Aof::Always);
+            options.argument("--repl-diskless-sync-delay", "0").argument("--min-replicas-to-write", "1")
+        };
         let first = options().start();
         let second = options().replica_of(&first).start();
         let sentinel = RedisServer::options().sentinel_of(NAME, &first).start();
