@@ -7,15 +7,27 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use hapax_core::StoreError;
 use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisConnectionInfo, RedisError};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::config::Options;
 
 /// Name and port of a machine.
 pub(crate) type Host = (String, u16);
+
+/// How long the rest is waited for when most sentinels have answered. One of them is often where the last primary was.
+const REST_MAX: Duration = Duration::from_millis(100);
+
+/// Where a server was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Located {
+    pub(crate) place: Host,
+    /// The number of the failover that brought it there. Zero where nobody counts them.
+    pub(crate) epoch: u64,
+}
 
 /// Which servers there are.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,21 +102,30 @@ impl Address {
 
     /// Where the server is now, asked for half of `limit` at most. Of sentinels that disagree the one is believed that
     /// knows of the latest failover.
-    pub(crate) async fn place(&self, limit: Duration) -> Result<Host, RedisError> {
-        let Some(Sentinels { name, hosts }) = &self.sentinels else { return Ok(self.host()) };
-        let asked = hosts.iter().map(|host| timeout(limit / 2, self.ask(host, name)));
-        let mut latest = None;
+    pub(crate) async fn locate(&self, limit: Duration) -> Result<Located, RedisError> {
+        let Some(Sentinels { name, hosts }) = &self.sentinels else {
+            return Ok(Located { place: self.host(), epoch: 0 });
+        };
+        let mut asked: FuturesUnordered<_> = hosts.iter().map(|host| self.ask(host, name)).collect();
+        let mut until = Instant::now() + limit / 2;
+        let mut latest: Option<Located> = None;
         let mut last = RedisError::from((ErrorKind::EmptySentinelList, "no sentinel answered in time"));
-        for answer in join_all(asked).await.into_iter().flatten() {
+        let mut answers = 0;
+        while let Ok(Some(answer)) = timeout_at(until, asked.next()).await {
             match answer {
-                Ok((epoch, place)) if latest.as_ref().is_none_or(|(latest, _)| epoch > *latest) => {
-                    latest = Some((epoch, place));
+                Ok(found) => {
+                    answers += 1;
+                    if latest.as_ref().is_none_or(|latest| found.epoch > latest.epoch) {
+                        latest = Some(found);
+                    }
                 }
-                Ok(_earlier) => {}
                 Err(error) => last = error,
             }
+            if answers > hosts.len() / 2 {
+                until = until.min(Instant::now() + REST_MAX);
+            }
         }
-        latest.map(|(_, place)| place).ok_or(last)
+        latest.ok_or(last)
     }
 
     /// The server at another place, talked to in the same way.
@@ -112,22 +133,25 @@ impl Address {
         Client::open(self.reached_at(place))
     }
 
-    /// Where a sentinel says that the primary is, and the number of the failover that made it one.
-    async fn ask(&self, sentinel: &Host, name: &str) -> Result<(u64, Host), RedisError> {
+    /// Where a sentinel says that the primary is.
+    async fn ask(&self, sentinel: &Host, name: &str) -> Result<Located, RedisError> {
         let info = self.reached_at(sentinel).set_redis_settings(self.sentinel_login.clone());
         let mut connection = Client::open(info)?.get_multiplexed_async_connection().await?;
+        // The number first: with a failover in between the place is newer than its number, and never older.
+        let mut asked = redis::cmd("SENTINEL");
+        asked.arg("MASTER").arg(name);
+        let about: HashMap<String, String> = match asked.query_async(&mut connection).await {
+            Ok(about) => about,
+            // One that may not tell counts nothing.
+            Err(error) if error.code().is_some() => HashMap::new(),
+            Err(error) => return Err(error),
+        };
+        let epoch = about.get("config-epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or_default();
         let mut asked = redis::cmd("SENTINEL");
         asked.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
         let place: Option<Host> = asked.query_async(&mut connection).await?;
-        let unknown =
-            || RedisError::from((ErrorKind::MasterNameNotFoundBySentinel, "no such name is watched"));
-        let place = place.ok_or_else(unknown)?;
-        let mut asked = redis::cmd("SENTINEL");
-        asked.arg("MASTER").arg(name);
-        // One that may not tell has the least to say.
-        let about: HashMap<String, String> = asked.query_async(&mut connection).await.unwrap_or_default();
-        let epoch = about.get("config-epoch").and_then(|epoch| epoch.parse().ok());
-        Ok((epoch.unwrap_or_default(), place))
+        let unknown = (ErrorKind::MasterNameNotFoundBySentinel, "no such name is watched");
+        Ok(Located { place: place.ok_or(unknown)?, epoch })
     }
 
     fn reached_at(&self, primary: &Host) -> ConnectionInfo {

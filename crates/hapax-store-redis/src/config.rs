@@ -24,6 +24,7 @@ pub const OUTCOME_BYTES_MAX_DEFAULT: usize = 8 << 20;
 
 /// How often the server is looked at when nothing else happens.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
+
 /// The same where sentinels watch it: until then, writes may go to a primary that was replaced and does not know it.
 const SENTINEL_CHECK_EVERY: Duration = Duration::from_secs(1);
 

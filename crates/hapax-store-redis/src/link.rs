@@ -12,12 +12,12 @@ use hapax_core::{StoreError, StoreErrorKind};
 use parking_lot::RwLock;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, RedisError, Value};
-use tokio::time::timeout_at;
+use tokio::time::{timeout, timeout_at};
 
-use crate::address::{Address, Host};
+use crate::address::{Address, Host, Located};
 use crate::clock::ServerTime;
 use crate::config::Options;
-use crate::error::{Effect, Refusal, ends_connection, judge, unreachable};
+use crate::error::{Effect, OpenError, Refusal, ends_connection, judge, unreachable};
 use crate::look::{self, Shown};
 use crate::mark::Marks;
 use crate::replicas::Replicas;
@@ -25,14 +25,14 @@ use crate::script::{Dialect, Script, Scripts};
 use crate::server::Server;
 use crate::slots::{Territory, redirected};
 
-/// How long a server that could not be reached is left alone. Callers in between are told what the last one was: one that
-/// is starting, or has too much to do, must not be looked over for every call.
+/// How long a server that could not be reached is left alone. Callers in between are told why it was not: one that is
+/// starting, or has too much to do, must not be looked over for every call.
 const CONNECT_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// A server that was looked over, and a connection to it.
 #[derive(Debug)]
 pub(crate) struct Connected {
-    place: Host,
+    pub(crate) located: Located,
     pub(crate) connection: MultiplexedConnection,
     pub(crate) server: Server,
 }
@@ -149,10 +149,11 @@ impl Link {
     /// Looks whether it still is the server, whether it answers, and whether it has lost anything.
     pub(crate) async fn check(&self, deadline: Deadline) -> Result<Shown, StoreError> {
         let mut connected = self.connected("check", deadline).await?;
-        if let Ok(Some(successor)) = timeout_at(deadline, self.successor(&connected)).await {
-            self.forget(&connected);
-            connected = Arc::new(successor);
-            *self.current.write() = Some(connected.clone());
+        // One that hangs leaves time for a look at the server in use.
+        if let Ok(Some(successor)) = timeout(self.options.timeout * 3 / 4, self.successor(&connected)).await {
+            let successor = Arc::new(successor);
+            self.replace(&connected, Some(successor.clone()));
+            connected = successor;
         }
         let looked = timeout_at(deadline, look::at_marks(self, &connected)).await;
         looked
@@ -225,24 +226,18 @@ impl Link {
             return Ok(connected);
         }
         // Nothing has been sent yet, so whatever fails here was not applied.
-        let connecting = timeout_at(deadline, self.connect()).await;
-        connecting.unwrap_or_else(|_| Err(Refusal::TimedOut.error(op, Effect::Read)))
-    }
-
-    async fn connect(&self) -> Result<Arc<Connected>, StoreError> {
-        let mut failure = self.connecting.lock().await;
+        let too_late = || Refusal::TimedOut.error(op, Effect::Read);
+        let Ok(mut failure) = timeout_at(deadline, self.connecting.lock()).await else {
+            return Err(too_late());
+        };
         if let Some(connected) = self.current.read().clone() {
             return Ok(connected);
         }
         if let Some(last) = failure.as_ref().filter(|last| last.at.elapsed() < CONNECT_AGAIN_AFTER) {
             return Err(StoreError::new(StoreErrorKind::Unavailable, "open").with_source(last.why.clone()));
         }
-        match self.fresh().await {
-            Ok(connected) => {
-                let connected = Arc::new(connected);
-                *self.current.write() = Some(connected.clone());
-                Ok(connected)
-            }
+        match timeout_at(deadline, self.fresh()).await.unwrap_or_else(|_| Err(too_late())) {
+            Ok(connected) => Ok(self.current.write().get_or_insert(Arc::new(connected)).clone()),
             Err(error) => {
                 *failure = Failure::of(&error);
                 Err(error)
@@ -256,20 +251,23 @@ impl Link {
         if !self.address.may_fail_over() {
             return None;
         }
-        let place = self.address.place(self.options.timeout).await.ok()?;
-        if place == connected.place { None } else { self.fresh_at(place).await.ok() }
+        let found = self.address.locate(self.options.timeout).await.ok()?;
+        // Where a sentinel that lags behind would lead back to, nothing is even looked at.
+        let is_later = found.epoch > connected.located.epoch && found.place != connected.located.place;
+        if is_later { self.fresh_at(found).await.ok() } else { None }
     }
 
     /// A new connection to the server, which was looked over.
     pub(crate) async fn fresh(&self) -> Result<Connected, StoreError> {
-        let place = self.address.place(self.options.timeout).await;
-        self.fresh_at(place.map_err(|error| unreachable(&error))?).await
+        let located = self.address.locate(self.options.timeout).await;
+        self.fresh_at(located.map_err(|error| unreachable(&error))?).await
     }
 
-    async fn fresh_at(&self, place: Host) -> Result<Connected, StoreError> {
-        let mut connection = self.connection(&place).await.map_err(|error| unreachable(&error))?;
+    /// The same to a server that was found already.
+    pub(crate) async fn fresh_at(&self, located: Located) -> Result<Connected, StoreError> {
+        let mut connection = self.connection(&located.place).await.map_err(|error| unreachable(&error))?;
         let server = look::over(self, &mut connection).await?;
-        let connected = Connected { place, connection, server };
+        let connected = Connected { located, connection, server };
         look::at_marks(self, &connected).await?;
         Ok(connected)
     }
@@ -282,12 +280,19 @@ impl Link {
 
     /// Gives a connection up, and those that lead to the same server, so that the next call makes a new one.
     pub(crate) fn forget(&self, connected: &Arc<Connected>) {
-        if let Some(replicas) = &self.replicas {
-            replicas.forget();
-        }
+        self.replace(connected, None);
+    }
+
+    /// Puts another connection in the place of the one in use, unless somebody else did.
+    fn replace(&self, connected: &Arc<Connected>, next: Option<Arc<Connected>>) {
         let mut current = self.current.write();
         if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, connected)) {
-            *current = None;
+            *current = next;
+        }
+        drop(current);
+        // Afterwards, so that nobody puts one back who saw the old connection in use.
+        if let Some(replicas) = &self.replicas {
+            replicas.forget();
         }
     }
 }
@@ -295,7 +300,8 @@ impl Link {
 impl Failure {
     /// None where the server was reached and is not what it should be: whoever asks is told in full.
     fn of(error: &StoreError) -> Option<Self> {
-        let is_unreachable = error.kind() == StoreErrorKind::Unavailable;
+        let is_judged = error.source().is_some_and(|source| source.is::<OpenError>());
+        let is_unreachable = error.kind() == StoreErrorKind::Unavailable && !is_judged;
         let why = || error.source().map_or_else(|| error.to_string(), ToString::to_string);
         is_unreachable.then(|| Self { at: Instant::now(), why: why() })
     }

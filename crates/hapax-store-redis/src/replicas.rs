@@ -42,7 +42,7 @@ impl Replicas {
         command: &Cmd,
         right: Right,
     ) -> Result<Value, Failed> {
-        let ready = timeout_at(call.deadline, self.ready(link)).await;
+        let ready = timeout_at(call.deadline, self.ready(link, connected)).await;
         // Nothing has been sent yet, so whatever fails here was not applied.
         let ready = ready.unwrap_or_else(|_| Err(Refusal::TimedOut.error(call.op, Effect::Read)));
         let (mut connection, _place) = ready.map_err(Failed::Other)?;
@@ -60,9 +60,12 @@ impl Replicas {
         let copied: Result<u32, _> = copied.and_then(|copied| Ok(redis::from_redis_value(copied)?));
         if answer.as_ref().is_err_and(ends_connection) || copied.is_err() {
             link.forget(connected);
-        } else if link.uses(connected) {
+        } else {
+            let mut idle = self.idle.lock();
             // Otherwise it may lead to a server that is the primary no more.
-            self.idle.lock().push(connection);
+            if link.uses(connected) {
+                idle.push(connection);
+            }
         }
         let answer = answer.map_err(|error| link.failed(error, call.op, Effect::Write))?;
         match copied {
@@ -73,12 +76,16 @@ impl Replicas {
     }
 
     /// A connection that nobody uses, looked over like every other, and the place it takes.
-    async fn ready(&self, link: &Link) -> Result<(MultiplexedConnection, SemaphorePermit<'_>), StoreError> {
+    async fn ready(
+        &self,
+        link: &Link,
+        connected: &Connected,
+    ) -> Result<(MultiplexedConnection, SemaphorePermit<'_>), StoreError> {
         let place = self.room.acquire().await.expect("nobody closes it");
         let kept = self.idle.lock().pop();
         match kept {
             Some(connection) => Ok((connection, place)),
-            None => Ok((link.fresh().await?.connection, place)),
+            None => Ok((link.fresh_at(connected.located.clone()).await?.connection, place)),
         }
     }
 

@@ -16,9 +16,10 @@ const VERSION_SEVEN: (u32, u32) = (7, 0);
 
 /// What nobody can promise away.
 const FAILOVER: &str = "the server has replicas: a failover to one loses what it had not copied";
+
 /// What an operator can do about the worst of it.
 const UNAWARE: &str = "min-replicas-to-write is not set: a primary that was replaced takes claims until it hears of it, and \
-                       they are lost; set it to 1 on all servers";
+                       they are lost; set it on all servers, to 1 with one replica";
 
 /// What was read of a server that can be a store.
 #[derive(Clone, PartialEq, Eq, Debug)]

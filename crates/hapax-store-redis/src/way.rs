@@ -126,7 +126,7 @@ impl Way {
     /// A server that passes on what is told about any record: members of a cluster tell each other.
     pub(crate) async fn listening_post(&self) -> Result<Client, RedisError> {
         match &self.shape {
-            Shape::One(link) => link.address.client(&link.address.place(self.options.timeout).await?),
+            Shape::One(link) => link.address.client(&link.address.locate(self.options.timeout).await?.place),
             Shape::Cluster(cluster) => cluster.any().await,
         }
     }

@@ -1,5 +1,7 @@
 //! Sentinel: the store finds the primary, and finds the next one without a restart.
 
+use std::time::Duration;
+
 use hapax_core::{Promise, Store, StoreErrorKind};
 use hapax_store_redis::RedisStore;
 use hapax_testkit::servers::RedisServer;
@@ -124,7 +126,7 @@ async fn a_primary_that_was_made_a_replica_is_left() {
     while !watched.has(&watched.replica, "after") {}
 }
 
-/// As after a pause, or behind a broken network: what is written there is lost as soon as it hears of its successor.
+/// As after a pause: what is written there is lost as soon as it hears of its successor.
 #[tokio::test]
 async fn a_replaced_primary_that_does_not_know_it_is_left() {
     let watched = Watched::start();
@@ -154,11 +156,13 @@ async fn writes_that_wait_for_replicas_leave_it_too() {
     let mut writes = 0;
     while {
         writes += 1;
-        store.claim(&ask(&format!("after {writes}"))).await.unwrap_err();
+        let error = store.claim(&ask(&format!("after {writes}"))).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unknown, "{error:?}");
         watched.has(&watched.primary, &format!("after {writes}"))
     } {
         assert!(writes < 5, "every write goes to the old primary");
     }
+    assert!(watched.has(&watched.replica, &format!("after {writes}")));
 }
 
 /// One that was cut off, and has not heard of a failover yet.
@@ -176,6 +180,29 @@ async fn of_sentinels_that_disagree_the_one_with_the_latest_failover_is_believed
         acquire(&store, &name).await;
         assert!(watched.has(&watched.replica, &name));
     }
+}
+
+/// When the others do not answer, one that lags behind does not lead back to a primary of the past.
+#[tokio::test]
+async fn a_sentinel_that_lags_behind_does_not_lead_back() {
+    let watched = Watched::start();
+    watched.fail_over();
+    let forgotten = RedisServer::start();
+    let behind = RedisServer::options().sentinel_of("shop", &forgotten).start();
+    let (informed, behind) = (watched.sentinel.port(), behind.port());
+    let url = format!("redis+sentinel://127.0.0.1:{informed},127.0.0.1:{behind}/shop?timeout_ms=2000");
+    let store = RedisStore::options(&url).unwrap().check_every(Duration::from_millis(10));
+    let store = store.connect().await.unwrap();
+    watched.sentinel.pause();
+    let looks = || watched.replica.calls("evalsha");
+    let before = looks();
+    while looks() < before + 3 && forgotten.calls("evalsha") == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(forgotten.calls("evalsha"), 0);
+    acquire(&store, "still here").await;
+    assert!(watched.has(&watched.replica, "still here"));
+    watched.sentinel.resume();
 }
 
 #[tokio::test]

@@ -249,8 +249,10 @@ impl RedisCluster {
             tell("INFO").contains("cluster_state:ok") && !nodes.is_empty() && !nodes.contains(",fail")
         });
         for shard in 0..PRIMARIES {
-            let replica = self.other_of(self.primary_of(shard));
-            while !self.copies(replica) {
+            let began = Instant::now();
+            // Who is which may change meanwhile.
+            while !self.copies(self.other_of(self.primary_of(shard))) {
+                assert!(began.elapsed() < AGREE_WITHIN, "shard {shard} has no replica");
                 thread::sleep(ASK_AGAIN);
             }
         }
