@@ -148,12 +148,12 @@ impl Link {
 
     /// Looks whether it still is the server, whether it answers, and whether it has lost anything.
     pub(crate) async fn check(&self, deadline: Deadline) -> Result<Shown, StoreError> {
-        let mut connected = self.connected("check", deadline).await?;
+        let connected = self.connected("check", deadline).await?;
         // One that hangs leaves time for a look at the server in use.
         if let Ok(Some(successor)) = timeout(self.options.timeout * 3 / 4, self.successor(&connected)).await {
-            let successor = Arc::new(successor);
-            self.replace(&connected, Some(successor.clone()));
-            connected = successor;
+            // It was looked at a moment ago.
+            self.replace(&connected, Some(Arc::new(successor)));
+            return Ok(Shown::Whole);
         }
         let looked = timeout_at(deadline, look::at_marks(self, &connected)).await;
         looked

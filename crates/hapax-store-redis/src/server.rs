@@ -90,11 +90,6 @@ impl Server {
     }
 }
 
-/// What `INFO` says under a name; nothing where it does not say it.
-fn field<'a>(info: &'a str, name: &str) -> &'a str {
-    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap_or_default().trim()
-}
-
 impl Server {
     /// The same where somebody else may become the primary at any time, also when no replica is there just now.
     pub(crate) fn with_failover(mut self) -> Self {
@@ -138,6 +133,11 @@ impl Server {
             .reduce(|one, other| if other.1.promise == Promise::BestEffort { other } else { one })?;
         Some(Self { warnings: warnings.collect(), ..weakest })
     }
+}
+
+/// What `INFO` says under a name; nothing where it does not say it.
+fn field<'a>(info: &'a str, name: &str) -> &'a str {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap_or_default().trim()
 }
 
 fn version(found: &str) -> Result<(u32, u32), OpenError> {
