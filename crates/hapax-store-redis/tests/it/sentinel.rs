@@ -20,6 +20,24 @@ fn is(server: &RedisServer, role: &str) -> bool {
     server.try_command(&["INFO", "replication"]).is_ok_and(|said| said.contains(role))
 }
 
+/// Whether a server has the record of a key.
+fn has(server: &RedisServer, key: &str) -> bool {
+    let name = format!("hapax:{}", ask(key).key.id);
+    server.try_command(&["EXISTS", &name]).is_ok_and(|there| there == "1")
+}
+
+/// A server, and a sentinel that has heard of no failover and takes it for the primary.
+fn lagging() -> (RedisServer, RedisServer) {
+    let forgotten = RedisServer::start();
+    let sentinel = RedisServer::options().sentinel_of("shop", &forgotten).start();
+    (forgotten, sentinel)
+}
+
+fn url(sentinels: [&RedisServer; 2]) -> String {
+    let [first, second] = sentinels.map(RedisServer::port);
+    format!("redis+sentinel://127.0.0.1:{first},127.0.0.1:{second}/shop?timeout_ms=5000")
+}
+
 impl Watched {
     fn start() -> Self {
         let primary = RedisServer::options().argument("--repl-diskless-sync-delay", "0").start();
@@ -58,12 +76,6 @@ impl Watched {
     /// The primary is told that it is none any more, and does not hear it.
     fn keep_primary_unaware(&self) {
         self.primary.command(&["ACL", "SETUSER", "default", "-replicaof", "-slaveof"]);
-    }
-
-    /// Whether a server has the record of a key.
-    fn has(&self, server: &RedisServer, key: &str) -> bool {
-        let name = format!("hapax:{}", ask(key).key.id);
-        server.try_command(&["EXISTS", &name]).is_ok_and(|there| there == "1")
     }
 }
 
@@ -123,7 +135,7 @@ async fn a_primary_that_was_made_a_replica_is_left() {
         assert_ne!(error.kind(), StoreErrorKind::Stopped, "{error:?}");
         answer = store.claim(&ask("after")).await;
     }
-    while !watched.has(&watched.replica, "after") {}
+    while !has(&watched.replica, "after") {}
 }
 
 /// As after a pause: what is written there is lost as soon as it hears of its successor.
@@ -136,7 +148,7 @@ async fn a_replaced_primary_that_does_not_know_it_is_left() {
     watched.keep_primary_unaware();
     watched.fail_over();
     let mut number = 0;
-    while !watched.has(&watched.replica, &format!("after {number}")) {
+    while !has(&watched.replica, &format!("after {number}")) {
         number += 1;
         acquire(&store, &format!("after {number}")).await;
     }
@@ -158,11 +170,11 @@ async fn writes_that_wait_for_replicas_leave_it_too() {
         writes += 1;
         let error = store.claim(&ask(&format!("after {writes}"))).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Unknown, "{error:?}");
-        watched.has(&watched.primary, &format!("after {writes}"))
+        has(&watched.primary, &format!("after {writes}"))
     } {
         assert!(writes < 5, "every write goes to the old primary");
     }
-    assert!(watched.has(&watched.replica, &format!("after {writes}")));
+    assert!(has(&watched.replica, &format!("after {writes}")));
 }
 
 /// One that was cut off, and has not heard of a failover yet.
@@ -170,15 +182,14 @@ async fn writes_that_wait_for_replicas_leave_it_too() {
 async fn of_sentinels_that_disagree_the_one_with_the_latest_failover_is_believed() {
     let watched = Watched::start();
     watched.fail_over();
-    let forgotten = RedisServer::start();
-    let behind = RedisServer::options().sentinel_of("shop", &forgotten).start();
-    for hosts in [[behind.port(), watched.sentinel.port()], [watched.sentinel.port(), behind.port()]] {
-        let [first, second] = hosts;
-        let url = format!("redis+sentinel://127.0.0.1:{first},127.0.0.1:{second}/shop?timeout_ms=5000");
-        let store = RedisStore::connect(&url).await.unwrap();
-        let name = format!("first {first}");
-        acquire(&store, &name).await;
-        assert!(watched.has(&watched.replica, &name));
+    let (_forgotten, behind) = lagging();
+    for (sentinels, name) in [
+        ([&behind, &watched.sentinel], "the one behind is named first"),
+        ([&watched.sentinel, &behind], "the one behind is named last"),
+    ] {
+        let store = RedisStore::connect(&url(sentinels)).await.unwrap();
+        acquire(&store, name).await;
+        assert!(has(&watched.replica, name), "{name}");
     }
 }
 
@@ -187,12 +198,10 @@ async fn of_sentinels_that_disagree_the_one_with_the_latest_failover_is_believed
 async fn a_sentinel_that_lags_behind_does_not_lead_back() {
     let watched = Watched::start();
     watched.fail_over();
-    let forgotten = RedisServer::start();
-    let behind = RedisServer::options().sentinel_of("shop", &forgotten).start();
-    let (informed, behind) = (watched.sentinel.port(), behind.port());
-    let url = format!("redis+sentinel://127.0.0.1:{informed},127.0.0.1:{behind}/shop?timeout_ms=2000");
-    let store = RedisStore::options(&url).unwrap().check_every(Duration::from_millis(10));
-    let store = store.connect().await.unwrap();
+    let (forgotten, behind) = lagging();
+    let options = RedisStore::options(&url([&watched.sentinel, &behind])).unwrap();
+    let options = options.timeout(Duration::from_secs(2)).check_every(Duration::from_millis(10));
+    let store = options.connect().await.unwrap();
     watched.sentinel.pause();
     let looks = || watched.replica.calls("evalsha");
     let before = looks();
@@ -201,7 +210,7 @@ async fn a_sentinel_that_lags_behind_does_not_lead_back() {
     }
     assert_eq!(forgotten.calls("evalsha"), 0);
     acquire(&store, "still here").await;
-    assert!(watched.has(&watched.replica, "still here"));
+    assert!(has(&watched.replica, "still here"));
     watched.sentinel.resume();
 }
 
