@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
+use crate::sha256;
 pub use select::Select;
 
 /// A versioned digest of a request.
@@ -62,19 +63,28 @@ impl Fingerprint {
     /// compared.
     pub fn matches(&self, other: &Self) -> Option<bool> {
         use subtle::ConstantTimeEq;
-        (self.algorithm == other.algorithm).then(|| self.digest.ct_eq(&other.digest).into())
+        (self.algorithm == other.algorithm).then(|| words(&self.digest).ct_eq(&words(&other.digest)).into())
     }
+}
+
+/// Fewer and larger pieces are compared sooner.
+fn words(digest: &[u8; 32]) -> [u64; 4] {
+    let (words, _) = digest.as_chunks();
+    std::array::from_fn(|at| u64::from_ne_bytes(words[at]))
 }
 
 /// Collects what counts, part by part. Names, kinds and lengths are hashed too, so parts never run together.
 #[derive(Clone)]
 #[must_use]
 pub struct FingerprintBuilder {
-    hash: Sha256,
+    /// What did not fit into `pending` any more. Most requests have nothing there.
+    hashed: Option<Sha256>,
     /// What is to be hashed next. Parts are short, and one call for many is quicker than many.
     pending: Vec<u8>,
 }
 
+/// The first part of every fingerprint.
+const VERSION_1: &[u8] = b"hapax fingerprint 1";
 const LENGTH_BYTES: usize = size_of::<u64>();
 /// Where parts are put together to be hashed; what does not fit is hashed where it is.
 const PENDING_MAX: usize = 1024;
@@ -91,9 +101,10 @@ enum Kind {
 
 impl FingerprintBuilder {
     fn new() -> Self {
-        let mut new = Self { hash: Sha256::new(), pending: Vec::with_capacity(PENDING_USUAL) };
-        new.push_sized(b"hapax fingerprint 1");
-        new
+        let mut pending = Vec::with_capacity(PENDING_USUAL);
+        pending.extend_from_slice(&(VERSION_1.len() as u64).to_be_bytes());
+        pending.extend_from_slice(VERSION_1);
+        Self { hashed: None, pending }
     }
 
     /// Adds bytes as they are. Order counts.
@@ -152,29 +163,43 @@ impl FingerprintBuilder {
 
     /// The fingerprint of the parts so far.
     pub fn build(mut self) -> Fingerprint {
-        self.hash.update(&self.pending);
-        Fingerprint { algorithm: ALGORITHM, digest: self.hash.finalize().into() }
+        let digest = match self.hashed {
+            Some(mut hashed) => {
+                hashed.update(&self.pending);
+                hashed.finalize().into()
+            }
+            None => {
+                let length = self.pending.len();
+                self.pending.resize(sha256::padded(length), 0);
+                sha256::in_place(&mut self.pending, length)
+            }
+        };
+        Fingerprint { algorithm: ALGORITHM, digest }
     }
 
+    /// Lengths first, so that no two lists of parts hash alike.
     fn add(&mut self, name: &str, kind: Kind, bytes: &[u8]) {
-        self.push_sized(name.as_bytes());
-        self.push(&[kind as u8]);
-        self.push_sized(bytes);
+        let [name_length, length] = [name.len(), bytes.len()].map(|length| (length as u64).to_be_bytes());
+        let more = [&name_length, name.as_bytes(), &[kind as u8], &length, bytes];
+        more.into_iter().for_each(|bytes| self.push(bytes));
     }
 
-    /// Length first, so that no two lists of parts hash alike.
-    fn push_sized(&mut self, bytes: &[u8]) {
-        self.push(&(bytes.len() as u64).to_be_bytes());
-        self.push(bytes);
-    }
-
+    #[inline]
     fn push(&mut self, bytes: &[u8]) {
-        if self.pending.len() + bytes.len() > PENDING_MAX && !self.pending.is_empty() {
-            self.hash.update(&self.pending);
-            self.pending.clear();
+        if self.pending.len() + bytes.len() <= PENDING_MAX {
+            self.pending.extend_from_slice(bytes);
+        } else {
+            self.spill(bytes);
         }
+    }
+
+    #[cold]
+    fn spill(&mut self, bytes: &[u8]) {
+        let hashed = self.hashed.get_or_insert_default();
+        hashed.update(&self.pending);
+        self.pending.clear();
         if bytes.len() > PENDING_MAX {
-            self.hash.update(bytes);
+            hashed.update(bytes);
         } else {
             self.pending.extend_from_slice(bytes);
         }

@@ -28,6 +28,7 @@ mod json;
 pub mod key;
 pub mod newest;
 pub mod record;
+mod sha256;
 pub mod store;
 pub mod transition;
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use sha2::{Digest, Sha256};
 
 use super::Key;
+use crate::sha256;
 
 /// What a key is unique within: a namespace, a principal and an operation.
 ///
@@ -38,10 +39,7 @@ impl Scope {
     /// The same for one principal (tenant, user, account).
     #[must_use]
     pub fn principal(mut self, principal: impl AsRef<[u8]>) -> Self {
-        let mut hash = Sha256::new();
-        part(&mut hash, b"hapax principal 1");
-        part(&mut hash, principal.as_ref());
-        self.principal = Some(PrincipalHash(first(&hash.finalize())));
+        self.principal = Some(PrincipalHash(first(&digest([b"hapax principal 1", principal.as_ref()]))));
         self
     }
 
@@ -175,10 +173,11 @@ pub fn key_hash(key: &Key) -> [u8; 8] {
     first(&digest([b"hapax key 1", key.as_str().as_bytes()]))
 }
 
-/// The hash of some parts. Short ones are put together first: one call for a whole block is quicker than many.
+/// The hash of some parts, each with its length first, so that no two lists of parts hash alike. Short ones are put
+/// together: one call for all is quicker than many.
 fn digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     const SHORT: usize = 256;
-    let mut buffer = [0; SHORT];
+    let mut buffer = [0; sha256::padded(SHORT)];
     let mut used = 0;
     for part in parts {
         let end = used + 8 + part.len();
@@ -189,19 +188,16 @@ fn digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
         buffer[used + 8..end].copy_from_slice(part);
         used = end;
     }
-    Sha256::digest(&buffer[..used]).into()
+    sha256::in_place(&mut buffer, used)
 }
 
 fn long_digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     let mut hash = Sha256::new();
-    parts.into_iter().for_each(|bytes| part(&mut hash, bytes));
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
     hash.finalize().into()
-}
-
-/// Length first, so that no two lists of parts hash alike.
-fn part(hash: &mut Sha256, bytes: &[u8]) {
-    hash.update((bytes.len() as u64).to_be_bytes());
-    hash.update(bytes);
 }
 
 pub(super) fn first<const N: usize>(digest: &[u8]) -> [u8; N] {
