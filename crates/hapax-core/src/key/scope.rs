@@ -1,7 +1,7 @@
 //! What a key is unique within ([`Scope`]) and what names a record ([`RecordId`]): hashes of length-prefixed parts.
 
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
@@ -13,7 +13,8 @@ use crate::sha256;
 /// The principal is hashed on the way in, so that a token passed as one is never kept.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Scope {
-    namespace: Arc<str>,
+    /// None where it is empty: most have none, and one that all shared would be counted by all of them.
+    namespace: Option<Arc<str>>,
     principal: Option<PrincipalHash>,
     operation: Arc<str>,
 }
@@ -25,14 +26,13 @@ pub struct PrincipalHash([u8; 16]);
 impl Scope {
     /// The scope of `operation` (method and path, function name, consumer name) for everybody.
     pub fn new(operation: impl Into<Arc<str>>) -> Self {
-        static NO_NAMESPACE: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
-        Self { namespace: NO_NAMESPACE.clone(), principal: None, operation: operation.into() }
+        Self { namespace: None, principal: None, operation: operation.into() }
     }
 
     /// The same in a namespace: deployments that share a store keep apart by it.
     #[must_use]
     pub fn in_namespace(mut self, namespace: impl Into<Arc<str>>) -> Self {
-        self.namespace = namespace.into();
+        self.namespace = Some(namespace.into()).filter(|namespace| !namespace.is_empty());
         self
     }
 
@@ -45,7 +45,7 @@ impl Scope {
 
     /// The namespace; empty when none was chosen.
     pub fn namespace(&self) -> &str {
-        &self.namespace
+        self.namespace.as_deref().unwrap_or_default()
     }
 
     /// The operation.
@@ -60,15 +60,16 @@ impl Scope {
 
     /// The scope with these parts, as a store reads them back.
     pub fn from_parts(namespace: &str, principal: Option<PrincipalHash>, operation: &str) -> Self {
-        Self { namespace: namespace.into(), principal, operation: operation.into() }
+        let namespace = (!namespace.is_empty()).then(|| namespace.into());
+        Self { namespace, principal, operation: operation.into() }
     }
 }
 
 impl fmt::Display for Scope {
     /// `namespace/operation` for people; the operation alone when there is no namespace.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.namespace.is_empty() {
-            write!(f, "{}/", self.namespace)?;
+        if let Some(namespace) = &self.namespace {
+            write!(f, "{namespace}/")?;
         }
         f.write_str(&self.operation)
     }
@@ -156,7 +157,7 @@ impl ScopedKey {
         let principal = scope.principal.as_ref().map_or(&[][..], |principal| &principal.0);
         let digest = digest([
             b"hapax scoped key 1",
-            scope.namespace.as_bytes(),
+            scope.namespace().as_bytes(),
             principal,
             scope.operation.as_bytes(),
             key.as_str().as_bytes(),

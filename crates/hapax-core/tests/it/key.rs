@@ -254,6 +254,13 @@ fn ids_are_written_as_hex_and_read_back() {
     assert_eq!(RecordId::parse(&signed), None);
 }
 
+#[test]
+fn an_empty_namespace_is_none() {
+    let plain = Scope::new("pay");
+    assert_eq!(plain.clone().in_namespace("shop").in_namespace(""), plain);
+    assert_eq!(Scope::from_parts("", None, "pay"), plain);
+}
+
 /// Ids are derived by every process and kept for days: these must never change.
 #[test]
 fn s_01_ids_are_settled() {
