@@ -79,6 +79,7 @@ impl Principal {
 fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
     let mut lines = headers.get_all(name).iter();
     match (lines.next(), lines.next()) {
+        (None, _) => None,
         (Some(line), None) => Some(Cow::Borrowed(line.as_bytes())),
         _ => lengths_and_lines(headers, name).map(Cow::Owned),
     }
