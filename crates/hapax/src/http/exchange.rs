@@ -107,13 +107,14 @@ impl Exchange {
     }
 
     /// Answers one request, by executing it or from what was recorded.
-    pub(super) async fn answer<S, B, R>(
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` has room for its arguments twice")]
+    pub(super) fn answer<S, B, R>(
         self,
         mut inner: S,
         parts: request::Parts,
         body: B,
         key: Option<Key>,
-    ) -> Result<Response<ResponseBody<R>>, S::Error>
+    ) -> impl Future<Output = Result<Response<ResponseBody<R>>, S::Error>> + Send
     where
         S: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send + 'static,
         S::Future: Send + 'static,
@@ -121,29 +122,31 @@ impl Exchange {
         B: Body<Data = Bytes> + Send + 'static,
         R: Body<Data = Bytes> + Send + 'static,
     {
-        // What seldom happens, and what comes later, is in boxes of its own: small ones are had and given back quickly.
-        match self.prepare(&parts, body, key).await {
-            Ok(Prepared::Asked(asked)) => Box::pin(self.execute(inner, Box::new(parts), asked)).await,
-            Ok(Prepared::Known(recorded)) => Ok(self.replay(&parts.headers, &recorded)),
-            Ok(Prepared::Unkeyed(read)) => {
-                let is_claimed = parts.extensions.get::<Context>().is_some();
-                let mut response =
-                    Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
-                if !is_claimed {
-                    response.headers_mut().remove(classify::OUTCOME);
+        async move {
+            // What seldom happens, and what comes later, is in boxes of its own: small ones are had and given back quickly.
+            match self.prepare(&parts, body, key).await {
+                Ok(Prepared::Asked(asked)) => Box::pin(self.execute(inner, Box::new(parts), asked)).await,
+                Ok(Prepared::Known(recorded)) => Ok(self.replay(&parts.headers, &recorded)),
+                Ok(Prepared::Unkeyed(read)) => {
+                    let is_claimed = parts.extensions.get::<Context>().is_some();
+                    let mut response =
+                        Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
+                    if !is_claimed {
+                        response.headers_mut().remove(classify::OUTCOME);
+                    }
+                    Ok(response.map(ResponseBody::passed))
                 }
-                Ok(response.map(ResponseBody::passed))
-            }
-            Ok(Prepared::Claimed(read)) => {
-                let response =
-                    Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
-                Ok(response.map(ResponseBody::passed))
-            }
-            Err(Stop::Refused(problem)) => Ok(self.refuse(&problem)),
-            Err(Stop::Answered(mut response)) => {
-                self.count(observe::Outcome::Refused);
-                response.extensions_mut().get_or_insert(Outcome::Release);
-                Ok(response.map(|body| ResponseBody::whole(body, None)))
+                Ok(Prepared::Claimed(read)) => {
+                    let response =
+                        Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
+                    Ok(response.map(ResponseBody::passed))
+                }
+                Err(Stop::Refused(problem)) => Ok(self.refuse(&problem)),
+                Err(Stop::Answered(mut response)) => {
+                    self.count(observe::Outcome::Refused);
+                    response.extensions_mut().get_or_insert(Outcome::Release);
+                    Ok(response.map(|body| ResponseBody::whole(body, None)))
+                }
             }
         }
     }
