@@ -29,8 +29,16 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a string needs no closing quote",
         file: HEADER,
-        find: concat!("            None => return Err(KeyError::Unterminated),\n", "            Some(b'\"')",),
-        replace: concat!("            None => return Ok(content),\n", "            Some(b'\"')",),
+        find: concat!(
+            "matches!(byte, b'\"' | b'\\\\')).ok_or(KeyError::Unterminated)?;\n",
+            "    input.at += plain;\n",
+            "    if input.take(b'\"') {",
+        ),
+        replace: concat!(
+            "matches!(byte, b'\"' | b'\\\\')).unwrap_or(rest.len());\n",
+            "    input.at += plain;\n",
+            "    if input.take(b'\"') || plain == rest.len() {",
+        ),
         breaks: &["K-01"],
         caught_by: Proof::HttpCases,
     },
