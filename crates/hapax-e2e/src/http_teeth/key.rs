@@ -122,7 +122,7 @@ pub(super) const TEETH: &[Tooth] = &[
         name: "parameters belong to the key",
         file: HEADER,
         find: "None => Key::new(content),",
-        replace: "None => Key::new(content + &String::from_utf8_lossy(input.value)),",
+        replace: "None => Key::new(content.into_owned() + &String::from_utf8_lossy(input.value)),",
         breaks: &["K-04"],
         caught_by: Proof::HttpCases,
     },
