@@ -80,7 +80,9 @@ impl Shared {
         let is_grpc = is_grpc(&parts.headers);
         parts.extensions.clear();
 
-        let sent = self.upstreams.send(Request::from_parts(parts, Outgoing::new(body)), needs).await;
+        // In a box: it is handed on until it is sent, and sometimes handed back.
+        let request = Box::new(Request::from_parts(parts, Outgoing::new(body)));
+        let sent = self.upstreams.send(request, needs).await;
         let Answer { mut response, by } = match sent {
             Ok(answer) => answer,
             Err(why) => return refusal(&why, is_grpc),

@@ -121,7 +121,7 @@ impl Upstreams {
     /// Sends a request to the first address that takes it.
     pub(super) async fn send(
         &self,
-        mut request: Request<Outgoing>,
+        mut request: Box<Request<Outgoing>>,
         needs: Needs,
     ) -> Result<Answer, NoAnswer> {
         let count = self.addresses.len();
@@ -141,7 +141,7 @@ impl Upstreams {
             match address.send(request, needs, way).await {
                 Err(Unanswered::HandedBack(unsent)) => {
                     address.is_up.store(count == 1, Ordering::Relaxed);
-                    request = *unsent;
+                    request = unsent;
                 }
                 ended => return ended.map_err(NoAnswer::from),
             }
@@ -204,7 +204,7 @@ impl Address {
     /// Sends a request on a connection that is there. If that hands it back, on a new one; and that is all.
     async fn send(
         self: &Arc<Self>,
-        mut request: Request<Outgoing>,
+        mut request: Box<Request<Outgoing>>,
         needs: Needs,
         way: Way,
     ) -> Result<Answer, Unanswered> {
@@ -214,7 +214,7 @@ impl Address {
         };
         if let Some(link) = used {
             match self.send_on(link, request, &mut place).await {
-                Err(Unanswered::HandedBack(unsent)) => request = *unsent,
+                Err(Unanswered::HandedBack(unsent)) => request = unsent,
                 ended => return ended,
             }
         }
@@ -222,11 +222,11 @@ impl Address {
             Ok(Ok(link)) => self.send_on(link, request, &mut place).await,
             Ok(Err(error)) => {
                 tracing::debug!(%error, "cannot connect to the upstream");
-                Err(Unanswered::HandedBack(Box::new(request)))
+                Err(Unanswered::HandedBack(request))
             }
             Err(_) => {
                 tracing::debug!("connecting to the upstream took too long");
-                Err(Unanswered::HandedBack(Box::new(request)))
+                Err(Unanswered::HandedBack(request))
             }
         }
     }
@@ -235,7 +235,7 @@ impl Address {
     async fn send_on(
         self: &Arc<Self>,
         link: Link,
-        mut request: Request<Outgoing>,
+        mut request: Box<Request<Outgoing>>,
         place: &mut Option<Place>,
     ) -> Result<Answer, Unanswered> {
         match link {

@@ -49,7 +49,8 @@ pub(super) async fn watch(address: Weak<Address>, check: Check) {
 
 async fn is_up(address: &Address, path: Option<&str>) -> bool {
     let Some(path) = path else { return address.target.open().await.is_ok() };
-    let Ok(mut request) = Request::get(path).body(Outgoing::nothing()) else { return false };
+    let Ok(request) = Request::get(path).body(Outgoing::nothing()) else { return false };
+    let mut request = Box::new(request);
     let answer = match address.target.connect(Needs::Any).await {
         Err(_) => return false,
         Ok(Link::Http1(mut link)) => {

@@ -111,12 +111,12 @@ impl Http1 {
     /// Sends a request and waits for the head of its answer.
     pub(super) async fn send(
         &mut self,
-        request: Request<Outgoing>,
+        request: Box<Request<Outgoing>>,
         within: Duration,
     ) -> Result<Response<Incoming>, Unanswered> {
         let mut upload = Upload::of(&request);
         self.deadline.within(within);
-        let mut answer = pin!(self.sender.try_send_request(request));
+        let mut answer = pin!(self.sender.try_send_request(*request));
         let (driven, deadline) = (&mut self.connection, &mut self.deadline);
         poll_fn(|cx| {
             driven.drive(cx);
@@ -180,11 +180,11 @@ impl Http2 {
 
     pub(super) async fn send(
         &mut self,
-        request: Request<Outgoing>,
+        request: Box<Request<Outgoing>>,
         within: Duration,
     ) -> Result<Response<Incoming>, Unanswered> {
         let mut upload = Upload::of(&request);
-        let mut answer = pin!(self.sender.try_send_request(request));
+        let mut answer = pin!(self.sender.try_send_request(*request));
         loop {
             match timeout(within, answer.as_mut()).await {
                 Ok(answer) => return answer.map_err(Unanswered::from),

@@ -15,8 +15,9 @@ async fn connected() -> (Box<Http1>, tokio::net::TcpStream) {
     (link, accepted.unwrap().0)
 }
 
-fn request() -> Request<Outgoing> {
-    Request::get("/").header("host", "a").header("x-mine", "1").body(Outgoing::nothing()).unwrap()
+fn request() -> Box<Request<Outgoing>> {
+    let request = Request::get("/").header("host", "a").header("x-mine", "1");
+    Box::new(request.body(Outgoing::nothing()).unwrap())
 }
 
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -69,7 +70,7 @@ async fn a_connection_that_hands_a_request_back_is_replaced() {
         panic!("the request comes back")
     };
     let way = address.way(Needs::Any).unwrap();
-    let (sent, seen) = tokio::join!(address.send(*unsent, Needs::Any, way), async {
+    let (sent, seen) = tokio::join!(address.send(unsent, Needs::Any, way), async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut head = vec![0; 5];
         stream.read_exact(&mut head).await.unwrap();
