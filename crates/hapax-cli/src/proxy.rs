@@ -11,7 +11,7 @@
 //!    is checked in `connection.rs`.
 //! 3. **Admitted.** `fields.rs` takes off what a client must not say, and adds where the request came from and its id.
 //!    Its body is `Received`, which does not wait for ever.
-//! 4. **Served** by whatever service is current: the layer, and behind it [`Forward`].
+//! 4. **Served** by the service that its connection was given: the layer, and behind it [`Forward`].
 //! 5. **Forwarded.** `forward.rs` takes off what belongs to the connection, and `upstream.rs` finds an address and a
 //!    connection. The request is written anew, with framing of our own. It goes out at most once.
 //! 6. **Answered.** The upstream's answer passes as it comes, over HTTP/2 in pieces that must be taken; or a problem says that nothing was sent, or that nobody

@@ -122,8 +122,8 @@ impl Sidecar {
             })
         });
         let serving = tokio::spawn({
-            let (listener, routes, stop) = (self.listener.clone(), self.routes.clone(), stop.clone());
-            async move { listener.serve(move || routes.current(), stop).await }
+            let (listener, service, stop) = (self.listener.clone(), self.routes.in_force(), stop.clone());
+            async move { listener.serve(service, stop).await }
         });
         notify(sd_notify::NotifyState::Ready);
         while signals.next().await == Asked::ToReload {

@@ -11,6 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 
 use bytes::Bytes;
 use http::header::HOST;
@@ -20,6 +21,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Duration, interval, timeout};
@@ -40,24 +42,27 @@ use super::tls::{Certificate, agreed_on_http2};
 use crate::problem;
 
 /// What all connections of a listener share.
-pub(super) struct Serving<F> {
-    current: F,
+pub(super) struct Serving<S> {
+    service: S,
     transport: Transport,
     certificate: Option<Arc<Certificate>>,
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
 }
 
-/// What the requests of one connection share.
-struct Caller {
+/// What the requests of one connection share. It has a service of its own: one that is cloned for every request counts
+/// every request in and out of what all of them share, and the cores would wait for each other.
+struct Caller<S> {
+    serving: Arc<Serving<S>>,
+    service: Mutex<S>,
     client: Client,
     progress: Arc<Progress>,
     /// Ends what is no longer HTTP, and so has no request that could be the last.
     stop: CancellationToken,
 }
 
-impl<F> Serving<F> {
-    pub(super) fn new(transport: &Transport, certificate: Option<Arc<Certificate>>, current: F) -> Self {
+impl<S> Serving<S> {
+    pub(super) fn new(transport: &Transport, certificate: Option<Arc<Certificate>>, service: S) -> Self {
         let mut http1 = http1::Builder::new();
         // Deadlines are the socket's: hyper's own would count the time that a request is being answered.
         http1.header_read_timeout(None).max_headers(transport.head_fields_max);
@@ -68,7 +73,7 @@ impl<F> Serving<F> {
             .max_header_list_size(u32::try_from(transport.head_bytes_max).unwrap_or(u32::MAX))
             .keep_alive_interval(transport.keep_alive.0)
             .keep_alive_timeout(transport.head.0);
-        Self { current, transport: transport.clone(), certificate, http1, http2 }
+        Self { service, transport: transport.clone(), certificate, http1, http2 }
     }
 
     fn times(&self) -> Times {
@@ -80,10 +85,9 @@ impl<F> Serving<F> {
     }
 }
 
-impl<F, S, B> Serving<F>
+impl<S, B> Serving<S>
 where
-    F: Fn() -> S + Clone + Send + Sync + 'static,
-    S: Service<Request<Received>, Response = Response<B>, Error = Infallible> + Send + 'static,
+    S: Service<Request<Received>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -113,10 +117,20 @@ where
         }
     }
 
-    fn caller(&self, peer: SocketAddr, security: Security, stop: &CancellationToken) -> Arc<Caller> {
+    fn caller(
+        self: &Arc<Self>,
+        peer: SocketAddr,
+        security: Security,
+        stop: &CancellationToken,
+    ) -> Arc<Caller<S>> {
         let Transport { forwarded, trust_forwarded, .. } = self.transport;
-        let client = Client::new(peer.ip(), security, forwarded, trust_forwarded);
-        Arc::new(Caller { client, progress: Arc::default(), stop: stop.clone() })
+        Arc::new(Caller {
+            serving: self.clone(),
+            service: Mutex::new(self.service.clone()),
+            client: Client::new(peer.ip(), security, forwarded, trust_forwarded),
+            progress: Arc::default(),
+            stop: stop.clone(),
+        })
     }
 
     /// Finds out by the first bytes which version is spoken, and speaks it.
@@ -154,14 +168,18 @@ where
         }
     }
 
-    async fn http1<I>(self: &Arc<Self>, io: I, sniffed: Bytes, caller: Arc<Caller>, stop: CancellationToken)
-    where
+    async fn http1<I>(
+        self: &Arc<Self>,
+        io: I,
+        sniffed: Bytes,
+        caller: Arc<Caller<S>>,
+        stop: CancellationToken,
+    ) where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let inspector = Inspector::new(self.transport.head_bytes_max);
         let io = Guarded::new(io, sniffed, Watched::Http1(inspector), caller.progress.clone(), self.times());
-        let serving = self.clone();
-        let service = service_fn(move |request| serving.clone().answer(caller.clone(), request));
+        let service = service_fn(move |request| caller.clone().answer(request));
         let mut connection = pin!(self.http1.serve_connection(TokioIo::new(io), service).with_upgrades());
         let ended = tokio::select! {
             biased;
@@ -174,14 +192,19 @@ where
         log_end(ended);
     }
 
-    async fn http2<I>(self: &Arc<Self>, io: I, sniffed: Bytes, caller: Arc<Caller>, stop: CancellationToken)
-    where
+    async fn http2<I>(
+        self: &Arc<Self>,
+        io: I,
+        sniffed: Bytes,
+        caller: Arc<Caller<S>>,
+        stop: CancellationToken,
+    ) where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let io =
             Guarded::new(io, sniffed, Watched::Http2(Frames::new()), caller.progress.clone(), self.times());
-        let (serving, progress) = (self.clone(), caller.progress.clone());
-        let service = service_fn(move |request| serving.clone().answer(caller.clone(), request));
+        let progress = caller.progress.clone();
+        let service = service_fn(move |request| caller.clone().answer(request));
         let mut connection = pin!(self.http2.serve_connection(TokioIo::new(io), service));
         let ended = tokio::select! {
             biased;
@@ -198,50 +221,63 @@ where
             Some(patience) => drop(timeout(patience, connection).await),
         }
     }
+}
 
-    async fn answer(
+impl<S, B> Caller<S>
+where
+    S: Service<Request<Received>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` has room for its arguments twice")]
+    fn answer(
         self: Arc<Self>,
-        caller: Arc<Caller>,
         request: Request<Incoming>,
-    ) -> Result<Response<Answered<B>>, Infallible> {
-        let (mut parts, body) = request.into_parts();
-        if parts.method == Method::CONNECT {
-            return Ok(last(problem::TUNNEL_REFUSED.response()));
-        }
-        let is_http2 = parts.version == Version::HTTP_2;
-        // Of HTTP/1, the parser and the inspector have seen to both.
-        if is_http2 && parts.headers.len() > self.transport.head_fields_max {
-            return Ok(refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
-        }
-        if is_http2 && !is_sound(&mut parts) {
-            return Ok(refused(StatusCode::BAD_REQUEST));
-        }
-        let open = caller.progress.begin();
-        let id = caller.client.admit(&mut parts.headers, parts.version);
-        let transport = &self.transport;
-        let patience = Patience { idle: transport.body_idle.0, rate_min: transport.body_rate_min };
-        let request = Request::from_parts(parts, Received::new(body, patience));
-        let mut service = (self.current)();
-        let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
-        let Ok(mut response) = service.call(request).await;
-        if let Some(switch) = response.extensions_mut().remove::<Switch>() {
-            if caller.progress.is_early() {
-                // Bytes that came before the agreement belong to nobody.
-                caller.progress.answered(StatusCode::BAD_REQUEST);
+    ) -> impl Future<Output = Result<Response<Answered<B>>, Infallible>> + Send {
+        async move {
+            let (mut parts, body) = request.into_parts();
+            if parts.method == Method::CONNECT {
+                return Ok(last(problem::TUNNEL_REFUSED.response()));
+            }
+            let is_http2 = parts.version == Version::HTTP_2;
+            // Of HTTP/1, the parser and the inspector have seen to both.
+            if is_http2 && parts.headers.len() > self.serving.transport.head_fields_max {
+                return Ok(refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+            }
+            if is_http2 && !is_sound(&mut parts) {
                 return Ok(refused(StatusCode::BAD_REQUEST));
             }
-            let stop = caller.stop.clone();
-            tokio::spawn(async move { stop.run_until_cancelled(switch.run()).await });
-        }
-        caller.progress.answered(response.status());
-        response.headers_mut().entry(REQUEST_ID).or_insert(id);
-        Ok(response.map(|body| {
-            if is_http2 {
-                Answered::offered(body, open, self.transport.write_idle.0)
-            } else {
-                Answered::new(body, open)
+            let open = self.progress.begin();
+            let id = self.client.admit(&mut parts.headers, parts.version);
+            let transport = &self.serving.transport;
+            let patience = Patience { idle: transport.body_idle.0, rate_min: transport.body_rate_min };
+            let mut request = Some(Request::from_parts(parts, Received::new(body, patience)));
+            let answer = poll_fn(|cx| {
+                let mut service = self.service.lock();
+                let Ok(()) = ready!(service.poll_ready(cx));
+                Poll::Ready(service.call(request.take().expect("a request is taken once")))
+            });
+            let Ok(mut response) = answer.await.await;
+            if let Some(switch) = response.extensions_mut().remove::<Switch>() {
+                if self.progress.is_early() {
+                    // Bytes that came before the agreement belong to nobody.
+                    self.progress.answered(StatusCode::BAD_REQUEST);
+                    return Ok(refused(StatusCode::BAD_REQUEST));
+                }
+                let stop = self.stop.clone();
+                tokio::spawn(async move { stop.run_until_cancelled(switch.run()).await });
             }
-        }))
+            self.progress.answered(response.status());
+            response.headers_mut().entry(REQUEST_ID).or_insert(id);
+            Ok(response.map(|body| {
+                if is_http2 {
+                    Answered::offered(body, open, self.serving.transport.write_idle.0)
+                } else {
+                    Answered::new(body, open)
+                }
+            }))
+        }
     }
 }
 

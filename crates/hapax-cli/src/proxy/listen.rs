@@ -80,17 +80,20 @@ impl Listener {
     /// Serves until `stop`, then gives the address up, lets connections finish what they began and returns when the
     /// last one has. Whoever asks a second time has nothing to serve.
     ///
-    /// `current` gives the service for each request, so that the next request meets what was changed meanwhile.
-    pub(crate) async fn serve<S, F, B>(&self, current: F, stop: CancellationToken)
+    /// Every connection has a clone of the service.
+    pub(crate) async fn serve<S, B>(&self, service: S, stop: CancellationToken)
     where
-        F: Fn() -> S + Clone + Send + Sync + 'static,
-        S: Service<Request<Received>, Response = Response<B>, Error = Infallible> + Send + 'static,
+        S: Service<Request<Received>, Response = Response<B>, Error = Infallible>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
         S::Future: Send + 'static,
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let Some(socket) = self.socket.lock().take() else { return };
-        let serving = Arc::new(Serving::new(&self.transport, self.certificate.clone(), current));
+        let serving = Arc::new(Serving::new(&self.transport, self.certificate.clone(), service));
         let connections = TaskTracker::new();
         loop {
             let accepted = tokio::select! {

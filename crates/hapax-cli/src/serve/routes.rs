@@ -1,12 +1,16 @@
-//! The layer in force. Every request asks for it, so that a reload changes what the next request meets and no
-//! connection is dropped.
+//! The layer in force. Every request asks whether it is still the same, so that a reload changes what the next request
+//! meets and no connection is dropped.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
 use hapax::Hapax;
 use hapax::http::{HttpPolicy, Idempotency, IdempotencyLayer};
+use http::Request;
 use parking_lot::RwLock;
 use tower_layer::Layer;
+use tower_service::Service;
 
 use super::ask::Asker;
 use super::paths::{Unambiguous, key_names};
@@ -17,12 +21,42 @@ use crate::proxy::Forward;
 use crate::trace::{Traced, TracedUpstream, Tracing};
 
 /// What answers one request.
-pub(super) type Answering = Watched<Unambiguous<Traced<Idempotency<Told<TracedUpstream<Forward>>>>>>;
+type Answering = Watched<Unambiguous<Traced<Idempotency<Told<TracedUpstream<Forward>>>>>>;
 
 /// The layer in force and the configuration that it is made of.
 pub(super) struct Routes {
     parts: Parts,
     current: RwLock<Current>,
+    /// How often that has changed.
+    changes: AtomicUsize,
+}
+
+/// What answers the requests of one connection: a copy of what is in force, made anew when that has changed.
+#[derive(Clone)]
+pub(super) struct InForce {
+    routes: Arc<Routes>,
+    changes: usize,
+    answering: Answering,
+}
+
+impl<B> Service<Request<B>> for InForce
+where
+    Answering: Service<Request<B>>,
+{
+    type Response = <Answering as Service<Request<B>>>::Response;
+    type Error = <Answering as Service<Request<B>>>::Error;
+    type Future = <Answering as Service<Request<B>>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        if self.changes != self.routes.changes.load(Ordering::Acquire) {
+            *self = self.routes.in_force();
+        }
+        self.answering.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        self.answering.call(request)
+    }
 }
 
 /// What every layer is made of, whatever its routes.
@@ -44,12 +78,14 @@ impl Routes {
     pub(super) fn new(parts: Parts, config: Config) -> Self {
         let layer = parts.layer(&config);
         let current = parts.current(layer, Arc::new(config));
-        Self { parts, current: RwLock::new(current) }
+        Self { parts, current: RwLock::new(current), changes: AtomicUsize::new(0) }
     }
 
-    /// What answers the next request.
-    pub(super) fn current(&self) -> Answering {
-        self.current.read().answering.clone()
+    /// What answers requests, from now on and after every change.
+    pub(super) fn in_force(self: &Arc<Self>) -> InForce {
+        // First: what changes in between is noticed by the next request.
+        let changes = self.changes.load(Ordering::Acquire);
+        InForce { routes: self.clone(), changes, answering: self.current.read().answering.clone() }
     }
 
     /// What is in force.
@@ -79,6 +115,7 @@ impl Routes {
         // Only the routes have changed; the rest is told as it is in force.
         let config = Config { routes: config.routes, ..Config::clone(&before) };
         *self.current.write() = self.parts.current(layer, Arc::new(config));
+        self.changes.fetch_add(1, Ordering::Release);
         tracing::info!(routes, "the routes are read again");
     }
 }

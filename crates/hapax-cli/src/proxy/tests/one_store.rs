@@ -17,7 +17,7 @@ async fn layered(store: &Arc<dyn Store>, policy: HttpPolicy, url: String) -> Rig
     let forward = Forward::new(&[url.parse().unwrap()], &UpstreamOptions::default()).unwrap();
     let hapax = Hapax::builder(store.clone()).sweep(None).build();
     let service = IdempotencyLayer::new(&hapax).policy(policy).layer(forward);
-    Rig::serve(move || service.clone(), Setup::default()).await
+    Rig::serve(service, Setup::default()).await
 }
 
 /// What a first request and its retry get from a sidecar with this policy, and how often the service ran.

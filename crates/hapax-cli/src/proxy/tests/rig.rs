@@ -55,7 +55,7 @@ impl Rig {
         let forward = Forward::new(&uris, &setup.upstream).unwrap();
         let hapax = Hapax::new(MemoryStore::new());
         let service = IdempotencyLayer::new(&hapax).layer(forward);
-        Self::serve(move || service.clone(), setup).await
+        Self::serve(service, setup).await
     }
 
     /// A proxy with the layer in front of one origin, and nothing else said.
@@ -63,14 +63,15 @@ impl Rig {
         Self::start(&[origin.url()], Setup::default()).await
     }
 
-    pub(super) async fn serve<S, F, B>(current: F, setup: Setup) -> Self
+    pub(super) async fn serve<S, B>(service: S, setup: Setup) -> Self
     where
-        F: Fn() -> S + Clone + Send + Sync + 'static,
         S: tower_service::Service<
                 http::Request<crate::proxy::received::Received>,
                 Response = http::Response<B>,
                 Error = Infallible,
-            > + Send
+            > + Clone
+            + Send
+            + Sync
             + 'static,
         S::Future: Send + 'static,
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
@@ -82,7 +83,7 @@ impl Rig {
         let stop = CancellationToken::new();
         let served = tokio::spawn({
             let (listener, stop) = (listener.clone(), stop.clone());
-            async move { listener.serve(current, stop).await }
+            async move { listener.serve(service, stop).await }
         });
         Self { address: listener.local_addr(), listener, stop, served }
     }

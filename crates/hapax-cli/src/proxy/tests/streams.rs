@@ -1,17 +1,11 @@
 //! What is more than one question and one answer: other protocols, endless answers, trailers, fields on their way.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::http::IdempotencyLayer;
 use hapax::http::settings::Span;
-use hapax::{Hapax, MemoryStore};
-use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tower_layer::Layer;
 
 use super::rig::{Origin, Rig, Setup, read_to_end, read_until};
-use crate::proxy::{Forward, UpstreamOptions};
 
 #[tokio::test]
 async fn another_protocol_passes_once_the_origin_agrees() {
@@ -299,30 +293,4 @@ async fn a_tunnel_that_nobody_uses_is_closed() {
     let wish = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
     let answer = rig.exchange(wish).await;
     assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
-}
-
-/// What is changed meanwhile, the next request meets, also on a connection that was open before.
-#[tokio::test]
-async fn every_request_meets_the_current_service() {
-    let (one, two) = (Origin::ok().await, Origin::ok().await);
-    let service = |origin: &Origin| {
-        let forward = Forward::new(&[origin.url().parse().unwrap()], &UpstreamOptions::default()).unwrap();
-        IdempotencyLayer::new(&Hapax::new(MemoryStore::new())).layer(forward)
-    };
-    let current = Arc::new(Mutex::new(service(&one)));
-    let rig = Rig::serve(
-        {
-            let current = current.clone();
-            move || current.lock().clone()
-        },
-        Setup::default(),
-    )
-    .await;
-    let mut stream = rig.connect().await;
-    for expected in [(1, 0), (1, 1)] {
-        stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
-        read_until(&mut stream, b"\r\n\r\nok").await;
-        assert_eq!((one.log.requests(), two.log.requests()), expected);
-        *current.lock() = service(&two);
-    }
 }
