@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 
 use hapax_core::transition::{self, Answer, Change, Command};
 use hapax_core::{Claim, RecordId, State, StoreError, StoreErrorKind, Swept, Timestamp};
@@ -21,6 +22,10 @@ use crate::{schema, sweep};
 /// How many operations share a commit at most. More would not make the sync cheaper per operation by much, and
 /// the first of them would wait longer.
 const BATCH_MAX: usize = 1_024;
+
+/// How often others are let run before a commit, as long as that brings more to do. A commit costs about as much for
+/// few operations as for many; where all cores are busy, whoever is about to ask has to get one first.
+const TURNS_MAX: usize = 8;
 
 /// How many claims are kept at hand.
 const CLAIMS_MAX: usize = 65_536;
@@ -231,15 +236,24 @@ impl Writer {
         }
     }
 
-    /// Serves the steps of a batch. While the disk is busy with the commit before, others may come: they join.
+    /// Serves the steps of a batch. While the disk is busy with the commit before, others may come: they join. So do
+    /// those who come as soon as they get a core.
     fn serve_batch(&mut self, batch: &mut Batch) {
         let (queue, disk) = (Arc::clone(&self.queue), self.log.disk());
         let mut steps_done = false;
         let done = self.attempt(|writer| {
             writer.transact(|work| {
                 let mut answers = work.steps(&batch.steps, Room::Untried)?;
-                if disk.is_busy() && disk.settle().is_ok() {
+                if disk.is_busy() {
+                    // That it failed is told when this commit begins.
+                    let _failed = disk.settle();
+                }
+                for _ in 0..TURNS_MAX {
+                    thread::yield_now();
                     batch.add(queue.take_now(BATCH_MAX.saturating_sub(batch.steps.len())));
+                    if batch.steps.len() == answers.len() {
+                        break;
+                    }
                     answers.extend(work.steps(&batch.steps[answers.len()..], Room::Untried)?);
                 }
                 steps_done = true;
