@@ -163,16 +163,14 @@ impl FingerprintBuilder {
 
     /// The fingerprint of the parts so far.
     pub fn build(mut self) -> Fingerprint {
-        let digest = match self.hashed {
-            Some(mut hashed) => {
-                hashed.update(&self.pending);
-                hashed.finalize().into()
-            }
-            None => {
-                let length = self.pending.len();
-                self.pending.resize(sha256::padded(length), 0);
-                sha256::in_place(&mut self.pending, length)
-            }
+        let length = self.pending.len();
+        let digest = if self.hashed.is_none() && length <= PENDING_MAX {
+            self.pending.resize(sha256::padded(length), 0);
+            sha256::in_place(&mut self.pending, length)
+        } else {
+            let mut hashed = self.hashed.unwrap_or_default();
+            hashed.update(&self.pending);
+            hashed.finalize().into()
         };
         Fingerprint { algorithm: ALGORITHM, digest }
     }
