@@ -80,17 +80,20 @@ impl Copy {
         Ok(control)
     }
 
-    /// Puts the defect in, runs its proof and takes it out.
+    /// Puts the defect in, runs its proof and takes it out. What comes of it is an error when the defect does not fit,
+    /// or the proof does not come to its end.
     ///
     /// # Errors
-    /// When the defect does not fit, or the proof does not come to its end.
-    pub fn bite(&self, tooth: &Tooth) -> Result<Outcome> {
-        let damaged = tooth.apply(&self.original)?;
+    /// When the copy cannot be written, and so is of no more use.
+    pub fn bite(&self, tooth: &Tooth) -> Result<Result<Outcome>> {
+        let damaged = match tooth.apply(&self.original) {
+            Ok(damaged) => damaged,
+            Err(misfit) => return Ok(Err(misfit)),
+        };
         fs::write(self.root.join(tooth.file), damaged)?;
-        let outcome =
-            self.run(tooth.caught_by, tooth.breaks).with_context(|| format!("tooth {}", tooth.name));
+        let outcome = self.run(tooth.caught_by, tooth.breaks);
         copy_file(&self.original.join(tooth.file), &self.root.join(tooth.file))?;
-        outcome
+        Ok(outcome)
     }
 
     fn run(&self, proof: Proof, breaks: &[&str]) -> Result<Outcome> {

@@ -18,7 +18,7 @@ pub struct Tally {
 /// defect first: what is found then proves nothing later.
 ///
 /// # Errors
-/// When a proof finds something without a defect, or does not come to its end then.
+/// When a proof finds something without a defect or does not come to its end then, and when the copy cannot be written.
 #[allow(clippy::print_stdout, reason = "it is what the commands are run for")]
 pub fn run<'t>(teeth: impl IntoIterator<Item = &'t Tooth>, only: &str) -> Result<Tally> {
     let teeth: Vec<_> = teeth.into_iter().filter(|tooth| tooth.is_about(only)).collect();
@@ -32,7 +32,7 @@ pub fn run<'t>(teeth: impl IntoIterator<Item = &'t Tooth>, only: &str) -> Result
         let breaks = tooth.breaks.join(" or ");
         tally.planted += 1;
         // One that cannot be tried is told like one that was not caught: the others may be as bad.
-        let outcome = match copy.bite(tooth) {
+        let outcome = match copy.bite(tooth)? {
             Ok(outcome) => outcome,
             Err(error) => {
                 println!("tooth {} breaks {breaks} NOT TRIED: {error:#}", tooth.name);
