@@ -51,7 +51,8 @@ pub(super) struct Serving<S> {
 }
 
 /// What the requests of one connection share. It has a service of its own: one that is cloned for every request counts
-/// every request in and out of what all of them share, and the cores would wait for each other.
+/// every request in and out of what all of them share, and the cores would wait for each other. The streams of HTTP/2
+/// take turns to ask it, so it must be one that does not keep anybody waiting until it is ready.
 struct Caller<S> {
     serving: Arc<Serving<S>>,
     service: Mutex<S>,

@@ -32,11 +32,17 @@ pub(super) struct Routes {
 }
 
 /// What answers the requests of one connection: a copy of what is in force, made anew when that has changed.
-#[derive(Clone)]
 pub(super) struct InForce {
     routes: Arc<Routes>,
     changes: usize,
     answering: Answering,
+}
+
+impl Clone for InForce {
+    /// For another connection, which begins with what is in force by then.
+    fn clone(&self) -> Self {
+        self.routes.in_force()
+    }
 }
 
 impl<B> Service<Request<B>> for InForce
