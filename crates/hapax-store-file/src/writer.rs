@@ -245,10 +245,12 @@ impl Writer {
             writer.transact(|work| {
                 let mut answers = work.steps(&batch.steps, Room::Untried)?;
                 if disk.is_busy() {
-                    // That it failed is told when this commit begins.
+                    // That it failed is told when this transaction ends.
                     let _failed = disk.settle();
                 }
-                for _ in 0..TURNS_MAX {
+                // Whoever has only looked need not wait for what others write.
+                let turns = if work.wrote { TURNS_MAX } else { 0 };
+                for _ in 0..turns {
                     thread::yield_now();
                     batch.add(queue.take_now(BATCH_MAX.saturating_sub(batch.steps.len())));
                     if batch.steps.len() == answers.len() {
