@@ -4,7 +4,7 @@
 use sha2::block_api::compress256;
 
 /// How many bytes are hashed at a time.
-pub(crate) const BLOCK: usize = 64;
+const BLOCK: usize = 64;
 
 /// What a digest begins with, by FIPS 180-4.
 const BEGINNING: [u32; 8] =
