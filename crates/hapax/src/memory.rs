@@ -3,12 +3,13 @@
 //! It owns records of one process and forgets them with it. It refuses claims when it is full and never evicts:
 //! an evicted record would let its operation run again.
 
+mod records;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use hapax_core::transition::{self, Change, Decision, Due};
@@ -17,14 +18,16 @@ use hapax_core::{
     Nonce, Page, Promise, Query, Reason, Record, RecordId, Recorded, Settled, Settlement, State, Stats,
     Store, StoreError, StoreErrorKind, Swept, SystemClock, Timestamp,
 };
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use parking_lot::Mutex;
+
+use self::records::{IdState, Records};
 
 /// Enough that two of a handful of cores rarely want the same one.
 const SHARDS: usize = 64;
 
 /// What a record takes beside its outcome: itself, its place in the map and in the queue of its end.
-const RECORD_BYTES: u64 = (size_of::<Record>() + 2 * size_of::<RecordId>() + 64) as u64;
+const RECORD_BYTES: u64 = (size_of::<Record>() + size_of::<RecordId>() + 64) as u64;
 
 /// How many finished records a claim removes by itself before it is refused for lack of room.
 const MAKE_ROOM_BATCH: usize = 64;
@@ -49,52 +52,11 @@ pub struct MemoryStore {
 
 #[derive(Default)]
 struct Shard {
-    records: HashMap<RecordId, Box<Record>, IdState>,
+    records: Records,
     /// Pinned and released records by the time they end. A place may be out of date: the record decides.
     ends: BinaryHeap<Reverse<(Timestamp, RecordId)>>,
     /// Records in progress or uncertain; few, and rarely old enough to be dropped.
     open: HashSet<RecordId, IdState>,
-}
-
-/// Hashes ids, which are hashes already: eight of their bytes, mixed with a secret so that nobody can choose keys that
-/// crowd one place.
-#[derive(Clone)]
-struct IdState(u64);
-
-struct IdHasher(u64);
-
-impl Default for IdState {
-    fn default() -> Self {
-        static SECRET: LazyLock<u64> = LazyLock::new(|| {
-            let random = Nonce::random();
-            random.as_bytes()[..8].iter().fold(0, |secret, byte| secret << 8 | u64::from(*byte))
-        });
-        Self(*SECRET)
-    }
-}
-
-impl BuildHasher for IdState {
-    type Hasher = IdHasher;
-
-    fn build_hasher(&self) -> IdHasher {
-        IdHasher(self.0)
-    }
-}
-
-impl Hasher for IdHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for eight in bytes.chunks_exact(8).skip(1).take(1) {
-            self.0 ^= eight.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-        }
-    }
-
-    fn write_usize(&mut self, _length: usize) {}
-
-    fn finish(&self) -> u64 {
-        // Folds both halves of a product with an odd constant, so that every bit of the id reaches every bit.
-        let product = u128::from(self.0) * 0x9E37_79B9_7F4A_7C15;
-        (product >> 64) as u64 ^ product as u64
-    }
 }
 
 impl MemoryStore {
@@ -138,8 +100,7 @@ impl MemoryStore {
     /// One atomic step on one record: decide, then write.
     fn step<A>(&self, id: &RecordId, decide: impl FnOnce(Option<&Record>, Timestamp) -> Decision<A>) -> A {
         let mut shard = self.shard(id).lock();
-        let Decision { change, answer } =
-            decide(shard.records.get(id).map(|record| &**record), self.clock.now());
+        let Decision { change, answer } = decide(shard.records.get(id), self.clock.now());
         self.apply(&mut shard, id, change);
         answer
     }
@@ -156,7 +117,7 @@ impl MemoryStore {
                 }
                 self.records.fetch_add(1, Ordering::Relaxed);
                 self.bytes.fetch_add(bytes_of(&record), Ordering::Relaxed);
-                shard.records.insert(*id, record)
+                shard.records.insert(record)
             }
             Change::Remove => {
                 shard.open.remove(id);
@@ -178,8 +139,8 @@ impl MemoryStore {
         let id = &ask.key.id;
         let mut shard = self.shard(id).lock();
         let now = self.clock.now();
-        let decision = transition::claim(shard.records.get(id).map(|record| &**record), ask, now);
-        let grows = matches!(decision.change, Change::Put(_)) && !shard.records.contains_key(id);
+        let decision = transition::claim(shard.records.get(id), ask, now);
+        let grows = matches!(decision.change, Change::Put(_)) && shard.records.get(id).is_none();
         if grows && self.is_full() {
             // Only what is over anyway: dropping what nobody settled is for a sweep, which says so.
             self.sweep_ended(&mut shard, now, MAKE_ROOM_BATCH, &mut Swept::default());
@@ -219,7 +180,7 @@ impl MemoryStore {
         let dropped: Vec<RecordId> = shard
             .open
             .iter()
-            .filter(|id| shard.records.get(*id).is_some_and(|record| transition::due(record, now).is_some()))
+            .filter(|id| shard.records.get(id).is_some_and(|record| transition::due(record, now).is_some()))
             .take(left + 1)
             .copied()
             .collect();
@@ -255,12 +216,12 @@ impl MemoryStore {
         let unknown = || StoreError::new(StoreErrorKind::Invalid, "list").with_source("unknown cursor");
         let mut newest = Newest::of(query).ok_or_else(unknown)?;
         for shard in &self.shards {
-            for record in shard.lock().records.values().filter(|record| query.admits(record, now)) {
+            for record in shard.lock().records.iter().filter(|record| query.admits(record, now)) {
                 newest.offer(record.key.id, Some(record.created_at));
             }
         }
         let (ids, next) = newest.page();
-        let found = |id| self.shard(&id).lock().records.get(&id).map(|record| (**record).clone());
+        let found = |id| self.shard(&id).lock().records.get(&id).cloned();
         Ok(Page { records: ids.into_iter().filter_map(found).collect(), unreadable: Vec::new(), next, now })
     }
 
@@ -268,7 +229,7 @@ impl MemoryStore {
         let now = self.clock.now();
         let mut stats = Stats { bytes: self.bytes.load(Ordering::Relaxed), ..Stats::default() };
         for shard in &self.shards {
-            shard.lock().records.values().for_each(|record| stats.count(record.state_at(now)));
+            shard.lock().records.iter().for_each(|record| stats.count(record.state_at(now)));
         }
         stats
     }
@@ -348,7 +309,7 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let shard = self.shard(id).lock();
             Ok(match shard.records.get(id) {
-                Some(record) => Lookup::Found { record: record.clone(), now: self.clock.now() },
+                Some(record) => Lookup::Found { record: Box::new(record.clone()), now: self.clock.now() },
                 None => Lookup::Absent,
             })
         })
