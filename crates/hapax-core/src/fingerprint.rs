@@ -77,8 +77,8 @@ fn words(digest: &[u8; 32]) -> [u64; 4] {
 #[derive(Clone)]
 #[must_use]
 pub struct FingerprintBuilder {
-    /// What did not fit into `pending` any more. Most requests have nothing there.
-    hashed: Option<Sha256>,
+    /// What did not fit into `pending` any more. Most requests have nothing there, and a builder is moved often.
+    hashed: Option<Box<Sha256>>,
     /// What is to be hashed next. Parts are short, and one call for many is quicker than many.
     pending: Vec<u8>,
 }
@@ -170,7 +170,7 @@ impl FingerprintBuilder {
         } else {
             let mut hashed = self.hashed.unwrap_or_default();
             hashed.update(&self.pending);
-            hashed.finalize().into()
+            (*hashed).finalize().into()
         };
         Fingerprint { algorithm: ALGORITHM, digest }
     }

@@ -316,7 +316,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn peek(&self) -> Option<u8> {
+    #[inline]
+    pub(crate) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 

@@ -121,7 +121,17 @@ impl<'a> Writer<'a> {
     }
 
     /// What comes next. Whitespace before it is left out.
+    #[inline]
     fn ahead(&mut self) -> Option<u8> {
+        match self.reader.peek() {
+            // Most documents have none, and everything else is above the space.
+            Some(byte) if byte > b' ' => Some(byte),
+            _ => self.behind_whitespace(),
+        }
+    }
+
+    #[cold]
+    fn behind_whitespace(&mut self) -> Option<u8> {
         let before = self.reader.at();
         let ahead = self.reader.ahead();
         if self.reader.at() != before {
