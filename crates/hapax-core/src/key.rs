@@ -9,12 +9,13 @@ mod rules;
 mod scope;
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use error::KeyError;
 pub use rules::{KeyFormat, KeyRules};
 pub use scope::{PrincipalHash, RecordId, Scope, ScopedKey, key_hash};
+
+use crate::text::Text;
 
 /// The most characters a key may have: what the APIs that made keys popular allow, so that their clients' keys fit.
 pub const KEY_LENGTH_MAX: usize = 255;
@@ -29,15 +30,15 @@ pub const KEY_LENGTH_MAX: usize = 255;
 /// # Ok::<(), hapax_core::KeyError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Key(Arc<str>);
+pub struct Key(Text);
 
 impl Key {
     /// The key with this content, as functions and events have it: nothing is quoted, nothing is escaped.
     ///
     /// # Errors
     /// [`KeyError`] when the content is empty, all spaces, too long or not printable ASCII (K-07, K-08).
-    pub fn new(content: impl Into<Arc<str>>) -> Result<Self, KeyError> {
-        let content = content.into();
+    pub fn new(content: impl AsRef<str>) -> Result<Self, KeyError> {
+        let content = content.as_ref();
         check_printable(content.as_bytes())?;
         if content.is_empty() {
             return Err(KeyError::Empty);
@@ -48,7 +49,7 @@ impl Key {
         if content.len() > KEY_LENGTH_MAX {
             return Err(KeyError::TooLong { length: content.len(), length_max: KEY_LENGTH_MAX });
         }
-        Ok(Self(content))
+        Ok(Self(content.into()))
     }
 
     /// The key in a header's value, quoted or bare, by the default [`KeyRules`] (K-01 to K-08).
@@ -63,17 +64,17 @@ impl Key {
     ///
     /// Make it once per operation, before the first attempt; a key made per attempt protects nothing.
     pub fn random() -> Self {
-        Self(uuid::Uuid::now_v7().to_string().into())
+        Self(uuid::Uuid::now_v7().to_string().as_str().into())
     }
 
     /// When the key was made, when it tells: a UUID of version 7 and a ULID begin with the time.
     pub fn made_at(&self) -> Option<SystemTime> {
-        rules::made_at_ms(&self.0).map(|ms| UNIX_EPOCH + Duration::from_millis(ms))
+        rules::made_at_ms(self.as_str()).map(|ms| UNIX_EPOCH + Duration::from_millis(ms))
     }
 
     /// The key itself. It may identify a customer's order: keep it out of logs.
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.0.as_str()
     }
 }
 

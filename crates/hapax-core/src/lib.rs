@@ -30,6 +30,7 @@ pub mod newest;
 pub mod record;
 mod sha256;
 pub mod store;
+mod text;
 pub mod transition;
 
 pub use clock::{Clock, ManualClock, SystemClock};

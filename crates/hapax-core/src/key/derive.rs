@@ -67,7 +67,7 @@ fn derived(entity: &str, action: &str, mut params: Json<'_>) -> Result<Key, KeyE
         text.push(':');
         json::print::<Python>(&mut text, &params)?;
     }
-    Ok(Key(Hex(&first::<16>(&Sha256::digest(text))).to_string().into()))
+    Ok(Key(Hex(&first::<16>(&Sha256::digest(text))).to_string().as_str().into()))
 }
 
 /// As Python's `json.dumps` does.

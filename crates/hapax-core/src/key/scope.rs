@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::Key;
 use crate::sha256;
+use crate::text::Text;
 
 /// What a key is unique within: a namespace, a principal and an operation.
 ///
@@ -16,7 +17,7 @@ pub struct Scope {
     /// None where it is empty: most have none, and one that all shared would be counted by all of them.
     namespace: Option<Arc<str>>,
     principal: Option<PrincipalHash>,
-    operation: Arc<str>,
+    operation: Text,
 }
 
 /// Hash of a principal.
@@ -25,8 +26,13 @@ pub struct PrincipalHash([u8; 16]);
 
 impl Scope {
     /// The scope of `operation` (method and path, function name, consumer name) for everybody.
-    pub fn new(operation: impl Into<Arc<str>>) -> Self {
-        Self { namespace: None, principal: None, operation: operation.into() }
+    pub fn new(operation: impl AsRef<str>) -> Self {
+        Self::of_words([operation.as_ref()])
+    }
+
+    /// The same of an operation whose name is these put together. For whoever makes one for every request.
+    pub fn of_words<const N: usize>(operation: [&str; N]) -> Self {
+        Self { namespace: None, principal: None, operation: Text::joined(operation) }
     }
 
     /// The same in a namespace: deployments that share a store keep apart by it.
@@ -50,7 +56,7 @@ impl Scope {
 
     /// The operation.
     pub fn operation(&self) -> &str {
-        &self.operation
+        self.operation.as_str()
     }
 
     /// The principal's hash, when there is a principal.
@@ -71,7 +77,7 @@ impl fmt::Display for Scope {
         if let Some(namespace) = &self.namespace {
             write!(f, "{namespace}/")?;
         }
-        f.write_str(&self.operation)
+        f.write_str(self.operation())
     }
 }
 
@@ -160,7 +166,7 @@ impl ScopedKey {
             scope.namespace().as_bytes(),
             principal,
             scope.operation.as_bytes(),
-            key.as_str().as_bytes(),
+            key.0.as_bytes(),
         ]);
         let mut id = [0; 32];
         id[..8].copy_from_slice(&key_hash(key));
@@ -171,7 +177,7 @@ impl ScopedKey {
 
 /// The key's own hash, the first part of every id it has in any scope.
 pub fn key_hash(key: &Key) -> [u8; 8] {
-    first(&digest([b"hapax key 1", key.as_str().as_bytes()]))
+    first(&digest([b"hapax key 1", key.0.as_bytes()]))
 }
 
 /// The hash of some parts, each with its length first, so that no two lists of parts hash alike. Short ones are put
@@ -211,6 +217,15 @@ pub(super) struct Hex<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        // Many digits at a time: an id is written for every request that runs.
+        for bytes in self.0.chunks(32) {
+            let mut text = [0; 64];
+            for (digits, byte) in text.chunks_exact_mut(2).zip(bytes) {
+                digits.copy_from_slice(&[byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]));
+            }
+            f.write_str(std::str::from_utf8(&text[..2 * bytes.len()]).expect("digits are ASCII"))?;
+        }
+        Ok(())
     }
 }

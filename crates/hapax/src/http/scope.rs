@@ -6,7 +6,7 @@
 mod bearer;
 mod principal;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use hapax_core::Scope;
 use http::header::HOST;
@@ -61,7 +61,7 @@ const ANY_ENDPOINT: &str = "http";
 
 /// What the request's key is unique within. `path` is the one that the client sent.
 pub(crate) fn scope_of(rules: &ScopeRules, parts: &Parts, path: &str) -> Result<Scope, PrincipalMissing> {
-    let mut scope = Scope::new(operation(rules, parts, path));
+    let mut scope = operation(rules, parts, path);
     if !rules.namespace.is_empty() {
         scope = scope.in_namespace(rules.namespace.clone());
     }
@@ -81,18 +81,18 @@ pub fn is_http_operation(operation: &str) -> bool {
     first == ANY_ENDPOINT || (is_method && last.is_some_and(|path| path.starts_with('/') || path == "*"))
 }
 
-/// Words with a space between them. Neither methods nor paths have spaces, so no two requests run together.
-fn operation(rules: &ScopeRules, parts: &Parts, path: &str) -> Arc<str> {
-    static SHARED: LazyLock<Arc<str>> = LazyLock::new(|| ANY_ENDPOINT.into());
+/// The scope of the operation alone: words with a space between them. Neither methods nor paths have spaces, so no two
+/// requests run together.
+fn operation(rules: &ScopeRules, parts: &Parts, path: &str) -> Scope {
     if rules.endpoint == Endpoint::Fingerprint && !rules.host {
-        return SHARED.clone();
+        return Scope::new(ANY_ENDPOINT);
     }
     let method = match rules.endpoint {
         Endpoint::Scope => parts.method.as_str(),
         Endpoint::Fingerprint => ANY_ENDPOINT,
     };
     if !rules.host {
-        return joined([method, " ", path]);
+        return Scope::of_words([method, " ", path]);
     }
     let mut operation = String::from(method);
     operation.push(' ');
@@ -101,22 +101,7 @@ fn operation(rules: &ScopeRules, parts: &Parts, path: &str) -> Arc<str> {
         operation.push(' ');
         operation.push_str(path);
     }
-    operation.into()
-}
-
-/// Short texts are put together where they need no memory of their own.
-fn joined(texts: [&str; 3]) -> Arc<str> {
-    let mut buffer = [0; 128];
-    let mut rest = &mut buffer[..];
-    for text in texts {
-        let Some((place, after)) = rest.split_at_mut_checked(text.len()) else {
-            return texts.concat().into();
-        };
-        place.copy_from_slice(text.as_bytes());
-        rest = after;
-    }
-    let used = texts.iter().map(|text| text.len()).sum();
-    std::str::from_utf8(&buffer[..used]).map_or_else(|_| texts.concat().into(), Arc::from)
+    Scope::new(operation)
 }
 
 /// The authority in lower case, its port as written. Several `Host` lines are taken together: whichever of them the
