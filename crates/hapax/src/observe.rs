@@ -160,17 +160,18 @@ pub(crate) fn lease_lost() {
 }
 
 /// Counts something that is there as long as this is.
-pub(crate) struct Present(&'static str);
+pub(crate) struct Present(metrics::Gauge);
 
 impl Present {
     pub(crate) fn in_gauge(name: &'static str) -> Self {
-        metrics::gauge!(name).increment(1.0);
-        Self(name)
+        let gauge = metrics::gauge!(name);
+        gauge.increment(1.0);
+        Self(gauge)
     }
 }
 
 impl Drop for Present {
     fn drop(&mut self) {
-        metrics::gauge!(self.0).decrement(1.0);
+        self.0.decrement(1.0);
     }
 }
