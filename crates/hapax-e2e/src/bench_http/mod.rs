@@ -65,22 +65,29 @@ impl Scenario {
 
     /// Drives the service for `span`. What a round leaves behind is swept afterwards.
     pub fn round(&self, span: Duration) -> Round {
-        let round = self.drive(span);
+        let round = self.drive(&self.warm_load(span));
         self.sweep();
         round
     }
 
     /// Allocations of everything but the driver, a request, in a round whose times count for nothing.
     pub fn allocations(&self, span: Duration) -> f64 {
-        let (round, allocations) = count::allocations(|| self.drive(span));
+        let load = self.warm_load(span);
+        let (round, allocations) = count::allocations(|| self.drive(&load));
         self.sweep();
         allocations as f64 / round.requests
     }
 
-    fn drive(&self, span: Duration) -> Round {
+    fn warm_load(&self, span: Duration) -> Load {
+        let load = Load { to: self.server.address, key: self.key, span };
+        driver::warm_up(&load);
+        load
+    }
+
+    fn drive(&self, load: &Load) -> Round {
         // The driver's thread begins and ends in between: it is in neither sum.
         let before = (threads::cpu(), self.server.cpu());
-        let driven = driver::drive(&Load { to: self.server.address, key: self.key, span });
+        let driven = driver::drive(load);
         let after = (threads::cpu(), self.server.cpu());
         let requests = driven.requests as f64;
         let server = (after.1 - before.1).as_secs_f64();

@@ -122,8 +122,10 @@ impl Bench {
 }
 
 fn round(to: SocketAddr, process: u32, key: Key, span: Duration) -> Result<Round> {
+    let load = Load { to, key, span };
+    driver::warm_up(&load);
     let before = cpu_seconds(process)?;
-    let driven = driver::drive(&Load { to, key, span });
+    let driven = driver::drive(&load);
     let cpu = cpu_seconds(process)? - before;
     let requests = driven.requests as f64;
     Ok(Round {
