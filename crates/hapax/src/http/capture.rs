@@ -18,6 +18,7 @@ use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::body::Trailers;
+use super::canonical::header;
 use super::classify;
 use fields::Named;
 use wire::{Damaged, Kind, Reader, Writer};
@@ -101,7 +102,7 @@ pub(crate) fn record(
     // Only an answer with CORS fields depends on who asked.
     let origin = request_origin.filter(|_| parts.headers.keys().any(fields::is_cors));
     let body = if has_content(parts.status) { body } else { &[] };
-    let mut writer = Writer::new(parts.status, origin.map_or(b"", HeaderValue::as_bytes), body.len());
+    let mut writer = Writer::new(parts.status, origin.map_or(b"", HeaderValue::as_bytes));
     for (name, value) in &parts.headers {
         if rules.keeps(name) && !named.contains(name) {
             writer.field(Kind::Header, name, value);
@@ -123,7 +124,7 @@ pub(crate) fn record(
 pub(crate) fn replay(
     rules: &ReplayRules,
     retry: &HeaderMap,
-    recorded: &Recorded,
+    recorded: Recorded,
 ) -> Result<Replayed, NotReplayable> {
     match recorded.format {
         Format::HTTP => {}
@@ -132,7 +133,8 @@ pub(crate) fn replay(
     }
     let reader = Reader::new(&recorded.meta)?;
     let status = reader.status();
-    let same_origin = reader.origin() == retry.get(ORIGIN).map_or(b"".as_slice(), HeaderValue::as_bytes);
+    let origin = header::first(retry, &ORIGIN);
+    let same_origin = reader.origin() == origin.map_or(b"".as_slice(), HeaderValue::as_bytes);
     let mut headers = HeaderMap::with_capacity(FIELDS_USUAL);
     let mut trailers: Trailers = None;
     for field in reader {
@@ -144,7 +146,7 @@ pub(crate) fn replay(
         };
         map.try_append(name, value).map_err(|_| NotReplayable::Damaged)?;
     }
-    let body = if has_content(status) { recorded.payload.clone() } else { Bytes::new() };
+    let body = if has_content(status) { recorded.payload } else { Bytes::new() };
     let body = coding::acceptable_body(retry, &mut headers, body);
     rules.mark("true", &mut headers);
     rules.echo(retry, &mut headers);
@@ -158,7 +160,7 @@ impl ReplayRules {
     /// What is changed in the head of a first answer before it leaves: the origin's word to us and its marks go,
     /// ours come.
     pub(crate) fn first(&self, request: &HeaderMap, headers: &mut HeaderMap) {
-        headers.remove(classify::OUTCOME);
+        classify::strip(headers);
         headers.remove(&self.marker);
         if self.mark_first {
             self.mark("false", headers);

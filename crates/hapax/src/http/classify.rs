@@ -13,10 +13,11 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::canonical::header;
 use super::problem;
 
 /// The field in which an origin says what its answer means. It is taken off on the way out.
-pub(crate) const OUTCOME: HeaderName = HeaderName::from_static("idempotency-outcome");
+const OUTCOME: HeaderName = HeaderName::from_static("idempotency-outcome");
 
 /// The field by which an origin of the `adyen` kind asks for a retry.
 const TRANSIENT_ERROR: HeaderName = HeaderName::from_static("transient-error");
@@ -251,7 +252,7 @@ pub(crate) fn overruled(parts: &Parts, otherwise: Outcome) -> Outcome {
     if let Some(outcome) = parts.extensions.get::<Outcome>() {
         return *outcome;
     }
-    let mut lines = parts.headers.get_all(OUTCOME).iter().map(|line| Outcome::from_word(line.as_bytes()));
+    let mut lines = header::lines(&parts.headers, &OUTCOME).map(|line| Outcome::from_word(line.as_bytes()));
     let Some(first) = lines.next() else {
         let refused = problem::refused_with(&parts.headers);
         return refused.map_or(otherwise, |code| code.outcome(Some(parts.status)));
@@ -259,6 +260,13 @@ pub(crate) fn overruled(parts: &Parts, otherwise: Outcome) -> Outcome {
     match first {
         Some(outcome) if lines.all(|line| line == first) => outcome,
         _ => otherwise.doubted(),
+    }
+}
+
+/// Takes the origin's word to us off an answer. Most have none, which is sooner seen than looked up.
+pub(crate) fn strip(headers: &mut HeaderMap) {
+    if header::first(headers, &OUTCOME).is_some() {
+        headers.remove(OUTCOME);
     }
 }
 

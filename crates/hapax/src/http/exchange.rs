@@ -26,6 +26,7 @@ use self::unprotected::PassingAs;
 use super::IdempotencyKey;
 use super::body::read::{self, Collected, Read};
 use super::body::{RequestBody, ResponseBody};
+use super::canonical::{self, header};
 use super::capture;
 use super::classify::{self, Outcome};
 use super::fingerprint::{BodyRefused, What};
@@ -35,7 +36,7 @@ use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::problem::{self, Code, Problem};
 use super::scope::Endpoint;
 use super::witness::Witness;
-use super::{canonical, digest, fingerprint, grpc, scope};
+use super::{digest, fingerprint, grpc, scope};
 use crate::engine::cache::Known;
 use crate::engine::{Context, Ended, Execution, Finish, Job, Refusal, not_kept};
 use crate::observe;
@@ -126,13 +127,13 @@ impl Exchange {
             // What seldom happens, and what comes later, is in boxes of its own: small ones are had and given back quickly.
             match self.prepare(&parts, body, key).await {
                 Ok(Prepared::Asked(asked)) => Box::pin(self.execute(inner, Box::new(parts), asked)).await,
-                Ok(Prepared::Known(recorded)) => Ok(self.replay(&parts.headers, &recorded)),
+                Ok(Prepared::Known(recorded)) => Ok(self.replay(&parts.headers, recorded)),
                 Ok(Prepared::Unkeyed(read)) => {
                     let is_claimed = parts.extensions.get::<Context>().is_some();
                     let mut response =
                         Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
                     if !is_claimed {
-                        response.headers_mut().remove(classify::OUTCOME);
+                        classify::strip(response.headers_mut());
                     }
                     Ok(response.map(ResponseBody::passed))
                 }
@@ -157,7 +158,7 @@ impl Exchange {
     {
         let policy = self.policy();
         if policy.early_data == EarlyData::Refuse
-            && parts.headers.get_all(&EARLY_DATA).into_iter().any(|value| value == "1")
+            && header::lines(&parts.headers, &EARLY_DATA).any(|value| value == "1")
         {
             return Err(Problem::of(Code::TooEarly, "send this again after the TLS handshake").into());
         }
@@ -251,8 +252,7 @@ impl Exchange {
 
     /// Whether a client asks before it sends the body, and the record alone may hold the answer (T-01, T-02).
     fn is_told_before_the_body(&self, headers: &HeaderMap) -> bool {
-        let is_asking = headers
-            .get(EXPECT)
+        let is_asking = header::first(headers, &EXPECT)
             .is_some_and(|expects| expects.as_bytes().eq_ignore_ascii_case(b"100-continue"));
         is_asking && self.policy().engine.wait.is_zero() && self.policy().reconcile.is_none()
     }
@@ -326,7 +326,7 @@ impl Exchange {
                 self.count(observe::Outcome::Uncertain);
                 return Err(error);
             }
-            Ok(Execution::Replayed(recorded)) => return Ok(self.replay(&said, &recorded)),
+            Ok(Execution::Replayed(recorded)) => return Ok(self.replay(&said, recorded)),
             Err(refusal) => {
                 return match (refusal, spare.and_then(|spare| spare.lock().take())) {
                     (Refusal::Store(error), Some(spare)) => Box::pin(self.pass(spare, id, error)).await,
@@ -437,7 +437,7 @@ impl Exchange {
         }
     }
 
-    fn replay<R>(&self, said: &HeaderMap, recorded: &Recorded) -> Response<ResponseBody<R>> {
+    fn replay<R>(&self, said: &HeaderMap, recorded: Recorded) -> Response<ResponseBody<R>> {
         let policy = self.policy();
         self.count(observe::Outcome::Replayed);
         let mut response = match capture::replay(&policy.replay, said, recorded) {

@@ -10,7 +10,7 @@ use hapax_core::{Fingerprint, FingerprintBuilder, Select};
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, Method};
 
-use super::canonical::header::{codings, essence, trimmed};
+use super::canonical::header::{codings, essence, lines, trimmed};
 use super::canonical::{self, form, multipart};
 #[cfg(feature = "decode")]
 use super::decode::{self, DecodeLimits};
@@ -206,10 +206,11 @@ fn add_body(
     if body.is_empty() {
         return print;
     }
-    let mut content_types = headers.get_all(CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
+    let mut content_types = lines(headers, &CONTENT_TYPE).map(HeaderValue::as_bytes).peekable();
     let mut media = Media::Other;
+    let is_typed = content_types.peek().is_some();
     let first = content_types.next().unwrap_or_default();
-    if !first.is_empty() || headers.contains_key(CONTENT_TYPE) {
+    if is_typed {
         let essence = essence(first);
         print = print.part("type", &essence);
         media = Media::of(&essence);

@@ -61,7 +61,7 @@ where
                 Poll::Ready(ready!(answer.poll(cx)).map(|response| response.map(ResponseBody::passed)))
             }
             KindProjection::Unkeyed { answer } => Poll::Ready(ready!(answer.poll(cx)).map(|mut response| {
-                response.headers_mut().remove(classify::OUTCOME);
+                classify::strip(response.headers_mut());
                 response.map(ResponseBody::passed)
             })),
             KindProjection::Refused { response } => {

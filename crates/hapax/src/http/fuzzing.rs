@@ -69,7 +69,7 @@ pub fn record(parts: &response::Parts, body: Bytes, trailers: Option<&HeaderMap>
 
 /// The answer for a retry, and its trailers.
 pub fn replay(retry: &HeaderMap, recorded: &Recorded) -> Option<(Response<Bytes>, Option<HeaderMap>)> {
-    let replayed = capture::replay(&ReplayRules::default(), retry, recorded).ok()?;
+    let replayed = capture::replay(&ReplayRules::default(), retry, recorded.clone()).ok()?;
     let mut response = Response::new(replayed.body);
     *response.status_mut() = replayed.status;
     *response.headers_mut() = replayed.headers;

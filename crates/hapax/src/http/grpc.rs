@@ -10,6 +10,7 @@ use http::header::CONTENT_TYPE;
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
+use super::canonical::header;
 use super::classify::{Outcome, overruled};
 use super::problem::Problem;
 
@@ -128,7 +129,7 @@ impl Status {
 /// hides its trailers in the body.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     const ESSENCE: &[u8] = b"application/grpc";
-    let Some(value) = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes) else { return false };
+    let Some(value) = header::first(headers, &CONTENT_TYPE).map(HeaderValue::as_bytes) else { return false };
     value.split_at_checked(ESSENCE.len()).is_some_and(|(essence, rest)| {
         essence.eq_ignore_ascii_case(ESSENCE) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
     })

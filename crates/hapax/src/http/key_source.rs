@@ -9,6 +9,8 @@ use hapax_core::{JsonPointer, JsonStringError, Key, KeyError, KeyRules, json_str
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use httpdate::HttpDate;
 
+use super::canonical::header::lines;
+
 /// The header of the IETF draft.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -75,7 +77,7 @@ impl KeySource {
     pub(crate) fn in_headers(&self, headers: &HeaderMap) -> Result<Option<Key>, KeyFault> {
         let mut found = None;
         for name in std::iter::once(&self.header).chain(&self.aliases) {
-            let lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+            let lines = lines(headers, name).map(HeaderValue::as_bytes);
             let key =
                 self.rules.parse(lines).map_err(|error| KeyFault::Header { name: name.clone(), error })?;
             found = agree(found, key, || format!("`{name}`"))?;

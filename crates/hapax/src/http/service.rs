@@ -11,6 +11,7 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::body::{RequestBody, ResponseBody};
+use super::canonical::header;
 use super::exchange::Exchange;
 use super::future::ResponseFuture;
 use super::layer::{Found, Shared, path_of};
@@ -129,7 +130,7 @@ fn is_upgrade(headers: &HeaderMap) -> bool {
             || protocol.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("tls/"))
             || protocol.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("http/"))
     };
-    headers.contains_key(UPGRADE)
+    header::first(headers, &UPGRADE).is_some()
         && tokens(headers, CONNECTION).any(|token| token.eq_ignore_ascii_case("upgrade"))
         && tokens(headers, UPGRADE).any(|protocol| !protocol.is_empty() && !is_http(protocol))
 }

@@ -12,6 +12,7 @@ use http::header::CONTENT_LENGTH;
 use http_body::Body;
 
 use super::Trailers;
+use crate::http::canonical::header;
 
 /// How many bytes of request bodies one process keeps at a time.
 #[derive(Debug)]
@@ -162,7 +163,7 @@ pub(crate) async fn collect<B: Body<Data = Bytes>>(
 
 /// What `Content-Length` says.
 pub(crate) fn announced_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    header::first(headers, &CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Chunks put together; a single one is not copied.

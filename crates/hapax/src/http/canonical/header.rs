@@ -1,12 +1,45 @@
 //! Header values: what surrounds them, their parameters, and lists of names.
 
 use std::borrow::Cow;
+use std::iter::Skip;
 
-use http::HeaderMap;
-use http::header::CONTENT_ENCODING;
+use http::header::{CONTENT_ENCODING, ValueIter};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// Up to so many fields are sooner looked through than one of them is found by the hash of its name.
+const FEW: usize = 12;
 
 /// A name in lower case, and what it stands for.
 pub(crate) type Named<'a> = (Cow<'a, [u8]>, &'a [u8]);
+
+/// The first value of a field.
+pub(crate) fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+    if headers.len() > FEW {
+        return headers.get(name);
+    }
+    headers.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
+}
+
+/// The values of a field, line by line.
+pub(crate) fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Lines<'a> {
+    let first = first(headers, name);
+    // Most requests repeat no field at all.
+    let repeats = first.is_some() && headers.len() > headers.keys_len();
+    Lines { first, more: repeats.then(|| headers.get_all(name).into_iter().skip(1)) }
+}
+
+pub(crate) struct Lines<'a> {
+    first: Option<&'a HeaderValue>,
+    more: Option<Skip<ValueIter<'a, HeaderValue>>>,
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a HeaderValue;
+
+    fn next(&mut self) -> Option<&'a HeaderValue> {
+        self.first.take().or_else(|| self.more.as_mut()?.next())
+    }
+}
 
 /// The value without the spaces and tabs around it.
 pub(crate) fn trimmed(value: &[u8]) -> &[u8] {
@@ -29,6 +62,10 @@ pub(crate) fn lower(value: &[u8]) -> Cow<'_, [u8]> {
 
 /// What stands before the parameters, in lower case: `text/html` of `Text/HTML; charset=utf-8`.
 pub(crate) fn essence(value: &[u8]) -> Cow<'_, [u8]> {
+    // Most are nothing but that.
+    if value.iter().fold(true, |all, byte| all & matches!(byte, b'a'..=b'z' | b'/')) {
+        return Cow::Borrowed(value);
+    }
     let end = value.iter().position(|byte| *byte == b';').unwrap_or(value.len());
     lower(trimmed(&value[..end]))
 }
@@ -77,8 +114,8 @@ pub(crate) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// The codings on a body, in lower case and in the order they were applied; `identity` is none.
 pub(crate) fn codings(headers: &HeaderMap) -> Vec<Cow<'_, [u8]>> {
-    let lines = headers.get_all(CONTENT_ENCODING).iter();
-    let names = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let names =
+        lines(headers, &CONTENT_ENCODING).flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
     names
         .map(|name| match lower(trimmed(name)) {
             // RFC 9110, 8.4.1.3: an old name of the same.

@@ -1,3 +1,5 @@
+use http::{HeaderMap, HeaderName, HeaderValue};
+
 use super::*;
 
 #[test]
@@ -114,5 +116,30 @@ fn f_03_parameters_are_told_apart() {
     ];
     for (value, expected) in table {
         assert_eq!(parameters(value).as_deref(), expected, "{value}");
+    }
+}
+
+/// Few fields are looked through and many are hashed for; whoever asks must not notice.
+#[test]
+fn lines_of_a_field_are_found_among_few_and_among_many() {
+    let [key, twice, none] = ["idempotency-key", "accept", "expect"].map(HeaderName::from_static);
+    for others in [0, 3, 40] {
+        let mut headers = HeaderMap::new();
+        headers.append(twice.clone(), HeaderValue::from_static("1"));
+        for other in 0..others {
+            headers.append(HeaderName::try_from(format!("x-{other}")).unwrap(), HeaderValue::from(other));
+        }
+        headers.append(key.clone(), HeaderValue::from_static("k"));
+        let of = |headers: &HeaderMap, name: &HeaderName| -> Vec<Vec<u8>> {
+            header::lines(headers, name).map(|line| line.as_bytes().to_vec()).collect()
+        };
+        assert_eq!(of(&headers, &key), [b"k"], "{others}");
+        assert_eq!(of(&headers, &twice), [b"1"], "{others}");
+        headers.append(twice.clone(), HeaderValue::from_static("2"));
+        assert_eq!(of(&headers, &twice), [b"1", b"2"], "{others}");
+        assert_eq!(of(&headers, &key), [b"k"], "{others}");
+        assert_eq!(of(&headers, &none), Vec::<Vec<u8>>::new(), "{others}");
+        assert_eq!(header::first(&headers, &twice).unwrap(), "1", "{others}");
+        assert_eq!(header::first(&headers, &none), None, "{others}");
     }
 }

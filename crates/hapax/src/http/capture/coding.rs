@@ -9,9 +9,11 @@ use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, VARY};
 use http::{HeaderMap, HeaderValue};
 
+use crate::http::canonical::header::first;
+
 /// The body for this retry. The fields that speak of its bytes change with it.
 pub(super) fn acceptable_body(retry: &HeaderMap, headers: &mut HeaderMap, body: Bytes) -> Bytes {
-    if body.is_empty() || !headers.contains_key(CONTENT_ENCODING) {
+    if body.is_empty() || first(headers, &CONTENT_ENCODING).is_none() {
         return body;
     }
     let codings = codings(headers);

@@ -5,9 +5,11 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::http::canonical::header::first;
+
 /// Lets scripts that may read the answer read the marker and Retry-After too.
 pub(super) fn expose(marker: &HeaderName, headers: &mut HeaderMap) {
-    if !headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
+    if first(headers, &ACCESS_CONTROL_ALLOW_ORIGIN).is_none() {
         return;
     }
     let missing: Vec<_> =

@@ -4,6 +4,7 @@
 //! has one answer to everything that is not what was written: [`Damaged`].
 
 use bytes::Bytes;
+use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, StatusCode};
 
 const VERSION: u8 = 1;
@@ -19,16 +20,16 @@ pub(in crate::http) enum Kind {
     Trailer = 2,
 }
 
-/// Enough for the fields of most answers.
+/// Room for the fields of most answers while they are written.
 const HEAD_USUAL: usize = 256;
 
 /// Writes one head.
 pub(in crate::http) struct Writer(Vec<u8>);
 
 impl Writer {
-    /// A head with no fields yet, and room for a body of `body_length`. An empty `origin` is none.
-    pub(in crate::http) fn new(status: StatusCode, origin: &[u8], body_length: usize) -> Self {
-        let mut writer = Self(Vec::with_capacity(HEAD_USUAL + body_length));
+    /// A head with no fields yet. An empty `origin` is none.
+    pub(in crate::http) fn new(status: StatusCode, origin: &[u8]) -> Self {
+        let mut writer = Self(Vec::with_capacity(HEAD_USUAL));
         writer.0.push(VERSION);
         writer.0.extend_from_slice(&status.as_u16().to_be_bytes());
         writer.text(origin);
@@ -41,13 +42,11 @@ impl Writer {
         self.text(value.as_bytes());
     }
 
-    /// The head, and a copy of `body` in the same memory. The body itself may be a small part of what was read from
-    /// a connection at once, and would keep all of that for as long as the record is kept.
-    pub(in crate::http) fn finish(mut self, body: &[u8]) -> (Bytes, Bytes) {
-        let head = self.0.len();
-        self.0.extend_from_slice(body);
-        let mut meta = Bytes::from(self.0);
-        let payload = meta.split_off(head);
+    /// The head and a copy of `body`, in memory that has room for nothing else. The body itself may be a small part
+    /// of what was read from a connection at once, and would keep all of that for as long as the record is kept.
+    pub(in crate::http) fn finish(self, body: &[u8]) -> (Bytes, Bytes) {
+        let mut meta = Bytes::from([&self.0, body].concat());
+        let payload = meta.split_off(self.0.len());
         (meta, payload)
     }
 
@@ -115,7 +114,11 @@ impl<'a> Reader<'a> {
 
     fn field(&mut self, kind: u8) -> Result<(Kind, HeaderName, HeaderValue), Damaged> {
         let kind = [Kind::Header, Kind::Trailer].into_iter().find(|k| *k as u8 == kind).ok_or(Damaged)?;
-        let name = HeaderName::from_bytes(self.text()?).map_err(|_| Damaged)?;
+        let name = match self.text()? {
+            // Nearly every answer has it, and often nothing else.
+            b"content-type" => CONTENT_TYPE,
+            name => HeaderName::from_bytes(name).map_err(|_| Damaged)?,
+        };
         let value = self.meta.slice_ref(self.text()?);
         let value = HeaderValue::from_maybe_shared(value).map_err(|_| Damaged)?;
         Ok((kind, name, value))

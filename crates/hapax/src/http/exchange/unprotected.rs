@@ -71,7 +71,7 @@ impl Exchange {
         let response = inner.call(request).await?;
         let (answer, _unrecorded) = self.conclude(response, None).await;
         let mut response = answer.response;
-        response.headers_mut().remove(classify::OUTCOME);
+        classify::strip(response.headers_mut());
         Ok(response)
     }
 }

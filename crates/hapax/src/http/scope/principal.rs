@@ -11,6 +11,7 @@ use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, PROXY_AUTHORIZA
 use http::request::Parts;
 
 use super::bearer;
+use crate::http::canonical::header;
 
 /// Who a request's caller is (S-02). Whatever it is, only its hash is kept.
 ///
@@ -77,7 +78,7 @@ impl Principal {
 /// The only line as it is, so that people can look a caller up by what it sent. Several are taken with their
 /// lengths, which begin with a zero byte as no line does.
 fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
-    let mut lines = headers.get_all(name).iter();
+    let mut lines = header::lines(headers, name);
     match (lines.next(), lines.next()) {
         (None, _) => None,
         (Some(line), None) => Some(Cow::Borrowed(line.as_bytes())),
