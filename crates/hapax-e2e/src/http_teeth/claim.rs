@@ -182,8 +182,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a client sees the origin's word when it sends no key",
         file: FUTURE,
-        find: "                response.headers_mut().remove(classify::OUTCOME);\n",
-        replace: "                response.headers_mut().get(classify::OUTCOME);\n",
+        find: "                classify::strip(response.headers_mut());\n",
+        replace: "                classify::strip(&mut response.headers_mut().clone());\n",
         breaks: &["X-09"],
         caught_by: Proof::HttpCases,
     },
@@ -198,7 +198,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "the origin's word is passed on",
         file: CAPTURE,
-        find: "        headers.remove(classify::OUTCOME);\n",
+        find: "        classify::strip(headers);\n",
         replace: "",
         breaks: &["X-09"],
         caught_by: Proof::HttpCases,
@@ -211,10 +211,11 @@ pub(super) const TEETH: &[Tooth] = &[
             "            Ok(response) => {\n",
         ),
         replace: concat!(
-            "        let said = parts.headers.get(classify::OUTCOME).cloned();\n",
+            "        let word = http::HeaderName::from_static(\"idempotency-outcome\");\n",
+            "        let said = parts.headers.get(&word).cloned();\n",
             "        match inner.call(Request::from_parts(*parts, RequestBody::read(read))).await {\n",
             "            Ok(mut response) => {\n",
-            "                response.headers_mut().extend(said.map(|said| (classify::OUTCOME, said)));\n",
+            "                response.headers_mut().extend(said.map(|said| (word, said)));\n",
         ),
         breaks: &["X-09"],
         caught_by: Proof::HttpCases,

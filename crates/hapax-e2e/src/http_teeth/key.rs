@@ -85,8 +85,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "keys are compared without case",
         file: KEY,
-        find: "Ok(Self(content))",
-        replace: "Ok(Self(content.to_ascii_lowercase().into()))",
+        find: "Ok(Self(content.into()))",
+        replace: "Ok(Self(content.to_ascii_lowercase().as_str().into()))",
         breaks: &["K-03"],
         caught_by: Proof::HttpCases,
     },

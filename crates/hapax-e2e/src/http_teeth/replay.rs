@@ -21,8 +21,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a replay has no body",
         file: CAPTURE,
-        find: "let body = if has_content(status) { recorded.payload.clone() }",
-        replace: "let body = if false { recorded.payload.clone() }",
+        find: "let body = if has_content(status) { recorded.payload }",
+        replace: "let body = if false { recorded.payload }",
         breaks: &["R-01"],
         caught_by: Proof::HttpCases,
     },

@@ -29,8 +29,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "the endpoint stays in the scope",
         file: SCOPE,
-        find: "return SHARED.clone();",
-        replace: "return path.into();",
+        find: "return Scope::new(ANY_ENDPOINT);",
+        replace: "return Scope::new(path);",
         breaks: &["S-01"],
         caught_by: Proof::HttpCases,
     },
