@@ -36,7 +36,10 @@ fn bare(input: &Input<'_>) -> Result<Key, KeyError> {
 }
 
 fn quoted(input: &mut Input<'_>) -> Result<Key, KeyError> {
-    let content = string(input)?;
+    let content = match whole_string(input) {
+        Some(content) => content,
+        None => string(input)?,
+    };
     while input.take(b';') {
         input.skip_spaces();
         parameter(input).ok_or(KeyError::Parameter { at: input.at })?;
@@ -50,17 +53,21 @@ fn quoted(input: &mut Input<'_>) -> Result<Key, KeyError> {
     }
 }
 
+/// A quoted string that is all there is and has no escapes, as most are. Without a way out, many bytes are looked at a
+/// time; so this is not for parameters, of which there may be many before the end.
+fn whole_string<'a>(input: &mut Input<'a>) -> Option<Cow<'a, str>> {
+    let content = input.value[input.at..].strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if !content.iter().fold(true, |all, byte| all & !matches!(byte, b'"' | b'\\')) {
+        return None;
+    }
+    input.at = input.value.len();
+    Some(text(content))
+}
+
 /// A quoted string with its escapes undone.
 fn string<'a>(input: &mut Input<'a>) -> Result<Cow<'a, str>, KeyError> {
     input.next();
     let rest = &input.value[input.at..];
-    // Most have one more quote, at the end, and no escape: without a way out, many bytes are looked at a time.
-    if let Some((b'"', content)) = rest.split_last()
-        && content.iter().fold(true, |all, byte| all & !matches!(byte, b'"' | b'\\'))
-    {
-        input.at = input.value.len();
-        return Ok(text(content));
-    }
     let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).ok_or(KeyError::Unterminated)?;
     input.at += plain;
     if input.take(b'"') {

@@ -93,8 +93,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "spaces inside quotes are trimmed",
         file: HEADER,
-        find: "        return Ok(text(&rest[..plain]));\n",
-        replace: "        return Ok(Cow::Owned(text(&rest[..plain]).trim().to_owned()));\n",
+        find: "None => Key::new(content),",
+        replace: "None => Key::new(content.trim()),",
         breaks: &["K-03"],
         caught_by: Proof::HttpCases,
     },
