@@ -235,8 +235,11 @@ impl MemoryStore {
     }
 }
 
+/// A long path is kept as long as its record, and its length is the client's choice.
 fn bytes_of(record: &Record) -> u64 {
-    RECORD_BYTES + record.recorded().map_or(0, |recorded| recorded.len() as u64)
+    let scope = &record.key.scope;
+    let outcome = record.recorded().map_or(0, Recorded::len);
+    RECORD_BYTES + (scope.namespace().len() + scope.operation().len() + outcome) as u64
 }
 
 impl Default for MemoryStore {

@@ -70,6 +70,17 @@ async fn a_full_store_refuses_new_keys_by_bytes_and_keeps_outcomes_of_claims_it_
 }
 
 #[tokio::test]
+async fn a_long_operation_counts_as_what_it_takes() {
+    let store = MemoryStore::new().bytes_max(2000);
+    let long = hapax::core::Scope::new("x".repeat(5000));
+    let mut ask = ask("k");
+    ask.key = hapax::core::ScopedKey::new(long, &hapax::core::Key::new("k").unwrap());
+    assert!(matches!(store.claim(&ask).await.unwrap(), Claim::Acquired(_)));
+    let refused = store.claim(&self::ask("other")).await.unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::Full);
+}
+
+#[tokio::test]
 async fn a_full_store_makes_room_from_what_is_over() {
     let clock = ManualClock::new();
     // One shard's worth of work: the store sweeps where the new key would go, so fill with many keys.

@@ -23,7 +23,7 @@ fn parts(status: u16, fields: Fields<'_>) -> Parts {
 /// Records an answer and replays it to a retry with these fields.
 fn round(rules: &ReplayRules, answer: &Parts, body: &'static [u8], retry: Fields<'_>) -> Replayed {
     let recorded = record(rules, None, answer, body, None);
-    replay(rules, &map(retry), recorded.clone()).unwrap()
+    replay(rules, &map(retry), recorded).unwrap()
 }
 
 /// The fields of a replay, without the mark.
@@ -168,7 +168,7 @@ fn r_05_cookies_are_replayed_only_where_that_is_asked_for() {
     assert_eq!(replayed(&rules, &cookies), map(&cookies));
 
     let recorded = record(&rules, None, &parts(200, &cookies), &[], None);
-    let later = replay(&ReplayRules::default(), &HeaderMap::new(), recorded.clone()).unwrap();
+    let later = replay(&ReplayRules::default(), &HeaderMap::new(), recorded).unwrap();
     assert!(!later.headers.contains_key("set-cookie"), "the rule that counts is that of the replay");
 }
 
@@ -195,7 +195,7 @@ fn cors(first: Option<&'static str>, retry: Fields<'_>) -> HeaderMap {
     let first = first.map(HeaderValue::from_static);
     let rules = ReplayRules::default();
     let recorded = record(&rules, first.as_ref(), &answer, &[], None);
-    replay(&rules, &map(retry), recorded.clone()).unwrap().headers
+    replay(&rules, &map(retry), recorded).unwrap().headers
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn r_07_some_answers_have_no_content() {
         let mut stored_otherwise = recorded.clone();
         stored_otherwise.payload = Bytes::from_static(b"body");
         for recorded in [recorded, stored_otherwise] {
-            let replayed = replay(&ReplayRules::default(), &HeaderMap::new(), recorded.clone()).unwrap();
+            let replayed = replay(&ReplayRules::default(), &HeaderMap::new(), recorded).unwrap();
             assert_eq!(!replayed.body.is_empty(), content, "{status}");
             assert!(!replayed.headers.contains_key("content-length"));
         }
@@ -304,7 +304,7 @@ fn r_09_a_coding_that_the_retry_rules_out_is_undone() {
     let as_stored = replay(&rules, &map(&[("accept-encoding", "gzip, br")]), recorded.clone()).unwrap();
     assert_eq!((as_stored.body, &as_stored.headers["etag"]), (zipped, &HeaderValue::from_static("\"v1\"")));
 
-    let undone = replay(&rules, &map(&[("accept-encoding", "br")]), recorded.clone()).unwrap();
+    let undone = replay(&rules, &map(&[("accept-encoding", "br")]), recorded).unwrap();
     assert_eq!(&undone.body[..], b"plain text");
     let expected = [
         ("content-type", "text/plain"),
@@ -319,7 +319,7 @@ fn r_09_a_coding_that_the_retry_rules_out_is_undone() {
 fn r_10_what_is_no_http_answer_is_not_replayed() {
     let check = |format, why| {
         let recorded = Recorded::new(Class::Success, format, "done");
-        let refused = replay(&ReplayRules::default(), &HeaderMap::new(), recorded.clone()).unwrap_err();
+        let refused = replay(&ReplayRules::default(), &HeaderMap::new(), recorded).unwrap_err();
         assert_eq!(refused, why);
     };
     check(Format::NOT_KEPT, NotReplayable::NotKept);
@@ -335,14 +335,14 @@ fn r_11_trailers_stay_apart() {
     let only = Some(Vec::new());
     let rules = ReplayRules { only, ..ReplayRules::default() };
     let recorded = record(&rules, None, &parts(200, &[("x-a", "1")]), &[], Some(&trailers));
-    let replayed = replay(&rules, &HeaderMap::new(), recorded.clone()).unwrap();
+    let replayed = replay(&rules, &HeaderMap::new(), recorded).unwrap();
     assert_eq!(
         replayed.trailers.as_deref(),
         Some(&map(&[("grpc-status", "0"), ("x-sum", "1"), ("x-sum", "2")]))
     );
     assert_eq!(replayed.headers, map(&[("x-idempotent-replayed", "true")]));
     let none = record(&rules, None, &parts(200, &[]), &[], Some(&HeaderMap::new()));
-    assert_eq!(replay(&rules, &HeaderMap::new(), none.clone()).unwrap().trailers, None);
+    assert_eq!(replay(&rules, &HeaderMap::new(), none).unwrap().trailers, None);
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn damaged_bytes_never_panic_and_never_reach_beyond_themselves() {
     let retry = map(&[("origin", "https://a.example"), ("accept-encoding", "identity")]);
     let read = |meta: Vec<u8>| {
         let recorded = Recorded { meta: meta.into(), ..Recorded::new(Class::Success, Format::HTTP, "body") };
-        replay(&ReplayRules::default(), &retry, recorded.clone())
+        replay(&ReplayRules::default(), &retry, recorded)
     };
     let mut refused = 0;
     for at in 0..VERSION_1.len() {
@@ -406,7 +406,7 @@ fn more_fields_than_a_map_holds_are_damage() {
         writer.field(Kind::Header, &name, &HeaderValue::from_static("1"));
     }
     let recorded = Recorded { meta: writer.finish(&[]).0, ..Recorded::new(Class::Success, Format::HTTP, "") };
-    let refused = replay(&ReplayRules::default(), &HeaderMap::new(), recorded.clone()).unwrap_err();
+    let refused = replay(&ReplayRules::default(), &HeaderMap::new(), recorded).unwrap_err();
     assert_eq!(refused, NotReplayable::Damaged);
 }
 
