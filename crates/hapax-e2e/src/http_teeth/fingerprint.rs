@@ -2,16 +2,15 @@
 
 use hapax_model::teeth::{Proof, Tooth};
 
-const CANONICAL: &str = "crates/hapax-core/src/fingerprint/canonical.rs";
 const DECODE: &str = "crates/hapax/src/http/decode.rs";
 const DIGEST: &str = "crates/hapax/src/http/digest.rs";
+const DIRECT: &str = "crates/hapax-core/src/fingerprint/direct.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
 const FINGERPRINT: &str = "crates/hapax-core/src/fingerprint.rs";
 const FORM: &str = "crates/hapax/src/http/canonical/form.rs";
 const JSON: &str = "crates/hapax-core/src/json.rs";
 const MULTIPART: &str = "crates/hapax/src/http/canonical/multipart.rs";
 const PERCENT: &str = "crates/hapax/src/http/canonical.rs";
-const PRINT: &str = "crates/hapax-core/src/json/print.rs";
 const QUERY: &str = "crates/hapax/src/http/canonical/query.rs";
 const READ: &str = "crates/hapax/src/http/body/read.rs";
 const REQUEST: &str = "crates/hapax/src/http/fingerprint.rs";
@@ -159,17 +158,17 @@ pub(super) const TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "the order of members counts",
-        file: CANONICAL,
-        find: "    members.sort_unstable_by(|(a, _), (b, _)| order(a, b));\n",
-        replace: "",
+        file: DIRECT,
+        find: "        if in_order(members) {\n",
+        replace: "        if in_order(members) || true {\n",
         breaks: &["F-05"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
         name: "members may be repeated",
-        file: CANONICAL,
-        find: "members.windows(2).all(|pair| pair[0].0 != pair[1].0)",
-        replace: "true",
+        file: DIRECT,
+        find: "        if !in_order(members) {\n",
+        replace: "        if false {\n",
         breaks: &["F-05"],
         caught_by: Proof::HttpCases,
     },
@@ -183,32 +182,31 @@ pub(super) const TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "numbers are floats",
-        file: CANONICAL,
-        find: "text.push_str(number.text);",
-        replace: "text.push_str(&number.text.parse::<f64>().unwrap_or_default().to_string());",
+        file: DIRECT,
+        find: "            _ => match self.reader.value() {\n",
+        replace: concat!(
+            "            _ if self.reader.peek().is_some_and(|byte| byte.is_ascii_digit()) => {\n",
+            "                self.write();\n",
+            "                let Ok(Json::Number(number)) = self.reader.value() else { return None };\n",
+            "                let float = number.text.parse::<f64>().unwrap_or_default();\n",
+            "                self.out.extend_from_slice(float.to_string().as_bytes());\n",
+            "                self.written = self.reader.at();\n",
+            "                Some(())\n",
+            "            }\n",
+            "            _ => match self.reader.value() {\n",
+        ),
         breaks: &["F-05"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
         name: "the order of items does not count",
-        file: PRINT,
-        find: concat!(
-            "            for item in items {\n",
-            "                text.push_str(separator);\n",
-            "                print::<S>(text, item)?;\n",
-            "                separator = S::COMMA;\n",
-            "            }\n",
-        ),
+        file: DIRECT,
+        find: concat!("                if self.take(b']') {\n", "                    break;\n",),
         replace: concat!(
-            "            let mut printed = vec![];\n",
-            "            for item in items {\n",
-            "                let mut one = String::new();\n",
-            "                print::<S>(&mut one, item)?;\n",
-            "                printed.push(one);\n",
-            "            }\n",
-            "            printed.sort();\n",
-            "            separator = S::COMMA;\n",
-            "            text.push_str(&printed.join(separator));\n",
+            "                if self.take(b']') {\n",
+            "                    self.write();\n",
+            "                    self.out.sort_unstable();\n",
+            "                    break;\n",
         ),
         breaks: &["F-05"],
         caught_by: Proof::HttpCases,
@@ -231,17 +229,23 @@ pub(super) const TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "whitespace in strings does not count",
-        file: PRINT,
-        find: "Json::String(content) => S::string(text, content),",
-        replace: "Json::String(content) => S::string(text, &content.replace(' ', \"\")),",
+        file: DIRECT,
+        find: "        if let Cow::Owned(unescaped) = &content {\n",
+        replace: concat!(
+            "        let content: Cow<'a, str> = Cow::Owned(content.replace(' ', \"\"));\n",
+            "        if let Cow::Owned(unescaped) = &content {\n",
+        ),
         breaks: &["F-05"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
         name: "what is no JSON does not count",
         file: FINGERPRINT,
-        find: "            self.add(name, Kind::Raw, bytes);\n            return self;\n",
-        replace: "            return self;\n",
+        find: concat!(
+            "            self.pending.truncate(start);\n",
+            "            self.add(name, Kind::Raw, bytes);\n",
+        ),
+        replace: "            self.pending.truncate(start);\n",
         breaks: &["F-05"],
         caught_by: Proof::HttpCases,
     },
@@ -373,8 +377,11 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "the framing counts",
         file: REQUEST,
-        find: "for name in &rules.headers {",
-        replace: "for name in rules.headers.iter().chain(&[http::header::CONTENT_LENGTH]) {",
+        find: concat!("    if rules.may_be_in(headers) {\n", "        for name in &rules.headers {\n",),
+        replace: concat!(
+            "    if true {\n",
+            "        for name in rules.headers.iter().chain(&[http::header::CONTENT_LENGTH]) {\n",
+        ),
         breaks: &["F-08"],
         caught_by: Proof::HttpCases,
     },
