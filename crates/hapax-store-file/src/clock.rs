@@ -20,9 +20,13 @@ pub(crate) struct StoreClock {
 }
 
 impl StoreClock {
-    /// `chosen`, or the system's clock, but not before the mark in the database.
-    pub(crate) fn open(connection: &Connection, chosen: Option<Arc<dyn Clock>>) -> rusqlite::Result<Self> {
-        let floor = read_mark(connection)?;
+    /// `chosen`, or the system's clock, but not before the mark in the database, nor before what was `seen` elsewhere.
+    pub(crate) fn open(
+        connection: &Connection,
+        chosen: Option<Arc<dyn Clock>>,
+        seen: Timestamp,
+    ) -> rusqlite::Result<Self> {
+        let floor = read_mark(connection)?.max(seen);
         let clock = chosen.unwrap_or_else(|| Arc::new(SystemClock::starting_after(floor)));
         Ok(Self { clock, floor })
     }

@@ -22,6 +22,7 @@ pub struct Options {
     pub(crate) sync: Sync,
     pub(crate) network: Network,
     pub(crate) index_after: Option<usize>,
+    pub(crate) commit_after: Option<u64>,
 }
 
 /// Whether a commit waits for the disk.
@@ -55,7 +56,7 @@ impl Options {
     /// Refuses to grow the database beyond this many bytes: claims then fail with
     /// [`Full`](hapax_core::StoreErrorKind::Full) until a sweep or a deletion makes room.
     ///
-    /// The log beside the database comes on top; it is usually below 40 MiB. Opening may go a few pages beyond
+    /// The log and the journal beside the database come on top; they are usually below 45 MiB. Opening may go a few pages beyond
     /// the limit, to mark the claims that an earlier process left open.
     pub fn size_max(mut self, bytes: u64) -> Self {
         self.size_max = Some(bytes);
@@ -82,6 +83,13 @@ impl Options {
     #[doc(hidden)]
     pub fn index_after(mut self, waiting: usize) -> Self {
         self.index_after = Some(waiting);
+        self
+    }
+
+    /// Commits as soon as the journal has this many bytes. For tests that must see many commits in a short time.
+    #[doc(hidden)]
+    pub fn commit_after(mut self, bytes: u64) -> Self {
+        self.commit_after = Some(bytes);
         self
     }
 

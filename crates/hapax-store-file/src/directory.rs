@@ -16,6 +16,8 @@ use crate::schema;
 const DATABASE: &str = "hapax.db";
 /// The database while it is being made; never looked into.
 const DATABASE_NEW: &str = "hapax.db.new";
+/// What is not committed to the database yet.
+const JOURNAL: &str = "hapax.journal";
 /// Held by the one process that may write, and naming it.
 const LOCK: &str = "LOCK";
 /// How often the lock is asked for, and how long is waited in between: half a second in all.
@@ -80,6 +82,8 @@ impl Directory {
     }
 
     fn at(path: &Path, network: Network) -> Result<Self, OpenError> {
+        // It must stay the same one when the process changes its directory.
+        let path = &std::path::absolute(path).map_err(|source| inaccessible(path, source))?;
         let file_system = file_system_of(path)?;
         match (file_system, network) {
             (FileSystem::Network(file_system), Network::Refuse) => {
@@ -106,6 +110,27 @@ impl Directory {
 
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
+    }
+
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.path.join(JOURNAL)
+    }
+
+    /// Opens the journal, or makes it.
+    pub(crate) fn open_journal(&self) -> Result<File, OpenError> {
+        let path = self.journal();
+        let file = private_file().create(true).truncate(false).open(&path);
+        file.map_err(|source| inaccessible(&path, source))
+    }
+
+    /// Makes the names of all files in it durable.
+    pub(crate) fn sync(&self) -> Result<(), OpenError> {
+        sync_directory(&self.path).map_err(|source| inaccessible(&self.path, source))
+    }
+
+    /// Bytes of the journal.
+    pub(crate) fn journal_bytes(&self) -> u64 {
+        fs::metadata(self.journal()).map_or(0, |found| found.len())
     }
 
     /// Bytes of the database's log.
@@ -159,7 +184,9 @@ impl Directory {
     fn has_database(&self) -> Result<bool, OpenError> {
         let path = self.database();
         match path.try_exists() {
-            Ok(false) if self.beside("-wal").exists() => Err(OpenError::Incomplete { path }),
+            Ok(false) if self.beside("-wal").exists() || self.journal().exists() => {
+                Err(OpenError::Incomplete { path })
+            }
             Ok(found) => Ok(found),
             Err(source) => Err(inaccessible(&path, source)),
         }

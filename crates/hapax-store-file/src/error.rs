@@ -67,7 +67,7 @@ pub enum OpenError {
         /// The first thing that was found.
         found: String,
     },
-    /// The database is gone while its log is still there.
+    /// The database is gone while its log or journal is still there.
     Incomplete {
         /// Where the database should be.
         path: PathBuf,
@@ -177,8 +177,8 @@ impl fmt::Display for OpenError {
             ),
             Self::Incomplete { path } => write!(
                 f,
-                "{} is missing while its log is still there; put the database back, or remove the log too if \
-                 all records may be forgotten",
+                "{} is missing while its log or journal is still there; put the database back, or remove these too \
+                 if all records may be forgotten",
                 path.display()
             ),
             Self::Version { path, found } => write!(
@@ -265,6 +265,8 @@ pub(crate) enum Phase {
     Begin,
     /// It was reading and writing; none of it can have reached the database.
     Work,
+    /// It was bringing what was decided to the journal.
+    Journal,
     /// It was committing.
     Commit,
 }
@@ -293,12 +295,6 @@ impl Failure {
         move |source| Self { phase, source: Arc::new(source) }
     }
 
-    /// The sync of the transaction before failed, so this one was not committed.
-    pub(crate) fn of_earlier_sync() -> Self {
-        let code = ffi::Error::new(ffi::SQLITE_IOERR_FSYNC);
-        Self::at(Phase::Work)(rusqlite::Error::SqliteFailure(code, None))
-    }
-
     pub(crate) fn error(&self, op: &'static str) -> StoreError {
         StoreError::new(self.judge().kind, op).with_source(self.clone())
     }
@@ -307,18 +303,27 @@ impl Failure {
         use StoreErrorKind::{Full, Incompatible, Stopped, TooLarge, Unavailable, Unknown};
         let (kind, fatal, separable) = match (self.phase, Cause::of(&self.source)) {
             (_, Cause::Busy) => (Unavailable, false, false),
+            // Nothing of the batch is there, and none of it alone would fare better.
+            (Phase::Journal, Cause::Full) => (Full, false, false),
             (_, Cause::Full) => (Full, false, true),
             (_, Cause::TooLarge) => (TooLarge, false, true),
-            (Phase::Begin | Phase::Work, Cause::Corrupt) => (Incompatible, false, true),
+            // The engine refuses to commit after it has read a damaged page, and has written nothing then.
+            (Phase::Begin | Phase::Work | Phase::Commit, Cause::Corrupt) => (Incompatible, false, true),
             (Phase::Begin | Phase::Work, Cause::SharedMemory) => (Unavailable, false, false),
             (Phase::Begin | Phase::Work, Cause::Io) => (Stopped, true, false),
             (Phase::Begin | Phase::Work, Cause::Other) => (Unavailable, false, true),
-            // The log holds the commit and this process does not see it. The next commit overwrites it; only a
-            // crash before that would bring it back. So the callers do not know, and the store may go on.
-            (Phase::Commit, Cause::SharedMemory) => (Unknown, false, false),
-            (Phase::Commit, Cause::Corrupt | Cause::Io | Cause::Other) => (Unknown, true, false),
+            // The log may hold the commit although this process does not see it. It says that the journal is done
+            // with, so nothing may be added to the journal any more.
+            (Phase::Journal | Phase::Commit, _) => (Unknown, true, false),
         };
         Judgement { kind, fatal, separable }
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    /// What fails in a transaction fails at its work, unless something else is said.
+    fn from(error: rusqlite::Error) -> Self {
+        Self::at(Phase::Work)(error)
     }
 }
 
@@ -327,6 +332,7 @@ impl fmt::Display for Failure {
         f.write_str(match self.phase {
             Phase::Begin => "begin a transaction",
             Phase::Work => "read or write in a transaction",
+            Phase::Journal => "write to the journal",
             Phase::Commit => "commit a transaction",
         })?;
         write!(f, ": {}", self.source)
@@ -345,6 +351,7 @@ pub(crate) enum Refusal {
     ReadOnly,
     QueueFull,
     NoRoom,
+    NotCommitted,
     Stopped,
     AnswerLost,
     Unreadable,
@@ -357,7 +364,7 @@ impl Refusal {
     pub(crate) fn error(self, op: &'static str) -> StoreError {
         let kind = match self {
             Self::ReadOnly | Self::Cursor => StoreErrorKind::Invalid,
-            Self::QueueFull => StoreErrorKind::Unavailable,
+            Self::QueueFull | Self::NotCommitted => StoreErrorKind::Unavailable,
             Self::NoRoom => StoreErrorKind::Full,
             Self::Stopped => StoreErrorKind::Stopped,
             Self::AnswerLost => StoreErrorKind::Unknown,
@@ -374,6 +381,10 @@ impl fmt::Display for Refusal {
             Self::ReadOnly => "the store was opened read-only; write through the process that owns it",
             Self::QueueFull => "too many operations wait for the disk",
             Self::NoRoom => "there is no room for new records; sweep, allow more, or free some disk space",
+            Self::NotCommitted => {
+                "the process that owns the store does not commit what it has written; look for room on its disk, and \
+                 if it has ended open the store again"
+            }
             Self::Stopped => "a write or sync failed, so nobody can say what a later one would mean",
             Self::AnswerLost => "the writing thread ended before it could answer",
             Self::Unreadable => "the record is there and cannot be read, so it is left as it is",

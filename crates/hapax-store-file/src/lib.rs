@@ -23,9 +23,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The records are in `hapax.db`, an SQLite database with its log `hapax.db-wal` beside it; a file `LOCK` names
-//! the process that owns them. Copy all files or, while the store is open, use SQLite's own backup. People may
-//! look at it at any time: `sqlite3 -readonly hapax.db 'SELECT * FROM records'`, or
+//! The records are in `hapax.db`, an SQLite database with its log `hapax.db-wal` beside it; the newest are in
+//! `hapax.journal` until they are committed there, which takes 50 ms at most. A file `LOCK` names the process that owns
+//! them. Stop it and copy all files or, while the store is open, use SQLite's own backup, which has all but the
+//! last 50 ms. People may look at it at any time: `sqlite3 -readonly hapax.db 'SELECT * FROM records'`, or
 //! [`FileStore::open_read_only`].
 //!
 //! # What is lost when
@@ -37,6 +38,7 @@
 //! | the disk or the allowed size is full | nothing: writes are refused with `Full` until there is room, reads and replays go on |
 //! | a write or sync fails | the callers of that moment get `Unknown`, everybody later `Stopped`, until the store is opened again |
 //! | bytes of a record change on the disk | the record is *unreadable*: never run again, never answered from, never overwritten |
+//! | bytes of the journal change on the disk, and then the process is killed | the last batch before that, if it was there; otherwise the store is not opened |
 //! | bytes of an index change on the disk | possibly the way to a whole record, whose key is then fresh: see below |
 //! | the wall clock is set back between two runs | nothing: the store's clock goes on from where it was |
 //! | the directory is lost or an old copy is put back | everything since: keys are fresh again |
@@ -54,17 +56,18 @@
 //! # How it works
 //!
 //! One thread writes. It takes all operations that wait, decides each with
-//! [`transition`](hapax_core::transition), commits them together and answers after the disk has them: many
-//! callers share one sync, and a lone caller waits for nobody. While the disk is busy, it works on the next
-//! transaction already. The newest entries of the index are in memory and are written later, many to a page; the
-//! rows they lead to are durable at once. Two more threads read. Nothing here blocks an async runtime, except
-//! opening and dropping the store.
+//! [`transition`](hapax_core::transition), appends what was decided to the journal and answers after the disk has it:
+//! many callers share one sync, and a lone caller waits for nobody. Then it writes to the database, and commits when
+//! nobody asks for a moment, or after 50 ms. The newest entries of the index are in memory and are written later, many
+//! to a page. Two more threads read. Nothing here blocks an async runtime, except opening and dropping the store.
 
 mod clock;
 mod config;
 mod directory;
 mod error;
 mod index;
+mod job;
+mod journal;
 mod list;
 mod log;
 mod queue;
@@ -74,6 +77,7 @@ mod schema;
 mod store;
 mod sweep;
 mod verify;
+mod work;
 mod writer;
 
 pub use config::Options;

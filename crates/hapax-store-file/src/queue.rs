@@ -1,6 +1,7 @@
 //! [`Queue`]: what waits for a thread that may block. Callers never do.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -19,6 +20,17 @@ pub(crate) struct Queue<T> {
 struct Inner<T> {
     jobs: VecDeque<T>,
     closed: bool,
+}
+
+/// What came of waiting for work.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Taken<T> {
+    /// All that waited, up to a maximum.
+    Jobs(Vec<T>),
+    /// Nothing came in time.
+    Nothing,
+    /// Nothing will come any more.
+    Closed,
 }
 
 /// Why a job was not taken.
@@ -57,10 +69,6 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.inner.lock().jobs.is_empty()
-    }
-
     /// Waits for work and takes all of it, up to `count_max`; `None` when the queue is closed and empty.
     pub(crate) fn take(&self, count_max: usize) -> Option<Vec<T>> {
         let mut inner = self.inner.lock();
@@ -73,9 +81,18 @@ impl<T> Queue<T> {
         Some(inner.take(count_max))
     }
 
-    /// Takes what is there, up to `count_max`, without waiting.
-    pub(crate) fn take_now(&self, count_max: usize) -> Vec<T> {
-        self.inner.lock().take(count_max)
+    /// The same, but waits no longer than until `deadline`.
+    pub(crate) fn take_until(&self, count_max: usize, deadline: Instant) -> Taken<T> {
+        let mut inner = self.inner.lock();
+        while inner.jobs.is_empty() {
+            if inner.closed {
+                return Taken::Closed;
+            }
+            if self.filled.wait_until(&mut inner, deadline).timed_out() && inner.jobs.is_empty() {
+                return Taken::Nothing;
+            }
+        }
+        Taken::Jobs(inner.take(count_max))
     }
 
     /// Takes no more jobs; those that wait are still served.
@@ -105,6 +122,16 @@ mod tests {
         }
         assert_eq!(queue.take(3), Some(vec![0, 1, 2]));
         assert_eq!(queue.take(3), Some(vec![3, 4]));
+    }
+
+    #[test]
+    fn waits_no_longer_than_it_is_told() {
+        let queue = Queue::new();
+        assert_eq!(queue.take_until(3, Instant::now()), Taken::Nothing);
+        queue.push(1).unwrap();
+        assert_eq!(queue.take_until(3, Instant::now()), Taken::Jobs(vec![1]));
+        queue.close();
+        assert_eq!(queue.take_until(3, Instant::now()), Taken::Closed);
     }
 
     #[test]

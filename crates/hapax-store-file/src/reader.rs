@@ -1,8 +1,11 @@
 //! The threads that read: they keep a long listing off the writer and every wait off the async runtime.
 
 use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use hapax_core::{Lookup, RecordId, State, Stats, StoreError, StoreErrorKind, Timestamp};
 use rusqlite::Connection;
@@ -10,9 +13,9 @@ use tokio::sync::oneshot;
 
 use crate::error::{Cause, Refusal};
 use crate::index::Recent;
-use crate::log::{Disk, SyncFailed};
 use crate::queue::{Queue, Refused};
 use crate::row::{self, Stored, millis, state_number};
+use crate::{journal, schema};
 
 /// One for a listing that takes its time, one for whoever looks a record up meanwhile.
 const THREADS: usize = 2;
@@ -20,20 +23,67 @@ const THREADS: usize = 2;
 const COUNT: &str = "SELECT state, count(*) FROM record INDEXED BY record_by_state GROUP BY state";
 const COUNT_LAPSED: &str = "SELECT count(*) FROM record WHERE state = ?1 AND lease_ms <= ?2";
 
-type Job = Box<dyn FnOnce(&Connection) + Send>;
+/// How long the owner of a store is waited for to commit what it has written, and how often it is asked.
+const COMMIT_WAIT: Duration = Duration::from_secs(2);
+const COMMIT_PAUSE: Duration = Duration::from_millis(2);
+
+/// Something to read, and who waits for it.
+pub(crate) struct Read(Box<dyn FnOnce(&Connection) + Send>);
+
+/// What a read finds.
+pub(crate) struct Found<T>(oneshot::Receiver<Result<T, ReadError>>);
+
+impl Read {
+    pub(crate) fn new<T: Send + 'static>(
+        read: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
+    ) -> (Self, Found<T>) {
+        let (reply, answer) = oneshot::channel();
+        // Whoever asked may be gone.
+        let read = Box::new(move |connection: &Connection| drop(reply.send(read(connection))));
+        (Self(read), Found(answer))
+    }
+
+    pub(crate) fn run(self, connection: &Connection) {
+        (self.0)(connection);
+    }
+}
+
+impl fmt::Debug for Read {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Read").finish_non_exhaustive()
+    }
+}
+
+impl<T> Found<T> {
+    pub(crate) async fn wait(self, op: &'static str) -> Result<T, StoreError> {
+        match self.0.await {
+            Ok(done) => done.map_err(|error| error.into_store_error(op)),
+            Err(_) => Err(Refusal::Stopped.error(op)),
+        }
+    }
+}
 
 /// The reading threads of a store.
+#[derive(Debug)]
 pub(crate) struct Readers {
-    queue: Arc<Queue<Job>>,
+    queue: Arc<Queue<Read>>,
     threads: Vec<JoinHandle<()>>,
-    disk: Option<Arc<Disk>>,
+    /// The journal of another process, which writes.
+    journal: Option<PathBuf>,
 }
 
 /// Why a read gave no answer.
 #[derive(Debug)]
 pub(crate) enum ReadError {
     Engine(rusqlite::Error),
+    Io(io::Error),
     Refused(Refusal),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 impl From<rusqlite::Error> for ReadError {
@@ -43,22 +93,24 @@ impl From<rusqlite::Error> for ReadError {
 }
 
 impl ReadError {
-    fn into_store_error(self, op: &'static str) -> StoreError {
+    pub(crate) fn into_store_error(self, op: &'static str) -> StoreError {
         match self {
             Self::Engine(error) => StoreError::new(Cause::of(&error).of_read(), op).with_source(error),
+            Self::Io(error) => StoreError::new(StoreErrorKind::Unavailable, op).with_source(error),
             Self::Refused(refusal) => refusal.error(op),
         }
     }
 }
 
 impl Readers {
-    /// Starts the threads, each with its own connection.
-    /// What they find is told when it is durable on `disk`, where this process writes to it.
+    /// Starts the threads, each with its own connection. Where another process writes to the database and to
+    /// `journal`, they wait until what that has acknowledged is in the database.
     pub(crate) fn start(
-        disk: Option<Arc<Disk>>,
+        journal: Option<PathBuf>,
         mut connect: impl FnMut() -> Result<Connection, StoreError>,
     ) -> Result<Self, StoreError> {
-        let mut readers = Self { queue: Arc::new(Queue::new()), threads: Vec::with_capacity(THREADS), disk };
+        let mut readers =
+            Self { queue: Arc::new(Queue::new()), threads: Vec::with_capacity(THREADS), journal };
         for _ in 0..THREADS {
             let connection = connect()?;
             let queue = Arc::clone(&readers.queue);
@@ -77,26 +129,40 @@ impl Readers {
         op: &'static str,
         read: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let disk = self.disk.clone();
-        let job: Job = Box::new(move |connection| {
-            let found = read(connection);
-            let durable = disk.map_or(Ok(()), |disk| disk.settle());
-            // Whoever asked may be gone.
-            let _ = reply.send(found.and_then(|found| match durable {
-                Ok(()) => Ok(found),
-                Err(SyncFailed) => Err(ReadError::Refused(Refusal::Stopped)),
-            }));
+        let journal = self.journal.clone();
+        let (read, found) = Read::new(move |connection| {
+            if let Some(journal) = journal
+                && !is_committed(connection, &journal, COMMIT_WAIT)?
+            {
+                return Err(ReadError::Refused(Refusal::NotCommitted));
+            }
+            read(connection)
         });
-        self.queue.push(job).map_err(|refused| match refused {
+        self.queue.push(read).map_err(|refused| match refused {
             Refused::Full => Refusal::QueueFull.error(op),
             Refused::Closed => Refusal::Stopped.error(op),
         })?;
-        match answer.await {
-            Ok(done) => done.map_err(|error| error.into_store_error(op)),
-            Err(_) => Err(Refusal::Stopped.error(op)),
-        }
+        found.wait(op).await
     }
+}
+
+/// Whether what is in the journal of the process that writes is in the database too; waits for that, if need be.
+pub(crate) fn is_committed(
+    connection: &Connection,
+    journal: &Path,
+    wait: Duration,
+) -> Result<bool, ReadError> {
+    let Some(generation) = journal::generation_at(journal)? else {
+        return Ok(true);
+    };
+    let deadline = Instant::now() + wait;
+    while schema::journaled(connection)? < generation {
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        thread::sleep(COMMIT_PAUSE);
+    }
+    Ok(true)
 }
 
 impl Drop for Readers {
@@ -109,21 +175,15 @@ impl Drop for Readers {
     }
 }
 
-impl fmt::Debug for Readers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Readers").field("threads", &self.threads.len()).finish_non_exhaustive()
-    }
-}
-
-fn serve(connection: &Connection, queue: &Arc<Queue<Job>>) {
+fn serve(connection: &Connection, queue: &Arc<Queue<Read>>) {
     let _guard = AbortGuard(Arc::clone(queue));
-    while let Some(jobs) = queue.take(1) {
-        jobs.into_iter().for_each(|job| job(connection));
+    while let Some(reads) = queue.take(1) {
+        reads.into_iter().for_each(|read| read.run(connection));
     }
 }
 
 /// Ends the reading also when a thread ends by a panic: nobody may wait for an answer that will not come.
-struct AbortGuard(Arc<Queue<Job>>);
+struct AbortGuard(Arc<Queue<Read>>);
 
 impl Drop for AbortGuard {
     fn drop(&mut self) {
@@ -138,9 +198,16 @@ pub(crate) fn get(
     id: &RecordId,
     now: Timestamp,
 ) -> Result<Lookup, ReadError> {
-    let view = connection.unchecked_transaction()?;
-    let recent = recent.map(|recent| recent.rows_of_in(&view, &row::hash_of(id))).transpose()?;
-    Ok(match row::find(&view, recent, id)? {
+    let hash = row::hash_of(id);
+    let stored = if connection.is_autocommit() {
+        let view = connection.unchecked_transaction()?;
+        let recent = recent.map(|recent| recent.rows_of_in(&view, &hash)).transpose()?;
+        row::find(&view, recent, id)?
+    } else {
+        // The writer's own, in which no entry comes or goes meanwhile.
+        row::find(connection, recent.map(|recent| recent.rows_of(&hash)), id)?
+    };
+    Ok(match stored {
         Stored::Absent => Lookup::Absent,
         Stored::Found(row) => Lookup::Found { record: Box::new(row.record), now },
         Stored::Unreadable(damage) => Lookup::Unreadable { why: damage.why },

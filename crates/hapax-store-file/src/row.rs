@@ -1,6 +1,7 @@
 //! One record as rows: read, judged readable or not, and written. The only file with the statements for that.
 
-use hapax_core::{Record, RecordId, State, Status, Timestamp, codec};
+use hapax_core::codec::{self, Encoded};
+use hapax_core::{Record, RecordId, State, Status, Timestamp};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Rows, params};
 
@@ -239,8 +240,13 @@ fn whole_id(hash: ValueRef<'_>, tail: ValueRef<'_>) -> RecordId {
 }
 
 /// Stores a record that has no row.
-pub(crate) fn insert(connection: &Connection, index: &mut Index, record: &Record) -> rusqlite::Result<Place> {
-    let outcome_row = insert_outcome(connection, record)?;
+pub(crate) fn insert(
+    connection: &Connection,
+    index: &mut Index,
+    record: &Record,
+    encoded: &Encoded,
+) -> rusqlite::Result<Place> {
+    let outcome_row = insert_outcome(connection, encoded)?;
     let (hash, tail) = halves(&record.key.id);
     let clear = Clear::of(record);
     let rowid = index.add(*hash);
@@ -252,7 +258,7 @@ pub(crate) fn insert(connection: &Connection, index: &mut Index, record: &Record
         clear.lease_ms,
         clear.due_ms,
         clear.updated_ms,
-        codec::encode_head(record),
+        encoded.head,
         outcome_row
     ])?;
     Ok(Place { rowid, outcome_row })
@@ -264,14 +270,15 @@ pub(crate) fn replace(
     index: &mut Index,
     row: &Row,
     record: &Record,
+    encoded: &Encoded,
 ) -> rusqlite::Result<Place> {
     if record.created_at != row.record.created_at {
         // A new life of an expired record. A new row keeps the rows in the order of creation.
         remove(connection, index, row)?;
-        return insert(connection, index, record);
+        return insert(connection, index, record, encoded);
     }
     remove_outcome(connection, row.place)?;
-    let outcome_row = insert_outcome(connection, record)?;
+    let outcome_row = insert_outcome(connection, encoded)?;
     let clear = Clear::of(record);
     connection.prepare_cached(UPDATE)?.execute(params![
         row.place.rowid,
@@ -279,7 +286,7 @@ pub(crate) fn replace(
         clear.lease_ms,
         clear.due_ms,
         clear.updated_ms,
-        codec::encode_head(record),
+        encoded.head,
         outcome_row
     ])?;
     Ok(Place { outcome_row, ..row.place })
@@ -293,12 +300,11 @@ pub(crate) fn remove(connection: &Connection, index: &mut Index, row: &Row) -> r
     Ok(())
 }
 
-fn insert_outcome(connection: &Connection, record: &Record) -> rusqlite::Result<Option<i64>> {
-    let Some(recorded) = record.recorded() else {
+fn insert_outcome(connection: &Connection, encoded: &Encoded) -> rusqlite::Result<Option<i64>> {
+    let Some(outcome) = &encoded.outcome else {
         return Ok(None);
     };
-    let bytes = codec::encode_outcome(&record.key.id, record.fence.nonce, recorded);
-    connection.prepare_cached(INSERT_OUTCOME)?.insert([bytes]).map(Some)
+    connection.prepare_cached(INSERT_OUTCOME)?.insert([outcome]).map(Some)
 }
 
 fn remove_outcome(connection: &Connection, place: Place) -> rusqlite::Result<()> {

@@ -9,9 +9,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::config::Sync;
 use crate::error::{Cause, OpenError};
+use crate::journal::Generation;
 
 /// The version of the layout that this crate reads and writes; SQLite's `user_version`.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Says whose file this is, to us and to `file(1)`; SQLite's `application_id`: "HAPX".
 const APPLICATION_ID: u32 = 0x4841_5058;
 
@@ -95,7 +96,7 @@ pub(crate) fn connect_writer(path: &Path, sync: Sync) -> Result<Connection, Open
         set_up(&connection, WRITER_CACHE_KIB)?;
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         let level = match sync {
-            // Commits are synced by `log.rs`, the engine syncs what is moved into the database.
+            // The log is synced by `log.rs`, the engine syncs what is moved from it into the database.
             Sync::Full => "NORMAL",
             Sync::Off => "OFF",
         };
@@ -124,6 +125,13 @@ pub(crate) fn limit_size(connection: &Connection, size_max: u64) -> rusqlite::Re
     connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
 }
 
+/// Bytes by which the database may grow, and those in it that are free.
+pub(crate) fn room(connection: &Connection) -> rusqlite::Result<u64> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).map(u64::from);
+    let pages = (number("max_page_count")? + number("freelist_count")?).saturating_sub(number("page_count")?);
+    Ok(pages * number("page_size")?)
+}
+
 /// Moves what it can from the log into the database, so that the log can start again from its beginning.
 pub(crate) fn shorten_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
@@ -139,6 +147,29 @@ pub(crate) fn make_log_durable(connection: &Connection, path: &Path) -> Result<(
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
         .map_err(|source| engine(path, source))?;
     if busy { Err(OpenError::LogHeld { path: path.to_owned() }) } else { Ok(()) }
+}
+
+/// The generation of the journal up to which everything is in the database.
+pub(crate) fn journaled(connection: &Connection) -> rusqlite::Result<u64> {
+    let generation: i64 = connection.query_row("SELECT journal FROM meta", [], |row| row.get(0))?;
+    Ok(generation.unsigned_abs())
+}
+
+/// The generation of the journal that comes after what is in the database.
+pub(crate) fn next_generation(connection: &Connection) -> rusqlite::Result<Generation> {
+    connection.query_row("SELECT journal, salt FROM meta", [], |row| {
+        Ok(Generation { number: row.get::<_, i64>(0)?.unsigned_abs() + 1, salt: row.get(1)? })
+    })
+}
+
+/// Notes that everything up to `done` of the journal will be in the database when the transaction holds; which
+/// generation comes next.
+pub(crate) fn note_journaled(connection: &Connection, done: Generation) -> rusqlite::Result<Generation> {
+    let number = i64::try_from(done.number).expect("no journal gets as far");
+    let mut update =
+        connection.prepare_cached("UPDATE meta SET journal = ?1, salt = random() RETURNING salt")?;
+    let salt = update.query_row([number], |row| row.get(0))?;
+    Ok(Generation { number: done.number + 1, salt })
 }
 
 fn set_up(connection: &Connection, cache_kib: u32) -> rusqlite::Result<()> {

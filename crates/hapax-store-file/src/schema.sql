@@ -1,4 +1,4 @@
--- The layout of a file store, version 2. All times are milliseconds since the Unix epoch on the store's clock.
+-- The layout of a file store, version 3. All times are milliseconds since the Unix epoch on the store's clock.
 
 -- One row per record. Rows are small and are appended in the order of creation, so that claims and completions
 -- of one moment meet on the same few pages; `rowid` is therefore also the order of a listing.
@@ -35,10 +35,12 @@ CREATE TABLE outcome (
 CREATE TABLE meta (
     rowid       INTEGER PRIMARY KEY CHECK (rowid = 1),
     seen_ms     INTEGER NOT NULL,   -- no decision was ever made at a later time than this
-    indexed_row INTEGER NOT NULL    -- every record up to this row is in `place`; of the others, some are
+    indexed_row INTEGER NOT NULL,   -- every record up to this row is in `place`; of the others, some are
+    journal     INTEGER NOT NULL,   -- everything up to this generation of the journal is in here
+    salt        INTEGER NOT NULL    -- what frames of the next generation are known by
 );
 
-INSERT INTO meta (rowid, seen_ms, indexed_row) VALUES (1, 0, 0);
+INSERT INTO meta (rowid, seen_ms, indexed_row, journal, salt) VALUES (1, 0, 0, 0, random());
 
 -- For people: the same with words.
 CREATE VIEW records AS

@@ -10,8 +10,9 @@ use hapax_core::transition::{Answer, Command};
 use hapax_core::{
     BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Promise, Query,
     Reason, RecordId, Recorded, Settled, Settlement, Stats, Store, StoreError, StoreErrorKind, Swept,
-    Verdict,
+    Timestamp, Verdict,
 };
+use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::clock::StoreClock;
@@ -19,10 +20,12 @@ use crate::config::{Options, Sync};
 use crate::directory::{Directory, Ownership};
 use crate::error::{OpenError, Refusal};
 use crate::index::{self, Index, Recent};
+use crate::job::{Job, Step, op};
+use crate::journal::{self, Journal};
 use crate::log::Log;
 use crate::queue::{Queue, Refused};
-use crate::reader::{self, Readers};
-use crate::writer::{self, Job, Shared, Step, Writer, op};
+use crate::reader::{self, Read, ReadError, Readers};
+use crate::writer::{Shared, Writer};
 use crate::{list, schema, verify};
 
 /// The most bytes that an outcome may have: the writer copies it while others wait.
@@ -37,6 +40,8 @@ const LOG_BYTES_NOTABLE: u64 = 1 << 30;
 /// Up to which size a database is looked through after an end that was not orderly: that takes well under a
 /// second.
 const VERIFY_BYTES_MAX: u64 = 64 << 20;
+/// How long an owner may take to commit what it has written before it is taken for gone: many times what it takes.
+const OWNER_WAIT: Duration = Duration::from_millis(500);
 
 /// Keeps records in a directory, durable before it answers. See the [crate](crate) for what that means.
 ///
@@ -63,7 +68,7 @@ pub struct FileStore {
 pub struct Activity {
     /// Claims, renewals, completions, releases, settlements and deletions that were answered.
     pub operations: u64,
-    /// Commits, each with one sync of the disk, that they shared with each other and with sweeps.
+    /// Syncs of the disk that their callers waited for, shared with each other and with sweeps.
     pub commits: u64,
 }
 
@@ -131,15 +136,14 @@ impl FileStore {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn verify(&self) -> Result<Vec<String>, StoreError> {
-        self.refuse_if_stopped("verify")?;
-        self.readers.run("verify", |connection| Ok(verify::all(connection)?)).await
+        self.read("verify", |connection| Ok(verify::all(connection)?)).await
     }
 
     pub(crate) fn open_with(dir: &Path, options: Options) -> Result<Self, StoreError> {
         let (directory, ownership) = Directory::owned(dir, options.network)?;
         let database = directory.database();
         let engine = |source| StoreError::from(OpenError::Engine { path: database.clone(), source });
-        let is_orderly = directory.log_bytes() == 0;
+        let is_orderly = directory.log_bytes() == 0 && directory.journal_bytes() == 0;
         let connection = schema::connect_writer(&database, options.sync)?;
         if !is_orderly && reader::pages(&connection).map_err(engine)?.bytes() <= VERIFY_BYTES_MAX {
             let found = verify::pages(&connection).map_err(engine)?;
@@ -148,25 +152,32 @@ impl FileStore {
             }
         }
         schema::make_log_durable(&connection, &database)?;
-        let clock = StoreClock::open(&connection, options.clock).map_err(engine)?;
+        let generation = schema::next_generation(&connection).map_err(engine)?;
+        let mut journal =
+            Journal::new(directory.journal(), directory.open_journal()?, options.sync, generation);
+        if let Some(bytes) = options.commit_after {
+            journal.commit_after(bytes);
+        }
+        let seen = check_journal(&directory, &journal)?;
+        let clock = StoreClock::open(&connection, options.clock, seen).map_err(engine)?;
         let shared = Arc::new(Shared::default());
         let queue = Arc::new(Queue::new());
-        let stop = {
-            let (shared, queue) = (Arc::clone(&shared), Arc::clone(&queue));
-            move || writer::stop(&shared, &queue)
-        };
-        let log = Log::new(schema::log_path(&database), options.sync, stop)
-            .map_err(|error| StoreError::new(StoreErrorKind::Unavailable, "open").with_source(error))?;
-        let disk = log.disk();
+        let log = Log::new(schema::log_path(&database), options.sync);
         let waiting_min = options.index_after.unwrap_or(index::WAITING_MIN);
         let index = Index::open(&connection, waiting_min).map_err(engine)?;
+        let (shared_with_writer, queue_of_writer) = (Arc::clone(&shared), Arc::clone(&queue));
         let mut writer =
-            Writer::new(connection, clock.clone(), Arc::clone(&shared), Arc::clone(&queue), log, index)
+            Writer::new(connection, clock.clone(), shared_with_writer, queue_of_writer, journal, log, index)
                 .map_err(engine)?;
         let restarted = writer.restart().map_err(|failure| match failure.judge().kind {
             StoreErrorKind::Full => OpenError::Full { path: database.clone() }.into(),
+            StoreErrorKind::Incompatible => {
+                OpenError::Damaged { path: database.clone(), found: failure.to_string() }.into()
+            }
             _ => failure.error("open"),
         })?;
+        // The log and the journal are there now.
+        directory.sync()?;
         if restarted > 0 {
             tracing::warn!(restarted, "claims of an earlier process are uncertain now");
         }
@@ -175,7 +186,7 @@ impl FileStore {
             writer.limit_size(size_max).map_err(engine)?;
         }
         let recent = Some(Arc::clone(writer.recent()));
-        let readers = Readers::start(Some(disk), || Ok(schema::connect_reader(&database)?))?;
+        let readers = Readers::start(None, || Ok(schema::connect_reader(&database)?))?;
         Ok(Self {
             readers,
             recent,
@@ -192,10 +203,20 @@ impl FileStore {
     pub(crate) fn open_read_only_with(dir: &Path, options: Options) -> Result<Self, StoreError> {
         let directory = Directory::existing(dir, options.network)?;
         let database = directory.database();
-        let first = schema::connect_reader(&database)?;
-        let clock = StoreClock::open(&first, options.clock)
+        let mut first = schema::connect_reader(&database)?;
+        let is_committed = reader::is_committed(&first, &directory.journal(), OWNER_WAIT);
+        if !is_committed.map_err(|error| error.into_store_error("open"))? {
+            // Its owner has ended and left something to be put in order, as its next owner would.
+            drop(first);
+            match Self::open_with(dir, options.clone()) {
+                Err(error) if error.kind() != StoreErrorKind::InUse => return Err(error),
+                store => drop(store),
+            }
+            first = schema::connect_reader(&database)?;
+        }
+        let clock = StoreClock::open(&first, options.clock, Timestamp::from_millis(0))
             .map_err(|source| OpenError::Engine { path: database.clone(), source })?;
-        let readers = Readers::start(None, || Ok(schema::connect_reader(&database)?))?;
+        let readers = Readers::start(Some(directory.journal()), || Ok(schema::connect_reader(&database)?))?;
         Ok(Self {
             readers,
             recent: None,
@@ -215,15 +236,49 @@ impl FileStore {
         op: &'static str,
         job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job,
     ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.hand_to_writer(op, job(reply))?;
+        answer.await.unwrap_or_else(|_| Err(Refusal::AnswerLost.error(op)))
+    }
+
+    fn hand_to_writer(&self, op: &'static str, job: Job) -> Result<(), StoreError> {
         let Some(writer) = &self.writer else {
             return Err(Refusal::ReadOnly.error(op));
         };
-        let (reply, answer) = oneshot::channel();
-        writer.queue.push(job(reply)).map_err(|refused| match refused {
+        writer.queue.push(job).map_err(|refused| match refused {
             Refused::Full => Refusal::QueueFull.error(op),
             Refused::Closed => Refusal::Stopped.error(op),
-        })?;
-        answer.await.unwrap_or_else(|_| Err(Refusal::AnswerLost.error(op)))
+        })
+    }
+
+    /// Reads what was acknowledged, on a thread of its own.
+    async fn read<T: Send + 'static>(
+        &self,
+        op: &'static str,
+        read: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.refuse_if_stopped(op)?;
+        if self.shared.is_uncommitted() {
+            match self.write(op, |reply| Job::Commit { reply }).await {
+                // There is no room for a commit. The writer sees what it has written all the same.
+                Err(error) if error.kind() == StoreErrorKind::Full => {
+                    return self.read_uncommitted(op, read).await;
+                }
+                committed => committed?,
+            }
+        }
+        self.readers.run(op, read).await
+    }
+
+    /// Reads what was acknowledged on the writing thread, which need not commit it for that.
+    async fn read_uncommitted<T: Send + 'static>(
+        &self,
+        op: &'static str,
+        read: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (read, found) = Read::new(read);
+        self.hand_to_writer(op, Job::Read(read))?;
+        found.wait(op).await
     }
 
     async fn step(&self, command: Command) -> Result<Answer, StoreError> {
@@ -313,17 +368,20 @@ impl Store for FileStore {
         Box::pin(async move {
             self.refuse_if_stopped("get")?;
             let (id, clock, recent) = (*id, self.clock.clone(), self.recent.clone());
-            self.readers
-                .run("get", move |connection| reader::get(connection, recent.as_deref(), &id, clock.now()))
-                .await
+            let get =
+                move |connection: &Connection| reader::get(connection, recent.as_deref(), &id, clock.now());
+            if self.shared.is_uncommitted() {
+                self.read_uncommitted("get", get).await
+            } else {
+                self.readers.run("get", get).await
+            }
         })
     }
 
     fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, StoreError>> {
         Box::pin(async move {
-            self.refuse_if_stopped("list")?;
             let (query, clock) = (query.clone(), self.clock.clone());
-            self.readers.run("list", move |connection| list::list(connection, &query, clock.now())).await
+            self.read("list", move |connection| list::list(connection, &query, clock.now())).await
         })
     }
 
@@ -342,11 +400,10 @@ impl Store for FileStore {
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
         Box::pin(async move {
-            self.refuse_if_stopped("stats")?;
             let clock = self.clock.clone();
             let mut stats =
-                self.readers.run("stats", move |connection| reader::stats(connection, clock.now())).await?;
-            stats.bytes += self.directory.log_bytes();
+                self.read("stats", move |connection| reader::stats(connection, clock.now())).await?;
+            stats.bytes += self.directory.log_bytes() + self.directory.journal_bytes();
             Ok(stats)
         })
     }
@@ -394,6 +451,28 @@ impl Drop for WriterThread {
             let _ = thread.join();
         }
     }
+}
+
+/// Refuses a journal of which something is missing that was acknowledged, and one that is not of this database. The time
+/// of the latest decision in it.
+fn check_journal(directory: &Directory, journal: &Journal) -> Result<Timestamp, OpenError> {
+    let path = directory.journal();
+    let failed = |error| match error {
+        journal::ReadError::Io(source) => OpenError::Inaccessible { path: path.clone(), source },
+        journal::ReadError::Damaged(found) => OpenError::Damaged { path: path.clone(), found },
+    };
+    let found = journal::generation_at(&path).map_err(|error| failed(error.into()))?;
+    if found > Some(journal.generation().number) {
+        let found = "its journal goes on from a later state of it".to_owned();
+        return Err(OpenError::Damaged { path: directory.database(), found });
+    }
+    let mut latest = Timestamp::from_millis(0);
+    let mut frames = journal.all_frames().map_err(|error| failed(error.into()))?;
+    while let Some(frame) = frames.next().map_err(failed)? {
+        latest = latest.max(frame.now);
+    }
+    frames.check_end().map_err(failed)?;
+    Ok(latest)
 }
 
 fn check_size(command: &Command) -> Result<(), Refusal> {

@@ -5,7 +5,7 @@ use hapax_core::{State, Swept};
 use rusqlite::Connection;
 
 use crate::row::{self, Row, Stored, millis, state_number};
-use crate::writer::Work;
+use crate::work::Work;
 
 /// How many records one sweep removes at most, whatever it is asked for: others wait for its transaction.
 const BATCH_MAX: usize = 10_000;

@@ -1,131 +1,56 @@
-//! The one thread that writes. It takes what waits, does all of it in one transaction, and answers after the
-//! commit: many callers share one sync of the disk, and a lone caller waits for nobody.
+//! The one thread that writes. It takes what waits, decides all of it, brings what was decided to the journal, answers,
+//! and then writes it to the database: many callers share one sync of the disk, a lone caller waits for nobody, and
+//! nobody waits for the database.
+//!
+//! The transaction in the database stays open for many batches. It is committed when nobody asks for a moment, when it
+//! is old or long enough, and when somebody else wants to read.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::time::{Duration, Instant};
 
-use hapax_core::transition::{self, Answer, Change, Command};
-use hapax_core::{Claim, RecordId, State, StoreError, StoreErrorKind, Swept, Timestamp};
-use rusqlite::{Connection, TransactionBehavior};
-use tokio::sync::oneshot;
+use hapax_core::transition;
+use hapax_core::{StoreError, StoreErrorKind, Swept, Timestamp};
+use rusqlite::Connection;
 
 use crate::clock::{Mark, StoreClock};
 use crate::error::{Failure, Phase, Refusal};
 use crate::index::{self, Index, Recent};
-use crate::log::{Log, SyncFailed};
-use crate::queue::Queue;
-use crate::row::{self, Row, Stored};
+use crate::job::{Batch, Job, Step, op, send};
+use crate::journal::{Journal, ReadError};
+use crate::log::Log;
+use crate::queue::{Queue, Taken};
+use crate::row::{self, Stored};
+use crate::work::{AHEAD_BYTES_MAX, Claims, Decided, Room, Work, unreadable};
 use crate::{schema, sweep};
 
-/// How many operations share a commit at most. More would not make the sync cheaper per operation by much, and
+/// How many operations share a sync at most. More would not make the sync cheaper per operation by much, and
 /// the first of them would wait longer.
 const BATCH_MAX: usize = 1_024;
 
-/// How often others are let run before a commit, as long as that brings more to do. A commit costs about as much for
-/// few operations as for many; where all cores are busy, whoever is about to ask has to get one first.
-const TURNS_MAX: usize = 8;
+/// How long nobody must have asked for anything before what waits is committed.
+const IDLE: Duration = Duration::from_millis(10);
+/// How long a transaction stays open at most: as long as another process may have to wait for what it reads.
+const OPEN_MAX: Duration = Duration::from_millis(50);
+/// How long a commit that failed is not tried again, if nothing else happens.
+const RETRY: Duration = Duration::from_secs(1);
 
-/// How many claims are kept at hand.
-const CLAIMS_MAX: usize = 65_536;
+/// How much room the database must have at least for each byte of the journal, and in all: rows have indexes, and pages
+/// are never full.
+const ROOM_FACTOR: u64 = 4;
+const ROOM_MIN: u64 = 256 << 10;
 
-/// Claims in progress as they are stored, so that finishing one need not read it back. This thread alone writes, so
-/// they are what a look would find; they are forgotten whenever a transaction fails.
-type Claims = HashMap<RecordId, Box<Row>>;
-
-/// Where an answer goes. Nobody need be there any more.
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
-
-/// Something to write.
-#[derive(Debug)]
-pub(crate) enum Job {
-    /// One step of the state machine.
-    Step(Step),
-    /// Remove what is due.
-    Sweep { batch_max: usize, reply: Reply<Swept> },
-}
-
-/// One step of the state machine and who waits for it.
-#[derive(Debug)]
-pub(crate) struct Step {
-    pub(crate) command: Command,
-    pub(crate) reply: Reply<Answer>,
-}
-
-impl Job {
-    fn refuse(self, refusal: Refusal) {
-        match self {
-            Self::Step(step) => {
-                let op = op(&step.command);
-                step.answer(Err(refusal.error(op)));
-            }
-            Self::Sweep { reply, .. } => send(reply, Err(refusal.error("sweep"))),
-        }
-    }
-}
-
-impl Step {
-    fn answer(self, answer: Result<Answer, StoreError>) {
-        send(self.reply, answer);
-    }
-}
-
-/// What came of one step.
-pub(crate) type Done = Result<Answer, Refusal>;
-
-/// A step that was done, and what is to be told about it once it is durable.
-#[derive(Debug)]
-pub(crate) struct Answered {
-    step: Step,
-    answer: Done,
-}
-
-/// What is served together.
-#[derive(Debug, Default)]
-struct Batch {
-    steps: Vec<Step>,
-    sweeps: Vec<(usize, Reply<Swept>)>,
-}
-
-impl Batch {
-    fn add(&mut self, jobs: Vec<Job>) {
-        for job in jobs {
-            match job {
-                Job::Step(step) => self.steps.push(step),
-                Job::Sweep { batch_max, reply } => self.sweeps.push((batch_max, reply)),
-            }
-        }
-    }
-}
-
-impl Answered {
-    pub(crate) fn new(step: Step, answer: Done) -> Self {
-        Self { step, answer }
-    }
-
-    pub(crate) fn tell(self) {
-        let op = op(&self.step.command);
-        self.step.answer(self.answer.map_err(|refusal| refusal.error(op)));
-    }
-
-    /// Whether it is durable, nobody can say.
-    pub(crate) fn fail(self, failure: &Failure) {
-        let error = failure.error(op(&self.step.command));
-        self.step.answer(Err(error));
-    }
-}
-
-/// A caller that gave up is not there to hear the answer.
-fn send<T>(reply: Reply<T>, answer: Result<T, StoreError>) {
-    let _ = reply.send(answer);
-}
+/// How often the database's own lock is asked for when there is no going back; each time takes as long as the engine
+/// waits.
+const LOCK_TRIES: usize = 12;
 
 /// What the threads of a store and its handle share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     /// Set once and for ever when the store must not be used any more.
     pub(crate) stopped: AtomicBool,
+    /// Whether something was answered that only the writer's own connection sees.
+    uncommitted: AtomicBool,
     pub(crate) operations: AtomicU64,
     pub(crate) commits: AtomicU64,
 }
@@ -133,6 +58,10 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_uncommitted(&self) -> bool {
+        self.uncommitted.load(Ordering::Acquire)
     }
 }
 
@@ -142,11 +71,24 @@ pub(crate) struct Writer {
     connection: Connection,
     clock: StoreClock,
     mark: Mark,
+    /// The time of the latest decision.
+    latest: Timestamp,
     shared: Arc<Shared>,
     queue: Arc<Queue<Job>>,
+    journal: Journal,
     log: Log,
+    /// Since when a transaction is open, if one is.
+    open: Option<Instant>,
     /// Whether the log was shortened for what is being served, because there was no room.
     shortened: bool,
+    /// Bytes by which the database may still grow, as of the last commit; none where it has no limit.
+    room: Option<u64>,
+    size_max: u64,
+    /// When a commit failed, if the last one did.
+    failed: Option<Instant>,
+    /// Whether what is being served was tried again after the engine met damage.
+    tried_again: bool,
+    decided: Decided,
     claims: Claims,
     index: Index,
 }
@@ -157,6 +99,7 @@ impl Writer {
         clock: StoreClock,
         shared: Arc<Shared>,
         queue: Arc<Queue<Job>>,
+        journal: Journal,
         log: Log,
         index: Index,
     ) -> rusqlite::Result<Self> {
@@ -165,10 +108,18 @@ impl Writer {
             connection,
             clock,
             mark,
+            latest: Timestamp::from_millis(0),
             shared,
             queue,
+            journal,
             log,
+            open: None,
             shortened: false,
+            room: None,
+            size_max: u64::MAX,
+            failed: None,
+            tried_again: false,
+            decided: Decided::default(),
             claims: Claims::new(),
             index,
         })
@@ -179,13 +130,19 @@ impl Writer {
         self.index.recent()
     }
 
-    /// Writes down that the claims of an earlier process are uncertain: whoever could own one is gone. What it had
-    /// not put into the index is put there.
+    /// Takes over what an earlier process left in the journal, and writes down that its claims are uncertain: whoever
+    /// could own one is gone. What it had not put into the index is put there.
     pub(crate) fn restart(&mut self) -> Result<usize, Failure> {
         match self.restart_claims() {
             Err(failure) if failure.judge().kind == StoreErrorKind::Full => {
                 // What is due may go, and leaves its place in the file to the others.
-                self.transact_durably(|work| sweep::remove_due(work, usize::MAX))?;
+                self.roll_back()?;
+                self.work(Noted::Nowhere, self.clock.now(), |work| Ok(sweep::remove_due(work, usize::MAX)?))?;
+                self.mark = self.mark.cover(&self.connection, self.latest)?;
+                self.connection.execute_batch("COMMIT").map_err(Failure::at(Phase::Commit))?;
+                self.log.bring()?;
+                self.index.keep();
+                self.open = None;
                 self.shorten_log();
                 self.restart_claims()
             }
@@ -194,9 +151,13 @@ impl Writer {
     }
 
     fn restart_claims(&mut self) -> Result<usize, Failure> {
-        self.transact_durably(|work| {
+        let mut journal = self.journal.all_frames().map_err(|error| unreadable(ReadError::Io(error)))?;
+        let restarted = self.work(Noted::Nowhere, self.clock.now(), |work| {
             let mut restarted = 0;
-            work.wrote |= index::place_all(work.connection)?;
+            index::place_all(work.connection)?;
+            work.replay(&mut journal)?;
+            // They are about to be changed behind its back.
+            work.claims.clear();
             for rowid in sweep::in_progress(work.connection)? {
                 if let Stored::Found(row) = row::at(work.connection, rowid)? {
                     let change = transition::restart(&row.record, work.now);
@@ -204,101 +165,99 @@ impl Writer {
                 }
             }
             Ok(restarted)
-        })
+        })?;
+        // Also where there was nothing to do: the engine makes its log with the first commit, and the journal begins a
+        // generation that nobody has written before.
+        self.commit_with(Entries::Waiting)?;
+        Ok(restarted)
     }
 
     /// Refuses to let the database grow beyond `size_max` bytes from now on.
-    pub(crate) fn limit_size(&self, size_max: u64) -> rusqlite::Result<()> {
-        schema::limit_size(&self.connection, size_max)
+    pub(crate) fn limit_size(&mut self, size_max: u64) -> rusqlite::Result<()> {
+        self.size_max = size_max;
+        schema::limit_size(&self.connection, size_max)?;
+        self.room = Some(schema::room(&self.connection)?);
+        Ok(())
     }
 
     /// Serves until the queue is closed and empty, or the store must stop.
     pub(crate) fn run(mut self) {
         let _guard = StopGuard { shared: Arc::clone(&self.shared), queue: Arc::clone(&self.queue) };
-        while let Some(jobs) = self.queue.take(BATCH_MAX) {
+        while let Some(jobs) = self.next_jobs() {
             self.serve(jobs);
         }
         self.close();
     }
 
-    fn serve(&mut self, jobs: Vec<Job>) {
-        self.shortened = false;
-        let mut batch = Batch::default();
-        batch.add(jobs);
-        if !batch.steps.is_empty() {
-            self.serve_batch(&mut batch);
+    /// Waits for work; commits what nobody has asked more of for a moment.
+    fn next_jobs(&mut self) -> Option<Vec<Job>> {
+        let mut wait = IDLE;
+        while self.open.is_some() {
+            match self.queue.take_until(BATCH_MAX, Instant::now() + wait) {
+                Taken::Jobs(jobs) => return Some(jobs),
+                Taken::Closed => return None,
+                // That it failed was said, and is tried again.
+                Taken::Nothing => drop(self.commit()),
+            }
+            wait = RETRY;
         }
-        // A sweep is a transaction of its own: it may take as long as many steps together.
+        self.queue.take(BATCH_MAX)
+    }
+
+    fn serve(&mut self, jobs: Vec<Job>) {
+        (self.shortened, self.tried_again) = (false, false);
+        let batch = Batch::of(jobs);
+        if !batch.steps.is_empty() {
+            self.serve_steps(batch.steps, Room::Untried);
+        }
+        if !self.shared.is_stopped() {
+            batch.reads.into_iter().for_each(|read| read.run(&self.connection));
+        }
         for (batch_max, reply) in batch.sweeps {
-            let swept =
-                self.attempt(|writer| writer.transact_durably(|work| sweep::remove_due(work, batch_max)));
+            // Nothing else should fail with it. Where there is no room for a commit, the sweep may make some.
+            let _ = self.commit();
+            let swept = self.attempt(|writer| writer.sweep(batch_max));
             send(reply, swept.map_err(|stop| stop.error("sweep")));
         }
-    }
-
-    /// Serves the steps of a batch. While the disk is busy with the commit before, others may come: they join. So do
-    /// those who come as soon as they get a core.
-    fn serve_batch(&mut self, batch: &mut Batch) {
-        let (queue, disk) = (Arc::clone(&self.queue), self.log.disk());
-        let mut steps_done = false;
-        let done = self.attempt(|writer| {
-            writer.transact(|work| {
-                let mut answers = work.steps(&batch.steps, Room::Untried)?;
-                if disk.is_busy() {
-                    // That it failed is told when this transaction ends.
-                    let _failed = disk.settle();
-                }
-                // Whoever has only looked need not wait for what others write.
-                let turns = if work.wrote { TURNS_MAX } else { 0 };
-                for _ in 0..turns {
-                    thread::yield_now();
-                    batch.add(queue.take_now(BATCH_MAX.saturating_sub(batch.steps.len())));
-                    if batch.steps.len() == answers.len() {
-                        break;
-                    }
-                    answers.extend(work.steps(&batch.steps[answers.len()..], Room::Untried)?);
-                }
-                steps_done = true;
-                work.place()?;
-                Ok(answers)
-            })
-        });
-        let steps = std::mem::take(&mut batch.steps);
-        match done {
-            // It was not them. What waits for an index that cannot be written must not keep them from being done.
-            Err(Stop::Failed(failure))
-                if steps_done
-                    && failure.judge().separable
-                    && failure.judge().kind != StoreErrorKind::Full =>
-            {
-                tracing::warn!(error = %failure, "file store cannot write to its index; look for damage");
-                self.serve_steps(steps, Room::Untried);
-            }
-            done => self.conclude(steps, done, Room::Untried),
+        for reply in batch.commits {
+            send(reply, self.commit().map_err(|stop| stop.error("commit")));
+        }
+        let is_old = self.open.is_some_and(|since| since.elapsed() >= OPEN_MAX);
+        let may_try = self.failed.is_none_or(|at| at.elapsed() >= RETRY);
+        if (is_old || self.journal.is_long()) && may_try {
+            // That it failed was said, and is tried again.
+            let _ = self.commit();
         }
     }
 
-    fn serve_steps(&mut self, steps: Vec<Step>, room: Room) {
-        let done = self.attempt(|writer| writer.transact(|work| work.steps(&steps, room)));
-        self.conclude(steps, done, room);
-    }
-
-    /// Answers steps that were done; tries in parts again what could not be done together.
-    fn conclude(&mut self, mut steps: Vec<Step>, done: Result<(Vec<Done>, Committed), Stop>, room: Room) {
-        match done {
-            Ok((answers, committed)) => {
+    /// Does steps together, and answers them; tries in parts again what could not be done together.
+    fn serve_steps(&mut self, mut steps: Vec<Step>, room: Room) {
+        match self
+            .attempt(|writer| writer.decide(|work| work.steps(steps.iter().map(|step| &step.command), room)))
+        {
+            Ok(answers) => {
                 self.shared.operations.fetch_add(steps.len() as u64, Ordering::Relaxed);
-                let answered = steps.into_iter().zip(answers);
-                let answered = answered.map(|(step, answer)| Answered::new(step, answer)).collect();
-                self.deliver(answered, committed);
+                for (step, answer) in steps.into_iter().zip(answers) {
+                    let op = op(&step.command);
+                    step.answer(answer.map_err(|refusal| refusal.error(op)));
+                }
+                // That it failed was said. What was answered is in the journal.
+                let _ = self.attempt(Self::carry_out);
             }
-            // Without new records, and without entries for the index, there may be room.
+            // With a journal that starts again, and without new records, there may be room.
             Err(Stop::Failed(failure))
-                if failure.judge().kind == StoreErrorKind::Full
-                    && failure.judge().separable
-                    && room == Room::Untried =>
+                if failure.judge().kind == StoreErrorKind::Full && room == Room::Untried =>
             {
+                // Where even that has no room, the steps will say so.
+                let _ = self.commit();
                 self.serve_steps(steps, Room::Missing);
+            }
+            // Somebody had looked at a damaged page in the same transaction: the engine writes nothing in it then.
+            Err(Stop::Failed(failure))
+                if failure.judge().kind == StoreErrorKind::Incompatible && !self.tried_again =>
+            {
+                self.tried_again = true;
+                self.serve_steps(steps, room);
             }
             // One of them cannot be done. Without it the others can.
             Err(Stop::Failed(failure)) if steps.len() > 1 && failure.judge().separable => {
@@ -315,44 +274,39 @@ impl Writer {
         }
     }
 
-    /// Answers what is durable. Where others wait, the disk works while they are served.
-    fn deliver(&mut self, answered: Vec<Answered>, committed: Committed) {
-        match committed {
-            Committed::Nothing => answered.into_iter().for_each(Answered::tell),
-            Committed::Yes if !self.queue.is_empty() => self.log.bring_behind(answered),
-            Committed::Yes => match self.log.bring() {
-                Ok(()) => answered.into_iter().for_each(Answered::tell),
-                Err(failure) => {
-                    self.bear(&failure);
-                    answered.into_iter().for_each(|answered| answered.fail(&failure));
-                }
-            },
-        }
-    }
-
-    /// Does something with the database, unless the store has stopped.
+    /// Does something with the database, unless the store has stopped. A failure leaves nothing of it behind.
     fn attempt<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Result<T, Stop> {
         if self.shared.is_stopped() {
             return Err(Stop::Earlier);
         }
         act(self).map_err(|failure| {
+            // Nothing of it may come back after a crash, unless its callers are told that it may.
+            let failure = match self.journal.forget() {
+                Err(unforgotten) if failure.judge().kind != StoreErrorKind::Unknown => unforgotten,
+                _ => failure,
+            };
             self.bear(&failure);
             Stop::Failed(failure)
         })
     }
 
-    /// Stops the store after a failure when nobody can say what a later transaction would mean.
+    /// Takes back what failed, or stops the store when nobody can say what a later transaction would mean.
     fn bear(&mut self, failure: &Failure) {
-        // Some of them may just have been rolled back.
-        self.claims.clear();
         let judgement = failure.judge();
-        let rolled_back = self.connection.is_autocommit();
-        if judgement.fatal || !rolled_back {
+        if judgement.fatal {
             tracing::error!(error = %failure, "file store stopped; it must be opened again");
+            return stop(&self.shared, &self.queue);
+        }
+        let undone = self.roll_back().and_then(|()| {
+            if judgement.kind == StoreErrorKind::Full && !self.shortened {
+                self.shortened = true;
+                self.shorten_log();
+            }
+            self.take_up()
+        });
+        if let Err(error) = undone {
+            tracing::error!(%failure, %error, "file store stopped after a failure; it must be opened again");
             stop(&self.shared, &self.queue);
-        } else if judgement.kind == StoreErrorKind::Full && !self.shortened {
-            self.shortened = true;
-            self.shorten_log();
         }
     }
 
@@ -363,65 +317,181 @@ impl Writer {
         }
     }
 
-    /// One transaction around `work`, durable when this returns.
-    fn transact_durably<T>(
-        &mut self,
-        work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, Failure> {
-        let (value, committed) = self.transact(work)?;
-        if committed == Committed::Yes {
-            self.log.bring()?;
+    /// Ends the open transaction as if it had never been.
+    fn roll_back(&mut self) -> Result<(), Failure> {
+        self.claims.clear();
+        self.decided = Decided::default();
+        self.index.undo();
+        self.open = None;
+        // After some failures the engine has done it by itself.
+        if self.connection.is_autocommit() {
+            Ok(())
+        } else {
+            Ok(self.connection.execute_batch("ROLLBACK")?)
+        }
+    }
+
+    /// Puts back into the database what was acknowledged since the last commit, and nothing else.
+    fn take_up(&mut self) -> Result<(), Failure> {
+        if self.journal.length() == 0 {
+            self.shared.uncommitted.store(false, Ordering::Release);
+            return Ok(());
+        }
+        // It has fitted once, and there is nowhere else for it to go.
+        schema::limit_size(&self.connection, u64::MAX)?;
+        let mut frames = self.journal.frames().map_err(|error| unreadable(ReadError::Io(error)))?;
+        self.wait_for_lock()?;
+        self.work(Noted::Nowhere, self.latest, |work| work.replay(&mut frames))?;
+        schema::limit_size(&self.connection, self.size_max)?;
+        if frames.read_length() == self.journal.length() {
+            Ok(())
+        } else {
+            Err(unreadable(ReadError::Damaged("the journal is cut short".to_owned())))
+        }
+    }
+
+    /// Begins a transaction although somebody else may have taken the lock, as a person with a shell who waited for it.
+    fn wait_for_lock(&mut self) -> Result<(), Failure> {
+        let mut tries = 0;
+        loop {
+            match self.work(Noted::Nowhere, self.latest, |_| Ok(())) {
+                Err(failure) if !failure.judge().fatal && tries < LOCK_TRIES => tries += 1,
+                done => return done,
+            }
+        }
+    }
+
+    /// Decides what `work` asks for, durable when this returns. It may be in the journal only.
+    fn decide<T>(&mut self, work: impl FnOnce(&mut Work<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+        let was_open = self.open.is_some();
+        let (value, wrote) =
+            self.work(Noted::InJournal, self.clock.now(), |batch| Ok((work(batch)?, batch.wrote)))?;
+        if wrote {
+            if !self.may_go_ahead() {
+                // It has to fit before anybody is told.
+                self.carry_out()?;
+            }
+            self.journal.bring()?;
+            self.shared.uncommitted.store(true, Ordering::Release);
+            self.shared.commits.fetch_add(1, Ordering::Relaxed);
+        } else if !was_open {
+            // The end of a transaction without changes does not touch the disk.
+            self.end_unchanged()?;
         }
         Ok(value)
     }
 
-    /// One transaction around `work`, which is not durable yet when this returns. A failure leaves nothing of it
-    /// behind, except that nobody knows about one that came while committing.
-    fn transact<T>(
+    /// Writes what was decided to the database.
+    fn carry_out(&mut self) -> Result<(), Failure> {
+        if self.decided.is_empty() {
+            return Ok(());
+        }
+        self.work(Noted::Nowhere, self.latest, |work| work.carry_out())
+    }
+
+    /// Whether what was decided is sure to find room in the database.
+    fn may_go_ahead(&self) -> bool {
+        let ahead = self.journal.batch_length();
+        let needed = ROOM_MIN + ROOM_FACTOR * (self.journal.length() + ahead);
+        ahead <= AHEAD_BYTES_MAX && self.room.is_none_or(|room| room >= needed)
+    }
+
+    fn end_unchanged(&mut self) -> Result<(), Failure> {
+        self.open = None;
+        Ok(self.connection.execute_batch("ROLLBACK")?)
+    }
+
+    fn sweep(&mut self, batch_max: usize) -> Result<Swept, Failure> {
+        let was_open = self.open.is_some();
+        let (swept, wrote) = self.work(Noted::Nowhere, self.clock.now(), |work| {
+            Ok((sweep::remove_due(work, batch_max)?, work.wrote))
+        })?;
+        if wrote {
+            // What is swept is in no journal, so it counts only once it is committed.
+            self.commit_with(Entries::Waiting)?;
+            self.shared.commits.fetch_add(1, Ordering::Relaxed);
+        } else if !was_open {
+            self.end_unchanged()?;
+        }
+        Ok(swept)
+    }
+
+    /// Works in the open transaction, which is begun if there is none, as of `now`.
+    fn work<T>(
         &mut self,
-        work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>,
-    ) -> Result<(T, Committed), Failure> {
-        let done = self.commit(work);
-        match done {
-            Ok(_) => self.index.keep(),
-            Err(_) => self.index.undo(),
+        noted: Noted,
+        now: Timestamp,
+        work: impl FnOnce(&mut Work<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        if self.open.is_none() {
+            let begin =
+                self.connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
+            begin.map_err(Failure::at(Phase::Begin))?;
+            self.open = Some(Instant::now());
+        }
+        self.latest = self.latest.max(now);
+        if noted == Noted::InJournal {
+            self.journal.begin(now);
+        }
+        work(&mut Work {
+            connection: &self.connection,
+            now,
+            latest: &mut self.latest,
+            wrote: false,
+            decided: &mut self.decided,
+            claims: &mut self.claims,
+            index: &mut self.index,
+            journal: (noted == Noted::InJournal).then_some(&mut self.journal),
+        })
+    }
+
+    /// Commits what waits, if anything does, so that others see it and the journal starts over.
+    fn commit(&mut self) -> Result<(), Stop> {
+        if self.shared.is_stopped() {
+            return Err(Stop::Earlier);
+        }
+        if self.open.is_none() {
+            return Ok(());
+        }
+        let placed = self.attempt(|writer| writer.commit_with(Entries::Due));
+        let done = match placed {
+            // It may have been the index. What cannot be written there must not keep anything from being committed.
+            Err(Stop::Failed(failure)) if failure.judge().separable => {
+                tracing::warn!(error = %failure, "file store cannot write to its index; look for room, or for damage");
+                self.attempt(|writer| writer.commit_with(Entries::Waiting))
+            }
+            done => done,
+        };
+        self.failed = done.is_err().then(Instant::now);
+        if let Err(Stop::Failed(failure)) = &done {
+            tracing::warn!(error = %failure, "file store cannot commit; what it acknowledged is in its journal");
         }
         done
     }
 
-    fn commit<T>(
-        &mut self,
-        work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>,
-    ) -> Result<(T, Committed), Failure> {
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(Failure::at(Phase::Begin))?;
-        let (claims, index) = (&mut self.claims, &mut self.index);
-        let mut batch = Work { connection: &transaction, now: self.clock.now(), wrote: false, claims, index };
-        let value = work(&mut batch).map_err(Failure::at(Phase::Work))?;
-        let Work { now, wrote, .. } = batch;
-        if !wrote {
-            // The end of a transaction without changes does not touch the disk.
-            transaction.finish().map_err(Failure::at(Phase::Work))?;
-            // What was read may have been written by the commit before, which may still be on its way.
-            self.log.disk().settle().map_err(|SyncFailed| Failure::of_earlier_sync())?;
-            return Ok((value, Committed::Nothing));
+    /// Commits the open transaction and brings it to the disk; only then is the journal written over.
+    fn commit_with(&mut self, entries: Entries) -> Result<(), Failure> {
+        if entries == Entries::Due {
+            self.index.place(&self.connection)?;
         }
-        let mark = self.mark.cover(&transaction, now).map_err(Failure::at(Phase::Work))?;
-        self.log.begin().map_err(|SyncFailed| Failure::of_earlier_sync())?;
-        if let Err(error) = transaction.commit() {
-            self.log.forget();
-            return Err(Failure::at(Phase::Commit)(error));
-        }
+        let mark = self.mark.cover(&self.connection, self.latest)?;
+        let next = schema::note_journaled(&self.connection, self.journal.generation())?;
+        let commit = self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
+        commit.map_err(Failure::at(Phase::Commit))?;
+        self.log.bring()?;
         self.mark = mark;
-        self.shared.commits.fetch_add(1, Ordering::Relaxed);
-        Ok((value, Committed::Yes))
+        self.index.keep();
+        self.journal.start_over(next);
+        self.open = None;
+        // Where it cannot be told, there is none.
+        self.room = self.room.map(|_| schema::room(&self.connection).unwrap_or(0));
+        self.shared.uncommitted.store(false, Ordering::Release);
+        Ok(())
     }
 
     /// An orderly end. The last connection to close moves the log into the database by itself.
-    fn close(self) {
-        if self.log.disk().settle().is_err() || self.shared.is_stopped() {
+    fn close(mut self) {
+        if self.shared.is_stopped() || self.commit().is_err() {
             return;
         }
         if let Err(error) = index::place_all(&self.connection) {
@@ -430,109 +500,27 @@ impl Writer {
         if let Err(error) = self.mark.settle(&self.connection, self.clock.now()) {
             tracing::warn!(%error, "file store closed without noting the time; its clock may start a second ahead");
         }
-    }
-}
-
-/// Whether a transaction changed anything.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Committed {
-    /// It did, and its commit is to be brought to the disk.
-    Yes,
-    /// It did not.
-    Nothing,
-}
-
-/// What is known about the room for new records.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Room {
-    /// Nothing.
-    Untried,
-    /// A moment ago there was none for all of a batch. Its new records are refused together: to find out which
-    /// of them fits would take a transaction for each.
-    Missing,
-}
-
-/// One transaction at work.
-#[derive(Debug)]
-pub(crate) struct Work<'a> {
-    pub(crate) connection: &'a Connection,
-    /// The time of every decision in it.
-    pub(crate) now: Timestamp,
-    wrote: bool,
-    claims: &'a mut Claims,
-    index: &'a mut Index,
-}
-
-impl Work<'_> {
-    fn steps(&mut self, steps: &[Step], room: Room) -> rusqlite::Result<Vec<Done>> {
-        steps.iter().map(|step| self.step(&step.command, room)).collect()
-    }
-
-    /// Decides one command and writes what was decided. The inner error is about this command alone.
-    fn step(&mut self, command: &Command, room: Room) -> rusqlite::Result<Done> {
-        let stored = match self.claims.remove(command.id()) {
-            Some(row) => Stored::Found(row),
-            None => {
-                let recent = self.index.recent().rows_of(&row::hash_of(command.id()));
-                row::find(self.connection, Some(recent), command.id())?
-            }
-        };
-        let row = match stored {
-            Stored::Absent => None,
-            Stored::Found(row) => Some(row),
-            // Present: no claim may pass, and no write can tell whether the record still holds its attempt.
-            Stored::Unreadable(_) => {
-                return Ok(match command {
-                    Command::Claim(_) => Ok(Answer::Claim(Claim::Unreadable)),
-                    _ => Err(Refusal::Unreadable),
-                });
-            }
-        };
-        let decision = transition::decide(row.as_deref().map(|row| &row.record), command, self.now);
-        if room == Room::Missing && row.is_none() && matches!(decision.change, Change::Put(_)) {
-            return Ok(Err(Refusal::NoRoom));
-        }
-        self.apply(row, decision.change)?;
-        Ok(Ok(decision.answer))
-    }
-
-    /// Writes a change down; whether there was one.
-    pub(crate) fn apply(&mut self, row: Option<Box<Row>>, change: Change) -> rusqlite::Result<bool> {
-        let (place, record) = match (change, row) {
-            (Change::Keep | Change::Remove, None) => return Ok(false),
-            (Change::Keep, Some(row)) => {
-                self.remember(row);
-                return Ok(false);
-            }
-            (Change::Put(record), None) => (row::insert(self.connection, self.index, &record)?, record),
-            (Change::Put(record), Some(row)) => {
-                (row::replace(self.connection, self.index, &row, &record)?, record)
-            }
-            (Change::Remove, Some(row)) => return self.remove(&row).map(|()| true),
-        };
-        self.remember(Box::new(Row { place, record: *record }));
-        self.wrote = true;
-        Ok(true)
-    }
-
-    /// Keeps a claim at hand. Other records are rarely asked for again by somebody who writes.
-    fn remember(&mut self, row: Box<Row>) {
-        if row.record.state() == State::InProgress && self.claims.len() < CLAIMS_MAX {
-            self.claims.insert(row.record.key.id, row);
+        if let Err(error) = self.journal.end() {
+            tracing::warn!(%error, "file store closed without removing its journal, of which nothing is needed");
         }
     }
+}
 
-    pub(crate) fn remove(&mut self, row: &Row) -> rusqlite::Result<()> {
-        self.wrote = true;
-        // One of them may be what is removed.
-        self.claims.clear();
-        row::remove(self.connection, self.index, row)
-    }
+/// What becomes of entries for the index with a commit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Entries {
+    /// Those that are due are written.
+    Due,
+    /// They wait.
+    Waiting,
+}
 
-    /// Lets the index have what waits for it, if the transaction writes anyway.
-    fn place(&mut self) -> rusqlite::Result<()> {
-        if self.wrote { self.index.place(self.connection) } else { Ok(()) }
-    }
+/// Whether what is decided goes to the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Noted {
+    InJournal,
+    /// It is there already, or counts only once it is committed.
+    Nowhere,
 }
 
 /// Why a transaction gave no answers.
@@ -569,19 +557,6 @@ impl Drop for StopGuard {
 pub(crate) fn stop(shared: &Shared, queue: &Queue<Job>) {
     shared.stopped.store(true, Ordering::Release);
     queue.abort().into_iter().for_each(|job| job.refuse(Refusal::Stopped));
-}
-
-/// The name of a command in errors.
-pub(crate) const fn op(command: &Command) -> &'static str {
-    match command {
-        Command::Claim(_) => "claim",
-        Command::Renew(_) => "renew",
-        Command::Complete { .. } => "complete",
-        Command::Release { .. } => "release",
-        Command::Abandon { .. } => "abandon",
-        Command::Settle { .. } => "settle",
-        Command::Delete { .. } => "delete",
-    }
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use hapax_core::{
-    Claim, ClaimRequest, Class, Fence, Fenced, Fingerprint, Format, Lease, Lookup, Nonce, OnLapse, RecordId,
-    Recorded, Scope, ScopedKey, Status, Store, StoreError,
+    Claim, ClaimRequest, Class, Fence, Fenced, Fingerprint, Format, Lease, Lookup, Nonce, OnLapse, Query,
+    RecordId, Recorded, Scope, ScopedKey, Status, Store, StoreError,
 };
 use hapax_store_file::{FileStore, Options};
 
@@ -77,9 +77,9 @@ pub enum Subject {
     Layout(Group),
 }
 
-/// A file store whose index is written so soon that a short life has rounds of it.
+/// A file store whose index is written, and whose journal starts over, so soon that a short life has rounds of both.
 fn file() -> Options {
-    FileStore::options().index_after(100)
+    FileStore::options().index_after(100).commit_after(20_000)
 }
 
 impl Subject {
@@ -98,6 +98,14 @@ impl Subject {
             Self::File(store) => perform_on_store(&**store, act).await,
             Self::Layout(group) => group.apply(write(act)).await.map_err(|_| Refusal::Unknown),
         }
+    }
+
+    /// Lists a record or none, as somebody does who looks at a store in trouble.
+    pub async fn list(&self) -> Result<()> {
+        if let Self::File(store) = self {
+            store.list(&Query { limit: 1, ..Query::default() }).await?;
+        }
+        Ok(())
     }
 
     /// What the engine holds for `key`.

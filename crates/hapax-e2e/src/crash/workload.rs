@@ -73,6 +73,11 @@ async fn attempt(subject: &Subject, act: Act) -> Result<Next> {
         }
         Err(Refusal::NotApplied(how)) => {
             let next = if how == "stopped" { Next::End } else { Next::OtherKey };
+            if how == "full"
+                && let Err(error) = subject.list().await
+            {
+                say(&Note::Wrong(act, format!("a full store cannot be listed: {error}")))?;
+            }
             say(&Note::Refused(act, how))?;
             next
         }

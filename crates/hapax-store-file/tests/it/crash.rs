@@ -1,18 +1,22 @@
 //! What is on the disk at any moment is enough. A crash is a copy of the files, taken while the store is open.
 
-use std::fs::{self, File};
+use std::error::Error;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
-use hapax_core::{Claim, Lookup, Reason, Store};
+use hapax_core::{Claim, Deleted, Lookup, ManualClock, Reason, Store, StoreErrorKind};
 use hapax_store_file::FileStore;
 use tempfile::TempDir;
 
 use crate::fixture::{Home, acquire, ask, done, finish, scoped};
 
 /// Copies a store's files by another process: closing them in this one would end the engine's own locks.
+///
+/// The journal first: what is committed in between is in the database then.
 fn copy(home: &Home, to: &Path) {
-    for name in ["hapax.db", "hapax.db-wal"] {
+    for name in ["hapax.journal", "hapax.db-wal", "hapax.db"] {
         let copied = Command::new("cp").arg(home.path().join(name)).arg(to).status().unwrap();
         assert!(copied.success(), "{name}");
     }
@@ -48,15 +52,20 @@ async fn a_torn_tail_costs_only_what_was_torn() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "whole", "x").await;
-    let intact = fs::metadata(home.path().join("hapax.db-wal")).unwrap().len();
+    // So that it is in the database, and the journal starts over.
+    store.stats().await.unwrap();
     finish(&store, "torn", "x").await;
-    let all = fs::metadata(home.path().join("hapax.db-wal")).unwrap().len();
-    assert!(all > intact);
-    for cut in (intact..all).step_by(500) {
-        let crashed = TempDir::new().unwrap();
-        copy(&home, crashed.path());
-        File::options().write(true).open(crashed.path().join("hapax.db-wal")).unwrap().set_len(cut).unwrap();
-        let reopened = open(&home, crashed.path());
+    let crashed = TempDir::new().unwrap();
+    copy(&home, crashed.path());
+    let journal = fs::read(crashed.path().join("hapax.journal")).unwrap();
+    drop(store);
+    for cut in (0..journal.len()).step_by(25) {
+        let torn = TempDir::new().unwrap();
+        for name in ["hapax.db", "hapax.db-wal"] {
+            fs::copy(crashed.path().join(name), torn.path().join(name)).unwrap();
+        }
+        fs::write(torn.path().join("hapax.journal"), &journal[..cut]).unwrap();
+        let reopened = open(&home, torn.path());
         assert!(matches!(reopened.claim(&ask("whole")).await.unwrap(), Claim::Replay { .. }), "cut at {cut}");
         // Never half of it.
         match reopened.get(&scoped("torn").id).await.unwrap() {
@@ -68,12 +77,79 @@ async fn a_torn_tail_costs_only_what_was_torn() {
 }
 
 #[tokio::test]
+async fn an_earlier_copy_of_the_database_is_not_taken_for_the_one_of_the_journal() {
+    let home = Home::new();
+    let store = home.open();
+    finish(&store, "a", "x").await;
+    store.stats().await.unwrap();
+    let earlier = TempDir::new().unwrap();
+    copy(&home, earlier.path());
+    for name in ["b", "c"] {
+        finish(&store, name, "x").await;
+        store.stats().await.unwrap();
+    }
+    finish(&store, "d", "x").await;
+    let later = TempDir::new().unwrap();
+    copy(&home, later.path());
+    fs::copy(later.path().join("hapax.journal"), earlier.path().join("hapax.journal")).unwrap();
+    let error = FileStore::open(earlier.path()).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Incompatible);
+    let cause = error.source().unwrap().to_string();
+    assert!(cause.contains("its journal goes on from a later state of it"), "{cause}");
+}
+
+#[tokio::test]
+async fn a_damaged_journal_is_not_taken_for_a_torn_one() {
+    let home = Home::new();
+    let store = home.open();
+    let crashed = TempDir::new().unwrap();
+    finish(&store, "a", "x").await;
+    finish(&store, "b", "x").await;
+    copy(&home, crashed.path());
+    let journal = crashed.path().join("hapax.journal");
+    let mut bytes = fs::read(&journal).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&journal, bytes).unwrap();
+    let error = FileStore::open(crashed.path()).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Incompatible);
+    let cause = error.source().unwrap().to_string();
+    assert!(cause.contains("hapax.journal is damaged"), "{cause}");
+}
+
+#[tokio::test]
+async fn whoever_only_looks_sees_what_a_crash_left_in_the_journal() {
+    let home = Home::new();
+    let store = home.open();
+    finish(&store, "done", "x").await;
+    let lease = acquire(&store, "open").await;
+    let crashed = TempDir::new().unwrap();
+    copy(&home, crashed.path());
+    let onlooker = FileStore::options().clock(home.clock.clone()).open_read_only(crashed.path()).unwrap();
+    let stats = onlooker.stats().await.unwrap();
+    assert_eq!((stats.completed, stats.uncertain, stats.in_progress), (1, 1, 0));
+    assert!(matches!(onlooker.get(&lease.id).await.unwrap(), Lookup::Found { .. }));
+}
+
+#[tokio::test]
+async fn a_deletion_that_is_only_in_the_journal_holds() {
+    let home = Home::new();
+    let store = home.open();
+    let lease = finish(&store, "a", "x").await;
+    store.stats().await.unwrap();
+    assert_eq!(store.delete(&lease.id, lease.fence.nonce).await.unwrap(), Deleted::Applied);
+    let crashed = TempDir::new().unwrap();
+    copy(&home, crashed.path());
+    assert_eq!(open(&home, crashed.path()).get(&lease.id).await.unwrap(), Lookup::Absent);
+}
+
+#[tokio::test]
 async fn an_orderly_end_leaves_no_log() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "a", "x").await;
     drop(store);
     assert!(!home.path().join("hapax.db-wal").exists());
+    assert!(!home.path().join("hapax.journal").exists());
 }
 
 #[tokio::test]
@@ -87,4 +163,19 @@ async fn a_crash_puts_the_clock_ahead_and_never_back() {
     let Lookup::Found { record, now } = reopened.get(&scoped("a").id).await.unwrap() else { panic!() };
     assert!(now >= record.created_at);
     assert!(now.since(record.created_at).as_secs() <= 1);
+}
+
+#[tokio::test]
+async fn a_clock_set_back_over_a_crash_is_held_by_the_journal() {
+    let home = Home::new();
+    let store = home.open();
+    acquire(&store, "a").await;
+    store.stats().await.unwrap();
+    home.clock.advance(Duration::from_secs(3600));
+    acquire(&store, "b").await;
+    let crashed = TempDir::new().unwrap();
+    copy(&home, crashed.path());
+    let reopened = FileStore::options().clock(ManualClock::new()).open(crashed.path()).unwrap();
+    let Lookup::Found { record, now } = reopened.get(&scoped("b").id).await.unwrap() else { panic!() };
+    assert!(record.updated_at >= record.created_at && now >= record.updated_at, "{record:?} at {now:?}");
 }

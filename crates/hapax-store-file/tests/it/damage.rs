@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use hapax_core::{Claim, Lookup, Nonce, Query, Reason, Settlement, Store, StoreErrorKind, Verdict};
+use hapax_core::{Claim, Fenced, Lookup, Nonce, Query, Reason, Settlement, Store, StoreErrorKind, Verdict};
 use hapax_store_file::FileStore;
 
 use crate::fixture::{Home, RETENTION, acquire, ask, done, finish, scoped};
@@ -130,11 +130,9 @@ async fn pages_overwritten_on_disk_never_make_a_key_fresh() {
     let keep = 4096 * 6;
     assert!(whole.len() > 2 * keep);
     let mut unreadable = 0;
-    for which in 0..4 {
+    for page in (keep..whole.len()).step_by(4096) {
         let mut bytes = whole.clone();
-        for page in bytes[keep..].chunks_mut(4096).skip(which).step_by(4) {
-            page.fill(0xA5);
-        }
+        bytes[page..page + 4096].fill(0xA5);
         fs::write(home.database(), bytes).unwrap();
         // Where not even the newest record can be read, the store is not opened.
         let store = match FileStore::options().clock(home.clock.clone()).open(home.path()) {
@@ -154,6 +152,47 @@ async fn pages_overwritten_on_disk_never_make_a_key_fresh() {
         }
     }
     assert!(unreadable > 0);
+}
+
+#[tokio::test]
+async fn a_damaged_page_that_is_asked_for_keeps_nobody_else_from_being_written() {
+    let home = Home::new();
+    let store = home.open();
+    let names: Vec<String> = (0..300).map(|n| format!("key-{n}")).collect();
+    for name in &names {
+        finish(&store, name, "x").await;
+    }
+    drop(store);
+    let page: i64 = home
+        .shell()
+        .query_row("SELECT min(pageno) FROM dbstat WHERE name = 'record' AND pagetype = 'leaf'", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    let mut bytes = fs::read(home.database()).unwrap();
+    bytes[4096 * (page as usize - 1)..4096 * page as usize].fill(0xA5);
+    fs::write(home.database(), bytes).unwrap();
+
+    let store = home.open();
+    let lease = acquire(&store, "fresh").await;
+    let mut unreadable = 0;
+    for name in &names {
+        unreadable += usize::from(store.claim(&ask(name)).await.unwrap() == Claim::Unreadable);
+    }
+    assert!((1..200).contains(&unreadable), "{unreadable} of 300");
+    // Also what is written before anybody is told, in a transaction in which somebody looked at the page.
+    let large = acquire(&store, "large").await;
+    for name in &names {
+        store.get(&scoped(name).id).await.unwrap();
+    }
+    let result = done(&"x".repeat(2 << 20));
+    assert_eq!(store.complete(&large, &result, RETENTION).await.unwrap(), Fenced::Applied);
+    assert_eq!(store.complete(&lease, &done("x"), RETENTION).await.unwrap(), Fenced::Applied);
+    // Everything is committed for this.
+    assert_eq!(store.stats().await.unwrap().completed, 302);
+    finish(&store, "another", "x").await;
+    drop(store);
+    assert!(matches!(home.open().claim(&ask("fresh")).await.unwrap(), Claim::Replay { .. }));
 }
 
 /// Flips a bit of the hash of `name` in the index, where no checksum is.

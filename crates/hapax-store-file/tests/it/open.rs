@@ -237,7 +237,7 @@ fn another_version_is_refused_and_left_as_it_was() {
     let before = contents(home.path());
     let (kind, text) = refused(home.path());
     assert_eq!(kind, StoreErrorKind::Incompatible);
-    assert!(text.contains("version 2") && text.contains("version 1"), "{text}");
+    assert!(text.contains("version 3") && text.contains("version 1"), "{text}");
     let (kind, _) = described(FileStore::open_read_only(home.path()).unwrap_err());
     assert_eq!(kind, StoreErrorKind::Incompatible);
     assert_eq!(contents(home.path())["hapax.db"], before["hapax.db"]);
@@ -261,7 +261,18 @@ fn a_log_without_its_database_is_no_fresh_store() {
     fs::rename(home.database(), home.path().join("hapax.db-wal")).unwrap();
     let (kind, text) = refused(home.path());
     assert_eq!(kind, StoreErrorKind::Incompatible);
-    assert!(text.contains("missing while its log is still there"), "{text}");
+    assert!(text.contains("missing while its log or journal is still there"), "{text}");
+    assert!(!home.database().exists());
+}
+
+#[test]
+fn a_journal_without_its_database_is_no_fresh_store() {
+    let home = Home::new();
+    drop(home.open());
+    fs::rename(home.database(), home.path().join("hapax.journal")).unwrap();
+    let (kind, text) = refused(home.path());
+    assert_eq!(kind, StoreErrorKind::Incompatible);
+    assert!(text.contains("missing while its log or journal is still there"), "{text}");
     assert!(!home.database().exists());
 }
 

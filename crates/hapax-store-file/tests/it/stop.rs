@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{join_all, poll_immediate};
-use hapax_core::{Claim, Clock, Lookup, ManualClock, Query, Store, StoreErrorKind, Timestamp};
+use hapax_core::{Claim, Clock, Fenced, Lookup, ManualClock, Query, Store, StoreErrorKind, Timestamp};
 use hapax_store_file::FileStore;
 
-use crate::fixture::{Home, acquire, ask, finish, look_up, scoped};
+use crate::fixture::{Home, RETENTION, acquire, ask, done, finish, look_up, scoped};
 
 /// A clock that can be told to break, and takes the thread that asks it down.
 #[derive(Debug)]
@@ -55,20 +55,20 @@ const FAIL_AT_COMMIT: &str = "
     CREATE TRIGGER fail_at_commit AFTER INSERT ON record BEGIN INSERT INTO child VALUES (1); END;";
 
 #[tokio::test]
-async fn a_failed_commit_is_unknown_to_its_callers_and_stops_the_store() {
+async fn a_failed_commit_stops_the_store_and_loses_nothing() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "before", "x").await;
+    store.stats().await.unwrap();
     let shell = home.shell();
     shell.execute_batch(FAIL_AT_COMMIT).unwrap();
     let asks: Vec<_> = (0..5).map(|n| ask(&format!("key-{n}"))).collect();
-    let claims = join_all(asks.iter().map(|ask| store.claim(ask))).await;
-    // Whoever shared the failed commit does not know; whoever came too late for it was not served.
-    assert_eq!(claims[0].as_ref().unwrap_err().kind(), StoreErrorKind::Unknown);
-    for claim in &claims {
-        let kind = claim.as_ref().unwrap_err().kind();
-        assert!(matches!(kind, StoreErrorKind::Unknown | StoreErrorKind::Stopped), "{kind:?}");
+    for claim in join_all(asks.iter().map(|ask| store.claim(ask))).await {
+        assert!(matches!(claim.unwrap(), Claim::Acquired(_)), "it is in the journal");
     }
+    // Whoever wants it committed is told, if the store had not found out by itself.
+    let kind = store.stats().await.unwrap_err().kind();
+    assert!(matches!(kind, StoreErrorKind::Unknown | StoreErrorKind::Stopped), "{kind:?}");
     // The way is clear again, and the store stays shut all the same.
     shell.execute_batch("DROP TRIGGER fail_at_commit").unwrap();
     assert_eq!(store.claim(&ask("after")).await.unwrap_err().kind(), StoreErrorKind::Stopped);
@@ -77,21 +77,52 @@ async fn a_failed_commit_is_unknown_to_its_callers_and_stops_the_store() {
 
     let store = home.open();
     look_up(&store, &scoped("before").id).await;
-    assert!(matches!(store.claim(&asks[0]).await.unwrap(), Claim::Acquired(_)), "the same nonce tells");
+    for ask in &asks {
+        assert!(matches!(store.claim(ask).await.unwrap(), Claim::Uncertain { .. }), "the claim was there");
+    }
+}
+
+/// Makes every write of a new record with this name fail.
+fn refuse(shell: &rusqlite::Connection, name: &str) {
+    let hash = &scoped(name).id.to_string()[..32];
+    shell
+        .execute_batch(&format!(
+            "CREATE TRIGGER refuse AFTER INSERT ON record WHEN hex(new.hash) = upper('{hash}')
+             BEGIN SELECT RAISE(ABORT, 'not this one'); END;"
+        ))
+        .unwrap();
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_and_cannot_be_written_stops_the_store_and_is_kept() {
+    let home = Home::new();
+    let store = home.open();
+    let shell = home.shell();
+    refuse(&shell, "refused");
+    let asks: Vec<_> = ["first", "refused", "last"].into_iter().map(ask).collect();
+    assert!(matches!(store.claim(&asks[0]).await.unwrap(), Claim::Acquired(_)));
+    assert!(matches!(store.claim(&asks[1]).await.unwrap(), Claim::Acquired(_)));
+    assert_eq!(store.claim(&asks[2]).await.unwrap_err().kind(), StoreErrorKind::Stopped);
+    drop(store);
+    // What the journal holds cannot be left out.
+    let error = FileStore::options().clock(home.clock.clone()).open(home.path()).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    shell.execute_batch("DROP TRIGGER refuse").unwrap();
+    drop(shell);
+    let store = home.open();
+    for ask in &asks[..2] {
+        assert!(matches!(store.claim(ask).await.unwrap(), Claim::Uncertain { .. }));
+    }
 }
 
 #[tokio::test]
 async fn an_operation_that_fails_alone_fails_alone() {
     let home = Home::new();
-    let store = home.open();
+    // With so little room, everything is written before anybody is told.
+    let options = FileStore::options().clock(home.clock.clone()).size_max(200 << 10);
+    let store = options.open(home.path()).unwrap();
     let shell = home.shell();
-    shell
-        .execute_batch(&format!(
-            "CREATE TRIGGER refuse AFTER INSERT ON record WHEN hex(new.hash) = upper('{}')
-             BEGIN SELECT RAISE(ABORT, 'not this one'); END;",
-            &scoped("refused").id.to_string()[..32]
-        ))
-        .unwrap();
+    refuse(&shell, "refused");
     let asks: Vec<_> = ["first", "refused", "last"].into_iter().map(ask).collect();
     shell.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut claims: Vec<_> = asks.iter().map(|ask| store.claim(ask)).collect();
@@ -104,4 +135,20 @@ async fn an_operation_that_fails_alone_fails_alone() {
     assert_eq!(claims[1].as_ref().unwrap_err().kind(), StoreErrorKind::Unavailable);
     assert!(matches!(claims[2], Ok(Claim::Acquired(_))));
     assert_eq!(store.get(&scoped("refused").id).await.unwrap(), Lookup::Absent);
+}
+
+#[tokio::test]
+async fn a_large_outcome_is_written_before_anybody_is_told() {
+    let home = Home::new();
+    let store = home.open();
+    let lease = acquire(&store, "a").await;
+    home.shell()
+        .execute_batch(
+            "CREATE TRIGGER refuse BEFORE INSERT ON outcome WHEN length(new.outcome) > 1000000
+             BEGIN SELECT RAISE(ABORT, 'too large'); END;",
+        )
+        .unwrap();
+    let error = store.complete(&lease, &done(&"x".repeat(2 << 20)), RETENTION).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    assert_eq!(store.complete(&lease, &done("small"), RETENTION).await.unwrap(), Fenced::Applied);
 }
