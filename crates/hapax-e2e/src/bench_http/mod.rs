@@ -90,10 +90,10 @@ impl Scenario {
         let driven = driver::drive(load);
         let after = (threads::cpu(), self.server.cpu());
         let requests = driven.requests as f64;
-        let server = (after.1 - before.1).as_secs_f64();
+        let server = after.1.saturating_sub(before.1).as_secs_f64();
         Round {
             rate: requests / driven.took.as_secs_f64(),
-            cpu_micros: (after.0 - before.0).as_secs_f64() * 1e6 / requests,
+            cpu_micros: after.0.saturating_sub(before.0).as_secs_f64() * 1e6 / requests,
             server_micros: server * 1e6 / requests,
             server_busy: server / driven.took.as_secs_f64(),
             requests,
