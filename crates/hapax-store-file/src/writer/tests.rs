@@ -161,7 +161,7 @@ fn what_was_answered_is_committed_when_it_is_old_or_long_enough() {
 }
 
 #[test]
-fn nobody_waits_for_an_answer_until_it_is_in_the_database() {
+fn d_04_an_answer_goes_when_it_is_durable_and_before_it_is_in_the_database() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = writer(dir.path(), &ManualClock::new());
     let rows = |writer: &Writer| -> i64 {
