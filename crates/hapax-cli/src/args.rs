@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use hapax_core::{Class, Format, State};
 
 use crate::commands::plan::{Rate, parse_rate, parse_size};
+use crate::config;
+use crate::nearest::nearest;
 use crate::telemetry::LogFormat;
 use crate::time::parse_duration;
 
@@ -32,6 +35,32 @@ pub(crate) struct Args {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Says where an option belongs that was typed as a flag and is one of the file's.
+pub(crate) fn explain(mut error: clap::Error) -> clap::Error {
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(flag)) => flag.strip_prefix("--").map(str::to_owned),
+        _ => None,
+    };
+    let Some(typed) = word(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let flag = word(ContextKind::SuggestedArg);
+    let options = config::known().iter().map(|known| &*known.name);
+    let near = nearest(&typed.replace('-', "_"), flag.as_deref().into_iter().chain(options));
+    let known = config::known().iter().find(|known| near == Some(&known.name));
+    let Some(known) = known.filter(|_| near != flag.as_deref()) else {
+        return error;
+    };
+    let place = if known.section.is_empty() { String::new() } else { format!(", under [{}]", known.section) };
+    let tip =
+        format!("`{}` is set in the configuration file{place}: see `hapax check --options`", known.name);
+    // The usage is that of the flag which is not meant.
+    error.remove(ContextKind::SuggestedArg);
+    error.remove(ContextKind::Usage);
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
 }
 
 #[derive(Debug, clap::Args)]

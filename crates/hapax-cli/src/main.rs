@@ -58,7 +58,7 @@ use clap::Parser;
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = args::Args::try_parse().unwrap_or_else(|error| args::explain(error).exit());
     let json = args.global.json;
     match commands::run(args) {
         Ok(()) => ExitCode::SUCCESS,

@@ -55,6 +55,18 @@ fn what_is_not_known_is_told_with_the_nearest_known() {
     assert!(run.stderr.contains("in_progress"), "{run:?}");
     let run = hapax(fixture.path(), &["records", "list", "--older-than", "24"]).ended(2);
     assert!(run.stderr.contains("90s, 24h or 7d"), "{run:?}");
+    let run = hapax(fixture.path(), &["serve", "--listn", "127.0.0.1:0"]).ended(2);
+    assert!(run.stderr.contains("--listen"), "{run:?}");
+}
+
+#[test]
+fn an_option_of_the_file_that_is_typed_as_a_flag_is_told_where_it_belongs() {
+    let fixture = Fixture::bare();
+    let run = hapax(fixture.path(), &["serve", "--retension", "1d"]).ended(2);
+    assert!(run.stderr.contains("`retention` is set in the configuration file, under [defaults]"), "{run:?}");
+    assert!(!run.stderr.contains("--trace-endpoint"), "{run:?}");
+    let run = hapax(fixture.path(), &["serve", "--nonsense"]).ended(2);
+    assert!(!run.stderr.contains("configuration file"), "{run:?}");
 }
 
 #[test]
