@@ -92,10 +92,12 @@ impl Stage {
         match &step.action {
             Action::Send(send) => {
                 let exchanged = within(self.patience, self.send(send)).await;
+                self.until_called(step).await;
                 return self.judge_all(step, send.cut.is_some(), exchanged);
             }
             Action::Await(name) => {
                 let exchanged = within(self.patience, self.answer_to(name)).await;
+                self.until_called(step).await;
                 return self.judge_all(step, false, exchanged.map(|exchanged| vec![exchanged]));
             }
             Action::Background { name, send } => self.leave_open(name, send),
@@ -111,6 +113,14 @@ impl Stage {
             Action::Store(fault) => control.store(*fault).await,
         }
         self.judge(step).differences_at_origin()
+    }
+
+    /// Waits until the origin was called as often as expected: a client can be told that a deadline is over before a
+    /// slow origin has looked at its request. Whether it was called at all, and not too often, is judged after that.
+    async fn until_called(&self, step: &Step) {
+        if let Some(runs) = step.expect.runs {
+            let _ = within(self.patience, self.origin.until_runs(runs)).await;
+        }
     }
 
     async fn send(&self, send: &Send) -> Vec<Exchanged> {
