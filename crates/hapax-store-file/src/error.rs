@@ -60,7 +60,7 @@ pub enum OpenError {
         /// Where.
         path: PathBuf,
     },
-    /// The database is not what was written.
+    /// The database or its journal is not what was written, or the two are not of one moment.
     Damaged {
         /// Where.
         path: PathBuf,

@@ -1,7 +1,7 @@
 //! [`Journal`]: what was decided, on the disk before anybody is answered.
 //!
 //! A file of its own beside the database. Every change of a batch is appended to it and brought to the disk with one
-//! sync; the database has the change already, in a transaction that stays open for many batches. When that is
+//! sync; the database gets it afterwards, in a transaction that stays open for many batches. When that is
 //! committed, the next *generation* of the journal is written over the last one, from the beginning of the file. The
 //! database says which generation it holds as a whole, so whoever opens it after a crash knows whether the journal has
 //! more. The layout is in `spec/record-format.md`.
@@ -181,7 +181,8 @@ impl Journal {
             self.file.sync_data().map_err(sync_failure)?;
         }
         self.end = self.next_frame();
-        self.batch = Batch::numbered(self.batch.number + 1);
+        self.batch.number += 1;
+        self.batch.written.clear();
         Ok(())
     }
 
@@ -237,6 +238,7 @@ impl Journal {
         write_at(&self.file, at, &frame).map_err(write_failure)?;
         self.batch.written.push((at, frame.len()));
         frame.truncate(HEADER_LENGTH);
+        frame.shrink_to(FRAME_BYTES);
         self.batch.frame = frame;
         Ok(())
     }

@@ -95,7 +95,9 @@ impl FileStore {
 
     /// Opens the store in `dir` to look at it, also while another process owns it.
     ///
-    /// Everything that writes answers [`Invalid`](StoreErrorKind::Invalid).
+    /// Everything that writes answers [`Invalid`](StoreErrorKind::Invalid). What the owner has acknowledged is seen, after
+    /// the moment that it takes to commit it. A store that its owner left without an orderly end is put in order first,
+    /// as its next owner would do it, which needs the right to write.
     ///
     /// # Errors
     /// As [`open`](Self::open), and [`Unavailable`](StoreErrorKind::Unavailable) when there is no store.

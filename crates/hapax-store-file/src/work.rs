@@ -12,8 +12,7 @@ use crate::index::Index;
 use crate::journal::{Entry, Frames, Journal, ReadError};
 use crate::row::{self, Row, Stored};
 
-/// How many bytes may be answered for before they are written to the database. What is larger may be too much to be
-/// held in memory until the next commit.
+/// How many bytes may be answered for before they are written to the database: they are held in memory until then.
 pub(crate) const AHEAD_BYTES_MAX: u64 = 1 << 20;
 
 /// How many claims are kept at hand.
@@ -55,8 +54,6 @@ pub(crate) struct Work<'a> {
     pub(crate) connection: &'a Connection,
     /// The time of every decision in it.
     pub(crate) now: Timestamp,
-    /// The latest time of any decision that the transaction holds.
-    pub(crate) latest: &'a mut Timestamp,
     pub(crate) wrote: bool,
     pub(crate) decided: &'a mut Decided,
     pub(crate) claims: &'a mut Claims,
@@ -109,7 +106,6 @@ impl Work<'_> {
     /// Does again what a journal says.
     pub(crate) fn replay(&mut self, journal: &mut Frames) -> Result<(), Failure> {
         while let Some(frame) = journal.next().map_err(unreadable)? {
-            *self.latest = (*self.latest).max(frame.now);
             for entry in frame.entries {
                 let (id, change) = match entry {
                     Entry::Put(record) => (record.key.id, Change::Put(record)),
@@ -122,7 +118,6 @@ impl Work<'_> {
                 };
                 self.apply(row, change)?;
             }
-            self.wrote = true;
         }
         Ok(())
     }
@@ -156,7 +151,6 @@ impl Work<'_> {
                 journal.put(&record.key.id, &encoded)?;
                 self.decided.ids.insert(record.key.id);
                 self.decided.changes.push((row, record, encoded));
-                // More would be much to hold in memory.
                 if journal.batch_length() > AHEAD_BYTES_MAX { self.carry_out() } else { Ok(()) }
             }
             None => self.write(row, record, &encoded),

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hapax_core::transition;
-use hapax_core::{StoreError, StoreErrorKind, Swept, Timestamp};
+use hapax_core::{StoreError, StoreErrorKind, Swept, Timestamp, transition};
 use rusqlite::Connection;
 
 use crate::clock::{Mark, StoreClock};
@@ -138,11 +137,7 @@ impl Writer {
                 // What is due may go, and leaves its place in the file to the others.
                 self.roll_back()?;
                 self.work(Noted::Nowhere, self.clock.now(), |work| Ok(sweep::remove_due(work, usize::MAX)?))?;
-                self.mark = self.mark.cover(&self.connection, self.latest)?;
-                self.connection.execute_batch("COMMIT").map_err(Failure::at(Phase::Commit))?;
-                self.log.bring()?;
-                self.index.keep();
-                self.open = None;
+                self.end_durably()?;
                 self.shorten_log();
                 self.restart_claims()
             }
@@ -436,7 +431,6 @@ impl Writer {
         work(&mut Work {
             connection: &self.connection,
             now,
-            latest: &mut self.latest,
             wrote: false,
             decided: &mut self.decided,
             claims: &mut self.claims,
@@ -474,18 +468,24 @@ impl Writer {
         if entries == Entries::Due {
             self.index.place(&self.connection)?;
         }
-        let mark = self.mark.cover(&self.connection, self.latest)?;
         let next = schema::note_journaled(&self.connection, self.journal.generation())?;
+        self.end_durably()?;
+        self.journal.start_over(next);
+        // Where it cannot be told, there is none.
+        self.room = self.room.map(|_| schema::room(&self.connection).unwrap_or(0));
+        self.shared.uncommitted.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Commits the open transaction, whatever it says of the journal, and brings it to the disk.
+    fn end_durably(&mut self) -> Result<(), Failure> {
+        let mark = self.mark.cover(&self.connection, self.latest)?;
         let commit = self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         commit.map_err(Failure::at(Phase::Commit))?;
         self.log.bring()?;
         self.mark = mark;
         self.index.keep();
-        self.journal.start_over(next);
         self.open = None;
-        // Where it cannot be told, there is none.
-        self.room = self.room.map(|_| schema::room(&self.connection).unwrap_or(0));
-        self.shared.uncommitted.store(false, Ordering::Release);
         Ok(())
     }
 

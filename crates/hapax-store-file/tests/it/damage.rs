@@ -116,15 +116,20 @@ async fn a_damaged_claim_of_an_earlier_process_does_not_keep_the_store_shut() {
     ));
 }
 
-#[tokio::test]
-async fn pages_overwritten_on_disk_never_make_a_key_fresh() {
-    let home = Home::new();
+/// Leaves a store with more finished records than fit on a few pages; their names.
+async fn finish_many(home: &Home) -> Vec<String> {
     let store = home.open();
     let names: Vec<String> = (0..300).map(|n| format!("key-{n}")).collect();
     for name in &names {
         finish(&store, name, "x").await;
     }
-    drop(store);
+    names
+}
+
+#[tokio::test]
+async fn pages_overwritten_on_disk_never_make_a_key_fresh() {
+    let home = Home::new();
+    let names = finish_many(&home).await;
     // All pages but the first, which holds the layout, and those of the layout's other tables.
     let whole = fs::read(home.database()).unwrap();
     let keep = 4096 * 6;
@@ -157,12 +162,7 @@ async fn pages_overwritten_on_disk_never_make_a_key_fresh() {
 #[tokio::test]
 async fn a_damaged_page_that_is_asked_for_keeps_nobody_else_from_being_written() {
     let home = Home::new();
-    let store = home.open();
-    let names: Vec<String> = (0..300).map(|n| format!("key-{n}")).collect();
-    for name in &names {
-        finish(&store, name, "x").await;
-    }
-    drop(store);
+    let names = finish_many(&home).await;
     let page: i64 = home
         .shell()
         .query_row("SELECT min(pageno) FROM dbstat WHERE name = 'record' AND pagetype = 'leaf'", [], |row| {
