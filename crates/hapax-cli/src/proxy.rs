@@ -4,7 +4,8 @@
 //!
 //! # The life of a request
 //!
-//! 1. **Taken.** `listen.rs` takes a connection if there is a place for it. `connection.rs` shakes hands where there is
+//! 1. **Taken.** `listen.rs` takes a connection if there is a place for it, and gives it to a lane
+//!    (`lanes.rs`), where it stays. `connection.rs` shakes hands where there is
 //!    TLS and finds out by the first bytes which version of HTTP is spoken. Whoever stays silent is closed.
 //! 2. **Looked at.** Of HTTP/1, `socket.rs` lets `head.rs` see every byte before hyper parses it. What two parsers
 //!    could read in two ways is answered 400, and the connection is closed. HTTP/2 leaves less to doubt; what is left
@@ -21,6 +22,7 @@
 //! |---|---|
 //! | `options` | what can be configured |
 //! | `listen`, `connection` | clients' connections |
+//! | `lanes` | the threads that they are served on |
 //! | `socket`, `head`, `frames`, `received`, `deadline` | what clients may send, and how slowly |
 //! | `fields` | header fields on their way |
 //! | `tls` | certificates and trust |
@@ -32,6 +34,7 @@ mod fields;
 mod forward;
 mod frames;
 mod head;
+mod lanes;
 mod listen;
 mod options;
 mod received;
@@ -40,6 +43,7 @@ mod tls;
 mod upstream;
 
 pub(crate) use self::forward::Forward;
+pub(crate) use self::lanes::LaneThreads;
 pub(crate) use self::listen::Listener;
 pub(crate) use self::options::{Tls, Transport, UpstreamOptions};
 

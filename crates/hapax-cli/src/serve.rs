@@ -39,7 +39,7 @@ use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
-use crate::proxy::{Forward, Listener};
+use crate::proxy::{Forward, LaneThreads, Listener};
 use crate::signals::{Asked, Signals};
 use crate::telemetry;
 use crate::trace::Tracing;
@@ -70,6 +70,7 @@ struct Sidecar {
     hapax: Hapax,
     routes: Arc<Routes>,
     listener: Arc<Listener>,
+    threads: LaneThreads,
     operators: Option<AdminListener>,
     metrics: PrometheusHandle,
     tracing: Option<Tracing>,
@@ -87,6 +88,8 @@ impl Sidecar {
         let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
         let operators = AdminListener::bind(&config.admin, config.audit_dir()).await?;
         let tracing = Tracing::start(&config.trace)?;
+        let threads = LaneThreads::start()
+            .map_err(|error| Failure::new(Code::Failed, "cannot start").because(error))?;
         let parts = Parts {
             hapax: hapax.clone(),
             forward,
@@ -95,7 +98,7 @@ impl Sidecar {
             watch: Watch::new(config.log.requests),
         };
         let routes = Arc::new(Routes::new(parts, config));
-        Ok(Self { hapax, routes, listener: Arc::new(listener), operators, metrics, tracing })
+        Ok(Self { hapax, routes, listener: Arc::new(listener), threads, operators, metrics, tracing })
     }
 
     fn banner(&self, demo: Option<Demo>) -> Banner {
@@ -123,7 +126,8 @@ impl Sidecar {
         });
         let serving = tokio::spawn({
             let (listener, service, stop) = (self.listener.clone(), self.routes.in_force(), stop.clone());
-            async move { listener.serve(service, stop).await }
+            let lanes = self.threads.lanes();
+            async move { listener.serve(service, lanes, stop).await }
         });
         notify(sd_notify::NotifyState::Ready);
         while signals.next().await == Asked::ToReload {

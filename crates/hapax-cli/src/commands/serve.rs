@@ -8,6 +8,9 @@ use crate::output::Output;
 use crate::serve;
 use crate::telemetry;
 
+/// Threads for operators, for taking connections and for what is done from time to time. Requests have their own.
+const OPERATORS: usize = 2;
+
 pub(crate) fn run(typed: &Serve, flags: Flags, verbose: bool, output: Output) -> Result<(), Failure> {
     let flags = with_flags(flags, typed, verbose);
     let config = Config::load(&flags, std::env::vars_os())?;
@@ -18,6 +21,7 @@ pub(crate) fn run(typed: &Serve, flags: Flags, verbose: bool, output: Output) ->
     }
     telemetry::logs(&config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(OPERATORS)
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Code::Failed, "cannot start").because(error))?;

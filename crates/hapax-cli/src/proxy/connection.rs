@@ -20,7 +20,7 @@ use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -35,6 +35,7 @@ use super::fields::{Client, REQUEST_ID, Security};
 use super::forward::Switch;
 use super::frames::Frames;
 use super::head::{Inspector, is_host};
+use super::lanes::Lanes;
 use super::options::Transport;
 use super::received::{Patience, Received};
 use super::socket::{Guarded, Progress, Times, Watched};
@@ -47,7 +48,7 @@ pub(super) struct Serving<S> {
     transport: Transport,
     certificate: Option<Arc<Certificate>>,
     http1: http1::Builder,
-    http2: http2::Builder<TokioExecutor>,
+    http2: http2::Builder<Lanes>,
 }
 
 /// What the requests of one connection share. It has a service of its own: one that is cloned for every request counts
@@ -63,11 +64,16 @@ struct Caller<S> {
 }
 
 impl<S> Serving<S> {
-    pub(super) fn new(transport: &Transport, certificate: Option<Arc<Certificate>>, service: S) -> Self {
+    pub(super) fn new(
+        transport: &Transport,
+        certificate: Option<Arc<Certificate>>,
+        service: S,
+        lanes: Lanes,
+    ) -> Self {
         let mut http1 = http1::Builder::new();
         // Deadlines are the socket's: hyper's own would count the time that a request is being answered.
         http1.header_read_timeout(None).max_headers(transport.head_fields_max);
-        let mut http2 = http2::Builder::new(TokioExecutor::new());
+        let mut http2 = http2::Builder::new(lanes);
         http2
             .timer(TokioTimer::new())
             .max_concurrent_streams(transport.streams_max)

@@ -15,13 +15,14 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use parking_lot::Mutex;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
 use self::caps::Caps;
 use super::connection::Serving;
+use super::lanes::Lanes;
 use super::options::{Tls, Transport};
 use super::received::Received;
 use super::tls::Certificate;
@@ -81,7 +82,7 @@ impl Listener {
     /// last one has. Whoever asks a second time has nothing to serve.
     ///
     /// Every connection has a clone of the service.
-    pub(crate) async fn serve<S, B>(&self, service: S, stop: CancellationToken)
+    pub(crate) async fn serve<S, B>(&self, service: S, lanes: Lanes, stop: CancellationToken)
     where
         S: Service<Request<Received>, Response = Response<B>, Error = Infallible>
             + Clone
@@ -93,7 +94,8 @@ impl Listener {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let Some(socket) = self.socket.lock().take() else { return };
-        let serving = Arc::new(Serving::new(&self.transport, self.certificate.clone(), service));
+        let serving = Serving::new(&self.transport, self.certificate.clone(), service, lanes.clone());
+        let serving = Arc::new(serving);
         let connections = TaskTracker::new();
         loop {
             let accepted = tokio::select! {
@@ -107,11 +109,17 @@ impl Listener {
                         tracing::debug!("turned a connection away: there are too many");
                         continue;
                     };
+                    // It is told of its bytes by the runtime that it is served on.
+                    let Ok(stream) = stream.into_std() else { continue };
                     let (serving, stop) = (serving.clone(), stop.child_token());
-                    connections.spawn(async move {
+                    let served = async move {
                         let _place = place;
-                        serving.serve(stream, peer, stop).await;
-                    });
+                        match TcpStream::from_std(stream) {
+                            Ok(stream) => serving.serve(stream, peer, stop).await,
+                            Err(error) => tracing::warn!(%error, "cannot watch a connection"),
+                        }
+                    };
+                    connections.spawn_on(served, lanes.emptiest());
                 }
                 // The client has gone again; the next one may be there.
                 Err(error) if is_of_one_connection(&error) => {}

@@ -18,6 +18,7 @@ use futures_util::future::select_all;
 use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
+use tokio::runtime::{self, Handle};
 use tokio::time::{Instant, timeout};
 
 use self::connect::Target;
@@ -57,6 +58,8 @@ pub(super) struct Address {
 struct Unused {
     link: Box<Http1>,
     since: Instant,
+    /// Whose threads are told of its bytes.
+    runtime: runtime::Id,
 }
 
 /// The version of HTTP that a request needs.
@@ -100,7 +103,7 @@ impl Upstreams {
         let addresses: Vec<_> =
             targets.into_iter().map(|target| Arc::new(Address::new(target, options))).collect();
         // Without a runtime nothing is sent: somebody only looks whether the addresses make sense.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        if let Ok(runtime) = Handle::try_current() {
             for address in &addresses {
                 runtime.spawn(health::forget_unused(Arc::downgrade(address)));
             }
@@ -261,10 +264,22 @@ impl Address {
             return Some(Link::Http2(link));
         }
         loop {
-            let Unused { mut link, since } = self.unused.lock().pop()?;
+            let Unused { mut link, since, .. } = self.take_unused()?;
             if since.elapsed() < self.keep_alive && link.is_open().await {
                 return Some(Link::Http1(link));
             }
+        }
+    }
+
+    /// The one that this lane used last. What another one has left is taken up only where too many would be open or
+    /// unused otherwise: its bytes wake that one's thread first.
+    fn take_unused(&self) -> Option<Unused> {
+        let here = Handle::current().id();
+        let mut unused = self.unused.lock();
+        match unused.iter().rposition(|unused| unused.runtime == here) {
+            Some(own) => Some(unused.remove(own)),
+            None if unused.len() < self.idle_max && self.room.is_left_for(unused.len()) => None,
+            None => unused.pop(),
         }
     }
 
@@ -291,7 +306,7 @@ impl Address {
         let _place = link.vacate();
         let mut unused = self.unused.lock();
         if unused.len() < self.idle_max {
-            unused.push(Unused { link, since: Instant::now() });
+            unused.push(Unused { since: Instant::now(), runtime: link.runtime(), link });
         }
     }
 

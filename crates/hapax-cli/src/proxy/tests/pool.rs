@@ -7,6 +7,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::rig::{Origin, Rig, Setup, read_until};
+use crate::proxy::LaneThreads;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const KEYED: &str = "POST /orders HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n";
@@ -30,6 +31,29 @@ async fn a_connection_is_used_again() {
         }
         assert_eq!(origin.log.connections(), 1, "{answer}");
         assert_eq!(origin.log.requests(), 10);
+    }
+}
+
+/// Unless there may be no more of them, or no more of them are kept.
+#[tokio::test]
+async fn a_lane_uses_the_connections_that_it_opened() {
+    for (connections_max, idle_max, opened) in [(2, 2, 2), (1, 2, 1), (2, 1, 1)] {
+        let origin = Origin::ok().await;
+        let threads = LaneThreads::start_some(2).unwrap();
+        let mut setup = Setup { lanes: Some(threads.lanes()), ..Setup::default() };
+        (setup.upstream.connections_max, setup.upstream.idle_max) = (connections_max, idle_max);
+        let rig = Rig::start(&[origin.url()], setup).await;
+        let mut clients = Vec::new();
+        for turn in 0..6 {
+            if turn < 2 {
+                // The first is still there, so the second goes to another lane.
+                clients.push(rig.connect().await);
+            }
+            let client = &mut clients[turn % 2];
+            client.write_all(GET).await.unwrap();
+            read_until(client, b"\r\n\r\nok").await;
+        }
+        assert_eq!((origin.log.connections(), origin.log.requests()), (opened, 6));
     }
 }
 

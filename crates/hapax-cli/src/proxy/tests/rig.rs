@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tower_layer::Layer;
 
+use crate::proxy::lanes::Lanes;
 use crate::proxy::{Forward, Listener, Tls, Transport, UpstreamOptions};
 
 /// As much as no buffer between an origin and a client that takes nothing can hold.
@@ -36,6 +37,8 @@ pub(super) struct Setup {
     pub(super) transport: Transport,
     pub(super) tls: Option<Tls>,
     pub(super) upstream: UpstreamOptions,
+    /// None: everything runs where the test does.
+    pub(super) lanes: Option<Lanes>,
 }
 
 impl Default for Setup {
@@ -44,7 +47,7 @@ impl Default for Setup {
     fn default() -> Self {
         let keep_alive = Span(Duration::from_secs(3600));
         let upstream = UpstreamOptions { keep_alive, ..UpstreamOptions::default() };
-        Self { transport: Transport::default(), tls: None, upstream }
+        Self { transport: Transport::default(), tls: None, upstream, lanes: None }
     }
 }
 
@@ -83,7 +86,8 @@ impl Rig {
         let stop = CancellationToken::new();
         let served = tokio::spawn({
             let (listener, stop) = (listener.clone(), stop.clone());
-            async move { listener.serve(service, stop).await }
+            let lanes = setup.lanes.unwrap_or_else(Lanes::here);
+            async move { listener.serve(service, lanes, stop).await }
         });
         Self { address: listener.local_addr(), listener, stop, served }
     }

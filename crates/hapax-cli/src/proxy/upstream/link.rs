@@ -14,6 +14,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use hyper_util::rt::TokioIo;
+use tokio::runtime::{self, Handle};
 use tokio::time::timeout;
 
 use super::connect::Stream;
@@ -54,6 +55,8 @@ pub(in crate::proxy) struct Http1 {
     deadline: Deadline,
     /// While it is in use.
     place: Option<Place>,
+    /// Which it was opened in.
+    runtime: runtime::Id,
 }
 
 /// The connection's own part of the work.
@@ -78,7 +81,13 @@ impl Http1 {
         connection: http1::Connection<TokioIo<Stream>, Outgoing>,
     ) -> Self {
         let connection = Driven { connection: Some(connection), has_ended: false };
-        Self { sender, connection, deadline: Deadline::default(), place: None }
+        Self {
+            sender,
+            connection,
+            deadline: Deadline::default(),
+            place: None,
+            runtime: Handle::current().id(),
+        }
     }
 
     pub(in crate::proxy) fn drive(&mut self, cx: &mut Context<'_>) {
@@ -88,6 +97,11 @@ impl Http1 {
     /// Counts it as one that is in use, until it is closed or [vacated](Self::vacate).
     pub(super) fn occupy(&mut self, place: Option<Place>) {
         self.place = place;
+    }
+
+    /// The runtime that is told of its bytes.
+    pub(super) fn runtime(&self) -> runtime::Id {
+        self.runtime
     }
 
     pub(super) fn vacate(&mut self) -> Option<Place> {

@@ -1,6 +1,6 @@
 //! How many connections to one address are in use at a time.
 //!
-//! Unused connections are taken up before new ones are opened, so no more than that many are ever open. A connection of
+//! Unused connections are taken up before more are opened than may be in use, so no more than that many are ever open. A connection of
 //! HTTP/2 is shared by all requests and needs no place.
 
 use std::sync::Arc;
@@ -27,6 +27,11 @@ impl Room {
     /// A place, if there is one now.
     pub(super) fn place(&self) -> Option<Place> {
         self.0.clone().try_acquire_owned().ok().map(Place::new)
+    }
+
+    /// Whether so many more could be in use.
+    pub(super) fn is_left_for(&self, more: usize) -> bool {
+        self.0.available_permits() >= more
     }
 
     /// A place, as soon as there is one. None if there never will be.

@@ -1,0 +1,153 @@
+//! [`Lanes`]: the threads that connections are served on, one for each core.
+//!
+//! Every lane has a runtime of its own. A connection stays on its lane, and so do its requests and the connections to
+//! the origin that they use: no other thread has to be woken for any of it, and no core waits for what another holds.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// The threads of the lanes. What is on them when this is dropped is dropped as well.
+#[derive(Debug, Default)]
+pub(crate) struct LaneThreads {
+    runtimes: Vec<Runtime>,
+}
+
+/// The lanes, for whoever has something to put on them.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes(Arc<[Handle]>);
+
+impl LaneThreads {
+    /// As many as there are cores that this process may use.
+    pub(crate) fn start() -> io::Result<Self> {
+        Self::start_some(thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    pub(super) fn start_some(count: usize) -> io::Result<Self> {
+        let mut threads = Self::default();
+        for number in 0..count {
+            // A runtime of the kind that could have more threads: others wake its one thread once for many tasks, and
+            // not once for each of them.
+            let mut lane = Builder::new_multi_thread();
+            lane.worker_threads(1).thread_name(format!("hapax-lane-{number}")).enable_all();
+            threads.runtimes.push(lane.build()?);
+        }
+        Ok(threads)
+    }
+
+    pub(crate) fn lanes(&self) -> Lanes {
+        Lanes(self.runtimes.iter().map(|lane| lane.handle().clone()).collect())
+    }
+}
+
+impl Drop for LaneThreads {
+    fn drop(&mut self) {
+        // Whoever drops them may be a task, and must not wait.
+        self.runtimes.drain(..).for_each(Runtime::shutdown_background);
+    }
+}
+
+impl Lanes {
+    /// The runtime of whoever calls this, as the only lane.
+    #[cfg(test)]
+    pub(super) fn here() -> Self {
+        Self(Arc::new([Handle::current()]))
+    }
+
+    /// The lane that has the least on it.
+    pub(super) fn emptiest(&self) -> &Handle {
+        self.0.iter().min_by_key(|lane| tasks(lane)).expect("there is at least one lane")
+    }
+}
+
+fn tasks(lane: &Handle) -> usize {
+    lane.metrics().num_alive_tasks()
+}
+
+/// Takes the streams of HTTP/2. One connection may carry the requests of many callers, so they may leave its lane.
+impl<F> hyper::rt::Executor<F> for Lanes
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        let (here, emptiest) = (Handle::current(), self.emptiest());
+        // To wake another thread has its price.
+        let lane = if 2 * tasks(emptiest) < tasks(&here) { emptiest } else { &here };
+        lane.spawn(stream);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::ThreadId;
+
+    use hyper::rt::Executor as _;
+    use tokio::sync::{mpsc, oneshot};
+
+    use super::*;
+
+    /// Runs as long as the other end is there, and tells where.
+    fn visitor(
+        seen: &mpsc::UnboundedSender<ThreadId>,
+    ) -> (oneshot::Sender<()>, impl Future<Output = ()> + use<>) {
+        let (leave, left) = oneshot::channel();
+        let seen = seen.clone();
+        let visit = async move {
+            let _ = seen.send(thread::current().id());
+            let _ = left.await;
+        };
+        (leave, visit)
+    }
+
+    #[tokio::test]
+    async fn connections_spread_over_the_lanes() {
+        let threads = LaneThreads::start_some(3).unwrap();
+        let lanes = threads.lanes();
+        let (seen, mut where_seen) = mpsc::unbounded_channel();
+        let mut stay = Vec::new();
+        let mut threads = Vec::new();
+        for _ in 0..6 {
+            let (leave, visit) = visitor(&seen);
+            lanes.emptiest().spawn(visit);
+            threads.push(where_seen.recv().await.unwrap());
+            stay.push(leave);
+        }
+        for thread in &threads[..3] {
+            assert_eq!(threads.iter().filter(|other| *other == thread).count(), 2, "{threads:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn streams_leave_a_lane_that_has_more_than_twice_as_much_as_another() {
+        let threads = LaneThreads::start_some(2).unwrap();
+        let lanes = threads.lanes();
+        let (seen, mut where_seen) = mpsc::unbounded_channel();
+        let mut stay = Vec::new();
+        let mut threads = Vec::new();
+        for _ in 0..4 {
+            let (leave, visit) = visitor(&seen);
+            let streams = lanes.clone();
+            // The connection that they come by is on the first lane, and makes one task there.
+            lanes.0[0].spawn(async move { streams.execute(visit) });
+            threads.push(where_seen.recv().await.unwrap());
+            stay.push(leave);
+        }
+        let home = threads.iter().filter(|thread| **thread == threads[1]).count();
+        assert!((1..4).contains(&home), "{threads:?}");
+    }
+
+    #[test]
+    fn what_is_on_a_lane_goes_with_it() {
+        let threads = LaneThreads::start_some(1).unwrap();
+        let lanes = threads.lanes();
+        let (here, gone) = std::sync::mpsc::channel::<()>();
+        lanes.emptiest().spawn(async move {
+            let _here = here;
+            std::future::pending::<()>().await;
+        });
+        drop(threads);
+        assert!(gone.recv().is_err(), "nobody is there any more");
+    }
+}
