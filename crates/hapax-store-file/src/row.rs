@@ -58,6 +58,12 @@ pub(crate) struct Place {
     outcome_row: Option<i64>,
 }
 
+impl Place {
+    pub(crate) fn rowid(&self) -> i64 {
+        self.rowid
+    }
+}
+
 /// What is stored under an id.
 #[derive(Debug)]
 pub(crate) enum Stored {
@@ -239,17 +245,16 @@ fn whole_id(hash: ValueRef<'_>, tail: ValueRef<'_>) -> RecordId {
     RecordId::from_bytes(id)
 }
 
-/// Stores a record that has no row.
+/// Stores a record in a row that the index knows of already, and nobody has written.
 pub(crate) fn insert(
     connection: &Connection,
-    index: &mut Index,
+    rowid: i64,
     record: &Record,
     encoded: &Encoded,
 ) -> rusqlite::Result<Place> {
     let outcome_row = insert_outcome(connection, encoded)?;
     let (hash, tail) = halves(&record.key.id);
     let clear = Clear::of(record);
-    let rowid = index.add(*hash);
     connection.prepare_cached(INSERT)?.insert(params![
         rowid,
         hash,
@@ -275,7 +280,7 @@ pub(crate) fn replace(
     if record.created_at != row.record.created_at {
         // A new life of an expired record. A new row keeps the rows in the order of creation.
         remove(connection, index, row)?;
-        return insert(connection, index, record, encoded);
+        return insert(connection, index.add(hash_of(&record.key.id)), record, encoded);
     }
     remove_outcome(connection, row.place)?;
     let outcome_row = insert_outcome(connection, encoded)?;

@@ -1,6 +1,6 @@
 //! [`Work`]: a transaction at work. Finds records, decides what becomes of them, and writes it down.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use hapax_core::codec::{self, Encoded};
 use hapax_core::transition::{self, Answer, Change, Command};
@@ -10,7 +10,7 @@ use rusqlite::{Connection, ffi};
 use crate::error::{Failure, Phase, Refusal};
 use crate::index::Index;
 use crate::journal::{Entry, Frames, Journal, ReadError};
-use crate::row::{self, Row, Stored};
+use crate::row::{self, Damage, Row, Stored};
 
 /// How many bytes may be answered for before they are written to the database: they are held in memory until then.
 pub(crate) const AHEAD_BYTES_MAX: u64 = 1 << 20;
@@ -22,16 +22,79 @@ const CLAIMS_MAX: usize = 65_536;
 /// they are what a look would find; they are forgotten whenever a transaction fails.
 pub(crate) type Claims = HashMap<RecordId, Box<Row>>;
 
-/// What was decided and is not in the database yet: the record, as it is stored, in the place of its row.
+/// What was decided and is not in the database yet. A claim stays here until it ends or everything is committed: most
+/// end first, and are written once.
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
-    changes: Vec<(Option<Box<Row>>, Record, Encoded)>,
-    ids: HashSet<RecordId>,
+    records: HashMap<RecordId, Box<Decision>>,
+    /// Those of them that are no claims any more.
+    ended: Vec<RecordId>,
+}
+
+/// A record as it is to be stored.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    place: Destination,
+    record: Record,
+    encoded: Encoded,
+}
+
+/// Where a record goes.
+#[derive(Debug)]
+enum Destination {
+    /// Into this row, which no other will have.
+    New(i64),
+    /// In the place of what is stored.
+    Over(Box<Row>),
 }
 
 impl Decided {
     pub(crate) fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.records.is_empty()
+    }
+
+    fn insert(&mut self, decision: Box<Decision>) {
+        let id = decision.record.key.id;
+        if decision.record.state() != State::InProgress {
+            self.ended.push(id);
+        }
+        self.records.insert(id, decision);
+    }
+
+    #[expect(clippy::vec_box, reason = "they are large, and sorted")]
+    fn take_all(&mut self) -> Vec<Box<Decision>> {
+        self.ended.clear();
+        let mut all: Vec<_> = self.records.drain().map(|(_, decision)| decision).collect();
+        // Neighbours share a page.
+        all.sort_unstable_by_key(|decision| decision.rowid());
+        all
+    }
+}
+
+impl Decision {
+    fn rowid(&self) -> i64 {
+        match &self.place {
+            Destination::New(rowid) => *rowid,
+            Destination::Over(row) => row.place.rowid(),
+        }
+    }
+}
+
+/// What is known of an id.
+#[derive(Debug)]
+enum Held {
+    Nothing,
+    Stored(Box<Row>),
+    Decided(Box<Decision>),
+}
+
+impl Held {
+    fn record(&self) -> Option<&Record> {
+        match self {
+            Self::Nothing => None,
+            Self::Stored(row) => Some(&row.record),
+            Self::Decided(decision) => Some(&decision.record),
+        }
     }
 }
 
@@ -73,34 +136,41 @@ impl Work<'_> {
 
     /// Decides one command and writes what was decided. The inner error is about this command alone.
     pub(crate) fn step(&mut self, command: &Command, room: Room) -> Result<Done, Failure> {
-        let row = match self.find(command.id())? {
-            Stored::Absent => None,
-            Stored::Found(row) => Some(row),
+        let held = match self.find(command.id())? {
+            Ok(held) => held,
             // Present: no claim may pass, and no write can tell whether the record still holds its attempt.
-            Stored::Unreadable(_) => {
+            Err(_damage) => {
                 return Ok(match command {
                     Command::Claim(_) => Ok(Answer::Claim(Claim::Unreadable)),
                     _ => Err(Refusal::Unreadable),
                 });
             }
         };
-        let decision = transition::decide(row.as_deref().map(|row| &row.record), command, self.now);
-        if room == Room::Missing && row.is_none() && matches!(decision.change, Change::Put(_)) {
+        let decision = transition::decide(held.record(), command, self.now);
+        if room == Room::Missing && matches!((&held, &decision.change), (Held::Nothing, Change::Put(_))) {
             return Ok(Err(Refusal::NoRoom));
         }
-        self.apply(row, decision.change)?;
+        self.apply(held, decision.change)?;
         Ok(Ok(decision.answer))
     }
 
-    fn find(&mut self, id: &RecordId) -> Result<Stored, Failure> {
-        if self.decided.ids.contains(id) {
-            self.carry_out()?;
+    fn find(&mut self, id: &RecordId) -> Result<Result<Held, Damage>, Failure> {
+        if let Some(decision) = self.decided.records.remove(id) {
+            return Ok(Ok(Held::Decided(decision)));
         }
         if let Some(row) = self.claims.remove(id) {
-            return Ok(Stored::Found(row));
+            return Ok(Ok(Held::Stored(row)));
         }
         let recent = self.index.recent().rows_of(&row::hash_of(id));
-        Ok(row::find(self.connection, Some(recent), id)?)
+        Ok(match row::find(self.connection, Some(recent), id)? {
+            Stored::Absent => Ok(Held::Nothing),
+            Stored::Found(row) => Ok(Held::Stored(row)),
+            Stored::Unreadable(damage) => Err(damage),
+        })
+    }
+
+    fn find_readable(&mut self, id: &RecordId) -> Result<Held, Failure> {
+        self.find(id)?.map_err(|damage| unreadable(ReadError::Damaged(damage.why)))
     }
 
     /// Does again what a journal says.
@@ -111,27 +181,31 @@ impl Work<'_> {
                     Entry::Put(record) => (record.key.id, Change::Put(record)),
                     Entry::Remove(id) => (id, Change::Remove),
                 };
-                let row = match self.find(&id)? {
-                    Stored::Absent => None,
-                    Stored::Found(row) => Some(row),
-                    Stored::Unreadable(damage) => return Err(unreadable(ReadError::Damaged(damage.why))),
-                };
-                self.apply(row, change)?;
+                let held = self.find_readable(&id)?;
+                self.apply(held, change)?;
             }
         }
         Ok(())
     }
 
-    /// Writes a change down; whether there was one.
-    pub(crate) fn apply(&mut self, row: Option<Box<Row>>, change: Change) -> Result<bool, Failure> {
-        match (change, row) {
-            (Change::Keep | Change::Remove, None) => return Ok(false),
-            (Change::Keep, Some(row)) => {
+    /// Brings a stored record to where a change leads; whether it led anywhere.
+    pub(crate) fn change(&mut self, row: Box<Row>, change: Change) -> Result<bool, Failure> {
+        self.apply(Held::Stored(row), change)
+    }
+
+    fn apply(&mut self, held: Held, change: Change) -> Result<bool, Failure> {
+        match (change, held) {
+            (Change::Keep | Change::Remove, Held::Nothing) => return Ok(false),
+            (Change::Keep, Held::Stored(row)) => {
                 self.remember(row);
                 return Ok(false);
             }
-            (Change::Put(record), row) => self.put(row, *record)?,
-            (Change::Remove, Some(row)) => {
+            (Change::Keep, Held::Decided(decision)) => {
+                self.decided.insert(decision);
+                return Ok(false);
+            }
+            (Change::Put(record), held) => self.put(held, *record)?,
+            (Change::Remove, Held::Stored(row)) => {
                 // In the order of the journal: what is removed may make room for what comes later, not the other way.
                 self.carry_out()?;
                 self.remove(&row)?;
@@ -139,37 +213,68 @@ impl Work<'_> {
                     journal.remove(&row.record.key.id)?;
                 }
             }
+            (Change::Remove, Held::Decided(decision)) => {
+                let id = decision.record.key.id;
+                self.decided.insert(decision);
+                self.carry_out()?;
+                let stored = self.find_readable(&id)?;
+                return self.apply(stored, Change::Remove);
+            }
         }
         Ok(true)
     }
 
-    fn put(&mut self, row: Option<Box<Row>>, record: Record) -> Result<(), Failure> {
+    fn put(&mut self, held: Held, record: Record) -> Result<(), Failure> {
         self.wrote = true;
         let encoded = codec::encode(&record);
-        match &mut self.journal {
+        if let Some(journal) = &mut self.journal {
+            journal.put(&record.key.id, &encoded)?;
+        }
+        let hash = row::hash_of(&record.key.id);
+        let place = match held {
+            Held::Nothing => Destination::New(self.index.add(hash)),
+            Held::Stored(row) => Destination::Over(row),
+            Held::Decided(before) => match before.place {
+                Destination::New(rowid) if before.record.created_at != record.created_at => {
+                    // A new life. A new row keeps the rows in the order of creation.
+                    self.index.remove(self.connection, hash, rowid)?;
+                    Destination::New(self.index.add(hash))
+                }
+                place => place,
+            },
+        };
+        let decision = Box::new(Decision { place, record, encoded });
+        match &self.journal {
+            None => self.write(decision),
             Some(journal) => {
-                journal.put(&record.key.id, &encoded)?;
-                self.decided.ids.insert(record.key.id);
-                self.decided.changes.push((row, record, encoded));
-                if journal.batch_length() > AHEAD_BYTES_MAX { self.carry_out() } else { Ok(()) }
+                let is_long = journal.batch_length() > AHEAD_BYTES_MAX;
+                self.decided.insert(decision);
+                if is_long { self.carry_out() } else { Ok(()) }
             }
-            None => self.write(row, record, &encoded),
         }
     }
 
     /// Writes what was decided to the database.
     pub(crate) fn carry_out(&mut self) -> Result<(), Failure> {
-        self.decided.ids.clear();
-        for (row, record, encoded) in std::mem::take(&mut self.decided.changes) {
-            self.write(row, record, &encoded)?;
+        let all = self.decided.take_all();
+        all.into_iter().try_for_each(|decision| self.write(decision))
+    }
+
+    /// The same of what is no claim any more.
+    pub(crate) fn carry_out_ended(&mut self) -> Result<(), Failure> {
+        for id in std::mem::take(&mut self.decided.ended) {
+            if let Some(decision) = self.decided.records.remove(&id) {
+                self.write(decision)?;
+            }
         }
         Ok(())
     }
 
-    fn write(&mut self, row: Option<Box<Row>>, record: Record, encoded: &Encoded) -> Result<(), Failure> {
-        let place = match row {
-            None => row::insert(self.connection, self.index, &record, encoded)?,
-            Some(row) => row::replace(self.connection, self.index, &row, &record, encoded)?,
+    fn write(&mut self, decision: Box<Decision>) -> Result<(), Failure> {
+        let Decision { place, record, encoded } = *decision;
+        let place = match place {
+            Destination::New(rowid) => row::insert(self.connection, rowid, &record, &encoded)?,
+            Destination::Over(row) => row::replace(self.connection, self.index, &row, &record, &encoded)?,
         };
         self.remember(Box::new(Row { place, record }));
         Ok(())

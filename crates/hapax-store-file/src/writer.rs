@@ -156,7 +156,7 @@ impl Writer {
             for rowid in sweep::in_progress(work.connection)? {
                 if let Stored::Found(row) = row::at(work.connection, rowid)? {
                     let change = transition::restart(&row.record, work.now);
-                    restarted += usize::from(work.apply(Some(row), change)?);
+                    restarted += usize::from(work.change(row, change)?);
                 }
             }
             Ok(restarted)
@@ -205,6 +205,10 @@ impl Writer {
         if !batch.steps.is_empty() {
             self.serve_steps(batch.steps, Room::Untried);
         }
+        if !batch.reads.is_empty() {
+            // That it failed was said, and what was acknowledged is there all the same.
+            let _ = self.attempt(|writer| writer.carry_out(Which::All));
+        }
         if !self.shared.is_stopped() {
             batch.reads.into_iter().for_each(|read| read.run(&self.connection));
         }
@@ -237,7 +241,7 @@ impl Writer {
                     step.answer(answer.map_err(|refusal| refusal.error(op)));
                 }
                 // That it failed was said. What was answered is in the journal.
-                let _ = self.attempt(Self::carry_out);
+                let _ = self.attempt(|writer| writer.carry_out(Which::Ended));
             }
             // With a journal that starts again, and without new records, there may be room.
             Err(Stop::Failed(failure))
@@ -364,7 +368,7 @@ impl Writer {
         if wrote {
             if !self.may_go_ahead() {
                 // It has to fit before anybody is told.
-                self.carry_out()?;
+                self.carry_out(Which::All)?;
             }
             self.journal.bring()?;
             self.shared.uncommitted.store(true, Ordering::Release);
@@ -377,11 +381,14 @@ impl Writer {
     }
 
     /// Writes what was decided to the database.
-    fn carry_out(&mut self) -> Result<(), Failure> {
+    fn carry_out(&mut self, which: Which) -> Result<(), Failure> {
         if self.decided.is_empty() {
             return Ok(());
         }
-        self.work(Noted::Nowhere, self.latest, |work| work.carry_out())
+        self.work(Noted::Nowhere, self.latest, |work| match which {
+            Which::All => work.carry_out(),
+            Which::Ended => work.carry_out_ended(),
+        })
     }
 
     /// Whether what was decided is sure to find room in the database.
@@ -465,6 +472,7 @@ impl Writer {
 
     /// Commits the open transaction and brings it to the disk; only then is the journal written over.
     fn commit_with(&mut self, entries: Entries) -> Result<(), Failure> {
+        self.carry_out(Which::All)?;
         if entries == Entries::Due {
             self.index.place(&self.connection)?;
         }
@@ -504,6 +512,14 @@ impl Writer {
             tracing::warn!(%error, "file store closed without removing its journal, of which nothing is needed");
         }
     }
+}
+
+/// Which of what was decided is written to the database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Which {
+    All,
+    /// What is no claim any more.
+    Ended,
 }
 
 /// What becomes of entries for the index with a commit.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hapax_core::transition::{Answer, Command};
 use hapax_core::{
-    Claim, ClaimRequest, Class, Fenced, Fingerprint, Format, Key, Lease, ManualClock, Nonce, OnLapse,
-    Recorded, Scope, ScopedKey,
+    Claim, ClaimRequest, Class, Deleted, Fenced, Fingerprint, Format, Key, Lease, ManualClock, Nonce,
+    OnLapse, Recorded, Scope, ScopedKey, State,
 };
 
 use tokio::sync::oneshot;
@@ -41,6 +41,10 @@ fn claim(work: &mut Work<'_>, name: &str) -> Lease {
 
 fn finish(work: &mut Work<'_>, name: &str) {
     let lease = claim(work, name);
+    complete(work, lease);
+}
+
+fn complete(work: &mut Work<'_>, lease: Lease) {
     let done = Recorded::new(Class::Success, Format::FUNCTION, "x".repeat(2_000));
     let command = Command::Complete { lease, done, retention: SECOND };
     work.step(&command, Room::Untried).unwrap().unwrap();
@@ -67,7 +71,7 @@ fn claim_many(writer: &mut Writer) -> Lease {
     let claims =
         |work: &mut Work<'_>| Ok(Vec::from_iter((0..2 * WAITING).map(|n| claim(work, &format!("open-{n}")))));
     let mut leases = writer.decide(claims).unwrap();
-    writer.carry_out().unwrap();
+    writer.carry_out(Which::All).unwrap();
     writer.commit_with(Entries::Waiting).unwrap();
     leases.pop().unwrap()
 }
@@ -119,7 +123,7 @@ fn a_restart_without_room_sweeps_what_is_due_first() {
         Ok(())
     };
     writer.decide(work).unwrap();
-    writer.carry_out().unwrap();
+    writer.carry_out(Which::All).unwrap();
     writer.commit_with(Entries::Waiting).unwrap();
     manual.advance(2 * SECOND);
     // Not one page more than it has.
@@ -167,14 +171,82 @@ fn d_04_an_answer_goes_when_it_is_durable_and_before_it_is_in_the_database() {
     let rows = |writer: &Writer| -> i64 {
         writer.connection.query_row("SELECT count(*) FROM record", [], |row| row.get(0)).unwrap()
     };
-    writer.decide(|work| Ok(claim(work, "a"))).unwrap();
+    decide(&mut writer, |work| claim(work, "a"));
     assert!(writer.journal.length() > 0, "it is durable");
     assert_eq!(rows(&writer), 0);
-    writer.carry_out().unwrap();
+    writer.carry_out(Which::All).unwrap();
     assert_eq!(rows(&writer), 1);
-    // One that is asked for twice is written before the second look at it.
-    writer.decide(|work| Ok((claim(work, "b"), claim_again(work, "b")))).unwrap();
-    assert_eq!(rows(&writer), 2);
+}
+
+#[test]
+fn a_claim_that_ends_before_the_commit_is_written_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = writer(dir.path(), &ManualClock::new());
+    let lease = decide(&mut writer, |work| claim(work, "a"));
+    writer.carry_out(Which::Ended).unwrap();
+    decide(&mut writer, |work| claim_again(work, "a"));
+    decide(&mut writer, |work| complete(work, lease));
+    assert_eq!(writer.connection.total_changes(), 0);
+    writer.carry_out(Which::Ended).unwrap();
+    assert_eq!(writer.connection.total_changes(), 2, "a record and its outcome");
+    assert!(writer.decided.is_empty());
+    assert!(writer.commit().is_ok());
+    assert_eq!(states(&writer), [row::state_number(State::Completed)]);
+}
+
+#[test]
+fn a_claim_that_goes_on_is_committed_with_the_rest() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = writer(dir.path(), &ManualClock::new());
+    let lease = decide(&mut writer, |work| claim(work, "a"));
+    assert!(writer.commit().is_ok());
+    assert_eq!(states(&writer), [row::state_number(State::InProgress)]);
+    decide(&mut writer, |work| complete(work, lease));
+    assert!(writer.commit().is_ok());
+    assert_eq!(states(&writer), [row::state_number(State::Completed)]);
+}
+
+/// Whatever became of a record before it was written, it is in a row that is as old as its life.
+#[test]
+fn a_new_life_that_begins_before_the_commit_has_a_row_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let manual = ManualClock::new();
+    let mut writer = writer(dir.path(), &manual);
+    decide(&mut writer, |work| finish(work, "a"));
+    decide(&mut writer, |work| claim(work, "b"));
+    manual.advance(2 * SECOND);
+    decide(&mut writer, |work| claim(work, "a"));
+    assert!(writer.commit().is_ok());
+    let newest: [u8; 16] = writer
+        .connection
+        .query_row("SELECT hash FROM record ORDER BY rowid DESC LIMIT 1", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(newest, hash_of(&ask("a").key.id));
+    assert_eq!(states(&writer).len(), 2);
+}
+
+#[test]
+fn what_is_deleted_before_it_is_written_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = writer(dir.path(), &ManualClock::new());
+    let id = ask("a").key.id;
+    let lease = decide(&mut writer, |work| claim(work, "a"));
+    let delete = Command::Delete { id, nonce: lease.fence.nonce };
+    decide(&mut writer, |work| complete(work, lease));
+    let deleted = writer.decide(|work| work.step(&delete, Room::Untried)).unwrap().unwrap();
+    assert!(matches!(deleted, Answer::Deleted(Deleted::Applied)), "{deleted:?}");
+    assert!(writer.commit().is_ok());
+    assert!(states(&writer).is_empty());
+    assert!(writer.recent().rows_of(&hash_of(&id)).is_empty());
+}
+
+fn decide<T>(writer: &mut Writer, work: impl FnOnce(&mut Work<'_>) -> T) -> T {
+    writer.decide(|batch| Ok(work(batch))).unwrap()
+}
+
+fn states(writer: &Writer) -> Vec<i64> {
+    let mut states = writer.connection.prepare("SELECT state FROM record").unwrap();
+    states.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
 /// A second claim of a key whose first is not finished.

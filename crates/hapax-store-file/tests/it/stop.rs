@@ -102,6 +102,8 @@ async fn what_was_acknowledged_and_cannot_be_written_stops_the_store_and_is_kept
     let asks: Vec<_> = ["first", "refused", "last"].into_iter().map(ask).collect();
     assert!(matches!(store.claim(&asks[0]).await.unwrap(), Claim::Acquired(_)));
     assert!(matches!(store.claim(&asks[1]).await.unwrap(), Claim::Acquired(_)));
+    // Whoever counts records wants to see them written.
+    assert!(store.stats().await.is_err());
     assert_eq!(store.claim(&asks[2]).await.unwrap_err().kind(), StoreErrorKind::Stopped);
     drop(store);
     // What the journal holds cannot be left out.
