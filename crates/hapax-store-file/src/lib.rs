@@ -57,8 +57,8 @@
 //!
 //! One thread writes. It takes all operations that wait, decides each with
 //! [`transition`](hapax_core::transition), appends what was decided to the journal and answers after the disk has it:
-//! many callers share one sync, and a lone caller waits for nobody. Then it writes to the database, and commits when
-//! nobody asks for a moment, or after 50 ms. The newest entries of the index are in memory and are written later, many
+//! many callers share one sync, and a lone caller waits for nobody. Then it writes what has ended to the database, and
+//! commits, open claims too, when nobody asks for a moment, or after 50 ms. The newest entries of the index are in memory and are written later, many
 //! to a page. Two more threads read. Nothing here blocks an async runtime, except opening and dropping the store.
 
 mod clock;

@@ -188,7 +188,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Brings a stored record to where a change leads; whether it led anywhere.
+    /// Writes down a change of a stored record; whether there was one.
     pub(crate) fn change(&mut self, row: Box<Row>, change: Change) -> Result<bool, Failure> {
         self.apply(Held::Stored(row), change)
     }

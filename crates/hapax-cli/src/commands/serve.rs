@@ -9,7 +9,7 @@ use crate::serve;
 use crate::telemetry;
 
 /// Threads for operators, for taking connections and for what is done from time to time. Requests have their own.
-const OPERATORS: usize = 2;
+const OTHER_THREADS: usize = 2;
 
 pub(crate) fn run(typed: &Serve, flags: Flags, verbose: bool, output: Output) -> Result<(), Failure> {
     let flags = with_flags(flags, typed, verbose);
@@ -21,7 +21,7 @@ pub(crate) fn run(typed: &Serve, flags: Flags, verbose: bool, output: Output) ->
     }
     telemetry::logs(&config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(OPERATORS)
+        .worker_threads(OTHER_THREADS)
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Code::Failed, "cannot start").because(error))?;

@@ -18,7 +18,7 @@ use futures_util::future::select_all;
 use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use tokio::runtime::{self, Handle};
+use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
 use self::connect::Target;
@@ -58,8 +58,6 @@ pub(super) struct Address {
 struct Unused {
     link: Box<Http1>,
     since: Instant,
-    /// Whose threads are told of its bytes.
-    runtime: runtime::Id,
 }
 
 /// The version of HTTP that a request needs.
@@ -264,7 +262,7 @@ impl Address {
             return Some(Link::Http2(link));
         }
         loop {
-            let Unused { mut link, since, .. } = self.take_unused()?;
+            let Unused { mut link, since } = self.take_unused()?;
             if since.elapsed() < self.keep_alive && link.is_open().await {
                 return Some(Link::Http1(link));
             }
@@ -276,7 +274,7 @@ impl Address {
     fn take_unused(&self) -> Option<Unused> {
         let here = Handle::current().id();
         let mut unused = self.unused.lock();
-        match unused.iter().rposition(|unused| unused.runtime == here) {
+        match unused.iter().rposition(|unused| unused.link.runtime() == here) {
             Some(own) => Some(unused.remove(own)),
             None if unused.len() < self.idle_max && self.room.is_left_for(unused.len()) => None,
             None => unused.pop(),
@@ -306,7 +304,7 @@ impl Address {
         let _place = link.vacate();
         let mut unused = self.unused.lock();
         if unused.len() < self.idle_max {
-            unused.push(Unused { since: Instant::now(), runtime: link.runtime(), link });
+            unused.push(Unused { link, since: Instant::now() });
         }
     }
 
