@@ -229,11 +229,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "the timeout counts",
         file: REQUEST,
-        find: concat!("    if rules.may_be_in(headers) {\n", "        for name in &rules.headers {\n"),
-        replace: concat!(
-            "    if true {\n",
-            "        for name in rules.headers.iter().chain(&[HeaderName::from_static(\"grpc-timeout\")]) {\n",
-        ),
+        find: "for name in &rules.headers {",
+        replace: "for name in rules.headers.iter().chain(&[HeaderName::from_static(\"grpc-timeout\")]) {",
         breaks: &["P-02"],
         caught_by: Proof::HttpCases,
     },

@@ -61,7 +61,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "the content does not count",
         file: REQUEST,
-        find: "Ok(add_body(print, &rules.json, headers, &codings, &bytes).build())",
+        find: "Ok(add_body(print, &rules.json, fields, &codings, &bytes).build())",
         replace: "Ok(print.build())",
         breaks: &["F-02"],
         caught_by: Proof::HttpCases,
@@ -94,7 +94,7 @@ pub(super) const TEETH: &[Tooth] = &[
         name: "every header counts",
         file: REQUEST,
         find: "for name in &rules.headers {",
-        replace: "for name in headers.keys() {",
+        replace: "for name in fields.map.keys() {",
         breaks: &["F-03"],
         caught_by: Proof::HttpCases,
     },
@@ -329,7 +329,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "what is of another type does not count",
         file: REQUEST,
-        find: "Media::Other => add_as_sent(print, headers, body),",
+        find: "Media::Other => add_as_sent(print, fields, body),",
         replace: "Media::Other => print,",
         breaks: &["F-07"],
         caught_by: Proof::HttpCases,
@@ -377,11 +377,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "the framing counts",
         file: REQUEST,
-        find: concat!("    if rules.may_be_in(headers) {\n", "        for name in &rules.headers {\n",),
-        replace: concat!(
-            "    if true {\n",
-            "        for name in rules.headers.iter().chain(&[http::header::CONTENT_LENGTH]) {\n",
-        ),
+        find: "for name in &rules.headers {",
+        replace: "for name in rules.headers.iter().chain(&[http::header::CONTENT_LENGTH]) {",
         breaks: &["F-08"],
         caught_by: Proof::HttpCases,
     },
@@ -404,7 +401,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "digests are believed",
         file: EXCHANGE,
-        find: "        digest::verify(&parts.headers, &read.data).map_err(refusal::digest)?;\n",
+        find: "            digest::verify(fields, &read.data).map_err(refusal::digest)?;\n",
         replace: "",
         breaks: &["F-09"],
         caught_by: Proof::HttpCases,
@@ -412,7 +409,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "digests of representations are believed",
         file: DIGEST,
-        find: "if headers.contains_key(REPR_DIGEST) && whole() {",
+        find: "if fields.may_have(&REPR_DIGEST) && whole() {",
         replace: "if false {",
         breaks: &["F-09"],
         caught_by: Proof::HttpCases,

@@ -67,7 +67,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "an upgrade is covered",
         file: SERVICE,
-        find: "            _ if is_upgrade(headers) => Passage::Untouched,\n",
+        find: "            _ if is_upgrade(fields) => Passage::Untouched,\n",
         replace: "",
         breaks: &["M-04"],
         caught_by: Proof::HttpCases,
@@ -75,7 +75,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "half an upgrade is one",
         file: SERVICE,
-        find: "        && tokens(headers, CONNECTION).any(|token| token.eq_ignore_ascii_case(\"upgrade\"))\n",
+        find: "        && tokens(fields, &CONNECTION).any(|token| token.eq_ignore_ascii_case(\"upgrade\"))\n",
         replace: "",
         breaks: &["M-04"],
         caught_by: Proof::HttpCases,

@@ -211,7 +211,7 @@ pub(super) const TEETH: &[Tooth] = &[
         file: SERVICE,
         find: "            Found::Covered(index) => {\n",
         replace: concat!(
-            "            Found::Covered(_) if headers.contains_key(http::header::IF_MATCH) => Passage::Untouched,\n",
+            "            Found::Covered(_) if fields.first(&http::header::IF_MATCH).is_some() => Passage::Untouched,\n",
             "            Found::Covered(index) => {\n",
         ),
         breaks: &["R-08"],

@@ -61,8 +61,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a new credential is a new caller",
         file: PRINCIPAL,
-        find: "Self::Header(name) => lines(&parts.headers, name),",
-        replace: "Self::Header(_) => lines(&parts.headers, &AUTHORIZATION),",
+        find: "Self::Header(name) => lines(Fields::of(&parts.headers), name),",
+        replace: "Self::Header(_) => lines(Fields::of(&parts.headers), &AUTHORIZATION),",
         breaks: &["S-02"],
         caught_by: Proof::HttpCases,
     },
@@ -70,7 +70,7 @@ pub(super) const TEETH: &[Tooth] = &[
         name: "a new token is a new caller",
         file: PRINCIPAL,
         find: "bearer::claim(&parts.headers, claim)",
-        replace: "bearer::claim(&HeaderMap::new(), claim)",
+        replace: "bearer::claim(&http::HeaderMap::new(), claim)",
         breaks: &["S-02"],
         caught_by: Proof::HttpCases,
     },
@@ -160,7 +160,7 @@ pub(super) const TEETH: &[Tooth] = &[
         find: "Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),",
         replace: concat!(
             "Err(_) => {\n",
-            "                        let sent = format!(\"{:?} is no key\", headers.get(&policy.key_source.header));\n",
+            "                        let sent = format!(\"{:?} is no key\", fields.first(&policy.key_source.header));\n",
             "                        Passage::Refused(index, Problem::of(Code::KeyInvalid, sent))\n",
             "                    }",
         ),

@@ -252,7 +252,8 @@ pub(crate) fn overruled(parts: &Parts, otherwise: Outcome) -> Outcome {
     if let Some(outcome) = parts.extensions.get::<Outcome>() {
         return *outcome;
     }
-    let mut lines = header::lines(&parts.headers, &OUTCOME).map(|line| Outcome::from_word(line.as_bytes()));
+    let mut lines =
+        header::Fields::of(&parts.headers).lines(&OUTCOME).map(|line| Outcome::from_word(line.as_bytes()));
     let Some(first) = lines.next() else {
         let refused = problem::refused_with(&parts.headers);
         return refused.map_or(otherwise, |code| code.outcome(Some(parts.status)));

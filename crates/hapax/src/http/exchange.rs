@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use hapax_core::key::PrincipalHash;
 use hapax_core::{Fingerprint, Key, Recorded, ScopedKey};
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, EXPECT, ORIGIN, TRAILER};
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, ORIGIN, TRAILER};
 use http::{
     Extensions, HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, request, response,
 };
@@ -26,7 +26,7 @@ use self::unprotected::PassingAs;
 use super::IdempotencyKey;
 use super::body::read::{self, Collected, Read};
 use super::body::{RequestBody, ResponseBody};
-use super::canonical::{self, header};
+use super::canonical::{self, header::Fields};
 use super::capture;
 use super::classify::{self, Outcome};
 use super::fingerprint::{BodyRefused, What};
@@ -152,67 +152,78 @@ impl Exchange {
         }
     }
 
-    async fn prepare<B>(&self, parts: &request::Parts, body: B, key: Option<Key>) -> Result<Prepared, Stop>
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` has room for its arguments twice")]
+    fn prepare<B>(
+        &self,
+        parts: &request::Parts,
+        body: B,
+        key: Option<Key>,
+    ) -> impl Future<Output = Result<Prepared, Stop>> + Send
     where
-        B: Body<Data = Bytes>,
+        B: Body<Data = Bytes> + Send,
     {
-        let policy = self.policy();
-        if policy.early_data == EarlyData::Refuse
-            && header::lines(&parts.headers, &EARLY_DATA).any(|value| value == "1")
-        {
-            return Err(Problem::of(Code::TooEarly, "send this again after the TLS handshake").into());
-        }
-        if policy.key_source.first_sent.is_some() {
-            let now = SystemTime::now();
-            policy.key_source.check_first_sent(&parts.headers, now).map_err(refusal::first_sent)?;
-        }
-        let path = canonical::path(path_of_parts(parts));
-        let scope = scope::scope_of(&policy.scope, parts, &path).map_err(refusal::anonymous)?;
-        // Where only the body holds the key, the scope waits for it.
-        let known = match &key {
-            Some(key) => Ok(ScopedKey::new(scope, key)),
-            None => Err(scope),
-        };
-        if let Some(authorise) = &policy.authorise {
-            authorise(parts).await.map_err(|answer| Stop::Answered(Box::new(answer)))?;
-        }
-        let passing = || parts.extensions.get().map(|PassingAs(id)| *id);
-        let claimed = parts.extensions.get().map(Context::id).or_else(passing);
-        if let Ok(known) = &known
-            && claimed != Some(known.id)
-            && self.is_told_before_the_body(&parts.headers)
-        {
-            Box::pin(self.spare_the_body(known)).await?;
-        }
-
-        let read = read::read(body, &parts.headers, policy.body_bytes_max, &self.shared.budget).await;
-        let read = read.map_err(|fault| refusal::read(fault, policy.body_bytes_max))?;
-        digest::verify(&parts.headers, &read.data).map_err(refusal::digest)?;
-        let Some(key) = self.key_after_body(key, &parts.headers, &read.data)? else {
-            return match policy.key {
-                KeyMode::Required => Err(policy.key_missing().into()),
-                KeyMode::Optional | KeyMode::Off => Ok(Prepared::Unkeyed(read)),
+        async move {
+            let (policy, fields) = (self.policy(), Fields::of(&parts.headers));
+            if policy.early_data == EarlyData::Refuse && fields.lines(&EARLY_DATA).any(|value| value == "1") {
+                return Err(Problem::of(Code::TooEarly, "send this again after the TLS handshake").into());
+            }
+            if policy.key_source.first_sent.is_some() {
+                let now = SystemTime::now();
+                policy.key_source.check_first_sent(&parts.headers, now).map_err(refusal::first_sent)?;
+            }
+            let path = canonical::path(path_of_parts(parts));
+            let scope = scope::scope_of(&policy.scope, parts, &path).map_err(refusal::anonymous)?;
+            // Where only the body holds the key, the scope waits for it.
+            let known = match &key {
+                Some(key) => Ok(ScopedKey::new(scope, key)),
+                None => Err(scope),
             };
-        };
-        let scoped = known.unwrap_or_else(|scope| ScopedKey::new(scope, &key));
-        if let Some(witness) = &self.witness {
-            witness.is_about(scoped.id);
-        }
-        if claimed == Some(scoped.id) {
-            return Ok(Prepared::Claimed(read));
-        }
-        let fingerprint = self.fingerprint(parts, &path, &read.data).map_err(refusal::body)?;
+            if let Some(authorise) = &policy.authorise {
+                authorise(parts).await.map_err(|answer| Stop::Answered(Box::new(answer)))?;
+            }
+            let passing = || parts.extensions.get().map(|PassingAs(id)| *id);
+            let claimed = parts.extensions.get().map(Context::id).or_else(passing);
+            if let Ok(known) = &known
+                && claimed != Some(known.id)
+                && self.is_told_before_the_body(fields)
+            {
+                Box::pin(self.spare_the_body(known)).await?;
+            }
 
-        let open = self.within_limits(&scoped).await.map_err(refusal::limited)?;
-        if let Some(Known::Replay(recorded)) = self.shared.hapax.engine.recall(&scoped.id, &fingerprint) {
-            return Ok(Prepared::Known(recorded));
+            let announced = read::announced_length(fields.first(&CONTENT_LENGTH));
+            let read = read::read(body, announced, policy.body_bytes_max, &self.shared.budget).await;
+            let read = read.map_err(|fault| refusal::read(fault, policy.body_bytes_max))?;
+            digest::verify(fields, &read.data).map_err(refusal::digest)?;
+            let Some(key) = self.key_after_body(key, &parts.headers, &read.data)? else {
+                return match policy.key {
+                    KeyMode::Required => Err(policy.key_missing().into()),
+                    KeyMode::Optional | KeyMode::Off => Ok(Prepared::Unkeyed(read)),
+                };
+            };
+            let scoped = known.unwrap_or_else(|scope| ScopedKey::new(scope, &key));
+            if let Some(witness) = &self.witness {
+                witness.is_about(scoped.id);
+            }
+            if claimed == Some(scoped.id) {
+                return Ok(Prepared::Claimed(read));
+            }
+            let fingerprint = self.fingerprint(parts, fields, &path, &read.data).map_err(refusal::body)?;
+
+            let open = match policy.limits == LimitRules::default() {
+                true => None,
+                false => Box::pin(self.within_limits(&scoped)).await.map_err(refusal::limited)?,
+            };
+            if let Some(Known::Replay(recorded)) = self.shared.hapax.engine.recall(&scoped.id, &fingerprint) {
+                return Ok(Prepared::Known(recorded));
+            }
+            Ok(Prepared::Asked(Box::new(Asked { read, key, scoped, fingerprint, open })))
         }
-        Ok(Prepared::Asked(Box::new(Asked { read, key, scoped, fingerprint, open })))
     }
 
     fn fingerprint(
         &self,
         parts: &request::Parts,
+        fields: Fields<'_>,
         path: &str,
         body: &Bytes,
     ) -> Result<Fingerprint, BodyRefused> {
@@ -221,22 +232,12 @@ impl Exchange {
         if policy.scope.endpoint == Endpoint::Fingerprint && policy.fingerprint.what == What::Key {
             return Ok(fingerprint::of_endpoint(&parts.method, path));
         }
-        fingerprint::of_request(
-            &policy.fingerprint,
-            &parts.method,
-            path,
-            parts.uri.query(),
-            &parts.headers,
-            body,
-        )
+        fingerprint::of_request(&policy.fingerprint, &parts.method, path, parts.uri.query(), fields, body)
     }
 
     /// Limits on what a caller begins do not withhold what became of what it began earlier.
     async fn within_limits(&self, scoped: &ScopedKey) -> Result<Option<OpenClaim>, Limited> {
         let (limits, rules) = (&self.shared.limits, &self.policy().limits);
-        if *rules == LimitRules::default() {
-            return Ok(None);
-        }
         let principal = scoped.scope.principal_hash().copied();
         let now = Instant::now();
         limits.attempt(rules, &scoped.id, now)?;
@@ -251,8 +252,9 @@ impl Exchange {
     }
 
     /// Whether a client asks before it sends the body, and the record alone may hold the answer (T-01, T-02).
-    fn is_told_before_the_body(&self, headers: &HeaderMap) -> bool {
-        let is_asking = header::first(headers, &EXPECT)
+    fn is_told_before_the_body(&self, fields: Fields<'_>) -> bool {
+        let is_asking = fields
+            .first(&EXPECT)
             .is_some_and(|expects| expects.as_bytes().eq_ignore_ascii_case(b"100-continue"));
         is_asking && self.policy().engine.wait.is_zero() && self.policy().reconcile.is_none()
     }
@@ -385,8 +387,8 @@ impl Exchange {
         let collected = if is_endless(&parts) {
             Collected::TooLarge { read: Bytes::new(), body: Box::pin(body) }
         } else {
-            let announced =
-                read::announced_length(&parts.headers).filter(|_| capture::has_content(parts.status));
+            let announced = read::announced_length(parts.headers.get(CONTENT_LENGTH))
+                .filter(|_| capture::has_content(parts.status));
             let bytes_max = self.shared.hapax.engine.outcome_bytes_max(&policy.engine);
             read::collect(body, announced, bytes_max).await
         };

@@ -7,10 +7,10 @@ use std::fmt;
 
 use bytes::Bytes;
 use hapax_core::{Fingerprint, FingerprintBuilder, Select};
+use http::Method;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
-use http::{HeaderMap, Method};
 
-use super::canonical::header::{codings, essence, lines, trimmed};
+use super::canonical::header::{Fields, codings, essence, trimmed};
 use super::canonical::{self, form, multipart};
 #[cfg(feature = "decode")]
 use super::decode::{self, DecodeLimits};
@@ -67,14 +67,6 @@ impl FingerprintRules {
             Some(name) => Err(NeverCounts(name.clone())),
             None => Ok(self),
         }
-    }
-
-    /// False only where none of the headers that count is there, which is most often: one glance at the names
-    /// instead of a look for each.
-    fn may_be_in(&self, headers: &HeaderMap) -> bool {
-        headers
-            .keys()
-            .any(|name| self.headers.iter().any(|counts| counts.as_str().len() == name.as_str().len()))
     }
 
     /// The headers that count, beside Content-Type.
@@ -144,7 +136,7 @@ pub(crate) fn of_request(
     method: &Method,
     path: &str,
     query: Option<&str>,
-    headers: &HeaderMap,
+    fields: Fields<'_>,
     body: &Bytes,
 ) -> Result<Fingerprint, BodyRefused> {
     if rules.what == What::Key {
@@ -154,16 +146,13 @@ pub(crate) fn of_request(
     if let Some(query) = query.filter(|query| !query.is_empty()) {
         print = print.part("query", canonical::query(query).as_bytes());
     }
-    if rules.may_be_in(headers) {
-        for name in &rules.headers {
-            for value in headers.get_all(name) {
-                print =
-                    print.part("header", name.as_str().as_bytes()).part("value", trimmed(value.as_bytes()));
-            }
+    for name in &rules.headers {
+        for value in fields.lines(name) {
+            print = print.part("header", name.as_str().as_bytes()).part("value", trimmed(value.as_bytes()));
         }
     }
-    let (bytes, codings) = opened(rules, headers, body)?;
-    Ok(add_body(print, &rules.json, headers, &codings, &bytes).build())
+    let (bytes, codings) = opened(rules, fields, body)?;
+    Ok(add_body(print, &rules.json, fields, &codings, &bytes).build())
 }
 
 /// The fingerprint of nothing but where a request goes. `path` is canonical already.
@@ -181,10 +170,10 @@ type Opened<'a> = (Cow<'a, [u8]>, Vec<Cow<'a, [u8]>>);
 #[cfg_attr(not(feature = "decode"), allow(unused_variables, reason = "only decoding has rules"))]
 fn opened<'a>(
     rules: &FingerprintRules,
-    headers: &'a HeaderMap,
+    fields: Fields<'a>,
     body: &'a Bytes,
 ) -> Result<Opened<'a>, BodyRefused> {
-    let codings = codings(headers);
+    let codings = codings(fields);
     #[cfg(feature = "decode")]
     if let Some(limits) = rules.decode
         && !codings.is_empty()
@@ -198,7 +187,7 @@ fn opened<'a>(
 fn add_body(
     mut print: FingerprintBuilder,
     select: &Select,
-    headers: &HeaderMap,
+    fields: Fields<'_>,
     codings: &[Cow<'_, [u8]>],
     body: &[u8],
 ) -> FingerprintBuilder {
@@ -206,7 +195,7 @@ fn add_body(
     if body.is_empty() {
         return print;
     }
-    let mut content_types = lines(headers, &CONTENT_TYPE).map(HeaderValue::as_bytes).peekable();
+    let mut content_types = fields.lines(&CONTENT_TYPE).map(HeaderValue::as_bytes).peekable();
     let mut media = Media::Other;
     let is_typed = content_types.peek().is_some();
     let first = content_types.next().unwrap_or_default();
@@ -231,15 +220,15 @@ fn add_body(
         },
         Media::Multipart => match multipart::parts(first, body) {
             Some(parts) => multipart::add(print, first, &parts),
-            None => add_as_sent(print, headers, body),
+            None => add_as_sent(print, fields, body),
         },
-        Media::Other => add_as_sent(print, headers, body),
+        Media::Other => add_as_sent(print, fields, body),
     }
 }
 
 /// Adds a body byte by byte, and the boundary that it would be read by.
-fn add_as_sent(mut print: FingerprintBuilder, headers: &HeaderMap, body: &[u8]) -> FingerprintBuilder {
-    for value in headers.get_all(CONTENT_TYPE).iter().map(|value| trimmed(value.as_bytes())) {
+fn add_as_sent(mut print: FingerprintBuilder, fields: Fields<'_>, body: &[u8]) -> FingerprintBuilder {
+    for value in fields.lines(&CONTENT_TYPE).map(|value| trimmed(value.as_bytes())) {
         if matches!(Media::of(&essence(value)), Media::Multipart) {
             print = print.part("multipart", value);
         }

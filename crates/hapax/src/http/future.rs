@@ -25,7 +25,7 @@ pin_project! {
     enum Kind<F, B, E> {
         Passed { #[pin] answer: F },
         Unkeyed { #[pin] answer: F },
-        Refused { response: Option<Response<ResponseBody<B>>> },
+        Refused { response: Option<Box<Response<ResponseBody<B>>>> },
         Covered { answer: BoxFuture<'static, Result<Response<ResponseBody<B>>, E>> },
     }
 }
@@ -41,7 +41,7 @@ impl<F, B, E> ResponseFuture<F, B, E> {
     }
 
     pub(super) fn refused(response: Response<ResponseBody<B>>) -> Self {
-        Self { kind: Kind::Refused { response: Some(response) } }
+        Self { kind: Kind::Refused { response: Some(Box::new(response)) } }
     }
 
     pub(super) fn covered(answer: BoxFuture<'static, Result<Response<ResponseBody<B>>, E>>) -> Self {
@@ -65,7 +65,7 @@ where
                 response.map(ResponseBody::passed)
             })),
             KindProjection::Refused { response } => {
-                Poll::Ready(Ok(response.take().expect("a future is not polled after it ended")))
+                Poll::Ready(Ok(*response.take().expect("a future is not polled after it ended")))
             }
             KindProjection::Covered { answer } => answer.as_mut().poll(cx),
         }

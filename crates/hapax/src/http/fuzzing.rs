@@ -8,6 +8,7 @@ use hapax_core::{Fingerprint, Key, Recorded, Scope};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, response};
 
+use super::canonical::header::Fields;
 use super::capture::{self, ReplayRules};
 use super::fingerprint::{FingerprintRules, of_request};
 use super::key_source::KeySource;
@@ -19,7 +20,7 @@ use super::{Code, Principal, Webhook, canonical, grpc};
 pub fn key(headers: &HeaderMap, body: &[u8], pointer: Option<&str>) -> Result<Option<Key>, String> {
     let pointer = pointer.and_then(|pointer| pointer.parse().ok());
     let source = KeySource { pointer, ..KeySource::default() };
-    let found = source.in_headers(headers).and_then(|found| source.in_body(found, headers, body));
+    let found = source.in_headers(Fields::of(headers)).and_then(|found| source.in_body(found, headers, body));
     found.map_err(|fault| fault.detail())
 }
 
@@ -47,7 +48,7 @@ pub fn fingerprint(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Option<Fingerprint> {
-    of_request(&FingerprintRules::default(), method, path, Some(query), headers, body).ok()
+    of_request(&FingerprintRules::default(), method, path, Some(query), Fields::of(headers), body).ok()
 }
 
 /// A refusal over HTTP and over gRPC.

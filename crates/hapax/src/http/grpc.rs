@@ -127,10 +127,10 @@ impl Status {
 
 /// Whether the message is one of gRPC itself: `application/grpc`, with a suffix or parameters. gRPC-Web is not; it
 /// hides its trailers in the body.
-pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
+pub(crate) fn is_grpc(content_type: Option<&HeaderValue>) -> bool {
     const ESSENCE: &[u8] = b"application/grpc";
-    let Some(value) = header::first(headers, &CONTENT_TYPE).map(HeaderValue::as_bytes) else { return false };
-    value.split_at_checked(ESSENCE.len()).is_some_and(|(essence, rest)| {
+    let Some(content_type) = content_type.map(HeaderValue::as_bytes) else { return false };
+    content_type.split_at_checked(ESSENCE.len()).is_some_and(|(essence, rest)| {
         essence.eq_ignore_ascii_case(ESSENCE) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
     })
 }
@@ -146,7 +146,7 @@ pub(crate) fn published() -> impl Iterator<Item = (&'static str, Outcome)> {
 /// large to be read up to its trailers, and one with a status that gRPC does not have cannot be understood: all of them
 /// are uncertain, unless the handler or the origin said what they are.
 pub(crate) fn outcome(parts: &Parts, trailers: Option<&HeaderMap>) -> Option<(Outcome, Class)> {
-    if !is_grpc(&parts.headers) {
+    if !is_grpc(header::first(&parts.headers, &CONTENT_TYPE)) {
         return None;
     }
     let value = trailers.and_then(|trailers| trailers.get(STATUS)).or_else(|| parts.headers.get(STATUS));

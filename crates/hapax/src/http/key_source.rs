@@ -9,7 +9,7 @@ use hapax_core::{JsonPointer, JsonStringError, Key, KeyError, KeyRules, json_str
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use httpdate::HttpDate;
 
-use super::canonical::header::lines;
+use super::canonical::header::Fields;
 
 /// The header of the IETF draft.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -74,10 +74,13 @@ impl KeySource {
     /// The key in the header or its aliases; `None` when all of them are missing.
     ///
     /// These are the headers before the body: what comes as a trailer is no key (K-09).
-    pub(crate) fn in_headers(&self, headers: &HeaderMap) -> Result<Option<Key>, KeyFault> {
+    pub(crate) fn in_headers(&self, fields: Fields<'_>) -> Result<Option<Key>, KeyFault> {
         let mut found = None;
         for name in std::iter::once(&self.header).chain(&self.aliases) {
-            let lines = lines(headers, name).map(HeaderValue::as_bytes);
+            if !fields.may_have(name) {
+                continue;
+            }
+            let lines = fields.lines(name).map(HeaderValue::as_bytes);
             let key =
                 self.rules.parse(lines).map_err(|error| KeyFault::Header { name: name.clone(), error })?;
             found = agree(found, key, || format!("`{name}`"))?;
@@ -86,8 +89,8 @@ impl KeySource {
     }
 
     /// Whether the key may stand in the body. Only JSON is looked into.
-    pub(crate) fn may_be_in_body(&self, headers: &HeaderMap) -> bool {
-        self.pointer.is_some() && is_json(headers)
+    pub(crate) fn may_be_in_body(&self, fields: Fields<'_>) -> bool {
+        self.pointer.is_some() && is_json(fields.map)
     }
 
     /// The key that was `found` in the headers or the one in the body, which must be the same when both are there.

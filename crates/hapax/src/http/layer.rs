@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use http::{HeaderMap, Method, request};
+use http::header::CONTENT_TYPE;
+use http::{Method, request};
 use tower_layer::Layer;
 
 use super::body::read::Budget;
-use super::canonical;
+use super::canonical::{self, header::Fields};
 use super::document::PolicyDocument;
 use super::grpc;
 use super::limits::Limits;
@@ -145,11 +146,11 @@ impl Route {
 
     /// Whether this is a gRPC call that no route names. It may be a stream, which must not be read as a whole (P-02).
     /// Where a route is named or a key is required, nobody slips through by calling a request gRPC.
-    pub(super) fn leaves_alone(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn leaves_alone(&self, fields: Fields<'_>) -> bool {
         self.path.is_none()
             && self.policy.key == KeyMode::Optional
             && self.policy.classifier != Classifier::Grpc
-            && grpc::is_grpc(headers)
+            && grpc::is_grpc(fields.first(&CONTENT_TYPE))
     }
 
     /// The paths it is for, as text; none for the policy of the rest.

@@ -6,12 +6,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hapax_core::Key;
 use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderMap, Request, Response};
+use http::{HeaderName, Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
 use super::body::{RequestBody, ResponseBody};
-use super::canonical::header;
+use super::canonical::header::Fields;
 use super::exchange::Exchange;
 use super::future::ResponseFuture;
 use super::layer::{Found, Shared, path_of};
@@ -43,17 +43,17 @@ impl<S> Idempotency<S> {
     }
 
     fn judge<B>(&self, request: &Request<B>) -> Passage {
-        let (method, headers) = (request.method(), request.headers());
+        let (method, fields) = (request.method(), Fields::of(request.headers()));
         match self.shared.find(method, || path_of(request.uri(), request.extensions())) {
             Found::None => Passage::Untouched,
             // A signature is asked of everybody: what a sender writes into the head excuses nobody (P-03).
             Found::Covered(index) if self.shared.route(index).policy.is_webhook() => {
                 Passage::Covered(index, None)
             }
-            _ if is_upgrade(headers) => Passage::Untouched,
+            _ if is_upgrade(fields) => Passage::Untouched,
             Found::Uncovered(index) => {
                 let source = &self.shared.route(index).policy.key_source;
-                if method.is_safe() || !headers.contains_key(&source.header) {
+                if method.is_safe() || fields.first(&source.header).is_none() {
                     return Passage::Untouched;
                 }
                 Passage::Refused(index, Problem::of(Code::NotRepeatable, "this method takes no key here"))
@@ -61,15 +61,13 @@ impl<S> Idempotency<S> {
             Found::Covered(index) => {
                 let route = self.shared.route(index);
                 let policy = &route.policy;
-                if route.leaves_alone(headers) {
-                    return Passage::Untouched;
-                }
-                match policy.key_source.in_headers(headers) {
-                    Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),
-                    Ok(None) if !policy.key_source.may_be_in_body(headers) => match policy.key {
+                match policy.key_source.in_headers(fields) {
+                    Ok(None) if !policy.key_source.may_be_in_body(fields) => match policy.key {
                         KeyMode::Required => Passage::Refused(index, policy.key_missing()),
                         KeyMode::Optional | KeyMode::Off => Passage::Unkeyed,
                     },
+                    _ if route.leaves_alone(fields) => Passage::Untouched,
+                    Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),
                     Ok(key) => Passage::Covered(index, key),
                 }
             }
@@ -120,9 +118,9 @@ where
 
 /// Whether the client asks for another protocol than HTTP on this connection. An offer to go on in HTTP/2 or TLS is
 /// none: servers decline it, and a request that came with it would lose its protection.
-fn is_upgrade(headers: &HeaderMap) -> bool {
-    fn tokens(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Item = &str> {
-        let lines = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+fn is_upgrade(fields: Fields<'_>) -> bool {
+    fn tokens<'a>(fields: Fields<'a>, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+        let lines = fields.lines(name).filter_map(|value| value.to_str().ok());
         lines.flat_map(|line| line.split(',')).map(str::trim)
     }
     let is_http = |protocol: &str| {
@@ -130,7 +128,7 @@ fn is_upgrade(headers: &HeaderMap) -> bool {
             || protocol.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("tls/"))
             || protocol.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("http/"))
     };
-    header::first(headers, &UPGRADE).is_some()
-        && tokens(headers, CONNECTION).any(|token| token.eq_ignore_ascii_case("upgrade"))
-        && tokens(headers, UPGRADE).any(|protocol| !protocol.is_empty() && !is_http(protocol))
+    fields.may_have(&UPGRADE)
+        && tokens(fields, &CONNECTION).any(|token| token.eq_ignore_ascii_case("upgrade"))
+        && tokens(fields, &UPGRADE).any(|protocol| !protocol.is_empty() && !is_http(protocol))
 }

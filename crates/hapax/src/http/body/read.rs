@@ -7,12 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
+use http::HeaderValue;
 use http_body::Body;
 
 use super::Trailers;
-use crate::http::canonical::header;
 
 /// How many bytes of request bodies one process keeps at a time.
 #[derive(Debug)]
@@ -78,14 +76,13 @@ pub(crate) enum ReadFault {
     CutShort,
 }
 
-/// Reads a request body of at most `bytes_max`.
+/// Reads a request body of at most `bytes_max`, which is cut short when it has another length than `announced`.
 pub(crate) async fn read<B: Body<Data = Bytes>>(
     body: B,
-    headers: &HeaderMap,
+    announced: Option<u64>,
     bytes_max: usize,
     budget: &Arc<Budget>,
 ) -> Result<Read, ReadFault> {
-    let announced = announced_length(headers);
     if body.is_end_stream() && announced.is_none_or(|length| length == 0) {
         return Ok(Read::default());
     }
@@ -162,8 +159,8 @@ pub(crate) async fn collect<B: Body<Data = Bytes>>(
 }
 
 /// What `Content-Length` says.
-pub(crate) fn announced_length(headers: &HeaderMap) -> Option<u64> {
-    header::first(headers, &CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+pub(crate) fn announced_length(content_length: Option<&HeaderValue>) -> Option<u64> {
+    content_length?.to_str().ok()?.parse().ok()
 }
 
 /// Chunks put together; a single one is not copied.

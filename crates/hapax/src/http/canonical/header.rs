@@ -12,20 +12,57 @@ const FEW: usize = 12;
 /// A name in lower case, and what it stands for.
 pub(crate) type Named<'a> = (Cow<'a, [u8]>, &'a [u8]);
 
+/// The fields of a request's head, and at a glance which names are not among them. Most of what a request is asked for
+/// is not there, and it is asked for much.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields<'a> {
+    pub(crate) map: &'a HeaderMap,
+    /// A bit for each name that is there. Some names share one.
+    names: u64,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn of(map: &'a HeaderMap) -> Self {
+        Self { map, names: map.keys().fold(0, |names, name| names | bit(name)) }
+    }
+
+    /// Only where this is true may the field be there.
+    #[inline]
+    pub(crate) fn may_have(self, name: &HeaderName) -> bool {
+        self.names & bit(name) != 0
+    }
+
+    /// The first value of a field.
+    #[inline]
+    pub(crate) fn first(self, name: &HeaderName) -> Option<&'a HeaderValue> {
+        if self.may_have(name) { first(self.map, name) } else { None }
+    }
+
+    /// The values of a field, line by line.
+    #[inline]
+    pub(crate) fn lines(self, name: &HeaderName) -> Lines<'a> {
+        let first = self.first(name);
+        // Most requests repeat no field at all.
+        let repeats = first.is_some() && self.map.len() > self.map.keys_len();
+        Lines { first, more: repeats.then(|| self.map.get_all(name).into_iter().skip(1)) }
+    }
+}
+
+/// The factor keeps apart what is often sent and what is often looked for.
+#[inline]
+fn bit(name: &HeaderName) -> u64 {
+    let name = name.as_str().as_bytes();
+    let ends =
+        name.first().zip(name.last()).map_or(0, |(first, last)| usize::from(*first) + usize::from(*last));
+    1 << ((13 * name.len() + ends) % 64)
+}
+
 /// The first value of a field.
 pub(crate) fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
     if headers.len() > FEW {
         return headers.get(name);
     }
     headers.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
-}
-
-/// The values of a field, line by line.
-pub(crate) fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Lines<'a> {
-    let first = first(headers, name);
-    // Most requests repeat no field at all.
-    let repeats = first.is_some() && headers.len() > headers.keys_len();
-    Lines { first, more: repeats.then(|| headers.get_all(name).into_iter().skip(1)) }
 }
 
 pub(crate) struct Lines<'a> {
@@ -113,9 +150,8 @@ pub(crate) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// The codings on a body, in lower case and in the order they were applied; `identity` is none.
-pub(crate) fn codings(headers: &HeaderMap) -> Vec<Cow<'_, [u8]>> {
-    let names =
-        lines(headers, &CONTENT_ENCODING).flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+pub(crate) fn codings(fields: Fields<'_>) -> Vec<Cow<'_, [u8]>> {
+    let names = fields.lines(&CONTENT_ENCODING).flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
     names
         .map(|name| match lower(trimmed(name)) {
             // RFC 9110, 8.4.1.3: an old name of the same.

@@ -1,5 +1,7 @@
+use http::header::{AUTHORIZATION, EXPECT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::header::Fields;
 use super::*;
 
 #[test]
@@ -131,7 +133,7 @@ fn lines_of_a_field_are_found_among_few_and_among_many() {
         }
         headers.append(key.clone(), HeaderValue::from_static("k"));
         let of = |headers: &HeaderMap, name: &HeaderName| -> Vec<Vec<u8>> {
-            header::lines(headers, name).map(|line| line.as_bytes().to_vec()).collect()
+            Fields::of(headers).lines(name).map(|line| line.as_bytes().to_vec()).collect()
         };
         assert_eq!(of(&headers, &key), [b"k"], "{others}");
         assert_eq!(of(&headers, &twice), [b"1"], "{others}");
@@ -142,4 +144,14 @@ fn lines_of_a_field_are_found_among_few_and_among_many() {
         assert_eq!(header::first(&headers, &twice).unwrap(), "1", "{others}");
         assert_eq!(header::first(&headers, &none), None, "{others}");
     }
+}
+
+#[test]
+fn a_field_that_is_not_there_is_not_taken_for_one_that_looks_like_it() {
+    let headers = HeaderMap::from_iter([(HeaderName::from_static("x-request-id"), HeaderValue::from(1))]);
+    let fields = Fields::of(&headers);
+    assert!(fields.may_have(&AUTHORIZATION), "the two share a bit");
+    assert_eq!(fields.first(&AUTHORIZATION), None);
+    assert_eq!(fields.lines(&AUTHORIZATION).count(), 0);
+    assert!(!fields.may_have(&EXPECT));
 }

@@ -1,4 +1,4 @@
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn verified(fields: &[(&'static str, &str)], body: &[u8]) -> Result<(), DigestMi
     for (name, value) in fields {
         headers.append(*name, HeaderValue::from_str(value).unwrap());
     }
-    verify(&headers, body)
+    verify(Fields::of(&headers), body)
 }
 
 #[test]

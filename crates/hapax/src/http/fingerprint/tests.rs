@@ -1,4 +1,4 @@
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 
 use super::*;
 
@@ -25,7 +25,14 @@ fn by(rules: &FingerprintRules, sent: Sent<'_>) -> Result<Fingerprint, BodyRefus
         headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value);
     }
     let method = sent.method.parse().unwrap();
-    of_request(rules, &method, sent.path, sent.query, &headers, &Bytes::copy_from_slice(sent.body))
+    of_request(
+        rules,
+        &method,
+        sent.path,
+        sent.query,
+        Fields::of(&headers),
+        &Bytes::copy_from_slice(sent.body),
+    )
 }
 
 fn of(sent: Sent<'_>) -> Fingerprint {

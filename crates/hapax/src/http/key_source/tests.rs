@@ -4,7 +4,7 @@ use hapax_core::{JsonStringError, KeyError, KeyFormat, KeyRules};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{AHEAD_MAX, FirstSent, FirstSentFault, KeyFault, KeySource};
+use super::{AHEAD_MAX, Fields, FirstSent, FirstSentFault, KeyFault, KeySource};
 
 /// No refusal may show it.
 const CANARY: &str = "canary-4711";
@@ -33,7 +33,7 @@ fn source() -> KeySource {
 #[track_caller]
 fn ask(source: &KeySource, lines: Lines<'_>, body: &str) -> Result<Option<String>, KeyFault> {
     let headers = headers(lines);
-    let found = source.in_headers(&headers)?;
+    let found = source.in_headers(Fields::of(&headers))?;
     let key = source.in_body(found, &headers, body.as_bytes())?;
     Ok(key.map(|key| key.as_str().to_owned()))
 }
@@ -119,7 +119,10 @@ fn k_09_two_places_with_different_keys_are_refused() {
 }
 
 fn may_be_in_body(source: &KeySource, content_type: &'static str) -> bool {
-    source.may_be_in_body(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(content_type))]))
+    source.may_be_in_body(Fields::of(&HeaderMap::from_iter([(
+        CONTENT_TYPE,
+        HeaderValue::from_static(content_type),
+    )])))
 }
 
 #[test]

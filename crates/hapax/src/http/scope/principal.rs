@@ -7,11 +7,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use hapax_core::{JsonPointer, JsonPointerError};
-use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, PROXY_AUTHORIZATION};
+use http::header::{AUTHORIZATION, COOKIE, HeaderName, PROXY_AUTHORIZATION};
 use http::request::Parts;
 
 use super::bearer;
-use crate::http::canonical::header;
+use crate::http::canonical::header::Fields;
 
 /// Who a request's caller is (S-02). Whatever it is, only its hash is kept.
 ///
@@ -64,10 +64,10 @@ impl Principal {
 
     pub(super) fn of<'a>(&self, parts: &'a Parts) -> Option<Cow<'a, [u8]>> {
         let principal = match self {
-            Self::Header(name) => lines(&parts.headers, name),
+            Self::Header(name) => lines(Fields::of(&parts.headers), name),
             Self::JwtClaim(claim) => bearer::claim(&parts.headers, claim)
                 .map(|claim| Cow::Owned(claim.into_bytes()))
-                .or_else(|| lengths_and_lines(&parts.headers, &AUTHORIZATION).map(Cow::Owned)),
+                .or_else(|| lengths_and_lines(Fields::of(&parts.headers), &AUTHORIZATION).map(Cow::Owned)),
             Self::Extract(extract) => extract(parts).map(Cow::Owned),
             Self::None => None,
         };
@@ -77,18 +77,18 @@ impl Principal {
 
 /// The only line as it is, so that people can look a caller up by what it sent. Several are taken with their
 /// lengths, which begin with a zero byte as no line does.
-fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
-    let mut lines = header::lines(headers, name);
+fn lines<'a>(fields: Fields<'a>, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
+    let mut lines = fields.lines(name);
     match (lines.next(), lines.next()) {
         (None, _) => None,
         (Some(line), None) => Some(Cow::Borrowed(line.as_bytes())),
-        _ => lengths_and_lines(headers, name).map(Cow::Owned),
+        _ => lengths_and_lines(fields, name).map(Cow::Owned),
     }
 }
 
-fn lengths_and_lines(headers: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
+fn lengths_and_lines(fields: Fields<'_>, name: &HeaderName) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    for line in headers.get_all(name).iter().filter(|line| !line.is_empty()) {
+    for line in fields.lines(name).filter(|line| !line.is_empty()) {
         bytes.extend_from_slice(&(line.len() as u64).to_be_bytes());
         bytes.extend_from_slice(line.as_bytes());
     }
