@@ -5,14 +5,33 @@
 
 use std::borrow::Cow;
 
-use super::{Key, KeyError, check_printable};
+use super::{KEY_LENGTH_MAX, Key, KeyError, check_printable};
 
 /// Whether the value is quoted, as a structured-field string is.
 pub(super) fn is_quoted(value: &[u8]) -> bool {
     value.iter().find(|byte| **byte != b' ') == Some(&b'"')
 }
 
+/// The characters that stand for themselves in a quoted key as in a bare one.
+const PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut visible = b'!';
+    while visible <= b'~' {
+        plain[visible as usize] = !matches!(visible, b'"' | b',' | b';' | b'\\');
+        visible += 1;
+    }
+    plain
+};
+
 pub(super) fn parse(value: &[u8]) -> Result<Key, KeyError> {
+    // Most keys are plain, with quotes or without: one look at each character is enough.
+    let content = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(value);
+    if (1..=KEY_LENGTH_MAX).contains(&content.len())
+        && content.iter().all(|byte| PLAIN[usize::from(*byte)])
+        && let Ok(content) = std::str::from_utf8(content)
+    {
+        return Ok(Key(content.into()));
+    }
     check_printable(value)?;
     let mut input = Input { value: without_trailing_spaces(value), at: 0 };
     input.skip_spaces();
@@ -36,10 +55,7 @@ fn bare(input: &Input<'_>) -> Result<Key, KeyError> {
 }
 
 fn quoted(input: &mut Input<'_>) -> Result<Key, KeyError> {
-    let content = match whole_string(input) {
-        Some(content) => content,
-        None => string(input)?,
-    };
+    let content = string(input)?;
     while input.take(b';') {
         input.skip_spaces();
         parameter(input).ok_or(KeyError::Parameter { at: input.at })?;
@@ -51,17 +67,6 @@ fn quoted(input: &mut Input<'_>) -> Result<Key, KeyError> {
         Some(b',') => Err(KeyError::List { at: input.at }),
         Some(_) => Err(KeyError::Parameter { at: end }),
     }
-}
-
-/// A quoted string that is all there is and has no escapes, as most are. Without a way out, many bytes are looked at a
-/// time; so this is not for parameters, of which there may be many before the end.
-fn whole_string<'a>(input: &mut Input<'a>) -> Option<Cow<'a, str>> {
-    let content = input.value[input.at..].strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    if !content.iter().fold(true, |all, byte| all & !matches!(byte, b'"' | b'\\')) {
-        return None;
-    }
-    input.at = input.value.len();
-    Some(text(content))
 }
 
 /// A quoted string with its escapes undone.

@@ -138,14 +138,14 @@ impl KeyRules {
     /// # Errors
     /// [`KeyError`] when its length or format is not what the rules ask for.
     pub fn check(&self, key: &Key) -> Result<(), KeyError> {
-        let length = key.as_str().len();
+        let length = key.0.as_bytes().len();
         if length < self.length_min {
             return Err(KeyError::TooShort { length, length_min: self.length_min });
         }
         if length > self.length_max {
             return Err(KeyError::TooLong { length, length_max: self.length_max });
         }
-        self.format.check(key.as_str())
+        self.format.check(key)
     }
 }
 
@@ -167,13 +167,13 @@ impl KeyFormat {
         }
     }
 
-    fn check(&self, key: &str) -> Result<(), KeyError> {
+    fn check(&self, key: &Key) -> Result<(), KeyError> {
         let is_admitted = match self {
             Self::Any => true,
-            Self::Uuid => uuid(key).is_some(),
-            Self::UuidV7 => uuid(key).is_some_and(is_version_7),
-            Self::Ulid => is_ulid(key),
-            Self::Custom { admits, .. } => admits(key),
+            Self::Uuid => uuid(key.as_str()).is_some(),
+            Self::UuidV7 => uuid(key.as_str()).is_some_and(is_version_7),
+            Self::Ulid => is_ulid(key.as_str()),
+            Self::Custom { admits, .. } => admits(key.as_str()),
         };
         if is_admitted { Ok(()) } else { Err(KeyError::Format { expected: self.expected() }) }
     }
