@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
-use crate::sha256;
+use crate::sha256::{self, Length};
 pub use select::Select;
 
 /// A versioned digest of a request.
@@ -85,7 +85,6 @@ pub struct FingerprintBuilder {
 
 /// The first part of every fingerprint.
 const VERSION_1: &[u8] = b"hapax fingerprint 1";
-const LENGTH_BYTES: usize = size_of::<u64>();
 /// Where parts are put together to be hashed; what does not fit is hashed where it is.
 const PENDING_MAX: usize = 1024;
 /// Room for the parts of most requests.
@@ -102,7 +101,7 @@ enum Kind {
 impl FingerprintBuilder {
     fn new() -> Self {
         let mut pending = Vec::with_capacity(PENDING_USUAL);
-        pending.extend_from_slice(&(VERSION_1.len() as u64).to_be_bytes());
+        pending.extend_from_slice(Length::of(VERSION_1).as_bytes());
         pending.extend_from_slice(VERSION_1);
         Self { hashed: None, pending }
     }
@@ -121,15 +120,17 @@ impl FingerprintBuilder {
     /// [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX) is taken byte by byte (F-05).
     pub fn json(mut self, name: &str, bytes: &[u8]) -> Self {
         let start = self.pending.len();
-        self.pending.extend_from_slice(&(name.len() as u64).to_be_bytes());
+        self.pending.extend_from_slice(Length::of(name.as_bytes()).as_bytes());
         self.pending.extend_from_slice(name.as_bytes());
-        self.pending.push(Kind::Json as u8);
-        let length_at = self.pending.len();
-        self.pending.extend_from_slice(&[0; LENGTH_BYTES]);
+        // The length comes when it is known; most are one byte.
+        self.pending.extend_from_slice(&[Kind::Json as u8, 0]);
         let text_at = self.pending.len();
         if direct::append(&mut self.pending, bytes).is_some() {
-            let length = (self.pending.len() - text_at) as u64;
-            self.pending[length_at..text_at].copy_from_slice(&length.to_be_bytes());
+            let length = Length::of(&self.pending[text_at..]);
+            match length.as_bytes() {
+                [length] => self.pending[text_at - 1] = *length,
+                length => drop(self.pending.splice(text_at - 1..text_at, length.iter().copied())),
+            }
         } else {
             self.pending.truncate(start);
             self.add(name, Kind::Raw, bytes);
@@ -177,9 +178,19 @@ impl FingerprintBuilder {
 
     /// Lengths first, so that no two lists of parts hash alike.
     fn add(&mut self, name: &str, kind: Kind, bytes: &[u8]) {
-        let [name_length, length] = [name.len(), bytes.len()].map(|length| (length as u64).to_be_bytes());
-        let more = [&name_length, name.as_bytes(), &[kind as u8], &length, bytes];
-        more.into_iter().for_each(|bytes| self.push(bytes));
+        self.push_sized(name.as_bytes());
+        self.push(&[kind as u8]);
+        self.push_sized(bytes);
+    }
+
+    #[inline]
+    fn push_sized(&mut self, bytes: &[u8]) {
+        match bytes.len() {
+            // One byte, which most lengths are.
+            length @ ..0x80 => self.push(&[length as u8]),
+            _ => self.push(Length::of(bytes).as_bytes()),
+        }
+        self.push(bytes);
     }
 
     #[inline]

@@ -15,6 +15,35 @@ pub(crate) const fn padded(length: usize) -> usize {
     (length + 1 + size_of::<u64>()).next_multiple_of(BLOCK)
 }
 
+/// A length as it is hashed before what it is the length of: seven bits a byte beginning with the lowest, every byte
+/// but the last with its highest bit set. Most lengths are one byte, and a block holds few.
+pub(crate) struct Length {
+    bytes: [u8; Self::BYTES_MAX],
+    used: usize,
+}
+
+impl Length {
+    pub(crate) const BYTES_MAX: usize = usize::BITS.div_ceil(7) as usize;
+
+    #[inline]
+    pub(crate) fn of(part: &[u8]) -> Self {
+        let mut length = Self { bytes: [0; Self::BYTES_MAX], used: 1 };
+        let mut rest = part.len();
+        while rest >= 0x80 {
+            length.bytes[length.used - 1] = (rest & 0x7f) as u8 | 0x80;
+            length.used += 1;
+            rest >>= 7;
+        }
+        length.bytes[length.used - 1] = rest as u8;
+        length
+    }
+
+    #[inline]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+}
+
 /// The digest of the first `length` bytes of `buffer`, which has room for their [padding](padded); all behind them is
 /// zero.
 pub(crate) fn in_place(buffer: &mut [u8], length: usize) -> [u8; 32] {
@@ -45,6 +74,21 @@ mod tests {
             let mut buffer = text.clone();
             buffer.resize(padded(length), 0);
             assert_eq!(in_place(&mut buffer, length)[..], Sha256::digest(&text)[..], "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_length_is_as_short_as_it_can_be() {
+        for (length, expected) in [
+            (0, &[0][..]),
+            (1, &[1]),
+            (127, &[0x7f]),
+            (128, &[0x80, 1]),
+            (300, &[0xac, 2]),
+            (16_383, &[0xff, 0x7f]),
+            (16_384, &[0x80, 0x80, 1]),
+        ] {
+            assert_eq!(Length::of(&vec![0; length]).as_bytes(), expected, "{length}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::Key;
-use crate::sha256;
+use crate::sha256::{self, Length};
 use crate::text::Text;
 
 /// What a key is unique within: a namespace, a principal and an operation.
@@ -162,7 +162,7 @@ impl ScopedKey {
     pub fn new(scope: Scope, key: &Key) -> Self {
         let principal = scope.principal.as_ref().map_or(&[][..], |principal| &principal.0);
         let digest = digest([
-            b"hapax scoped key 1",
+            b"hapax id 1",
             scope.namespace().as_bytes(),
             principal,
             scope.operation.as_bytes(),
@@ -187,13 +187,15 @@ fn digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     let mut buffer = [0; sha256::padded(SHORT)];
     let mut used = 0;
     for part in parts {
-        let end = used + 8 + part.len();
-        if end > SHORT {
-            return long_digest(parts);
+        let length = Length::of(part);
+        for bytes in [length.as_bytes(), part] {
+            let end = used + bytes.len();
+            if end > SHORT {
+                return long_digest(parts);
+            }
+            buffer[used..end].copy_from_slice(bytes);
+            used = end;
         }
-        buffer[used..used + 8].copy_from_slice(&(part.len() as u64).to_be_bytes());
-        buffer[used + 8..end].copy_from_slice(part);
-        used = end;
     }
     sha256::in_place(&mut buffer, used)
 }
@@ -201,7 +203,7 @@ fn digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
 fn long_digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(Length::of(part).as_bytes());
         hash.update(part);
     }
     hash.finalize().into()

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use hapax_core::key::PrincipalHash;
 use hapax_core::{
-    Class, Fence, Fingerprint, Format, Key, Nonce, Reason, Record, RecordId, Recorded, Scope, ScopedKey,
-    Status, Timestamp,
+    Class, Fence, Fingerprint, Format, Nonce, Reason, Record, RecordId, Recorded, Scope, ScopedKey, Status,
+    Timestamp,
 };
 use proptest::prelude::*;
 
@@ -21,13 +21,17 @@ pub(crate) fn recorded(class: Class, payload: &'static str) -> Recorded {
     Recorded { class, format: Format::HTTP, meta: Bytes::from_static(b"201"), payload: payload.into() }
 }
 
-/// A record with fixed content in this status.
+/// A record with fixed content in this status. Its hashes are any: how they are made is none of a record's business.
 pub(crate) fn record(status: Status) -> Record {
-    let scope = Scope::new("POST /v1/payments").in_namespace("shop").principal("tenant-7");
+    const ID: &str = "5978610a80bbc2161d9e5b99c3b56d4f4f544c7cf38c43f130ccaff314ff1913";
+    const DIGEST: &str = "83efa106a124aa4d744d206f912f44e78499dc41323d8d6ae60663ee922ccd30";
+    const PRINCIPAL: u128 = 0x40bd_b1c8_4bc4_584b_c4c3_1557_9303_8d44;
+    let principal = PrincipalHash::from_bytes(PRINCIPAL.to_be_bytes());
+    let [id, digest] = [ID, DIGEST].map(|hex| RecordId::parse(hex).unwrap());
     let updated_at = CREATED.after(Duration::from_secs(1));
     Record {
-        key: ScopedKey::new(scope, &Key::new("order-123").unwrap()),
-        fingerprint: Fingerprint::builder().part("body", b"{}").build(),
+        key: ScopedKey { scope: Scope::from_parts("shop", Some(principal), "POST /v1/payments"), id },
+        fingerprint: Fingerprint::from_parts(1, *digest.as_bytes()),
         fence: Fence { nonce: nonce(7), attempt: 2 },
         takeovers: 0,
         status,
