@@ -49,7 +49,12 @@ impl Key {
         if content.len() > KEY_LENGTH_MAX {
             return Err(KeyError::TooLong { length: content.len(), length_max: KEY_LENGTH_MAX });
         }
-        Ok(Self(content.into()))
+        Ok(Self::of(content))
+    }
+
+    /// The key with this content, which is known to be one.
+    fn of(content: &str) -> Self {
+        Self(content.into())
     }
 
     /// The key in a header's value, quoted or bare, by the default [`KeyRules`] (K-01 to K-08).

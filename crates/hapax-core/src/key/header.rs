@@ -24,14 +24,20 @@ const PLAIN: [bool; 256] = {
 };
 
 pub(super) fn parse(value: &[u8]) -> Result<Key, KeyError> {
-    // Most keys are plain, with quotes or without: one look at each character is enough.
-    let content = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(value);
-    if (1..=KEY_LENGTH_MAX).contains(&content.len())
-        && content.iter().all(|byte| PLAIN[usize::from(*byte)])
-        && let Ok(content) = std::str::from_utf8(content)
-    {
-        return Ok(Key(content.into()));
+    // Most keys are plain: one look at each character is enough.
+    let inside = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    match inside {
+        Some(content) if is_plain(content) => Ok(Key::of(&text(content))),
+        None if is_plain(value) => Ok(Key::of(&text(value))),
+        _ => parse_any(value),
     }
+}
+
+fn is_plain(content: &[u8]) -> bool {
+    (1..=KEY_LENGTH_MAX).contains(&content.len()) && content.iter().all(|byte| PLAIN[usize::from(*byte)])
+}
+
+fn parse_any(value: &[u8]) -> Result<Key, KeyError> {
     check_printable(value)?;
     let mut input = Input { value: without_trailing_spaces(value), at: 0 };
     input.skip_spaces();

@@ -363,7 +363,7 @@ fn a_key_that_begins_with_the_time_tells_when_it_was_made() {
 #[test]
 fn long_and_short_scopes_hash_by_one_rule() {
     use sha2::{Digest, Sha256};
-    for length in [1, 100, 150, 200, 255] {
+    for length in [1, 100, 120, 121, 150, 200, 255] {
         let (operation, key) = ("o".repeat(length), "k".repeat(length));
         let mut hash = Sha256::new();
         for part in ["hapax id 1", "", "", &operation, &key] {

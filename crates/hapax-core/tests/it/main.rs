@@ -11,9 +11,10 @@ mod sample;
 mod transition;
 mod walk;
 
-/// A length before what it is the length of, as `spec/protocol.md` writes it (S-01), up to 16,383.
+/// A length before what it is the length of, as `spec/protocol.md` writes it (S-01).
 fn length(length: usize) -> Vec<u8> {
-    assert!(length < 1 << 14);
-    let [low, high] = [length % 128, length / 128].map(|bits| bits as u8);
-    if high == 0 { vec![low] } else { vec![low | 0x80, high] }
+    if length < 128 {
+        return vec![length as u8];
+    }
+    [vec![(length % 128) as u8 | 0x80], self::length(length / 128)].concat()
 }

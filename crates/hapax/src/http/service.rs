@@ -61,12 +61,14 @@ impl<S> Idempotency<S> {
             Found::Covered(index) => {
                 let route = self.shared.route(index);
                 let policy = &route.policy;
+                if route.leaves_alone(fields) {
+                    return Passage::Untouched;
+                }
                 match policy.key_source.in_headers(fields) {
                     Ok(None) if !policy.key_source.may_be_in_body(fields) => match policy.key {
                         KeyMode::Required => Passage::Refused(index, policy.key_missing()),
                         KeyMode::Optional | KeyMode::Off => Passage::Unkeyed,
                     },
-                    _ if route.leaves_alone(fields) => Passage::Untouched,
                     Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),
                     Ok(key) => Passage::Covered(index, key),
                 }

@@ -12,7 +12,7 @@ const FEW: usize = 12;
 /// A name in lower case, and what it stands for.
 pub(crate) type Named<'a> = (Cow<'a, [u8]>, &'a [u8]);
 
-/// The fields of a request's head, and at a glance which names are not among them. Most of what a request is asked for
+/// The fields of a head, and at a glance which names are not among them. Most of what a head is asked for
 /// is not there, and it is asked for much.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'a> {
