@@ -1,5 +1,7 @@
 //! What a client writes into its request's head never takes a check away that a route makes.
 
+use axum::Router;
+use axum::routing::post;
 use hapax::http::{HttpPolicy, IdempotencyLayer, KeyMode, Webhook};
 use http::Method;
 
@@ -46,6 +48,21 @@ async fn p_02_a_call_that_no_route_names_passes_untouched() {
     let ask = Ask::post("/orders").header("Content-Type", "application/grpc").key("k");
     service.ask(&ask).await.assert_first(201, "order-1");
     service.ask(&ask).await.assert_first(201, "order-2");
+}
+
+/// What the handler says is for whoever has claimed the call: here somebody in front, in another process.
+#[tokio::test]
+async fn p_02_a_call_that_no_route_names_keeps_the_handlers_word() {
+    let service = Service::start(Setup {
+        routes: || Router::new().route("/said", post(|| async { [("Idempotency-Outcome", "release")] })),
+        ..Setup::default()
+    })
+    .await;
+    let ask = Ask::post("/said").header("Content-Type", "application/grpc");
+    for ask in [ask.clone().key("k"), ask] {
+        assert_eq!(service.ask(&ask).await.header("Idempotency-Outcome"), Some("release"), "{ask:?}");
+    }
+    assert_eq!(service.ask(&Ask::post("/said")).await.header("Idempotency-Outcome"), None);
 }
 
 #[tokio::test]
