@@ -23,7 +23,7 @@ pub(crate) struct Length {
 }
 
 impl Length {
-    pub(crate) const BYTES_MAX: usize = usize::BITS.div_ceil(7) as usize;
+    const BYTES_MAX: usize = usize::BITS.div_ceil(7) as usize;
 
     #[inline]
     pub(crate) fn of(part: &[u8]) -> Self {

@@ -26,7 +26,10 @@ use self::unprotected::PassingAs;
 use super::IdempotencyKey;
 use super::body::read::{self, Collected, Read};
 use super::body::{RequestBody, ResponseBody};
-use super::canonical::{self, header::Fields};
+use super::canonical::{
+    self,
+    header::{self, Fields},
+};
 use super::capture;
 use super::classify::{self, Outcome};
 use super::fingerprint::{BodyRefused, What};
@@ -209,9 +212,10 @@ impl Exchange {
             }
             let fingerprint = self.fingerprint(parts, fields, &path, &read.data).map_err(refusal::body)?;
 
-            let open = match policy.limits == LimitRules::default() {
-                true => None,
-                false => Box::pin(self.within_limits(&scoped)).await.map_err(refusal::limited)?,
+            let open = if policy.limits == LimitRules::default() {
+                None
+            } else {
+                Box::pin(self.within_limits(&scoped)).await.map_err(refusal::limited)?
             };
             if let Some(Known::Replay(recorded)) = self.shared.hapax.engine.recall(&scoped.id, &fingerprint) {
                 return Ok(Prepared::Known(recorded));
@@ -387,7 +391,7 @@ impl Exchange {
         let collected = if is_endless(&parts) {
             Collected::TooLarge { read: Bytes::new(), body: Box::pin(body) }
         } else {
-            let announced = read::announced_length(parts.headers.get(CONTENT_LENGTH))
+            let announced = read::announced_length(header::first(&parts.headers, &CONTENT_LENGTH))
                 .filter(|_| capture::has_content(parts.status));
             let bytes_max = self.shared.hapax.engine.outcome_bytes_max(&policy.engine);
             read::collect(body, announced, bytes_max).await

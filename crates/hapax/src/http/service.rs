@@ -65,11 +65,11 @@ impl<S> Idempotency<S> {
                     return Passage::Untouched;
                 }
                 match policy.key_source.in_headers(fields) {
+                    Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),
                     Ok(None) if !policy.key_source.may_be_in_body(fields) => match policy.key {
                         KeyMode::Required => Passage::Refused(index, policy.key_missing()),
                         KeyMode::Optional | KeyMode::Off => Passage::Unkeyed,
                     },
-                    Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),
                     Ok(key) => Passage::Covered(index, key),
                 }
             }
