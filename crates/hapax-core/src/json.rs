@@ -15,19 +15,6 @@ pub(crate) use print::{Spelling, print};
 /// How deep arrays and objects may nest: as deep as `serde_json` reads, and far from the end of any stack.
 pub const DEPTH_MAX: usize = 128;
 
-/// What a run of plain characters in a string ends at: a quote, a backslash or a control character.
-const ENDS_RUN: [bool; 256] = {
-    let mut ends = [false; 256];
-    let mut control = 0;
-    while control < 0x20 {
-        ends[control] = true;
-        control += 1;
-    }
-    ends[b'"' as usize] = true;
-    ends[b'\\' as usize] = true;
-    ends
-};
-
 pub(crate) enum Json<'a> {
     Null,
     Bool(bool),
@@ -179,12 +166,15 @@ impl<'a> Reader<'a> {
     }
 
     /// Borrowed when nothing is escaped.
+    #[inline]
     pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
         self.at += 1;
         let plain = self.run();
-        if self.take(b'"') {
-            return Ok(Cow::Borrowed(plain));
-        }
+        if self.take(b'"') { Ok(Cow::Borrowed(plain)) } else { self.rest_of_string(plain) }
+    }
+
+    #[cold]
+    fn rest_of_string(&mut self, plain: &str) -> Result<Cow<'a, str>, JsonError> {
         let mut unescaped = plain.to_owned();
         loop {
             match self.peek() {
@@ -201,13 +191,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Characters of a string that stand for themselves.
+    #[inline]
     fn run(&mut self) -> &'a str {
-        let start = self.at;
-        let bytes = self.text.as_bytes();
-        while bytes.get(self.at).is_some_and(|byte| !ENDS_RUN[usize::from(*byte)]) {
-            self.at += 1;
-        }
-        &self.text[start..self.at]
+        let rest = &self.text[self.at..];
+        let run = &rest[..run_length(rest.as_bytes())];
+        self.at += run.len();
+        run
     }
 
     fn escape(&mut self) -> Result<char, JsonError> {
@@ -323,5 +312,58 @@ impl<'a> Reader<'a> {
 
     fn error(&self, why: &'static str) -> JsonError {
         JsonError { at: self.at, why }
+    }
+}
+
+/// How far it is to the first byte that ends a run of plain characters: a quote, a backslash or a control character.
+/// Eight bytes are looked at together; a byte that is found has its highest bit set, and so may some behind it.
+#[inline]
+fn run_length(bytes: &[u8]) -> usize {
+    const WORD: usize = size_of::<u64>();
+    const EACH: u64 = u64::from_ne_bytes([1; WORD]);
+    const HIGHEST: u64 = 0x80 * EACH;
+    let is_below = |word: u64, bound: u8| word.wrapping_sub(u64::from(bound) * EACH) & !word & HIGHEST;
+    let is = |word: u64, byte: u8| is_below(word ^ (u64::from(byte) * EACH), 1);
+    let (words, rest) = bytes.as_chunks::<WORD>();
+    for (at, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let ends = is_below(word, b' ') | is(word, b'"') | is(word, b'\\');
+        if ends != 0 {
+            return WORD * at + ends.trailing_zeros() as usize / 8;
+        }
+    }
+    let is_plain = |byte: &&u8| !matches!(**byte, ..b' ' | b'"' | b'\\');
+    bytes.len() - rest.len() + rest.iter().take_while(is_plain).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_at_the_first_byte_that_is_not_plain_wherever_that_is() {
+        let is_plain = |byte: &u8| *byte >= 0x20 && !matches!(byte, b'"' | b'\\');
+        let check = |bytes: &[u8]| {
+            let expected = bytes.iter().take_while(|byte| is_plain(byte)).count();
+            assert_eq!(run_length(bytes), expected, "{bytes:x?}");
+        };
+        // Neighbours of what ends a run must not be taken for it.
+        for around in [b'!', b'#', b'[', b']', b' ', 0x7f, 0x80, 0xa2, 0xff] {
+            for (byte, at) in (0..=u8::MAX).flat_map(|byte| (0..20).map(move |at| (byte, at))) {
+                let mut bytes = [around; 20];
+                bytes[at] = byte;
+                check(&bytes);
+            }
+        }
+        // Of several, the first counts, in a text of any length.
+        for (length, first, second) in
+            (0..20).flat_map(|length| (0..length).flat_map(move |a| (0..length).map(move |b| (length, a, b))))
+        {
+            let mut bytes = vec![b'a'; length];
+            bytes[first] = b'\\';
+            bytes[second] = b'"';
+            check(&bytes);
+        }
+        check(b"");
     }
 }

@@ -30,14 +30,11 @@ fn sort(members: &mut Vec<Member<'_>>) -> bool {
 }
 
 pub(super) fn order(a: &str, b: &str) -> Ordering {
-    // The orders differ only from where on surrogates come in; nearly all names differ earlier, and comparing bytes
-    // is quick.
-    const FIRST_ABOVE_SURROGATES: u8 = 0xee;
+    // The orders of UTF-8 and UTF-16 differ in one thing: characters beyond U+FFFF, which begin with 0xf0 at least, come
+    // before those from U+E000 on, which begin with 0xee or 0xef.
+    let rank = |byte: u8| if matches!(byte, 0xee | 0xef) { u8::MAX } else { byte };
     match a.bytes().zip(b.bytes()).find(|(a, b)| a != b) {
-        Some((a_byte, b_byte)) if a_byte.max(b_byte) >= FIRST_ABOVE_SURROGATES => {
-            a.encode_utf16().cmp(b.encode_utf16())
-        }
-        Some((a_byte, b_byte)) => a_byte.cmp(&b_byte),
+        Some((a, b)) => rank(a).cmp(&rank(b)).then(a.cmp(&b)),
         None => a.len().cmp(&b.len()),
     }
 }
@@ -71,5 +68,22 @@ impl Spelling for Canonical {
     fn number(text: &mut String, number: &Number<'_>) -> Result<(), Infallible> {
         text.push_str(number.text);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn f_05_names_are_in_the_order_of_their_utf_16(
+            a in "[a\u{7f}\u{80}\u{d7ff}\u{e000}\u{f000}\u{ffff}\u{10000}\u{10ffff}]{0,3}",
+            b in "[a\u{7f}\u{80}\u{d7ff}\u{e000}\u{f000}\u{ffff}\u{10000}\u{10ffff}]{0,3}",
+        ) {
+            prop_assert_eq!(order(&a, &b), a.encode_utf16().cmp(b.encode_utf16()));
+        }
     }
 }
