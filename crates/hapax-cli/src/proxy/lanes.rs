@@ -6,8 +6,13 @@
 use std::io;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
+
+/// How often a lane wakes up when there is nothing to do: seldom enough not to matter, and sooner than the time limits of
+/// requests pass, as they are by default.
+const TICK: Duration = Duration::from_secs(1);
 
 /// The threads of the lanes. What is on them when this is dropped is dropped as well.
 #[derive(Debug, Default)]
@@ -32,7 +37,9 @@ impl LaneThreads {
             // not once for each of them.
             let mut lane = Builder::new_multi_thread();
             lane.worker_threads(1).thread_name(format!("hapax-lane-{number}")).enable_all();
-            threads.runtimes.push(lane.build()?);
+            let lane = lane.build()?;
+            lane.spawn(keep_a_timer());
+            threads.runtimes.push(lane);
         }
         Ok(threads)
     }
@@ -62,8 +69,17 @@ impl Lanes {
     }
 }
 
+/// Has a timer that is due before those of requests. A runtime whose next timer is later than one that is being set,
+/// or has none, is woken by a write to a descriptor, although it is its own thread that sets it.
+async fn keep_a_timer() {
+    loop {
+        tokio::time::sleep(TICK).await;
+    }
+}
+
+/// Those that serve somebody: all but the one that keeps a timer.
 fn tasks(lane: &Handle) -> usize {
-    lane.metrics().num_alive_tasks()
+    lane.metrics().num_alive_tasks().saturating_sub(1)
 }
 
 /// Takes the streams of HTTP/2. One connection may carry the requests of many callers, so they may leave its lane.
