@@ -118,7 +118,7 @@ pub(crate) const BENCHES: &[Entry] = &[
     },
     Entry {
         name: "http",
-        about: "axum with the layer against bare axum: fresh keys, replays, uncovered requests (--rounds N)",
+        about: "axum with the layer (for_axum) against bare axum: fresh keys, replays, uncovered requests (--rounds N)",
         programs: &[Program::new(E2E, "bench_http", &[])],
         goals: &[
             "layer-memory-fresh",

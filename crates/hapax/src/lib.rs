@@ -41,7 +41,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `http` | the tower layer for anything that speaks `http` types: hyper, tonic, Lambda |
-//! | `axum` | extractors for handlers, and keys by the path that the client sent also in nested routers |
+//! | `axum` | extractors for handlers, `for_axum`, and keys by the path that the client sent also in nested routers |
 //! | `webhook` | the receiver of webhooks: signatures and ids |
 //! | `decode` | request bodies fingerprinted as decoded, where a route asks for it |
 //! | `regex` | paths and keys by regular expression |

@@ -54,13 +54,19 @@ pub struct Round {
 impl Scenario {
     /// A service without the layer.
     pub fn bare() -> Self {
-        Self { name: "bare axum", key: Key::Fresh, server: Server::start(None), hapax: None }
+        Self { name: "bare axum", key: Key::Fresh, server: Server::start(|app| app), hapax: None }
     }
 
     /// A service with the layer on `hapax`.
     pub fn layered(name: &'static str, key: Key, hapax: Hapax) -> Self {
+        let layer = IdempotencyLayer::new(&hapax).for_axum();
+        Self { name, key, server: Server::start(|app| app.layer(layer)), hapax: Some(hapax) }
+    }
+
+    /// The same with bodies of the layer's own, which axum has to put into boxes.
+    pub fn layered_plainly(name: &'static str, key: Key, hapax: Hapax) -> Self {
         let layer = IdempotencyLayer::new(&hapax);
-        Self { name, key, server: Server::start(Some(layer)), hapax: Some(hapax) }
+        Self { name, key, server: Server::start(|app| app.layer(layer)), hapax: Some(hapax) }
     }
 
     /// Drives the service for `span`. What a round leaves behind is swept afterwards.

@@ -11,7 +11,6 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::serve::ListenerExt;
 use hapax::Hapax;
-use hapax::http::IdempotencyLayer;
 use rustix::thread::Pid;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -27,11 +26,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the service, with the layer if there is one.
+    /// Starts the service as `wrap` makes it of the bare one.
     ///
     /// # Panics
     /// When the machine gives no thread or no port.
-    pub fn start(layer: Option<IdempotencyLayer>) -> Self {
+    pub fn start(wrap: impl FnOnce(Router) -> Router + Send + 'static) -> Self {
         let (started, is_started) = mpsc::channel();
         let thread = std::thread::Builder::new().name("server".into());
         let serve = move || {
@@ -45,11 +44,7 @@ impl Server {
                 let address = listener.local_addr().expect("a listener has an address");
                 let server = Self { address, thread: threads::this(), runtime: Handle::current() };
                 started.send(server).expect("somebody waits for it");
-                let app = Router::new().route("/orders", post(create));
-                let app = match layer {
-                    Some(layer) => app.layer(layer),
-                    None => app,
-                };
+                let app = wrap(Router::new().route("/orders", post(create)));
                 let listener = listener.tap_io(|stream| {
                     // Without it, small answers wait for acknowledgements.
                     let _ = stream.set_nodelay(true);

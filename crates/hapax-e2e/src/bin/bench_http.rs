@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Scenario::layered("file, fresh keys", Key::Fresh, bench_http::file(folders[0].path(), 0)),
         Scenario::layered("file, replays, cached", Key::Known, bench_http::file(folders[1].path(), CACHE)),
         Scenario::layered("file, replays, no cache", Key::Known, bench_http::file(folders[2].path(), 0)),
+        Scenario::layered_plainly("uncovered, not for_axum", Key::None, bench_http::memory_replay()),
     ];
     let span = Duration::from_millis(args.millis);
     if let Some(only) = &args.only {

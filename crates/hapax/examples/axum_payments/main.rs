@@ -56,7 +56,7 @@ fn app(provider: Arc<Provider>) -> Result<Router, BoxError> {
         .route("/", get(|| async { Html(include_str!("shop.html")) }))
         .route("/payments", post(pay))
         .with_state(provider)
-        .layer(idempotency))
+        .layer(idempotency.for_axum()))
 }
 
 #[tokio::main]

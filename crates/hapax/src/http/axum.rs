@@ -1,4 +1,6 @@
-//! Extractors for axum: the key of a request and the context of its attempt.
+//! For axum: extractors of a request's key and of the context of its attempt, and the layer with axum's own bodies.
+
+mod layer;
 
 use std::convert::Infallible;
 
@@ -9,6 +11,8 @@ use http::request::Parts;
 use super::IdempotencyKey;
 use super::problem::{Code, Problem, RefusalRules};
 use crate::engine::Context;
+
+pub use self::layer::{AxumIdempotency, AxumIdempotencyLayer, AxumResponseFuture};
 
 /// The request is not protected: it has no key, or no [`IdempotencyLayer`](super::IdempotencyLayer) covers it.
 /// Answered as a missing key. Extract an `Option` where a key is optional.

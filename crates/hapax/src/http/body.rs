@@ -95,6 +95,15 @@ impl<B> RequestBody<B> {
         let rest = Rest { data: read.data, trailers: read.trailers, _room: read.room };
         Self { kind: RequestKind::Read { rest } }
     }
+
+    /// The client's own body, where it is that.
+    #[cfg(feature = "axum")]
+    pub(super) fn into_passed(self) -> Result<B, Self> {
+        match self.kind {
+            RequestKind::Passed { body } => Ok(body),
+            kind => Err(Self { kind }),
+        }
+    }
 }
 
 impl<B> ResponseBody<B> {
@@ -108,6 +117,15 @@ impl<B> ResponseBody<B> {
 
     pub(crate) fn streamed(read: Bytes, body: Pin<Box<B>>) -> Self {
         Self { kind: ResponseKind::Streamed { read, body } }
+    }
+
+    /// The inner service's own body, where it is that.
+    #[cfg(feature = "axum")]
+    pub(super) fn into_passed(self) -> Result<B, Self> {
+        match self.kind {
+            ResponseKind::Passed { body } => Ok(body),
+            kind => Err(Self { kind }),
+        }
     }
 }
 

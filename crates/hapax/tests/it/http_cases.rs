@@ -1,5 +1,5 @@
-//! Every case of `spec/cases/http` against the layer: around a plain hyper service, inside an axum router, and inside
-//! tonic's server.
+//! Every case of `spec/cases/http` against the layer: around a plain hyper service, inside an axum router, there with
+//! axum's own bodies too, and inside tonic's server.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -23,6 +23,7 @@ use tower::{Layer as _, layer::layer_fn};
 enum Around {
     Hyper,
     Axum,
+    AxumOwnBodies,
     Tonic,
 }
 
@@ -31,6 +32,7 @@ impl Surface for Around {
         match self {
             Self::Hyper => "hyper",
             Self::Axum => "axum",
+            Self::AxumOwnBodies => "axum, own bodies",
             Self::Tonic => "tonic",
         }
     }
@@ -48,6 +50,7 @@ impl Surface for Around {
         let server = match self {
             Self::Hyper => Server::start(Gate::new(layer.layer(origin))).await?,
             Self::Axum => Server::start(Gate::new(routed(origin).layer(layer))).await?,
+            Self::AxumOwnBodies => Server::start(Gate::new(routed(origin).layer(layer.for_axum()))).await?,
             Self::Tonic => {
                 let incoming = TcpIncoming::bind((Ipv4Addr::LOCALHOST, 0).into())?;
                 let addr = incoming.local_addr()?;
@@ -88,6 +91,11 @@ async fn every_case_holds_around_hyper() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_case_holds_inside_axum() {
     every_case(Around::Axum).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_case_holds_inside_axum_with_its_own_bodies() {
+    every_case(Around::AxumOwnBodies).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -76,6 +76,8 @@ async fn a_router_with_state_a_nested_one_and_a_route_of_its_own() {
         Router::new().route("/", orders().layer(layer())).with_state("a"),
         Router::new().merge(Router::new().route("/", orders()).layer(layer())).with_state("a"),
         Router::new().fallback_service(Router::new().route("/", orders()).with_state("a")).layer(layer()),
+        Router::new().route("/", orders()).layer(layer().for_axum()).with_state("a"),
+        Router::new().route("/", orders().layer(layer().for_axum())).with_state("a"),
     ] {
         check(router, axum::body::Body::empty).await;
     }
