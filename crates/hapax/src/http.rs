@@ -9,7 +9,7 @@
 //! let hapax = Hapax::new(MemoryStore::new());
 //! let app: Router = Router::new()
 //!     .route("/orders", post(|| async { "created" }))
-//!     .layer(IdempotencyLayer::new(&hapax));
+//!     .layer(IdempotencyLayer::new(&hapax).for_axum());
 //! # });
 //! ```
 //!
