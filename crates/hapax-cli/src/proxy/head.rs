@@ -9,6 +9,8 @@
 mod chunks;
 mod judge;
 
+use memchr::memchr_iter;
+
 use self::chunks::{Chunks, Progress};
 use self::judge::Body;
 pub(super) use self::judge::{Fault, is_host, is_other_protocol};
@@ -184,10 +186,7 @@ impl Inspector {
 /// A line that does not end as lines do is found here and not later: a parser that takes it for the end of the head
 /// would go on while we wait.
 pub(super) fn end_of_head(bytes: &[u8], new: usize) -> Result<Option<usize>, (usize, Fault)> {
-    for (at, byte) in bytes.iter().enumerate().skip(new) {
-        if *byte != b'\n' {
-            continue;
-        }
+    for at in memchr_iter(b'\n', &bytes[new..]).map(|at| new + at) {
         match &bytes[..at] {
             // One empty line before a request is somebody's old habit, and forgiven.
             [b'\r'] => {}

@@ -1,5 +1,7 @@
 //! One whole head: whether everybody reads it alike, and what body it announces.
 
+use memchr::memchr;
+
 /// Why a head is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::proxy) enum Fault {
@@ -89,7 +91,7 @@ impl<'a> Iterator for Lines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
-        let end = self.0.iter().position(|byte| *byte == b'\n')?;
+        let end = memchr(b'\n', self.0)?;
         let line = self.0[..end].strip_suffix(b"\r").unwrap_or(&self.0[..end]);
         self.0 = &self.0[end + 1..];
         Some(line)
@@ -184,7 +186,9 @@ pub(super) fn split_field(line: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
     let colon = line.iter().position(|byte| !is_token(*byte)).filter(|at| *at > 0 && line[*at] == b':');
     let colon = colon.ok_or(Fault::FieldName)?;
     let value = &line[colon + 1..];
-    if value.iter().any(|byte| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f) {
+    // To its end, also behind a fault: without a way out, many bytes are looked at together.
+    let has_control = value.iter().fold(false, |found, byte| found | is_control(*byte));
+    if has_control {
         return Err(Fault::FieldValue);
     }
     Ok((&line[..colon], trim(value)))
@@ -236,6 +240,11 @@ pub(in crate::proxy) fn is_other_protocol(token: &[u8]) -> bool {
 pub(in crate::proxy) fn is_host(value: &[u8]) -> bool {
     let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+;=".contains(byte);
     !value.is_empty() && value.iter().all(is_allowed)
+}
+
+/// What no value may hold.
+fn is_control(byte: u8) -> bool {
+    (byte < b' ') & (byte != b'\t') | (byte == 0x7f)
 }
 
 fn is_token(byte: u8) -> bool {
