@@ -211,7 +211,7 @@ impl Address {
     ) -> Result<Answer, Unanswered> {
         let (used, mut place) = match way {
             Way::Shared(link) => (Some(Link::Http2(link)), None),
-            Way::Own(place) => (self.reuse(needs).await, Some(place)),
+            Way::Own(place) => (self.reuse(needs), Some(place)),
         };
         if let Some(link) = used {
             match self.send_on(link, request, &mut place).await {
@@ -255,7 +255,7 @@ impl Address {
     }
 
     /// A connection that is open and free.
-    async fn reuse(&self, needs: Needs) -> Option<Link> {
+    fn reuse(&self, needs: Needs) -> Option<Link> {
         if needs == Needs::Any
             && let Some(link) = self.shared_http2()
         {
@@ -263,7 +263,7 @@ impl Address {
         }
         loop {
             let Unused { mut link, since } = self.take_unused()?;
-            if since.elapsed() < self.keep_alive && link.is_open().await {
+            if since.elapsed() < self.keep_alive && link.is_open() {
                 return Some(Link::Http1(link));
             }
         }

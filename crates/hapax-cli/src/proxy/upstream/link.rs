@@ -6,7 +6,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -108,13 +108,11 @@ impl Http1 {
         self.place.take()
     }
 
-    /// Whether it can take a request, as far as is known here.
-    pub(super) async fn is_open(&mut self) -> bool {
-        poll_fn(|cx| {
-            self.drive(cx);
-            Poll::Ready(self.is_free())
-        })
-        .await
+    /// Whether it can take a request, as far as is known here. It wakes nobody until it is driven again: a request that is
+    /// handed to it would wake the task that does so.
+    pub(super) fn is_open(&mut self) -> bool {
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        self.is_free()
     }
 
     /// Whether the last exchange is over on both sides.

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 async fn a_closed_connection_hands_the_request_back() {
     let (mut link, mut upstream) = connected().await;
     upstream.shutdown().await.unwrap();
-    while link.is_open().await {
+    while link.is_open() {
         tokio::task::yield_now().await;
     }
     let Err(Unanswered::HandedBack(unsent)) = link.send(request(), PATIENCE).await else {
@@ -61,7 +61,7 @@ async fn a_connection_that_hands_a_request_back_is_replaced() {
     let address = Arc::new(Address::new(target, &UpstreamOptions::default()));
     let (mut closed, mut upstream) = connected().await;
     upstream.shutdown().await.unwrap();
-    while closed.is_open().await {
+    while closed.is_open() {
         tokio::task::yield_now().await;
     }
     let Err(Unanswered::HandedBack(unsent)) =
