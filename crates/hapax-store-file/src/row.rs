@@ -3,7 +3,7 @@
 use hapax_core::codec::{self, Encoded};
 use hapax_core::{Record, RecordId, State, Status, Timestamp};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Rows, params};
+use rusqlite::{CachedStatement, Connection, Rows, params};
 
 use crate::error::Cause;
 use crate::index::{Hash, Index};
@@ -27,6 +27,7 @@ const BY_HASH: &str = concat!(
     ", o.outcome FROM place p LEFT JOIN record r ON r.rowid = p.row LEFT JOIN outcome o ON o.rowid = r.outcome_row \
      WHERE p.hash = ?1"
 );
+const IS_PLACED: &str = "SELECT 1 FROM place WHERE hash = ?1";
 const NOT_INDEXED: &str =
     concat!(columns!(), "WHERE r.rowid > (SELECT indexed_row FROM meta) AND r.hash = ?1");
 const BY_ROWID: &str = concat!(columns!(), "WHERE r.rowid = ?1");
@@ -114,6 +115,108 @@ pub(crate) fn find(
     match found {
         Stored::Found(row) => Ok(Stored::Found(row)),
         other => find_by(connection, BY_HASH, id, other),
+    }
+}
+
+/// The statements that a writer needs for nearly every record, each looked up in the engine's cache once for many.
+pub(crate) struct Prepared<'c> {
+    connection: &'c Connection,
+    is_placed: Option<CachedStatement<'c>>,
+    insert: Option<CachedStatement<'c>>,
+    insert_outcome: Option<CachedStatement<'c>>,
+}
+
+impl<'c> Prepared<'c> {
+    pub(crate) fn new(connection: &'c Connection) -> Self {
+        Self { connection, is_placed: None, insert: None, insert_outcome: None }
+    }
+
+    /// What [`find`] says where this process writes. Most of what a writer looks for is new: the index is asked first
+    /// whether it knows of anything, which takes less than to look for a record.
+    pub(crate) fn find(&mut self, recent: Vec<i64>, id: &RecordId) -> rusqlite::Result<Stored> {
+        if !recent.is_empty() {
+            return find(self.connection, Some(recent), id);
+        }
+        match ready(&mut self.is_placed, self.connection, IS_PLACED)?.exists([hash_of(id)]) {
+            Ok(false) => Ok(Stored::Absent),
+            Ok(true) => find_by(self.connection, BY_HASH, id, Stored::Absent),
+            // What is damaged there, it meets again and tells.
+            Err(error) if Cause::of(&error) == Cause::Corrupt => {
+                find_by(self.connection, BY_HASH, id, Stored::Absent)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Stores a record in a row that the index knows of already, and nobody has written.
+    pub(crate) fn insert(
+        &mut self,
+        rowid: i64,
+        record: &Record,
+        encoded: &Encoded,
+    ) -> rusqlite::Result<Place> {
+        let outcome_row = self.insert_outcome(encoded)?;
+        let (hash, tail) = halves(&record.key.id);
+        let clear = Clear::of(record);
+        ready(&mut self.insert, self.connection, INSERT)?.insert(params![
+            rowid,
+            hash,
+            tail,
+            clear.state,
+            clear.lease_ms,
+            clear.due_ms,
+            clear.updated_ms,
+            encoded.head,
+            outcome_row
+        ])?;
+        Ok(Place { rowid, outcome_row })
+    }
+
+    /// Stores a record in the place of `row`.
+    pub(crate) fn replace(
+        &mut self,
+        index: &mut Index,
+        row: &Row,
+        record: &Record,
+        encoded: &Encoded,
+    ) -> rusqlite::Result<Place> {
+        if record.created_at != row.record.created_at {
+            // A new life of an expired record. A new row keeps the rows in the order of creation.
+            remove(self.connection, index, row)?;
+            return self.insert(index.add(hash_of(&record.key.id)), record, encoded);
+        }
+        remove_outcome(self.connection, row.place)?;
+        let outcome_row = self.insert_outcome(encoded)?;
+        let clear = Clear::of(record);
+        self.connection.prepare_cached(UPDATE)?.execute(params![
+            row.place.rowid,
+            clear.state,
+            clear.lease_ms,
+            clear.due_ms,
+            clear.updated_ms,
+            encoded.head,
+            outcome_row
+        ])?;
+        Ok(Place { outcome_row, ..row.place })
+    }
+
+    fn insert_outcome(&mut self, encoded: &Encoded) -> rusqlite::Result<Option<i64>> {
+        let Some(outcome) = &encoded.outcome else {
+            return Ok(None);
+        };
+        ready(&mut self.insert_outcome, self.connection, INSERT_OUTCOME)?.insert([outcome]).map(Some)
+    }
+}
+
+/// A statement, prepared when it is needed first.
+fn ready<'s, 'c>(
+    statement: &'s mut Option<CachedStatement<'c>>,
+    connection: &'c Connection,
+    text: &str,
+) -> rusqlite::Result<&'s mut CachedStatement<'c>> {
+    match statement {
+        Some(statement) => Ok(statement),
+        none => Ok(none.insert(connection.prepare_cached(text)?)),
     }
 }
 
@@ -245,71 +348,12 @@ fn whole_id(hash: ValueRef<'_>, tail: ValueRef<'_>) -> RecordId {
     RecordId::from_bytes(id)
 }
 
-/// Stores a record in a row that the index knows of already, and nobody has written.
-pub(crate) fn insert(
-    connection: &Connection,
-    rowid: i64,
-    record: &Record,
-    encoded: &Encoded,
-) -> rusqlite::Result<Place> {
-    let outcome_row = insert_outcome(connection, encoded)?;
-    let (hash, tail) = halves(&record.key.id);
-    let clear = Clear::of(record);
-    connection.prepare_cached(INSERT)?.insert(params![
-        rowid,
-        hash,
-        tail,
-        clear.state,
-        clear.lease_ms,
-        clear.due_ms,
-        clear.updated_ms,
-        encoded.head,
-        outcome_row
-    ])?;
-    Ok(Place { rowid, outcome_row })
-}
-
-/// Stores a record in the place of `row`.
-pub(crate) fn replace(
-    connection: &Connection,
-    index: &mut Index,
-    row: &Row,
-    record: &Record,
-    encoded: &Encoded,
-) -> rusqlite::Result<Place> {
-    if record.created_at != row.record.created_at {
-        // A new life of an expired record. A new row keeps the rows in the order of creation.
-        remove(connection, index, row)?;
-        return insert(connection, index.add(hash_of(&record.key.id)), record, encoded);
-    }
-    remove_outcome(connection, row.place)?;
-    let outcome_row = insert_outcome(connection, encoded)?;
-    let clear = Clear::of(record);
-    connection.prepare_cached(UPDATE)?.execute(params![
-        row.place.rowid,
-        clear.state,
-        clear.lease_ms,
-        clear.due_ms,
-        clear.updated_ms,
-        encoded.head,
-        outcome_row
-    ])?;
-    Ok(Place { outcome_row, ..row.place })
-}
-
 /// Removes a record with its outcome.
 pub(crate) fn remove(connection: &Connection, index: &mut Index, row: &Row) -> rusqlite::Result<()> {
     remove_outcome(connection, row.place)?;
     index.remove(connection, hash_of(&row.record.key.id), row.place.rowid)?;
     connection.prepare_cached(DELETE)?.execute([row.place.rowid])?;
     Ok(())
-}
-
-fn insert_outcome(connection: &Connection, encoded: &Encoded) -> rusqlite::Result<Option<i64>> {
-    let Some(outcome) = &encoded.outcome else {
-        return Ok(None);
-    };
-    connection.prepare_cached(INSERT_OUTCOME)?.insert([outcome]).map(Some)
 }
 
 fn remove_outcome(connection: &Connection, place: Place) -> rusqlite::Result<()> {

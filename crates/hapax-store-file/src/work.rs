@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use hapax_core::codec::{self, Encoded};
 use hapax_core::transition::{self, Answer, Change, Command};
 use hapax_core::{Claim, Record, RecordId, State, Timestamp};
@@ -10,7 +11,7 @@ use rusqlite::{Connection, ffi};
 use crate::error::{Failure, Phase, Refusal};
 use crate::index::Index;
 use crate::journal::{Entry, Frames, Journal, ReadError};
-use crate::row::{self, Damage, Row, Stored};
+use crate::row::{self, Damage, Prepared, Row, Stored};
 
 /// How many bytes may be answered for before they are written to the database: they are held in memory until then.
 pub(crate) const AHEAD_BYTES_MAX: u64 = 1 << 20;
@@ -18,15 +19,18 @@ pub(crate) const AHEAD_BYTES_MAX: u64 = 1 << 20;
 /// How many claims are kept at hand.
 const CLAIMS_MAX: usize = 65_536;
 
+/// By id, which is a digest already: the hasher's own secret is all that it needs.
+type ById<T> = HashMap<RecordId, Box<T>, RandomState>;
+
 /// Claims in progress as they are stored, so that finishing one need not read it back. This thread alone writes, so
 /// they are what a look would find; they are forgotten whenever a transaction fails.
-pub(crate) type Claims = HashMap<RecordId, Box<Row>>;
+pub(crate) type Claims = ById<Row>;
 
 /// What was decided and is not in the database yet. A claim stays here until it ends or everything is committed: most
 /// end first, and are written once.
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
-    records: HashMap<RecordId, Box<Decision>>,
+    records: ById<Decision>,
     /// Those of them that are no claims any more.
     ended: Vec<RecordId>,
 }
@@ -112,9 +116,9 @@ pub(crate) enum Room {
 }
 
 /// A transaction at work.
-#[derive(Debug)]
 pub(crate) struct Work<'a> {
     pub(crate) connection: &'a Connection,
+    pub(crate) prepared: Prepared<'a>,
     /// The time of every decision in it.
     pub(crate) now: Timestamp,
     pub(crate) wrote: bool,
@@ -162,7 +166,7 @@ impl Work<'_> {
             return Ok(Ok(Held::Stored(row)));
         }
         let recent = self.index.recent().rows_of(&row::hash_of(id));
-        Ok(match row::find(self.connection, Some(recent), id)? {
+        Ok(match self.prepared.find(recent, id)? {
             Stored::Absent => Ok(Held::Nothing),
             Stored::Found(row) => Ok(Held::Stored(row)),
             Stored::Unreadable(damage) => Err(damage),
@@ -273,8 +277,8 @@ impl Work<'_> {
     fn write(&mut self, decision: Box<Decision>) -> Result<(), Failure> {
         let Decision { place, record, encoded } = *decision;
         let place = match place {
-            Destination::New(rowid) => row::insert(self.connection, rowid, &record, &encoded)?,
-            Destination::Over(row) => row::replace(self.connection, self.index, &row, &record, &encoded)?,
+            Destination::New(rowid) => self.prepared.insert(rowid, &record, &encoded)?,
+            Destination::Over(row) => self.prepared.replace(self.index, &row, &record, &encoded)?,
         };
         self.remember(Box::new(Row { place, record }));
         Ok(())

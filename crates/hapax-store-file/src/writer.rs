@@ -19,7 +19,7 @@ use crate::job::{Batch, Job, Step, op, send};
 use crate::journal::{Journal, ReadError};
 use crate::log::Log;
 use crate::queue::{Queue, Taken};
-use crate::row::{self, Stored};
+use crate::row::{self, Prepared, Stored};
 use crate::work::{AHEAD_BYTES_MAX, Claims, Decided, Room, Work, unreadable};
 use crate::{schema, sweep};
 
@@ -119,7 +119,7 @@ impl Writer {
             failed: None,
             tried_again: false,
             decided: Decided::default(),
-            claims: Claims::new(),
+            claims: Claims::default(),
             index,
         })
     }
@@ -437,6 +437,7 @@ impl Writer {
         }
         work(&mut Work {
             connection: &self.connection,
+            prepared: Prepared::new(&self.connection),
             now,
             wrote: false,
             decided: &mut self.decided,

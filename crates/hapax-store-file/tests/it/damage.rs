@@ -159,19 +159,50 @@ async fn pages_overwritten_on_disk_never_make_a_key_fresh() {
     assert!(unreadable > 0);
 }
 
-#[tokio::test]
-async fn a_damaged_page_that_is_asked_for_keeps_nobody_else_from_being_written() {
-    let home = Home::new();
-    let names = finish_many(&home).await;
+/// Overwrites a page of a table on the disk.
+fn overwrite_first_leaf(home: &Home, table: &str) {
     let page: i64 = home
         .shell()
-        .query_row("SELECT min(pageno) FROM dbstat WHERE name = 'record' AND pagetype = 'leaf'", [], |row| {
+        .query_row("SELECT min(pageno) FROM dbstat WHERE name = ?1 AND pagetype = 'leaf'", [table], |row| {
             row.get(0)
         })
         .unwrap();
     let mut bytes = fs::read(home.database()).unwrap();
     bytes[4096 * (page as usize - 1)..4096 * page as usize].fill(0xA5);
     fs::write(home.database(), bytes).unwrap();
+}
+
+#[tokio::test]
+async fn whatever_a_damaged_page_of_the_index_may_hold_is_present() {
+    let home = Home::new();
+    let names = finish_many(&home).await;
+    overwrite_first_leaf(&home, "place");
+    let store = home.open();
+    let (mut unreadable, mut whole) = (0, 0);
+    for name in &names {
+        match store.claim(&ask(name)).await.unwrap() {
+            Claim::Unreadable => unreadable += 1,
+            Claim::Replay { .. } => whole += 1,
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    assert!(unreadable > 0 && whole > 0, "{unreadable} and {whole}");
+    let (mut unreadable, mut acquired) = (0, 0);
+    for n in 0..100 {
+        match store.claim(&ask(&format!("new-{n}"))).await.unwrap() {
+            Claim::Unreadable => unreadable += 1,
+            Claim::Acquired { .. } => acquired += 1,
+            other => panic!("new-{n}: {other:?}"),
+        }
+    }
+    assert!(unreadable > 0 && acquired > 0, "{unreadable} and {acquired}");
+}
+
+#[tokio::test]
+async fn a_damaged_page_that_is_asked_for_keeps_nobody_else_from_being_written() {
+    let home = Home::new();
+    let names = finish_many(&home).await;
+    overwrite_first_leaf(&home, "record");
 
     let store = home.open();
     let lease = acquire(&store, "fresh").await;
