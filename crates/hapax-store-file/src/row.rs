@@ -139,12 +139,9 @@ impl<'c> Prepared<'c> {
         }
         match ready(&mut self.is_placed, self.connection, IS_PLACED)?.exists([hash_of(id)]) {
             Ok(false) => Ok(Stored::Absent),
-            Ok(true) => find_by(self.connection, BY_HASH, id, Stored::Absent),
-            // What is damaged there, it meets again and tells.
-            Err(error) if Cause::of(&error) == Cause::Corrupt => {
-                find_by(self.connection, BY_HASH, id, Stored::Absent)
-            }
-            Err(error) => Err(error),
+            Err(error) if Cause::of(&error) != Cause::Corrupt => Err(error),
+            // A page that is damaged is met again, and told of as what it may hold.
+            Ok(true) | Err(_) => find_by(self.connection, BY_HASH, id, Stored::Absent),
         }
     }
 
