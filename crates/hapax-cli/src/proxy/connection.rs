@@ -104,11 +104,24 @@ where
     pub(super) async fn serve(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, stop: CancellationToken) {
         // Answers are written as a whole; waiting for more to send only delays them.
         let _unsupported = stream.set_nodelay(true);
-        let Some(certificate) = &self.certificate else {
-            return self.speak(stream, peer, Security::Plain, stop).await;
-        };
-        let handshake = TlsAcceptor::from(certificate.current()).accept(stream);
-        let handshake = timeout(self.transport.first_byte.0, Box::pin(handshake));
+        match &self.certificate {
+            None => self.speak(stream, peer, Security::Plain, stop).await,
+            // In a box: a connection without TLS does not take the memory of one that has it.
+            Some(certificate) => {
+                let acceptor = TlsAcceptor::from(certificate.current());
+                Box::pin(self.serve_tls(acceptor, stream, peer, stop)).await;
+            }
+        }
+    }
+
+    async fn serve_tls(
+        self: &Arc<Self>,
+        acceptor: TlsAcceptor,
+        stream: TcpStream,
+        peer: SocketAddr,
+        stop: CancellationToken,
+    ) {
+        let handshake = timeout(self.transport.first_byte.0, acceptor.accept(stream));
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
