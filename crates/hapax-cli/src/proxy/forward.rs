@@ -15,6 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use hapax::http::{Code, Outcome, RequestBody};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request, Response, StatusCode, Uri};
@@ -61,52 +62,60 @@ impl Service<Request<RequestBody<Received>>> for Forward {
     }
 
     fn call(&mut self, request: Request<RequestBody<Received>>) -> Self::Future {
-        let shared = self.shared.clone();
-        Box::pin(async move { Ok(shared.forward(request).await) })
+        Box::pin(self.shared.clone().forward(request).map(Ok))
     }
 }
 
 impl Shared {
-    async fn forward(&self, request: Request<RequestBody<Received>>) -> Response<ForwardBody> {
-        let (mut parts, body) = request.into_parts();
-        let is_claimed = parts.extensions.get::<hapax::Context>().is_some();
-        let client = parts.extensions.remove::<OnUpgrade>();
-        // A claimed request has one answer, so it stays HTTP.
-        let client = client.filter(|_| !is_claimed && fields::is_upgrade(&parts.headers));
-        let wish =
-            if client.is_some() && self.upstreams.can_change_protocol() { Wish::Kept } else { Wish::Dropped };
-        let needs = if wish == Wish::Kept { Needs::Http1 } else { Needs::Any };
-        fields::leave_connection(&mut parts.headers, parts.version, wish);
-        let is_grpc = is_grpc(&parts.headers);
-        parts.extensions.clear();
-
-        // In a box: it is handed on until it is sent, and sometimes handed back.
-        let request = Box::new(Request::from_parts(parts, Outgoing::new(body)));
-        let sent = self.upstreams.send(request, needs).await;
-        let Answer { mut response, by } = match sent {
-            Ok(answer) => answer,
-            Err(why) => return refusal(&why, is_grpc),
-        };
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let (Some(client), Wish::Kept, By::Http1(link, _)) = (client, wish, by) else {
-                // Nobody asked for it, so nobody knows what the origin takes this request for.
-                return uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc);
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` has room for its arguments twice")]
+    fn forward(
+        self: Arc<Self>,
+        request: Request<RequestBody<Received>>,
+    ) -> impl Future<Output = Response<ForwardBody>> + Send {
+        async move {
+            let (mut parts, body) = request.into_parts();
+            let is_claimed = parts.extensions.get::<hapax::Context>().is_some();
+            let client = parts.extensions.remove::<OnUpgrade>();
+            // A claimed request has one answer, so it stays HTTP.
+            let client = client.filter(|_| !is_claimed && fields::is_upgrade(&parts.headers));
+            let wish = if client.is_some() && self.upstreams.can_change_protocol() {
+                Wish::Kept
+            } else {
+                Wish::Dropped
             };
-            response.extensions_mut().insert(Switch::new(client, link, self.tunnel_idle));
-            fields::leave_upstream(response.headers_mut(), Wish::Kept);
-            return response.map(|_| ForwardBody::whole(Bytes::new()));
+            let needs = if wish == Wish::Kept { Needs::Http1 } else { Needs::Any };
+            fields::leave_connection(&mut parts.headers, parts.version, wish);
+            let is_grpc = is_grpc(&parts.headers);
+            parts.extensions.clear();
+
+            // In a box: it is handed on until it is sent, and sometimes handed back.
+            let request = Box::new(Request::from_parts(parts, Outgoing::new(body)));
+            let sent = self.upstreams.send(request, needs).await;
+            let Answer { mut response, by } = match sent {
+                Ok(answer) => answer,
+                Err(why) => return refusal(&why, is_grpc),
+            };
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                let (Some(client), Wish::Kept, By::Http1(link, _)) = (client, wish, by) else {
+                    // Nobody asked for it, so nobody knows what the origin takes this request for.
+                    return uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc);
+                };
+                response.extensions_mut().insert(Switch::new(client, link, self.tunnel_idle));
+                fields::leave_upstream(response.headers_mut(), Wish::Kept);
+                return response.map(|_| ForwardBody::whole(Bytes::new()));
+            }
+            if !fields::is_framing_clear(response.headers()) {
+                return uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc);
+            }
+            fields::leave_upstream(response.headers_mut(), Wish::Dropped);
+            if !is_claimed {
+                response.headers_mut().remove(OUTCOME);
+            }
+            response.map(|body| match by {
+                By::Http1(link, address) => ForwardBody::http1(body, link, address, self.body_idle),
+                By::Http2 => ForwardBody::http2(body, self.body_idle),
+            })
         }
-        if !fields::is_framing_clear(response.headers()) {
-            return uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc);
-        }
-        fields::leave_upstream(response.headers_mut(), Wish::Dropped);
-        if !is_claimed {
-            response.headers_mut().remove(OUTCOME);
-        }
-        response.map(|body| match by {
-            By::Http1(link, address) => ForwardBody::http1(body, link, address, self.body_idle),
-            By::Http2 => ForwardBody::http2(body, self.body_idle),
-        })
     }
 }
 

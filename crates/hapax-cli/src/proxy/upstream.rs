@@ -219,7 +219,8 @@ impl Address {
                 ended => return ended,
             }
         }
-        match timeout(self.connect, self.connect(needs)).await {
+        // In a box: most requests find a connection that is open, and need no room for opening one.
+        match timeout(self.connect, Box::pin(self.connect(needs))).await {
             Ok(Ok(link)) => self.send_on(link, request, &mut place).await,
             Ok(Err(error)) => {
                 tracing::debug!(%error, "cannot connect to the upstream");
