@@ -7,10 +7,7 @@ mod id;
 
 use std::net::IpAddr;
 
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING,
-    UPGRADE, VIA,
-};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 
 use super::head::is_other_protocol;
@@ -20,9 +17,6 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED: HeaderName = http::header::FORWARDED;
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 pub(super) const OUTCOME: HeaderName = HeaderName::from_static("idempotency-outcome");
 
 /// Fields that a client has no business to send.
@@ -166,8 +160,13 @@ fn drop_named_by_connection(headers: &mut HeaderMap) {
 
 /// What only we or an origin may say.
 fn drop_ours(headers: &mut HeaderMap) {
-    let is_dropped = |name: &&HeaderName| NEVER_SAID.contains(&name.as_str()) || is_posing(name.as_str());
-    while let Some(name) = headers.keys().find(is_dropped).cloned() {
+    drop_those(headers, |name| NEVER_SAID.contains(&name) || is_posing(name));
+}
+
+/// Takes off the fields whose names are meant. There are few fields, and most are not: to look at each is quicker than to
+/// look up every name.
+fn drop_those(headers: &mut HeaderMap, is_meant: impl Fn(&str) -> bool) {
+    while let Some(name) = headers.keys().find(|name| is_meant(name.as_str())).cloned() {
         headers.remove(name);
     }
 }
@@ -205,16 +204,12 @@ pub(super) fn leave_connection(headers: &mut HeaderMap, version: Version, upgrad
     // An offer of trailers is made again in our name, for we pass them on. HTTP/2 has them for everybody.
     let takes_trailers = version == Version::HTTP_2 || headers.get_all(TE).iter().any(takes_trailers);
     let protocol = (upgrade == Wish::Kept).then(|| headers.get(UPGRADE).cloned()).flatten();
-    for name in
-        [CONNECTION, CONTENT_LENGTH, EXPECT, HTTP2_SETTINGS, PROXY_AUTHORIZATION, TRANSFER_ENCODING, UPGRADE]
-    {
-        headers.remove(name);
-    }
-    drop_of_connection(headers);
+    drop_those(headers, |name| match name {
+        "content-length" | "expect" | "http2-settings" | "proxy-authorization" | "te" => true,
+        name => is_of_connection(name),
+    });
     if takes_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
-    } else {
-        headers.remove(TE);
     }
     if let Some(protocol) = protocol {
         headers.insert(UPGRADE, protocol);
@@ -225,15 +220,13 @@ pub(super) fn leave_connection(headers: &mut HeaderMap, version: Version, upgrad
 /// Takes off what belongs to the upstream's connection. The length of the body stays: it is the body's.
 pub(super) fn leave_upstream(headers: &mut HeaderMap, upgrade: Wish) {
     drop_named_by_connection(headers);
-    drop_of_connection(headers);
-    headers.remove(PROXY_AUTHENTICATE);
-    headers.remove(TRANSFER_ENCODING);
-    match upgrade {
-        Wish::Kept => drop(headers.insert(CONNECTION, HeaderValue::from_static("upgrade"))),
-        Wish::Dropped => {
-            headers.remove(CONNECTION);
-            headers.remove(UPGRADE);
-        }
+    drop_those(headers, |name| match name {
+        "proxy-authenticate" => true,
+        "upgrade" => upgrade == Wish::Dropped,
+        name => is_of_connection(name),
+    });
+    if upgrade == Wish::Kept {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
 }
 
@@ -246,9 +239,9 @@ pub(super) fn is_framing_clear(headers: &HeaderMap) -> bool {
         && !headers.contains_key(CONTENT_LENGTH)
 }
 
-fn drop_of_connection(headers: &mut HeaderMap) {
-    headers.remove(KEEP_ALIVE);
-    headers.remove(PROXY_CONNECTION);
+/// Whether a field is about one connection and its framing, in both directions.
+fn is_of_connection(name: &str) -> bool {
+    matches!(name, "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade")
 }
 
 fn takes_trailers(te: &HeaderValue) -> bool {

@@ -41,13 +41,17 @@ where
             request.extensions().get::<hapax::Context>().map(|context| (context.id(), context.attempt()));
         let headers = request.headers_mut();
         // Whoever sends these from outside makes them up.
-        headers.remove(&OPERATION);
-        headers.remove(&ATTEMPT);
-        if let Some((id, attempt)) = told {
-            if let Ok(id) = HeaderValue::try_from(id.to_string()) {
+        match told {
+            Some((id, attempt)) => {
+                let id =
+                    HeaderValue::try_from(id.to_string()).expect("an id is written in hexadecimal digits");
                 headers.insert(OPERATION, id);
+                headers.insert(ATTEMPT, attempt.into());
             }
-            headers.insert(ATTEMPT, attempt.into());
+            None => {
+                headers.remove(&OPERATION);
+                headers.remove(&ATTEMPT);
+            }
         }
         self.inner.call(request)
     }
