@@ -70,6 +70,49 @@ fn what_a_message_cannot_do_without_is_not_dropped() {
     }
 }
 
+/// The names that are left of these fields.
+fn left_of(lines: &[(&'static str, &'static str)], leave: impl FnOnce(&mut HeaderMap)) -> Vec<String> {
+    let mut headers = headers(lines);
+    leave(&mut headers);
+    let mut left: Vec<_> = headers.keys().map(|name| name.as_str().to_owned()).collect();
+    left.sort_unstable();
+    left
+}
+
+const OF_A_CONNECTION: [(&str, &str); 5] = [
+    ("connection", "keep-alive"),
+    ("keep-alive", "timeout=5"),
+    ("proxy-connection", "keep-alive"),
+    ("transfer-encoding", "chunked"),
+    ("upgrade", "websocket"),
+];
+
+#[test]
+fn what_is_of_the_client_s_connection_goes_no_further() {
+    let from = [
+        ("content-length", "3"),
+        ("expect", "100-continue"),
+        ("http2-settings", "AAMAAABkAAQCAAAAAAIAAAAA"),
+        ("proxy-authorization", "Basic c2VjcmV0"),
+        ("te", "deflate"),
+        ("host", "a"),
+        ("x-kept", "1"),
+    ];
+    let from = [&from[..], &OF_A_CONNECTION].concat();
+    let left = |wish| left_of(&from, |headers| leave_connection(headers, Version::HTTP_11, wish));
+    assert_eq!(left(Wish::Dropped), ["host", "x-kept"]);
+    assert_eq!(left(Wish::Kept), ["connection", "host", "upgrade", "x-kept"]);
+}
+
+#[test]
+fn what_is_of_the_upstream_s_connection_goes_no_further() {
+    let from = [("content-length", "3"), ("proxy-authenticate", "Basic"), ("x-kept", "1")];
+    let from = [&from[..], &OF_A_CONNECTION].concat();
+    let left = |wish| left_of(&from, |headers| leave_upstream(headers, wish));
+    assert_eq!(left(Wish::Dropped), ["content-length", "x-kept"]);
+    assert_eq!(left(Wish::Kept), ["connection", "content-length", "upgrade", "x-kept"]);
+}
+
 #[test]
 fn ids_differ() {
     let ids: std::collections::HashSet<_> = (0..1000).map(|_| id::make()).collect();
