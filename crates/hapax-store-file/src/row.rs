@@ -120,7 +120,7 @@ pub(crate) fn find(
 
 /// The statements that a writer needs for nearly every record, each looked up in the engine's cache once for many.
 pub(crate) struct Prepared<'c> {
-    connection: &'c Connection,
+    pub(crate) connection: &'c Connection,
     is_placed: Option<CachedStatement<'c>>,
     insert: Option<CachedStatement<'c>>,
     insert_outcome: Option<CachedStatement<'c>>,

@@ -39,13 +39,13 @@ pub(crate) fn remove_due(work: &mut Work<'_>, batch_max: usize) -> rusqlite::Res
 /// would pull the index from under the search.
 fn find_due(work: &Work<'_>, count_max: usize) -> rusqlite::Result<Vec<(Box<Row>, Due)>> {
     let mut found = Vec::new();
-    let mut statement = work.connection.prepare_cached(DUE)?;
+    let mut statement = work.prepared.connection.prepare_cached(DUE)?;
     for state in State::ALL {
         let mut rowids = statement.query((state_number(state), millis(work.now)))?;
         while found.len() < count_max
             && let Some(entry) = rowids.next()?
         {
-            if let Stored::Found(row) = row::head_at(work.connection, entry.get(0)?)?
+            if let Stored::Found(row) = row::head_at(work.prepared.connection, entry.get(0)?)?
                 && let Some(due) = transition::due(&row.record, work.now)
             {
                 found.push((row, due));

@@ -6,7 +6,7 @@ use foldhash::fast::RandomState;
 use hapax_core::codec::{self, Encoded};
 use hapax_core::transition::{self, Answer, Change, Command};
 use hapax_core::{Claim, Record, RecordId, State, Timestamp};
-use rusqlite::{Connection, ffi};
+use rusqlite::ffi;
 
 use crate::error::{Failure, Phase, Refusal};
 use crate::index::Index;
@@ -117,7 +117,6 @@ pub(crate) enum Room {
 
 /// A transaction at work.
 pub(crate) struct Work<'a> {
-    pub(crate) connection: &'a Connection,
     pub(crate) prepared: Prepared<'a>,
     /// The time of every decision in it.
     pub(crate) now: Timestamp,
@@ -241,7 +240,7 @@ impl Work<'_> {
             Held::Decided(before) => match before.place {
                 Destination::New(rowid) if before.record.created_at != record.created_at => {
                     // A new life. A new row keeps the rows in the order of creation.
-                    self.index.remove(self.connection, hash, rowid)?;
+                    self.index.remove(self.prepared.connection, hash, rowid)?;
                     Destination::New(self.index.add(hash))
                 }
                 place => place,
@@ -295,7 +294,7 @@ impl Work<'_> {
         self.wrote = true;
         // One of them may be what is removed.
         self.claims.clear();
-        row::remove(self.connection, self.index, row)
+        row::remove(self.prepared.connection, self.index, row)
     }
 }
 

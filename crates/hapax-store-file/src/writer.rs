@@ -149,12 +149,12 @@ impl Writer {
         let mut journal = self.journal.all_frames().map_err(|error| unreadable(ReadError::Io(error)))?;
         let restarted = self.work(Noted::Nowhere, self.clock.now(), |work| {
             let mut restarted = 0;
-            index::place_all(work.connection)?;
+            index::place_all(work.prepared.connection)?;
             work.replay(&mut journal)?;
             // They are about to be changed behind its back.
             work.claims.clear();
-            for rowid in sweep::in_progress(work.connection)? {
-                if let Stored::Found(row) = row::at(work.connection, rowid)? {
+            for rowid in sweep::in_progress(work.prepared.connection)? {
+                if let Stored::Found(row) = row::at(work.prepared.connection, rowid)? {
                     let change = transition::restart(&row.record, work.now);
                     restarted += usize::from(work.change(row, change)?);
                 }
@@ -436,7 +436,6 @@ impl Writer {
             self.journal.begin(now);
         }
         work(&mut Work {
-            connection: &self.connection,
             prepared: Prepared::new(&self.connection),
             now,
             wrote: false,
