@@ -23,6 +23,7 @@
 //! | `options` | what can be configured |
 //! | `listen`, `connection` | clients' connections |
 //! | `lanes` | the threads that they are served on |
+//! | `hush` | wakes that nobody needs |
 //! | `socket`, `head`, `frames`, `received`, `deadline` | what clients may send, and how slowly |
 //! | `fields` | header fields on their way |
 //! | `tls` | certificates and trust |
@@ -34,6 +35,7 @@ mod fields;
 mod forward;
 mod frames;
 mod head;
+mod hush;
 mod lanes;
 mod listen;
 mod options;

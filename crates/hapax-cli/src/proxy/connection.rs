@@ -35,6 +35,7 @@ use super::fields::{Client, REQUEST_ID, Security};
 use super::forward::Switch;
 use super::frames::Frames;
 use super::head::{Inspector, is_host};
+use super::hush::WithHushable;
 use super::lanes::Lanes;
 use super::options::Transport;
 use super::received::{Patience, Received};
@@ -171,7 +172,7 @@ where
         let caller = self.caller(peer, security, &stop);
         match begun {
             // In boxes of their own: a connection takes the memory of what it speaks, not of what it might have spoken.
-            Ok(Sniffed::Http1(bytes)) => Box::pin(self.http1(io, bytes, caller, stop)).await,
+            Ok(Sniffed::Http1(bytes)) => WithHushable::new(self.http1(io, bytes, caller, stop)).await,
             Ok(Sniffed::Http2(bytes)) => Box::pin(self.http2(io, bytes, caller, stop)).await,
             Err(error) => tracing::debug!(%error, "a connection ended before its first request"),
         }
@@ -272,11 +273,13 @@ where
             let id = self.client.admit(&mut parts.headers, parts.version);
             let transport = &self.serving.transport;
             let patience = Patience { idle: transport.body_idle.0, rate_min: transport.body_rate_min };
-            let mut request = Some(Request::from_parts(parts, Received::new(body, patience)));
+            let mut request = Some((parts, body));
             let answer = poll_fn(|cx| {
                 let mut service = self.service.lock();
                 let Ok(()) = ready!(service.poll_ready(cx));
-                Poll::Ready(service.call(request.take().expect("a request is taken once")))
+                let (parts, body) = request.take().expect("a request is taken once");
+                let body = Received::new(body, patience, cx.waker());
+                Poll::Ready(service.call(Request::from_parts(parts, body)))
             });
             let Ok(mut response) = answer.await.await;
             if let Some(switch) = response.extensions_mut().remove::<Switch>() {

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::deadline::Deadline;
+use super::hush::hush;
 
 /// How long a sender of a body may take.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,8 @@ pub(super) struct Patience {
 #[derive(Debug)]
 pub(crate) struct Received {
     body: Incoming,
+    /// Wakes whoever reads it from its connection.
+    connection: Waker,
     patience: Patience,
     /// Since somebody waits for the next frame.
     pause: Deadline,
@@ -64,9 +67,9 @@ impl Error for Broken {
 }
 
 impl Received {
-    pub(super) fn new(body: Incoming, patience: Patience) -> Self {
-        let pause = Deadline::default();
-        Self { body, patience, pause, waited: Duration::ZERO, since: None, bytes: 0 }
+    pub(super) fn new(body: Incoming, patience: Patience, connection: &Waker) -> Self {
+        let (connection, pause) = (connection.clone(), Deadline::default());
+        Self { body, connection, patience, pause, waited: Duration::ZERO, since: None, bytes: 0 }
     }
 
     /// Counts a frame, and tells whether the sender keeps the pace. The first pause is free.
@@ -88,7 +91,14 @@ impl Body for Received {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        match Pin::new(&mut self.body).poll_frame(cx) {
+        let Self { body, connection, .. } = &mut *self;
+        let next = || {
+            let frame = Pin::new(&mut *body).poll_frame(cx);
+            (frame, body.is_end_stream())
+        };
+        // A connection that has given all of it need not know that it was taken.
+        let (polled, _) = hush(connection, next, |(_, is_whole)| *is_whole);
+        match polled {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
                 Poll::Ready(Some(if self.keeps_pace(bytes) { Ok(frame) } else { Err(Broken::TooSlow) }))

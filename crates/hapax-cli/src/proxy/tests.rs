@@ -11,3 +11,4 @@ mod room;
 mod slow;
 mod smuggling;
 mod streams;
+mod wakes;
