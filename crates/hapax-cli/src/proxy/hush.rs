@@ -39,9 +39,11 @@ impl Drop for Restore {
 /// Does `work`, during which `waker` wakes nobody. If it was used, it does so afterwards, unless `is_needless` says of the
 /// result that there is nothing more to do.
 ///
-/// That holds for a waker that [can be hushed](Hushable), and for this thread: whoever uses it on another is heard.
+/// That holds for a waker that [can be hushed](Hushable), and for this thread: whoever uses it on another is heard. In
+/// `work` another waker may be hushed, but not the same once more: what is needless further in may be needed further out.
 pub(super) fn hush<T>(waker: &Waker, work: impl FnOnce() -> T, is_needless: impl FnOnce(&T) -> bool) -> T {
     let outer = Restore(HUSHED.replace(Hushed { waker: waker.data(), woken: false }));
+    debug_assert!(!ptr::eq(outer.0.waker, waker.data()) || outer.0.waker.is_null(), "it is hushed already");
     let done = work();
     let woken = HUSHED.get().woken;
     drop(outer);
@@ -153,8 +155,9 @@ mod tests {
         for (is_needless, expected) in [(true, 0), (false, 1)] {
             let sleeper = Sleeper::default();
             let waker = sleeper.waker();
+            let held = waker.clone();
             let twice = || {
-                waker.clone().wake();
+                held.wake();
                 waker.wake_by_ref();
                 sleeper.wakes()
             };

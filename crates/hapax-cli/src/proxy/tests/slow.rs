@@ -1,11 +1,19 @@
 //! Clients that take their time: each is closed, and none is closed who is only being served.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use hapax::http::IdempotencyLayer;
 use hapax::http::settings::Span;
+use hapax::{Hapax, MemoryStore};
+use hapax_core::Store;
+use hapax_store_file::FileStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+use tower_layer::Layer;
 
 use super::rig::{ENDLESS, Origin, Rig, Setup, read_to_end, read_until};
+use crate::proxy::Forward;
 
 /// Short enough to wait for, and long enough for nothing: all others are an hour.
 const SHORT: Span = Span(Duration::from_millis(20));
@@ -74,6 +82,36 @@ async fn whoever_takes_too_long_is_closed() {
     let mut setup = patient();
     setup.transport.keep_alive = SHORT;
     is_closed(setup, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "").await;
+}
+
+/// Also when the answer took longer than that, and whoever the connection waited for last.
+#[tokio::test]
+async fn whoever_asks_nothing_more_after_a_slow_answer_is_closed() {
+    let origin = Origin::start(|mut peer| async move {
+        loop {
+            peer.request().await?;
+            tokio::time::sleep(3 * SHORT.0).await;
+            peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
+        }
+    })
+    .await;
+    let dir = tempfile::tempdir().unwrap();
+    let stores: [Arc<dyn Store>; 2] =
+        [Arc::new(MemoryStore::new()), Arc::new(FileStore::open(dir.path()).unwrap())];
+    for store in stores {
+        for field in ["X-Other", "Idempotency-Key"] {
+            let mut setup = patient();
+            setup.transport.keep_alive = SHORT;
+            let forward = Forward::new(&[origin.url().parse().unwrap()], &setup.upstream).unwrap();
+            let hapax = Hapax::builder(store.clone()).sweep(None).build();
+            let rig = Rig::serve(IdempotencyLayer::new(&hapax).layer(forward), setup).await;
+            let request =
+                format!("POST /orders HTTP/1.1\r\nHost: a\r\n{field}: k\r\nContent-Length: 2\r\n\r\n{{}}");
+            let closed = timeout(Duration::from_secs(60), rig.exchange(request)).await;
+            let got = closed.unwrap_or_else(|_| panic!("{field}: the connection is still open"));
+            assert!(got.ends_with("\r\n\r\nok"), "{field}: {got}");
+        }
+    }
 }
 
 /// A head that comes byte by byte has one deadline for all of it: a drip does not move it.
