@@ -276,11 +276,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
-        // Whoever has answered need not look for the next request before it comes, and is the last to do anything.
-        match self.progress.is_idle().then(|| self.poll_patience(cx)) {
-            Some(Poll::Ready(late)) => Poll::Ready(late),
-            _ => Poll::Ready(Ok(())),
+        // Nobody reads again before the next request comes, so the time for it begins when the last answer has left.
+        if self.progress.is_idle()
+            && let Poll::Ready(late) = self.poll_patience(cx)
+        {
+            return Poll::Ready(late);
         }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

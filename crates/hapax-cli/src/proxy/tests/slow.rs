@@ -90,6 +90,7 @@ async fn whoever_asks_nothing_more_after_a_slow_answer_is_closed() {
     let origin = Origin::start(|mut peer| async move {
         loop {
             peer.request().await?;
+            // An origin that is slower than a connection may be unused.
             tokio::time::sleep(3 * SHORT.0).await;
             peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
         }
