@@ -24,6 +24,7 @@
 //! | `listen`, `connection` | clients' connections |
 //! | `lanes` | the threads that they are served on |
 //! | `hush` | wakes that nobody needs |
+//! | `parts` | writing a head and its body |
 //! | `socket`, `head`, `frames`, `received`, `deadline` | what clients may send, and how slowly |
 //! | `fields` | header fields on their way |
 //! | `tls` | certificates and trust |
@@ -39,6 +40,7 @@ mod hush;
 mod lanes;
 mod listen;
 mod options;
+mod parts;
 mod received;
 mod socket;
 mod tls;

@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use super::deadline::Deadline;
 use super::frames::Frames;
 use super::head::{Fault, Inspected, Inspector, SPOILED};
+use super::parts::poll_write_parts;
 
 /// How far the requests of a connection are.
 #[derive(Debug, Default)]
@@ -266,7 +267,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write_vectored(cx, bytes);
+        let written = poll_write_parts(Pin::new(&mut self.io), cx, bytes);
         self.poll_taking(cx, written)
     }
 
