@@ -19,6 +19,8 @@ pub(crate) struct Queue<T> {
 #[derive(Debug)]
 struct Inner<T> {
     jobs: VecDeque<T>,
+    /// How many must wait before anybody is woken for them.
+    awaited: usize,
     closed: bool,
 }
 
@@ -51,7 +53,7 @@ impl<T> Inner<T> {
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
-        let inner = Inner { jobs: VecDeque::new(), closed: false };
+        let inner = Inner { jobs: VecDeque::new(), awaited: 1, closed: false };
         Self { inner: Mutex::new(inner), filled: Condvar::new() }
     }
 
@@ -64,9 +66,25 @@ impl<T> Queue<T> {
             return Err(Refused::Full);
         }
         inner.jobs.push_back(job);
+        let are_enough = inner.jobs.len() >= inner.awaited;
         drop(inner);
-        self.filled.notify_one();
+        if are_enough {
+            self.filled.notify_one();
+        }
         Ok(())
+    }
+
+    /// Waits until `count` jobs are there, or until `deadline`. Is woken once, not for each of them, so there must be
+    /// nobody else who takes from the queue.
+    pub(crate) fn gather(&self, count: usize, deadline: Instant) {
+        let mut inner = self.inner.lock();
+        inner.awaited = count;
+        while inner.jobs.len() < count && !inner.closed {
+            if self.filled.wait_until(&mut inner, deadline).timed_out() {
+                break;
+            }
+        }
+        inner.awaited = 1;
     }
 
     /// Waits for work and takes all of it, up to `count_max`; `None` when the queue is closed and empty.
@@ -112,6 +130,9 @@ impl<T> Queue<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -132,6 +153,32 @@ mod tests {
         assert_eq!(queue.take_until(3, Instant::now()), Taken::Jobs(vec![1]));
         queue.close();
         assert_eq!(queue.take_until(3, Instant::now()), Taken::Closed);
+    }
+
+    #[test]
+    fn gathers_as_many_as_it_is_told_and_no_longer_than_that() {
+        let queue = Queue::new();
+        queue.push(1).unwrap();
+        queue.gather(2, Instant::now());
+        assert_eq!(queue.inner.lock().jobs.len(), 1, "they are there, although there are too few");
+        let far = Instant::now() + Duration::from_secs(3_600);
+        thread::scope(|scope| {
+            scope.spawn(|| (2..=3).for_each(|job| queue.push(job).unwrap()));
+            queue.gather(3, far);
+            assert_eq!(queue.take(10), Some(vec![1, 2, 3]));
+        });
+        assert_eq!(queue.inner.lock().awaited, 1, "whoever waits for any is woken for one again");
+    }
+
+    #[test]
+    fn whoever_gathers_is_told_that_nothing_more_comes() {
+        let queue = Queue::<u8>::new();
+        let far = Instant::now() + Duration::from_secs(3_600);
+        thread::scope(|scope| {
+            scope.spawn(|| queue.close());
+            queue.gather(2, far);
+        });
+        assert_eq!(queue.take(10), None);
     }
 
     #[test]

@@ -16,6 +16,10 @@ use crate::row::{self, Damage, Prepared, Row, Stored};
 /// How many bytes may be answered for before they are written to the database: they are held in memory until then.
 pub(crate) const AHEAD_BYTES_MAX: u64 = 1 << 20;
 
+/// How many records that have ended are written to the database together, if their bytes are not too many: one after
+/// the other they take less time than one now and then.
+pub(crate) const ENDED_MIN: usize = 64;
+
 /// How many claims are kept at hand.
 const CLAIMS_MAX: usize = 65_536;
 
@@ -31,8 +35,9 @@ pub(crate) type Claims = ById<Row>;
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
     records: ById<Decision>,
-    /// Those of them that are no claims any more.
+    /// Those of them that are no claims any more, and how many bytes they have.
     ended: Vec<RecordId>,
+    ended_bytes: u64,
 }
 
 /// A record as it is to be stored.
@@ -57,10 +62,16 @@ impl Decided {
         self.records.is_empty()
     }
 
+    /// Whether those that have ended are worth writing.
+    pub(crate) fn have_many_ended(&self) -> bool {
+        self.ended.len() >= ENDED_MIN || self.ended_bytes >= AHEAD_BYTES_MAX
+    }
+
     fn insert(&mut self, decision: Box<Decision>) {
         let id = decision.record.key.id;
         if decision.record.state() != State::InProgress {
             self.ended.push(id);
+            self.ended_bytes += decision.bytes();
         }
         self.records.insert(id, decision);
     }
@@ -68,11 +79,24 @@ impl Decided {
     #[expect(clippy::vec_box, reason = "they are large, and sorted")]
     fn take_all(&mut self) -> Vec<Box<Decision>> {
         self.ended.clear();
-        let mut all: Vec<_> = self.records.drain().map(|(_, decision)| decision).collect();
-        // Neighbours share a page.
-        all.sort_unstable_by_key(|decision| decision.rowid());
-        all
+        self.ended_bytes = 0;
+        in_order(self.records.drain().map(|(_, decision)| decision))
     }
+
+    /// The same of those that have ended.
+    #[expect(clippy::vec_box, reason = "they are large, and sorted")]
+    fn take_ended(&mut self) -> Vec<Box<Decision>> {
+        self.ended_bytes = 0;
+        in_order(self.ended.drain(..).filter_map(|id| self.records.remove(&id)))
+    }
+}
+
+/// By row: neighbours share a page.
+#[expect(clippy::vec_box, reason = "they are large, and sorted")]
+fn in_order(decisions: impl Iterator<Item = Box<Decision>>) -> Vec<Box<Decision>> {
+    let mut all: Vec<_> = decisions.collect();
+    all.sort_unstable_by_key(|decision| decision.rowid());
+    all
 }
 
 impl Decision {
@@ -81,6 +105,10 @@ impl Decision {
             Destination::New(rowid) => *rowid,
             Destination::Over(row) => row.place.rowid(),
         }
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.encoded.head.len() + self.encoded.outcome.as_ref().map_or(0, Vec::len)) as u64
     }
 }
 
@@ -265,12 +293,8 @@ impl Work<'_> {
 
     /// The same of what is no claim any more.
     pub(crate) fn carry_out_ended(&mut self) -> Result<(), Failure> {
-        for id in std::mem::take(&mut self.decided.ended) {
-            if let Some(decision) = self.decided.records.remove(&id) {
-                self.write(decision)?;
-            }
-        }
-        Ok(())
+        let ended = self.decided.take_ended();
+        ended.into_iter().try_for_each(|decision| self.write(decision))
     }
 
     fn write(&mut self, decision: Box<Decision>) -> Result<(), Failure> {

@@ -27,6 +27,10 @@ use crate::{schema, sweep};
 /// the first of them would wait longer.
 const BATCH_MAX: usize = 1_024;
 
+/// How long those who were answered together are waited for to ask again, so that they share a sync once more. It is
+/// shorter than the sync that is spared.
+const GATHER_MAX: Duration = Duration::from_micros(100);
+
 /// How long nobody must have asked for anything before what waits is committed.
 const IDLE: Duration = Duration::from_millis(10);
 /// How long a transaction stays open at most: as long as another process may have to wait for what it reads.
@@ -76,6 +80,8 @@ pub(crate) struct Writer {
     queue: Arc<Queue<Job>>,
     journal: Journal,
     log: Log,
+    /// How many operations were served together last.
+    served: usize,
     /// Since when a transaction is open, if one is.
     open: Option<Instant>,
     /// Whether the log was shortened for what is being served, because there was no room.
@@ -112,6 +118,7 @@ impl Writer {
             queue,
             journal,
             log,
+            served: 0,
             open: None,
             shortened: false,
             room: None,
@@ -187,6 +194,9 @@ impl Writer {
     /// Waits for work; commits what nobody has asked more of for a moment.
     fn next_jobs(&mut self) -> Option<Vec<Job>> {
         let mut wait = IDLE;
+        if let Some(count) = self.awaited() {
+            self.queue.gather(count, Instant::now() + GATHER_MAX);
+        }
         while self.open.is_some() {
             match self.queue.take_until(BATCH_MAX, Instant::now() + wait) {
                 Taken::Jobs(jobs) => return Some(jobs),
@@ -199,9 +209,16 @@ impl Writer {
         self.queue.take(BATCH_MAX)
     }
 
+    /// How many operations are worth waiting for: those who were answered together may soon ask together again. A lone
+    /// caller waits for nobody.
+    fn awaited(&self) -> Option<usize> {
+        Some(self.served).filter(|served| *served > 1)
+    }
+
     fn serve(&mut self, jobs: Vec<Job>) {
         (self.shortened, self.tried_again) = (false, false);
         let batch = Batch::of(jobs);
+        self.served = batch.steps.len();
         if !batch.steps.is_empty() {
             self.serve_steps(batch.steps, Room::Untried);
         }
@@ -240,8 +257,10 @@ impl Writer {
                     let op = op(&step.command);
                     step.answer(answer.map_err(|refusal| refusal.error(op)));
                 }
-                // That it failed was said. What was answered is in the journal.
-                let _ = self.attempt(|writer| writer.carry_out(Which::Ended));
+                if self.decided.have_many_ended() {
+                    // That it failed was said. What was answered is in the journal.
+                    let _ = self.attempt(|writer| writer.carry_out(Which::Ended));
+                }
             }
             // With a journal that starts again, and without new records, there may be room.
             Err(Stop::Failed(failure))

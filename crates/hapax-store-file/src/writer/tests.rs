@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::config::Sync;
 use crate::row::hash_of;
+use crate::work::ENDED_MIN;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How many entries wait for the index.
@@ -192,6 +193,55 @@ fn a_claim_that_ends_before_the_commit_is_written_once() {
     assert!(writer.decided.is_empty());
     assert!(writer.commit().is_ok());
     assert_eq!(states(&writer), [row::state_number(State::Completed)]);
+}
+
+/// Has outcomes of so many bytes served, each half of them together, and tells how much of it the database has got.
+fn changes_after_serving(writer: &mut Writer, bytes: &[usize]) -> u64 {
+    let leases =
+        decide(writer, |work| Vec::from_iter((0..bytes.len()).map(|n| claim(work, &format!("order-{n}")))));
+    let complete = |(lease, bytes): (Lease, &usize)| {
+        let done = Recorded::new(Class::Success, Format::FUNCTION, "x".repeat(*bytes));
+        let (reply, _) = oneshot::channel();
+        Job::Step(Step { command: Command::Complete { lease, done, retention: SECOND }, reply })
+    };
+    let mut jobs: Vec<Job> = leases.into_iter().zip(bytes).map(complete).collect();
+    let later = jobs.split_off(jobs.len() / 2);
+    writer.serve(jobs);
+    writer.serve(later);
+    writer.connection.total_changes()
+}
+
+#[test]
+fn what_ended_is_written_when_there_is_much_of_it() {
+    let quarter = AHEAD_BYTES_MAX as usize / 4;
+    let (few, many) = ([10; ENDED_MIN - 1], [10; ENDED_MIN]);
+    let (small, large) = ([quarter - 1_000; 4], [quarter; 4]);
+    for (bytes, rows) in [(&few[..], 0), (&many, ENDED_MIN), (&small, 0), (&large, 4)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = writer(dir.path(), &ManualClock::new());
+        let changes = changes_after_serving(&mut writer, bytes);
+        assert_eq!(changes, 2 * rows as u64, "{} of {} bytes", bytes.len(), bytes[0]);
+        assert!(writer.commit().is_ok());
+        assert_eq!(states(&writer).len(), bytes.len());
+    }
+}
+
+#[test]
+fn a_lone_caller_is_not_made_to_wait_for_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = writer(dir.path(), &ManualClock::new());
+    assert_eq!(writer.awaited(), None);
+    for (count, awaited) in [(1, None), (2, Some(2)), (5, Some(5)), (1, None)] {
+        let asks = (0..count).map(|n| {
+            let (reply, _) = oneshot::channel();
+            Job::Step(Step { command: Command::Claim(ask(&format!("{count}-{n}"))), reply })
+        });
+        writer.serve(asks.collect());
+        assert_eq!(writer.awaited(), awaited, "after {count}");
+    }
+    let (reply, _) = oneshot::channel();
+    writer.serve(vec![Job::Commit { reply }]);
+    assert_eq!(writer.awaited(), None, "there was nobody who claims");
 }
 
 #[test]
