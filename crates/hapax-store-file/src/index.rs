@@ -11,6 +11,8 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
+use crate::filter::Filter;
+
 /// How many entries wait at least before any is written, when the store is busy. It bounds what has to be written
 /// when the store is closed, or opened after a crash.
 pub(crate) const WAITING_MIN: usize = 16_384;
@@ -60,6 +62,8 @@ fn rows_of(entries: &BTreeSet<Entry>, hash: &Hash) -> Vec<i64> {
 #[derive(Debug)]
 pub(crate) struct Index {
     recent: Arc<Recent>,
+    /// What is in the database, or has been.
+    pub(crate) filter: Filter,
     waiting_min: usize,
     /// No row ever had this number or a higher one: a number that came again could lie below `indexed_row`.
     next_row: i64,
@@ -93,6 +97,7 @@ impl Index {
         let last_row: i64 = connection.query_row(LAST_ROW, [], |row| row.get(0))?;
         Ok(Self {
             recent: Arc::default(),
+            filter: Filter::default(),
             waiting_min,
             next_row: last_row + 1,
             round: Round::starting_after(last_row),
@@ -137,6 +142,8 @@ impl Index {
         let mut statement = connection.prepare_cached(PLACE)?;
         for entry in &due {
             if self.gone.insert(*entry) {
+                let (hash, _) = entry;
+                self.filter.add(hash);
                 statement.execute(*entry)?;
             }
         }
@@ -160,6 +167,7 @@ impl Index {
             }
         }
         self.round = self.next_round.take().unwrap_or(self.round);
+        self.filter.renew_if_full();
     }
 
     /// The transaction left nothing behind.

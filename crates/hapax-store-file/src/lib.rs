@@ -65,6 +65,7 @@ mod clock;
 mod config;
 mod directory;
 mod error;
+mod filter;
 mod index;
 mod job;
 mod journal;

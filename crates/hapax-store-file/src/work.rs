@@ -192,7 +192,11 @@ impl Work<'_> {
         if let Some(row) = self.claims.remove(id) {
             return Ok(Ok(Held::Stored(row)));
         }
-        let recent = self.index.recent().rows_of(&row::hash_of(id));
+        let hash = row::hash_of(id);
+        let recent = self.index.recent().rows_of(&hash);
+        if recent.is_empty() && !self.index.filter.may_hold(&hash) {
+            return Ok(Ok(Held::Nothing));
+        }
         Ok(match self.prepared.find(recent, id)? {
             Stored::Absent => Ok(Held::Nothing),
             Stored::Found(row) => Ok(Held::Stored(row)),

@@ -19,6 +19,7 @@ use crate::job::{Batch, Job, Step, op, send};
 use crate::journal::{Journal, ReadError};
 use crate::log::Log;
 use crate::queue::{Queue, Taken};
+use crate::reader::Read;
 use crate::row::{self, Prepared, Stored};
 use crate::work::{AHEAD_BYTES_MAX, Claims, Decided, Room, Work, unreadable};
 use crate::{schema, sweep};
@@ -134,6 +135,11 @@ impl Writer {
     /// What the index in the database lacks.
     pub(crate) fn recent(&self) -> &Arc<Recent> {
         self.index.recent()
+    }
+
+    /// Finds out what the index in the database knows, with the help of those who read.
+    pub(crate) fn look_through_index(&mut self, readers: &Arc<Queue<Read>>) {
+        self.index.filter.begin(Arc::clone(readers));
     }
 
     /// Takes over what an earlier process left in the journal, and writes down that its claims are uncertain: whoever
