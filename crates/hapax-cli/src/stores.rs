@@ -15,6 +15,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hapax::MemoryStore;
 use hapax_core::{Store, StoreError};
@@ -37,6 +38,10 @@ pub(crate) const STORE_DEFAULT: &str = "file:./hapax-data";
 
 /// The most bytes of an outcome that any store takes.
 pub(crate) const OUTCOME_BYTES_MAX: usize = hapax_store_file::OUTCOME_BYTES_MAX;
+
+/// How long a file store waits for those who were answered together: shorter than a sync of most disks. The cores that
+/// callers are served on are those that syncs take their time from.
+const GATHER_MAX: Duration = Duration::from_micros(100);
 
 /// Every scheme, as people type it.
 const SCHEMES: &[&str] = &[
@@ -235,7 +240,7 @@ impl StoreUrl {
     pub(crate) async fn open_or_make(&self) -> Result<Arc<dyn Store>, Failure> {
         let opened = match self {
             Self::Memory => Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>),
-            Self::File(directory) => FileStore::open(directory).map(shared),
+            Self::File(directory) => FileStore::options().gather(GATHER_MAX).open(directory).map(shared),
             #[cfg(feature = "postgres")]
             Self::Postgres(url) => url.open_or_make().await.map(shared),
             #[cfg(feature = "redis")]

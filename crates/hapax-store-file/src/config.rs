@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hapax_core::{Clock, StoreError};
 
@@ -20,6 +21,7 @@ pub struct Options {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) size_max: Option<u64>,
     pub(crate) sync: Sync,
+    pub(crate) gather: Duration,
     pub(crate) network: Network,
     pub(crate) index_after: Option<usize>,
     pub(crate) commit_after: Option<u64>,
@@ -42,7 +44,7 @@ pub(crate) enum Network {
 }
 
 impl Options {
-    /// The defaults: the system's clock, no limit of size.
+    /// The defaults: the system's clock, no limit of size, no waiting for others.
     pub fn new() -> Self {
         Self::default()
     }
@@ -60,6 +62,24 @@ impl Options {
     /// the limit, to mark the claims that an earlier process left open.
     pub fn size_max(mut self, bytes: u64) -> Self {
         self.size_max = Some(bytes);
+        self
+    }
+
+    /// Waits up to this long for those who were answered together to ask again, so that they share one sync of the disk
+    /// once more. A lone caller waits for nobody.
+    ///
+    /// Where callers keep all cores busy, less of their time goes into syncs, and more is done. Where cores are idle, it
+    /// only delays: so the default is not to wait at all. A moment that is shorter than a sync is what is worth trying.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let dir = tempfile::tempdir()?;
+    /// let options = hapax_store_file::FileStore::options().gather(Duration::from_micros(100));
+    /// let store = options.open(dir.path())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn gather(mut self, wait_max: Duration) -> Self {
+        self.gather = wait_max;
         self
     }
 

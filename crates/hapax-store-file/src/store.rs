@@ -190,6 +190,7 @@ impl FileStore {
         let recent = Some(Arc::clone(writer.recent()));
         let readers = Readers::start(None, || Ok(schema::connect_reader(&database)?))?;
         writer.look_through_index(readers.queue());
+        writer.gather(options.gather);
         Ok(Self {
             readers,
             recent,

@@ -28,10 +28,6 @@ use crate::{schema, sweep};
 /// the first of them would wait longer.
 const BATCH_MAX: usize = 1_024;
 
-/// How long those who were answered together are waited for to ask again, so that they share a sync once more. It is
-/// shorter than the sync that is spared.
-const GATHER_MAX: Duration = Duration::from_micros(100);
-
 /// How long nobody must have asked for anything before what waits is committed.
 const IDLE: Duration = Duration::from_millis(10);
 /// How long a transaction stays open at most: as long as another process may have to wait for what it reads.
@@ -81,8 +77,9 @@ pub(crate) struct Writer {
     queue: Arc<Queue<Job>>,
     journal: Journal,
     log: Log,
-    /// How many operations were served together last.
+    /// How many operations were served together last, and how long as many are waited for.
     served: usize,
+    gather: Duration,
     /// Since when a transaction is open, if one is.
     open: Option<Instant>,
     /// Whether the log was shortened for what is being served, because there was no room.
@@ -120,6 +117,7 @@ impl Writer {
             journal,
             log,
             served: 0,
+            gather: Duration::ZERO,
             open: None,
             shortened: false,
             room: None,
@@ -180,6 +178,11 @@ impl Writer {
         Ok(restarted)
     }
 
+    /// Waits up to this long for those who were answered together.
+    pub(crate) fn gather(&mut self, wait_max: Duration) {
+        self.gather = wait_max;
+    }
+
     /// Refuses to let the database grow beyond `size_max` bytes from now on.
     pub(crate) fn limit_size(&mut self, size_max: u64) -> rusqlite::Result<()> {
         self.size_max = size_max;
@@ -201,7 +204,7 @@ impl Writer {
     fn next_jobs(&mut self) -> Option<Vec<Job>> {
         let mut wait = IDLE;
         if let Some(count) = self.awaited() {
-            self.queue.gather(count, Instant::now() + GATHER_MAX);
+            self.queue.gather(count, Instant::now() + self.gather);
         }
         while self.open.is_some() {
             match self.queue.take_until(BATCH_MAX, Instant::now() + wait) {
@@ -218,7 +221,7 @@ impl Writer {
     /// How many operations are worth waiting for: those who were answered together may soon ask together again. A lone
     /// caller waits for nobody.
     fn awaited(&self) -> Option<usize> {
-        Some(self.served).filter(|served| *served > 1)
+        Some(self.served).filter(|served| *served > 1 && !self.gather.is_zero())
     }
 
     fn serve(&mut self, jobs: Vec<Job>) {

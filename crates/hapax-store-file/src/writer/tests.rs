@@ -230,13 +230,18 @@ fn what_ended_is_written_when_there_is_much_of_it() {
 fn a_lone_caller_is_not_made_to_wait_for_others() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = writer(dir.path(), &ManualClock::new());
-    assert_eq!(writer.awaited(), None);
-    for (count, awaited) in [(1, None), (2, Some(2)), (5, Some(5)), (1, None)] {
-        let asks = (0..count).map(|n| {
+    let serve = |writer: &mut Writer, count: usize| {
+        let asks = (0..count).map(|_| {
             let (reply, _) = oneshot::channel();
-            Job::Step(Step { command: Command::Claim(ask(&format!("{count}-{n}"))), reply })
+            Job::Step(Step { command: Command::Claim(ask("a")), reply })
         });
         writer.serve(asks.collect());
+    };
+    serve(&mut writer, 2);
+    assert_eq!(writer.awaited(), None, "nobody is waited for unless that is asked for");
+    writer.gather(SECOND);
+    for (count, awaited) in [(1, None), (2, Some(2)), (5, Some(5)), (1, None)] {
+        serve(&mut writer, count);
         assert_eq!(writer.awaited(), awaited, "after {count}");
     }
     let (reply, _) = oneshot::channel();
