@@ -32,7 +32,7 @@ const ENTRIES_A_BLOCK: usize = 40;
 /// Blocks of the first level: 128 KiB, some 80,000 entries.
 const BLOCKS_FIRST: usize = 1 << 11;
 
-const SOME: &str = "SELECT hash FROM place WHERE hash > ?1 ORDER BY hash LIMIT ?2";
+const SOME: &str = "SELECT hash FROM place WHERE hash >= ?1 ORDER BY hash LIMIT ?2";
 
 /// The writer's own.
 #[derive(Debug)]
@@ -52,6 +52,35 @@ struct Look {
     is_over: AtomicBool,
     /// None where it could not be read, or has too much.
     found: Mutex<Option<Seen>>,
+}
+
+/// Whoever looks. The look is over when this is dropped, also by somebody who could not go on with it.
+struct Looking(Arc<Look>);
+
+impl Looking {
+    fn end(self, found: Seen) {
+        *self.0.found.lock() = Some(found);
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::Release);
+    }
+}
+
+/// Why a look goes no further.
+#[derive(Debug)]
+enum Faulty {
+    /// The entries are not in the order of an index: one of them is damaged, or what leads to it.
+    Order,
+    Engine,
+}
+
+impl From<rusqlite::Error> for Faulty {
+    fn from(_: rusqlite::Error) -> Self {
+        Self::Engine
+    }
 }
 
 impl Default for Filter {
@@ -102,7 +131,7 @@ impl Filter {
         if let Some(readers) = &self.readers {
             let look = Arc::new(Look::default());
             self.look = Some((Seen::default(), Arc::clone(&look)));
-            look_on(Arc::clone(readers), Vec::new(), Seen::default(), look, self.entries_max / 2);
+            look_on(Arc::clone(readers), None, Seen::default(), Looking(look), self.entries_max / 2);
         }
     }
 
@@ -116,25 +145,24 @@ impl Filter {
     }
 }
 
-/// Looks at the entries behind `from`, and has somebody look at those behind them.
-fn look_on(readers: Arc<Queue<Read>>, from: Vec<u8>, mut seen: Seen, look: Arc<Look>, entries_max: usize) {
+/// Looks at the entries from `from` on, and has somebody look at those behind them.
+fn look_on(
+    readers: Arc<Queue<Read>>,
+    from: Option<Hash>,
+    mut seen: Seen,
+    looking: Looking,
+    entries_max: usize,
+) {
     let others = Arc::clone(&readers);
-    let read = Read::of(move |connection| match seen.add_behind(connection, &from) {
+    let read = Read::of(move |connection| match seen.add_from(connection, from) {
         // Too much, or unreadable: then the index is asked, and says so itself.
-        Err(_) => look.end(None),
-        Ok(_) if seen.count > entries_max => look.end(None),
-        Ok(None) => look.end(Some(seen)),
-        Ok(Some(last)) => look_on(others, last, seen, look, entries_max),
+        Err(_) => {}
+        Ok(_) if seen.count > entries_max => {}
+        Ok(None) => looking.end(seen),
+        Ok(Some(last)) => look_on(others, Some(last), seen, looking, entries_max),
     });
-    // A queue that takes no more belongs to a store that ends.
+    // Where nobody takes it, the look ends with it.
     let _ = readers.push(read);
-}
-
-impl Look {
-    fn end(&self, found: Option<Seen>) {
-        *self.found.lock() = found;
-        self.is_over.store(true, Ordering::Release);
-    }
 }
 
 /// A set of hashes that may seem to hold others too.
@@ -153,6 +181,10 @@ struct Level {
 
 impl Seen {
     fn add(&mut self, hash: &Hash) {
+        // A failed commit is tried again with the same entries.
+        if self.may_hold(hash) {
+            return;
+        }
         if self.levels.last().is_none_or(|level| level.room == 0) {
             let blocks = self.levels.last().map_or(BLOCKS_FIRST, |full| 2 * full.blocks.len());
             let blocks = vec![[0; WORDS]; blocks].into_boxed_slice();
@@ -176,17 +208,34 @@ impl Seen {
         })
     }
 
-    /// Adds what is in the index behind `from`, up to a piece of it; the last of it, where there may be more.
-    fn add_behind(&mut self, connection: &Connection, from: &[u8]) -> rusqlite::Result<Option<Vec<u8>>> {
+    /// Adds what is in the index from `from` on, up to a piece of it; the last of it, where there may be more.
+    ///
+    /// An entry that is out of order would lead the search for the next piece past others, so all of them are compared, and
+    /// a piece must begin with the very entry that the last one ended with.
+    fn add_from(&mut self, connection: &Connection, from: Option<Hash>) -> Result<Option<Hash>, Faulty> {
         let mut statement = connection.prepare_cached(SOME)?;
-        let mut rows = statement.query((from, PIECE as i64))?;
-        let (mut last, mut count) = (None, 0);
+        let first = from.as_ref().map_or(&[][..], |from| from);
+        let mut rows = statement.query((first, PIECE as i64))?;
+        let (mut last, mut count) = (from, 0);
         while let Some(row) = rows.next()? {
             let hash: Hash = row.get(0)?;
+            let is_in_order = match last {
+                Some(last) if count == 0 => hash == last,
+                Some(last) => hash >= last,
+                None => true,
+            };
+            if !is_in_order {
+                return Err(Faulty::Order);
+            }
             self.add(&hash);
-            (last, count) = (Some(hash.to_vec()), count + 1);
+            (last, count) = (Some(hash), count + 1);
         }
-        Ok(last.filter(|_| count == PIECE))
+        match (from, last) {
+            (Some(_), _) if count == 0 => Err(Faulty::Order),
+            // One hash fills it: there would be no end.
+            (Some(from), Some(last)) if count == PIECE && from == last => Err(Faulty::Order),
+            _ => Ok(last.filter(|_| count == PIECE)),
+        }
     }
 
     fn join(&mut self, other: Self) {
