@@ -187,10 +187,10 @@ impl FileStore {
         if let Some(size_max) = options.size_max {
             writer.limit_size(size_max).map_err(engine)?;
         }
-        let recent = Some(Arc::clone(writer.recent()));
+        let recent = Some(Arc::clone(writer.index().recent()));
         let readers = Readers::start(None, || Ok(schema::connect_reader(&database)?))?;
-        writer.look_through_index(readers.queue());
-        writer.gather(options.gather);
+        writer.index().filter.begin(Arc::clone(readers.queue()));
+        writer.gather = options.gather;
         Ok(Self {
             readers,
             recent,

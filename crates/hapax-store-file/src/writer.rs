@@ -14,12 +14,11 @@ use rusqlite::Connection;
 
 use crate::clock::{Mark, StoreClock};
 use crate::error::{Failure, Phase, Refusal};
-use crate::index::{self, Index, Recent};
+use crate::index::{self, Index};
 use crate::job::{Batch, Job, Step, op, send};
 use crate::journal::{Journal, ReadError};
 use crate::log::Log;
 use crate::queue::{Queue, Taken};
-use crate::reader::Read;
 use crate::row::{self, Prepared, Stored};
 use crate::work::{AHEAD_BYTES_MAX, Claims, Decided, Room, Work, unreadable};
 use crate::{schema, sweep};
@@ -79,7 +78,7 @@ pub(crate) struct Writer {
     log: Log,
     /// How many operations were served together last, and how long as many are waited for.
     served: usize,
-    gather: Duration,
+    pub(crate) gather: Duration,
     /// Since when a transaction is open, if one is.
     open: Option<Instant>,
     /// Whether the log was shortened for what is being served, because there was no room.
@@ -130,14 +129,9 @@ impl Writer {
         })
     }
 
-    /// What the index in the database lacks.
-    pub(crate) fn recent(&self) -> &Arc<Recent> {
-        self.index.recent()
-    }
-
-    /// Finds out what the index in the database knows, with the help of those who read.
-    pub(crate) fn look_through_index(&mut self, readers: &Arc<Queue<Read>>) {
-        self.index.filter.begin(Arc::clone(readers));
+    /// The index, for whoever sets the store up.
+    pub(crate) fn index(&mut self) -> &mut Index {
+        &mut self.index
     }
 
     /// Takes over what an earlier process left in the journal, and writes down that its claims are uncertain: whoever
@@ -176,11 +170,6 @@ impl Writer {
         // generation that nobody has written before.
         self.commit_with(Entries::Waiting)?;
         Ok(restarted)
-    }
-
-    /// Waits up to this long for those who were answered together.
-    pub(crate) fn gather(&mut self, wait_max: Duration) {
-        self.gather = wait_max;
     }
 
     /// Refuses to let the database grow beyond `size_max` bytes from now on.

@@ -239,7 +239,7 @@ fn a_lone_caller_is_not_made_to_wait_for_others() {
     };
     serve(&mut writer, 2);
     assert_eq!(writer.awaited(), None, "nobody is waited for unless that is asked for");
-    writer.gather(SECOND);
+    writer.gather = SECOND;
     for (count, awaited) in [(1, None), (2, Some(2)), (5, Some(5)), (1, None)] {
         serve(&mut writer, count);
         assert_eq!(writer.awaited(), awaited, "after {count}");
@@ -292,7 +292,7 @@ fn what_is_deleted_before_it_is_written_is_gone() {
     assert!(matches!(deleted, Answer::Deleted(Deleted::Applied)), "{deleted:?}");
     assert!(writer.commit().is_ok());
     assert!(states(&writer).is_empty());
-    assert!(writer.recent().rows_of(&hash_of(&id)).is_empty());
+    assert!(writer.index().recent().rows_of(&hash_of(&id)).is_empty());
 }
 
 fn decide<T>(writer: &mut Writer, work: impl FnOnce(&mut Work<'_>) -> T) -> T {
