@@ -13,6 +13,7 @@ pub(crate) mod cache;
 pub(crate) mod calls;
 mod context;
 mod detached;
+mod given_up;
 mod known;
 pub(crate) mod lease;
 mod reconcile;
@@ -29,8 +30,8 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use hapax_core::{
-    Claim, ClaimRequest, Fence, Fenced, Fingerprint, Format, Lease, Nonce, Reason, RecordId, Recorded,
-    ScopedKey, StoreError, StoreErrorKind,
+    Claim, ClaimRequest, Fenced, Fingerprint, Format, Lease, Nonce, Reason, RecordId, Recorded, ScopedKey,
+    StoreError, StoreErrorKind,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,7 @@ use self::cache::{Facts, Known};
 use self::calls::{Calls, Pauses};
 pub use self::context::{Context, LeaseLost};
 use self::detached::{Detached, Panicked};
+use self::given_up::unused;
 use self::lease::{Hold, Leases};
 pub(crate) use self::reconcile::Reconcile;
 pub use self::reconcile::{Question, Reconciled};
@@ -358,7 +360,7 @@ impl Engine {
                 }
                 Err(error) => {
                     if in_doubt || error.is_unknown() {
-                        self.give_up_behind(unused(&ask));
+                        self.give_up_unanswered(ask);
                     }
                     return Err(error);
                 }
@@ -371,26 +373,6 @@ impl Engine {
             in_doubt = false;
             until = Instant::now() + within;
         }
-    }
-
-    /// Releases a claim that may stand although nothing will run for it.
-    async fn give_up(self: &Arc<Self>, lease: Lease) {
-        if self.release_unrun(&lease, RECORD_TRIES).await.is_err() {
-            self.give_up_behind(lease);
-        }
-    }
-
-    fn give_up_behind(self: &Arc<Self>, lease: Lease) {
-        let engine = self.clone();
-        // Should it never succeed, the lease lapses, and the record tells that nobody knows.
-        self.tasks.spawn(async move { engine.release_unrun(&lease, RECORD_TRIES_BEHIND).await });
-    }
-
-    async fn release_unrun(&self, lease: &Lease, tries: u32) -> Result<Fenced, StoreError> {
-        let release = || self.calls.store.release(lease, None);
-        let released = self.calls.insist("release", self.calls.within(lease.length), tries, release).await;
-        self.waiters.wake(&lease.id);
-        released
     }
 
     /// Runs `work` without a claim after the store failed by `error`, unless this process runs the operation already.
@@ -568,10 +550,4 @@ fn kept(recorded: Recorded, bytes_max: usize) -> Recorded {
 /// That the operation ended, and how, without what it answered.
 pub(crate) fn not_kept(recorded: &Recorded) -> Recorded {
     Recorded::new(recorded.class, Format::NOT_KEPT, Bytes::new())
-}
-
-/// The lease of a claim that was asked for and will not be used. Its attempt number was never told and is not
-/// looked at: the nonce decides.
-fn unused(ask: &ClaimRequest) -> Lease {
-    Lease { id: ask.key.id, fence: Fence { nonce: ask.nonce, attempt: 0 }, length: ask.lease }
 }

@@ -56,7 +56,7 @@ pub const ENGINE_TEETH: &[Tooth] = &[
     Tooth {
         name: "a claim in doubt is not given up",
         file: ENGINE_RS,
-        find: "                        self.give_up_behind(unused(&ask));\n",
+        find: "                        self.give_up_unanswered(ask);\n",
         replace: "                        let _ = ask;\n",
         breaks: &["L1"],
         caught_by: Proof::Simulation,
@@ -67,7 +67,7 @@ pub const ENGINE_TEETH: &[Tooth] = &[
         find: "            Err(error) => Attempt::Ended(Err(Refusal::Store(error))),\n",
         replace: concat!(
             "            Err(_) => {\n",
-            "                let fence = Fence { nonce: Nonce::random(), attempt: 1 };\n",
+            "                let fence = hapax_core::Fence { nonce: Nonce::random(), attempt: 1 };\n",
             "                let lease = Lease { id: job.key.id, fence, length: job.policy.lease };\n",
             "                Attempt::Ended(self.perform(&job, lease, Instant::now(), work).await)\n",
             "            }\n",

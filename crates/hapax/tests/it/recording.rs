@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::core::{Lookup, Reason, State, StoreErrorKind};
+use hapax::core::{Claim, ClaimRequest, Lookup, Reason, State, StoreErrorKind};
 use hapax::{OnLapse, OnceError};
 use hapax_testkit::{Fault, Op, Plan, Point, ReferenceStore, TokioClock};
 
@@ -48,6 +48,64 @@ async fn a_claim_that_stays_unknown_is_released_behind_the_refusal() {
     assert_eq!(world.state("k").await, Some(State::Released), "nothing ran, so the key is free");
     world.faulty.set_plan(Plan::new());
     assert_eq!(world.charge("k").await.unwrap().value, 1);
+}
+
+/// Claims that nobody answers, and that have not arrived: as many as are tried.
+fn unanswered_claims() -> Plan {
+    let lost = Fault::ErrorBefore(StoreErrorKind::Unknown);
+    (1..=4).fold(Plan::new(), |plan, nth| plan.at_nth(Op::Claim, nth, lost))
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_05_a_claim_that_arrives_after_it_was_given_up_is_refused() {
+    let world = World::new();
+    world.faulty.set_plan(unanswered_claims());
+    assert!(matches!(world.charge("k").await, Err(OnceError::Store(error)) if error.is_unknown()));
+    settle_down().await;
+    let Ok(Lookup::Found { record, .. }) = world.hapax.get("charge", "k").await else {
+        panic!("nothing tells that it was given up");
+    };
+    assert_eq!(record.state(), State::Released, "nothing ran, so the key is free");
+    // One of its requests was on the way all the time.
+    let latecomer = ClaimRequest {
+        key: record.key.clone(),
+        fingerprint: record.fingerprint,
+        nonce: record.fence.nonce,
+        lease: LEASE,
+        on_lapse: OnLapse::Uncertain,
+        attempts_max: 5,
+        uncertain_retention: LEASE,
+    };
+    assert!(matches!(world.store.claim(&latecomer).await, Ok(Claim::Busy { .. })));
+    assert_eq!(world.charge("k").await.unwrap().value, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_given_up_takes_nothing_from_somebody_else() {
+    let world = World::new();
+    let rerun = |policy: hapax::Policy| policy.on_lapse(OnLapse::Rerun);
+    let second = world.second();
+    let _slow = second.start_slow("k", rerun).await;
+    second.faulty.crash();
+    tokio::time::sleep(2 * LEASE).await;
+    let fence = async || match world.hapax.get("charge", "k").await {
+        Ok(Lookup::Found { record, .. }) => record.fence,
+        other => panic!("{other:?}"),
+    };
+    let before = fence().await;
+    world.faulty.set_plan(unanswered_claims());
+    assert!(world.charge_with("k", rerun).await.is_err());
+    settle_down().await;
+    assert_eq!(fence().await, before, "only who runs it again may take it over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_given_up_while_draining_is_not_made() {
+    let world = World::new();
+    world.faulty.set_plan(unanswered_claims());
+    assert!(world.charge("k").await.is_err());
+    assert_eq!(world.hapax.drain(LEASE).await.left, 0);
+    assert_eq!(world.state("k").await, None);
 }
 
 #[tokio::test(start_paused = true)]
