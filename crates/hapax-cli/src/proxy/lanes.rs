@@ -2,6 +2,7 @@
 //!
 //! Every lane has a runtime of its own. A connection stays on its lane, and so do its requests and the connections to
 //! the origin that they use: no other thread has to be woken for any of it, and no core waits for what another holds.
+//! Lanes that have much to do stay apart.
 
 use std::io;
 use std::sync::Arc;
@@ -9,6 +10,10 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
+
+use self::apart::Apart;
+
+mod apart;
 
 /// How often a lane wakes up when there is nothing to do: seldom enough not to matter, and sooner than the time limits of
 /// requests pass, as they are by default.
@@ -31,12 +36,19 @@ impl LaneThreads {
     }
 
     pub(super) fn start_some(count: usize) -> io::Result<Self> {
+        Self::start_apart(count, &Apart::of(count))
+    }
+
+    fn start_apart(count: usize, apart: &Arc<Apart>) -> io::Result<Self> {
         let mut threads = Self::default();
         for number in 0..count {
+            let place = Arc::new(apart.place(number));
+            let same_place = Arc::clone(&place);
             // A runtime of the kind that could have more threads: others wake its one thread once for many tasks, and
             // not once for each of them.
             let mut lane = Builder::new_multi_thread();
             lane.worker_threads(1).thread_name(format!("hapax-lane-{number}")).enable_all();
+            lane.on_thread_park(move || place.pause()).on_thread_unpark(move || same_place.go_on());
             let lane = lane.build()?;
             lane.spawn(keep_a_timer());
             threads.runtimes.push(lane);
@@ -98,6 +110,7 @@ where
 #[cfg(test)]
 mod tests {
     use std::thread::ThreadId;
+    use std::time::Instant;
 
     use hyper::rt::Executor as _;
     use tokio::sync::{mpsc, oneshot};
@@ -152,6 +165,27 @@ mod tests {
             at_home
         });
         assert_eq!(connection.await.unwrap(), [false, true, true, false]);
+    }
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn lanes_with_much_to_do_look_where_they_are() {
+        let apart = Apart::of(2);
+        let threads = LaneThreads::start_apart(2, &apart).unwrap();
+        let lanes = threads.lanes();
+        let works = lanes.0.iter().enumerate().map(|(number, lane)| {
+            let apart = Arc::clone(&apart);
+            lane.spawn(async move {
+                while apart.at_work(number).is_none() {
+                    let begun = Instant::now();
+                    while begun.elapsed() < Duration::from_millis(9) {}
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            })
+        });
+        for work in works.collect::<Vec<_>>() {
+            work.await.unwrap();
+        }
     }
 
     #[test]
