@@ -42,12 +42,14 @@ impl Engine {
         });
     }
 
-    /// Whether nobody has a claim or an outcome, and claims may be made: not while the process is draining.
+    /// Whether nobody else has a claim or an outcome, and claims may be made: not while the process is draining.
     async fn is_free(&self, lease: &Lease) -> bool {
         let get = || self.calls.store.get(&lease.id);
         let found = self.calls.insist("get", self.calls.within(lease.length), RECORD_TRIES, get).await;
         let is_free = match found {
             Ok(Lookup::Absent) => true,
+            // It may have arrived meanwhile.
+            Ok(Lookup::Found { record, .. }) if record.fence.nonce == lease.fence.nonce => true,
             Ok(Lookup::Found { record, now }) => record.state_at(now) == State::Released,
             _ => false,
         };
