@@ -5,7 +5,7 @@
 //! # The life of a request
 //!
 //! 1. **Taken.** `listen.rs` takes a connection if there is a place for it, and gives it to a lane
-//!    (`lanes.rs`), where it stays. `connection.rs` shakes hands where there is
+//!    (`lanes.rs`), which it leaves only between two requests. `connection.rs` shakes hands where there is
 //!    TLS and finds out by the first bytes which version of HTTP is spoken. Whoever stays silent is closed.
 //! 2. **Looked at.** Of HTTP/1, `socket.rs` lets `head.rs` see every byte before hyper parses it. What two parsers
 //!    could read in two ways is answered 400, and the connection is closed. HTTP/2 leaves less to doubt; what is left
@@ -22,7 +22,7 @@
 //! |---|---|
 //! | `options` | what can be configured |
 //! | `listen`, `connection` | clients' connections |
-//! | `lanes` | the threads that they are served on |
+//! | `lanes`, `roaming` | the threads that they are served on, and going to another |
 //! | `hush` | wakes that nobody needs |
 //! | `parts` | writing a head and its body |
 //! | `socket`, `head`, `frames`, `received`, `deadline` | what clients may send, and how slowly |
@@ -42,6 +42,7 @@ mod listen;
 mod options;
 mod parts;
 mod received;
+mod roaming;
 mod socket;
 mod tls;
 mod upstream;

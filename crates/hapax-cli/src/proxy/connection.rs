@@ -23,7 +23,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::time::{Duration, interval, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -39,6 +38,7 @@ use super::hush::WithHushable;
 use super::lanes::Lanes;
 use super::options::Transport;
 use super::received::{Patience, Received};
+use super::roaming::Roaming;
 use super::socket::{Guarded, Progress, Times, Watched};
 use super::tls::{Certificate, agreed_on_http2};
 use crate::problem;
@@ -102,15 +102,19 @@ where
 {
     /// Serves a connection to its end. What goes wrong on the way is the client's affair, and logged for people who
     /// look for it.
-    pub(super) async fn serve(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, stop: CancellationToken) {
-        // Answers are written as a whole; waiting for more to send only delays them.
-        let _unsupported = stream.set_nodelay(true);
+    pub(super) async fn serve(
+        self: Arc<Self>,
+        stream: Roaming,
+        progress: Arc<Progress>,
+        peer: SocketAddr,
+        stop: CancellationToken,
+    ) {
         match &self.certificate {
-            None => self.speak(stream, peer, Security::Plain, stop).await,
+            None => self.speak(stream, progress, peer, Security::Plain, stop).await,
             // In a box: a connection without TLS does not take the memory of one that has it.
             Some(certificate) => {
                 let acceptor = TlsAcceptor::from(certificate.current());
-                Box::pin(self.serve_tls(acceptor, stream, peer, stop)).await;
+                Box::pin(self.serve_tls(acceptor, stream, progress, peer, stop)).await;
             }
         }
     }
@@ -118,7 +122,8 @@ where
     async fn serve_tls(
         self: &Arc<Self>,
         acceptor: TlsAcceptor,
-        stream: TcpStream,
+        stream: Roaming,
+        progress: Arc<Progress>,
         peer: SocketAddr,
         stop: CancellationToken,
     ) {
@@ -128,10 +133,10 @@ where
             () = stop.cancelled() => {}
             done = handshake => match done {
                 Ok(Ok(stream)) if agreed_on_http2(stream.get_ref().1.alpn_protocol()) => {
-                    let caller = self.caller(peer, Security::Tls, &stop);
+                    let caller = self.caller(progress, peer, Security::Tls, &stop);
                     Box::pin(self.http2(stream, Bytes::new(), caller, stop)).await;
                 }
-                Ok(Ok(stream)) => Box::pin(self.speak(stream, peer, Security::Tls, stop)).await,
+                Ok(Ok(stream)) => Box::pin(self.speak(stream, progress, peer, Security::Tls, stop)).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             },
@@ -140,6 +145,7 @@ where
 
     fn caller(
         self: &Arc<Self>,
+        progress: Arc<Progress>,
         peer: SocketAddr,
         security: Security,
         stop: &CancellationToken,
@@ -149,7 +155,7 @@ where
             serving: self.clone(),
             service: Mutex::new(self.service.clone()),
             client: Client::new(peer.ip(), security, forwarded, trust_forwarded),
-            progress: Arc::default(),
+            progress,
             stop: stop.clone(),
         })
     }
@@ -158,6 +164,7 @@ where
     async fn speak<I>(
         self: &Arc<Self>,
         mut io: I,
+        progress: Arc<Progress>,
         peer: SocketAddr,
         security: Security,
         stop: CancellationToken,
@@ -169,7 +176,7 @@ where
             () = stop.cancelled() => return,
             begun = self.begin(&mut io) => begun,
         };
-        let caller = self.caller(peer, security, &stop);
+        let caller = self.caller(progress, peer, security, &stop);
         match begun {
             // In boxes of their own: a connection takes the memory of what it speaks, not of what it might have spoken.
             Ok(Sniffed::Http1(bytes)) => WithHushable::new(self.http1(io, bytes, caller, stop)).await,
@@ -198,6 +205,7 @@ where
     ) where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        caller.progress.take_turns();
         let inspector = Inspector::new(self.transport.head_bytes_max);
         let io = Guarded::new(io, sniffed, Watched::Http1(inspector), caller.progress.clone(), self.times());
         let service = service_fn(move |request| caller.clone().answer(request));

@@ -1,8 +1,8 @@
 //! [`Lanes`]: the threads that connections are served on, one for each core.
 //!
-//! Every lane has a runtime of its own. A connection stays on its lane, and so do its requests and the connections to
-//! the origin that they use: no other thread has to be woken for any of it, and no core waits for what another holds.
-//! Lanes that have much to do stay apart.
+//! Every lane has a runtime of its own. A request is served on the lane that its connection is on, and so are the
+//! connections to the origin that it uses: no other thread has to be woken for any of it, and no core waits for what
+//! another holds. Lanes that have much to do stay apart, and connections leave one that has much more to do than another.
 
 use std::io;
 use std::sync::Arc;
@@ -12,8 +12,15 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use self::apart::Apart;
+use self::even::Even;
+use self::load::Load;
+use self::resident::Resident;
+use super::socket::Progress;
 
 mod apart;
+mod even;
+mod load;
+mod resident;
 
 /// How often a lane wakes up when there is nothing to do: seldom enough not to matter, and sooner than the time limits of
 /// requests pass, as they are by default.
@@ -23,11 +30,26 @@ const TICK: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct LaneThreads {
     runtimes: Vec<Runtime>,
+    loads: Vec<Arc<Load>>,
 }
 
 /// The lanes, for whoever has something to put on them.
 #[derive(Clone, Debug)]
-pub(crate) struct Lanes(Arc<[Handle]>);
+pub(crate) struct Lanes(Arc<[Lane]>);
+
+/// One of them.
+#[derive(Debug)]
+struct Lane {
+    runtime: Handle,
+    load: Arc<Load>,
+    even: Even,
+}
+
+impl Lane {
+    fn new(runtime: Handle, load: Arc<Load>) -> Self {
+        Self { runtime, load, even: Even::default() }
+    }
+}
 
 impl LaneThreads {
     /// As many as there are cores that this process may use.
@@ -50,14 +72,17 @@ impl LaneThreads {
             lane.worker_threads(1).thread_name(format!("hapax-lane-{number}")).enable_all();
             lane.on_thread_park(move || place.pause()).on_thread_unpark(move || same_place.go_on());
             let lane = lane.build()?;
-            lane.spawn(keep_a_timer());
+            let load = Arc::<Load>::default();
+            lane.spawn(keep_a_timer(Arc::clone(&load)));
             threads.runtimes.push(lane);
+            threads.loads.push(load);
         }
         Ok(threads)
     }
 
     pub(crate) fn lanes(&self) -> Lanes {
-        Lanes(self.runtimes.iter().map(|lane| lane.handle().clone()).collect())
+        let lanes = self.runtimes.iter().zip(&self.loads);
+        Lanes(lanes.map(|(runtime, load)| Lane::new(runtime.handle().clone(), Arc::clone(load))).collect())
     }
 }
 
@@ -72,18 +97,41 @@ impl Lanes {
     /// The runtime of whoever calls this, as the only lane.
     #[cfg(test)]
     pub(super) fn here() -> Self {
-        Self(Arc::new([Handle::current()]))
+        Self(Arc::new([Lane::new(Handle::current(), Arc::default())]))
+    }
+
+    /// So many connections should leave a lane for another.
+    #[cfg(test)]
+    pub(super) fn dismiss(&self, from: usize, count: usize, to: usize) {
+        self.0[from].even.dismiss(count, to);
+    }
+
+    #[cfg(test)]
+    pub(super) fn runtime(&self, lane: usize) -> &Handle {
+        &self.0[lane].runtime
+    }
+
+    #[cfg(test)]
+    pub(super) fn connections(&self, lane: usize) -> usize {
+        tasks(&self.0[lane].runtime)
+    }
+
+    /// Puts a connection on the lane that has the least on it.
+    pub(super) fn put(&self, connection: impl Future<Output = ()> + Send + 'static, progress: Arc<Progress>) {
+        Resident::spawn(Box::pin(connection), progress, self, self.emptiest());
     }
 
     /// The lane that has the least on it.
-    pub(super) fn emptiest(&self) -> &Handle {
-        self.0.iter().min_by_key(|lane| tasks(lane)).expect("there is at least one lane")
+    fn emptiest(&self) -> usize {
+        let lanes = self.0.iter().map(|lane| tasks(&lane.runtime)).enumerate();
+        lanes.min_by_key(|(_, tasks)| *tasks).expect("there is at least one lane").0
     }
 }
 
-/// Has a timer that is due before those of requests. A runtime whose next timer is later than one that is being set,
+/// Says which thread is the lane's, and has a timer that is due before those of requests. A runtime whose next timer is later than one that is being set,
 /// or has none, is woken by a write to a descriptor, although it is its own thread that sets it.
-async fn keep_a_timer() {
+async fn keep_a_timer(load: Arc<Load>) {
+    load.is_of_this_thread();
     loop {
         tokio::time::sleep(TICK).await;
     }
@@ -100,7 +148,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        let (here, emptiest) = (Handle::current(), self.emptiest());
+        let (here, emptiest) = (Handle::current(), &self.0[self.emptiest()].runtime);
         // To wake another thread has its price.
         let lane = if 2 * tasks(emptiest) < tasks(&here) { emptiest } else { &here };
         lane.spawn(stream);
@@ -139,7 +187,7 @@ mod tests {
         let mut threads = Vec::new();
         for _ in 0..6 {
             let (leave, visit) = visitor(&seen);
-            lanes.emptiest().spawn(visit);
+            lanes.0[lanes.emptiest()].runtime.spawn(visit);
             threads.push(where_seen.recv().await.unwrap());
             stay.push(leave);
         }
@@ -156,7 +204,7 @@ mod tests {
         let (_stay, visits): (Vec<_>, Vec<_>) = (0..4).map(|_| visitor(&seen)).unzip();
         let streams = lanes.clone();
         // The connection that they come by is a task as well.
-        let connection = lanes.0[0].spawn(async move {
+        let connection = lanes.0[0].runtime.spawn(async move {
             let mut at_home = Vec::new();
             for visit in visits {
                 streams.execute(visit);
@@ -175,7 +223,7 @@ mod tests {
         let lanes = threads.lanes();
         let works = lanes.0.iter().enumerate().map(|(number, lane)| {
             let apart = Arc::clone(&apart);
-            lane.spawn(async move {
+            lane.runtime.spawn(async move {
                 while apart.at_work(number).is_none() {
                     let begun = Instant::now();
                     while begun.elapsed() < Duration::from_millis(9) {}
@@ -188,12 +236,37 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn connections_leave_a_lane_that_is_always_busy_for_one_that_is_not() {
+        let threads = LaneThreads::start_some(2).unwrap();
+        let lanes = threads.lanes();
+        let (seen, mut where_seen) = mpsc::unbounded_channel();
+        for _ in 0..4 {
+            let progress = Arc::<Progress>::default();
+            progress.take_turns();
+            drop(progress.begin());
+            let seen = seen.clone();
+            let connection = async move {
+                while seen.send(thread::current().id()).is_ok() {
+                    let begun = Instant::now();
+                    while begun.elapsed() < Duration::from_micros(500) {}
+                    tokio::task::yield_now().await;
+                }
+            };
+            Resident::spawn(Box::pin(connection), progress, &lanes, 0);
+        }
+        let first = where_seen.recv().await.unwrap();
+        let leaves = async { while where_seen.recv().await.unwrap() == first {} };
+        tokio::time::timeout(Duration::from_secs(60), leaves).await.expect("one leaves");
+    }
+
     #[test]
     fn what_is_on_a_lane_goes_with_it() {
         let threads = LaneThreads::start_some(1).unwrap();
         let lanes = threads.lanes();
         let (here, gone) = std::sync::mpsc::channel::<()>();
-        lanes.emptiest().spawn(async move {
+        lanes.0[0].runtime.spawn(async move {
             let _here = here;
             std::future::pending::<()>().await;
         });

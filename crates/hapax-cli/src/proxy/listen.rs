@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use parking_lot::Mutex;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
@@ -25,6 +25,8 @@ use super::connection::Serving;
 use super::lanes::Lanes;
 use super::options::{Tls, Transport};
 use super::received::Received;
+use super::roaming::Roaming;
+use super::socket::Progress;
 use super::tls::Certificate;
 use crate::failure::{Code, Failure};
 
@@ -112,14 +114,16 @@ impl Listener {
                     // It is told of its bytes by the runtime that it is served on.
                     let Ok(stream) = stream.into_std() else { continue };
                     let (serving, stop) = (serving.clone(), stop.child_token());
+                    let progress = Arc::<Progress>::default();
+                    let same_progress = Arc::clone(&progress);
                     let served = async move {
                         let _place = place;
-                        match TcpStream::from_std(stream) {
-                            Ok(stream) => serving.serve(stream, peer, stop).await,
+                        match Roaming::new(stream, Arc::clone(&progress)) {
+                            Ok(socket) => serving.serve(socket, progress, peer, stop).await,
                             Err(error) => tracing::warn!(%error, "cannot watch a connection"),
                         }
                     };
-                    connections.spawn_on(served, lanes.emptiest());
+                    lanes.put(connections.track_future(served), same_progress);
                 }
                 // The client has gone again; the next one may be there.
                 Err(error) if is_of_one_connection(&error) => {}

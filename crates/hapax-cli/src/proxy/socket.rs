@@ -34,6 +34,10 @@ pub(super) struct Progress {
     early: AtomicBool,
     /// Told when an answer was given up because it was not taken.
     given_up: Notify,
+    /// Whether there is one request at a time.
+    takes_turns: AtomicBool,
+    /// Whether the connection went to another lane, and its socket does not know yet.
+    is_moved: AtomicBool,
 }
 
 /// One request that is being answered, until its answer has left.
@@ -60,6 +64,26 @@ impl Progress {
 
     pub(super) fn is_idle(&self) -> bool {
         self.open.load(Ordering::Relaxed) == 0
+    }
+
+    /// There is one request at a time, as on HTTP/1.
+    pub(super) fn take_turns(&self) {
+        self.takes_turns.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether one request was answered, and the next one has not begun.
+    pub(super) fn is_between(&self) -> bool {
+        self.takes_turns.load(Ordering::Relaxed) && self.is_idle() && self.begun() > 0
+    }
+
+    /// The connection goes to another lane.
+    pub(super) fn change_lanes(&self) {
+        self.is_moved.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it did since the last time this was asked.
+    pub(super) fn has_changed_lanes(&self) -> bool {
+        self.is_moved.load(Ordering::Relaxed) && self.is_moved.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn begun(&self) -> usize {

@@ -4,6 +4,7 @@ mod downgrade;
 mod encrypted;
 mod failures;
 mod guards;
+mod moving;
 mod one_store;
 mod pool;
 mod rig;
