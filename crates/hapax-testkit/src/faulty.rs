@@ -92,6 +92,7 @@ struct Ledger {
     calls: u64,
     calls_by_op: BTreeMap<Op, u64>,
     fired: Vec<Fired>,
+    last_claim: Option<ClaimRequest>,
     observer: Option<Observer>,
 }
 
@@ -143,6 +144,12 @@ impl Faulty {
     /// was dropped before it got there, is not among them.
     pub fn fired(&self) -> Vec<Fired> {
         self.shared.ledger.lock().fired.clone()
+    }
+
+    /// The last claim that was asked for since the plan was set, whether it reached the store or not: to be made as
+    /// one that arrives late.
+    pub fn last_claim(&self) -> Option<ClaimRequest> {
+        self.shared.ledger.lock().last_claim.clone()
     }
 
     /// Lets every stalled call go on.
@@ -303,6 +310,7 @@ impl fmt::Debug for Faulty {
 
 impl Store for Faulty {
     fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        self.shared.ledger.lock().last_claim = Some(ask.clone());
         self.call(Op::Claim, Some(ask.key.id), move |inner| inner.claim(ask))
     }
 

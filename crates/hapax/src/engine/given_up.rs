@@ -7,6 +7,16 @@ use hapax_core::{ClaimRequest, Fence, Fenced, Lease, Lookup, OnLapse, State, Sto
 
 use super::{Engine, RECORD_TRIES, RECORD_TRIES_BEHIND};
 
+/// How it stands with a key whose claim is given up.
+enum Standing {
+    /// Nobody has a claim or an outcome.
+    Free,
+    /// The claim is there after all.
+    Arrived,
+    /// It is somebody else's, or nobody knows.
+    Elses,
+}
+
 impl Engine {
     /// Releases a claim that may stand although nothing will run for it.
     pub(super) async fn give_up(self: &Arc<Self>, lease: Lease) {
@@ -23,37 +33,36 @@ impl Engine {
 
     /// The same for a claim that was never answered. It may also arrive only later, as when the server of the store stood
     /// still, and find the key free. So where there is nothing yet, it is made and released: one that is known to be
-    /// released is refused.
+    /// released is refused. While the process is draining, none is made.
     pub(super) fn give_up_unanswered(self: &Arc<Self>, ask: ClaimRequest) {
         let engine = self.clone();
         self.tasks.spawn(async move {
             let lease = unused(&ask);
-            if let Ok(Fenced::Lost) = engine.release_unrun(&lease, RECORD_TRIES_BEHIND).await
-                && engine.is_free(&lease).await
-            {
-                // Never in the place of somebody who came in between, whatever the policy would allow.
-                let ask = ClaimRequest { on_lapse: OnLapse::Uncertain, ..ask };
-                let claim = || engine.calls.store.claim(&ask);
-                // Whatever came of it, and nothing if it is not there.
-                let _ =
-                    engine.calls.insist("claim", engine.calls.within(ask.lease), RECORD_TRIES, claim).await;
-                let _ = engine.release_unrun(&lease, RECORD_TRIES_BEHIND).await;
+            let Ok(Fenced::Lost) = engine.release_unrun(&lease, RECORD_TRIES_BEHIND).await else { return };
+            match engine.standing(&lease).await {
+                Standing::Arrived => {}
+                Standing::Free if !engine.draining.load(Ordering::SeqCst) => {
+                    // Never in the place of somebody who came in between, whatever the policy would allow.
+                    let ask = ClaimRequest { on_lapse: OnLapse::Uncertain, ..ask };
+                    let claim = || engine.calls.store.claim(&ask);
+                    // Whatever came of it, and nothing if it is not there.
+                    let time = engine.calls.within(ask.lease);
+                    let _ = engine.calls.insist("claim", time, RECORD_TRIES, claim).await;
+                }
+                Standing::Free | Standing::Elses => return,
             }
+            let _ = engine.release_unrun(&lease, RECORD_TRIES_BEHIND).await;
         });
     }
 
-    /// Whether nobody else has a claim or an outcome, and claims may be made: not while the process is draining.
-    async fn is_free(&self, lease: &Lease) -> bool {
+    async fn standing(&self, lease: &Lease) -> Standing {
         let get = || self.calls.store.get(&lease.id);
-        let found = self.calls.insist("get", self.calls.within(lease.length), RECORD_TRIES, get).await;
-        let is_free = match found {
-            Ok(Lookup::Absent) => true,
-            // It may have arrived meanwhile.
-            Ok(Lookup::Found { record, .. }) if record.fence.nonce == lease.fence.nonce => true,
-            Ok(Lookup::Found { record, now }) => record.state_at(now) == State::Released,
-            _ => false,
-        };
-        is_free && !self.draining.load(Ordering::SeqCst)
+        match self.calls.insist("get", self.calls.within(lease.length), RECORD_TRIES, get).await {
+            Ok(Lookup::Absent) => Standing::Free,
+            Ok(Lookup::Found { record, .. }) if record.fence.nonce == lease.fence.nonce => Standing::Arrived,
+            Ok(Lookup::Found { record, now }) if record.state_at(now) == State::Released => Standing::Free,
+            _ => Standing::Elses,
+        }
     }
 
     async fn release_unrun(&self, lease: &Lease, tries: u32) -> Result<Fenced, StoreError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::core::{Claim, ClaimRequest, Lookup, Reason, State, StoreErrorKind};
+use hapax::core::{Claim, Lookup, Reason, State, StoreErrorKind};
 use hapax::{OnLapse, OnceError};
 use hapax_testkit::{Fault, Op, Plan, Point, ReferenceStore, TokioClock};
 
@@ -62,22 +62,44 @@ async fn d_05_a_claim_that_arrives_after_it_was_given_up_is_refused() {
     world.faulty.set_plan(unanswered_claims());
     assert!(matches!(world.charge("k").await, Err(OnceError::Store(error)) if error.is_unknown()));
     settle_down().await;
-    let Ok(Lookup::Found { record, .. }) = world.hapax.get("charge", "k").await else {
-        panic!("nothing tells that it was given up");
-    };
-    assert_eq!(record.state(), State::Released, "nothing ran, so the key is free");
+    assert_eq!(world.state("k").await, Some(State::Released), "nothing ran, so the key is free");
     // One of its requests was on the way all the time.
-    let latecomer = ClaimRequest {
-        key: record.key.clone(),
-        fingerprint: record.fingerprint,
-        nonce: record.fence.nonce,
-        lease: LEASE,
-        on_lapse: OnLapse::Uncertain,
-        attempts_max: 5,
-        uncertain_retention: LEASE,
-    };
+    let latecomer = world.faulty.last_claim().unwrap();
     assert!(matches!(world.store.claim(&latecomer).await, Ok(Claim::Busy { .. })));
     assert_eq!(world.charge("k").await.unwrap().value, 1);
+}
+
+/// The claim arrives when its release has found nothing, and before anybody looks at the key.
+async fn arrives_while_it_is_given_up(world: &World) {
+    world.faulty.set_plan(unanswered_claims().at_nth(Op::Get, 1, Fault::Stall(Point::Before)));
+    assert!(matches!(world.charge("k").await, Err(OnceError::Store(error)) if error.is_unknown()));
+    while !world.faulty.fired().iter().any(|fired| fired.op == Op::Get) {
+        tokio::task::yield_now().await;
+    }
+    let latecomer = world.faulty.last_claim().unwrap();
+    assert!(matches!(world.store.claim(&latecomer).await, Ok(Claim::Acquired(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_05_a_claim_that_arrives_while_it_is_given_up_is_released() {
+    let world = World::new();
+    arrives_while_it_is_given_up(&world).await;
+    world.faulty.resume();
+    settle_down().await;
+    assert_eq!(world.state("k").await, Some(State::Released));
+    assert_eq!(world.charge("k").await.unwrap().value, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_arrives_while_it_is_given_up_is_released_also_while_draining() {
+    let world = World::new();
+    arrives_while_it_is_given_up(&world).await;
+    let goes_on = async {
+        settle_down().await;
+        world.faulty.resume();
+    };
+    assert_eq!(tokio::join!(world.hapax.drain(LEASE), goes_on).0.left, 0);
+    assert_eq!(world.state("k").await, Some(State::Released));
 }
 
 #[tokio::test(start_paused = true)]
