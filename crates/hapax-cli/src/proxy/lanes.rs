@@ -100,10 +100,10 @@ impl Lanes {
         Self(Arc::new([Lane::new(Handle::current(), Arc::default())]))
     }
 
-    /// So many connections should leave a lane for another.
+    /// The next connection that can leave a lane should go to another.
     #[cfg(test)]
-    pub(super) fn dismiss(&self, from: usize, count: usize, to: usize) {
-        self.0[from].even.dismiss(count, to);
+    pub(super) fn dismiss_one(&self, from: usize, to: usize) {
+        self.0[from].even.dismiss(1, to);
     }
 
     #[cfg(test)]
@@ -128,10 +128,11 @@ impl Lanes {
     }
 }
 
-/// Says which thread is the lane's, and has a timer that is due before those of requests. A runtime whose next timer is later than one that is being set,
-/// or has none, is woken by a write to a descriptor, although it is its own thread that sets it.
+/// Says which thread is the lane's, and has a timer that is due before those of requests. A runtime whose next timer is
+/// later than one that is being set, or has none, is woken by a write to a descriptor, although it is its own thread
+/// that sets it.
 async fn keep_a_timer(load: Arc<Load>) {
-    load.is_of_this_thread();
+    load.follow_this_thread();
     loop {
         tokio::time::sleep(TICK).await;
     }

@@ -16,6 +16,8 @@ pub(super) struct Roaming {
     /// None if the runtime that it came to could not watch it.
     stream: Option<TcpStream>,
     progress: Arc<Progress>,
+    /// How often the connection had changed lanes when the socket came here.
+    moves: usize,
 }
 
 impl Roaming {
@@ -23,12 +25,15 @@ impl Roaming {
     pub(super) fn new(stream: std::net::TcpStream, progress: Arc<Progress>) -> io::Result<Self> {
         // Answers are written as a whole; waiting for more to send only delays them.
         let _unsupported = stream.set_nodelay(true);
-        Ok(Self { stream: Some(TcpStream::from_std(stream)?), progress })
+        let moves = progress.moves();
+        Ok(Self { stream: Some(TcpStream::from_std(stream)?), progress, moves })
     }
 
     /// The socket, watched from here.
     fn here(&mut self) -> io::Result<Pin<&mut TcpStream>> {
-        if self.progress.has_changed_lanes() {
+        let moves = self.progress.moves();
+        if self.moves != moves {
+            self.moves = moves;
             let stream = self.stream.take().map(TcpStream::into_std).transpose()?;
             self.stream = stream.map(TcpStream::from_std).transpose()?;
         }

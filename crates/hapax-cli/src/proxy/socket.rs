@@ -36,8 +36,8 @@ pub(super) struct Progress {
     given_up: Notify,
     /// Whether there is one request at a time.
     takes_turns: AtomicBool,
-    /// Whether the connection went to another lane, and its socket does not know yet.
-    is_moved: AtomicBool,
+    /// How often the connection went to another lane.
+    moves: AtomicUsize,
 }
 
 /// One request that is being answered, until its answer has left.
@@ -78,12 +78,12 @@ impl Progress {
 
     /// The connection goes to another lane.
     pub(super) fn change_lanes(&self) {
-        self.is_moved.store(true, Ordering::Relaxed);
+        self.moves.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether it did since the last time this was asked.
-    pub(super) fn has_changed_lanes(&self) -> bool {
-        self.is_moved.load(Ordering::Relaxed) && self.is_moved.swap(false, Ordering::Relaxed)
+    /// How often it did.
+    pub(super) fn moves(&self) -> usize {
+        self.moves.load(Ordering::Relaxed)
     }
 
     pub(super) fn begun(&self) -> usize {
@@ -157,6 +157,8 @@ pub(super) struct Guarded<S> {
     wait: Wait,
     reading: Deadline,
     writing: Deadline,
+    /// How often the connection had changed lanes when the deadlines were set.
+    moves: usize,
 }
 
 impl<S> Guarded<S> {
@@ -167,8 +169,29 @@ impl<S> Guarded<S> {
         progress: Arc<Progress>,
         times: Times,
     ) -> Self {
-        let (reading, writing) = (Deadline::default(), Deadline::default());
-        Self { io, sniffed, spoiled: None, watched, progress, times, wait: Wait::Free, reading, writing }
+        let (reading, writing, moves) = (Deadline::default(), Deadline::default(), progress.moves());
+        Self {
+            io,
+            sniffed,
+            spoiled: None,
+            watched,
+            progress,
+            times,
+            wait: Wait::Free,
+            reading,
+            writing,
+            moves,
+        }
+    }
+
+    /// Has deadlines watched by the lane that the connection is on.
+    fn follow_lane(&mut self) {
+        let moves = self.progress.moves();
+        if self.moves != moves {
+            self.moves = moves;
+            self.reading.change_runtime();
+            self.writing.change_runtime();
+        }
     }
 
     /// Tells the inspector what became of a wish for another protocol.
@@ -211,6 +234,7 @@ impl<S> Guarded<S> {
 
     /// Sets the deadline for what is waited for now, if it was not set for that before.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.follow_lane();
         let is_between = matches!(&self.watched, Watched::Http1(inspector) if inspector.is_between());
         let (wait, span) = if self.watched.is_in_head() {
             (Wait::Head, self.times.head)
@@ -272,6 +296,7 @@ impl<S: AsyncWrite + Unpin> Guarded<S> {
             self.writing.clear();
             return written;
         }
+        self.follow_lane();
         if !self.writing.is_set() {
             let span = self.times.write_idle;
             self.writing.within(span);

@@ -3,13 +3,14 @@
 //! A lane that shares its core with another program, or got the connections that ask most, is late for all of them
 //! while others have time. So a lane looks at one other now and then; whoever has nothing to do looks at nobody.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 /// How long loads are watched before they are compared: the system counts some of it a few milliseconds late.
 const WATCHED: Duration = Duration::from_millis(40);
-/// How often connections of a lane are looked after between two looks at the clock.
+/// How often connections of a lane have a turn between two looks at the clock.
 const TURNS: usize = 64;
 /// A lane with less to do, as a part of the time, keeps what it has.
 const MUCH: f64 = 0.5;
@@ -25,15 +26,24 @@ pub(super) struct Even(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    turns: usize,
     /// Counts the spans of time that are watched.
     span: usize,
-    /// Connections that had a turn in this one.
+    /// How often connections had a turn in this one, and how many of them.
+    turns: usize,
     active: usize,
-    /// Connections that have yet to leave, and for which lane.
-    leaving: usize,
-    to: usize,
+    leaving: Leaving,
     watched: Option<Watched>,
+}
+
+/// Who has yet to leave.
+#[derive(Default, Debug)]
+struct Leaving {
+    count: usize,
+    /// For which lane.
+    to: usize,
+    /// How often one of them had a turn in the last span. One that had none would change nothing, and with one that had
+    /// most of them, the other lane would have too much to do.
+    turns: Range<usize>,
 }
 
 /// What is watched since when: both loads as they were then.
@@ -44,13 +54,26 @@ struct Watched {
     other: (usize, Duration),
 }
 
-/// The last span of time in which a connection was counted. A new connection was not counted yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Counted(usize);
+/// How often a connection had a turn.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Turns {
+    /// None before the first.
+    span: Option<usize>,
+    now: usize,
+    /// In the span before that one.
+    before: usize,
+}
 
-impl Default for Counted {
-    fn default() -> Self {
-        Self(usize::MAX)
+impl Turns {
+    /// One more. Whether it is the first of this span.
+    fn take(&mut self, span: usize) -> bool {
+        let is_first = self.span != Some(span);
+        if is_first {
+            let is_next = self.span.is_some_and(|last| last.wrapping_add(1) == span);
+            *self = Self { span: Some(span), now: 0, before: if is_next { self.now } else { 0 } };
+        }
+        self.now += 1;
+        is_first
     }
 }
 
@@ -67,32 +90,32 @@ impl Even {
     /// A connection was looked after. The lane that it should go to, if it can leave now.
     pub(super) fn turn(
         &self,
-        counted: &mut Counted,
-        lanes: Neighbours<impl Fn(usize) -> Option<Duration>>,
+        turns: &mut Turns,
+        lanes: &Neighbours<impl Fn(usize) -> Option<Duration>>,
         can_leave: impl FnOnce() -> bool,
     ) -> Option<usize> {
         let mut state = self.0.lock();
-        if counted.0 != state.span {
-            counted.0 = state.span;
-            state.active += 1;
-        }
+        state.active += usize::from(turns.take(state.span));
         state.turns += 1;
-        if state.turns == TURNS {
-            state.turns = 0;
-            state.look(Instant::now(), &lanes);
+        if state.turns.is_multiple_of(TURNS) {
+            state.look(Instant::now(), lanes);
         }
-        if state.leaving == 0 || !can_leave() {
+        if state.leaving.count == 0 || !state.leaving.turns.contains(&turns.before) || !can_leave() {
             return None;
         }
-        state.leaving -= 1;
-        Some(state.to)
+        // What was found out before there was nothing to do for a while says nothing any more.
+        if state.watched.is_some_and(|watched| watched.since.elapsed() > 2 * WATCHED) {
+            state.leaving.count = 0;
+            return None;
+        }
+        state.leaving.count -= 1;
+        Some(state.leaving.to)
     }
 
-    /// So many connections should leave for another lane.
+    /// So many connections should leave for another lane, whatever they do.
     #[cfg(test)]
-    pub(super) fn dismiss(&self, leaving: usize, to: usize) {
-        let mut state = self.0.lock();
-        (state.leaving, state.to) = (leaving, to);
+    pub(super) fn dismiss(&self, count: usize, to: usize) {
+        self.0.lock().leaving = Leaving { count, to, turns: 0..usize::MAX };
     }
 }
 
@@ -110,7 +133,10 @@ impl State {
             let (other, other_before) = before.other;
             let part = |more: Duration| more.as_secs_f64() / (now - before.since).as_secs_f64();
             let parts = [own.saturating_sub(before.own), load(other).saturating_sub(other_before)].map(part);
-            (self.leaving, self.to) = (surplus(parts, self.active), other);
+            let surplus = surplus(parts);
+            let turns_max = (surplus * self.turns as f64) as usize;
+            let count = leaving(surplus, self.active);
+            self.leaving = Leaving { count, to: other, turns: 1..turns_max.saturating_add(1) };
             next = other;
         }
         next = (next + 1) % lanes.count;
@@ -118,159 +144,21 @@ impl State {
             next = (next + 1) % lanes.count;
         }
         self.span = self.span.wrapping_add(1);
-        self.active = 0;
+        (self.turns, self.active) = (0, 0);
         self.watched = Some(Watched { since: now, own, other: (next, load(next)) });
     }
 }
 
-/// How many of the `active` connections should go to the other lane: half of those with which both would have as much
-/// to do, for the next look tells more. None where one alone would turn it round.
-fn surplus([own, other]: [f64; 2], active: usize) -> usize {
-    if own < MUCH || own - other < GAP {
-        return 0;
-    }
-    let too_many = (own - other) / 2.0 / own * active as f64;
-    if too_many < 1.0 {
-        return 0;
-    }
+/// Which part of what a lane has to do should be the other one's, so that both have as much.
+fn surplus([own, other]: [f64; 2]) -> f64 {
+    if own < MUCH || own - other < GAP { 0.0 } else { (own - other) / 2.0 / own }
+}
+
+/// How many of the active connections should leave: half of those that are too many, for the next look tells more.
+fn leaving(surplus: f64, active: usize) -> usize {
+    let too_many = surplus * active as f64;
     ((too_many / 2.0).ceil() as usize).min(LEAVING_MAX)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_few_of_those_leave_that_are_too_many() {
-        for (own, other, active, expected) in [
-            (0.9, 0.3, 32, 6),
-            (0.9, 0.5, 32, 4),
-            (2.1, 0.7, 32, 6),
-            (0.9, 0.3, 4, 1),
-            (0.6, 0.0, 2, 1),
-            (0.9, 0.0, 10_000, LEAVING_MAX),
-        ] {
-            assert_eq!(surplus([own, other], active), expected, "{own} {other} {active}");
-        }
-    }
-
-    #[test]
-    fn nobody_leaves_for_little() {
-        for (own, other, active, why) in [
-            (0.9, 0.8, 32, "they are nearly even"),
-            (0.4, 0.0, 32, "there is time enough"),
-            (0.9, 0.0, 1, "the other would have as much to do then"),
-            (0.9, 0.5, 3, "one is too many by less than one"),
-            (0.3, 0.9, 32, "it is the other that has much to do"),
-            (0.9, 0.0, 0, "there is nobody"),
-        ] {
-            assert_eq!(surplus([own, other], active), 0, "{why}");
-        }
-    }
-
-    const NOBODY: [usize; 0] = [];
-
-    /// Lanes of which only the first is asked, and how much each has to do of every second.
-    struct Rig {
-        even: Even,
-        parts: Vec<f64>,
-        begun: Instant,
-        passed: Duration,
-    }
-
-    impl Rig {
-        fn new(parts: &[f64]) -> Self {
-            let mut rig = Self {
-                even: Even::default(),
-                parts: parts.into(),
-                begun: Instant::now(),
-                passed: Duration::ZERO,
-            };
-            rig.look_after(Duration::ZERO);
-            rig
-        }
-
-        fn look_after(&mut self, span: Duration) {
-            self.passed += span;
-            let load = |lane: usize| Some(self.passed.mul_f64(self.parts[lane]));
-            let lanes = Neighbours { own: 0, count: self.parts.len(), load };
-            self.even.0.lock().look(self.begun + self.passed, &lanes);
-        }
-
-        /// Each of so many connections has a turn.
-        fn turns(&self, counted: &mut [Counted]) -> Vec<usize> {
-            let load = |_: usize| -> Option<Duration> { None };
-            let turns = counted.iter_mut().map(|counted| {
-                let lanes = Neighbours { own: 0, count: self.parts.len(), load };
-                self.even.turn(counted, lanes, || true)
-            });
-            turns.flatten().collect()
-        }
-    }
-
-    #[test]
-    fn as_many_leave_as_should() {
-        let mut rig = Rig::new(&[0.9, 0.1]);
-        let mut counted = [Counted::default(); 16];
-        assert_eq!(rig.turns(&mut counted), NOBODY);
-        rig.turns(&mut counted);
-        rig.look_after(WATCHED);
-        assert_eq!(rig.turns(&mut counted), [1, 1, 1, 1], "of sixteen, however often they had a turn");
-    }
-
-    #[test]
-    fn those_who_had_no_turn_do_not_count() {
-        let mut rig = Rig::new(&[0.9, 0.1]);
-        let mut counted = [Counted::default(); 16];
-        rig.turns(&mut counted);
-        rig.look_after(WATCHED);
-        rig.turns(&mut counted[..4]);
-        rig.look_after(WATCHED);
-        assert_eq!(rig.turns(&mut counted), [1], "of four");
-    }
-
-    #[test]
-    fn loads_are_compared_when_they_were_watched_for_long_enough() {
-        let mut rig = Rig::new(&[0.9, 0.1]);
-        let mut counted = [Counted::default(); 16];
-        rig.turns(&mut counted);
-        rig.look_after(WATCHED / 2);
-        assert_eq!(rig.turns(&mut counted), NOBODY);
-        rig.look_after(WATCHED / 2);
-        assert_ne!(rig.turns(&mut counted), NOBODY);
-    }
-
-    #[test]
-    fn every_other_lane_is_looked_at_in_turn() {
-        let mut rig = Rig::new(&[0.9, 0.9, 0.1, 0.9, 0.1]);
-        let mut counted = [Counted::default(); 4];
-        let mut left = Vec::new();
-        for _ in 0..8 {
-            rig.turns(&mut counted);
-            rig.look_after(WATCHED);
-            left.push(rig.turns(&mut counted[..1]));
-        }
-        assert_eq!(left, [vec![], vec![2], vec![], vec![4], vec![], vec![2], vec![], vec![4]]);
-    }
-
-    #[test]
-    fn whoever_cannot_leave_now_does_later() {
-        let even = Even::default();
-        even.dismiss(1, 1);
-        let mut counted = Counted::default();
-        let mut turn = |can_leave| {
-            let lanes = Neighbours { own: 0, count: 2, load: |_| None };
-            even.turn(&mut counted, lanes, || can_leave)
-        };
-        assert_eq!([turn(false), turn(true), turn(true)], [None, Some(1), None]);
-    }
-
-    #[test]
-    fn a_lane_alone_looks_at_nobody() {
-        let mut rig = Rig::new(&[0.9]);
-        let mut counted = [Counted::default(); 16];
-        rig.turns(&mut counted);
-        rig.look_after(WATCHED);
-        assert_eq!(rig.turns(&mut counted), NOBODY);
-    }
-}
+mod tests;

@@ -12,8 +12,8 @@ const WAITING: u64 = 3;
 pub(super) struct Load(OnceLock<system::Thread>);
 
 impl Load {
-    /// It is that of the thread which calls this.
-    pub(super) fn is_of_this_thread(&self) {
+    /// From now on it is the load of the thread that calls this.
+    pub(super) fn follow_this_thread(&self) {
         if let Some(thread) = system::this_thread() {
             let _known = self.0.set(thread);
         }
@@ -77,7 +77,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn whoever_works_has_more_of_it() {
         let load = Load::default();
-        load.is_of_this_thread();
+        load.follow_this_thread();
         let before = load.so_far().unwrap();
         // The system does not count every moment at once.
         while load.so_far().unwrap() < before + Duration::from_millis(5) {}
@@ -95,13 +95,17 @@ mod tests {
             rustix::thread::sched_setaffinity(None, &only).unwrap();
             let thread = system::this_thread().unwrap();
             let load = Load::default();
-            load.is_of_this_thread();
+            load.follow_this_thread();
             begun.wait();
+            let begun = std::time::Instant::now();
             loop {
+                let all = load.so_far().unwrap();
+                // Read later, so both may be more than what was counted before, and never less.
                 let (ran, waited) = system::ran_and_waited(&thread).unwrap();
-                if waited > 0 && load.so_far() > Some(Duration::from_nanos(ran + 2 * waited)) {
+                if all > Duration::from_nanos(ran + 2 * waited) {
                     break;
                 }
+                assert!(begun.elapsed() < Duration::from_secs(60), "{all:?} {ran} {waited}");
             }
         };
         std::thread::scope(|scope| {
@@ -119,7 +123,7 @@ mod tests {
             let (asked, is_asked) = std::sync::mpsc::channel::<()>();
             let load = &load;
             scope.spawn(move || {
-                load.is_of_this_thread();
+                load.follow_this_thread();
                 told.send(()).unwrap();
                 let _ = is_asked.recv();
             });

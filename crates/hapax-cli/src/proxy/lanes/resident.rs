@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::even::{Counted, Neighbours};
+use super::even::{Neighbours, Turns};
 use super::{Lane, Lanes};
 use crate::proxy::socket::Progress;
 
@@ -17,14 +17,14 @@ pub(super) struct Resident<F> {
     progress: Arc<Progress>,
     lanes: Lanes,
     lane: usize,
-    counted: Counted,
+    turns: Turns,
 }
 
 impl<F: Future<Output = ()> + Send + 'static> Resident<F> {
     /// Puts a connection on a lane.
     pub(super) fn spawn(connection: Pin<Box<F>>, progress: Arc<Progress>, lanes: &Lanes, lane: usize) {
-        let counted = Counted::default();
-        let resident = Self { connection: Some(connection), progress, lanes: lanes.clone(), lane, counted };
+        let turns = Turns::default();
+        let resident = Self { connection: Some(connection), progress, lanes: lanes.clone(), lane, turns };
         lanes.0[lane].runtime.spawn(resident);
     }
 
@@ -33,7 +33,7 @@ impl<F: Future<Output = ()> + Send + 'static> Resident<F> {
         let Lane { even, .. } = &self.lanes.0[self.lane];
         let load = |lane: usize| self.lanes.0[lane].load.so_far();
         let lanes = Neighbours { own: self.lane, count: self.lanes.0.len(), load };
-        even.turn(&mut self.counted, lanes, || self.progress.is_between())
+        even.turn(&mut self.turns, &lanes, || self.progress.is_between())
     }
 }
 
@@ -46,7 +46,7 @@ impl<F: Future<Output = ()> + Send + 'static> Future for Resident<F> {
             return Poll::Ready(());
         }
         let Some(lane) = self.destination() else { return Poll::Pending };
-        // Nobody there waits for anything but its next request, and the first thing it does there is to look for one.
+        // The first thing that it does there is to look for its next request, and to send what is left to send.
         if let Some(connection) = self.connection.take() {
             self.progress.change_lanes();
             Self::spawn(connection, Arc::clone(&self.progress), &self.lanes, lane);
