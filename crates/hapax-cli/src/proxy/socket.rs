@@ -66,14 +66,14 @@ impl Progress {
         self.open.load(Ordering::Relaxed) == 0
     }
 
-    /// There is one request at a time, as on HTTP/1.
+    /// The first request is here, and there is one at a time from now on, as on HTTP/1.
     pub(super) fn take_turns(&self) {
         self.takes_turns.store(true, Ordering::Relaxed);
     }
 
     /// Whether one request was answered, and the next one has not begun.
     pub(super) fn is_between(&self) -> bool {
-        self.takes_turns.load(Ordering::Relaxed) && self.is_idle() && self.begun() > 0
+        self.takes_turns.load(Ordering::Relaxed) && self.is_idle()
     }
 
     /// The connection goes to another lane.
