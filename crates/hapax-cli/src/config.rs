@@ -5,6 +5,7 @@
 //! | `config/shape.rs` | every option with its name, type and default |
 //! | `config/schema.rs` | the same as a JSON Schema and as a list |
 //! | `config/sources.rs`, `config/file.rs` | where options are said |
+//! | `config/service_links.rs` | variables that Kubernetes sets, which are no options |
 //! | `config/bounds.rs` | which values make no sense |
 //! | `config/check.rs` | what should worry somebody |
 //!
@@ -14,6 +15,7 @@ mod bounds;
 mod check;
 mod file;
 mod schema;
+mod service_links;
 mod shape;
 mod sources;
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use toml::{Table, Value};
 
 use super::schema::{self, Kind, Known, VARIABLE_PREFIX};
+use super::service_links::is_service_link;
 use crate::admin::token;
 use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
@@ -115,7 +116,8 @@ pub(super) struct Variables {
     pub(super) to_us: Vec<Said>,
 }
 
-/// What the environment says. A variable with our prefix that is no option is a mistake somebody wants to know of.
+/// What the environment says. A variable with our prefix that is neither an option nor a service link is an error: an
+/// option that is misspelled would be ignored.
 pub(super) fn variables(all: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Variables, Failure> {
     let mut found = Variables::default();
     for (name, value) in all {
@@ -137,7 +139,12 @@ pub(super) fn variables(all: impl IntoIterator<Item = (OsString, OsString)>) -> 
         }
         let place = Place::Variable(name.to_owned());
         let known = schema::known().iter().find(|known| known.variable().as_deref() == Some(name));
-        let Some(known) = known else { return Err(unknown_variable(name)) };
+        let Some(known) = known else {
+            if value.to_str().is_some_and(|value| is_service_link(name, value)) {
+                continue;
+            }
+            return Err(unknown_variable(name));
+        };
         let Some(text) = value.to_str() else { return Err(place.wrong("the value is not UTF-8")) };
         let value = value_of(known.kind, text).map_err(|why| place.wrong(why))?;
         found.to_us.push(Said { target: known.into(), value, place });
@@ -152,7 +159,9 @@ fn unknown_variable(name: &str) -> Failure {
         Failure::new(Code::ConfigInvalid, format!("there is no option for the environment variable {name}"));
     failure.hint(match nearest(name, all) {
         Some(near) => format!("did you mean {near}?"),
-        None => format!("unset it; what begins with {VARIABLE_PREFIX} is read by hapax only"),
+        None => format!(
+            "unset it; what begins with {VARIABLE_PREFIX} is an option of hapax, or a variable that Kubernetes sets"
+        ),
     })
 }
 

@@ -1,3 +1,5 @@
+mod surroundings;
+
 use std::path::Path;
 
 use hapax::http::{KeyMode, settings::Span};

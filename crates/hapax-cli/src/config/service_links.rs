@@ -1,0 +1,62 @@
+//! The variables that Kubernetes sets in every pod for each Service of its namespace ("service links"), such as
+//! `HAPAX_PORT=tcp://10.0.0.1:80` for a Service named `hapax`. They are no options, although their names begin as
+//! those of options do.
+
+use std::net::{IpAddr, SocketAddr};
+
+const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
+
+/// Whether a variable is a service link: both the name and the value have the form of one.
+pub(super) fn is_service_link(name: &str, value: &str) -> bool {
+    match held_by(name) {
+        Some(Held::Address) => value.parse::<IpAddr>().is_ok(),
+        Some(Held::Port) => value.parse::<u16>().is_ok(),
+        Some(Held::Protocol) => PROTOCOLS.contains(&value),
+        Some(Held::Url) => value.split_once("://").is_some_and(|(protocol, address)| {
+            PROTOCOLS.contains(&protocol) && address.parse::<SocketAddr>().is_ok()
+        }),
+        None => false,
+    }
+}
+
+/// What a service link holds.
+enum Held {
+    Address,
+    Port,
+    Protocol,
+    /// `tcp://10.0.0.1:80`.
+    Url,
+}
+
+/// What a service link of this name holds; none for a name of another form.
+fn held_by(name: &str) -> Option<Held> {
+    let words: Vec<&str> = name.split('_').collect();
+    let is_port = |number: &str, protocol: &str| {
+        number.parse::<u16>().is_ok() && PROTOCOLS.contains(&protocol.to_ascii_lowercase().as_str())
+    };
+    match words[..] {
+        [.., "SERVICE", "HOST"] => Some(Held::Address),
+        [.., "SERVICE", "PORT"] => Some(Held::Port),
+        [.., "PORT", number, protocol] if is_port(number, protocol) => Some(Held::Url),
+        [.., "PORT", number, protocol, "PROTO"] if is_port(number, protocol) => Some(Held::Protocol),
+        [.., "PORT", number, protocol, "PORT"] if is_port(number, protocol) => Some(Held::Port),
+        [.., "PORT", number, protocol, "ADDR"] if is_port(number, protocol) => Some(Held::Address),
+        // The name of a port may be of several words.
+        _ if name.contains("_SERVICE_PORT_") => Some(Held::Port),
+        [.., "PORT"] => Some(Held::Url),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::known;
+    use super::*;
+
+    #[test]
+    fn no_option_has_the_form_of_a_service_link() {
+        let variables = known().iter().filter_map(|known| known.variable());
+        let taken: Vec<String> = variables.filter(|name| held_by(name).is_some()).collect();
+        assert_eq!(taken, [""; 0]);
+    }
+}

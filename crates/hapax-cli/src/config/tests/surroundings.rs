@@ -1,0 +1,43 @@
+//! What the surroundings of a configuration mean for it: variables that others set, and the folder of the file.
+
+use super::*;
+
+/// What Kubernetes sets in a pod beside Services named `hapax`, `hapax-admin`, `hapax-store` and `hapax-v6`.
+const SERVICE_LINKS: [(&str, &str); 17] = [
+    ("HAPAX_SERVICE_HOST", "10.96.0.12"),
+    ("HAPAX_SERVICE_PORT", "8080"),
+    ("HAPAX_SERVICE_PORT_HTTP", "8080"),
+    ("HAPAX_SERVICE_PORT_GRPC_WEB", "9090"),
+    ("HAPAX_PORT", "tcp://10.96.0.12:8080"),
+    ("HAPAX_PORT_8080_TCP", "tcp://10.96.0.12:8080"),
+    ("HAPAX_PORT_8080_TCP_PROTO", "tcp"),
+    ("HAPAX_PORT_8080_TCP_PORT", "8080"),
+    ("HAPAX_PORT_8080_TCP_ADDR", "10.96.0.12"),
+    ("HAPAX_PORT_53_UDP", "udp://10.96.0.12:53"),
+    ("HAPAX_ADMIN_SERVICE_HOST", "10.96.0.13"),
+    ("HAPAX_ADMIN_PORT", "tcp://10.96.0.13:80"),
+    ("HAPAX_STORE_PORT_6379_TCP_ADDR", "10.96.0.14"),
+    ("HAPAX_STORE_SERVICE_PORT_REDIS", "6379"),
+    ("HAPAX_V6_SERVICE_HOST", "fd00::12"),
+    ("HAPAX_V6_PORT", "tcp://[fd00::12]:80"),
+    ("HAPAX_V6_PORT_132_SCTP_PROTO", "sctp"),
+];
+
+#[test]
+fn service_links_of_kubernetes_are_ignored() {
+    load("", &SERVICE_LINKS).1.unwrap();
+    // In the form of a name without the form of its value, a variable is a mistake.
+    for (name, value) in [
+        ("HAPAX_PORT", "8080"),
+        ("HAPAX_PORT", "http://10.96.0.12:8080"),
+        ("HAPAX_ADMIN_PORT", "8081"),
+        ("HAPAX_SERVICE_HOST", "hapax.example"),
+        ("HAPAX_SERVICE_PORT_HTTP", "tcp://10.96.0.12:8080"),
+        ("HAPAX_PORT_8080_TCP_PROTO", "http"),
+        ("HAPAX_PORT_X_TCP_PORT", "8080"),
+        ("HAPAX_STOR_URL", "tcp://10.96.0.12:8080"),
+    ] {
+        let told = refusal("", &[(name, value)]);
+        assert!(told.contains(&format!("no option for the environment variable {name}")), "{told}");
+    }
+}
