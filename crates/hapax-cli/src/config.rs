@@ -24,7 +24,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hapax::http::{HttpPolicy, PathPattern, Settings};
+use hapax::Hapax;
+use hapax::http::{HttpPolicy, IdempotencyLayer, PathPattern, Settings};
 use http::Uri;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -94,31 +95,38 @@ impl Config {
         Self::read(flags, variables, None)
     }
 
-    /// Reads everything again. The routes are checked with the store in force, which stays until a restart.
+    /// Reads everything again. The routes are checked with the store in force, which stays until a restart. A file that
+    /// is gone or says nothing is refused: it is one that is being written, not one that takes all routes away.
     pub(crate) fn load_again(
         &self,
         flags: &Flags,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, Failure> {
-        Self::read(flags, variables, Some(&self.store))
+        Self::read(flags, variables, Some(self))
     }
 
     fn read(
         flags: &Flags,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
-        in_force: Option<&StoreUrl>,
+        in_force: Option<&Self>,
     ) -> Result<Self, Failure> {
         let file = file::chosen(flags.file.as_deref());
         let (mut said, routes) = match &file {
             Some(path) => file::read(path).map(|found| (found.said, found.routes))?,
             None => (Vec::new(), Vec::new()),
         };
+        let file_in_force = in_force.and_then(|config| config.file.as_deref());
+        if let Some(path) = file_in_force.filter(|_| said.is_empty() && routes.is_empty()) {
+            let how = if file.is_some() { "is empty" } else { "is not there any more" };
+            return Err(Failure::new(Code::ConfigInvalid, format!("{} {how}", path.display()))
+                .hint("write the file as a whole and send SIGHUP again; to run without one, start again"));
+        }
         let found = sources::variables(variables)?;
         // What is said to all programs gives way to what is said to this one.
         said.splice(0..0, found.to_all);
         said.extend(found.to_us);
         said.extend(flags.said());
-        Words { said, routes }.config(file, in_force)
+        Words { said, routes }.config(file, in_force.map(|config| &config.store))
     }
 
     /// The same with the token of operators that the environment holds, unless a flag names its file. A file that
@@ -127,6 +135,15 @@ impl Config {
         let counts = variable.filter(|_| !flags.says("admin", "token_file"));
         self.admin.token = counts.map(|token| Token::of_variable(&token)).transpose()?;
         Ok(self)
+    }
+
+    /// The layer of all routes, each with the policy that `policy_of` makes of it.
+    pub(crate) fn layer(&self, hapax: &Hapax, policy_of: impl Fn(&Route) -> HttpPolicy) -> IdempotencyLayer {
+        let layer = IdempotencyLayer::new(hapax).body_budget(self.limits.body_bytes_in_all_max);
+        self.routes.iter().fold(layer, |layer, route| match &route.path {
+            Some(path) => layer.route(path.clone(), policy_of(route)),
+            None => layer.policy(policy_of(route)),
+        })
     }
 
     /// Where the audit log is kept; none for a store in memory, whose log would outlive what it is about.

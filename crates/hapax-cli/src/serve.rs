@@ -3,6 +3,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `serve/routes.rs` | the layer in force, and how another takes its place |
+//! | `serve/protection.rs` | what a reload takes away |
 //! | `serve/paths.rs` | which paths are refused because an origin could take them for others |
 //! | `serve/told.rs` | what the service behind is told about an operation |
 //! | `serve/watched.rs` | how long requests took, and the line about each |
@@ -16,6 +17,7 @@ mod ask;
 mod banner;
 mod paths;
 mod patience;
+mod protection;
 mod routes;
 mod told;
 mod watched;

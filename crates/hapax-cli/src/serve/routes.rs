@@ -14,8 +14,9 @@ use tower_service::Service;
 
 use super::ask::Asker;
 use super::paths::{Unambiguous, key_names};
-use super::told::Told;
+use super::protection::{self, Routing};
 use super::watched::{Watch, Watched};
+use super::told::Told;
 use crate::config::{Config, Flags, Route};
 use crate::proxy::Forward;
 use crate::trace::{Traced, TracedUpstream, Tracing};
@@ -116,7 +117,15 @@ impl Routes {
             tracing::warn!(section, "this changed and takes effect after a restart");
         }
         // What callers have used up stays used up.
-        let layer = self.parts.layer(&config).in_place_of(&self.current.read().layer);
+        let in_force = self.current.read().layer.clone();
+        let layer = self.parts.layer(&config).in_place_of(&in_force);
+        let removed = protection::removed(
+            &Routing { layer: &in_force, routes: &before.routes },
+            &Routing { layer: &layer, routes: &config.routes },
+        );
+        for loss in removed {
+            tracing::warn!("this reload removes protection: {loss}");
+        }
         let routes = config.routes.len();
         // Only the routes have changed; the rest is told as it is in force.
         let config = Config { routes: config.routes, ..Config::clone(&before) };
@@ -128,15 +137,7 @@ impl Routes {
 
 impl Parts {
     fn layer(&self, config: &Config) -> IdempotencyLayer {
-        let mut layer = IdempotencyLayer::new(&self.hapax).body_budget(config.limits.body_bytes_in_all_max);
-        for route in &config.routes {
-            let policy = with_questions(route, &self.asker);
-            layer = match &route.path {
-                Some(path) => layer.route(path.clone(), policy),
-                None => layer.policy(policy),
-            };
-        }
-        layer
+        config.layer(&self.hapax, |route| with_questions(route, &self.asker))
     }
 
     fn current(&self, layer: IdempotencyLayer, config: Arc<Config>) -> Current {

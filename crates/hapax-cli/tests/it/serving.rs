@@ -166,6 +166,43 @@ fn routes_are_read_again_without_dropping_a_connection() {
 
 #[cfg(unix)]
 #[test]
+fn a_reload_that_removes_protection_tells_what_it_removes() {
+    let origin = Origin::start(|_, _| reply(200, "done"));
+    let fixture = Fixture::bare();
+    let file = fixture.path().join("hapax.toml");
+    let orders = "[[route]]\npath = \"/orders\"\nkey = \"required\"\n";
+    let whole = format!("{orders}[[route]]\npath = \"/payments/**\"\nkey = \"required\"\n");
+    std::fs::write(&file, &whole).unwrap();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+
+    // A file that is being written, or was put somewhere else.
+    for empty in ["", "\n# nothing yet\n"] {
+        std::fs::write(&file, empty).unwrap();
+        sidecar.signal("HUP");
+        let told = sidecar.logged("the routes stay as they were");
+        assert!(told.contains("ERROR") && told.contains("hapax.toml is empty"), "{told}");
+        assert_eq!(ask(sidecar.address(), "POST /payments/1", ORDER).status(), 400);
+    }
+    std::fs::remove_file(&file).unwrap();
+    sidecar.signal("HUP");
+    let told = sidecar.logged("the routes stay as they were");
+    assert!(told.contains("hapax.toml is not there any more"), "{told}");
+    assert_eq!(ask(sidecar.address(), "POST /payments/1", ORDER).status(), 400);
+
+    std::fs::write(&file, orders).unwrap();
+    sidecar.signal("HUP");
+    for part in ["the route is gone", "key = \"required\" is gone"] {
+        let told = sidecar.logged(part);
+        assert!(told.contains("WARN") && told.contains("this reload removes protection"), "{told}");
+        assert!(told.contains("POST,PUT,PATCH /payments/**") && !told.contains("/orders"), "{told}");
+    }
+    sidecar.logged("the routes are read again");
+    assert_eq!(ask(sidecar.address(), "POST /payments/1", ORDER).status(), 200);
+    assert_eq!(ask(sidecar.address(), "POST /orders", ORDER).status(), 400);
+}
+
+#[cfg(unix)]
+#[test]
 fn limits_go_on_when_routes_are_read_again() {
     let origin = Origin::start(|_, _| reply(200, "done"));
     let fixture = Fixture::bare();

@@ -118,6 +118,15 @@ impl IdempotencyLayer {
         self
     }
 
+    /// Which policy covers a request: the position of its [route](Self::route) in the order in which they were named,
+    /// or the number of routes for the [policy](Self::policy) of the rest. None for a request that passes untouched.
+    pub fn position_of(&self, method: &Method, path: &str) -> Option<usize> {
+        match self.shared.find(method, || path) {
+            Found::Covered(index) => Some(index),
+            Found::Uncovered(_) | Found::None => None,
+        }
+    }
+
     /// The policy of every route, for those who send requests: what to publish about keys.
     pub fn document(&self) -> PolicyDocument {
         PolicyDocument::of(self.routes())
