@@ -165,6 +165,18 @@ fn look_on(
     let _ = readers.push(read);
 }
 
+/// The most bytes of a filter for so many entries.
+pub(crate) fn bytes_max(entries: u64) -> u64 {
+    let entries = entries.min(ENTRIES_MAX as u64);
+    let (mut room, mut bytes, mut blocks) = (0, 0, BLOCKS_FIRST as u64);
+    while room < entries {
+        room += blocks * ENTRIES_A_BLOCK as u64;
+        bytes += blocks * size_of::<[u64; WORDS]>() as u64;
+        blocks *= 2;
+    }
+    bytes
+}
+
 /// A set of hashes that may seem to hold others too.
 #[derive(Debug, Default)]
 struct Seen {

@@ -71,6 +71,7 @@ mod job;
 mod journal;
 mod list;
 mod log;
+mod memory;
 mod queue;
 mod reader;
 mod row;
@@ -83,5 +84,6 @@ mod writer;
 
 pub use config::Options;
 pub use error::OpenError;
+pub use memory::memory_bytes_max;
 pub use schema::VERSION;
 pub use store::{Activity, FileStore, OUTCOME_BYTES_MAX, SCOPE_BYTES_MAX};

@@ -18,7 +18,7 @@ use crate::row::{self, Stored, millis, state_number};
 use crate::{journal, schema};
 
 /// One for a listing that takes its time, one for whoever looks a record up meanwhile.
-const THREADS: usize = 2;
+pub(crate) const THREADS: usize = 2;
 
 const COUNT: &str = "SELECT state, count(*) FROM record INDEXED BY record_by_state GROUP BY state";
 const COUNT_LAPSED: &str = "SELECT count(*) FROM record WHERE state = ?1 AND lease_ms <= ?2";

@@ -27,6 +27,11 @@ const CHECKPOINT_PAGES: u32 = 8_000;
 /// of several million records fit; its leaves are the operating system's to keep.
 const WRITER_CACHE_KIB: u32 = 65_536;
 const READER_CACHE_KIB: u32 = 4_096;
+/// What the connections of an owner keep in memory at most, in bytes.
+pub(crate) const fn cache_bytes_max(readers: u64) -> u64 {
+    (WRITER_CACHE_KIB as u64 + readers * READER_CACHE_KIB as u64) << 10
+}
+
 /// The most pages that SQLite counts.
 const PAGES_MAX: u64 = 0xFFFF_FFFE;
 /// More statements than this crate has.

@@ -85,7 +85,7 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
     let outcome = body_bytes.saturating_add(HEAD_BYTES);
     let memory = with_headroom(records.saturating_mul(memory_bytes(outcome)));
     let fits = records <= MEMORY_RECORDS_MAX && memory <= MEMORY_BYTES_MAX;
-    let disk = with_headroom(records.saturating_mul(file_bytes(outcome))).saturating_add(FILE_LOG_BYTES);
+    let database = with_headroom(records.saturating_mul(file_bytes(outcome)));
     let postgres = with_headroom(records.saturating_mul(postgres_bytes(outcome)));
     let redis = with_headroom(records.saturating_mul(redis_bytes(outcome)));
     [
@@ -105,8 +105,8 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
         Need {
             store: "file:DIR",
             records,
-            memory_bytes: 0,
-            disk_bytes: disk,
+            memory_bytes: hapax_store_file::memory_bytes_max(records, database),
+            disk_bytes: database.saturating_add(FILE_LOG_BYTES),
             nodes: 1,
             fits: true,
             note: "one machine; `cargo xtask bench store` tells how fast its disk is",

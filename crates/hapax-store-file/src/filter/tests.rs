@@ -234,3 +234,19 @@ fn a_store_that_ends_is_looked_through_no_further() {
     assert_eq!(bench.mistaken(), 1_000);
     assert!(bench.filter.look.is_none());
 }
+
+#[test]
+fn a_filter_takes_as_many_bytes_as_are_planned_for_it() {
+    let mut seen = Seen::default();
+    let level = BLOCKS_FIRST * ENTRIES_A_BLOCK;
+    let bytes =
+        |seen: &Seen| -> u64 { seen.levels.iter().map(|level| size_of_val(&*level.blocks) as u64).sum() };
+    for n in 0..4 * level {
+        if [0, 1, level, level + level / 50, 3 * level].contains(&n) {
+            // Some hashes seem to be there already and take no room.
+            assert!(bytes(&seen) <= bytes_max(n as u64), "{n}");
+            assert_eq!(bytes(&seen), bytes_max(seen.count as u64), "{n}");
+        }
+        seen.add(&hash(n));
+    }
+}
