@@ -105,8 +105,8 @@ fn identify(shared: &Shared, request: &Request) -> Result<Actor, Failure> {
             tracing::warn!(from = %address, "somebody came to the admin listener with a wrong token");
             return Err(refused("this is not the token"));
         }
-        let name = headers.get(OPERATOR).and_then(|name| name.to_str().ok()).unwrap_or_default();
-        return Ok(Actor { name: fit_name(name), via: Via::Api, address });
+        let name = headers.get(OPERATOR).map(|name| String::from_utf8_lossy(name.as_bytes()));
+        return Ok(Actor { name: fit_name(&name.unwrap_or_default()), via: Via::Api, address });
     }
     let Some(name) = shared.cookies.open(headers) else {
         return Err(refused("the admin listener needs its token"));

@@ -30,7 +30,7 @@ async fn an_uncertain_record_is_settled_as_applied_with_a_result() {
     let version = show.version(&id).await;
     let done = show
         .api("POST", &format!("/api/v1/records/{id}/settle"))
-        .with("x-hapax-operator", "Ada")
+        .with("x-hapax-operator", "Zoë 李")
         .json(&json!({ "version": version, "verdict": "applied", "payload": "paid", "reason": "seen at the bank" }))
         .send()
         .await
@@ -42,7 +42,7 @@ async fn an_uncertain_record_is_settled_as_applied_with_a_result() {
     let entry = last_entry(&show).await;
     for (member, expected) in [
         ("action", json!("settle_applied")),
-        ("actor", json!("Ada")),
+        ("actor", json!("Zoë 李")),
         ("address", json!("127.0.0.1")),
         ("via", json!("api")),
         ("id", json!(id.to_string())),
