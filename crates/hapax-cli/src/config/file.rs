@@ -19,6 +19,15 @@ pub(crate) const FILE_DEFAULT: &str = "hapax.toml";
 /// More is no configuration, and it would be held in memory as a whole.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
+/// The options that name files and directories. In a file they count from the file's own folder.
+pub(super) const PATHS: [(&str, &str); 5] = [
+    ("admin", "audit_dir"),
+    ("admin", "token_file"),
+    ("tls", "certificate"),
+    ("tls", "key"),
+    ("upstream_options", "ca_file"),
+];
+
 /// What a file says.
 pub(super) struct FileSaid {
     pub(super) said: Vec<Said>,
@@ -80,7 +89,37 @@ pub(super) fn read(path: &Path) -> Result<FileSaid, Failure> {
             }
         }
     }
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        found.said.iter_mut().try_for_each(|said| count_from(folder, said))?;
+    }
     Ok(found)
+}
+
+/// Makes a relative path of the file one that counts from `folder`, whatever directory the program runs in.
+fn count_from(folder: &Path, said: &mut Said) -> Result<(), Failure> {
+    let option = (said.target.section, said.target.name);
+    let toml::Value::String(text) = &mut said.value else { return Ok(()) };
+    let (scheme, path) = match option {
+        ("store", "url") => match text.strip_prefix("file:") {
+            Some(path) => ("file:", path),
+            None => return Ok(()),
+        },
+        _ if PATHS.contains(&option) => ("", &text[..]),
+        _ => return Ok(()),
+    };
+    // An empty one is refused as it is.
+    if path.is_empty() || Path::new(path).has_root() {
+        return Ok(());
+    }
+    let counted = folder.join(path.strip_prefix("./").unwrap_or(path));
+    let Some(counted) = counted.to_str() else {
+        return Err(said
+            .place
+            .wrong(format_args!("`{}`: the folder of the file is not UTF-8", option.1))
+            .hint("write the path from the root"));
+    };
+    *text = format!("{scheme}{counted}");
+    Ok(())
 }
 
 fn text(path: &Path) -> Result<String, Failure> {

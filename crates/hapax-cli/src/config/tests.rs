@@ -234,7 +234,7 @@ fn a_flag_names_the_token_before_the_environment_does_and_that_before_the_file()
 #[test]
 fn the_audit_log_is_with_the_records_or_in_a_directory_of_its_own() {
     let cases = [
-        ("[store]\nurl = \"file:records\"", Some("records")),
+        ("[store]\nurl = \"file:/srv/records\"", Some("/srv/records")),
         ("[store]\nurl = \"memory:\"", None),
         ("[store]\nurl = \"redis://127.0.0.1\"", Some("./hapax-audit")),
         ("[store]\nurl = \"postgres://127.0.0.1/orders\"", Some("./hapax-audit")),
@@ -242,7 +242,7 @@ fn the_audit_log_is_with_the_records_or_in_a_directory_of_its_own() {
             "[store]\nurl = \"postgres://127.0.0.1/orders\"\nfast = \"redis://127.0.0.1?prefix=a:\"",
             Some("./hapax-audit"),
         ),
-        ("[store]\nurl = \"memory:\"\n[admin]\naudit_dir = \"logs\"", Some("logs")),
+        ("[store]\nurl = \"memory:\"\n[admin]\naudit_dir = \"/srv/logs\"", Some("/srv/logs")),
         ("[admin]\naudit_dir = \"/var/log/hapax\"", Some("/var/log/hapax")),
     ];
     for (text, expected) in cases {

@@ -41,3 +41,30 @@ fn service_links_of_kubernetes_are_ignored() {
         assert!(told.contains(&format!("no option for the environment variable {name}")), "{told}");
     }
 }
+
+#[test]
+fn relative_paths_in_a_file_count_from_its_folder() {
+    let text = "[store]\nurl = \"file:./records\"\n[admin]\ntoken_file = \"token\"\naudit_dir = \"/var/log/a\"\n\
+                [tls]\ncertificate = \"tls/cert.pem\"\nkey = \"../key.pem\"\n[upstream_options]\nca_file = \"./ca.pem\"";
+    let (dir, config) = load(text, &[("HAPAX_ADMIN_TOKEN_FILE", "of-the-variable")]);
+    let (config, at) = (config.unwrap(), |path: &str| dir.path().join(path));
+    assert_eq!(config.store, StoreUrl::File(at("records")));
+    let tls = config.tls.unwrap();
+    assert_eq!((tls.certificate, tls.key), (at("tls/cert.pem"), at("../key.pem")));
+    assert_eq!(config.upstream_options.ca_file, Some(at("ca.pem")));
+    assert_eq!(config.admin.audit_dir, Some("/var/log/a".into()));
+    // What is said elsewhere counts from where the program runs.
+    assert_eq!(config.admin.token_file, Some("of-the-variable".into()));
+    let typed = |flags: Flags| flags.with("--store", ("store", "url"), Some("file:b"));
+    assert_eq!(load_with(text, &[], typed).1.unwrap().store, StoreUrl::File("b".into()));
+}
+
+#[test]
+fn every_option_that_names_a_path_counts_from_the_folder() {
+    let names_a_path = |known: &&Known| {
+        known.section == "tls" || known.name.ends_with("_file") || known.name.ends_with("_dir")
+    };
+    let named: Vec<_> =
+        known().iter().filter(names_a_path).map(|known| (&*known.section, &*known.name)).collect();
+    assert_eq!(named, file::PATHS);
+}
