@@ -24,6 +24,7 @@ mod extract;
 mod health;
 mod host;
 mod listen;
+mod local;
 mod openapi;
 mod options;
 mod problem;
@@ -40,6 +41,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hapax::Hapax;
+use hapax_core::{RecordId, State};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -55,12 +57,14 @@ pub(crate) use self::audit::{Action, Entry};
 pub(crate) use self::auth::{Actor, NAME_CHARS_MAX, Peer, Via, fit_name, forged, is_own_page};
 pub(crate) use self::client::{Client, query_value};
 pub(crate) use self::extract::{Asked, Filled, Id};
+pub(crate) use self::local::LocalAccess;
 pub(crate) use self::options::{AdminListen, AdminOptions};
 pub(crate) use self::problem::{Problem, status as status_of};
 pub(crate) use self::samples::{Samples, Step};
 pub(crate) use self::token::Token;
 use crate::failure::{Code, Failure};
 use crate::records::Desk;
+use crate::view::{Document, Payload};
 
 /// What the listener shows and acts on.
 pub(crate) struct Admin {
@@ -70,6 +74,8 @@ pub(crate) struct Admin {
     pub(crate) metrics: PrometheusHandle,
     /// The configuration in force, without secrets.
     pub(crate) config: Arc<dyn Fn() -> Value + Send + Sync>,
+    /// How long the result of an operation is kept, by its route.
+    pub(crate) retention: Arc<dyn Fn(&str) -> Duration + Send + Sync>,
     /// Whether the process takes requests, as far as it decides that itself: false while it drains.
     pub(crate) ready: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The directory of the store, whose disk must have room.
@@ -89,6 +95,7 @@ pub(crate) struct AdminListener {
     address: SocketAddr,
     token: Token,
     is_token_made: bool,
+    local_token: Token,
     options: AdminOptions,
     audit: audit::Audit,
 }
@@ -117,7 +124,8 @@ impl AdminListener {
         let address = listener.local_addr().map_err(failed)?;
         let is_token_made = chosen.is_none();
         let token = chosen.unwrap_or_else(Token::random);
-        Ok(Some(Self { listener, address, token, is_token_made, options: options.clone(), audit }))
+        let (local_token, options) = (Token::random(), options.clone());
+        Ok(Some(Self { listener, address, token, is_token_made, local_token, options, audit }))
     }
 
     /// Where it listens.
@@ -128,6 +136,16 @@ impl AdminListener {
     /// The token, if it was made here and must be shown to whoever started the process.
     pub(crate) fn made_token(&self) -> Option<&str> {
         self.is_token_made.then(|| self.token.reveal())
+    }
+
+    /// Writes into the directory of the store how commands on this machine reach this listener, until the answer is
+    /// dropped.
+    pub(crate) fn publish(&self, directory: &Path) -> Option<LocalAccess> {
+        let published = LocalAccess::publish(directory, self.address, &self.local_token);
+        let told = published.inspect_err(|error| {
+            tracing::warn!(%error, "commands beside this process cannot find its admin listener by themselves");
+        });
+        told.ok()
     }
 
     /// Serves until `stop`, then lets requests and changes finish that have begun.
@@ -154,10 +172,13 @@ pub(crate) struct Shared {
     pub(crate) hapax: Hapax,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) config: Arc<dyn Fn() -> Value + Send + Sync>,
+    pub(crate) retention: Arc<dyn Fn(&str) -> Duration + Send + Sync>,
     pub(crate) ready: Arc<dyn Fn() -> bool + Send + Sync>,
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) options: AdminOptions,
     pub(crate) token: Token,
+    /// That of commands on this machine.
+    local_token: Token,
     pub(crate) cookies: auth::Cookies,
     pub(crate) audit: audit::Audit,
     pub(crate) samples: Samples,
@@ -175,18 +196,30 @@ impl Shared {
             hapax: admin.hapax,
             metrics: admin.metrics,
             config: admin.config,
+            retention: admin.retention,
             ready: admin.ready,
             audit: listener.audit.clone(),
             data_dir: admin.data_dir,
             options: listener.options.clone(),
             cookies: auth::Cookies::new(listener.address.port()),
             token: listener.token.clone(),
+            local_token: listener.local_token.clone(),
             hosts: host::Hosts::new(listener.address, &listener.options.hosts),
             samples: Samples::default(),
             counted: tokio::sync::Mutex::new(None),
             started: Instant::now(),
             tasks: TaskTracker::new(),
         }
+    }
+
+    /// One record, with how long a result is kept that settles it.
+    pub(crate) async fn look(&self, id: &RecordId, payload: Payload) -> Result<Document, Failure> {
+        let mut document = self.desk.show(id, payload).await?;
+        if document.record.state() == State::Uncertain {
+            let retention = (self.retention)(&document.record.scope.operation);
+            document.settle_retention_ms = Some(u64::try_from(retention.as_millis()).unwrap_or(u64::MAX));
+        }
+        Ok(document)
     }
 }
 

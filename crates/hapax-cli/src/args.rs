@@ -311,9 +311,9 @@ pub(crate) struct Settle {
     /// Who can read the payload: people, or a function whose result it is in JSON
     #[arg(long, value_enum, default_value_t = FormatName::Operator, conflicts_with = "status")]
     pub(crate) format: FormatName,
-    /// How long retries are answered with the result
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
-    pub(crate) retention: Duration,
+    /// How long retries are answered with the result [default: as long as the route of the record says, 24h for a function]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) retention: Option<Duration>,
 }
 
 /// What retries of an HTTP request are answered with.

@@ -68,6 +68,13 @@ pub(crate) fn printable(text: &str) -> String {
     })
 }
 
+/// `text` as one word of a shell.
+pub(crate) fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=".contains(c);
+    let is_word = !text.is_empty() && text.chars().all(is_plain);
+    if is_word { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 /// The lines of a table without the room for a frame that is not there.
 fn without_padding(table: &str) -> String {
     let lines = table.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
@@ -77,6 +84,18 @@ fn without_padding(table: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_of_a_shell_is_what_it_was() {
+        for (text, word) in [
+            ("file:./hapax-data", "file:./hapax-data"),
+            ("", "''"),
+            ("it's here", r"'it'\''s here'"),
+            ("postgres://h/d?a=b&c=d", "'postgres://h/d?a=b&c=d'"),
+        ] {
+            assert_eq!(quoted(text), word);
+        }
+    }
 
     #[test]
     fn control_characters_are_shown_not_obeyed() {

@@ -7,6 +7,7 @@ pub(crate) mod answer;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub(crate) mod name;
+pub(crate) mod retention;
 pub(crate) mod story;
 pub(crate) mod verdict;
 

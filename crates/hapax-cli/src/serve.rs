@@ -36,7 +36,7 @@ use self::banner::Banner;
 use self::patience::Patience;
 use self::routes::{Parts, Routes};
 use self::watched::Watch;
-use crate::admin::{Admin, AdminListener};
+use crate::admin::{Admin, AdminListener, LocalAccess};
 use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
 use crate::failure::{Code, Failure};
@@ -74,6 +74,8 @@ struct Sidecar {
     listener: Arc<Listener>,
     threads: LaneThreads,
     operators: Option<AdminListener>,
+    /// Removed when the process ends.
+    local_access: Option<LocalAccess>,
     metrics: PrometheusHandle,
     tracing: Option<Tracing>,
 }
@@ -89,6 +91,8 @@ impl Sidecar {
         let asker = Asker::new(&config.limits);
         let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
         let operators = AdminListener::bind(&config.admin, config.audit_dir()).await?;
+        let local_access = operators.as_ref().zip(config.store.directory());
+        let local_access = local_access.and_then(|(operators, directory)| operators.publish(directory));
         let tracing = Tracing::start(&config.trace)?;
         let threads = LaneThreads::start()
             .map_err(|error| Failure::new(Code::Failed, "cannot start").because(error))?;
@@ -100,7 +104,8 @@ impl Sidecar {
             watch: Watch::new(config.log.requests),
         };
         let routes = Arc::new(Routes::new(parts, config));
-        Ok(Self { hapax, routes, listener: Arc::new(listener), threads, operators, metrics, tracing })
+        let listener = Arc::new(listener);
+        Ok(Self { hapax, routes, listener, threads, operators, local_access, metrics, tracing })
     }
 
     fn banner(&self, demo: Option<Demo>) -> Banner {
@@ -144,7 +149,7 @@ impl Sidecar {
         let config = self.routes.config();
         tracing::info!(limit = ?config.drain, "asked to end: nothing new is taken");
         let patience = Patience::new(config.drain, async move { signals.end().await });
-        let ended = end(&self.hapax, serving, &patience).await;
+        let ended = end(&self.hapax, serving, &patience, &flags.naming()).await;
         if let Some(tracing) = self.tracing {
             let _cut_short = patience.with(tracing.end(patience.left().min(config.trace.timeout.0))).await;
         }
@@ -156,6 +161,8 @@ impl Sidecar {
             operators.abort();
             tracing::warn!("operators' requests had not ended in time; the audit log tells which changes");
         }
+        // While the store is still owned: its next owner may write a file of its own.
+        drop(self.local_access);
         upkeep.abort();
         ended
     }
@@ -173,11 +180,12 @@ fn hapax(config: &Config, store: Arc<dyn hapax_core::Store>) -> Hapax {
 /// What operators are shown.
 fn admin(hapax: &Hapax, routes: &Arc<Routes>, metrics: PrometheusHandle, is_ready: Arc<AtomicBool>) -> Admin {
     let config = routes.config();
-    let routes = routes.clone();
+    let (shown, keeping) = (routes.clone(), routes.clone());
     Admin {
         hapax: hapax.clone(),
         metrics,
-        config: Arc::new(move || routes.config().document()),
+        config: Arc::new(move || shown.config().document()),
+        retention: Arc::new(move |operation| keeping.retention_of(operation)),
         ready: Arc::new(move || is_ready.load(Ordering::Relaxed)),
         data_dir: config.store.directory().map(ToOwned::to_owned),
     }
@@ -191,7 +199,12 @@ async fn upkeep(metrics: PrometheusHandle) {
 }
 
 /// Lets what has begun end: protected operations first, then whatever else is on a connection.
-async fn end(hapax: &Hapax, serving: JoinHandle<()>, patience: &Patience) -> Result<(), Failure> {
+async fn end(
+    hapax: &Hapax,
+    serving: JoinHandle<()>,
+    patience: &Patience,
+    naming: &str,
+) -> Result<(), Failure> {
     let abort = serving.abort_handle();
     let drained = match patience.with(hapax.drain(patience.left())).await {
         Some(drained) => drained,
@@ -205,7 +218,7 @@ async fn end(hapax: &Hapax, serving: JoinHandle<()>, patience: &Patience) -> Res
             Code::DrainIncomplete,
             format!("{} operation(s) had not ended in time and become uncertain", drained.left),
         )
-        .hint("find them with `hapax records list --state uncertain` and settle them"));
+        .hint(format!("find them with `hapax records list --state uncertain{naming}` and settle them")));
     }
     tracing::info!("ended");
     Ok(())

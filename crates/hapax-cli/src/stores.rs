@@ -380,6 +380,27 @@ fn damaged(url: &StoreUrl) -> Failure {
         .hint("stop the owner of the store, keep a copy, and follow docs/errors/store-damaged.md")
 }
 
+/// The URL of a store as it was typed, without the passwords in it: a user stays, because another command needs it.
+pub(crate) fn without_passwords(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| *scheme != "file") else {
+        return url.to_owned();
+    };
+    // A password that is not escaped may hold anything, so all that is before the last sign counts as the login.
+    let rest = match rest.rsplit_once('@') {
+        None => rest.to_owned(),
+        Some((login, place)) => match login.split(':').next() {
+            Some(user) if !user.is_empty() => format!("{user}@{place}"),
+            _ => place.to_owned(),
+        },
+    };
+    let (place, query) = rest.split_once('?').unwrap_or((&rest, ""));
+    let kept: Vec<&str> = query.split('&').filter(|option| !option.contains("password")).collect();
+    match kept.join("&") {
+        query if query.is_empty() => format!("{scheme}://{place}"),
+        query => format!("{scheme}://{place}?{query}"),
+    }
+}
+
 /// `DIR`, `/DIR`, `///DIR` or `//localhost/DIR`; none for another host or for nothing.
 fn directory(rest: &str) -> Option<PathBuf> {
     let path = match rest.strip_prefix("//") {

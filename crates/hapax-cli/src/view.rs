@@ -4,6 +4,8 @@
 
 mod names;
 
+use std::time::Duration;
+
 use hapax::http::{Answer, is_http_operation};
 use hapax_core::{Format, Page, Reason, Record, Recorded, State, Status, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -124,6 +126,11 @@ pub(crate) struct Document {
     pub(crate) record: RecordView,
     /// The store's clock, in milliseconds since 1970.
     pub(crate) now_ms: u64,
+    /// Of an uncertain record at a sidecar: how long a result is kept that settles it, unless the settlement says
+    /// otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 9007199254740991_u64)]
+    pub(crate) settle_retention_ms: Option<u64>,
 }
 
 /// One page of a listing, newest first.
@@ -143,11 +150,17 @@ pub(crate) struct PageView {
 
 impl Document {
     pub(crate) fn new(record: &Record, now: Timestamp, payload: Payload) -> Self {
-        Self { done: None, record: RecordView::new(record, now, payload), now_ms: now.as_millis() }
+        let record = RecordView::new(record, now, payload);
+        Self { done: None, record, now_ms: now.as_millis(), settle_retention_ms: None }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now_ms)
+    }
+
+    /// How long a result is kept that settles it, where that is known.
+    pub(crate) fn settle_retention(&self) -> Option<Duration> {
+        self.settle_retention_ms.map(Duration::from_millis)
     }
 }
 

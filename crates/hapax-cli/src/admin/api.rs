@@ -105,10 +105,10 @@ pub(crate) async fn shown(
     with_payload: bool,
 ) -> Result<Document, Failure> {
     if !with_payload {
-        return shared.desk.show(&id, Payload::Hidden).await;
+        return shared.look(&id, Payload::Hidden).await;
     }
-    let desk = shared.desk.clone();
-    let look = async move { desk.show(&id, Payload::Shown).await };
+    let looking = shared.clone();
+    let look = async move { looking.look(&id, Payload::Shown).await };
     changes::audited(shared, actor, Action::ShowPayload, id, None, look).await
 }
 

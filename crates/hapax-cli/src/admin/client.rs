@@ -79,6 +79,11 @@ impl Client {
         Ok(Self { base, token, exchanges: Exchanges::new(KEEP) })
     }
 
+    /// Whether the listener is there and takes the token.
+    pub(crate) async fn probe(&self) -> Result<(), Failure> {
+        self.send::<Value>(Method::GET, "/api/v1/audit?limit=1", None::<&()>).await.map(drop)
+    }
+
     /// One page of a listing.
     pub(crate) async fn page(&self, query: &Query) -> Result<PageView, Failure> {
         let mut step = filter(query, query.limit);

@@ -32,6 +32,8 @@ const FUNCTION: &str = "function";
 const BUCKETS: [f64; 10] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0];
 
 const DAY: Duration = Duration::from_secs(86_400);
+/// How long every route keeps its results.
+pub(crate) const RETENTION: Duration = Duration::from_secs(7 * 86_400);
 
 /// How a listener for tests is set up.
 pub(crate) struct Setting {
@@ -82,6 +84,7 @@ impl Showcase {
                 json!({ "listen": "127.0.0.1:8080", "defaults": { "lease": "30s", "retention": "24h" },
                     "route": [{ "path": "/v1/payments/**", "key": "required" }] })
             }),
+            retention: Arc::new(|_| RETENTION),
             ready: Arc::new(move || ready.load(Ordering::SeqCst)),
             data_dir,
         };

@@ -30,7 +30,7 @@ pub(crate) async fn run(check: &Check, flags: &Flags, output: Output) -> Result<
     let config = config.with_token(flags, std::env::var_os(token::VARIABLE))?;
     files(&config)?;
     let found = store(check, &config).await?;
-    let warnings = warnings(&config, found.as_ref());
+    let warnings = warnings(&config, found.as_ref(), &flags.naming());
     if output.json {
         return output.document(&document(&config, found.as_ref(), &warnings));
     }
@@ -78,7 +78,8 @@ fn is_to_serve(config: &Config) -> bool {
     config.file.is_some() || !config.upstream.is_empty()
 }
 
-fn warnings(config: &Config, found: Option<&Found>) -> Vec<String> {
+/// `naming` is what another command needs to find the store.
+fn warnings(config: &Config, found: Option<&Found>, naming: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     if is_to_serve(config) && config.upstream.is_empty() {
         warnings.push("nobody says which service is behind: `hapax serve` will want --upstream".to_owned());
@@ -94,7 +95,7 @@ fn warnings(config: &Config, found: Option<&Found>) -> Vec<String> {
     warnings.extend(health.warnings.iter().cloned());
     if stats.uncertain > 0 {
         warnings.push(format!(
-            "{} uncertain record(s) wait for somebody to settle them: hapax records list --state uncertain",
+            "{} uncertain record(s) wait to be settled: hapax records list --state uncertain{naming}",
             stats.uncertain
         ));
     }

@@ -7,13 +7,19 @@ mod settle;
 mod show;
 mod source;
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax::{Hapax, Keeper, MemoryStore};
+
 use super::Context;
-use crate::admin::{Client, Token, token};
+use crate::admin::{Client, LocalAccess, Token, token};
 use crate::args::{AdminAccess, Records, RecordsCommand};
 use crate::config::{Config, Flags};
 use crate::failure::{Code, Failure};
-use crate::output::{Output, note};
-use crate::stores::{Access, STORE_DEFAULT};
+use crate::output::{Output, note, quoted};
+use crate::records::retention::retention_of;
+use crate::stores::Access;
 use crate::view::{Document, or_dash};
 use source::Source;
 
@@ -64,26 +70,47 @@ impl Place<'_> {
 
     /// Opens it to change something. A reason is kept only where there is an audit log.
     async fn open_to_change(&self, reason: Option<&str>) -> Result<Source, Failure> {
-        if reason.is_some() && self.admin.admin.is_none() {
-            return Err(Failure::new(Code::InputInvalid, "nobody would keep this reason").hint(
+        let not_kept = || {
+            Failure::new(Code::InputInvalid, "this reason would not be kept").hint(
                 "--reason goes into the audit log of a running sidecar: name it with --admin URL, \
                  or leave the reason out",
-            ));
+            )
+        };
+        let owner_listens =
+            || self.context.store.directory().is_some_and(|store| LocalAccess::find(store).is_some());
+        if reason.is_some() && self.admin.admin.is_none() && !owner_listens() {
+            return Err(not_kept());
         }
-        self.open(Access::Write).await
+        match self.open(Access::Write).await? {
+            // The process that listened has ended without removing its file.
+            Source::Store { .. } if reason.is_some() => Err(not_kept()),
+            source => Ok(source),
+        }
     }
 
     /// The command that somebody could type next, for the same records.
     fn command_line(&self, rest: &str) -> String {
+        let mut line = format!("hapax {rest}{}", self.flags.naming());
         if let Some(url) = &self.admin.admin {
-            return format!("hapax {rest} --admin {}", quoted(url));
+            line += &format!(" --admin {}", quoted(url));
         }
-        let store = self.context.store.to_string();
-        if store == STORE_DEFAULT {
-            format!("hapax {rest}")
-        } else {
-            format!("hapax {rest} --store {}", quoted(&store))
+        if let Some(file) = &self.admin.admin_token_file {
+            line += &format!(" --admin-token-file {}", quoted(&file.display().to_string()));
         }
+        line
+    }
+
+    /// How long a result is kept that settles the record. A sidecar says it of a record that it was asked for; of a
+    /// record in a store that is opened here, the configuration does.
+    fn retention_of(&self, found: &Document) -> Result<Duration, Failure> {
+        if let Some(told) = found.settle_retention() {
+            return Ok(told);
+        }
+        let config = Config::load(self.flags, std::env::vars_os())?;
+        let hapax =
+            Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).keeper(Keeper::SharedRuntime).build();
+        let layer = config.layer(&hapax, |route| route.policy.clone());
+        Ok(retention_of(&found.record.scope.operation, &layer, &config.routes))
     }
 }
 
@@ -97,12 +124,6 @@ fn announce(found: &Document, what: &str) {
         record.attempt,
         or_dash(&record.scope.operation),
     ));
-}
-
-/// `text` as one word of a shell.
-fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=".contains(c);
-    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use super::service_links::is_service_link;
 use crate::admin::token;
 use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
+use crate::output::quoted;
+use crate::stores::without_passwords;
 
 /// Variables that are no option of the file.
 const OTHER_VARIABLES: [&str; 2] = ["HAPAX_CONFIG", token::VARIABLE];
@@ -97,6 +99,23 @@ impl Flags {
     /// Whether a flag says something about the option.
     pub(super) fn says(&self, section: &str, name: &str) -> bool {
         self.said.iter().any(|said| (said.target.section, said.target.name) == (section, name))
+    }
+
+    /// The options that another command needs to find the same store: those that were typed, without passwords. What
+    /// the environment says need not be typed.
+    pub(crate) fn naming(&self) -> String {
+        let file = self.file.as_ref().map(|file| ("--config", "HAPAX_CONFIG", file.display().to_string()));
+        let of_store = [("--store", "url", "HAPAX_STORE_URL"), ("--fast", "fast", "HAPAX_STORE_FAST")];
+        let of_store = of_store.into_iter().filter_map(|(flag, name, variable)| {
+            let said =
+                self.said.iter().find(|said| said.place == Place::Flag(flag) && said.target.name == name)?;
+            Some((flag, variable, said.value.as_str()?.to_owned()))
+        });
+        let is_typed = |(_, variable, value): &(&str, &str, String)| {
+            std::env::var_os(variable).is_none_or(|said| said != value.as_str())
+        };
+        let typed = file.into_iter().chain(of_store).filter(is_typed);
+        typed.map(|(flag, _, value)| format!(" {flag} {}", quoted(&without_passwords(&value)))).collect()
     }
 
     pub(super) fn said(&self) -> impl Iterator<Item = Said> {

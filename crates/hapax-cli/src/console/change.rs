@@ -19,7 +19,8 @@ use crate::admin::{
 use crate::failure::{Code, Failure};
 use crate::records::answer::{self, AnswerView, Fields};
 use crate::records::verdict::{consequence_of, consequence_of_deleting};
-use crate::view::{ClassView, Payload, RecordView, or_dash};
+use crate::time::brief;
+use crate::view::{ClassView, Document, Payload, RecordView, or_dash};
 
 /// What can be done to a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,8 @@ struct ChangeForm<'a> {
     operation: String,
     sent: &'a Sent,
     problem: Option<String>,
+    /// How long a result is kept unless the form says otherwise.
+    retention: String,
 }
 
 impl ChangeForm<'_> {
@@ -60,7 +63,8 @@ impl Deed {
         }
     }
 
-    fn form<'a>(self, record: &'a RecordView, sent: &'a Sent, problem: Option<String>) -> ChangeForm<'a> {
+    fn form<'a>(self, document: &'a Document, sent: &'a Sent, problem: Option<String>) -> ChangeForm<'a> {
+        let record = &document.record;
         let (title, style, assurance, consequence) = match self {
             Self::Settle => (
                 "Settle as applied",
@@ -94,6 +98,7 @@ impl Deed {
             record,
             sent,
             problem,
+            retention: document.settle_retention().map(brief).unwrap_or_default(),
         }
     }
 }
@@ -108,7 +113,8 @@ pub(super) struct Sent {
     class: String,
     payload: String,
     format: String,
-    hours: Option<u64>,
+    /// Empty for as long as the route says.
+    hours: String,
     /// Of an HTTP answer; empty where none is given.
     status: String,
     content_type: String,
@@ -133,7 +139,13 @@ impl Sent {
     fn settlement(&self) -> Result<SettleChange, Failure> {
         const MS_PER_HOUR: u64 = 3_600_000;
         let Change { version, reason } = self.confirmed()?;
-        let retention_ms = self.hours.map(|hours| hours.saturating_mul(MS_PER_HOUR));
+        let hours = match self.hours.trim() {
+            "" => None,
+            hours => Some(hours.parse::<u64>().map_err(|error| {
+                Failure::new(Code::InputInvalid, "a number of hours was expected").because(error)
+            })?),
+        };
+        let retention_ms = hours.map(|hours| hours.saturating_mul(MS_PER_HOUR));
         if let Some(answer) = self.answer()? {
             return Ok(SettleChange {
                 answer: Some(answer),
@@ -229,8 +241,8 @@ pub(super) async fn delete(
 }
 
 async fn form(shared: &Shared, id: RecordId, deed: Deed) -> Result<Response, Failure> {
-    let document = shared.desk.show(&id, Payload::Hidden).await?;
-    Ok(shown(&deed.form(&document.record, &Sent::default(), None)))
+    let document = shared.look(&id, Payload::Hidden).await?;
+    Ok(shown(&deed.form(&document, &Sent::default(), None)))
 }
 
 /// Leads to what there is to see after a change, or back to the form with what went wrong.
@@ -245,9 +257,9 @@ async fn finished(
         Ok(()) => return Ok(after(id, deed)),
         Err(failure) => failure,
     };
-    let Ok(document) = shared.desk.show(&id, Payload::Hidden).await else { return Err(failure) };
+    let Ok(document) = shared.look(&id, Payload::Hidden).await else { return Err(failure) };
     let problem = Some(words::sentence(failure.message()));
-    let mut response = shown(&deed.form(&document.record, sent, problem));
+    let mut response = shown(&deed.form(&document, sent, problem));
     *response.status_mut() = status_of(failure.code());
     Ok(response)
 }

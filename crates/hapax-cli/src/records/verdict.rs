@@ -9,6 +9,31 @@ use crate::failure::{Code, Failure};
 use crate::time::brief;
 use crate::view::{ClassView, format_name};
 
+/// What a person decided about an uncertain record, as far as they said it.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// It happened.
+    Applied {
+        recorded: Recorded,
+        /// How long retries get the result. None: as long as the route of the record says.
+        retention: Option<Duration>,
+    },
+    /// It did not happen.
+    NotApplied,
+}
+
+impl Decision {
+    /// The verdict, with `usual` for how long a result is kept where the decision does not say so.
+    pub(crate) fn verdict(self, usual: Duration) -> Verdict {
+        match self {
+            Self::Applied { recorded, retention } => {
+                Verdict::Applied { recorded, retention: retention.unwrap_or(usual) }
+            }
+            Self::NotApplied => Verdict::NotApplied,
+        }
+    }
+}
+
 /// The outcome of a record that was settled as applied. Without a payload retries learn that it happened, not what
 /// it answered.
 pub(crate) fn recorded(class: Class, format: Format, payload: Option<Vec<u8>>) -> Result<Recorded, Failure> {
@@ -84,9 +109,6 @@ pub(crate) fn consequence_of_deleting(state: State) -> &'static str {
         State::Released | State::InProgress => "will be deleted",
     }
 }
-
-/// How long a settled result answers when nobody says otherwise.
-pub(crate) const RETENTION_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 
 /// What was done, for reports.
 pub(crate) const fn done(verdict: &Verdict) -> &'static str {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hapax::Hapax;
 use hapax::http::{HttpPolicy, Idempotency, IdempotencyLayer};
@@ -15,10 +16,11 @@ use tower_service::Service;
 use super::ask::Asker;
 use super::paths::{Unambiguous, key_names};
 use super::protection::{self, Routing};
-use super::watched::{Watch, Watched};
 use super::told::Told;
+use super::watched::{Watch, Watched};
 use crate::config::{Config, Flags, Route};
 use crate::proxy::Forward;
+use crate::records::retention::retention_of;
 use crate::trace::{Traced, TracedUpstream, Tracing};
 
 /// What answers one request.
@@ -98,6 +100,12 @@ impl Routes {
     /// What is in force.
     pub(super) fn config(&self) -> Arc<Config> {
         self.current.read().config.clone()
+    }
+
+    /// How long the result of an operation is kept.
+    pub(super) fn retention_of(&self, operation: &str) -> Duration {
+        let current = self.current.read();
+        retention_of(operation, &current.layer, &current.config.routes)
     }
 
     /// Reads the configuration again. Whatever is wrong with it, something stays in force: what was.

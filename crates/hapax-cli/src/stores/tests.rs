@@ -98,6 +98,26 @@ fn a_database_is_shown_without_its_password() {
 }
 
 #[test]
+fn a_url_to_be_typed_again_has_its_user_and_no_password() {
+    for (typed, shown) in [
+        ("postgres://app:hunter2@db:5433/shop?schema=orders", "postgres://app@db:5433/shop?schema=orders"),
+        ("postgresql://app@db/shop", "postgresql://app@db/shop"),
+        ("postgres://app:hun/ter?2@db/shop", "postgres://app@db/shop"),
+        ("redis://:hunter2@cache:6380/2?prefix=shop:", "redis://cache:6380/2?prefix=shop:"),
+        (
+            "redis+sentinel://a:hunter2@s/m?sentinel_password=hunter2&prefix=a:",
+            "redis+sentinel://a@s/m?prefix=a:",
+        ),
+        ("redis+sentinel://s/m?sentinel_password=hunter2", "redis+sentinel://s/m"),
+        ("dynamodb://shop?region=eu-central-1", "dynamodb://shop?region=eu-central-1"),
+        ("file:///srv/a@b:c@d", "file:///srv/a@b:c@d"),
+        ("file:data", "file:data"),
+    ] {
+        assert_eq!(without_passwords(typed), shown, "{typed}");
+    }
+}
+
+#[test]
 fn a_store_that_was_left_out_names_its_feature() {
     for (scheme, is_there) in [("postgres", cfg!(feature = "postgres")), ("redis", cfg!(feature = "redis"))] {
         assert_eq!(feature_of(scheme), (!is_there).then_some(scheme));

@@ -18,8 +18,14 @@ struct Uncertain {
 
 impl Uncertain {
     fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// The same with this configuration.
+    fn start_with(file: &str) -> Self {
         let origin = Origin::start(|_, _| None);
         let fixture = Fixture::bare();
+        std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
         let mut this = Self { fixture, origin, sidecar: None, id: String::new() };
         this.serve();
         assert_eq!(this.order().status(), 502);
@@ -46,6 +52,11 @@ impl Uncertain {
         let run = hapax(self.fixture.path(), &settle);
         self.serve();
         run
+    }
+
+    /// Settles it without a word about the sidecar that serves.
+    fn settle_beside_the_sidecar(&self, args: &[&str]) -> Run {
+        hapax(self.fixture.path(), &[&["records", "settle", &self.id, "--applied", "--yes"], args].concat())
     }
 
     /// Settles it at the sidecar that serves.
@@ -158,4 +169,75 @@ fn a_result_that_no_request_can_be_answered_with_is_told_before() {
     let run = it.settle_at_the_sidecar(&["--json-value", "7"]).ended(0);
     assert!(run.stderr.contains("give an answer with --status instead"), "{run:?}");
     assert_eq!(it.order().status(), 409);
+}
+
+const DAYS_30: &str = "[[route]]\npath = \"/orders\"\nretention = \"30d\"\n";
+
+/// How long the record is kept after its last change, in hours.
+fn hours_kept(it: &Uncertain) -> u64 {
+    let record = it.shown();
+    let of = |member: &str| record[member].as_u64().unwrap();
+    (of("expires_at_ms") - of("updated_at_ms")) / 3_600_000
+}
+
+#[test]
+fn a_settled_record_is_kept_as_long_as_its_route_says() {
+    let mut it = Uncertain::start_with(DAYS_30);
+    let settled = it.settle_in_the_store(&["--status", "204"]).ended(0);
+    assert!(settled.stderr.contains("for 30d retries"), "{settled:?}");
+    assert_eq!(hours_kept(&it), 30 * 24);
+
+    let it = Uncertain::start_with(DAYS_30);
+    let settled = it.settle_at_the_sidecar(&["--status", "204"]).ended(0);
+    assert!(settled.stderr.contains("for 30d retries"), "{settled:?}");
+    assert_eq!(hours_kept(&it), 30 * 24);
+
+    let it = Uncertain::start_with(DAYS_30);
+    it.settle_at_the_sidecar(&["--status", "204", "--retention", "2h"]).ended(0);
+    assert_eq!(hours_kept(&it), 2);
+}
+
+#[test]
+fn a_command_asks_the_sidecar_that_owns_the_store_by_itself() {
+    let it = Uncertain::start_with(DAYS_30);
+    let settled = it.settle_beside_the_sidecar(&["--status", "204", "--reason", "seen at the bank"]).ended(0);
+    let listener = format!("asking its owner at http://{}", it.sidecar.as_ref().unwrap().admin());
+    assert!(settled.stderr.contains(&listener), "{settled:?}");
+    it.replays(204, &[], "");
+    assert_eq!(hours_kept(&it), 30 * 24);
+    let log = std::fs::read_to_string(it.fixture.store().join("audit.jsonl")).unwrap();
+    assert!(log.contains("seen at the bank"), "{log}");
+    hapax(it.fixture.path(), &["records", "delete", &it.id, "--yes"]).ended(0);
+}
+
+#[test]
+fn where_the_owner_cannot_be_asked_the_line_for_it_is_printed() {
+    let mut it = Uncertain::start();
+    let listener = format!("http://{}", it.sidecar.as_ref().unwrap().admin());
+    // Killed, so its file is left behind, and another program takes the store.
+    drop(it.sidecar.take());
+    let held = it.fixture.open();
+    let refused =
+        it.settle_beside_the_sidecar(&["--status", "200", "--body", "it's"]).failed(5, "store-in-use");
+    drop(held);
+    let line = format!(
+        "hapax records settle {} --applied --yes --status 200 --body 'it'\\''s' --admin {listener}",
+        it.id
+    );
+    assert!(refused.stderr.contains(&line), "{refused:?}");
+    // Without an owner there is no log that would keep a reason.
+    let args = ["records", "release", &it.id, "--yes", "--reason", "x"];
+    hapax(it.fixture.path(), &args).failed(2, "input-invalid");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_sidecar_that_ends_in_order_leaves_no_way_to_itself_behind() {
+    let mut it = Uncertain::start();
+    let file = it.fixture.store().join("admin.json");
+    assert!(file.exists());
+    let sidecar = it.sidecar.take().unwrap();
+    sidecar.signal("TERM");
+    assert_eq!(sidecar.ended().0, Some(0));
+    assert!(!file.exists());
 }

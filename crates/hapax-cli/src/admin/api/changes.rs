@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hapax_core::{Format, RecordId, Verdict};
+use hapax_core::{Format, RecordId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -20,7 +20,7 @@ use super::super::openapi;
 use super::filter::{RecordPath, millis};
 use crate::failure::{Code, Failure};
 use crate::records::answer::AnswerView;
-use crate::records::verdict::{self, RETENTION_DEFAULT};
+use crate::records::verdict::{self, Decision};
 use crate::view::{ClassView, Document, Payload};
 
 /// A reason is a few sentences, not a document.
@@ -66,7 +66,7 @@ pub(crate) struct SettleChange {
     /// What retries of an HTTP request are answered with, instead of a payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<AnswerView>,
-    /// How long retries are answered so. A day unless said.
+    /// How long retries are answered so. As long as the record's route says unless said; a day for a function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 9007199254740991_u64)]
     pub(crate) retention_ms: Option<u64>,
@@ -108,15 +108,15 @@ impl SettleChange {
         }
     }
 
-    fn verdict(&self) -> Result<Verdict, Failure> {
+    fn decision(&self) -> Result<Decision, Failure> {
         match (self.verdict, &self.answer) {
             (VerdictName::Applied, _) => {}
-            (VerdictName::NotApplied, None) => return Ok(Verdict::NotApplied),
+            (VerdictName::NotApplied, None) => return Ok(Decision::NotApplied),
             (VerdictName::NotApplied, Some(_)) => {
                 return Err(Failure::new(Code::InputInvalid, "what did not happen has no answer"));
             }
         }
-        let retention = millis("retention_ms", self.retention_ms)?.unwrap_or(RETENTION_DEFAULT);
+        let retention = millis("retention_ms", self.retention_ms)?;
         if let Some(answer) = &self.answer {
             let has_payload = self.payload.is_some() || self.payload_base64.is_some();
             if has_payload || self.class.is_some() || self.format.is_some() {
@@ -124,7 +124,7 @@ impl SettleChange {
                     "the status and the body of an answer say all that class, format and payload could",
                 ));
             }
-            return Ok(Verdict::Applied { recorded: answer.recorded()?, retention });
+            return Ok(Decision::Applied { recorded: answer.recorded()?, retention });
         }
         let payload = match (&self.payload, &self.payload_base64) {
             (Some(_), Some(_)) => {
@@ -142,7 +142,7 @@ impl SettleChange {
             Some(FormatName::Operator) | None => Format::OPERATOR,
         };
         let class = self.class.unwrap_or(ClassView::Success).into();
-        Ok(Verdict::Applied { recorded: verdict::recorded(class, format, payload)?, retention })
+        Ok(Decision::Applied { recorded: verdict::recorded(class, format, payload)?, retention })
     }
 }
 
@@ -225,8 +225,8 @@ pub(crate) async fn settle(
         VerdictName::Applied => Action::SettleApplied,
         VerdictName::NotApplied => Action::SettleNotApplied,
     };
-    let verdict = change.verdict()?;
-    decide(shared, actor, action, id, Change { version: change.version, reason: change.reason }, verdict)
+    let decision = change.decision()?;
+    decide(shared, actor, action, id, Change { version: change.version, reason: change.reason }, decision)
         .await
 }
 
@@ -237,7 +237,7 @@ pub(crate) async fn release(
     id: RecordId,
     change: Change,
 ) -> Result<Document, Failure> {
-    decide(shared, actor, Action::Release, id, change, Verdict::NotApplied).await
+    decide(shared, actor, Action::Release, id, change, Decision::NotApplied).await
 }
 
 /// Removes a record.
@@ -258,10 +258,13 @@ async fn decide(
     action: Action,
     id: RecordId,
     change: Change,
-    verdict: Verdict,
+    decision: Decision,
 ) -> Result<Document, Failure> {
-    let desk = shared.desk.clone();
+    let deciding = shared.clone();
     let work = async move {
+        let desk = &deciding.desk;
+        let operation = desk.show(&id, Payload::Hidden).await?.record.scope.operation;
+        let verdict = decision.verdict((deciding.retention)(&operation));
         let done = verdict::done(&verdict).to_owned();
         desk.settle(&id, &change.version, verdict).await?;
         let settled = desk.show(&id, Payload::Hidden).await?;

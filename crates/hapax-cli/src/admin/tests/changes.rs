@@ -9,7 +9,7 @@ use hapax_testkit::{Fault, Faulty, Op, Plan, Point};
 use serde_json::json;
 
 use super::*;
-use crate::admin::showcase::{completed, uncertain};
+use crate::admin::showcase::{RETENTION, completed, uncertain};
 
 async fn state(show: &Showcase, id: &RecordId) -> Option<State> {
     match show.store.get(id).await.unwrap() {
@@ -84,6 +84,26 @@ async fn every_verdict_does_what_it_says() {
         assert_eq!(state(&show, &id).await, expected, "{name}");
         let entry = last_entry(&show).await;
         assert_eq!((&entry["action"], &entry["result"]), (&json!(action), &json!("done")), "{name}");
+    }
+    show.stop().await;
+}
+
+#[tokio::test]
+async fn a_result_is_kept_as_long_as_the_route_says_unless_the_change_does() {
+    let show = Showcase::start().await;
+    for (change, kept) in
+        [(json!({}), RETENTION), (json!({ "retention_ms": 60_000 }), Duration::from_secs(60))]
+    {
+        let id = uncertain(&*show.store, &kept.as_secs().to_string()).await;
+        let looked_at = show.get(&format!("/api/v1/records/{id}")).await.ok();
+        assert_eq!(looked_at["settle_retention_ms"], json!(RETENTION.as_millis() as u64), "{looked_at}");
+        let mut change = change;
+        change["version"] = looked_at["record"]["version"].clone();
+        change["verdict"] = json!("applied");
+        let done = show.post(&format!("/api/v1/records/{id}/settle"), change).await.ok();
+        let of = |member: &str| done["record"][member].as_u64().unwrap();
+        assert_eq!(of("expires_at_ms") - of("updated_at_ms"), kept.as_millis() as u64, "{done}");
+        assert!(done.get("settle_retention_ms").is_none(), "{done}");
     }
     show.stop().await;
 }

@@ -2,11 +2,11 @@
 
 use hapax_core::Query;
 
+use super::Place;
 use super::source::Source;
-use super::{Place, quoted};
 use crate::args::List;
 use crate::failure::Failure;
-use crate::output::{Output, note};
+use crate::output::{Output, note, quoted};
 use crate::progress::Progress;
 use crate::records::name::{id_prefix, parse_digits, parse_key};
 use crate::stores::Access;

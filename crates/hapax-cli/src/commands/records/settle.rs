@@ -2,8 +2,9 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
-use hapax_core::{Format, Recorded, Verdict};
+use hapax_core::{Format, Recorded};
 use http::header::CONTENT_TYPE;
 use serde_json::json;
 
@@ -13,28 +14,34 @@ use crate::args::{Answer, Change, Settle};
 use crate::confirm::confirm;
 use crate::failure::{Code, Failure};
 use crate::output::{Output, note};
-use crate::records::{answer, refuse_unless_uncertain, verdict};
+use crate::records::verdict::{self, Decision};
+use crate::records::{answer, refuse_unless_uncertain};
 use crate::stores::OUTCOME_BYTES_MAX;
 use crate::view::{Payload, RecordView};
 
 pub(super) async fn run(settle: &Settle, place: &Place<'_>) -> Result<(), Failure> {
-    let verdict = if settle.not_applied {
-        Verdict::NotApplied
+    let decision = if settle.not_applied {
+        Decision::NotApplied
     } else {
-        Verdict::Applied { recorded: recorded(settle)?, retention: settle.retention }
+        Decision::Applied { recorded: recorded(settle)?, retention: settle.retention }
     };
-    decide(&settle.change, verdict, place).await
+    decide(&settle.change, decision, place).await
 }
 
 pub(super) async fn release(change: &Change, place: &Place<'_>) -> Result<(), Failure> {
-    decide(change, Verdict::NotApplied, place).await
+    decide(change, Decision::NotApplied, place).await
 }
 
-async fn decide(change: &Change, verdict: Verdict, place: &Place<'_>) -> Result<(), Failure> {
+async fn decide(change: &Change, decision: Decision, place: &Place<'_>) -> Result<(), Failure> {
     let reason = change.reason.as_deref();
     let source = place.open_to_change(reason).await?;
     let found = find(&source, &change.name, Payload::Hidden).await?;
     refuse_unless_uncertain(found.record.state())?;
+    let verdict = match decision {
+        Decision::Applied { retention: None, .. } => decision.verdict(place.retention_of(&found)?),
+        // What is decided already needs no other time.
+        _ => decision.verdict(Duration::ZERO),
+    };
     announce(&found, &verdict::consequence_of(&verdict));
     if let Some(caution) = verdict::caution(&found.record.scope.operation, &verdict) {
         note(&format!("  {caution}"));

@@ -1,10 +1,12 @@
-//! Whom the commands ask: a store that is opened here, or a sidecar that has it open. Both answer with the same
+//! Whom the commands ask: a store that is opened here, or a sidecar that has it open, which is asked by itself where the
+//! store is in use. Both answer with the same
 //! views, so nothing else can tell them apart.
 
-use hapax_core::{Query, RecordId, Verdict};
+use hapax_core::{Query, RecordId, StoreErrorKind, Verdict};
 
-use crate::admin::Client;
+use crate::admin::{Client, LocalAccess};
 use crate::failure::{Code, Failure};
+use crate::output::{note, quoted};
 use crate::records::Desk;
 use crate::stores::{Access, StoreUrl};
 use crate::view::{Document, PageView, Payload, RecordView};
@@ -17,8 +19,34 @@ pub(super) enum Source {
 
 impl Source {
     pub(super) async fn of_store(url: &StoreUrl, access: Access) -> Result<Self, Failure> {
-        let (store, place) = (url.open_shared(access).await?, url.to_string());
-        Ok(Self::Store { desk: Desk::on(store, &place), place })
+        match url.open_shared(access).await {
+            Ok(store) => {
+                let place = url.to_string();
+                Ok(Self::Store { desk: Desk::on(store, &place), place })
+            }
+            Err(failure) if failure.code() == Code::Store(StoreErrorKind::InUse) => {
+                Self::of_owner(url, failure).await
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The sidecar that owns the store, where it says how it is reached; otherwise why the store cannot be opened.
+    async fn of_owner(url: &StoreUrl, in_use: Failure) -> Result<Self, Failure> {
+        let Some((listener, token)) = url.directory().and_then(LocalAccess::find) else { return Err(in_use) };
+        let client = Client::new(&listener, token)?;
+        match client.probe().await {
+            Ok(()) => {
+                note(&format!("{url} is in use; asking its owner at {listener}"));
+                Ok(Self::Admin(client))
+            }
+            Err(failure) => Err(in_use.hint(format!(
+                "its owner has an admin listener at {listener}, which cannot be used from here ({}); \
+                 where it can, run: {} --admin {listener}",
+                failure.message(),
+                typed_line()
+            ))),
+        }
     }
 
     /// What to call it in messages.
@@ -63,6 +91,12 @@ impl Source {
             Self::Admin(client) => client.delete(record, reason).await,
         }
     }
+}
+
+/// The command as it was typed.
+fn typed_line() -> String {
+    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    std::iter::once("hapax".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// The id of a record that was shown.

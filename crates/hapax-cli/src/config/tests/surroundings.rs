@@ -68,3 +68,17 @@ fn every_option_that_names_a_path_counts_from_the_folder() {
         known().iter().filter(names_a_path).map(|known| (&*known.section, &*known.name)).collect();
     assert_eq!(named, file::PATHS);
 }
+
+#[test]
+fn a_command_is_told_how_to_find_the_same_store() {
+    let flags = Flags::new(Some("etc/my hapax.toml".into()))
+        .with("--store", ("store", "url"), Some("postgres://app:hunter2@db/shop?schema=a&sslmode=require"))
+        .with("--fast", ("store", "fast"), Some("redis://:hunter2@cache?prefix=a:"))
+        .with("--listen", ("", "listen"), Some("127.0.0.1:1"));
+    assert_eq!(
+        flags.naming(),
+        " --config 'etc/my hapax.toml' --store 'postgres://app@db/shop?schema=a&sslmode=require' \
+         --fast 'redis://cache?prefix=a:'"
+    );
+    assert_eq!(Flags::new(None).naming(), "");
+}

@@ -20,7 +20,7 @@ fn the_result_of_a_function_is_json_and_that_of_a_person_is_anything() {
 fn a_result_that_retries_could_not_read_is_told_before() {
     let settled = |format| Verdict::Applied {
         recorded: Recorded::new(Class::Success, format, "x"),
-        retention: RETENTION_DEFAULT,
+        retention: Duration::from_secs(1),
     };
     for (operation, format, is_told) in [
         ("POST /orders", Format::HTTP, false),

@@ -1,0 +1,94 @@
+//! How long the result of an operation is kept when a person settles it: as long as its route says, so that a settled
+//! record lasts as long as one that completed by itself.
+
+use std::time::Duration;
+
+use hapax::http::{Endpoint, IdempotencyLayer};
+use http::Method;
+
+use crate::config::Route;
+
+/// How long a result is kept where no policy says so: of a function, whose policy is in the code that calls it.
+const OF_FUNCTIONS: Duration = Duration::from_secs(24 * 3600);
+
+/// How long the result of `operation` is kept, by `routes` and the layer that is made of them. Where the operation does
+/// not tell its route, it is the longest time of the routes that it may be of: a record that goes too early lets the
+/// operation run again.
+pub(crate) fn retention_of(operation: &str, layer: &IdempotencyLayer, routes: &[Route]) -> Duration {
+    let words: Vec<&str> = operation.split(' ').collect();
+    let of_route = match words[..] {
+        ["http"] | ["http", _] => {
+            let is_it = |route: &&Route| route.policy.settings().endpoint == Some(Endpoint::Fingerprint);
+            routes.iter().filter(is_it).filter_map(kept).max()
+        }
+        [method, path] | [method, _, path] if path.starts_with('/') => {
+            let position = method.parse::<Method>().ok().and_then(|method| layer.position_of(&method, path));
+            // A route that covered it once and does not any more: what holds for the rest.
+            position.and_then(|position| routes.get(position)).or(routes.last()).and_then(kept)
+        }
+        _ => None,
+    };
+    of_route.unwrap_or(OF_FUNCTIONS)
+}
+
+fn kept(route: &Route) -> Option<Duration> {
+    route.policy.settings().retention.map(|span| span.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hapax::{Hapax, MemoryStore};
+
+    use super::*;
+    use crate::config::{Config, Flags};
+
+    const FILE: &str = r#"
+[defaults]
+retention = "2h"
+
+[[route]]
+path = "/v1/payments/**"
+methods = ["POST"]
+retention = "30d"
+
+[[route]]
+path = "/v1/charges"
+dialect = "stripe-v1"
+retention = "7d"
+
+[[route]]
+path = "/v1/refunds"
+dialect = "stripe-v1"
+retention = "1h"
+"#;
+
+    #[tokio::test]
+    async fn an_operation_is_kept_as_long_as_its_route_says() {
+        const HOUR: u64 = 3600;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("hapax.toml");
+        std::fs::write(&path, FILE).unwrap();
+        let config = Config::load(&Flags::new(Some(path)), []).unwrap();
+        let layer = config
+            .layer(&Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).build(), |route| {
+                route.policy.clone()
+            });
+        for (operation, hours) in [
+            ("POST /v1/payments/7", 30 * 24),
+            ("POST shop.example /v1/payments/7", 30 * 24),
+            ("POST /v1/orders", 2),
+            ("GET /v1/payments", 2),
+            // Either of the two routes whose records do not tell their paths.
+            ("http", 7 * 24),
+            ("http shop.example", 7 * 24),
+            ("charge", 24),
+            ("charge card", 24),
+            ("", 24),
+        ] {
+            let kept = retention_of(operation, &layer, &config.routes);
+            assert_eq!(kept, Duration::from_secs(hours * HOUR), "{operation}");
+        }
+    }
+}
