@@ -3,6 +3,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `serve/routes.rs` | the layer in force, and how another takes its place |
+//! | `serve/promise.rs` | the promise in force, told at the start |
 //! | `serve/protection.rs` | what a reload takes away |
 //! | `serve/paths.rs` | which paths are refused because an origin could take them for others |
 //! | `serve/told.rs` | what the service behind is told about an operation |
@@ -17,6 +18,7 @@ mod ask;
 mod banner;
 mod paths;
 mod patience;
+mod promise;
 mod protection;
 mod routes;
 mod told;
@@ -27,6 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hapax::Hapax;
+use hapax_core::Promise;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -70,6 +73,8 @@ pub(crate) async fn run(
 /// All parts, bound to their addresses and not yet serving.
 struct Sidecar {
     hapax: Hapax,
+    /// What the store promised at the start.
+    promise: Option<Promise>,
     routes: Arc<Routes>,
     listener: Arc<Listener>,
     threads: LaneThreads,
@@ -86,7 +91,9 @@ impl Sidecar {
         for warning in config.warnings().into_iter().chain(config.risks()) {
             tracing::warn!("{warning}");
         }
-        let hapax = hapax(&config, config.store.open_or_make().await?);
+        let store = config.store.open_or_make().await?;
+        let promise = promise::tell(&config.store, &*store).await;
+        let hapax = hapax(&config, store);
         let forward = Forward::new(&config.upstream, &config.upstream_options)?;
         let asker = Asker::new(&config.limits);
         let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
@@ -105,7 +112,7 @@ impl Sidecar {
         };
         let routes = Arc::new(Routes::new(parts, config));
         let listener = Arc::new(listener);
-        Ok(Self { hapax, routes, listener, threads, operators, local_access, metrics, tracing })
+        Ok(Self { hapax, promise, routes, listener, threads, operators, local_access, metrics, tracing })
     }
 
     fn banner(&self, demo: Option<Demo>) -> Banner {
@@ -115,6 +122,7 @@ impl Sidecar {
             admin: self.operators.as_ref().map(AdminListener::local_addr),
             token: self.operators.as_ref().and_then(AdminListener::made_token).map(str::to_owned),
             demo: demo.map(|demo| demo.url),
+            promise: self.promise,
         }
     }
 

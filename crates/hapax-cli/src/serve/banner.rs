@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use hapax_core::Promise;
 use http::Uri;
 use serde_json::json;
 
@@ -17,6 +18,8 @@ pub(super) struct Banner {
     /// Only one that was made at this start: nobody could know it otherwise.
     pub(super) token: Option<String>,
     pub(super) demo: Option<Uri>,
+    /// Told in the document only: for people it is in the log.
+    pub(super) promise: Option<Promise>,
 }
 
 impl Banner {
@@ -30,6 +33,7 @@ impl Banner {
                 "listen": listen,
                 "console": console,
                 "token": self.token,
+                "promise": self.promise.map(Promise::words),
                 "demo": self.demo.as_ref().map(ToString::to_string),
                 "tries": tries.map(|tries| tries.map(|(_, typed)| typed)),
             }));

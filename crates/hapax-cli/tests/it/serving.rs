@@ -135,6 +135,19 @@ fn what_is_unsafe_is_logged_at_the_start() {
     sidecar.logged("callers are told apart by a credential");
 }
 
+#[test]
+fn the_promise_in_force_is_told_at_the_start() {
+    let fixture = Fixture::bare();
+    let mut sidecar = Sidecar::start(&fixture, &["--demo"]);
+    let line = sidecar.logged("the promise of");
+    assert!(line.contains("INFO") && line.contains("file:./hapax-data: at most once"), "{line}");
+    assert!(sidecar.start["promise"].as_str().unwrap().starts_with("at most once"), "{}", sidecar.start);
+    drop(sidecar);
+
+    let mut sidecar = Sidecar::start(&fixture, &["--demo", "--store", "memory:"]);
+    assert!(sidecar.logged("the promise of").contains("memory:: de-duplication inside one living process"));
+}
+
 #[cfg(unix)]
 #[test]
 fn routes_are_read_again_without_dropping_a_connection() {
