@@ -33,9 +33,9 @@
 //! |---|---|---|
 //! | [`MemoryStore`] | here | de-duplication inside one living process |
 //! | `FileStore` | `hapax-store-file` | at most once on one machine, durable before it answers |
-//! | `PostgresStore` | `hapax-store-postgres` | at most once for many machines; best effort with standbys that commits do not wait for; exactly-once effect for writes in the same transaction |
+//! | `PostgresStore` | `hapax-store-postgres` | at most once for many machines; best effort with standbys that commits do not wait for; writes in the same transaction commit with their outcome |
 //! | `RedisStore` | `hapax-store-redis` | at most once on one durable server for many machines, otherwise best effort |
-//! | `DynamoDbStore` | `hapax-store-dynamodb` | at most once in its Region; exactly-once effect for writes in the same transaction |
+//! | `DynamoDbStore` | `hapax-store-dynamodb` | at most once in its Region; writes in the same transaction commit with their outcome |
 //! | [`Tiers`] | here, with `RedisFacts` of `hapax-store-redis` | that of the store behind; Redis answers retries of what is finished |
 //!
 //! # Features
