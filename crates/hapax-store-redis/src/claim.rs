@@ -1,14 +1,18 @@
-//! The claim: one native command for a fresh key and for a replay, one script more for everything else.
+//! The claim: one native command for a fresh key and for a replay, one script more for everything else. A server without
+//! room is asked for the record instead.
 
 use std::sync::Arc;
 
-use hapax_core::{Claim, ClaimRequest, Fence, Lease, Nonce, OnLapse, StoreError, StoreErrorKind, Timestamp};
+use hapax_core::{
+    Claim, ClaimRequest, Fence, Lease, Lookup, Nonce, OnLapse, StoreError, Timestamp, transition,
+};
 use redis::Value;
 
-use crate::error::{Effect, Refusal};
+use crate::error::{Effect, Refusal, is_wrong_type, leaves_records_readable};
 use crate::layout::{self, Stored};
 use crate::link::{Call, Deadline, Link, What};
 use crate::script::Dialect;
+use crate::store::get;
 use crate::way::{self, Way};
 
 const OP: &str = "claim";
@@ -31,8 +35,22 @@ pub(crate) async fn claim(way: &Way, ask: &ClaimRequest) -> Result<Claim, StoreE
     };
     match answer {
         // What is there is no record at all. It is there.
-        Err(error) if error.kind() == StoreErrorKind::Incompatible => Ok(Claim::Unreadable),
+        Err(error) if is_wrong_type(&error) => Ok(Claim::Unreadable),
+        Err(error) if leaves_records_readable(&error) => from_record(way, ask, deadline).await.ok_or(error),
         answer => answer,
+    }
+}
+
+/// The answer of a server that takes no claim, where the record alone gives one: what is finished is replayed, and what
+/// is busy or uncertain is reported. Nothing is written, so a lapsed claim is marked as such by a later one.
+async fn from_record(way: &Way, ask: &ClaimRequest, deadline: Deadline) -> Option<Claim> {
+    match get(way, OP, &ask.key.id, deadline).await.ok()? {
+        Lookup::Absent => None,
+        Lookup::Unreadable { .. } => Some(Claim::Unreadable),
+        Lookup::Found { record, now } => match transition::claim(Some(&record), ask, now).answer {
+            Claim::Acquired(_) => None,
+            answer => Some(answer),
+        },
     }
 }
 
@@ -46,9 +64,9 @@ async fn set_if_absent(
 ) -> Result<(Option<Vec<u8>>, Arc<Link>), StoreError> {
     let mut set = redis::cmd("SET");
     set.arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(keep_ms);
-    let call = Call { op: OP, deadline, effect: Effect::Write, key, what: What::Command(&set) };
+    let call = Call { op: OP, deadline, effect: Effect::Claim, key, what: What::Command(&set) };
     let (found, link) = way.answer(&call).await?;
-    Ok((way::read(OP, Effect::Write, found)?, link))
+    Ok((way::read(OP, Effect::Claim, found)?, link))
 }
 
 /// The answer from what was found, where the time does not matter: an outcome is final, and what is over by the server's
@@ -86,12 +104,12 @@ async fn claim_by_script(
     let call = Call {
         op: OP,
         deadline,
-        effect: Effect::Write,
+        effect: Effect::Claim,
         key,
         what: What::Script(|scripts| &scripts.claim, &[value, may_rerun, attempts_max.as_bytes()]),
     };
     let reply: Vec<Value> = way.call(call).await?;
-    read(ask, &reply).ok_or_else(|| Refusal::Reply.error(OP, Effect::Write))
+    read(ask, &reply).ok_or_else(|| Refusal::Reply.error(OP, Effect::Claim))
 }
 
 /// What the script answered; `None` when it is nothing that it says.

@@ -8,7 +8,7 @@ use redis::{ErrorKind, RedisError};
 
 /// Why a server cannot be used as a store; the source of the [`StoreError`] that
 /// [`RedisStore::connect`](crate::RedisStore::connect) returns. Each says what to do.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The URL is not one of a Redis server.
@@ -99,6 +99,8 @@ pub(crate) enum Effect {
     Read,
     /// It may have been applied once it was sent.
     Write,
+    /// The same, and what it makes may be new. Servers that evict are not asked for it.
+    Claim,
 }
 
 /// What a driver's error means for the caller.
@@ -122,6 +124,29 @@ pub(crate) fn ends_connection(error: &RedisError) -> bool {
     error.is_unrecoverable_error()
         || error.is_io_error()
         || matches!(code(error), Some("READONLY" | "NOAUTH"))
+}
+
+/// Whether a claim was refused by, or kept from, a server whose records are there to be read: one that evicts, or one whose
+/// memory or disk is full.
+pub(crate) fn leaves_records_readable(error: &StoreError) -> bool {
+    let evicts =
+        matches!(error.source().and_then(|source| source.downcast_ref()), Some(OpenError::Evicts { .. }));
+    evicts || is_full(error)
+}
+
+/// Whether the server answered that it takes no new data at present, its memory or its disk being full. It still reads.
+pub(crate) fn is_full(error: &StoreError) -> bool {
+    matches!(code_of(error), Some("OOM" | "MISCONF"))
+}
+
+/// Whether the server answered that the key holds something other than a string.
+pub(crate) fn is_wrong_type(error: &StoreError) -> bool {
+    code_of(error) == Some("WRONGTYPE")
+}
+
+/// The code of the server's error behind an error of the store.
+fn code_of(error: &StoreError) -> Option<&str> {
+    error.source().and_then(|source| source.downcast_ref()).and_then(code)
 }
 
 /// What a script can run into. Before Redis 7 it is told in words, behind the code of scripts in general.
@@ -157,9 +182,11 @@ pub(crate) enum Refusal {
 impl Refusal {
     pub(crate) fn error(self, op: &'static str, effect: Effect) -> StoreError {
         let kind = match (self, effect) {
-            (Self::TimedOut | Self::TooFewReplicas | Self::Reply, Effect::Write) => StoreErrorKind::Unknown,
             (Self::TimedOut | Self::TooFewReplicas | Self::Reply, Effect::Read) => {
                 StoreErrorKind::Unavailable
+            }
+            (Self::TimedOut | Self::TooFewReplicas | Self::Reply, Effect::Write | Effect::Claim) => {
+                StoreErrorKind::Unknown
             }
             // Nothing was sent.
             (Self::ClusterDown | Self::NoOwner, _) => StoreErrorKind::Unavailable,

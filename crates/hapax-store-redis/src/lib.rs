@@ -24,7 +24,7 @@
 //!
 //! # What is refused
 //!
-//! A server that drops keys when it is full, a replica, a member of a cluster that was not named as one. A server that has
+//! A server that drops keys when it is full (also one whose policy is changed later: it gets no new records), a replica, a member of a cluster that was not named as one. A server that has
 //! lost records since this process first looked: a key of its own holds an id and a growing number, and both are compared
 //! when connecting and every few seconds. Claims made in those seconds are not caught.
 //!

@@ -134,19 +134,45 @@ impl Link {
         Ok(self.connected(op, deadline).await?.server.dialect)
     }
 
-    /// What the server is, looked at now.
+    /// What the server is, looked at now. One that takes no claims is no store.
     pub(crate) async fn look(&self, op: &'static str, deadline: Deadline) -> Result<Server, StoreError> {
         let connected = self.connected(op, deadline).await?;
         let mut connection = connected.connection.clone();
         let looked = timeout_at(deadline, look::over(self, &mut connection)).await;
-        looked.unwrap_or_else(|_| Err(Refusal::TimedOut.error(op, Effect::Read))).inspect_err(|error| {
+        let looked = looked.unwrap_or_else(|_| Err(Refusal::TimedOut.error(op, Effect::Read)));
+        let server = looked.inspect_err(|error| {
             if error.kind() == StoreErrorKind::Unavailable {
                 self.forget(&connected);
             }
-        })
+        })?;
+        self.update(&connected, &server);
+        server.takes_claims()?;
+        Ok(server)
     }
 
-    /// Looks whether it still is the server, whether it answers, and whether it has lost anything.
+    /// Takes what a look has shown of a server's settings into use.
+    fn update(&self, connected: &Arc<Connected>, server: &Server) {
+        if connected.server == *server {
+            return;
+        }
+        match (&connected.server.evicts, &server.evicts) {
+            (None, Some(policy)) => {
+                tracing::error!(
+                    policy,
+                    "the server drops keys when its memory is full; new operations are refused"
+                );
+            }
+            (Some(_), None) => {
+                tracing::info!("the server drops no keys any more; new operations are taken again")
+            }
+            _ => {}
+        }
+        let (located, connection) = (connected.located.clone(), connected.connection.clone());
+        self.replace(connected, Some(Arc::new(Connected { located, connection, server: server.clone() })));
+    }
+
+    /// Looks whether it still is the server, whether it answers, whether it has lost anything, and whether its settings are
+    /// still those of a store.
     pub(crate) async fn check(&self, deadline: Deadline) -> Result<Shown, StoreError> {
         let connected = self.connected("check", deadline).await?;
         // One that hangs leaves time for a look at the server in use.
@@ -155,15 +181,23 @@ impl Link {
             self.replace(&connected, Some(Arc::new(successor)));
             return Ok(Shown::Whole);
         }
-        let looked = timeout_at(deadline, look::at_marks(self, &connected)).await;
-        looked
-            .unwrap_or_else(|_| Err(Refusal::TimedOut.error("check", Effect::Read)))
-            .inspect_err(|_| self.forget(&connected))
+        let look = async {
+            let shown = look::at_marks(self, &connected).await?;
+            Ok((shown, look::over(self, &mut connected.connection.clone()).await?))
+        };
+        let looked = timeout_at(deadline, look).await;
+        let looked = looked.unwrap_or_else(|_| Err(Refusal::TimedOut.error("check", Effect::Read)));
+        let (shown, server) = looked.inspect_err(|_| self.forget(&connected))?;
+        self.update(&connected, &server);
+        Ok(shown)
     }
 
     /// Sends a call and returns what the server answers.
     pub(crate) async fn answer(&self, call: &Call<'_>, right: Right) -> Result<Value, Failed> {
         let connected = self.connected(call.op, call.deadline).await.map_err(Failed::Other)?;
+        if call.effect == Effect::Claim {
+            connected.server.takes_claims().map_err(StoreError::from)?;
+        }
         let (script, arguments) = match call.what {
             What::Command(command) => return self.send(&connected, call, command, right).await,
             What::Script(script, arguments) => (script(connected.server.dialect.scripts()), arguments),
@@ -184,7 +218,7 @@ impl Link {
         command: &Cmd,
         right: Right,
     ) -> Result<Value, Failed> {
-        if let (Some(replicas), Effect::Write) = (&self.replicas, call.effect) {
+        if let (Some(replicas), Effect::Write | Effect::Claim) = (&self.replicas, call.effect) {
             return replicas.send(self, connected, call, command, right).await;
         }
         let mut connection = connected.connection.clone();

@@ -48,7 +48,7 @@ pub(crate) async fn list(way: &Way, query: &Query) -> Result<Page, StoreError> {
     let (ids, next) = newest.page();
     page.next = next;
     for id in ids {
-        match get(way, "list", &id).await? {
+        match get(way, "list", &id, way.deadline()).await? {
             Lookup::Found { record, .. } => page.records.push(*record),
             Lookup::Unreadable { .. } => page.unreadable.push(id),
             Lookup::Absent => {}

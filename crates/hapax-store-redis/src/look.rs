@@ -7,7 +7,7 @@ use redis::RedisError;
 use redis::aio::MultiplexedConnection;
 
 use crate::config::{Amnesia, Making};
-use crate::error::{Effect, OpenError, Refusal, unreachable};
+use crate::error::{Effect, OpenError, Refusal, is_full, unreachable};
 use crate::link::{Connected, Link};
 use crate::mark::{Memory, Seen};
 use crate::server::{Membership, Server};
@@ -71,7 +71,13 @@ async fn at_mark(link: &Link, connected: &Connected, key: &str) -> Result<Shown,
     let (id, pulse, now): (Option<String>, i64, u64) = match looked {
         Ok(seen) => seen,
         Err(error) if matches!(error.code(), Some("MOVED" | "ASK")) => return Ok(Shown::Elsewhere),
-        Err(error) => return Err(unreachable(&error)),
+        Err(error) => {
+            let error = unreachable(&error);
+            return match greatest_before {
+                Some(before) if is_full(&error) => unchanged_mark(link, connection, key, &before).await,
+                _ => Err(error),
+            };
+        }
     };
     link.time.set(Timestamp::from_millis(now), sent_at);
     let memory = match (id, &greatest_before) {
@@ -83,6 +89,28 @@ async fn at_mark(link: &Link, connected: &Connected, key: &str) -> Result<Shown,
         // It is for those to make who run operations.
         (None, None) => Memory::Whole,
     };
+    act_on(link, key, memory)
+}
+
+/// The look at a server that takes no writes: the number may stay as it is, and must not be a smaller one.
+async fn unchanged_mark(
+    link: &Link,
+    mut connection: MultiplexedConnection,
+    key: &str,
+    before: &Seen,
+) -> Result<Shown, StoreError> {
+    let mut fields = redis::cmd("HMGET");
+    fields.arg(key).arg("id").arg("pulse");
+    let (id, pulse): (Option<String>, Option<i64>) = match fields.query_async(&mut connection).await {
+        Ok(fields) => fields,
+        Err(error) if matches!(error.code(), Some("MOVED" | "ASK")) => return Ok(Shown::Elsewhere),
+        Err(error) => return Err(unreachable(&error)),
+    };
+    let is_whole = id.as_ref() == Some(&before.id) && pulse >= Some(before.pulse);
+    act_on(link, key, if is_whole { Memory::Whole } else { Memory::Lost })
+}
+
+fn act_on(link: &Link, key: &str, memory: Memory) -> Result<Shown, StoreError> {
     match (memory, link.options.amnesia) {
         (Memory::Whole, _) => {}
         (Memory::Lost, Amnesia::Accept) => {

@@ -55,7 +55,7 @@ impl Replicas {
         let both = join(send(&mut connection, command, right), behind.send_packed_command(&wait));
         let Ok((answer, copied)) = timeout_at(call.deadline, both).await else {
             link.forget(connected);
-            return Err(Refusal::TimedOut.error(call.op, Effect::Write).into());
+            return Err(Refusal::TimedOut.error(call.op, call.effect).into());
         };
         let copied: Result<u32, _> = copied.and_then(|copied| Ok(redis::from_redis_value(copied)?));
         if answer.as_ref().is_err_and(ends_connection) || copied.is_err() {
@@ -67,11 +67,11 @@ impl Replicas {
                 idle.push(connection);
             }
         }
-        let answer = answer.map_err(|error| link.failed(error, call.op, Effect::Write))?;
+        let answer = answer.map_err(|error| link.failed(error, call.op, call.effect))?;
         match copied {
             Ok(copied) if copied >= self.wanted => Ok(answer),
             _ if is_refusal(&answer) => Ok(answer),
-            _ => Err(Failed::Other(Refusal::TooFewReplicas.error(call.op, Effect::Write))),
+            _ => Err(Failed::Other(Refusal::TooFewReplicas.error(call.op, call.effect))),
         }
     }
 

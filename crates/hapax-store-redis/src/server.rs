@@ -27,6 +27,9 @@ pub(crate) struct Server {
     pub(crate) dialect: Dialect,
     pub(crate) promise: Promise,
     pub(crate) warnings: Vec<String>,
+    /// The policy by which it drops keys, unless that was accepted. No record is made on such a server, and those that it
+    /// has may be read and finished.
+    pub(crate) evicts: Option<String>,
 }
 
 /// Whether a server is taken for a member of a cluster.
@@ -57,9 +60,10 @@ impl Server {
         let mut warnings = Vec::new();
         let policy = field("maxmemory_policy");
         let evicts = policy != "noeviction";
+        let mut refused_policy = None;
         if evicts && field("maxmemory") != "0" {
             if eviction == Eviction::Refuse {
-                return Err(OpenError::Evicts { policy: policy.to_owned() });
+                refused_policy = Some(policy.to_owned());
             }
             warnings.push(format!(
                 "records may be dropped when the memory is full (maxmemory-policy {policy}), and their operations run again"
@@ -86,7 +90,16 @@ impl Server {
             dialect: if version >= VERSION_SEVEN { Dialect::Seven } else { Dialect::Six },
             promise: if holds { Promise::AtMostOnce } else { Promise::BestEffort },
             warnings,
+            evicts: refused_policy,
         })
+    }
+
+    /// Whether new records may be made there.
+    pub(crate) fn takes_claims(&self) -> Result<(), OpenError> {
+        match &self.evicts {
+            Some(policy) => Err(OpenError::Evicts { policy: policy.clone() }),
+            None => Ok(()),
+        }
     }
 }
 

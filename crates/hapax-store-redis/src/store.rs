@@ -6,15 +6,15 @@ use std::time::Duration;
 use hapax_core::store::TOMBSTONE_RETENTION;
 use hapax_core::{
     BoxFuture, Claim, ClaimRequest, Class, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Query,
-    Reason, RecordId, Recorded, Settled, Settlement, State, Stats, Store, StoreError, StoreErrorKind, Swept,
-    Timestamp, Verdict, codec,
+    Reason, RecordId, Recorded, Settled, Settlement, State, Stats, Store, StoreError, Swept, Timestamp,
+    Verdict, codec,
 };
 use redis::Value;
 
 use crate::config::Options;
-use crate::error::{Effect, Refusal};
+use crate::error::{Effect, Refusal, is_wrong_type};
 use crate::layout::{Stored, reason_number, span_ms, state, state_number};
-use crate::link::{Call, What};
+use crate::link::{Call, Deadline, What};
 use crate::script::{Script, Scripts};
 use crate::wake::Wake;
 use crate::way::Way;
@@ -101,17 +101,22 @@ impl RedisStore {
 }
 
 /// Reads one record.
-pub(crate) async fn get(way: &Way, op: &'static str, id: &RecordId) -> Result<Lookup, StoreError> {
+pub(crate) async fn get(
+    way: &Way,
+    op: &'static str,
+    id: &RecordId,
+    deadline: Deadline,
+) -> Result<Lookup, StoreError> {
     let call = Call {
         op,
-        deadline: way.deadline(),
+        deadline,
         effect: Effect::Read,
         key: &way.key(id),
         what: What::Script(|scripts| &scripts.get, &[]),
     };
     let (value, expiry, now): (Option<Vec<u8>>, i64, u64) = match way.call(call).await {
         Ok(found) => found,
-        Err(error) if error.kind() == StoreErrorKind::Incompatible => {
+        Err(error) if is_wrong_type(&error) => {
             return Ok(Lookup::Unreadable { why: "something else stands under the record's key".to_owned() });
         }
         Err(error) => return Err(error),
@@ -214,7 +219,7 @@ impl Store for RedisStore {
     }
 
     fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
-        Box::pin(get(&self.way, "get", id))
+        Box::pin(get(&self.way, "get", id, self.way.deadline()))
     }
 
     fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, StoreError>> {

@@ -56,7 +56,7 @@ impl Way {
         }
         let servers = self.servers();
         let connected = join_all(servers.iter().map(|link| link.connected("open", deadline))).await;
-        connected.into_iter().try_for_each(|connected| connected.map(drop))
+        connected.into_iter().try_for_each(|connected| Ok(connected?.server.takes_claims()?))
     }
 
     /// When a call that begins now must have ended, whatever it sends.

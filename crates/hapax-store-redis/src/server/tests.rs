@@ -24,7 +24,10 @@ fn info(changes: &[(&str, &str)]) -> String {
 #[test]
 fn a_durable_server_without_replicas_holds_the_promise() {
     let judged = Server::judge(&info(&[]), Some("always"), Eviction::Refuse, Membership::Alone).unwrap();
-    assert_eq!(judged, Server { dialect: Dialect::Seven, promise: Promise::AtMostOnce, warnings: vec![] });
+    assert_eq!(
+        judged,
+        Server { dialect: Dialect::Seven, promise: Promise::AtMostOnce, warnings: vec![], evicts: None }
+    );
 }
 
 #[test]
@@ -43,6 +46,18 @@ fn everything_that_may_lose_a_claim_is_best_effort() {
         assert_eq!(judged.promise, Promise::BestEffort, "{warning}");
         assert!(judged.warnings.iter().any(|told| told.contains(warning)), "{:?}", judged.warnings);
     }
+}
+
+#[test]
+fn a_server_that_evicts_takes_no_claims_unless_that_is_accepted() {
+    let judged = |changes: &[(&str, &str)], eviction| {
+        Server::judge(&info(changes), Some("always"), eviction, Membership::Alone).unwrap().takes_claims()
+    };
+    let evicts = [("maxmemory_policy", "volatile-lru")];
+    let policy = "volatile-lru".to_owned();
+    assert_eq!(judged(&evicts, Eviction::Refuse), Err(OpenError::Evicts { policy }));
+    assert_eq!(judged(&evicts, Eviction::Accept), Ok(()));
+    assert_eq!(judged(&[("maxmemory", "0"), evicts[0]], Eviction::Refuse), Ok(()), "it is never full");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use hapax_core::{Store, StoreErrorKind};
 use hapax_store_redis::RedisStore;
 use hapax_testkit::servers::{Aof, RedisServer};
 
-use crate::fixture::{acquire, ask, connect, options};
+use crate::fixture::{acquire, ask, connect, fail_to_save, options};
 
 /// How often the store looks in these tests.
 const OFTEN: Duration = Duration::from_millis(10);
@@ -57,6 +57,19 @@ async fn an_old_copy_that_was_put_back_is_noticed() {
     while store.health().await.is_err() {}
     server.kill();
     server.restart();
+    stopped(&store).await;
+}
+
+#[tokio::test]
+async fn a_loss_is_noticed_on_a_server_that_takes_no_writes() {
+    let server = RedisServer::start();
+    let store = connect(&server).await;
+    acquire(&store, "lost").await;
+    fail_to_save(&server);
+    server.command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]);
+    server.command(&["FLUSHALL"]);
+    server.command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "yes"]);
+    server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     stopped(&store).await;
 }
 

@@ -13,7 +13,7 @@ use hapax_store_redis::{OpenError, Options, RedisStore};
 use hapax_testkit::servers::{RedisCluster, RedisServer};
 use parking_lot::Mutex;
 
-use crate::fixture::{PATIENCE, RETENTION, acquire, done, finish, replayed};
+use crate::fixture::{PATIENCE, RETENTION, acquire, ask, done, finish, replayed};
 
 /// How many keys have some on every shard.
 const MANY: usize = 24;
@@ -106,6 +106,23 @@ async fn a_write_counts_when_a_replica_of_its_shard_has_it() {
         assert!(replica.command(&["KEYS", &key]).contains(&key), "{name}");
     }
     assert!(cluster.primaries().iter().all(|primary| primary.calls("wait") > 0));
+}
+
+#[tokio::test]
+async fn full_shards_replay_what_is_finished() {
+    let cluster = RedisCluster::start();
+    let store = options(&cluster, "full:").connect().await.unwrap();
+    for name in names() {
+        finish(&store, &name, &name).await;
+    }
+    for primary in cluster.primaries() {
+        primary.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    }
+    for name in names() {
+        assert_eq!(replayed(&store, &name).await, done(&name));
+        let fresh = ask(&format!("fresh-{name}"));
+        assert_eq!(store.claim(&fresh).await.unwrap_err().kind(), StoreErrorKind::Full);
+    }
 }
 
 #[tokio::test]

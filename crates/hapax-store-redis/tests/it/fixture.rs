@@ -1,5 +1,6 @@
 //! A store on a server of its own, and short ways to ask it for things.
 
+use std::path::Path;
 use std::time::Duration;
 
 use hapax_core::{Claim, Recorded, Store};
@@ -13,6 +14,18 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) fn options(server: &RedisServer) -> Options {
     // Looks that a store takes by itself would be counted with those that a test is about.
     RedisStore::options(&server.url()).unwrap().timeout(PATIENCE).check_every(RETENTION)
+}
+
+/// Makes a server fail to save to its disk, by a folder in the place of its file. From then on it takes no writes.
+pub(crate) fn fail_to_save(server: &RedisServer) {
+    server.command(&["CONFIG", "SET", "save", "3600 100000"]);
+    let setting = server.command(&["CONFIG", "GET", "dir"]);
+    let folder = setting.lines().nth(1).expect("a name and a value");
+    std::fs::create_dir(Path::new(folder).join("dump.rdb")).unwrap();
+    server.command(&["BGSAVE"]);
+    while !server.command(&["INFO", "persistence"]).contains("rdb_last_bgsave_status:err") {
+        std::thread::yield_now();
+    }
 }
 
 pub(crate) async fn connect(server: &RedisServer) -> RedisStore {

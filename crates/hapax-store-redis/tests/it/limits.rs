@@ -1,9 +1,14 @@
 //! A server without room, and values that are no records.
 
-use hapax_core::{Claim, Fenced, Lookup, Query, Store, StoreErrorKind};
+use std::time::Duration;
+
+use hapax_core::{
+    Claim, ClaimRequest, Fenced, Fingerprint, Lease, Lookup, Query, Reason, Store, StoreErrorKind,
+};
+use hapax_store_redis::RedisStore;
 use hapax_testkit::servers::{RedisOptions, RedisServer};
 
-use crate::fixture::{RETENTION, acquire, ask, connect, done, options, replayed};
+use crate::fixture::{RETENTION, acquire, ask, connect, done, fail_to_save, finish, options, replayed};
 
 /// A server of this version, and one as old as is taken where there is one.
 fn versions(set_up: impl Fn(RedisOptions) -> RedisOptions) -> Vec<RedisServer> {
@@ -28,6 +33,81 @@ async fn full(server: &RedisServer) {
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(replayed(&store, "open").await, done("done"));
     acquire(&store, "fresh").await;
+}
+
+/// Writes until the server has no room left. What it takes last is large, so that it is full by a margin.
+fn fill(server: &RedisServer) {
+    const LARGE: &str = "4194304";
+    (0..).find(|number| server.try_command(&["SETRANGE", &format!("filler {number}"), LARGE, "x"]).is_err());
+}
+
+/// What every retry is answered, as long as the server takes no claim.
+async fn answers_from_records(store: &RedisStore, refused: StoreErrorKind) {
+    assert_eq!(replayed(store, "finished").await, done("finished"));
+    let other = ClaimRequest { fingerprint: Fingerprint::from_parts(1, [7; 32]), ..ask("finished") };
+    assert_eq!(store.claim(&other).await.unwrap(), Claim::Mismatch);
+    assert!(matches!(store.claim(&ask("open")).await.unwrap(), Claim::Busy { .. }));
+    assert!(matches!(store.claim(&ask("lost")).await.unwrap(), Claim::Uncertain { .. }));
+    let lapsed = loop {
+        match store.claim(&ask("lapsing")).await.unwrap() {
+            Claim::Busy { .. } => tokio::task::yield_now().await,
+            answer => break answer,
+        }
+    };
+    assert!(matches!(lapsed, Claim::Uncertain { .. }), "{lapsed:?}");
+    assert_eq!(store.claim(&ask("list")).await.unwrap(), Claim::Unreadable);
+    for absent in ["fresh", "released"] {
+        assert_eq!(store.claim(&ask(absent)).await.unwrap_err().kind(), refused, "{absent}");
+    }
+}
+
+/// One record of each kind, and the lease of the one that is `open`.
+async fn one_of_each(server: &RedisServer, store: &RedisStore) -> Lease {
+    finish(store, "finished", "finished").await;
+    let lost = acquire(store, "lost").await;
+    store.abandon(&lost, Reason::Declared).await.unwrap();
+    let released = acquire(store, "released").await;
+    store.release(&released, None).await.unwrap();
+    store.claim(&ClaimRequest { lease: Duration::from_millis(1), ..ask("lapsing") }).await.unwrap();
+    server.command(&["RPUSH", &format!("hapax:{}", ask("list").key.id), "no record"]);
+    acquire(store, "open").await
+}
+
+#[tokio::test]
+async fn a_full_server_replays_what_is_finished() {
+    for server in versions(|options| options.memory(16 << 20, "noeviction")) {
+        let store = connect(&server).await;
+        let lease = one_of_each(&server, &store).await;
+        fill(&server);
+        answers_from_records(&store, StoreErrorKind::Full).await;
+        // A process that starts now is no worse off.
+        answers_from_records(&connect(&server).await, StoreErrorKind::Full).await;
+        assert_eq!(store.complete(&lease, &done("late"), RETENTION).await.unwrap(), Fenced::Applied);
+        assert_eq!(replayed(&store, "open").await, done("late"));
+    }
+}
+
+/// Redis refuses writes when it could not save them to its disk (`MISCONF`), and goes on reading.
+#[tokio::test]
+async fn a_server_with_a_full_disk_replays_what_is_finished() {
+    for server in versions(|options| options) {
+        let store = options(&server).check_every(Duration::from_millis(10)).connect().await.unwrap();
+        one_of_each(&server, &store).await;
+        fail_to_save(&server);
+        answers_from_records(&store, StoreErrorKind::Unavailable).await;
+        // Looks and new connections of a process that knows the server do not need to write.
+        let looks = server.calls("hmget");
+        while server.calls("hmget") < looks + 2 {
+            tokio::task::yield_now().await;
+        }
+        server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        while store.health().await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        answers_from_records(&store, StoreErrorKind::Unavailable).await;
+        server.command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]);
+        acquire(&store, "fresh").await;
+    }
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
 //! What is promised on which server, and which servers are refused.
 
-use hapax_core::{Promise, Store, StoreErrorKind};
+use std::time::Duration;
+
+use hapax_core::{Claim, Fenced, Promise, Store, StoreErrorKind};
 use hapax_store_redis::{OpenError, RedisStore};
 use hapax_testkit::servers::{Aof, RedisOptions, RedisServer};
 
-use crate::fixture::{connect, options};
+use crate::fixture::{RETENTION, acquire, ask, connect, done, finish, options, replayed};
 
 const MEMORY: u64 = 64 << 20;
 
@@ -60,6 +62,39 @@ async fn a_policy_that_changes_later_makes_the_store_unhealthy() {
     let store = connect(&server).await;
     server.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
     assert_eq!(store.health().await.unwrap_err().kind(), StoreErrorKind::Incompatible);
+}
+
+/// Claims new keys until one is refused.
+async fn refused(store: &RedisStore) -> hapax_core::StoreError {
+    for number in 0.. {
+        if let Err(error) = store.claim(&ask(&format!("new {number}"))).await {
+            return error;
+        }
+    }
+    unreachable!("numbers do not end")
+}
+
+#[tokio::test]
+async fn a_policy_that_changes_later_ends_new_claims_at_the_next_look() {
+    let server = RedisServer::options().memory(MEMORY, "noeviction").start();
+    let store = options(&server).check_every(Duration::from_millis(10)).connect().await.unwrap();
+    finish(&store, "finished", "finished").await;
+    let lease = acquire(&store, "open").await;
+    server.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    let error = refused(&store).await;
+    assert_eq!(error.kind(), StoreErrorKind::Incompatible);
+    assert!(matches!(refusal(&error), OpenError::Evicts { policy } if policy == "allkeys-lru"));
+
+    // What is there can be read, and finished. A connection that breaks changes nothing.
+    server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    while store.get(&lease.id).await.is_err() {}
+    refused(&store).await;
+    assert_eq!(replayed(&store, "finished").await, done("finished"));
+    assert!(matches!(store.claim(&ask("open")).await.unwrap(), Claim::Busy { .. }));
+    assert_eq!(store.complete(&lease, &done("late"), RETENTION).await.unwrap(), Fenced::Applied);
+
+    server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    while store.claim(&ask("taken again")).await.is_err() {}
 }
 
 #[tokio::test]
