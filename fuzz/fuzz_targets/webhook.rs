@@ -8,11 +8,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use hapax::http::{Webhook, fuzzing};
 use libfuzzer_sys::fuzz_target;
 
-static SIGNED: LazyLock<[Webhook; 3]> = LazyLock::new(|| {
+static SIGNED: LazyLock<[Webhook; 6]> = LazyLock::new(|| {
     [
         Webhook::standard(["whsec_c2VjcmV0LXRoYXQtbm9ib2R5LWtub3dz"]).expect("Base64 after its mark"),
         Webhook::github(["secret"]).expect("one secret"),
         Webhook::stripe(["secret"]).expect("one secret"),
+        Webhook::slack(["secret"]).expect("one secret"),
+        Webhook::twilio(["secret"], "https://hooks.example.com").expect("one secret"),
+        Webhook::linear(["secret"]).expect("one secret"),
     ]
 });
 

@@ -24,6 +24,7 @@ use hapax_core::{
     ClaimRequest, Class, Fence, Fingerprint, Format, Nonce, Reason, Record, RecordId, Recorded, Scope,
     ScopedKey, State, Status, Timestamp, codec,
 };
+use sha1::{Digest as _, Sha1};
 
 /// The version of the layout that this crate writes.
 pub const VERSION: u32 = 1;
@@ -208,13 +209,12 @@ impl Fields<'_> {
 }
 
 fn seal(head: &[u8], id: &RecordId, names: &[u8]) -> [u8; SEAL_BYTES] {
-    let mut sha = sha1_smol::Sha1::new();
-    sha.update(head);
-    sha.update(id.to_string().as_bytes());
-    sha.update(names);
-    let digits = sha.digest().to_string();
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digest = Sha1::new().chain_update(head).chain_update(id.to_string()).chain_update(names).finalize();
     let mut seal = [0; SEAL_BYTES];
-    seal.copy_from_slice(&digits.as_bytes()[..SEAL_BYTES]);
+    for (digits, byte) in seal.chunks_exact_mut(2).zip(digest) {
+        digits.copy_from_slice(&[byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]));
+    }
     seal
 }
 

@@ -5,6 +5,7 @@
 use std::sync::LazyLock;
 
 use redis::{Cmd, ToRedisArgs};
+use sha1::{Digest as _, Sha1};
 
 /// Which commands and script flags a server knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,7 +89,7 @@ impl Script {
             (Dialect::Seven, Needs::Reading) => "#!lua flags=no-writes\nlocal NEEDS_NO_ROOM = false\n",
         };
         let text = format!("{flags}{}\n{body}", include_str!("lua/record.lua"));
-        let digest = sha1_smol::Sha1::from(&text).digest().to_string();
+        let digest = Sha1::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
         Self { text, digest }
     }
 

@@ -92,7 +92,7 @@ pub use self::scope::{Anonymous, Endpoint, Principal, PrincipalError, is_http_op
 pub use self::service::Idempotency;
 pub use self::settings::Settings;
 #[cfg(feature = "webhook")]
-pub use self::webhook::{SecretError, Webhook};
+pub use self::webhook::{Webhook, WebhookError};
 pub use self::witness::Witness;
 
 /// The key of a protected request, in its extensions.

@@ -205,6 +205,8 @@ fn value_of(kind: Kind, text: &str) -> Result<Value, String> {
         Kind::List => {
             Ok(text.split(',').map(|item| Value::String(item.trim().to_owned())).collect::<Vec<_>>().into())
         }
-        Kind::Table => written(),
+        Kind::Table if text.trim_start().starts_with('{') => written(),
+        // Some options take a name instead of a table.
+        Kind::Table => Ok(Value::String(text.to_owned())),
     }
 }

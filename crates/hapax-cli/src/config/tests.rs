@@ -133,6 +133,28 @@ fn every_kind_of_value_can_be_said_by_a_variable() {
 }
 
 #[test]
+fn a_sender_of_webhooks_is_a_name_or_a_table() {
+    let sender = |file: &str, variable: &str| {
+        let secrets = ("HAPAX_DEFAULTS_WEBHOOK_SECRETS", "s3cret");
+        let variables = [secrets, ("HAPAX_DEFAULTS_WEBHOOK", variable)];
+        let variables = if variable.is_empty() { &variables[..1] } else { &variables[..] };
+        let policy = &load(file, variables).1.unwrap().routes[0].policy;
+        serde_json::to_value(policy.settings().webhook).unwrap()
+    };
+    assert_eq!(sender("[defaults]\nwebhook = \"github\"", ""), "github");
+    assert_eq!(sender("", "github"), "github");
+    let url = "https://hooks.example.com";
+    for found in [
+        sender(&format!("[defaults.webhook]\npreset = \"twilio\"\nurl = \"{url}\""), ""),
+        sender("", &format!("{{ preset = \"twilio\", url = \"{url}\" }}")),
+    ] {
+        assert_eq!(found, serde_json::json!({ "preset": "twilio", "url": url }));
+    }
+    let told = refusal("[defaults]\nwebhook = { header = \"x-sig\", hash = \"md5\" }", &[]);
+    assert!(told.contains("hash"), "{told}");
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place_and_the_nearest_name() {
     let cases: &[(&str, &[&str])] = &[
         ("listn = \"x\"", &["hapax.toml:1:1: ", "`listn`", "did you mean `listen`?"]),

@@ -5,16 +5,16 @@ use hapax_model::teeth::{Proof, Tooth};
 const APPLY: &str = "crates/hapax/src/http/settings/apply.rs";
 const CLASSIFY: &str = "crates/hapax/src/http/classify.rs";
 const CLOUD_EVENTS: &str = "crates/hapax/src/http/webhook/cloud_events.rs";
+const DELIVERY: &str = "crates/hapax/src/http/webhook/delivery.rs";
 const DIALECT: &str = "crates/hapax/src/http/dialect.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
 const GRPC: &str = "crates/hapax/src/http/grpc.rs";
 const LAYER: &str = "crates/hapax/src/http/layer.rs";
 const POLICY: &str = "crates/hapax/src/http/policy.rs";
+const PRESET: &str = "crates/hapax/src/http/webhook/preset.rs";
 const REFUSAL: &str = "crates/hapax/src/http/exchange/refusal.rs";
 const REQUEST: &str = "crates/hapax/src/http/fingerprint.rs";
-const SIGNATURE: &str = "crates/hapax/src/http/webhook/signature.rs";
 const TABLE: &str = "crates/hapax/src/http/problem/table.rs";
-const WEBHOOK: &str = "crates/hapax/src/http/webhook.rs";
 
 pub(super) const TEETH: &[Tooth] = &[
     Tooth {
@@ -244,17 +244,17 @@ pub(super) const TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "any signature is good",
-        file: SIGNATURE,
-        find: "if good { Ok(()) } else { Err(WebhookFault::SignatureWrong) }",
-        replace: "if good { Ok(()) } else { Ok(()) }",
+        file: DELIVERY,
+        find: "if !secrets.have_signed(&bytes, &signatures) {",
+        replace: "if !secrets.have_signed(&bytes, &signatures) && bytes.is_empty() {",
         breaks: &["P-03"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
         name: "any age is good",
-        file: SIGNATURE,
-        find: "if now.abs_diff(signed_at) > TOLERANCE.as_secs() {",
-        replace: "if now.abs_diff(signed_at) > u64::MAX - TOLERANCE.as_secs() {",
+        file: DELIVERY,
+        find: "if now.abs_diff(signed_at) > in_unit(rules.tolerance) {",
+        replace: "if now.abs_diff(signed_at) > u64::MAX - in_unit(rules.tolerance) {",
         breaks: &["P-03"],
         caught_by: Proof::HttpCases,
     },
@@ -267,18 +267,34 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
-        name: "a delivery is known by its signature",
-        file: WEBHOOK,
-        find: "    key(ID, id(headers, ID)?)\n",
-        replace: "    key(ID, id(headers, SIGNATURE)?)\n",
+        name: "a delivery is known by the id that is not signed",
+        file: DELIVERY,
+        find: "            KeyPlace::Content => self.content_key(scheme),\n",
+        replace: "            KeyPlace::Content => key(\"id\".into(), line(self.headers, \"x-github-delivery\")?),\n",
         breaks: &["P-03"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
         name: "an id may hold a stop",
-        file: WEBHOOK,
-        find: "if id.contains(&b'.') {",
-        replace: "if id.is_empty() {",
+        file: DELIVERY,
+        find: "if contains(self.line(name)?, border.as_bytes()) {",
+        replace: "if contains(self.line(name)?, border.as_bytes()) && border.is_empty() {",
+        breaks: &["P-03"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "what Shopify sends is known by its body alone",
+        file: PRESET,
+        find: "            content_headers: texts(&[\"x-shopify-topic\"]),\n",
+        replace: "",
+        breaks: &["P-03"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "what Slack sends is known by its content",
+        file: PRESET,
+        find: "            key: texts(&[\"json:/event_id\", \"content\"]),\n",
+        replace: "            content_headers: texts(&[\"x-slack-signature\"]),\n",
         breaks: &["P-03"],
         caught_by: Proof::HttpCases,
     },

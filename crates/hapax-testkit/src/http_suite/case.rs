@@ -198,6 +198,10 @@ pub enum Scheme {
     Github,
     /// `Stripe-Signature`.
     Stripe,
+    /// `X-Shopify-Hmac-Sha256`, and `X-Shopify-Webhook-Id` for the id.
+    Shopify,
+    /// `X-Slack-Request-Timestamp`, `X-Slack-Signature`.
+    Slack,
 }
 
 impl Case {

@@ -33,11 +33,15 @@ use super::canonical::{
 use super::capture;
 use super::classify::{self, Outcome};
 use super::fingerprint::{BodyRefused, What};
+#[cfg(feature = "webhook")]
+use super::layer::target_of_parts;
 use super::layer::{Route, Shared, path_of_parts};
 use super::limits::{LimitRules, Limited, OpenClaim};
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::problem::{self, Code, Problem};
 use super::scope::Endpoint;
+#[cfg(feature = "webhook")]
+use super::webhook::Delivery;
 use super::witness::Witness;
 use super::{digest, fingerprint, grpc, scope};
 use crate::engine::cache::Known;
@@ -197,7 +201,7 @@ impl Exchange {
             let read = read::read(body, announced, policy.body_bytes_max, &self.shared.budget).await;
             let read = read.map_err(|fault| refusal::read(fault, policy.body_bytes_max))?;
             digest::verify(fields, &read.data).map_err(refusal::digest)?;
-            let Some(key) = self.key_after_body(key, &parts.headers, &read.data)? else {
+            let Some(key) = self.key_after_body(key, parts, &read.data)? else {
                 return match policy.key {
                     KeyMode::Required => Err(policy.key_missing().into()),
                     KeyMode::Optional | KeyMode::Off => Ok(Prepared::Unkeyed(read)),
@@ -274,15 +278,16 @@ impl Exchange {
     fn key_after_body(
         &self,
         key: Option<Key>,
-        headers: &HeaderMap,
+        parts: &request::Parts,
         body: &[u8],
     ) -> Result<Option<Key>, Problem> {
         let policy = self.policy();
         #[cfg(feature = "webhook")]
         if let Some(webhook) = &policy.webhook {
-            return webhook.verify(headers, body, SystemTime::now()).map(Some).map_err(refusal::webhook);
+            let delivery = Delivery { target: target_of_parts(parts), headers: &parts.headers, body };
+            return webhook.verify(delivery, SystemTime::now()).map(Some).map_err(refusal::webhook);
         }
-        let found = policy.key_source.in_body(key, headers, body);
+        let found = policy.key_source.in_body(key, &parts.headers, body);
         found.map_err(|fault| Problem::of(Code::KeyInvalid, fault.detail()))
     }
 

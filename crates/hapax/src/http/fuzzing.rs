@@ -14,6 +14,7 @@ use super::fingerprint::{FingerprintRules, of_request};
 use super::key_source::KeySource;
 use super::problem::{Problem, RefusalRules};
 use super::scope::{ScopeRules, scope_of};
+use super::webhook::Delivery;
 use super::{Code, Principal, Webhook, canonical, grpc};
 
 /// The key of a request, or what its refusal says.
@@ -79,5 +80,6 @@ pub fn replay(retry: &HeaderMap, recorded: &Recorded) -> Option<(Response<Bytes>
 
 /// The key of the event in a request.
 pub fn webhook(webhook: &Webhook, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Result<Key, String> {
-    webhook.verify(headers, body, now).map_err(|fault| fault.detail())
+    let delivery = Delivery { target: "/hooks?a=1", headers, body };
+    webhook.verify(delivery, now).map_err(|fault| fault.detail())
 }

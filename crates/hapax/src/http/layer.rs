@@ -244,12 +244,22 @@ impl<S> Layer<S> for IdempotencyLayer {
 
 /// The path that the client sent, also inside a nested router.
 pub(super) fn path_of<'a>(uri: &'a http::Uri, extensions: &'a http::Extensions) -> &'a str {
+    uri_of(uri, extensions).path()
+}
+
+fn uri_of<'a>(uri: &'a http::Uri, extensions: &'a http::Extensions) -> &'a http::Uri {
     #[cfg(feature = "axum")]
     if let Some(axum::extract::OriginalUri(original)) = extensions.get() {
-        return original.path();
+        return original;
     }
     let _ = extensions;
-    uri.path()
+    uri
+}
+
+/// The path and the query that the client sent.
+#[cfg(feature = "webhook")]
+pub(super) fn target_of_parts(parts: &request::Parts) -> &str {
+    uri_of(&parts.uri, &parts.extensions).path_and_query().map_or("", http::uri::PathAndQuery::as_str)
 }
 
 /// The same of a request in parts.

@@ -8,14 +8,18 @@ mod apply;
 mod check;
 mod effective;
 mod span;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 pub use self::span::{Span, SpanError};
+pub use self::webhook::{
+    WebhookAlgorithm, WebhookEncoding, WebhookName, WebhookScheme, WebhookSecretEncoding, WebhookSecrets,
+    WebhookSender, WebhookTimeUnit,
+};
 use super::dialect::Dialect;
 use super::policy::{Classifier, EarlyData, KeyMode, OnStoreError};
 use super::scope::{Anonymous, Endpoint};
@@ -147,7 +151,7 @@ pub struct Settings {
     /// Whether the route speaks gRPC.
     pub grpc: Option<bool>,
     /// Whose webhooks the route receives (feature `webhook`).
-    pub webhook: Option<WebhookName>,
+    pub webhook: Option<WebhookSender>,
     /// The secrets that they are signed with.
     #[serde(skip_serializing)]
     pub webhook_secrets: Option<WebhookSecrets>,
@@ -210,41 +214,6 @@ pub enum ExpiredKeysName {
     Run,
     /// Refuse them.
     Reject,
-}
-
-/// Whose webhooks are received.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum WebhookName {
-    /// Standard Webhooks.
-    Standard,
-    /// GitHub.
-    GitHub,
-    /// Stripe.
-    Stripe,
-    /// CloudEvents.
-    CloudEvents,
-}
-
-/// The secrets that webhooks are signed with. They are read from a file and shown to nobody: not by `Debug`, not by
-/// an error, not by whatever the settings are written to.
-#[derive(Clone, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct WebhookSecrets(pub Vec<String>);
-
-impl fmt::Debug for WebhookSecrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WebhookSecrets({})", self.0.len())
-    }
-}
-
-impl<'de> Deserialize<'de> for WebhookSecrets {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The error of serde would show what it found.
-        let secrets = Vec::deserialize(deserializer);
-        secrets.map(Self).map_err(|_| D::Error::custom("`webhook_secrets` is not a list of texts"))
-    }
 }
 
 /// Which option makes no sense, and why.

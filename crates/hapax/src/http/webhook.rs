@@ -1,23 +1,31 @@
 //! The receiver of webhooks: whose signature to check, and which id to go by (P-03).
 //!
-//! It reads headers and a body that is already here, and gives the key of the event. It knows nothing of routes,
-//! records or responses; [`fault`] says why something is no webhook, and the statuses are elsewhere.
+//! A sender is described by data: `preset.rs` has the known ones, `scheme.rs` reads and checks a description, and
+//! `delivery.rs` reads a request by it. They know nothing of routes, records or responses; [`fault`] says why something is
+//! no webhook, and the statuses are elsewhere.
 
 mod cloud_events;
+mod delivery;
+mod error;
 mod fault;
 mod members;
+mod preset;
+mod scheme;
 mod signature;
 
-use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hapax_core::Key;
-use http::{HeaderMap, HeaderName};
+use http::HeaderName;
 
+pub(crate) use self::delivery::Delivery;
+pub use self::error::WebhookError;
 pub(crate) use self::fault::WebhookFault;
-pub use self::signature::SecretError;
+use self::scheme::Scheme;
 use self::signature::Secrets;
-use super::settings::WebhookName;
+use super::settings::{WebhookName, WebhookScheme, WebhookSender};
 
 /// How long the record of a webhook should answer when nothing else is said: twice as long as senders retry.
 ///
@@ -30,23 +38,23 @@ pub(crate) const RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The signature is checked before anything is claimed. Several secrets may be given, so that one can be replaced
 /// while both are in use; a signature by any of them is good.
 ///
+/// The key of an event is an id that the sender signs. Where it signs none, the key is a digest of what it does sign: the
+/// same signed content is the same event, whatever id is put on it.
+///
 /// ```
 /// use hapax::http::Webhook;
 ///
 /// let webhook = Webhook::standard(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])?;
-/// assert_eq!(format!("{webhook:?}"), "Webhook(Standard(1 secret))");
-/// # Ok::<(), hapax::http::SecretError>(())
+/// assert_eq!(format!("{webhook:?}"), "Webhook(standard, 1 secret)");
+/// # Ok::<(), hapax::http::WebhookError>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct Webhook(Sender);
-
-#[derive(Clone, Debug)]
-enum Sender {
-    Standard(Secrets),
-    GitHub(Secrets),
-    Stripe(Secrets),
-    CloudEvents,
-    Unsigned(HeaderName),
+#[derive(Clone)]
+pub struct Webhook {
+    scheme: Arc<Scheme>,
+    /// None where the sender does not sign.
+    secrets: Option<Secrets>,
+    /// As a file would have it; none where it has no words for it.
+    said: Option<WebhookSender>,
 }
 
 impl Webhook {
@@ -55,28 +63,83 @@ impl Webhook {
     /// Secrets are written `whsec_` and Base64. Only the symmetric signatures (`v1`) count.
     ///
     /// # Errors
-    /// [`SecretError`] when there is no secret, or one is empty or no Base64.
-    pub fn standard<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, SecretError> {
-        Secrets::base64(secrets).map(Sender::Standard).map(Self)
+    /// [`WebhookError`] when there is no secret, or one is empty or no Base64.
+    pub fn standard<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, WebhookError> {
+        Self::preset(WebhookName::Standard, secrets)
     }
 
-    /// GitHub: the signature is `X-Hub-Signature-256` and the key is `X-GitHub-Delivery`.
-    ///
-    /// GitHub signs the body alone: no time, and not the id. Who holds one delivery with its signature can send it
-    /// again under another id, so serve this over TLS only.
+    /// Svix, which follows Standard Webhooks with names of its own: the key is `svix-id`.
     ///
     /// # Errors
-    /// [`SecretError`] when there is no secret, or one is empty.
-    pub fn github<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, SecretError> {
-        Secrets::plain(secrets).map(Sender::GitHub).map(Self)
+    /// As [`standard`](Self::standard).
+    pub fn svix<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, WebhookError> {
+        Self::preset(WebhookName::Svix, secrets)
+    }
+
+    /// GitHub: the signature is `X-Hub-Signature-256` and the key is a digest of the body.
+    ///
+    /// GitHub signs the body alone, and not `X-GitHub-Delivery`: a delivery that is sent again under another id is the
+    /// same event.
+    ///
+    /// # Errors
+    /// [`WebhookError`] when there is no secret, or one is empty.
+    pub fn github<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, WebhookError> {
+        Self::preset(WebhookName::GitHub, secrets)
     }
 
     /// Stripe: the signature is `Stripe-Signature` and the key is the event's `id`, in the body.
     ///
     /// # Errors
-    /// [`SecretError`] when there is no secret, or one is empty.
-    pub fn stripe<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, SecretError> {
-        Secrets::plain(secrets).map(Sender::Stripe).map(Self)
+    /// [`WebhookError`] when there is no secret, or one is empty.
+    pub fn stripe<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, WebhookError> {
+        Self::preset(WebhookName::Stripe, secrets)
+    }
+
+    /// Shopify: the signature is `X-Shopify-Hmac-Sha256` and the key is a digest of `X-Shopify-Topic` and the body.
+    ///
+    /// Shopify signs the body alone. The topic belongs to the key because two events may have the same body; who holds a
+    /// signed body can send it once under each topic, so compare what the body says before you act on a topic.
+    ///
+    /// # Errors
+    /// [`WebhookError`] when there is no secret, or one is empty.
+    pub fn shopify<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, WebhookError> {
+        Self::preset(WebhookName::Shopify, secrets)
+    }
+
+    /// Slack: the signature is `X-Slack-Signature` and the key is `event_id` in the body, or a digest of a body that has none.
+    ///
+    /// # Errors
+    /// [`WebhookError`] when there is no secret, or one is empty.
+    pub fn slack<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, WebhookError> {
+        Self::preset(WebhookName::Slack, secrets)
+    }
+
+    /// Twilio: the signature is `X-Twilio-Signature` and the key is a digest of the URL and the form.
+    ///
+    /// Twilio signs the URL that it calls, so `url` is what stands there before the path: `https://hooks.example.com`.
+    /// It signs neither a time nor `I-Twilio-Idempotency-Token`.
+    ///
+    /// # Errors
+    /// [`WebhookError`] when there is no secret, one is empty, or `url` is none.
+    pub fn twilio<S: AsRef<str>>(
+        secrets: impl IntoIterator<Item = S>,
+        url: &str,
+    ) -> Result<Self, WebhookError> {
+        let scheme = WebhookScheme {
+            preset: Some(WebhookName::Twilio),
+            url: Some(url.to_owned()),
+            ..WebhookScheme::default()
+        };
+        Self::signed(scheme, secrets)
+    }
+
+    /// Linear: the signature is `Linear-Signature` and the key is a digest of the body without `webhookTimestamp`, which is
+    /// another one in each attempt.
+    ///
+    /// # Errors
+    /// [`WebhookError`] when there is no secret, or one is empty.
+    pub fn linear<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, WebhookError> {
+        Self::preset(WebhookName::Linear, secrets)
     }
 
     /// [CloudEvents](https://cloudevents.io), one per request, in binary mode or as JSON: the key is made of `source`
@@ -85,120 +148,97 @@ impl Webhook {
     /// CloudEvents have no signature, so something in front must know its callers.
     #[must_use]
     pub fn cloud_events() -> Self {
-        Self(Sender::CloudEvents)
+        let scheme = Scheme::of(&preset::scheme(WebhookName::CloudEvents)).expect("it needs no secret");
+        let said = Some(WebhookSender::Name(WebhookName::CloudEvents));
+        Self { scheme: Arc::new(scheme), secrets: None, said }
     }
 
-    /// A sender whose events are named by one header, for example Twilio's `I-Twilio-Idempotency-Token`.
+    /// A sender that signs as described, with an HMAC.
+    ///
+    /// ```
+    /// use hapax::http::Webhook;
+    /// use hapax::http::settings::{WebhookAlgorithm, WebhookScheme};
+    ///
+    /// let paystack = WebhookScheme {
+    ///     header: Some("x-paystack-signature".to_owned()),
+    ///     algorithm: Some(WebhookAlgorithm::Sha512),
+    ///     ..WebhookScheme::default()
+    /// };
+    /// let webhook = Webhook::signed(paystack, ["sk_test_1"])?;
+    /// # let _ = webhook;
+    /// # Ok::<(), hapax::http::WebhookError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`WebhookError`] when the description makes no sense, when it would take an id that is not signed for the key, and
+    /// when there is no secret or one is not as described.
+    pub fn signed<S: AsRef<str>>(
+        scheme: WebhookScheme,
+        secrets: impl IntoIterator<Item = S>,
+    ) -> Result<Self, WebhookError> {
+        Self::of(WebhookSender::Scheme(Box::new(scheme)), secrets)
+    }
+
+    /// A sender whose events are named by one header.
     ///
     /// No signature is checked, so something in front must.
     #[must_use]
     pub fn unsigned(id_header: HeaderName) -> Self {
-        Self(Sender::Unsigned(id_header))
+        Self { scheme: Arc::new(Scheme::unsigned(id_header)), secrets: None, said: None }
     }
 
-    /// What it is called in files; none when it has no name there.
-    pub(crate) fn name(&self) -> Option<WebhookName> {
-        match &self.0 {
-            Sender::Standard(_) => Some(WebhookName::Standard),
-            Sender::GitHub(_) => Some(WebhookName::GitHub),
-            Sender::Stripe(_) => Some(WebhookName::Stripe),
-            Sender::CloudEvents => Some(WebhookName::CloudEvents),
-            Sender::Unsigned(_) => None,
-        }
+    fn preset<S: AsRef<str>>(
+        name: WebhookName,
+        secrets: impl IntoIterator<Item = S>,
+    ) -> Result<Self, WebhookError> {
+        Self::of(WebhookSender::Name(name), secrets)
+    }
+
+    /// The sender that a file describes. Secrets of one that does not sign are not looked at.
+    pub(crate) fn of<S: AsRef<str>>(
+        said: WebhookSender,
+        secrets: impl IntoIterator<Item = S>,
+    ) -> Result<Self, WebhookError> {
+        let scheme = match &said {
+            WebhookSender::Name(name) => Scheme::of(&preset::scheme(*name))?,
+            WebhookSender::Scheme(scheme) => Scheme::of(scheme)?,
+        };
+        let keyed = |rules: &scheme::Signature| Secrets::new(rules.algorithm, rules.secret_encoding, secrets);
+        let secrets = scheme.signature.as_ref().map(keyed).transpose()?;
+        Ok(Self { scheme: Arc::new(scheme), secrets, said: Some(said) })
+    }
+
+    /// As a file would have it; none where it has no words for it.
+    pub(crate) fn said(&self) -> Option<&WebhookSender> {
+        self.said.as_ref()
+    }
+
+    /// Whether signatures are checked.
+    pub(crate) fn is_signed(&self) -> bool {
+        self.secrets.is_some()
     }
 
     /// The key of the event in this request, once its signature is known to be good.
-    pub(crate) fn verify(
-        &self,
-        headers: &HeaderMap,
-        body: &[u8],
-        now: SystemTime,
-    ) -> Result<Key, WebhookFault> {
-        match &self.0 {
-            Sender::Standard(secrets) => standard(secrets, headers, body, now),
-            Sender::GitHub(secrets) => github(secrets, headers, body),
-            Sender::Stripe(secrets) => stripe(secrets, headers, body, now),
-            Sender::CloudEvents => cloud_events::key(headers, body),
-            Sender::Unsigned(name) => key(name.as_str(), id(headers, name.as_str())?),
+    pub(crate) fn verify(&self, delivery: Delivery<'_>, now: SystemTime) -> Result<Key, WebhookFault> {
+        if let (Some(signature), Some(secrets)) = (&self.scheme.signature, &self.secrets) {
+            delivery.check(signature, secrets, now)?;
+        }
+        delivery.key(&self.scheme)
+    }
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match &self.said {
+            Some(WebhookSender::Name(name)) => name.name(),
+            Some(WebhookSender::Scheme(scheme)) => scheme.preset.map_or("described", WebhookName::name),
+            None => "unsigned",
+        };
+        match &self.secrets {
+            Some(secrets) => write!(f, "Webhook({name}, {secrets:?})"),
+            None => write!(f, "Webhook({name})"),
         }
     }
-}
-
-fn standard(
-    secrets: &Secrets,
-    headers: &HeaderMap,
-    body: &[u8],
-    now: SystemTime,
-) -> Result<Key, WebhookFault> {
-    const ID: &str = "webhook-id";
-    const TIMESTAMP: &str = "webhook-timestamp";
-    const SIGNATURE: &str = "webhook-signature";
-
-    let signatures = signature::text(headers, SIGNATURE)?;
-    let timestamp = signature::text(headers, TIMESTAMP)?;
-    let id = id(headers, ID)?;
-    signature::check_age(TIMESTAMP, timestamp, now)?;
-    // Other versions, such as the asymmetric `v1a`, are not for us.
-    let signatures = signatures
-        .split(' ')
-        .filter_map(|signature| signature.strip_prefix("v1,"))
-        .filter_map(signature::from_base64);
-    secrets.check(SIGNATURE, signatures, &[id, b".", timestamp.as_bytes(), b".", body])?;
-    // The stop ends the id in what is signed. An id that holds one can be cut out of another event: its id, its
-    // time, and the start of its body for a time.
-    if id.contains(&b'.') {
-        return Err(WebhookFault::KeyUnclear { place: ID.into() });
-    }
-    key(ID, id)
-}
-
-fn github(secrets: &Secrets, headers: &HeaderMap, body: &[u8]) -> Result<Key, WebhookFault> {
-    const ID: &str = "x-github-delivery";
-    const SIGNATURE: &str = "x-hub-signature-256";
-
-    let signature = signature::text(headers, SIGNATURE)?;
-    let signature = signature.strip_prefix("sha256=").and_then(signature::from_hex);
-    secrets.check(SIGNATURE, signature.into_iter(), &[body])?;
-    key(ID, id(headers, ID)?)
-}
-
-fn stripe(secrets: &Secrets, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Result<Key, WebhookFault> {
-    const ID: &str = "id";
-    const SIGNATURE: &str = "stripe-signature";
-
-    let header = signature::text(headers, SIGNATURE)?;
-    let parts = header.split(',').filter_map(|part| part.split_once('='));
-    let values =
-        |name: &'static str| parts.clone().filter(move |(found, _)| *found == name).map(|(_, value)| value);
-    let mut timestamps = values("t");
-    let (Some(timestamp), None) = (timestamps.next(), timestamps.next()) else {
-        return Err(WebhookFault::SignatureUnreadable { field: SIGNATURE });
-    };
-    signature::check_age(SIGNATURE, timestamp, now)?;
-    let signatures = values("v1").filter_map(signature::from_hex);
-    secrets.check(SIGNATURE, signatures, &[timestamp.as_bytes(), b".", body])?;
-
-    let [id] = members::strings(body, [ID])?;
-    key(ID, id.ok_or(WebhookFault::KeyMissing { place: ID.into() })?.as_bytes())
-}
-
-/// The one line of a field that names the event.
-fn id<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h [u8], WebhookFault> {
-    let place = || Cow::Owned(name.to_owned());
-    let mut lines = headers.get_all(name).iter();
-    match (lines.next(), lines.next()) {
-        (Some(line), None) => Ok(line.as_bytes()),
-        (None, _) => Err(WebhookFault::KeyMissing { place: place() }),
-        (Some(_), Some(_)) => Err(WebhookFault::KeyUnclear { place: place() }),
-    }
-}
-
-/// The id as a key, taken as it is: senders do not quote.
-fn key(place: &str, id: &[u8]) -> Result<Key, WebhookFault> {
-    let content = std::str::from_utf8(id)
-        .map_err(|error| hapax_core::KeyError::Character { at: error.valid_up_to() })
-        .and_then(Key::new);
-    content.map_err(|error| WebhookFault::KeyInvalid { place: place.to_owned().into(), error })
 }
 
 #[cfg(test)]

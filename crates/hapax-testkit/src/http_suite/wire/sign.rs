@@ -38,6 +38,20 @@ pub(super) fn lines(sign: &Sign, content: &[u8]) -> Result<Vec<Line>, Unanswered
             let signature = mac(sign.secret.as_bytes(), &[format!("{at}.").as_bytes(), content])?;
             vec![line("Stripe-Signature", format!("t={at},v1={}", hex(&signature)))]
         }
+        Scheme::Shopify => {
+            let signature = mac(sign.secret.as_bytes(), &[content])?;
+            vec![
+                line("X-Shopify-Webhook-Id", id.clone()),
+                line("X-Shopify-Hmac-Sha256", BASE64.encode(signature)),
+            ]
+        }
+        Scheme::Slack => {
+            let signature = mac(sign.secret.as_bytes(), &[format!("v0:{at}:").as_bytes(), content])?;
+            vec![
+                line("X-Slack-Request-Timestamp", at.to_string()),
+                line("X-Slack-Signature", format!("v0={}", hex(&signature))),
+            ]
+        }
     })
 }
 

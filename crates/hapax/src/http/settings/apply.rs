@@ -312,7 +312,7 @@ impl Settings {
     #[cfg(not(feature = "webhook"))]
     fn set_webhook(&self, _policy: &mut HttpPolicy) -> Result<(), SettingsError> {
         let why = "this build receives none; build it with the feature `webhook`";
-        match (self.webhook, &self.webhook_secrets) {
+        match (&self.webhook, &self.webhook_secrets) {
             (Some(_), _) => Err(wrong("webhook", why)),
             (None, Some(_)) => Err(without("webhook_secrets", "webhook")),
             (None, None) => Ok(()),
@@ -321,23 +321,18 @@ impl Settings {
 
     #[cfg(feature = "webhook")]
     fn set_webhook(&self, policy: &mut HttpPolicy) -> Result<(), SettingsError> {
-        use super::WebhookName;
         use crate::http::webhook::Webhook;
         let secrets = self.webhook_secrets.as_ref().map(|secrets| &secrets.0[..]);
-        let Some(webhook) = self.webhook else {
+        let Some(sender) = &self.webhook else {
             return secrets.map_or(Ok(()), |_| Err(without("webhook_secrets", "webhook")));
         };
-        let secrets = secrets.unwrap_or_default();
-        let webhook = match webhook {
-            WebhookName::Standard => Webhook::standard(secrets),
-            WebhookName::GitHub => Webhook::github(secrets),
-            WebhookName::Stripe => Webhook::stripe(secrets),
-            WebhookName::CloudEvents if !secrets.is_empty() => {
-                return Err(wrong("webhook_secrets", "CloudEvents are not signed; leave this out"));
-            }
-            WebhookName::CloudEvents => Ok(Webhook::cloud_events()),
-        };
-        policy.set_webhook(webhook.map_err(|error| wrong("webhook_secrets", error))?);
+        let webhook = Webhook::of(sender.clone(), secrets.unwrap_or_default()).map_err(|error| {
+            wrong(if error.is_about_secrets() { "webhook_secrets" } else { "webhook" }, error)
+        })?;
+        if secrets.is_some_and(|secrets| !secrets.is_empty()) && !webhook.is_signed() {
+            return Err(wrong("webhook_secrets", "this sender does not sign; leave this out"));
+        }
+        policy.set_webhook(webhook);
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ impl HttpPolicy {
     /// The policy as settings: what is in force, option by option, so that `settings().policy()` does the same.
     ///
     /// Secrets are left out, and so is what only code can say: [`authorise`](Self::authorise),
-    /// [`reconcile`](Self::reconcile), a key format of one's own and a webhook without a name. A principal that
+    /// [`reconcile`](Self::reconcile), a key format of one's own and an unsigned webhook. A principal that
     /// code extracts is called `extract`, which no file can ask for.
     pub fn settings(&self) -> Settings {
         let source = &self.key_source;
@@ -93,7 +93,7 @@ impl HttpPolicy {
             open_claims_max: self.limits.open_claims_max,
             stored_bytes_max: self.limits.stored_bytes_max,
             grpc: Some(self.classifier == Classifier::Grpc),
-            webhook: self.webhook_name(),
+            webhook: self.webhook_sender(),
             webhook_secrets: None,
         }
     }
@@ -106,9 +106,9 @@ impl HttpPolicy {
         None
     }
 
-    fn webhook_name(&self) -> Option<super::WebhookName> {
+    fn webhook_sender(&self) -> Option<super::WebhookSender> {
         #[cfg(feature = "webhook")]
-        return self.webhook.as_ref()?.name();
+        return self.webhook.as_ref()?.said().cloned();
         #[cfg(not(feature = "webhook"))]
         None
     }

@@ -71,6 +71,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("stored_bytes_max", r#"{ "stored_bytes_max": 500 }"#),
     ("grpc", r#"{ "grpc": true }"#),
     ("webhook", r#"{ "webhook": "cloudevents" }"#),
+    ("webhook", r#"{ "webhook": { "preset": "cloudevents" } }"#),
 ];
 
 fn said(text: &str) -> Value {
@@ -129,6 +130,16 @@ fn e_06_what_only_code_can_say_is_not_said_wrongly() {
     let secrets = Some(WebhookSecrets(vec!["another".into()]));
     let again = Settings { webhook_secrets: secrets, ..webhook.clone() }.policy().unwrap();
     assert_eq!(again.settings(), webhook);
+}
+
+#[cfg(feature = "webhook")]
+#[test]
+fn e_06_a_described_webhook_is_said_again() {
+    let text = r#"{ "webhook": { "header": "x-sig", "prefix": "v1=", "separator": ",", "signed": "{time}.{body}",
+        "time": "item:t=", "tolerance": "1m", "key": ["json:/id"] }, "webhook_secrets": ["s3cret"] }"#;
+    let said = said(text);
+    let effective = settings(&said).policy().unwrap().settings();
+    assert_eq!(json!(effective)["webhook"], said["webhook"]);
 }
 
 #[test]
@@ -193,6 +204,8 @@ fn options_that_make_no_sense_are_named_with_the_way_out() {
     }
     check(r#"{ "attempts_per_key": "10" }"#, "attempts_per_key", "10/1m");
     check(r#"{ "webhook": "github" }"#, "webhook_secrets", "");
+    check(r#"{ "webhook": "twilio", "webhook_secrets": ["s3cret"] }"#, "webhook", "`url`");
+    check(r#"{ "webhook": {}, "webhook_secrets": ["s3cret"] }"#, "webhook", "`header`");
     check(r#"{ "webhook_secrets": ["s3cret"] }"#, "webhook_secrets", "`webhook`");
     check(
         r#"{ "webhook": "cloudevents", "webhook_secrets": ["s3cret"] }"#,
@@ -225,6 +238,9 @@ fn words_that_are_not_known_are_refused_with_those_that_are() {
     check(r#"{ "classifier": "body" }"#, &["status", "graphql", "grpc"]);
     check(r#"{ "early_data": "no" }"#, &["refuse", "accept"]);
     check(r#"{ "webhook": "gitlab" }"#, &["standard", "github", "stripe", "cloudevents"]);
+    check(r#"{ "webhook": { "headers": "x-sig" } }"#, &["header", "signed", "content_exclude"]);
+    check(r#"{ "webhook": { "header": "x-sig", "algorithm": "md5" } }"#, &["sha1", "sha256", "sha512"]);
+    check(r#"{ "webhook": 7 }"#, &["the name of a sender"]);
     check(r#"{ "retention": "2 weeks" }"#, &["a number with a unit", "24h"]);
     check(r#"{ "retention": 5 }"#, &["string"]);
 }

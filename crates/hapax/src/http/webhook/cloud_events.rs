@@ -6,7 +6,8 @@ use hapax_core::{Key, KeyError};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
-use super::{WebhookFault, id, members};
+use super::delivery::line;
+use super::{WebhookFault, members};
 
 /// The key of the event: the same in binary and in structured mode.
 ///
@@ -15,12 +16,17 @@ pub(super) fn key(headers: &HeaderMap, body: &[u8]) -> Result<Key, WebhookFault>
     let [source, id] = match mode(headers)? {
         Mode::Binary => [attribute(headers, "ce-source")?, attribute(headers, "ce-id")?],
         Mode::Structured => {
-            let names = ["source", "id"];
-            let [source, id] = members::strings(body, names)?;
-            let there = |value: Option<String>, name: &'static str| {
-                value.ok_or(WebhookFault::KeyMissing { place: name.into() })
+            let there = |name: &'static str| {
+                let pointer = format!("/{name}").parse().expect("a name without escapes");
+                match members::text_at(body, &pointer) {
+                    Ok(Some(value)) => Ok(value),
+                    Ok(None) => Err(WebhookFault::KeyMissing { place: name.into() }),
+                    Err(members::Unclear) => {
+                        Err(WebhookFault::KeyUnclear { place: "source` and `id".into() })
+                    }
+                }
             };
-            [there(source, names[0])?, there(id, names[1])?]
+            [there("source")?, there("id")?]
         }
     };
     for (name, value) in [("source", &source), ("id", &id)] {
@@ -60,7 +66,7 @@ fn mode(headers: &HeaderMap) -> Result<Mode, WebhookFault> {
 
 /// An attribute's header: quotes taken off, as older senders write them, then percent-decoded once.
 fn attribute(headers: &HeaderMap, name: &'static str) -> Result<String, WebhookFault> {
-    let value = id(headers, name)?;
+    let value = line(headers, name)?;
     unquoted(value)
         .and_then(|value| percent_decoded(&value))
         .and_then(|value| String::from_utf8(value).ok())

@@ -11,15 +11,15 @@ use crate::http::problem::Code;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum WebhookFault {
     /// A field that the signature needs is not there.
-    SignatureMissing { field: &'static str },
+    SignatureMissing { field: Cow<'static, str> },
     /// A field that the signature needs is there more than once.
-    SignatureRepeated { field: &'static str },
+    SignatureRepeated { field: Cow<'static, str> },
     /// There is no signature of the right kind in the field, or no time.
-    SignatureUnreadable { field: &'static str },
+    SignatureUnreadable { field: Cow<'static, str> },
     /// None of the signatures is by any of the secrets.
     SignatureWrong,
     /// Signed too long ago, or too far ahead of the clock here.
-    SignatureStale { field: &'static str },
+    SignatureStale { field: Cow<'static, str> },
     /// The event has no id.
     KeyMissing { place: Cow<'static, str> },
     /// The id is no key.
@@ -60,7 +60,7 @@ impl fmt::Display for WebhookFault {
                 f.write_str("no signature fits the body; check that both sides have the same secret")
             }
             Self::SignatureStale { field } => {
-                write!(f, "the time in `{field}` is more than five minutes from now; sign each attempt anew")
+                write!(f, "the time in `{field}` is too far from now; sign each attempt anew")
             }
             Self::KeyMissing { place } => write!(f, "`{place}` is missing; name the event there"),
             Self::KeyInvalid { place, error } => write!(f, "`{place}` cannot be a key: {error}"),

@@ -1,55 +1,94 @@
-//! Strings at the top of a JSON object, and nothing else of it. Whatever else is there is skipped, not kept.
+//! One value of a JSON text, and nothing else of it. Whatever else is there is skipped, not kept.
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use hapax_core::JsonPointer;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::WebhookFault;
+/// There is no telling which value is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Unclear;
 
-/// The members of these names, where they are there.
+/// The string or the whole number at `pointer`, as text; none where the text has no such member.
 ///
-/// A member that is no string, or is there twice, leaves open which event is meant: two readers may take either.
-/// So does text that is not UTF-8, which JSON never is.
-pub(super) fn strings<const N: usize>(
-    body: &[u8],
-    names: [&'static str; N],
-) -> Result<[Option<String>; N], WebhookFault> {
-    let unclear = || WebhookFault::KeyUnclear { place: names.join("` and `").into() };
-    let text = std::str::from_utf8(body).map_err(|_| unclear())?;
+/// A member on the way that is there twice, or something else at its end, leaves open which value is meant: two readers may
+/// take either. So does text that is not UTF-8, which JSON never is.
+pub(super) fn text_at(body: &[u8], pointer: &JsonPointer) -> Result<Option<String>, Unclear> {
+    let text = std::str::from_utf8(body).map_err(|_| Unclear)?;
+    let pointer = pointer.to_string();
+    // In this order: ~01 is ~1, not /.
+    let names: Vec<String> =
+        pointer.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
     let mut json = serde_json::Deserializer::from_str(text);
-    let found = Members(names).deserialize(&mut json).map_err(|_| unclear())?;
-    json.end().map_err(|_| unclear())?;
+    let found = Place(&names).deserialize(&mut json).map_err(|_| Unclear)?;
+    json.end().map_err(|_| Unclear)?;
     Ok(found)
 }
 
-struct Members<const N: usize>([&'static str; N]);
+/// What is left of the way.
+#[derive(Clone, Copy)]
+struct Place<'a>(&'a [String]);
 
-impl<'de, const N: usize> DeserializeSeed<'de> for Members<N> {
-    type Value = [Option<String>; N];
+impl<'de> DeserializeSeed<'de> for Place<'_> {
+    type Value = Option<String>;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
-        json.deserialize_map(self)
+        json.deserialize_any(self)
     }
 }
 
-impl<'de, const N: usize> Visitor<'de> for Members<N> {
-    type Value = [Option<String>; N];
+impl<'de> Visitor<'de> for Place<'_> {
+    type Value = Option<String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+        f.write_str(if self.0.is_empty() { "a string or a whole number" } else { "an object or an array" })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = [const { None }; N];
+        let Some((wanted, rest)) = self.0.split_first() else {
+            return Err(A::Error::custom("an object"));
+        };
+        let mut found = None;
         while let Some(name) = map.next_key::<String>()? {
-            let Some(at) = self.0.iter().position(|wanted| *wanted == name) else {
+            if name != *wanted {
                 map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            if found[at].replace(map.next_value()?).is_some() {
-                return Err(A::Error::duplicate_field(self.0[at]));
+            } else if found.replace(map.next_value_seed(Place(rest))?).is_some() {
+                return Err(A::Error::custom("a name is there twice"));
             }
         }
+        Ok(found.flatten())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let Some((wanted, rest)) = self.0.split_first() else {
+            return Err(A::Error::custom("an array"));
+        };
+        let wanted: usize = wanted.parse().map_err(|_| A::Error::custom("an array"))?;
+        for _ in 0..wanted {
+            if items.next_element::<IgnoredAny>()?.is_none() {
+                return Ok(None);
+            }
+        }
+        let found = items.next_element_seed(Place(rest))?.flatten();
+        while items.next_element::<IgnoredAny>()?.is_some() {}
         Ok(found)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        self.value(text)
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
+        self.value(&number.to_string())
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Self::Value, E> {
+        self.value(&number.to_string())
+    }
+}
+
+impl Place<'_> {
+    fn value<E: serde::de::Error>(self, text: &str) -> Result<Option<String>, E> {
+        if self.0.is_empty() { Ok(Some(text.to_owned())) } else { Err(E::custom("a value without members")) }
     }
 }

@@ -14,9 +14,13 @@ fn p_03_a_published_signature_is_made() {
 
 #[test]
 fn p_03_the_message_is_part_of_each_signature() {
-    for (scheme, field) in
-        [("standard", "webhook-signature"), ("github", "X-Hub-Signature-256"), ("stripe", "Stripe-Signature")]
-    {
+    for (scheme, field) in [
+        ("standard", "webhook-signature"),
+        ("github", "X-Hub-Signature-256"),
+        ("stripe", "Stripe-Signature"),
+        ("shopify", "X-Shopify-Hmac-Sha256"),
+        ("slack", "X-Slack-Signature"),
+    ] {
         let signature = |content: &[u8]| {
             let lines = lines(&sign(scheme, "whsec_AAAA"), content).expect("signed");
             lines.into_iter().find(|(name, _)| name == field).expect("a signature").1

@@ -1,0 +1,326 @@
+//! [`Scheme`]: the description of a sender, read and checked. It decides nothing about requests.
+//!
+//! What is refused here is what would let one signature stand for two events: an id or a time that is not signed, and
+//! parts of what is signed that run together.
+
+use std::time::Duration;
+
+use hapax_core::{JsonPointer, Select};
+use http::{HeaderName, Uri};
+
+use super::{WebhookError, preset};
+use crate::http::settings::{
+    WebhookAlgorithm, WebhookEncoding, WebhookScheme, WebhookSecretEncoding, WebhookTimeUnit,
+};
+
+/// How far a signature's time may be from the clock here, either way: what Stripe's and Standard Webhooks' own
+/// libraries allow.
+const TOLERANCE: Duration = Duration::from_secs(5 * 60);
+
+/// How a sender signs, and what names one event.
+#[derive(Debug)]
+pub(super) struct Scheme {
+    /// None for a sender that does not sign.
+    pub(super) signature: Option<Signature>,
+    /// The first that is there counts.
+    pub(super) key: Vec<KeyPlace>,
+    /// Which values of a JSON body belong to the content.
+    pub(super) content: Select,
+    /// Headers that belong to the content although they are not signed.
+    pub(super) content_headers: Vec<HeaderName>,
+}
+
+/// Where signatures are, and what they are of.
+#[derive(Debug)]
+pub(super) struct Signature {
+    pub(super) header: HeaderName,
+    pub(super) algorithm: WebhookAlgorithm,
+    pub(super) encoding: WebhookEncoding,
+    pub(super) secret_encoding: WebhookSecretEncoding,
+    pub(super) separator: Option<String>,
+    pub(super) prefix: String,
+    pub(super) signed: Vec<Part>,
+    pub(super) time: Option<Time>,
+    /// What stands before the path in the URL that the sender calls.
+    pub(super) url: Option<String>,
+}
+
+/// One part of what is signed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    Text(String),
+    Body,
+    /// The fields of a form, as Twilio puts them together.
+    Form,
+    Url,
+    Time,
+    Header(HeaderName),
+}
+
+/// When a delivery was signed.
+#[derive(Debug)]
+pub(super) struct Time {
+    pub(super) place: TimePlace,
+    pub(super) unit: WebhookTimeUnit,
+    pub(super) tolerance: Duration,
+}
+
+#[derive(Debug)]
+pub(super) enum TimePlace {
+    Header(HeaderName),
+    /// In the signature's header, behind this prefix.
+    Item(String),
+    Json(JsonPointer),
+}
+
+/// What names an event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum KeyPlace {
+    /// A digest of what is signed, without the time.
+    Content,
+    Header(HeaderName),
+    Json(JsonPointer),
+    CloudEvent,
+}
+
+impl Scheme {
+    /// A sender that does not sign, and names its events in a header.
+    pub(super) fn unsigned(id_header: HeaderName) -> Self {
+        Self {
+            signature: None,
+            key: vec![KeyPlace::Header(id_header)],
+            content: Select::default(),
+            content_headers: Vec::new(),
+        }
+    }
+
+    pub(super) fn of(said: &WebhookScheme) -> Result<Self, WebhookError> {
+        let said = over(said, said.preset.map(preset::scheme).unwrap_or_default());
+        let key = said.key.as_deref().unwrap_or_default().iter().map(|text| key_place(text));
+        let key: Vec<KeyPlace> = key.collect::<Result<_, _>>()?;
+        let key = if key.is_empty() { vec![KeyPlace::Content] } else { key };
+        let signature = match (key == [KeyPlace::CloudEvent], &said.header) {
+            (true, None) => None,
+            (true, Some(_)) => return Err(wrong("header", "CloudEvents are not signed; leave this out")),
+            (false, _) => Some(Signature::of(&said)?),
+        };
+        let scheme = Self {
+            signature,
+            key,
+            content: Select {
+                exclude: all(&said.content_exclude, |text| pointer("content_exclude", text))?
+                    .into_iter()
+                    .collect(),
+                ..Select::default()
+            },
+            content_headers: all(&said.content_headers, |text| header("content_headers", text))?,
+        };
+        scheme.check()?;
+        Ok(scheme)
+    }
+
+    /// Whether what names an event is signed.
+    fn check(&self) -> Result<(), WebhookError> {
+        let Some(signature) = &self.signature else { return Ok(()) };
+        for place in &self.key {
+            match place {
+                KeyPlace::Content => {}
+                KeyPlace::Header(name) if signature.signed.contains(&Part::Header(name.clone())) => {}
+                KeyPlace::Json(_) if signature.signed.contains(&Part::Body) => {}
+                KeyPlace::Header(_) | KeyPlace::Json(_) | KeyPlace::CloudEvent => {
+                    let why = "this is not signed: with another id the same delivery would run again; use `content`";
+                    return Err(wrong("key", why));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Signature {
+    fn of(said: &WebhookScheme) -> Result<Self, WebhookError> {
+        let Some(name) = &said.header else {
+            return Err(wrong("header", "it is missing; name the header that holds the signature"));
+        };
+        let signed = template(said.signed.as_deref().unwrap_or("{body}"))?;
+        let signature = Self {
+            header: header("header", name)?,
+            algorithm: said.algorithm.unwrap_or_default(),
+            encoding: said.encoding.unwrap_or_default(),
+            secret_encoding: said.secret_encoding.unwrap_or_default(),
+            separator: said.separator.clone().filter(|separator| !separator.is_empty()),
+            prefix: said.prefix.clone().unwrap_or_default(),
+            time: time(said)?,
+            url: said.url.as_deref().map(base).transpose()?,
+            signed,
+        };
+        signature.check()?;
+        Ok(signature)
+    }
+
+    fn check(&self) -> Result<(), WebhookError> {
+        let count = |wanted: &[Part]| self.signed.iter().filter(|part| wanted.contains(part)).count();
+        if count(&[Part::Body, Part::Form]) != 1 {
+            return Err(wrong("signed", "it needs either {body} or {form}, once"));
+        }
+        if count(&[Part::Url]) > 1 || count(&[Part::Time]) > 1 {
+            return Err(wrong("signed", "name {url} and {time} once"));
+        }
+        match (self.url.is_some(), count(&[Part::Url]) == 1) {
+            (false, true) => {
+                return Err(wrong("url", "it is missing; write what the sender calls before the path"));
+            }
+            (true, false) => {
+                return Err(wrong("url", "it changes nothing without {url} in `signed`; leave it out"));
+            }
+            _ => {}
+        }
+        match (&self.time, count(&[Part::Time]) == 1) {
+            (None, true) => return Err(wrong("time", "it is missing; say where the time of {time} is")),
+            (Some(Time { place: TimePlace::Header(_) | TimePlace::Item(_), .. }), false) => {
+                return Err(wrong("time", "it is not signed, so it proves nothing; leave it out"));
+            }
+            (Some(Time { place: TimePlace::Json(_), .. }), _) if count(&[Part::Body]) == 0 => {
+                return Err(wrong("time", "the body is no JSON; leave it out"));
+            }
+            _ => {}
+        }
+        self.check_borders()
+    }
+
+    /// Whether it can be told from what is signed where each part ends.
+    fn check_borders(&self) -> Result<(), WebhookError> {
+        let is_clear = self.signed.windows(2).all(|two| match two {
+            // Both together are the content, wherever one of them ends.
+            [Part::Url, Part::Form] => true,
+            [Part::Text(text), Part::Time] => !text.ends_with(|last: char| last.is_ascii_digit()),
+            [Part::Time, Part::Text(text)] => !text.starts_with(|first: char| first.is_ascii_digit()),
+            [Part::Text(_), _] | [_, Part::Text(_)] => true,
+            _ => false,
+        });
+        if is_clear {
+            return Ok(());
+        }
+        Err(wrong(
+            "signed",
+            "its parts run together; write what stands between them, and not a digit beside {time}",
+        ))
+    }
+
+    /// The text that ends the value of the header `at` this place: an id that holds it could be cut out of another
+    /// delivery.
+    pub(super) fn border(&self, at: usize) -> Option<&str> {
+        let is_open = |part: &Part| matches!(part, Part::Body | Part::Form | Part::Url);
+        let is_before = self.signed[at..].iter().any(is_open);
+        let beside = if is_before { at.checked_add(1) } else { at.checked_sub(1) };
+        match beside.and_then(|beside| self.signed.get(beside)) {
+            Some(Part::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// What is said, and for the rest what the preset says.
+fn over(said: &WebhookScheme, preset: WebhookScheme) -> WebhookScheme {
+    let said = said.clone();
+    WebhookScheme {
+        preset: said.preset,
+        header: said.header.or(preset.header),
+        algorithm: said.algorithm.or(preset.algorithm),
+        encoding: said.encoding.or(preset.encoding),
+        separator: said.separator.or(preset.separator),
+        prefix: said.prefix.or(preset.prefix),
+        signed: said.signed.or(preset.signed),
+        time: said.time.or(preset.time),
+        time_unit: said.time_unit.or(preset.time_unit),
+        tolerance: said.tolerance.or(preset.tolerance),
+        key: said.key.or(preset.key),
+        content_exclude: said.content_exclude.or(preset.content_exclude),
+        content_headers: said.content_headers.or(preset.content_headers),
+        secret_encoding: said.secret_encoding.or(preset.secret_encoding),
+        url: said.url.or(preset.url),
+    }
+}
+
+fn time(said: &WebhookScheme) -> Result<Option<Time>, WebhookError> {
+    let Some(text) = &said.time else {
+        return match (said.time_unit, said.tolerance) {
+            (None, None) => Ok(None),
+            _ => Err(wrong("time", "it is missing; without it `time_unit` and `tolerance` change nothing")),
+        };
+    };
+    let place = match text.split_once(':') {
+        Some(("header", name)) => TimePlace::Header(header("time", name)?),
+        Some(("item", prefix)) if !prefix.is_empty() => TimePlace::Item(prefix.to_owned()),
+        Some(("json", text)) => TimePlace::Json(pointer("time", text)?),
+        _ => return Err(wrong("time", "write header:NAME, item:PREFIX or json:/POINTER")),
+    };
+    let tolerance = said.tolerance.map_or(TOLERANCE, |span| span.0);
+    Ok(Some(Time { place, unit: said.time_unit.unwrap_or_default(), tolerance }))
+}
+
+fn key_place(text: &str) -> Result<KeyPlace, WebhookError> {
+    match text.split_once(':') {
+        None if text == "content" => Ok(KeyPlace::Content),
+        None if text == "cloudevent" => Ok(KeyPlace::CloudEvent),
+        Some(("header", name)) => header("key", name).map(KeyPlace::Header),
+        Some(("json", text)) => pointer("key", text).map(KeyPlace::Json),
+        _ => Err(wrong("key", "write json:/POINTER, header:NAME or content")),
+    }
+}
+
+fn template(text: &str) -> Result<Vec<Part>, WebhookError> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, after)) = after.split_once('}') else {
+            return Err(wrong("signed", "a brace is not closed"));
+        };
+        if !before.is_empty() {
+            parts.push(Part::Text(before.to_owned()));
+        }
+        parts.push(match name.split_once(':') {
+            None if name == "body" => Part::Body,
+            None if name == "form" => Part::Form,
+            None if name == "url" => Part::Url,
+            None if name == "time" => Part::Time,
+            Some(("header", name)) => Part::Header(header("signed", name)?),
+            _ => return Err(wrong("signed", "in braces stands body, form, url, time or header:NAME")),
+        });
+        rest = after;
+    }
+    if !rest.is_empty() {
+        parts.push(Part::Text(rest.to_owned()));
+    }
+    Ok(parts)
+}
+
+/// What stands before the path, without a slash at its end.
+fn base(text: &str) -> Result<String, WebhookError> {
+    let is_base = text.parse::<Uri>().is_ok_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some() && uri.query().is_none()
+    });
+    if is_base && !text.contains('#') {
+        return Ok(text.trim_end_matches('/').to_owned());
+    }
+    Err(wrong("url", "write what stands before the path, as in \"https://hooks.example.com\""))
+}
+
+fn header(option: &'static str, name: &str) -> Result<HeaderName, WebhookError> {
+    name.parse().map_err(|_| wrong(option, "this is no header's name; write letters, digits and `-`"))
+}
+
+fn pointer(option: &'static str, text: &str) -> Result<JsonPointer, WebhookError> {
+    text.parse().map_err(|error| WebhookError::Scheme { option, why: format!("{error}") })
+}
+
+fn all<T>(
+    texts: &Option<Vec<String>>,
+    read: impl Fn(&str) -> Result<T, WebhookError>,
+) -> Result<Vec<T>, WebhookError> {
+    texts.iter().flatten().map(|text| read(text)).collect()
+}
+
+fn wrong(option: &'static str, why: &str) -> WebhookError {
+    WebhookError::Scheme { option, why: why.to_owned() }
+}
