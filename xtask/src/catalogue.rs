@@ -170,6 +170,12 @@ pub(crate) const PROOFS: &[Entry] = &[
         goals: &["crash-lost", "crash-busy-kills"],
     },
     Entry {
+        name: "flips",
+        about: "one bit flipped in a file store that no process uses: no operation runs again (--flips N, --seed N)",
+        programs: &[Program::new(E2E, "flips", &[])],
+        goals: &["flips-executed-again", "flips-wrong", "flips-teeth"],
+    },
+    Entry {
         name: "http-teeth",
         about: "each rule of the HTTP layer switched off: a case of the rule must fail (--only TEXT)",
         programs: &[Program::new(E2E, "http_teeth", &[]), Program::new(E2E, "http_cases", &[])],

@@ -290,7 +290,7 @@ impl StoreUrl {
     }
 
     fn failure(&self, error: StoreError, access: Access) -> Failure {
-        if matches!(open_error(&error), Some(OpenError::Damaged { .. })) {
+        if matches!(open_error(&error), Some(OpenError::Damaged { .. } | OpenError::Incomplete { .. })) {
             return damaged(self).because(error);
         }
         #[cfg(feature = "redis")]

@@ -7,6 +7,7 @@ pub mod bench_store;
 pub mod chaos;
 pub mod crash;
 pub mod fault_proxy;
+pub mod flips;
 pub mod goal;
 pub mod http_rounds;
 pub mod http_teeth;

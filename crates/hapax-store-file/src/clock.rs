@@ -4,9 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{Clock, SystemClock, Timestamp};
-use rusqlite::Connection;
-
-use crate::row::millis;
 
 /// How far ahead of the time of a decision the stored mark is put. The mark is then written once a second
 /// instead of with every commit, and after a crash the clock is at most this much ahead.
@@ -20,15 +17,10 @@ pub(crate) struct StoreClock {
 }
 
 impl StoreClock {
-    /// `chosen`, or the system's clock, but not before the mark in the database, nor before what was `seen` elsewhere.
-    pub(crate) fn open(
-        connection: &Connection,
-        chosen: Option<Arc<dyn Clock>>,
-        seen: Timestamp,
-    ) -> rusqlite::Result<Self> {
-        let floor = read_mark(connection)?.max(seen);
+    /// `chosen`, or the system's clock, but not before `floor`.
+    pub(crate) fn new(chosen: Option<Arc<dyn Clock>>, floor: Timestamp) -> Self {
         let clock = chosen.unwrap_or_else(|| Arc::new(SystemClock::starting_after(floor)));
-        Ok(Self { clock, floor })
+        Self { clock, floor }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -36,40 +28,11 @@ impl StoreClock {
     }
 }
 
-/// The latest time at which a decision can have been written.
+/// The mark that is to be stored with a decision made at `now`, where it is `seen` so far: the latest time at which a
+/// decision can have been written.
 ///
 /// A decision *because* time has passed (a lease lapsed, a record expired) always writes, so a mark that covers
 /// every write covers everything that a clock set back could undo.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark(Timestamp);
-
-impl Mark {
-    pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Self> {
-        read_mark(connection).map(Self)
-    }
-
-    /// Makes sure that the database's mark is not before `now`. The result holds once the transaction does.
-    pub(crate) fn cover(self, connection: &Connection, now: Timestamp) -> rusqlite::Result<Self> {
-        if now <= self.0 {
-            return Ok(self);
-        }
-        let ahead = now.after(MARK_AHEAD);
-        write_mark(connection, ahead)?;
-        Ok(Self(ahead))
-    }
-
-    /// Takes back what the mark is ahead of `now`, for an orderly end.
-    pub(crate) fn settle(self, connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
-        if now < self.0 { write_mark(connection, now) } else { Ok(()) }
-    }
-}
-
-fn write_mark(connection: &Connection, at: Timestamp) -> rusqlite::Result<()> {
-    connection.prepare_cached("UPDATE meta SET seen_ms = ?1")?.execute([millis(at)])?;
-    Ok(())
-}
-
-fn read_mark(connection: &Connection) -> rusqlite::Result<Timestamp> {
-    let ms: i64 = connection.query_row("SELECT seen_ms FROM meta", [], |row| row.get(0))?;
-    Ok(Timestamp::from_millis(u64::try_from(ms).unwrap_or(0)))
+pub(crate) fn cover(seen: Timestamp, now: Timestamp) -> Timestamp {
+    if now <= seen { seen } else { now.after(MARK_AHEAD) }
 }

@@ -2,14 +2,13 @@
 //!
 //! Knows files, not records. Whatever is refused here is left exactly as it was found.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 use crate::config::Network;
 use crate::error::OpenError;
+use crate::ownership::{self, Footing, LOCK, Ownership};
 use crate::schema;
 
 /// The database.
@@ -18,11 +17,6 @@ const DATABASE: &str = "hapax.db";
 const DATABASE_NEW: &str = "hapax.db.new";
 /// What is not committed to the database yet.
 const JOURNAL: &str = "hapax.journal";
-/// Held by the one process that may write, and naming it.
-const LOCK: &str = "LOCK";
-/// How often the lock is asked for, and how long is waited in between: half a second in all.
-const LOCK_TRIES: u32 = 20;
-const LOCK_PAUSE: Duration = Duration::from_millis(25);
 
 /// The paths of a store.
 #[derive(Clone, Debug)]
@@ -40,12 +34,8 @@ enum FileSystem {
     Fuse,
     /// Its locks and syncs cannot be relied on.
     Network(&'static str),
-}
-
-/// The right to write to a directory; ends when dropped.
-#[derive(Debug)]
-pub(crate) struct Ownership {
-    _lock: File,
+    /// It is in memory: what was synced is gone when the machine stops.
+    Volatile(&'static str),
 }
 
 impl Directory {
@@ -60,7 +50,10 @@ impl Directory {
             Err(source) => return Err(inaccessible(path, source)),
         }
         let directory = Self::at(path, network)?;
+        directory.refuse_exposed()?;
         if !directory.database().exists() {
+            // What an owner left is no missing store.
+            directory.has_database()?;
             return Err(OpenError::Missing { path: path.to_owned() });
         }
         Ok(directory)
@@ -70,14 +63,16 @@ impl Directory {
     pub(crate) fn owned(path: &Path, network: Network) -> Result<(Self, Ownership), OpenError> {
         let directory = Self::at(path, network)?;
         directory.make()?;
-        // Nobody has ever owned it: do not leave a mark on what is not ours.
-        if !directory.path.join(LOCK).exists() && directory.has_database()? {
-            directory.refuse_foreign()?;
-        }
-        let ownership = directory.own()?;
+        directory.refuse_exposed()?;
+        let mut ownership = Ownership::take(&directory.path)?;
         if !directory.has_database()? {
             directory.make_database()?;
+        } else if !directory.path.join(LOCK).exists() {
+            // Nobody has ever owned it: do not leave a mark on what is not ours.
+            directory.refuse_foreign()?;
         }
+        // Only now: the file says that there was a database.
+        ownership.sign(&directory.path)?;
         Ok((directory, ownership))
     }
 
@@ -105,7 +100,16 @@ impl Directory {
             FileSystem::Network(name) => Some(format!(
                 "the directory lies on {name}, a network file system, whose locks and syncs cannot be relied on"
             )),
+            FileSystem::Volatile(name) => Some(format!(
+                "the directory lies on {name}, which is in memory: when the machine or the container stops, all records \
+                 are lost and their operations run again; use a directory on a disk"
+            )),
         }
+    }
+
+    /// Whether what was synced survives the machine.
+    pub(crate) fn is_durable(&self) -> bool {
+        matches!(self.file_system, FileSystem::Usual | FileSystem::Fuse)
     }
 
     pub(crate) fn database(&self) -> PathBuf {
@@ -126,6 +130,17 @@ impl Directory {
     /// Makes the names of all files in it durable.
     pub(crate) fn sync(&self) -> Result<(), OpenError> {
         sync_directory(&self.path).map_err(|source| inaccessible(&self.path, source))
+    }
+
+    /// Whether a process owns the store at this moment.
+    pub(crate) fn is_owned(&self) -> bool {
+        ownership::is_owned(&self.path)
+    }
+
+    /// The files of the store that is open now.
+    pub(crate) fn footing(&self) -> Result<Footing, OpenError> {
+        let files = [self.path.clone(), self.database(), self.beside("-wal"), self.journal()];
+        Footing::of(files).map_err(|source| inaccessible(&self.path, source))
     }
 
     /// Bytes of the journal.
@@ -156,26 +171,6 @@ impl Directory {
         }
     }
 
-    fn own(&self) -> Result<Ownership, OpenError> {
-        let path = self.path.join(LOCK);
-        let failed = |source| inaccessible(&path, source);
-        let mut file = private_file().create(true).truncate(false).open(&path).map_err(failed)?;
-        match try_lock(&file) {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-                return Err(OpenError::InUse { path: self.path.clone(), pid });
-            }
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .map_err(failed)?;
-        Ok(Ownership { _lock: file })
-    }
-
     /// Whether there is a database. It is made elsewhere and moved here when complete, so whatever is here and
     /// does not look like ours is not ours, and a cut or empty file is damage, not a fresh store.
     ///
@@ -184,12 +179,31 @@ impl Directory {
     fn has_database(&self) -> Result<bool, OpenError> {
         let path = self.database();
         match path.try_exists() {
-            Ok(false) if self.beside("-wal").exists() || self.journal().exists() => {
-                Err(OpenError::Incomplete { path })
-            }
+            Ok(false) if self.has_others() => Err(OpenError::Incomplete { path }),
             Ok(found) => Ok(found),
             Err(source) => Err(inaccessible(&path, source)),
         }
+    }
+
+    /// Whether there is anything that is only there beside a database.
+    fn has_others(&self) -> bool {
+        [self.beside("-wal"), self.journal(), self.path.join(LOCK)].iter().any(|path| path.exists())
+    }
+
+    /// Refuses a directory in which other users may put files of their own in the place of ours, and files that lie
+    /// elsewhere: what is checked, locked and synced here must be what is used.
+    fn refuse_exposed(&self) -> Result<(), OpenError> {
+        if is_writable_by_all(&self.path).map_err(|source| inaccessible(&self.path, source))? {
+            return Err(OpenError::WritableByAll { path: self.path.clone() });
+        }
+        let files = [self.database(), self.beside("-wal"), self.beside("-shm"), self.beside(".new")];
+        let others = [self.journal(), self.path.join(LOCK)];
+        for path in files.into_iter().chain(others) {
+            if fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_symlink()) {
+                return Err(OpenError::SymbolicLink { path });
+            }
+        }
+        Ok(())
     }
 
     fn refuse_foreign(&self) -> Result<(), OpenError> {
@@ -240,6 +254,8 @@ impl FileSystem {
             0x0102_1997 => Self::Network("9p"),
             0x5346_414F => Self::Network("AFS"),
             0x00C3_6400 => Self::Network("Ceph"),
+            0x0102_1994 => Self::Volatile("tmpfs"),
+            0x8584_58F6 => Self::Volatile("ramfs"),
             // That of virtiofs too.
             0x6573_5546 => Self::Fuse,
             _ => Self::Usual,
@@ -276,7 +292,7 @@ fn make_private_directory(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn private_file() -> OpenOptions {
+pub(crate) fn private_file() -> OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
@@ -284,7 +300,7 @@ fn private_file() -> OpenOptions {
 }
 
 #[cfg(not(unix))]
-fn private_file() -> OpenOptions {
+pub(crate) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     options
@@ -295,18 +311,15 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
-/// Takes the lock, or tells that somebody else has it and keeps it.
-///
-/// A process that was just started by the last owner holds everything that was open there until it becomes another
-/// program, and with it the lock. That is over in a moment.
-fn try_lock(file: &File) -> Result<(), TryLockError> {
-    for _ in 1..LOCK_TRIES {
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
-            answer => return answer,
-        }
-    }
-    file.try_lock()
+#[cfg(unix)]
+fn is_writable_by_all(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::PermissionsExt;
+    Ok(fs::metadata(path)?.permissions().mode() & 0o002 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_writable_by_all(_path: &Path) -> io::Result<bool> {
+    Ok(false)
 }
 
 fn inaccessible(path: &Path, source: io::Error) -> OpenError {
@@ -323,9 +336,10 @@ mod tests {
         assert_eq!(FileSystem::numbered(0xFF53_4D42), FileSystem::Network("CIFS"));
         assert_eq!(FileSystem::numbered(0x0102_1997), FileSystem::Network("9p"));
         assert_eq!(FileSystem::numbered(0x6573_5546), FileSystem::Fuse);
-        // ext4 and tmpfs.
+        assert_eq!(FileSystem::numbered(0x0102_1994), FileSystem::Volatile("tmpfs"));
+        assert_eq!(FileSystem::numbered(0x8584_58F6), FileSystem::Volatile("ramfs"));
+        // ext4.
         assert_eq!(FileSystem::numbered(0xEF53), FileSystem::Usual);
-        assert_eq!(FileSystem::numbered(0x0102_1994), FileSystem::Usual);
     }
 
     #[test]

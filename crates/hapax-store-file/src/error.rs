@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hapax_core::{StoreError, StoreErrorKind};
@@ -32,6 +32,16 @@ pub enum OpenError {
         path: PathBuf,
         /// Which file system.
         file_system: &'static str,
+    },
+    /// Every user of the machine may write to the directory, and so put other files in the place of the store's.
+    WritableByAll {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A file of the store is a symbolic link to another place.
+    SymbolicLink {
+        /// Where.
+        path: PathBuf,
     },
     /// Another process owns the store.
     InUse {
@@ -67,7 +77,7 @@ pub enum OpenError {
         /// The first thing that was found.
         found: String,
     },
-    /// The database is gone while its log or journal is still there.
+    /// The database is gone while other files of the store are still there.
     Incomplete {
         /// Where the database should be.
         path: PathBuf,
@@ -94,6 +104,8 @@ impl OpenError {
             Self::NotADirectory { .. }
             | Self::Inaccessible { .. }
             | Self::Network { .. }
+            | Self::WritableByAll { .. }
+            | Self::SymbolicLink { .. }
             | Self::Missing { .. } => StoreErrorKind::Unavailable,
             Self::InUse { .. } | Self::LogHeld { .. } => StoreErrorKind::InUse,
             Self::Full { .. } => StoreErrorKind::Full,
@@ -138,6 +150,17 @@ impl fmt::Display for OpenError {
                  use a local disk, or a store with a server",
                 path.display()
             ),
+            Self::WritableByAll { path } => write!(
+                f,
+                "every user of this machine may write to {}; take that right away (chmod o-w), or name a directory in it, \
+                 which is then made for this user alone",
+                path.display()
+            ),
+            Self::SymbolicLink { path } => write!(
+                f,
+                "{} is a symbolic link; put the file itself there, or name the directory that it lies in",
+                path.display()
+            ),
             Self::InUse { path, pid: Some(pid) } => write!(
                 f,
                 "{} is in use by process {pid}; stop that process, or open the store read-only",
@@ -171,14 +194,14 @@ impl fmt::Display for OpenError {
             ),
             Self::Damaged { path, found } => write!(
                 f,
-                "{} is damaged, and operations in it could run again ({found}); put a good copy back, or make its \
-                 indexes anew if nothing else is damaged",
+                "{} is damaged, and operations in it could run again ({found}); put a good copy of all files back, or \
+                 make its index anew if nothing else is damaged",
                 path.display()
             ),
             Self::Incomplete { path } => write!(
                 f,
-                "{} is missing while its log or journal is still there; put the database back, or remove these too \
-                 if all records may be forgotten",
+                "{} is missing while other files of the store are still there; put the database back, or remove these \
+                 too if all records may be forgotten",
                 path.display()
             ),
             Self::Version { path, found } => write!(
@@ -261,6 +284,8 @@ impl Cause {
 /// How far a transaction had come when it failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
+    /// It was making sure that the store is still where it was opened.
+    Footing,
     /// It had not begun.
     Begin,
     /// It was reading and writing; none of it can have reached the database.
@@ -295,6 +320,13 @@ impl Failure {
         move |source| Self { phase, source: Arc::new(source) }
     }
 
+    /// A file of the open store is gone, or another one is in its place.
+    pub(crate) fn lost(path: &Path) -> Self {
+        let why = format!("{} was removed or replaced", path.display());
+        let code = ffi::Error::new(ffi::SQLITE_IOERR);
+        Self::at(Phase::Footing)(rusqlite::Error::SqliteFailure(code, Some(why)))
+    }
+
     pub(crate) fn error(&self, op: &'static str) -> StoreError {
         StoreError::new(self.judge().kind, op).with_source(self.clone())
     }
@@ -308,10 +340,12 @@ impl Failure {
             (_, Cause::Full) => (Full, false, true),
             (_, Cause::TooLarge) => (TooLarge, false, true),
             // The engine refuses to commit after it has read a damaged page, and has written nothing then.
-            (Phase::Begin | Phase::Work | Phase::Commit, Cause::Corrupt) => (Incompatible, false, true),
-            (Phase::Begin | Phase::Work, Cause::SharedMemory) => (Unavailable, false, false),
-            (Phase::Begin | Phase::Work, Cause::Io) => (Stopped, true, false),
-            (Phase::Begin | Phase::Work, Cause::Other) => (Unavailable, false, true),
+            (Phase::Footing | Phase::Begin | Phase::Work | Phase::Commit, Cause::Corrupt) => {
+                (Incompatible, false, true)
+            }
+            (Phase::Footing | Phase::Begin | Phase::Work, Cause::SharedMemory) => (Unavailable, false, false),
+            (Phase::Footing | Phase::Begin | Phase::Work, Cause::Io) => (Stopped, true, false),
+            (Phase::Footing | Phase::Begin | Phase::Work, Cause::Other) => (Unavailable, false, true),
             // The log may hold the commit although this process does not see it. It says that the journal is done
             // with, so nothing may be added to the journal any more.
             (Phase::Journal | Phase::Commit, _) => (Unknown, true, false),
@@ -330,6 +364,7 @@ impl From<rusqlite::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.phase {
+            Phase::Footing => "find the files that were opened",
             Phase::Begin => "begin a transaction",
             Phase::Work => "read or write in a transaction",
             Phase::Journal => "write to the journal",
@@ -353,6 +388,7 @@ pub(crate) enum Refusal {
     NoRoom,
     NotCommitted,
     Stopped,
+    Replaced,
     AnswerLost,
     Unreadable,
     Cursor,
@@ -366,7 +402,7 @@ impl Refusal {
             Self::ReadOnly | Self::Cursor => StoreErrorKind::Invalid,
             Self::QueueFull | Self::NotCommitted => StoreErrorKind::Unavailable,
             Self::NoRoom => StoreErrorKind::Full,
-            Self::Stopped => StoreErrorKind::Stopped,
+            Self::Stopped | Self::Replaced => StoreErrorKind::Stopped,
             Self::AnswerLost => StoreErrorKind::Unknown,
             Self::Unreadable => StoreErrorKind::Incompatible,
             Self::OutcomeTooLarge | Self::ScopeTooLarge => StoreErrorKind::TooLarge,
@@ -386,6 +422,10 @@ impl fmt::Display for Refusal {
                  if it has ended open the store again"
             }
             Self::Stopped => "a write or sync failed, so nobody can say what a later one would mean",
+            Self::Replaced => {
+                "files of the store were removed or replaced while it was open; put them back as they were, or open what \
+                 is there now"
+            }
             Self::AnswerLost => "the writing thread ended before it could answer",
             Self::Unreadable => "the record is there and cannot be read, so it is left as it is",
             Self::Cursor => "the cursor was not given by this store",

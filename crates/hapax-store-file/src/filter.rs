@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use crate::index::Hash;
+use crate::leaf::{self, Hash};
 use crate::queue::Queue;
 use crate::reader::Read;
 
 /// How many entries a filter takes at most; that is 32 MiB. A store with more than half as many does without.
 const ENTRIES_MAX: usize = 1 << 24;
-/// How many entries are looked at together. Others read in between.
-const PIECE: usize = 10_000;
+/// How many leaves of the index are looked at together. Others read in between.
+const PIECE: u32 = 100;
 
 /// Words in a block, which is what a processor fetches at once: all bits of an entry are in one block.
 const WORDS: usize = 8;
@@ -31,8 +31,6 @@ const BIT_WIDTH: u32 = 9;
 const ENTRIES_A_BLOCK: usize = 40;
 /// Blocks of the first level: 128 KiB, some 80,000 entries.
 const BLOCKS_FIRST: usize = 1 << 11;
-
-const SOME: &str = "SELECT hash FROM place WHERE hash >= ?1 ORDER BY hash LIMIT ?2";
 
 /// The writer's own.
 #[derive(Debug)]
@@ -66,20 +64,6 @@ impl Looking {
 impl Drop for Looking {
     fn drop(&mut self) {
         self.0.is_over.store(true, Ordering::Release);
-    }
-}
-
-/// Why a look goes no further.
-#[derive(Debug)]
-enum Faulty {
-    /// The entries are not in the order of an index: one of them is damaged, or what leads to it.
-    Order,
-    Engine,
-}
-
-impl From<rusqlite::Error> for Faulty {
-    fn from(_: rusqlite::Error) -> Self {
-        Self::Engine
     }
 }
 
@@ -131,7 +115,7 @@ impl Filter {
         if let Some(readers) = &self.readers {
             let look = Arc::new(Look::default());
             self.look = Some((Seen::default(), Arc::clone(&look)));
-            look_on(Arc::clone(readers), None, Seen::default(), Looking(look), self.entries_max / 2);
+            look_on(Arc::clone(readers), i64::MIN, Seen::default(), Looking(look), self.entries_max / 2);
         }
     }
 
@@ -145,21 +129,15 @@ impl Filter {
     }
 }
 
-/// Looks at the entries from `from` on, and has somebody look at those behind them.
-fn look_on(
-    readers: Arc<Queue<Read>>,
-    from: Option<Hash>,
-    mut seen: Seen,
-    looking: Looking,
-    entries_max: usize,
-) {
+/// Looks at the leaves from `from` on, and has those behind them looked at next.
+fn look_on(readers: Arc<Queue<Read>>, from: i64, mut seen: Seen, looking: Looking, entries_max: usize) {
     let others = Arc::clone(&readers);
     let read = Read::of(move |connection| match seen.add_from(connection, from) {
-        // Too much, or unreadable: then the index is asked, and says so itself.
+        // Too much, or damaged: then the index is asked, and says so itself.
         Err(_) => {}
         Ok(_) if seen.count > entries_max => {}
         Ok(None) => looking.end(seen),
-        Ok(Some(last)) => look_on(others, Some(last), seen, looking, entries_max),
+        Ok(Some(next)) => look_on(others, next, seen, looking, entries_max),
     });
     // Where nobody takes it, the look ends with it.
     let _ = readers.push(read);
@@ -220,34 +198,12 @@ impl Seen {
         })
     }
 
-    /// Adds what is in the index from `from` on, up to a piece of it; the last of it, where there may be more.
-    ///
-    /// An entry that is out of order would lead the search for the next piece past others, so all of them are compared, and
-    /// a piece must begin with the very entry that the last one ended with.
-    fn add_from(&mut self, connection: &Connection, from: Option<Hash>) -> Result<Option<Hash>, Faulty> {
-        let mut statement = connection.prepare_cached(SOME)?;
-        let first = from.as_ref().map_or(&[][..], |from| from);
-        let mut rows = statement.query((first, PIECE as i64))?;
-        let (mut last, mut count) = (from, 0);
-        while let Some(row) = rows.next()? {
-            let hash: Hash = row.get(0)?;
-            let is_in_order = match last {
-                Some(last) if count == 0 => hash == last,
-                Some(last) => hash >= last,
-                None => true,
-            };
-            if !is_in_order {
-                return Err(Faulty::Order);
-            }
-            self.add(&hash);
-            (last, count) = (Some(hash), count + 1);
-        }
-        match (from, last) {
-            (Some(_), _) if count == 0 => Err(Faulty::Order),
-            // One hash fills it: there would be no end.
-            (Some(from), Some(last)) if count == PIECE && from == last => Err(Faulty::Order),
-            _ => Ok(last.filter(|_| count == PIECE)),
-        }
+    /// Adds what is in the index from the leaf at `from` on, up to a piece of it; where the next piece begins, if there
+    /// is one. Leaves prove themselves and follow each other without a gap, so none of their entries is missing.
+    fn add_from(&mut self, connection: &Connection, from: i64) -> rusqlite::Result<Option<i64>> {
+        leaf::each(connection, from, PIECE, |leaf| {
+            leaf.entries().iter().for_each(|entry| self.add(&entry.hash()));
+        })
     }
 
     fn join(&mut self, other: Self) {

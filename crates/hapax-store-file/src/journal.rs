@@ -5,6 +5,13 @@
 //! committed, the next *generation* of the journal is written over the last one, from the beginning of the file. The
 //! database says which generation it holds as a whole, so whoever opens it after a crash knows whether the journal has
 //! more. The layout is in `spec/record-format.md`.
+//!
+//! What is durable is vouched for twice, so that damage is told from a crash:
+//!
+//! - A *mark* at the beginning of the file has a number that is always ahead of the database's. It becomes durable before
+//!   the commit that it is ahead of. So a journal that is missing, empty or older than the database is recognised.
+//! - After each sync an empty frame is written behind the batch, and the next batch over it. A batch that is not whole
+//!   and has something whole behind it was damaged; one that a crash has torn has nothing behind it.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -19,7 +26,15 @@ use crate::config::Sync;
 use crate::error::{Failure, Phase};
 
 /// What every frame begins with: what it is, and the version of its layout.
-const MAGIC: [u8; 8] = *b"HAPXJRN1";
+const MAGIC: [u8; 8] = *b"HAPXJRN2";
+/// What a mark begins with.
+const MARK_MAGIC: [u8; 8] = *b"HAPXMRK2";
+/// Magic, number and checksum.
+const MARK_LENGTH: usize = 20;
+/// There are two marks, in sectors of their own, and the older one is written over: one of them is always whole.
+const MARK_ROOM: u64 = 512;
+/// Where the frames begin.
+const FRAMES_AT: u64 = 2 * MARK_ROOM;
 /// Magic, generation, salt, batch, time, part, length and checksum.
 const HEADER_LENGTH: usize = 52;
 /// From which length on a frame is written, and the batch goes on in another. It bounds what has to be held in memory.
@@ -52,6 +67,8 @@ pub(crate) struct Journal {
     length_max: u64,
     file: Arc<File>,
     generation: Generation,
+    /// Whether the mark is ahead of the generation and durable.
+    is_ahead: bool,
     /// Where the next batch begins: what lies before it is durable.
     end: u64,
     batch: Batch,
@@ -110,7 +127,36 @@ impl Journal {
     /// The journal in `file`, which is at `path`; its next frames are of `generation`.
     pub(crate) fn new(path: PathBuf, file: File, sync: Sync, generation: Generation) -> Self {
         let (file, length_max, batch) = (Arc::new(file), LENGTH_MAX, Batch::numbered(0));
-        Self { path, sync, length_max, file, generation, end: 0, batch }
+        Self { path, sync, length_max, file, generation, is_ahead: false, end: FRAMES_AT, batch }
+    }
+
+    /// Makes sure that the file has a mark that the database is not ahead of, where an earlier process left none.
+    pub(crate) fn mark_beginning(&self) -> io::Result<()> {
+        if newest_mark(&mut &*self.file)?.is_none_or(|found| found < self.generation.number) {
+            self.write_mark(self.generation.number)?;
+        }
+        self.file.sync_all()
+    }
+
+    /// Makes sure that the mark is ahead of the generation, which may be committed then.
+    pub(crate) fn mark_ahead(&mut self) -> Result<(), Failure> {
+        if !self.is_ahead {
+            self.write_mark(self.generation.number + 1).map_err(write_failure)?;
+            self.sync_file()?;
+            self.is_ahead = true;
+        }
+        Ok(())
+    }
+
+    fn write_mark(&self, number: u64) -> io::Result<()> {
+        write_at(&self.file, (number % 2) * MARK_ROOM, &mark(number))
+    }
+
+    fn sync_file(&self) -> Result<(), Failure> {
+        match self.sync {
+            Sync::Full => self.file.sync_data().map_err(sync_failure),
+            Sync::Off => Ok(()),
+        }
     }
 
     /// Should be committed when it is as long as this.
@@ -124,12 +170,12 @@ impl Journal {
 
     /// Bytes that are durable here and not known to be so in the database.
     pub(crate) fn length(&self) -> u64 {
-        self.end
+        self.end - FRAMES_AT
     }
 
     /// Whether what it holds should be committed.
     pub(crate) fn is_long(&self) -> bool {
-        self.end >= self.length_max
+        self.length() >= self.length_max
     }
 
     /// Bytes of the batch that is being noted.
@@ -144,7 +190,8 @@ impl Journal {
             let _ = self.file.set_len(LENGTH_KEPT);
         }
         self.generation = generation;
-        self.end = 0;
+        self.is_ahead = false;
+        self.end = FRAMES_AT;
         self.batch = Batch::numbered(0);
     }
 
@@ -177,13 +224,34 @@ impl Journal {
             return Ok(());
         }
         self.write_frame()?;
-        if self.sync == Sync::Full {
-            self.file.sync_data().map_err(sync_failure)?;
+        if !self.is_ahead {
+            self.write_mark(self.generation.number + 1).map_err(write_failure)?;
         }
+        self.sync_file()?;
+        self.is_ahead = true;
         self.end = self.next_frame();
         self.batch.number += 1;
         self.batch.written.clear();
+        self.vouch();
         Ok(())
+    }
+
+    /// Writes behind the last batch that it is durable. That needs no sync: what a killed process has written stays, and
+    /// after a power loss it may be missing. Where it cannot be written, the batch is as durable.
+    fn vouch(&self) {
+        let header = self.header(0, &[]);
+        let _ = write_at(&self.file, self.end, &header.sealed(&[]));
+    }
+
+    fn header(&self, part: usize, payload: &[u8]) -> Header {
+        Header {
+            generation: self.generation,
+            batch: self.batch.number,
+            now_ms: self.batch.now.as_millis(),
+            part: u32::try_from(part).expect("a batch has few frames"),
+            length: length_of(payload),
+            checksum: 0,
+        }
     }
 
     /// Takes back the changes of a batch that was not brought to the disk, also those that were written.
@@ -196,7 +264,11 @@ impl Journal {
         // Where this fails, nobody can say what a crash would bring back.
         let erase = |(at, _): &(u64, usize)| write_at(&self.file, *at, &[0; HEADER_LENGTH]);
         let erased = batch.written.iter().try_for_each(erase);
-        erased.and_then(|()| self.file.sync_data()).map_err(sync_failure)
+        erased.and_then(|()| self.file.sync_data()).map_err(sync_failure)?;
+        if self.length() > 0 {
+            self.vouch();
+        }
+        Ok(())
     }
 
     /// Removes the file, when all that it holds is in the database for good.
@@ -225,15 +297,7 @@ impl Journal {
     fn write_frame(&mut self) -> Result<(), Failure> {
         let mut frame = std::mem::take(&mut self.batch.frame);
         let (header, payload) = frame.split_first_chunk_mut().expect("a frame has a header");
-        *header = Header {
-            generation: self.generation,
-            batch: self.batch.number,
-            now_ms: self.batch.now.as_millis(),
-            part: u32::try_from(self.batch.written.len()).expect("a batch has few frames"),
-            length: length_of(payload),
-            checksum: 0,
-        }
-        .sealed(payload);
+        *header = self.header(self.batch.written.len(), payload).sealed(payload);
         let at = self.next_frame();
         write_at(&self.file, at, &frame).map_err(write_failure)?;
         self.batch.written.push((at, frame.len()));
@@ -344,7 +408,7 @@ impl Frames {
     pub(crate) fn of(file: Arc<File>, generation: Generation, end: Option<u64>) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let end = end.unwrap_or(length).min(length);
-        Ok(Self { file: BufReader::new(file), generation, end, at: 0, last: None })
+        Ok(Self { file: BufReader::new(file), generation, end, at: FRAMES_AT, last: None })
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<Frame>, ReadError> {
@@ -367,7 +431,7 @@ impl Frames {
 
     /// How much was read.
     pub(crate) fn read_length(&self) -> u64 {
-        self.at
+        self.at - FRAMES_AT
     }
 
     /// The frame at the place where the next one should be.
@@ -476,17 +540,49 @@ fn frame_at(
 
 /// Of which generation the frames of the journal at `path` are; none where there is no whole one at its beginning.
 pub(crate) fn generation_at(path: &Path) -> io::Result<Option<u64>> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+    let Some(mut file) = open_existing(path)? else {
+        return Ok(None);
     };
     let length = file.metadata()?.len();
-    match frame_at(&mut file, 0, length) {
+    match frame_at(&mut file, FRAMES_AT, length) {
         // It was given back in between.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         frame => Ok(frame?.map(|(header, _)| header.generation.number)),
     }
+}
+
+/// The newest mark of the journal at `path`; none where there is no journal, or none that has one.
+pub(crate) fn newest_mark_at(path: &Path) -> io::Result<Option<u64>> {
+    open_existing(path)?.map_or(Ok(None), |mut file| newest_mark(&mut file))
+}
+
+fn open_existing(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn newest_mark(file: &mut (impl io::Read + io::Seek)) -> io::Result<Option<u64>> {
+    let mut newest = None;
+    for at in [0, MARK_ROOM] {
+        let mut bytes = Vec::with_capacity(MARK_LENGTH);
+        file.seek(SeekFrom::Start(at))?;
+        io::Read::take(&mut *file, MARK_LENGTH as u64).read_to_end(&mut bytes)?;
+        let number = bytes.get(8..16).map(|number| u64::from_le_bytes(std::array::from_fn(|n| number[n])));
+        newest = newest.max(number.filter(|number| bytes == mark(*number)));
+    }
+    Ok(newest)
+}
+
+fn mark(number: u64) -> [u8; MARK_LENGTH] {
+    let mut bytes = [0; MARK_LENGTH];
+    bytes[..8].copy_from_slice(&MARK_MAGIC);
+    bytes[8..16].copy_from_slice(&number.to_le_bytes());
+    let checksum = crc32fast::hash(&bytes[..16]);
+    bytes[16..].copy_from_slice(&checksum.to_le_bytes());
+    bytes
 }
 
 #[cfg(test)]

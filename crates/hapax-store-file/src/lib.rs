@@ -25,9 +25,9 @@
 //!
 //! The records are in `hapax.db`, an SQLite database with its log `hapax.db-wal` beside it; the newest are in
 //! `hapax.journal` until they are committed there, which takes 50 ms at most. A file `LOCK` names the process that owns
-//! them. Stop it and copy all files or, while the store is open, use SQLite's own backup, which has all but the
-//! last 50 ms. People may look at it at any time: `sqlite3 -readonly hapax.db 'SELECT * FROM records'`, or
-//! [`FileStore::open_read_only`].
+//! them; the lock itself is on the directory. To copy a store, stop its owner and copy all files, or take a snapshot of
+//! the file system; `docs/guide/file.md` says more. People may look at it at any time:
+//! `sqlite3 -readonly hapax.db 'SELECT * FROM records'`, or [`FileStore::open_read_only`].
 //!
 //! # What is lost when
 //!
@@ -38,20 +38,22 @@
 //! | the disk or the allowed size is full | nothing: writes are refused with `Full` until there is room, reads and replays go on |
 //! | a write or sync fails | the callers of that moment get `Unknown`, everybody later `Stopped`, until the store is opened again |
 //! | bytes of a record change on the disk | the record is *unreadable*: never run again, never answered from, never overwritten |
-//! | bytes of the journal change on the disk, and then the process is killed | the last batch before that, if it was there; otherwise the store is not opened |
-//! | bytes of an index change on the disk | possibly the way to a whole record, whose key is then fresh: see below |
+//! | bytes of the index or of the journal change on the disk | nothing: keys whose page of the index is damaged are *unreadable*, or the store is not opened |
+//! | the journal is missing after a crash, or the files are not of one moment | nothing: the store is not opened |
+//! | files are removed or replaced while the store is open | nothing acknowledged: the owner stops |
 //! | the wall clock is set back between two runs | nothing: the store's clock goes on from where it was |
-//! | the directory is lost or an old copy is put back | everything since: keys are fresh again |
+//! | the directory is lost or an old copy of all of it is put back | everything since: keys are fresh again |
+//! | the directory is in memory (tmpfs) and the machine stops | everything; the health says so |
 //!
 //! A record that cannot be read keeps its key: a claim is answered `Unreadable`, and every other write fails
 //! with `Incompatible` and changes nothing. Somebody who knows what happened has to repair or remove its row. A
 //! sweep leaves it, unless only its outcome is damaged and its time is over.
 //!
-//! Records carry checksums; the pages and indexes of the database do not. A bit that flips in the index by hash
-//! hides a record that is whole, and its operation would run again. [`FileStore::verify`] finds that, as does
-//! `hapax check --deep`. A database of at most 64 MiB whose last owner did not end in an orderly way is looked
-//! at when it is opened, and refused if its pages or indexes are damaged. Whoever has to rely on more needs a
-//! file system or a disk that checks what it reads.
+//! Records carry checksums, and so do the pages of the index and what the store remembers about itself: a key is taken
+//! for new only when a whole page of the index says so. The engine's own pages carry none; what is damaged in them
+//! makes records unreadable, never fresh. [`FileStore::verify`] looks at everything, as does `hapax check --deep`. A
+//! database of at most 64 MiB whose last owner did not end in an orderly way is looked at when it is opened, and
+//! refused if its pages or its index are damaged.
 //!
 //! # How it works
 //!
@@ -69,9 +71,12 @@ mod filter;
 mod index;
 mod job;
 mod journal;
+mod leaf;
 mod list;
 mod log;
 mod memory;
+mod meta;
+mod ownership;
 mod queue;
 mod reader;
 mod row;
@@ -84,6 +89,8 @@ mod writer;
 
 pub use config::Options;
 pub use error::OpenError;
+#[doc(hidden)]
+pub use leaf::danger_trust_index;
 pub use memory::memory_bytes_max;
 pub use schema::VERSION;
 pub use store::{Activity, FileStore, OUTCOME_BYTES_MAX, SCOPE_BYTES_MAX};

@@ -1,16 +1,21 @@
 //! Listing records, newest first: which rows to look at, in which order, and where the next page starts.
 
+use std::cmp::Reverse;
+
 use hapax_core::{Page, Query, RecordId, State, Timestamp};
 use rusqlite::Connection;
 
 use crate::error::Refusal;
-use crate::index::Hash;
+use crate::leaf::{self, Hash, Look};
 use crate::reader::ReadError;
 use crate::row::{self, Stored, state_number};
 
 /// How many rows are looked up at a time. Each stretch is a read of its own, so that a search through millions
 /// of records does not hold back the log of the writer.
 const STRETCH: u32 = 256;
+
+/// How many leaves of the index are read at a time.
+const LEAVES: u32 = 100;
 
 /// How many records a page holds at most, whatever it is asked for.
 const PAGE_MAX: usize = 10_000;
@@ -87,15 +92,7 @@ impl Path {
     fn next_stretch(&self, connection: &Connection, before: i64) -> rusqlite::Result<Vec<i64>> {
         // The unary plus keeps the engine from walking the rows in order instead of using the index.
         match self {
-            Self::Prefix { first, last } => connection
-                .prepare_cached(
-                    "SELECT row FROM place WHERE hash BETWEEN ?1 AND ?2 AND row < ?3 \
-                     UNION SELECT rowid FROM record \
-                     WHERE rowid > (SELECT indexed_row FROM meta) AND rowid < ?3 AND hash BETWEEN ?1 AND ?2 \
-                     ORDER BY 1 DESC LIMIT ?4",
-                )?
-                .query_map((first, last, before, STRETCH), |row| row.get(0))?
-                .collect(),
+            Self::Prefix { first, last } => rows_between(connection, first, last, before),
             Self::States(numbers) => {
                 let mut padded = [0; 5];
                 for (slot, number) in padded.iter_mut().zip(numbers) {
@@ -117,6 +114,40 @@ impl Path {
             Self::Nothing => Ok(Vec::new()),
         }
     }
+}
+
+/// The newest rows before `before` whose hash lies between two others.
+fn rows_between(
+    connection: &Connection,
+    first: &Hash,
+    last: &Hash,
+    before: i64,
+) -> rusqlite::Result<Vec<i64>> {
+    // First the records that the index may lack: what is placed meanwhile is found twice, not missed.
+    let mut rows: Vec<i64> = connection
+        .prepare_cached(
+            "SELECT rowid FROM record WHERE rowid > (SELECT indexed_row FROM meta) AND rowid < ?3 \
+             AND hash BETWEEN ?1 AND ?2",
+        )?
+        .query_map((first, last, before), |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    if first == last {
+        rows.extend(Look::new(connection).rows_of(first)?);
+    } else {
+        // The index is not in the order of ids.
+        let mut next = Some(i64::MIN);
+        while let Some(from) = next {
+            next = leaf::each(connection, from, LEAVES, |leaf| {
+                let between = leaf.entries().iter().filter(|entry| (first..=last).contains(&&entry.hash()));
+                rows.extend(between.map(|entry| entry.row));
+            })?;
+        }
+    }
+    rows.retain(|row| *row < before);
+    rows.sort_unstable_by_key(|row| Reverse(*row));
+    rows.dedup();
+    rows.truncate(STRETCH as usize);
+    Ok(rows)
 }
 
 /// The first or last half-id that starts with `prefix`; `None` when no id does.

@@ -13,9 +13,10 @@ use tokio::sync::oneshot;
 
 use crate::error::{Cause, Refusal};
 use crate::index::Recent;
+use crate::journal;
+use crate::meta::Meta;
 use crate::queue::{Queue, Refused};
 use crate::row::{self, Stored, millis, state_number};
-use crate::{journal, schema};
 
 /// One for a listing that takes its time, one for whoever looks a record up meanwhile.
 pub(crate) const THREADS: usize = 2;
@@ -166,7 +167,7 @@ pub(crate) fn is_committed(
         return Ok(true);
     };
     let deadline = Instant::now() + wait;
-    while schema::journaled(connection)? < generation {
+    while Meta::read_sealed(connection)?.journal.unsigned_abs() < generation {
         if Instant::now() >= deadline {
             return Ok(false);
         }

@@ -6,7 +6,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Rows, params};
 
 use crate::error::Cause;
-use crate::index::{Hash, Index};
+use crate::index::Index;
+use crate::leaf::{Hash, Look};
 
 /// The columns that [`read_head`] expects, in its order.
 macro_rules! head_columns {
@@ -22,12 +23,6 @@ macro_rules! columns {
     };
 }
 
-const BY_HASH: &str = concat!(
-    head_columns!(),
-    ", o.outcome FROM place p LEFT JOIN record r ON r.rowid = p.row LEFT JOIN outcome o ON o.rowid = r.outcome_row \
-     WHERE p.hash = ?1"
-);
-const IS_PLACED: &str = "SELECT 1 FROM place WHERE hash = ?1";
 const NOT_INDEXED: &str =
     concat!(columns!(), "WHERE r.rowid > (SELECT indexed_row FROM meta) AND r.hash = ?1");
 const BY_ROWID: &str = concat!(columns!(), "WHERE r.rowid = ?1");
@@ -96,8 +91,17 @@ fn halves(id: &RecordId) -> (&Hash, &[u8]) {
 ///
 /// `recent` are the rows that the index may lack, where this process writes; otherwise the rows are searched for
 /// them. All of it must be seen in one transaction: a record that begins a new life moves to another row.
-/// A page that the engine calls damaged may hold the record, so that is unreadable too, never absent.
+/// A damaged page may hold the record, so that is unreadable too, never absent.
 pub(crate) fn find(
+    connection: &Connection,
+    recent: Option<Vec<i64>>,
+    id: &RecordId,
+) -> rusqlite::Result<Stored> {
+    find_with(&mut Look::new(connection), connection, recent, id)
+}
+
+fn find_with(
+    look: &mut Look<'_>,
     connection: &Connection,
     recent: Option<Vec<i64>>,
     id: &RecordId,
@@ -110,39 +114,46 @@ pub(crate) fn find(
                 found = found.or(at(connection, rowid)?, id);
             }
         }
-        None => found = find_by(connection, NOT_INDEXED, id, found)?,
+        None => found = find_not_indexed(connection, id)?,
     }
-    match found {
-        Stored::Found(row) => Ok(Stored::Found(row)),
-        other => find_by(connection, BY_HASH, id, other),
+    if let Stored::Found(row) = found {
+        return Ok(Stored::Found(row));
     }
+    let rows = match look.rows_of(&hash_of(id)) {
+        Err(error) if Cause::of(&error) == Cause::Corrupt => {
+            return Ok(found.or(Stored::Unreadable(damage_of(&error)), id));
+        }
+        rows => rows?,
+    };
+    for rowid in rows {
+        let stored = match at(connection, rowid)? {
+            Stored::Absent => {
+                let why = "the index leads to a record that is not there".to_owned();
+                Stored::Unreadable(Damage { id: *id, why })
+            }
+            stored => stored,
+        };
+        found = found.or(stored, id);
+    }
+    Ok(found)
 }
 
 /// The statements that a writer needs for nearly every record, each looked up in the engine's cache once for many.
 pub(crate) struct Prepared<'c> {
     pub(crate) connection: &'c Connection,
-    is_placed: Option<CachedStatement<'c>>,
+    look: Look<'c>,
     insert: Option<CachedStatement<'c>>,
     insert_outcome: Option<CachedStatement<'c>>,
 }
 
 impl<'c> Prepared<'c> {
     pub(crate) fn new(connection: &'c Connection) -> Self {
-        Self { connection, is_placed: None, insert: None, insert_outcome: None }
+        Self { connection, look: Look::new(connection), insert: None, insert_outcome: None }
     }
 
-    /// What [`find`] says where this process writes. Most of what a writer looks for is new: the index is asked first
-    /// whether it knows of anything, which takes less than to look for a record.
+    /// What [`find`] says where this process writes.
     pub(crate) fn find(&mut self, recent: Vec<i64>, id: &RecordId) -> rusqlite::Result<Stored> {
-        if !recent.is_empty() {
-            return find(self.connection, Some(recent), id);
-        }
-        match ready(&mut self.is_placed, self.connection, IS_PLACED)?.exists([hash_of(id)]) {
-            Ok(false) => Ok(Stored::Absent),
-            Err(error) if Cause::of(&error) != Cause::Corrupt => Err(error),
-            // A page that is damaged is met again, and told of as what it may hold.
-            Ok(true) | Err(_) => find_by(self.connection, BY_HASH, id, Stored::Absent),
-        }
+        find_with(&mut self.look, self.connection, Some(recent), id)
     }
 
     /// Stores a record in a row that the index knows of already, and nobody has written.
@@ -217,18 +228,20 @@ fn ready<'s, 'c>(
     }
 }
 
-fn find_by(
-    connection: &Connection,
-    statement: &str,
-    id: &RecordId,
-    mut found: Stored,
-) -> rusqlite::Result<Stored> {
-    let mut statement = connection.prepare_cached(statement)?;
+/// What is stored under `id` in the rows that the index may lack.
+fn find_not_indexed(connection: &Connection, id: &RecordId) -> rusqlite::Result<Stored> {
+    let mut statement = connection.prepare_cached(NOT_INDEXED)?;
     let mut rows = statement.query([hash_of(id)])?;
+    let mut found = Stored::Absent;
     while let Some(row) = next(&mut rows, read)? {
         found = found.or(stored(Some(row)), id);
     }
     Ok(found)
+}
+
+/// A page may hold any record when it cannot be read.
+fn damage_of(error: &rusqlite::Error) -> Damage {
+    Damage { id: RecordId::from_bytes([0; 32]), why: format!("the database is damaged: {error}") }
 }
 
 impl Stored {
@@ -278,10 +291,7 @@ fn next(
     match rows.next() {
         Ok(None) => Ok(None),
         Ok(Some(row)) => read(row).map(Some),
-        Err(error) if Cause::of(&error) == Cause::Corrupt => {
-            let id = RecordId::from_bytes([0; 32]);
-            Ok(Some(Err(Damage { id, why: format!("the database is damaged: {error}") })))
-        }
+        Err(error) if Cause::of(&error) == Cause::Corrupt => Ok(Some(Err(damage_of(&error)))),
         Err(error) => Err(error),
     }
 }

@@ -9,16 +9,30 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::config::Sync;
 use crate::error::{Cause, OpenError};
-use crate::journal::Generation;
+use crate::index;
+use crate::leaf;
+use crate::meta::{Meta, Stored};
+use crate::verify;
 
 /// The version of the layout that this crate reads and writes; SQLite's `user_version`.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
+/// The version before it, whose index had no checksums. It is brought to this one when its owner opens it.
+const VERSION_BEFORE: u32 = 3;
 /// Says whose file this is, to us and to `file(1)`; SQLite's `application_id`: "HAPX".
 const APPLICATION_ID: u32 = 0x4841_5058;
 
 /// Counts what a store cannot do without: a lookup without its index would be right, and hopelessly slow.
 const PARTS: &str = "SELECT count(*) FROM sqlite_schema WHERE name IN \
-                     ('record', 'outcome', 'meta', 'place', 'record_by_state')";
+                     ('record', 'outcome', 'meta', 'leaf', 'record_by_state')";
+
+/// The tables of the index, and what the store remembers about itself.
+const INDEX: &str = include_str!("index.sql");
+
+/// Takes what the version before remembered, and asks for the index to be made anew.
+const FROM_VERSION_BEFORE: &str = "
+    INSERT INTO meta SELECT 1, seen_ms, indexed_row, indexed_row + 1, 0, 0, journal, salt, 0, 'anew' FROM meta_before;
+    DROP TABLE meta_before;
+    DROP TABLE place;";
 
 /// How large the log grows before its pages are moved into the database, in pages of 4 KiB: 32 MiB. A page that
 /// changes often is then moved once instead of many times, and recovery still takes well under a second.
@@ -47,16 +61,21 @@ pub(crate) fn check(path: &Path) -> Result<(), OpenError> {
 /// Opens the database and makes sure that it is ours before anything is asked of it that could change it.
 fn open(path: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
     let failed = |source| engine(path, source);
-    // Closing the last connection would move a stranger's log into the stranger's database.
+    // Closing the last connection would move a stranger's log into the stranger's database, and a damaged one into ours.
     let keep_log = log_bytes(path) > 0;
     let connection =
         Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failed)?;
     connection.busy_timeout(BUSY_WAIT).map_err(failed)?;
-    let set_keep_log = |keep| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep);
-    set_keep_log(keep_log).map_err(failed)?;
-    check_connection(&connection, path)?;
-    set_keep_log(false).map_err(failed)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep_log).map_err(failed)?;
+    check_connection(&connection, path, access)?;
     Ok(connection)
+}
+
+/// Lets the log be moved into the database when the connection is the last to close. Until then all files are left as
+/// they were found.
+pub(crate) fn accept_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let accepted = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+    accepted.map(drop).map_err(|source| engine(path, source))
 }
 
 /// Bytes of the log beside the database at `path`.
@@ -71,10 +90,6 @@ pub(crate) fn log_path(path: &Path) -> PathBuf {
     log.into()
 }
 
-fn check_version(found: u32, path: &Path) -> Result<(), OpenError> {
-    if found == VERSION { Ok(()) } else { Err(OpenError::Version { path: path.to_owned(), found }) }
-}
-
 /// Fills an empty file and leaves it complete, closed and without a log.
 pub(crate) fn create(path: &Path) -> Result<(), OpenError> {
     let make = || {
@@ -83,15 +98,71 @@ pub(crate) fn create(path: &Path) -> Result<(), OpenError> {
             "PRAGMA synchronous = FULL;
              BEGIN;
              PRAGMA application_id = {APPLICATION_ID};
-             PRAGMA user_version = {VERSION};
-             {}
-             COMMIT;
-             PRAGMA journal_mode = WAL;",
-            include_str!("schema.sql")
+             PRAGMA user_version = {VERSION};"
         ))?;
+        make_tables(&connection)?;
+        connection.execute_batch("COMMIT; PRAGMA journal_mode = WAL;")?;
         connection.close().map_err(|(_, error)| error)
     };
     make().map_err(|source| engine(path, source))
+}
+
+/// Makes the tables of a store without records.
+pub(crate) fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(include_str!("schema.sql"))?;
+    connection.execute_batch(INDEX)?;
+    leaf::make(connection)?;
+    Meta::new(random(connection)?).write(connection)
+}
+
+/// What the store remembers about itself, for its owner. A store of the version before is brought to this one, and the
+/// index is made anew where that was asked for.
+pub(crate) fn read_meta(connection: &Connection, path: &Path, has_journal: bool) -> Result<Meta, OpenError> {
+    let failed = |source| engine(path, source);
+    let damaged = |found: String| OpenError::Damaged { path: path.to_owned(), found };
+    if version(connection).map_err(failed)? == VERSION_BEFORE {
+        if has_journal {
+            // It ends what it has begun, and only it reads its journal.
+            return Err(OpenError::Version { path: path.to_owned(), found: VERSION_BEFORE });
+        }
+        let before = "ALTER TABLE meta RENAME TO meta_before;";
+        let steps =
+            format!("BEGIN; {before} {INDEX} {FROM_VERSION_BEFORE} PRAGMA user_version = {VERSION}; COMMIT;");
+        connection.execute_batch(&steps).map_err(failed)?;
+    }
+    match Meta::read(connection).map_err(failed)? {
+        Stored::Sealed(meta) => Ok(meta),
+        Stored::Damaged => Err(damaged("what the store remembers about itself is damaged".to_owned())),
+        Stored::Anew(mut meta) => {
+            // A record that the index would not lead to would run again.
+            let found = verify::all_but_index(connection).map_err(failed)?;
+            if let Some(found) = found.into_iter().next() {
+                return Err(damaged(found));
+            }
+            let view = connection.unchecked_transaction().map_err(failed)?;
+            let made = index::make_anew(&view, &mut meta).and_then(|()| meta.write(&view));
+            made.and_then(|()| view.commit()).map_err(failed)?;
+            tracing::info!(path = %path.display(), "file store made its index anew");
+            Ok(meta)
+        }
+    }
+}
+
+/// Whether the database at `path` is of the version before, which nobody but its owner reads.
+pub(crate) fn is_of_version_before(path: &Path) -> Result<bool, OpenError> {
+    match open(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+        Err(OpenError::Version { found: VERSION_BEFORE, .. }) => Ok(true),
+        opened => opened.map(|_| false),
+    }
+}
+
+/// A number that nobody can guess.
+pub(crate) fn random(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("SELECT random()")?.query_row([], |row| row.get(0))
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 /// A connection that may write. There is one.
@@ -154,29 +225,6 @@ pub(crate) fn make_log_durable(connection: &Connection, path: &Path) -> Result<(
     if busy { Err(OpenError::LogHeld { path: path.to_owned() }) } else { Ok(()) }
 }
 
-/// The generation of the journal up to which everything is in the database.
-pub(crate) fn journaled(connection: &Connection) -> rusqlite::Result<u64> {
-    let generation: i64 = connection.query_row("SELECT journal FROM meta", [], |row| row.get(0))?;
-    Ok(generation.unsigned_abs())
-}
-
-/// The generation of the journal that comes after what is in the database.
-pub(crate) fn next_generation(connection: &Connection) -> rusqlite::Result<Generation> {
-    connection.query_row("SELECT journal, salt FROM meta", [], |row| {
-        Ok(Generation { number: row.get::<_, i64>(0)?.unsigned_abs() + 1, salt: row.get(1)? })
-    })
-}
-
-/// Notes that everything up to `done` of the journal will be in the database when the transaction holds; which
-/// generation comes next.
-pub(crate) fn note_journaled(connection: &Connection, done: Generation) -> rusqlite::Result<Generation> {
-    let number = i64::try_from(done.number).expect("no journal gets as far");
-    let mut update =
-        connection.prepare_cached("UPDATE meta SET journal = ?1, salt = random() RETURNING salt")?;
-    let salt = update.query_row([number], |row| row.get(0))?;
-    Ok(Generation { number: done.number + 1, salt })
-}
-
 fn set_up(connection: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     // Without this the engine plans some statements anew for every value bound to them.
@@ -191,7 +239,7 @@ fn set_up(connection: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
 }
 
 /// What the engine itself says, log included.
-fn check_connection(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+fn check_connection(connection: &Connection, path: &Path, access: OpenFlags) -> Result<(), OpenError> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
     let foreign = || OpenError::Foreign { path: path.to_owned() };
     let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
@@ -201,7 +249,11 @@ fn check_connection(connection: &Connection, path: &Path) -> Result<(), OpenErro
     if number("application_id").map_err(failed)? != APPLICATION_ID {
         return Err(foreign());
     }
-    check_version(number("user_version").map_err(failed)?, path)?;
+    match number("user_version").map_err(failed)? {
+        VERSION => {}
+        VERSION_BEFORE if access == OpenFlags::SQLITE_OPEN_READ_WRITE => return Ok(()),
+        found => return Err(OpenError::Version { path: path.to_owned(), found }),
+    }
     let parts: i64 = connection.query_row(PARTS, [], |row| row.get(0)).map_err(failed)?;
     if parts == 5 { Ok(()) } else { Err(foreign()) }
 }

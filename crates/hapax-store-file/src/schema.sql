@@ -1,4 +1,4 @@
--- The layout of a file store, version 3. All times are milliseconds since the Unix epoch on the store's clock.
+-- The layout of a file store, version 4; the tables of its index are in index.sql. All times are milliseconds since the Unix epoch on the store's clock.
 
 -- One row per record. Rows are small and are appended in the order of creation, so that claims and completions
 -- of one moment meet on the same few pages; `rowid` is therefore also the order of a listing.
@@ -14,14 +14,6 @@ CREATE TABLE record (
     outcome_row INTEGER             -- the row of `outcome`, when there is one
 );
 
--- Finds a record by half of its id: half the bytes make half the index. Two ids may share a half. The newest
--- records are not in it yet: see `indexed_row`.
-CREATE TABLE place (
-    hash BLOB NOT NULL,
-    row  INTEGER NOT NULL,          -- of `record`
-    PRIMARY KEY (hash, row)
-) WITHOUT ROWID;
-
 -- Finds what is due for a sweep, what is open at a restart, and counts by state, without touching a row.
 CREATE INDEX record_by_state ON record (state, due_ms);
 
@@ -30,17 +22,6 @@ CREATE TABLE outcome (
     rowid   INTEGER PRIMARY KEY,
     outcome BLOB NOT NULL           -- as hapax_core::codec writes it
 );
-
--- One row: what the store must remember about itself.
-CREATE TABLE meta (
-    rowid       INTEGER PRIMARY KEY CHECK (rowid = 1),
-    seen_ms     INTEGER NOT NULL,   -- no decision was ever made at a later time than this
-    indexed_row INTEGER NOT NULL,   -- every record up to this row is in `place`; of the others, some are
-    journal     INTEGER NOT NULL,   -- everything up to this generation of the journal is in here
-    salt        INTEGER NOT NULL    -- what frames of the next generation are known by
-);
-
-INSERT INTO meta (rowid, seen_ms, indexed_row, journal, salt) VALUES (1, 0, 0, 0, random());
 
 -- For people: the same with words.
 CREATE VIEW records AS

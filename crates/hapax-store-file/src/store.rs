@@ -17,12 +17,14 @@ use tokio::sync::oneshot;
 
 use crate::clock::StoreClock;
 use crate::config::{Options, Sync};
-use crate::directory::{Directory, Ownership};
+use crate::directory::Directory;
 use crate::error::{OpenError, Refusal};
-use crate::index::{self, Index, Recent};
+use crate::index::Recent;
 use crate::job::{Job, Step, op};
 use crate::journal::{self, Journal};
 use crate::log::Log;
+use crate::meta::{Meta, Stored};
+use crate::ownership::Ownership;
 use crate::queue::{Queue, Refused};
 use crate::reader::{self, Read, ReadError, Readers};
 use crate::writer::{Shared, Writer};
@@ -147,30 +149,41 @@ impl FileStore {
         let engine = |source| StoreError::from(OpenError::Engine { path: database.clone(), source });
         let is_orderly = directory.log_bytes() == 0 && directory.journal_bytes() == 0;
         let connection = schema::connect_writer(&database, options.sync)?;
+        let mut meta = schema::read_meta(&connection, &database, directory.journal_bytes() > 0)?;
+        check_mark(&directory, &meta)?;
         if !is_orderly && reader::pages(&connection).map_err(engine)?.bytes() <= VERIFY_BYTES_MAX {
             let found = verify::pages(&connection).map_err(engine)?;
             if let Some(found) = found.into_iter().next() {
                 return Err(OpenError::Damaged { path: database, found }.into());
             }
         }
-        schema::make_log_durable(&connection, &database)?;
-        let generation = schema::next_generation(&connection).map_err(engine)?;
+        let generation = meta.next_generation();
         let mut journal =
             Journal::new(directory.journal(), directory.open_journal()?, options.sync, generation);
         if let Some(bytes) = options.commit_after {
             journal.commit_after(bytes);
         }
-        let seen = check_journal(&directory, &journal)?;
-        let clock = StoreClock::open(&connection, options.clock, seen).map_err(engine)?;
+        let seen = check_frames(&directory, &journal)?;
+        schema::accept_log(&connection, &database)?;
+        // First the journal, then the word that there must be one: a copy of the database alone tells that it is one.
+        let journal_path = directory.journal();
+        let begun = journal.mark_beginning();
+        begun.map_err(|source| OpenError::Inaccessible { path: journal_path, source })?;
+        directory.sync()?;
+        if !meta.is_open {
+            meta.is_open = true;
+            meta.write(&connection).map_err(engine)?;
+        }
+        schema::make_log_durable(&connection, &database)?;
+        let clock = StoreClock::new(options.clock, meta.seen.max(seen));
         let shared = Arc::new(Shared::default());
         let queue = Arc::new(Queue::new());
         let log = Log::new(schema::log_path(&database), options.sync);
-        let waiting_min = options.index_after.unwrap_or(index::WAITING_MIN);
-        let index = Index::open(&connection, waiting_min).map_err(engine)?;
-        let (shared_with_writer, queue_of_writer) = (Arc::clone(&shared), Arc::clone(&queue));
-        let mut writer =
-            Writer::new(connection, clock.clone(), shared_with_writer, queue_of_writer, journal, log, index)
-                .map_err(engine)?;
+        let (for_writer, of_writer) = (Arc::clone(&shared), Arc::clone(&queue));
+        let mut writer = Writer::new(connection, clock.clone(), for_writer, of_writer, journal, log, meta);
+        if let Some(waiting) = options.index_after {
+            writer.index().let_wait(waiting);
+        }
         let restarted = writer.restart().map_err(|failure| match failure.judge().kind {
             StoreErrorKind::Full => OpenError::Full { path: database.clone() }.into(),
             StoreErrorKind::Incompatible => {
@@ -178,8 +191,9 @@ impl FileStore {
             }
             _ => failure.error("open"),
         })?;
-        // The log and the journal are there now.
+        // The log is there now.
         directory.sync()?;
+        writer.footing = directory.footing()?;
         if restarted > 0 {
             tracing::warn!(restarted, "claims of an earlier process are uncertain now");
         }
@@ -207,19 +221,21 @@ impl FileStore {
     pub(crate) fn open_read_only_with(dir: &Path, options: Options) -> Result<Self, StoreError> {
         let directory = Directory::existing(dir, options.network)?;
         let database = directory.database();
-        let mut first = schema::connect_reader(&database)?;
-        let is_committed = reader::is_committed(&first, &directory.journal(), OWNER_WAIT);
-        if !is_committed.map_err(|error| error.into_store_error("open"))? {
+        let meta = match Self::meta_of_owned(&directory) {
+            Ok(Some(meta)) => meta,
             // Its owner has ended and left something to be put in order, as its next owner would.
-            drop(first);
-            match Self::open_with(dir, options.clone()) {
-                Err(error) if error.kind() != StoreErrorKind::InUse => return Err(error),
-                store => drop(store),
+            Ok(None) => {
+                match Self::open_with(dir, options.clone()) {
+                    Err(error) if error.kind() != StoreErrorKind::InUse => return Err(error),
+                    store => drop(store),
+                }
+                let connection = schema::connect_reader(&database)?;
+                Meta::read_sealed(&connection)
+                    .map_err(|source| OpenError::Engine { path: database.clone(), source })?
             }
-            first = schema::connect_reader(&database)?;
-        }
-        let clock = StoreClock::open(&first, options.clock, Timestamp::from_millis(0))
-            .map_err(|source| OpenError::Engine { path: database.clone(), source })?;
+            Err(error) => return Err(error),
+        };
+        let clock = StoreClock::new(options.clock, meta.seen);
         let readers = Readers::start(Some(directory.journal()), || Ok(schema::connect_reader(&database)?))?;
         Ok(Self {
             readers,
@@ -232,6 +248,26 @@ impl FileStore {
             size_max: options.size_max,
             _ownership: None,
         })
+    }
+
+    /// What the store remembers about itself, where an owner is there or has ended in an orderly way; none where it has
+    /// to be put in order.
+    fn meta_of_owned(directory: &Directory) -> Result<Option<Meta>, StoreError> {
+        let path = directory.database();
+        if schema::is_of_version_before(&path)? {
+            return Ok(None);
+        }
+        let connection = schema::connect_reader(&path)?;
+        let meta = Meta::read(&connection).map_err(|source| OpenError::Engine { path, source })?;
+        let Stored::Sealed(meta) = meta else {
+            return Ok(None);
+        };
+        if meta.is_open && !directory.is_owned() {
+            return Ok(None);
+        }
+        let is_committed = reader::is_committed(&connection, &directory.journal(), OWNER_WAIT);
+        let is_committed = is_committed.map_err(|error| error.into_store_error("open"))?;
+        Ok(is_committed.then_some(meta))
     }
 
     /// Hands a job to the writer and waits for its answer.
@@ -251,7 +287,7 @@ impl FileStore {
         };
         writer.queue.push(job).map_err(|refused| match refused {
             Refused::Full => Refusal::QueueFull.error(op),
-            Refused::Closed => Refusal::Stopped.error(op),
+            Refused::Closed => self.shared.refusal().error(op),
         })
     }
 
@@ -299,7 +335,7 @@ impl FileStore {
     }
 
     fn refuse_if_stopped(&self, op: &'static str) -> Result<(), StoreError> {
-        if self.shared.is_stopped() { Err(Refusal::Stopped.error(op)) } else { Ok(()) }
+        if self.shared.is_stopped() { Err(self.shared.refusal().error(op)) } else { Ok(()) }
     }
 
     fn warnings(&self, pages: reader::Pages) -> Vec<String> {
@@ -417,8 +453,8 @@ impl Store for FileStore {
             self.refuse_if_stopped("health")?;
             let pages = self.readers.run("health", |connection| Ok(reader::pages(connection)?)).await?;
             let promise = match self.sync {
-                Sync::Full => Promise::AtMostOnce,
-                Sync::Off => Promise::BestEffort,
+                Sync::Full if self.directory.is_durable() => Promise::AtMostOnce,
+                Sync::Full | Sync::Off => Promise::BestEffort,
             };
             Ok(Health { store: "file", promise, warnings: self.warnings(pages) })
         })
@@ -457,9 +493,37 @@ impl Drop for WriterThread {
     }
 }
 
-/// Refuses a journal of which something is missing that was acknowledged, and one that is not of this database. The time
-/// of the latest decision in it.
-fn check_journal(directory: &Directory, journal: &Journal) -> Result<Timestamp, OpenError> {
+/// Refuses a journal and a database that are not of one moment, and a store that did not end in an orderly way and has
+/// no journal any more.
+fn check_mark(directory: &Directory, meta: &Meta) -> Result<(), OpenError> {
+    let path = directory.journal();
+    let failed = |source| OpenError::Inaccessible { path: path.clone(), source };
+    let mark = journal::newest_mark_at(&path).map_err(failed)?;
+    let number = meta.journal.unsigned_abs();
+    let damaged =
+        |path: &Path, found: &str| Err(OpenError::Damaged { path: path.to_owned(), found: found.to_owned() });
+    match mark {
+        // It is ahead by one, or by two when the next commit was about to be made.
+        Some(mark) if mark > number + 2 => {
+            damaged(&directory.database(), "its journal goes on from a later state of it")
+        }
+        Some(mark) if meta.is_open && mark <= number => {
+            damaged(&path, "it is older than the database, which goes on from a later state of it")
+        }
+        None if meta.is_open && !path.exists() => damaged(
+            &path,
+            "it is missing, and what was acknowledged last is in it: the store did not end in an orderly way",
+        ),
+        None if meta.is_open => damaged(
+            &path,
+            "its beginning is not what was written, and the store did not end in an orderly way",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a journal of which something is missing that was acknowledged. The time of the latest decision in it.
+fn check_frames(directory: &Directory, journal: &Journal) -> Result<Timestamp, OpenError> {
     let path = directory.journal();
     let failed = |error| match error {
         journal::ReadError::Io(source) => OpenError::Inaccessible { path: path.clone(), source },

@@ -12,12 +12,15 @@ use std::time::{Duration, Instant};
 use hapax_core::{StoreError, StoreErrorKind, Swept, Timestamp, transition};
 use rusqlite::Connection;
 
-use crate::clock::{Mark, StoreClock};
+use self::commit::Entries;
+use crate::clock::StoreClock;
 use crate::error::{Failure, Phase, Refusal};
-use crate::index::{self, Index};
+use crate::index::Index;
 use crate::job::{Batch, Job, Step, op, send};
 use crate::journal::{Journal, ReadError};
 use crate::log::Log;
+use crate::meta::Meta;
+use crate::ownership::Footing;
 use crate::queue::{Queue, Taken};
 use crate::row::{self, Prepared, Stored};
 use crate::work::{AHEAD_BYTES_MAX, Claims, Decided, Room, Work, unreadable};
@@ -48,6 +51,8 @@ const LOCK_TRIES: usize = 12;
 pub(crate) struct Shared {
     /// Set once and for ever when the store must not be used any more.
     pub(crate) stopped: AtomicBool,
+    /// Set before that where files of the store were removed or replaced.
+    replaced: AtomicBool,
     /// Whether something was answered that only the writer's own connection sees.
     uncommitted: AtomicBool,
     pub(crate) operations: AtomicU64,
@@ -57,6 +62,11 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
+    }
+
+    /// Why a store that has stopped refuses.
+    pub(crate) fn refusal(&self) -> Refusal {
+        if self.replaced.load(Ordering::Acquire) { Refusal::Replaced } else { Refusal::Stopped }
     }
 
     pub(crate) fn is_uncommitted(&self) -> bool {
@@ -69,7 +79,10 @@ impl Shared {
 pub(crate) struct Writer {
     connection: Connection,
     clock: StoreClock,
-    mark: Mark,
+    /// What the database says of the store, as of the last commit.
+    meta: Meta,
+    /// The files as they were opened.
+    pub(crate) footing: Footing,
     /// The time of the latest decision.
     latest: Timestamp,
     shared: Arc<Shared>,
@@ -103,13 +116,13 @@ impl Writer {
         queue: Arc<Queue<Job>>,
         journal: Journal,
         log: Log,
-        index: Index,
-    ) -> rusqlite::Result<Self> {
-        let mark = Mark::read(&connection)?;
-        Ok(Self {
+        meta: Meta,
+    ) -> Self {
+        Self {
             connection,
             clock,
-            mark,
+            meta,
+            footing: Footing::default(),
             latest: Timestamp::from_millis(0),
             shared,
             queue,
@@ -125,8 +138,8 @@ impl Writer {
             tried_again: false,
             decided: Decided::default(),
             claims: Claims::default(),
-            index,
-        })
+            index: Index::open(&meta),
+        }
     }
 
     /// The index, for whoever sets the store up.
@@ -142,7 +155,7 @@ impl Writer {
                 // What is due may go, and leaves its place in the file to the others.
                 self.roll_back()?;
                 self.work(Noted::Nowhere, self.clock.now(), |work| Ok(sweep::remove_due(work, usize::MAX)?))?;
-                self.end_durably()?;
+                self.end_durably(|_| ())?;
                 self.shorten_log();
                 self.restart_claims()
             }
@@ -154,7 +167,7 @@ impl Writer {
         let mut journal = self.journal.all_frames().map_err(|error| unreadable(ReadError::Io(error)))?;
         let restarted = self.work(Noted::Nowhere, self.clock.now(), |work| {
             let mut restarted = 0;
-            index::place_all(work.prepared.connection)?;
+            work.index.place_waiting(work.prepared.connection)?;
             work.replay(&mut journal)?;
             // They are about to be changed behind its back.
             work.claims.clear();
@@ -168,7 +181,7 @@ impl Writer {
         })?;
         // Also where there was nothing to do: the engine makes its log with the first commit, and the journal begins a
         // generation that nobody has written before.
-        self.commit_with(Entries::Waiting)?;
+        self.end_generation()?;
         Ok(restarted)
     }
 
@@ -293,7 +306,7 @@ impl Writer {
     /// Does something with the database, unless the store has stopped. A failure leaves nothing of it behind.
     fn attempt<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Result<T, Stop> {
         if self.shared.is_stopped() {
-            return Err(Stop::Earlier);
+            return Err(Stop::Earlier(self.shared.refusal()));
         }
         act(self).map_err(|failure| {
             // Nothing of it may come back after a crash, unless its callers are told that it may.
@@ -387,6 +400,7 @@ impl Writer {
                 // It has to fit before anybody is told.
                 self.carry_out(Which::All)?;
             }
+            self.check_footing()?;
             self.journal.bring()?;
             self.shared.uncommitted.store(true, Ordering::Release);
             self.shared.commits.fetch_add(1, Ordering::Relaxed);
@@ -395,6 +409,17 @@ impl Writer {
             self.end_unchanged()?;
         }
         Ok(value)
+    }
+
+    /// Fails where what is written does not reach the files that the next process will find.
+    fn check_footing(&self) -> Result<(), Failure> {
+        match self.footing.lost() {
+            None => Ok(()),
+            Some(path) => {
+                self.shared.replaced.store(true, Ordering::Release);
+                Err(Failure::lost(path))
+            }
+        }
     }
 
     /// Writes what was decided to the database.
@@ -462,73 +487,6 @@ impl Writer {
             journal: (noted == Noted::InJournal).then_some(&mut self.journal),
         })
     }
-
-    /// Commits what waits, if anything does, so that others see it and the journal starts over.
-    fn commit(&mut self) -> Result<(), Stop> {
-        if self.shared.is_stopped() {
-            return Err(Stop::Earlier);
-        }
-        if self.open.is_none() {
-            return Ok(());
-        }
-        let placed = self.attempt(|writer| writer.commit_with(Entries::Due));
-        let done = match placed {
-            // It may have been the index. What cannot be written there must not keep anything from being committed.
-            Err(Stop::Failed(failure)) if failure.judge().separable => {
-                tracing::warn!(error = %failure, "file store cannot write to its index; look for room, or for damage");
-                self.attempt(|writer| writer.commit_with(Entries::Waiting))
-            }
-            done => done,
-        };
-        self.failed = done.is_err().then(Instant::now);
-        if let Err(Stop::Failed(failure)) = &done {
-            tracing::warn!(error = %failure, "file store cannot commit; what it acknowledged is in its journal");
-        }
-        done
-    }
-
-    /// Commits the open transaction and brings it to the disk; only then is the journal written over.
-    fn commit_with(&mut self, entries: Entries) -> Result<(), Failure> {
-        self.carry_out(Which::All)?;
-        if entries == Entries::Due {
-            self.index.place(&self.connection)?;
-        }
-        let next = schema::note_journaled(&self.connection, self.journal.generation())?;
-        self.end_durably()?;
-        self.journal.start_over(next);
-        // Where it cannot be told, there is none.
-        self.room = self.room.map(|_| schema::room(&self.connection).unwrap_or(0));
-        self.shared.uncommitted.store(false, Ordering::Release);
-        Ok(())
-    }
-
-    /// Commits the open transaction, whatever it says of the journal, and brings it to the disk.
-    fn end_durably(&mut self) -> Result<(), Failure> {
-        let mark = self.mark.cover(&self.connection, self.latest)?;
-        let commit = self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
-        commit.map_err(Failure::at(Phase::Commit))?;
-        self.log.bring()?;
-        self.mark = mark;
-        self.index.keep();
-        self.open = None;
-        Ok(())
-    }
-
-    /// An orderly end. The last connection to close moves the log into the database by itself.
-    fn close(mut self) {
-        if self.shared.is_stopped() || self.commit().is_err() {
-            return;
-        }
-        if let Err(error) = index::place_all(&self.connection) {
-            tracing::warn!(%error, "file store closed without completing its index; the next start does that");
-        }
-        if let Err(error) = self.mark.settle(&self.connection, self.clock.now()) {
-            tracing::warn!(%error, "file store closed without noting the time; its clock may start a second ahead");
-        }
-        if let Err(error) = self.journal.end() {
-            tracing::warn!(%error, "file store closed without removing its journal, of which nothing is needed");
-        }
-    }
 }
 
 /// Which of what was decided is written to the database.
@@ -537,15 +495,6 @@ enum Which {
     All,
     /// What is no claim any more.
     Ended,
-}
-
-/// What becomes of entries for the index with a commit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Entries {
-    /// Those that are due are written.
-    Due,
-    /// They wait.
-    Waiting,
 }
 
 /// Whether what is decided goes to the journal.
@@ -560,7 +509,7 @@ enum Noted {
 #[derive(Debug)]
 enum Stop {
     /// The store had stopped before.
-    Earlier,
+    Earlier(Refusal),
     /// It failed.
     Failed(Failure),
 }
@@ -568,7 +517,7 @@ enum Stop {
 impl Stop {
     fn error(&self, op: &'static str) -> StoreError {
         match self {
-            Self::Earlier => Refusal::Stopped.error(op),
+            Self::Earlier(refusal) => refusal.error(op),
             Self::Failed(failure) => failure.error(op),
         }
     }
@@ -589,8 +538,9 @@ impl Drop for StopGuard {
 
 pub(crate) fn stop(shared: &Shared, queue: &Queue<Job>) {
     shared.stopped.store(true, Ordering::Release);
-    queue.abort().into_iter().for_each(|job| job.refuse(Refusal::Stopped));
+    queue.abort().into_iter().for_each(|job| job.refuse(shared.refusal()));
 }
 
+mod commit;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 mod benches;
 mod chaos;
 mod crash;
+mod flips;
 mod http_teeth;
 mod sidecar;
 mod simulation;

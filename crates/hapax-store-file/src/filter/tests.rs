@@ -3,10 +3,12 @@
 use std::time::Instant;
 
 use super::*;
+use crate::leaf::Entry;
 use crate::queue::Taken;
+use crate::schema;
 
-/// Entries of an index in which a look takes several pieces, the last of them short.
-const ENTRIES: usize = 2 * PIECE + 5;
+/// Entries of an index in which a look takes three pieces, the last of them short.
+const ENTRIES: usize = 30_000;
 
 struct Bench {
     connection: Connection,
@@ -18,16 +20,22 @@ impl Bench {
     /// An index with so many entries, and a filter that takes as many as are given at most.
     fn new(entries: usize, entries_max: usize) -> Self {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("../schema.sql")).unwrap();
         let bench =
             Self { connection, readers: Arc::new(Queue::new()), filter: Filter::with_room_for(entries_max) };
-        (0..entries).for_each(|n| bench.place(&hash(n)));
+        bench.fill(0..entries);
         bench
     }
 
+    /// Makes an index with these entries.
+    fn fill(&self, numbers: std::ops::Range<usize>) {
+        schema::make_tables(&self.connection).unwrap();
+        let mut entries = Vec::from_iter(numbers.map(|n| Entry::new(&hash(n), 1)));
+        entries.sort_unstable();
+        leaf::add(&self.connection, &entries).unwrap();
+    }
+
     fn place(&self, hash: &Hash) {
-        let place = "INSERT INTO place (hash, row) VALUES (?1, 1)";
-        self.connection.prepare_cached(place).unwrap().execute([hash]).unwrap();
+        leaf::add(&self.connection, &[Entry::new(hash, 1)]).unwrap();
     }
 
     fn begin(&mut self) {
@@ -133,7 +141,7 @@ fn an_index_that_cannot_be_read_is_asked() {
     let mut bench = Bench::new(ENTRIES, ENTRIES_MAX);
     bench.begin();
     assert!(bench.read());
-    bench.connection.execute_batch("DROP TABLE place").unwrap();
+    bench.connection.execute_batch("DROP TABLE leaf").unwrap();
     bench.read_all();
     assert_eq!(bench.mistaken(), 1_000);
 }
@@ -167,49 +175,37 @@ fn an_index_with_too_many_entries_is_asked() {
     assert!(bench.filter.look.is_none(), "nobody looks any more");
 }
 
-/// Moves an entry to another hash behind the index's back, as a damaged byte does.
-fn misplace(bench: &Bench, at: usize, top: u8) {
-    let find = "SELECT hash FROM place ORDER BY hash LIMIT 1 OFFSET ?1";
-    let found: Hash = bench.connection.query_row(find, [at as i64], |row| row.get(0)).unwrap();
-    let path = bench.connection.path().unwrap().to_owned();
-    let mut bytes = std::fs::read(&path).unwrap();
-    // Pages also have what was once there.
-    for place in 0..bytes.len() - found.len() {
-        if bytes[place..].starts_with(&found) {
-            bytes[place] = top;
-        }
-    }
-    std::fs::write(&path, bytes).unwrap();
-}
-
 /// How many of a thousand unknown hashes the filter of a store with this damage takes for known.
 fn mistaken_after(damage: impl FnOnce(&Bench)) -> usize {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("index.db");
-    let mut bench = Bench::new(0, ENTRIES_MAX);
-    bench.connection = Connection::open(&path).unwrap();
-    bench.connection.execute_batch(include_str!("../schema.sql")).unwrap();
-    bench.connection.execute_batch("BEGIN").unwrap();
-    (0..ENTRIES).for_each(|n| bench.place(&hash(n)));
-    bench.connection.execute_batch("COMMIT").unwrap();
+    let mut bench = Bench::new(ENTRIES, ENTRIES_MAX);
     damage(&bench);
-    bench.connection = Connection::open(&path).unwrap();
     bench.begin();
     bench.read_all();
     bench.mistaken()
 }
 
 #[test]
-fn an_index_with_an_entry_out_of_order_is_asked() {
+fn an_index_with_a_leaf_that_is_damaged_or_missing_is_asked() {
     assert!(mistaken_after(|_| ()) < 20, "without damage it is not");
-    // The last of a piece leads to the next one. The others are skipped by nobody, and tell of damage all the same.
-    for at in [PIECE / 2, PIECE - 2, PIECE - 1, PIECE, PIECE + 1] {
-        for top in [0, 255] {
-            assert_eq!(
-                mistaken_after(|bench| misplace(bench, at, top)),
-                1_000,
-                "entry {at} begins with {top}"
-            );
+    // The first and the last of the index and of pieces, and those between.
+    for at in [0, 50, 99, 100, 101, 255] {
+        let leaf = format!("WHERE low = (SELECT low FROM leaf ORDER BY low LIMIT 1 OFFSET {at})");
+        let damages = [
+            "DELETE FROM leaf ".to_owned(),
+            "UPDATE leaf SET low = low + 1 ".to_owned(),
+            "UPDATE leaf SET body = substr(body, 1, 100) || x'00' || substr(body, 102) ".to_owned(),
+            // Another leaf that is whole.
+            format!(
+                "UPDATE leaf SET body = (SELECT body FROM leaf ORDER BY low LIMIT 1 OFFSET {}) ",
+                at / 2 + 7
+            ),
+        ];
+        for damage in damages {
+            let statement = damage + &leaf;
+            let mistaken = mistaken_after(|bench| {
+                assert_eq!(bench.connection.execute(&statement, []).unwrap(), 1, "{statement}");
+            });
+            assert_eq!(mistaken, 1_000, "{statement}");
         }
     }
 }

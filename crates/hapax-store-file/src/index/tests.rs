@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::queue::{Queue, Taken};
+use crate::schema;
 
 /// How many entries wait at least, and how many more than that are written.
 const WAITING: usize = 1_024;
@@ -19,9 +20,52 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("../schema.sql")).unwrap();
-        let index = Index::open(&connection, WAITING).unwrap();
+        schema::make_tables(&connection).unwrap();
+        let meta = Meta::read_sealed(&connection).unwrap();
+        let mut index = Index::open(&meta);
+        index.let_wait(WAITING);
         Self { connection, index }
+    }
+
+    /// What a commit remembers.
+    fn note(&self) {
+        let mut meta = Meta::read_sealed(&self.connection).unwrap();
+        self.index.note(&mut meta);
+        meta.write(&self.connection).unwrap();
+    }
+
+    /// The transaction holds.
+    fn keep(&mut self) {
+        self.note();
+        self.index.keep();
+    }
+
+    /// A process died, and the next one opens what was committed.
+    fn crash(&mut self) -> rusqlite::Result<()> {
+        let meta = Meta::read_sealed(&self.connection).unwrap();
+        self.index = Index::open(&meta);
+        self.index.let_wait(WAITING);
+        self.index.place_waiting(&self.connection)?;
+        self.keep();
+        Ok(())
+    }
+
+    /// Every entry of the index in the database, in order.
+    fn placed_entries(&self) -> Vec<Entry> {
+        let mut all = Vec::new();
+        let mut next = Some(i64::MIN);
+        while let Some(from) = next {
+            next =
+                leaf::each(&self.connection, from, 10, |leaf| all.extend_from_slice(leaf.entries())).unwrap();
+        }
+        all
+    }
+
+    /// Every record, by row.
+    fn records(&self) -> BTreeSet<Entry> {
+        let mut all = BTreeSet::new();
+        each_record_after(&self.connection, i64::MIN, |entry| all.extend([entry])).unwrap();
+        all
     }
 
     fn add(&mut self, hash: Hash) -> i64 {
@@ -55,8 +99,8 @@ impl Bench {
         self.connection.query_row(query, [], |row| row.get(0)).unwrap()
     }
 
-    fn placed(&self) -> i64 {
-        self.number("SELECT count(*) FROM place")
+    fn placed(&self) -> usize {
+        self.placed_entries().len()
     }
 
     fn waiting(&self) -> usize {
@@ -64,32 +108,23 @@ impl Bench {
     }
 
     /// Records that the index should lead to and does not.
-    fn missing(&self) -> i64 {
-        self.number(
-            "SELECT count(*) FROM record r WHERE rowid <= (SELECT indexed_row FROM meta) \
-             AND NOT EXISTS (SELECT 1 FROM place p WHERE p.hash = r.hash AND p.row = r.rowid)",
-        )
+    fn missing(&self) -> usize {
+        let indexed_row = self.number("SELECT indexed_row FROM meta");
+        let placed = BTreeSet::from_iter(self.placed_entries());
+        self.records().iter().filter(|entry| entry.row <= indexed_row && !placed.contains(entry)).count()
     }
 
     /// Entries of the index that lead to no record of theirs.
-    fn dangling(&self) -> i64 {
-        self.number(
-            "SELECT count(*) FROM place p \
-             WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.rowid = p.row AND r.hash = p.hash)",
-        )
+    fn dangling(&self) -> usize {
+        let records = self.records();
+        self.placed_entries().iter().filter(|entry| !records.contains(entry)).count()
     }
 
     /// Records that neither the memory nor the index leads to.
     fn lost(&self) -> usize {
-        let mut statement = self.connection.prepare("SELECT hash, rowid FROM record").unwrap();
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-        let is_lost = |(hash, row): &(Hash, i64)| {
-            let placed = "SELECT count(*) FROM place WHERE hash = ?1 AND row = ?2";
-            let mut statement = self.connection.prepare_cached(placed).unwrap();
-            let placed: i64 = statement.query_row((hash, row), |row| row.get(0)).unwrap();
-            placed == 0 && !self.index.recent().rows_of(hash).contains(row)
-        };
-        rows.map(Result::unwrap).filter(is_lost).count()
+        let placed = BTreeSet::from_iter(self.placed_entries());
+        let recent = self.index.recent().entries.read();
+        self.records().iter().filter(|entry| !placed.contains(entry) && !recent.contains(entry)).count()
     }
 }
 
@@ -103,42 +138,41 @@ fn a_few_entries_wait_in_memory() {
     let row = bench.add([7; 16]);
     let other = bench.add([7; 16]);
     bench.index.place(&bench.connection).unwrap();
-    bench.index.keep();
+    bench.keep();
     assert_eq!(bench.index.recent().rows_of(&[7; 16]), [row, other]);
     assert_eq!(bench.index.recent().rows_of(&[8; 16]), Vec::<i64>::new());
     assert_eq!(bench.placed(), 0);
 }
 
 #[test]
-fn many_entries_are_written_from_the_lowest_hash_on() {
+fn many_entries_are_written_from_the_lowest_on() {
     let mut bench = Bench::new();
-    let mut hashes = bench.fill();
+    bench.fill();
     assert_eq!(bench.waiting(), WAITING + MORE, "they leave the memory when the transaction holds");
-    bench.index.keep();
-    assert_eq!((bench.placed(), bench.waiting()), (MORE as i64, WAITING));
-    hashes.sort_unstable();
-    let highest: Hash =
-        bench.connection.query_row("SELECT max(hash) FROM place", [], |row| row.get(0)).unwrap();
-    assert_eq!(highest, hashes[MORE - 1]);
+    bench.keep();
+    assert_eq!((bench.placed(), bench.waiting()), (MORE, WAITING));
+    let lowest = Vec::from_iter(bench.records().into_iter().take(MORE));
+    assert_eq!(bench.placed_entries(), lowest);
 }
 
 #[test]
 fn what_a_transaction_did_is_undone_with_it() {
     let mut bench = Bench::new();
     bench.fill();
-    bench.index.keep();
+    bench.keep();
     bench.connection.execute_batch("BEGIN").unwrap();
-    let before = (bench.placed(), bench.waiting(), bench.index.round.from);
+    let before = (bench.placed(), bench.waiting(), bench.index.books.from);
     let row = bench.add([7; 16]);
     for n in 0..MORE {
         bench.add(spread(n + 1_000_000));
     }
-    let (hash, waiting) = *bench.index.recent().entries.read().last().unwrap();
+    let last = *bench.index.recent().entries.read().last().unwrap();
+    let (hash, waiting) = (last.hash(), last.row);
     bench.index.remove(&bench.connection, hash, waiting).unwrap();
     bench.index.place(&bench.connection).unwrap();
     bench.connection.execute_batch("ROLLBACK").unwrap();
     bench.index.undo();
-    assert_eq!((bench.placed(), bench.waiting(), bench.index.round.from), before);
+    assert_eq!((bench.placed(), bench.waiting(), bench.index.books.from), before);
     assert_eq!(bench.index.recent().rows_of(&hash), [waiting]);
     assert_eq!(bench.index.recent().rows_of(&[7; 16]), Vec::<i64>::new());
     assert!(bench.add([7; 16]) > row, "a number of a row comes once");
@@ -148,7 +182,7 @@ fn what_a_transaction_did_is_undone_with_it() {
 fn whatever_happens_every_record_is_found_and_every_row_up_to_the_mark_is_in_the_index() {
     let mut bench = Bench::new();
     let mut rows: HashMap<Hash, i64> = bench.fill().into_iter().zip(1..).collect();
-    bench.index.keep();
+    bench.keep();
     let mut marks = 0;
     let mut mark = 0;
     // While a round goes over the hashes, half of what is new comes before it and half behind it.
@@ -162,7 +196,7 @@ fn whatever_happens_every_record_is_found_and_every_row_up_to_the_mark_is_in_the
             bench.remove(hash, rows[&hash]);
         }
         bench.index.place(&bench.connection).unwrap();
-        bench.index.keep();
+        bench.keep();
         let noted = bench.number("SELECT indexed_row FROM meta");
         if n % 64 == 0 || noted > mark {
             assert_eq!(bench.missing(), 0, "after {n} transactions");
@@ -181,28 +215,76 @@ fn what_a_crash_left_waiting_is_written_when_the_store_is_opened() {
     for n in 0..10 {
         bench.add(spread(n));
     }
-    assert!(place_all(&bench.connection).unwrap());
+    bench.keep();
+    assert_eq!((bench.placed(), bench.number("SELECT waiting FROM meta")), (0, 10));
+    bench.crash().unwrap();
     assert_eq!((bench.placed(), bench.number("SELECT indexed_row FROM meta")), (10, 10));
-    assert!(!place_all(&bench.connection).unwrap(), "nothing is left");
+    assert_eq!(bench.number("SELECT waiting FROM meta"), 0);
+}
+
+#[test]
+fn a_record_that_is_missing_or_another_after_a_crash_is_noticed() {
+    for damage in [
+        "DELETE FROM record WHERE rowid = 7",
+        "UPDATE record SET rowid = 70 WHERE rowid = 7",
+        "UPDATE record SET hash = zeroblob(16) WHERE rowid = 7",
+        "UPDATE record SET hash = 'text' WHERE rowid = 7",
+        "INSERT INTO record (rowid, hash, tail, state, due_ms, updated_ms, head) SELECT 11, hash, tail, 2, 0, 0, x'' \
+         FROM record WHERE rowid = 7",
+    ] {
+        let mut bench = Bench::new();
+        for n in 0..10 {
+            bench.add(spread(n));
+        }
+        bench.keep();
+        bench.execute(damage);
+        assert!(bench.crash().is_err(), "{damage}");
+    }
+}
+
+#[test]
+fn all_is_written_at_the_end_of_a_store() {
+    let mut bench = Bench::new();
+    bench.fill();
+    bench.keep();
+    bench.index.place_all(&bench.connection).unwrap();
+    bench.keep();
+    assert_eq!((bench.placed(), bench.waiting(), bench.missing()), (WAITING + MORE, 0, 0));
+    assert_eq!(bench.number("SELECT waiting FROM meta"), 0);
+    bench.crash().unwrap();
+}
+
+#[test]
+fn an_index_that_is_made_anew_leads_to_every_record() {
+    let mut bench = Bench::new();
+    bench.fill();
+    bench.keep();
+    let mut meta = Meta::read_sealed(&bench.connection).unwrap();
+    make_anew(&bench.connection, &mut meta).unwrap();
+    meta.write(&bench.connection).unwrap();
+    assert_eq!((bench.placed(), bench.missing(), bench.dangling()), (WAITING + MORE, 0, 0));
+    bench.crash().unwrap();
 }
 
 #[test]
 fn rows_of_removed_records_do_not_come_again() {
     let mut bench = Bench::new();
-    for n in 0..10 {
-        bench.add(spread(n));
+    let rows = Vec::from_iter((0..10).map(|n| (spread(n), bench.add(spread(n)))));
+    bench.keep();
+    bench.crash().unwrap();
+    for (hash, row) in rows {
+        bench.remove(hash, row);
     }
-    place_all(&bench.connection).unwrap();
-    bench.connection.execute_batch("DELETE FROM record; DELETE FROM place").unwrap();
-    let mut index = Index::open(&bench.connection, WAITING).unwrap();
-    assert_eq!(index.add([7; 16]), 11);
+    bench.keep();
+    bench.crash().unwrap();
+    assert_eq!(bench.index.add([7; 16]), 11);
 }
 
 #[test]
 fn what_is_rolled_back_and_what_a_crash_forgets_hides_no_record() {
     const TRANSACTIONS: usize = 1_000;
     let mut bench = Bench::new();
-    let mut kept: Vec<Entry> = Vec::new();
+    let mut kept: Vec<(Hash, i64)> = Vec::new();
     let mut marks = BTreeSet::new();
     // The same each time; only that it is without a pattern matters.
     let mut dice = (0..).map(|n| u64::from_be_bytes(*spread(n + 7_000_000).first_chunk().unwrap()));
@@ -231,6 +313,7 @@ fn what_is_rolled_back_and_what_a_crash_forgets_hides_no_record() {
             bench.execute("ROLLBACK");
             bench.index.undo();
         } else {
+            bench.note();
             bench.execute("COMMIT");
             bench.index.keep();
             kept = then;
@@ -242,8 +325,7 @@ fn what_is_rolled_back_and_what_a_crash_forgets_hides_no_record() {
             assert_eq!(bench.number("SELECT count(*) FROM record"), kept.len() as i64);
         }
         if n == TRANSACTIONS / 2 {
-            bench.index = Index::open(&bench.connection, WAITING).unwrap();
-            place_all(&bench.connection).unwrap();
+            bench.crash().unwrap();
             assert_eq!(bench.lost(), 0, "after a crash");
         }
     }
@@ -266,18 +348,18 @@ fn the_filter_knows_what_is_written_and_starts_again_when_that_holds() {
         count
     };
     assert_eq!(read_all(&bench), 1, "it begins with a look at what is there");
-    let mut hashes = bench.fill();
-    hashes.sort_unstable();
+    bench.fill();
+    let hashes = Vec::from_iter(bench.records().iter().map(Entry::hash));
     let (written, waiting) = hashes.split_at(MORE);
     assert!(written.iter().all(|hash| bench.index.filter.may_hold(hash)));
     assert!(!waiting.iter().all(|hash| bench.index.filter.may_hold(hash)));
-    bench.index.keep();
+    bench.keep();
     assert_eq!(read_all(&bench), 0, "it is not full");
     for n in 0..MORE {
         bench.add(spread(n + 1_000_000));
     }
     bench.index.place(&bench.connection).unwrap();
     assert_eq!(read_all(&bench), 0, "others do not see yet what was written");
-    bench.index.keep();
+    bench.keep();
     assert_eq!(read_all(&bench), 1);
 }

@@ -32,6 +32,19 @@ fn record(name: &str, length: usize) -> Record {
     }
 }
 
+/// Where the next batch goes.
+fn end(journal: &Journal) -> usize {
+    (FRAMES_AT + journal.length()) as usize
+}
+
+/// What lies in the file, without what vouches for the last batch: as if that had never been acknowledged.
+fn unvouched(dir: &Path, journal: &Journal) -> Vec<u8> {
+    let mut bytes = fs::read(dir.join("journal")).unwrap();
+    assert_eq!(bytes.len(), end(journal) + HEADER_LENGTH);
+    bytes.truncate(end(journal));
+    bytes
+}
+
 /// Brings one batch of finished records to the disk, decided at `now`.
 fn bring(journal: &mut Journal, now: u64, names: &[&str], length: usize) {
     journal.begin(Timestamp::from_millis(now));
@@ -115,10 +128,10 @@ fn a_torn_batch_costs_itself_alone() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = journal(dir.path());
     bring(&mut journal, 1, &["a"], 10);
-    let whole = journal.length();
+    let whole = end(&journal);
     bring(&mut journal, 2, &["b", "c"], 300);
-    let bytes = fs::read(dir.path().join("journal")).unwrap();
-    for cut in whole as usize..bytes.len() {
+    let bytes = unvouched(dir.path(), &journal);
+    for cut in whole..bytes.len() {
         // What a crash leaves is cut, or goes on with what lay there before.
         for filler in [0, bytes.len() - cut] {
             let torn = [&bytes[..cut], &vec![0xA5; filler]].concat();
@@ -135,12 +148,24 @@ fn damage_before_something_whole_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = journal(dir.path());
     bring(&mut journal, 1, &["a"], 10);
-    let first = journal.length() as usize;
+    let first = end(&journal);
     bring(&mut journal, 2, &["b"], 10);
-    let second = journal.length() as usize;
+    let second = end(&journal);
     bring(&mut journal, 3, &["c"], 10);
+    let third = end(&journal);
     let bytes = fs::read(dir.path().join("journal")).unwrap();
-    for (at, read_before) in [(0, 0), (first - 1, 0), (first, 1), (first + 60, 1), (second - 1, 1)] {
+    let beginning = FRAMES_AT as usize;
+    // Also in the last batch: it was acknowledged.
+    let places = [
+        (beginning, 0),
+        (first - 1, 0),
+        (first, 1),
+        (first + 60, 1),
+        (second - 1, 1),
+        (second, 2),
+        (third - 1, 2),
+    ];
+    for (at, read_before) in places {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1;
         fs::write(dir.path().join("journal"), damaged).unwrap();
@@ -160,7 +185,7 @@ fn a_long_batch_is_written_in_parts_of_which_any_may_be_torn() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = journal(dir.path());
     bring_long(&mut journal, &["a", "b", "c"]);
-    let bytes = fs::read(dir.path().join("journal")).unwrap();
+    let bytes = unvouched(dir.path(), &journal);
     assert_eq!(read(dir.path(), GENERATION).0.len(), 3);
     // The disk had the last part, and not the one before: nobody was told of any.
     let mut torn = bytes.clone();
@@ -185,6 +210,14 @@ fn what_is_taken_back_is_not_read_again() {
     let (ids, end) = read(dir.path(), GENERATION);
     assert_eq!(ids, [id_of("a")]);
     assert!(end.is_ok(), "{end:?}");
+    // What was acknowledged before it is vouched for again.
+    let mut bytes = fs::read(dir.path().join("journal")).unwrap();
+    bytes[FRAMES_AT as usize + 60] ^= 1;
+    fs::write(dir.path().join("damaged"), bytes).unwrap();
+    let damaged = Arc::new(File::open(dir.path().join("damaged")).unwrap());
+    let mut frames = Frames::of(damaged, GENERATION, None).unwrap();
+    assert!(frames.next().unwrap().is_none());
+    assert!(matches!(frames.check_end(), Err(ReadError::Damaged(_))));
     // As long as the first part of what was taken back: the second would come right after it.
     bring_long(&mut journal, &["d"]);
     let (ids, end) = read(dir.path(), GENERATION);
@@ -226,9 +259,49 @@ fn a_beginning_that_is_not_whole_is_of_no_generation() {
     let mut journal = journal(dir.path());
     bring(&mut journal, 1, &["a"], 10);
     let path = dir.path().join("journal");
-    let bytes = fs::read(&path).unwrap();
+    let bytes = unvouched(dir.path(), &journal);
     fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
     assert_eq!(generation_at(&path).unwrap(), None);
+}
+
+#[test]
+fn a_mark_is_ahead_of_what_may_be_committed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let mut journal = journal(dir.path());
+    assert_eq!(newest_mark_at(&path).unwrap(), None);
+    journal.mark_beginning().unwrap();
+    assert_eq!(newest_mark_at(&path).unwrap(), Some(GENERATION.number));
+    bring(&mut journal, 1, &["a"], 10);
+    assert_eq!(newest_mark_at(&path).unwrap(), Some(GENERATION.number + 1));
+    journal.start_over(NEXT);
+    assert_eq!(newest_mark_at(&path).unwrap(), Some(NEXT.number));
+    journal.mark_ahead().unwrap();
+    assert_eq!(newest_mark_at(&path).unwrap(), Some(NEXT.number + 1));
+    // A beginning does not take back what is further on.
+    journal.mark_beginning().unwrap();
+    assert_eq!(newest_mark_at(&path).unwrap(), Some(NEXT.number + 1));
+}
+
+#[test]
+fn one_of_two_marks_is_enough_and_none_is_no_mark() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let mut journal = journal(dir.path());
+    journal.mark_beginning().unwrap();
+    journal.mark_ahead().unwrap();
+    let (older, newer) = (GENERATION.number % 2 * MARK_ROOM, NEXT.number % 2 * MARK_ROOM);
+    let damage = |at: u64| {
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[at as usize + 9] ^= 1;
+        fs::write(&path, bytes).unwrap();
+    };
+    damage(newer);
+    assert_eq!(newest_mark_at(&path).unwrap(), Some(GENERATION.number));
+    damage(older);
+    assert_eq!(newest_mark_at(&path).unwrap(), None);
+    fs::write(&path, vec![0; 4096]).unwrap();
+    assert_eq!(newest_mark_at(&path).unwrap(), None);
 }
 
 #[test]

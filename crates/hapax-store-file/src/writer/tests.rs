@@ -12,8 +12,10 @@ use hapax_core::{
 
 use tokio::sync::oneshot;
 
+use super::commit::Entries;
 use super::*;
 use crate::config::Sync;
+use crate::leaf;
 use crate::row::hash_of;
 use crate::work::ENDED_MIN;
 
@@ -56,15 +58,16 @@ fn writer(dir: &Path, manual: &ManualClock) -> Writer {
     let path = dir.join("hapax.db");
     schema::create(&path).unwrap();
     let connection = schema::connect_writer(&path, Sync::Full).unwrap();
-    let clock =
-        StoreClock::open(&connection, Some(Arc::new(manual.clone())), Timestamp::from_millis(0)).unwrap();
+    let meta = Meta::read_sealed(&connection).unwrap();
+    let clock = StoreClock::new(Some(Arc::new(manual.clone())), meta.seen);
     let mut options = std::fs::File::options();
     let file = options.create_new(true).read(true).write(true).open(dir.join("hapax.journal")).unwrap();
-    let generation = schema::next_generation(&connection).unwrap();
-    let journal = Journal::new(dir.join("hapax.journal"), file, Sync::Full, generation);
+    let journal = Journal::new(dir.join("hapax.journal"), file, Sync::Full, meta.next_generation());
     let log = Log::new(schema::log_path(&path), Sync::Full);
-    let index = Index::open(&connection, WAITING).unwrap();
-    Writer::new(connection, clock, Arc::default(), Arc::new(Queue::new()), journal, log, index).unwrap()
+    let queue = Arc::new(Queue::new());
+    let mut writer = Writer::new(connection, clock, Arc::default(), queue, journal, log, meta);
+    writer.index().let_wait(WAITING);
+    writer
 }
 
 /// Claims as much as makes the next commit write to the index; the last of it.
@@ -77,8 +80,13 @@ fn claim_many(writer: &mut Writer) -> Lease {
     leases.pop().unwrap()
 }
 
-fn placed(writer: &Writer) -> i64 {
-    writer.connection.query_row("SELECT count(*) FROM place", [], |row| row.get(0)).unwrap()
+fn placed(writer: &Writer) -> usize {
+    let mut count = 0;
+    let mut next = Some(i64::MIN);
+    while let Some(from) = next {
+        next = leaf::each(&writer.connection, from, 10, |leaf| count += leaf.entries().len()).unwrap();
+    }
+    count
 }
 
 fn release(writer: &mut Writer, lease: Lease) -> Result<Answer, StoreError> {
@@ -104,7 +112,7 @@ fn a_claim_can_be_finished_where_the_index_cannot_be_written() {
     let mut writer = writer(dir.path(), &ManualClock::new());
     let lease = claim_many(&mut writer);
     // As a damaged page of it does.
-    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON place BEGIN SELECT RAISE(ABORT, 'damaged'); END";
+    let refuse = "CREATE TRIGGER refuse BEFORE UPDATE ON leaf BEGIN SELECT RAISE(ABORT, 'damaged'); END";
     writer.connection.execute_batch(refuse).unwrap();
     assert_eq!(release(&mut writer, lease).unwrap(), Answer::Fenced(Fenced::Applied));
     assert_eq!(placed(&writer), 0, "it was committed without");
@@ -127,6 +135,8 @@ fn a_restart_without_room_sweeps_what_is_due_first() {
     writer.carry_out(Which::All).unwrap();
     writer.commit_with(Entries::Waiting).unwrap();
     manual.advance(2 * SECOND);
+    // As a start finds it.
+    writer.index = Index::open(&writer.meta);
     // Not one page more than it has.
     writer.limit_size(1).unwrap();
     let failure = writer.restart_claims().unwrap_err();
@@ -145,7 +155,7 @@ fn serve_claim(writer: &mut Writer, name: &str) {
 }
 
 fn committed(writer: &Writer) -> u64 {
-    schema::journaled(&writer.connection).unwrap()
+    Meta::read_sealed(&writer.connection).unwrap().journal.unsigned_abs()
 }
 
 #[test]
@@ -362,5 +372,5 @@ fn a_store_that_stopped_commits_nothing() {
     serve_claim(&mut writer, "a");
     writer.roll_back().unwrap();
     stop(&writer.shared, &writer.queue);
-    assert!(matches!(writer.commit(), Err(Stop::Earlier)));
+    assert!(matches!(writer.commit(), Err(Stop::Earlier(Refusal::Stopped))));
 }

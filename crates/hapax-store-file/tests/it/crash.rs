@@ -12,10 +12,14 @@ use tempfile::TempDir;
 
 use crate::fixture::{Home, acquire, ask, done, finish, scoped};
 
+/// Where the journal's frames begin, behind its marks, and how long the header of a frame is.
+const FRAMES_AT: usize = 1024;
+const FRAME_HEADER: usize = 52;
+
 /// Copies a store's files by another process: closing them in this one would end the engine's own locks.
 ///
 /// The journal first: what is committed in between is in the database then.
-fn copy(home: &Home, to: &Path) {
+pub(crate) fn copy(home: &Home, to: &Path) {
     for name in ["hapax.journal", "hapax.db-wal", "hapax.db"] {
         let copied = Command::new("cp").arg(home.path().join(name)).arg(to).status().unwrap();
         assert!(copied.success(), "{name}");
@@ -57,9 +61,11 @@ async fn a_torn_tail_costs_only_what_was_torn() {
     finish(&store, "torn", "x").await;
     let crashed = TempDir::new().unwrap();
     copy(&home, crashed.path());
-    let journal = fs::read(crashed.path().join("hapax.journal")).unwrap();
+    let mut journal = fs::read(crashed.path().join("hapax.journal")).unwrap();
     drop(store);
-    for cut in (0..journal.len()).step_by(25) {
+    // Nobody was told: what vouches for the last batch is not there.
+    journal.truncate(journal.len() - FRAME_HEADER);
+    for cut in (FRAMES_AT..journal.len()).step_by(25) {
         let torn = TempDir::new().unwrap();
         for name in ["hapax.db", "hapax.db-wal"] {
             fs::copy(crashed.path().join(name), torn.path().join(name)).unwrap();
@@ -107,13 +113,18 @@ async fn a_damaged_journal_is_not_taken_for_a_torn_one() {
     finish(&store, "b", "x").await;
     copy(&home, crashed.path());
     let journal = crashed.path().join("hapax.journal");
-    let mut bytes = fs::read(&journal).unwrap();
-    bytes[100] ^= 1;
-    fs::write(&journal, bytes).unwrap();
-    let error = FileStore::open(crashed.path()).unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Incompatible);
-    let cause = error.source().unwrap().to_string();
-    assert!(cause.contains("hapax.journal is damaged"), "{cause}");
+    let bytes = fs::read(&journal).unwrap();
+    let vouched = bytes.len() - FRAME_HEADER;
+    // In the last batch too: its callers were told.
+    for at in [FRAMES_AT, FRAMES_AT + 100, vouched - 1] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        fs::write(&journal, damaged).unwrap();
+        let error = FileStore::open(crashed.path()).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Incompatible, "byte {at}");
+        let cause = error.source().unwrap().to_string();
+        assert!(cause.contains("hapax.journal is damaged"), "byte {at}: {cause}");
+    }
 }
 
 #[tokio::test]

@@ -138,6 +138,10 @@ async fn pages_overwritten_on_disk_never_make_a_key_fresh() {
     for page in (keep..whole.len()).step_by(4096) {
         let mut bytes = whole.clone();
         bytes[page..page + 4096].fill(0xA5);
+        // Nothing of the one before it.
+        for name in ["hapax.db-wal", "hapax.db-shm", "hapax.journal"] {
+            let _ = fs::remove_file(home.path().join(name));
+        }
         fs::write(home.database(), bytes).unwrap();
         // Where not even the newest record can be read, the store is not opened.
         let store = match FileStore::options().clock(home.clock.clone()).open(home.path()) {
@@ -176,7 +180,7 @@ fn overwrite_first_leaf(home: &Home, table: &str) {
 async fn whatever_a_damaged_page_of_the_index_may_hold_is_present() {
     let home = Home::new();
     let names = finish_many(&home).await;
-    overwrite_first_leaf(&home, "place");
+    overwrite_first_leaf(&home, "leaf");
     let store = home.open();
     let (mut unreadable, mut whole) = (0, 0);
     for name in &names {
@@ -226,17 +230,41 @@ async fn a_damaged_page_that_is_asked_for_keeps_nobody_else_from_being_written()
     assert!(matches!(home.open().claim(&ask("fresh")).await.unwrap(), Claim::Replay { .. }));
 }
 
-/// Flips a bit of the hash of `name` in the index, where no checksum is.
+/// Flips a bit of the hash of `name` in the index, which has its halves the other way around.
 fn flip_in_index(database: &Path, name: &str) {
     let mut bytes = fs::read(database).unwrap();
     let id = scoped(name).id;
-    let hash = &id.as_bytes()[..16];
-    let is_leaf_of_index = |at: usize| bytes[at / 4096 * 4096] == 0x0A;
-    let places: Vec<usize> =
-        (0..bytes.len() - 16).filter(|at| &bytes[*at..*at + 16] == hash && is_leaf_of_index(*at)).collect();
+    let turned = [&id.as_bytes()[8..16], &id.as_bytes()[..8]].concat();
+    let places: Vec<usize> = (0..bytes.len() - 16).filter(|at| bytes[*at..*at + 16] == turned).collect();
     let [at] = places[..] else { panic!("{places:?}") };
     bytes[at + 15] ^= 1;
     fs::write(database, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_flipped_bit_of_the_index_hides_no_record() {
+    let home = Home::new();
+    let store = home.open();
+    finish(&store, "a", "x").await;
+    drop(store);
+    flip_in_index(&home.database(), "a");
+    let store = home.open();
+    assert_eq!(store.claim(&ask("a")).await.unwrap(), Claim::Unreadable);
+    // What may be in the same page of the index is not taken for fresh either.
+    assert_eq!(store.claim(&ask("b")).await.unwrap(), Claim::Unreadable);
+}
+
+#[tokio::test]
+async fn a_flipped_bit_of_what_the_store_remembers_is_noticed() {
+    let home = Home::new();
+    let store = home.open();
+    finish(&store, "a", "x").await;
+    drop(store);
+    // A time in the far future would end every record.
+    home.shell().execute("UPDATE meta SET seen_ms = seen_ms | (1 << 45)", []).unwrap();
+    for opened in [FileStore::open(home.path()), FileStore::open_read_only(home.path())] {
+        assert_eq!(opened.unwrap_err().kind(), StoreErrorKind::Incompatible);
+    }
 }
 
 #[tokio::test]
@@ -254,7 +282,7 @@ async fn a_look_finds_what_hides_in_an_index_and_in_records() {
     flip_in_index(&home.database(), "a");
     let store = FileStore::open_read_only(home.path()).unwrap();
     let found = store.verify().await.unwrap();
-    assert!(found.iter().any(|text| text.contains("place")), "{found:?}");
+    assert!(found.iter().any(|text| text.contains("index")), "{found:?}");
 }
 
 #[tokio::test]
@@ -271,7 +299,21 @@ async fn a_small_store_with_a_damaged_index_is_not_opened_after_a_crash() {
     let cause = error.source().unwrap().to_string();
     assert!(cause.contains("is damaged"), "{cause}");
     let shell = home.shell();
-    shell.execute_batch("DELETE FROM place; UPDATE meta SET indexed_row = 0").unwrap();
+    shell.execute_batch("UPDATE meta SET seal = 'anew'").unwrap();
     drop(shell);
     assert!(matches!(home.open().claim(&ask("a")).await.unwrap(), Claim::Replay { .. }));
+}
+
+#[tokio::test]
+async fn an_index_is_not_made_anew_from_records_that_cannot_be_read() {
+    let home = Home::new();
+    let store = home.open();
+    finish(&store, "a", "x").await;
+    drop(store);
+    home.shell()
+        .execute_batch("UPDATE record SET hash = zeroblob(16); UPDATE meta SET seal = 'anew'")
+        .unwrap();
+    let error = FileStore::open(home.path()).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Incompatible);
+    assert!(error.source().unwrap().to_string().contains("record"), "{error:?}");
 }

@@ -5,6 +5,7 @@
 
 mod batch;
 mod conformance;
+mod copies;
 mod crash;
 mod damage;
 mod fixture;
@@ -12,6 +13,7 @@ mod limits;
 mod list;
 mod lookup;
 mod open;
+mod ownership;
 mod reopen;
 mod stop;
 mod sweep;

@@ -237,7 +237,7 @@ fn another_version_is_refused_and_left_as_it_was() {
     let before = contents(home.path());
     let (kind, text) = refused(home.path());
     assert_eq!(kind, StoreErrorKind::Incompatible);
-    assert!(text.contains("version 3") && text.contains("version 1"), "{text}");
+    assert!(text.contains("version 4") && text.contains("version 1"), "{text}");
     let (kind, _) = described(FileStore::open_read_only(home.path()).unwrap_err());
     assert_eq!(kind, StoreErrorKind::Incompatible);
     assert_eq!(contents(home.path())["hapax.db"], before["hapax.db"]);
@@ -261,7 +261,7 @@ fn a_log_without_its_database_is_no_fresh_store() {
     fs::rename(home.database(), home.path().join("hapax.db-wal")).unwrap();
     let (kind, text) = refused(home.path());
     assert_eq!(kind, StoreErrorKind::Incompatible);
-    assert!(text.contains("missing while its log or journal is still there"), "{text}");
+    assert!(text.contains("missing while other files of the store are still there"), "{text}");
     assert!(!home.database().exists());
 }
 
@@ -272,7 +272,7 @@ fn a_journal_without_its_database_is_no_fresh_store() {
     fs::rename(home.database(), home.path().join("hapax.journal")).unwrap();
     let (kind, text) = refused(home.path());
     assert_eq!(kind, StoreErrorKind::Incompatible);
-    assert!(text.contains("missing while its log or journal is still there"), "{text}");
+    assert!(text.contains("missing while other files of the store are still there"), "{text}");
     assert!(!home.database().exists());
 }
 
@@ -297,11 +297,24 @@ async fn a_store_that_does_not_sync_says_so() {
     assert!(health.warnings.iter().any(|warning| warning.contains("syncing is off")), "{health:?}");
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_store_in_memory_does_not_promise_what_a_disk_would_keep() {
+    const IN_MEMORY: &str = "/dev/shm";
+    if !Path::new(IN_MEMORY).is_dir() {
+        return;
+    }
+    let dir = TempDir::new_in(IN_MEMORY).unwrap();
+    let health = FileStore::open(dir.path()).unwrap().health().await.unwrap();
+    assert_eq!(health.promise, Promise::BestEffort);
+    assert!(health.warnings.iter().any(|warning| warning.contains("tmpfs")), "{health:?}");
+}
+
 #[test]
 fn a_database_without_its_indexes_is_refused() {
     let home = Home::new();
     drop(home.open());
-    home.shell().execute_batch("DROP TABLE place").unwrap();
+    home.shell().execute_batch("DROP TABLE leaf").unwrap();
     let (kind, _) = refused(home.path());
     assert_eq!(kind, StoreErrorKind::Incompatible);
 }

@@ -1,0 +1,140 @@
+//! [`Ownership`]: the right to write to a directory, and whether what was opened is still what lies there.
+//!
+//! The lock is held on the directory itself, which nobody deletes without the store in it. A file `LOCK` names the
+//! process for people; programs of before lock that file, so it is locked too.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use crate::directory::private_file;
+use crate::error::OpenError;
+
+/// Names the process that owns the store.
+pub(crate) const LOCK: &str = "LOCK";
+/// How often the lock is asked for, and how long is waited in between: half a second in all.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(25);
+
+/// The right to write to a directory; ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Ownership {
+    _directory: Option<File>,
+    /// The file `LOCK`, once it names this process.
+    lock: Option<File>,
+}
+
+impl Ownership {
+    /// Takes the lock on the directory at `path`, unless another process has it and keeps it.
+    pub(crate) fn take(path: &Path) -> Result<Self, OpenError> {
+        if !cfg!(unix) {
+            return Ok(Self { _directory: None, lock: None });
+        }
+        let directory = File::open(path).map_err(|source| inaccessible(path, source))?;
+        lock(&directory, path, path)?;
+        Ok(Self { _directory: Some(directory), lock: None })
+    }
+
+    /// Writes into the file `LOCK` which process it is.
+    pub(crate) fn sign(&mut self, directory: &Path) -> Result<(), OpenError> {
+        let path = directory.join(LOCK);
+        let failed = |source| inaccessible(&path, source);
+        let mut file = private_file().create(true).truncate(false).open(&path).map_err(failed)?;
+        lock(&file, &path, directory)?;
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()))
+            .map_err(failed)?;
+        self.lock = Some(file);
+        Ok(())
+    }
+}
+
+/// Whether a process owns the store in `directory` at this moment.
+pub(crate) fn is_owned(directory: &Path) -> bool {
+    let held = |path: &Path| {
+        let file = File::open(path).ok()?;
+        Some(matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    };
+    (cfg!(unix) && held(directory).unwrap_or(false)) || held(&directory.join(LOCK)).unwrap_or(false)
+}
+
+/// Takes the lock, or tells that another process has it and keeps it.
+///
+/// A process that was just started by the last owner holds everything that was open there until it becomes another
+/// program, and with it the lock. That is over in a moment.
+fn lock(file: &File, path: &Path, directory: &Path) -> Result<(), OpenError> {
+    for tried in 1.. {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if tried < LOCK_TRIES => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                return Err(OpenError::InUse { path: directory.to_owned(), pid: owner(directory) });
+            }
+            Err(TryLockError::Error(source)) => return Err(inaccessible(path, source)),
+        }
+    }
+    Ok(())
+}
+
+/// Who owns the store in `directory`, as far as the file `LOCK` tells.
+fn owner(directory: &Path) -> Option<u32> {
+    let mut text = String::new();
+    File::open(directory.join(LOCK)).ok()?.read_to_string(&mut text).ok()?;
+    text.lines().next()?.trim().parse().ok()
+}
+
+/// The files of an open store. When another file is in the place of one of them, what is written here is not what the
+/// next process finds, so nothing may be acknowledged any more.
+#[derive(Debug, Default)]
+pub(crate) struct Footing {
+    files: Vec<(PathBuf, Identity)>,
+}
+
+impl Footing {
+    /// What lies at these paths now.
+    pub(crate) fn of(paths: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
+        let files = paths.into_iter().map(|path| {
+            let found = Identity::at(&path)?;
+            Ok((path, found))
+        });
+        Ok(Self { files: files.collect::<io::Result<_>>()? })
+    }
+
+    /// The first of the files that is gone or not the one that was opened.
+    pub(crate) fn lost(&self) -> Option<&Path> {
+        let is_lost =
+            |(path, opened): &&(PathBuf, Identity)| !Identity::at(path).is_ok_and(|found| found == *opened);
+        self.files.iter().find(is_lost).map(|(path, _)| path.as_path())
+    }
+}
+
+/// What makes a file the same file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Identity {
+    device: u64,
+    number: u64,
+}
+
+impl Identity {
+    /// Never opens the file: on Unix closing any handle of it would end the engine's own locks.
+    #[cfg(unix)]
+    fn at(path: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let found = fs::metadata(path)?;
+        Ok(Self { device: found.dev(), number: found.ino() })
+    }
+
+    /// An open file can be neither deleted nor replaced there.
+    #[cfg(not(unix))]
+    fn at(path: &Path) -> io::Result<Self> {
+        fs::metadata(path)?;
+        Ok(Self { device: 0, number: 0 })
+    }
+}
+
+fn inaccessible(path: &Path, source: io::Error) -> OpenError {
+    OpenError::Inaccessible { path: path.to_owned(), source }
+}
