@@ -9,7 +9,7 @@
 //! | `/api/v1/…` | the token, or the console's cookie | records, counts, configuration, audit log |
 //! | everything else | the console's cookie | the console, with its login page and its assets in the open |
 //!
-//! A request passes, in this order: the connection's limits (`listen.rs`), the Host check (`host.rs`), the token or
+//! A request passes, in this order: the connection's limits (`listen.rs`, `places.rs`), the Host check (`host.rs`), the token or
 //! cookie and the guard against forged requests (`auth.rs`), then the API (`api.rs`) or the console
 //! (`console.rs`). Both change records only through the [`Desk`], and every change is written into the audit log
 //! (`audit.rs`) before it is begun and after it has ended. Refusals are problem documents (`problem.rs`).
@@ -27,6 +27,7 @@ mod listen;
 mod local;
 mod openapi;
 mod options;
+mod places;
 mod problem;
 mod router;
 mod samples;

@@ -55,6 +55,8 @@ pub(crate) enum Code {
     MethodRefused,
     /// The body is larger than is taken.
     TooLarge,
+    /// There is no room for more requests now.
+    Overloaded,
     /// What was to be done could not be written down first.
     AuditFailed,
     /// The admin listener would be open to others without a token of its own.
@@ -95,6 +97,7 @@ impl Code {
             Self::RouteMissing => "route-missing",
             Self::MethodRefused => "method-refused",
             Self::TooLarge => "too-large",
+            Self::Overloaded => "overloaded",
             Self::AuditFailed => "audit-failed",
             Self::AdminExposed => "admin-exposed",
             Self::ListenFailed => "listen-failed",
@@ -130,7 +133,11 @@ impl Code {
             | Self::NotConfirmed
             | Self::TooLarge
             | Self::Store(StoreErrorKind::TooLarge) => 4,
-            Self::StoreMissing | Self::StoreDamaged | Self::AdminUnavailable | Self::Store(_) => 5,
+            Self::StoreMissing
+            | Self::StoreDamaged
+            | Self::AdminUnavailable
+            | Self::Overloaded
+            | Self::Store(_) => 5,
             Self::DrainIncomplete => 6,
         }
     }

@@ -153,6 +153,8 @@ impl Sidecar {
         }
         notify(sd_notify::NotifyState::Stopping);
         is_ready.store(false, Ordering::Relaxed);
+        // First, so that requests which the listener gives up are told why.
+        self.hapax.drain(Duration::ZERO).await;
         stop.cancel();
         let config = self.routes.config();
         tracing::info!(limit = ?config.drain, "asked to end: nothing new is taken");

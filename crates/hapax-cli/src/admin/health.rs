@@ -14,8 +14,8 @@ use utoipa::ToSchema;
 use super::Shared;
 use crate::telemetry::READY;
 
-/// A probe that waits longer has given up already.
-const STORE_TIME_MAX: Duration = Duration::from_secs(2);
+/// A probe that waits longer has given up already: Kubernetes does so after a second, unless it is told otherwise.
+const STORE_TIME_MAX: Duration = Duration::from_millis(800);
 
 /// Whether the process should get traffic, and why not.
 #[derive(Debug, Serialize, ToSchema)]

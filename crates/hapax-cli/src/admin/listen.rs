@@ -1,30 +1,35 @@
-//! Connections of the admin listener: how many, how long, and how they end.
+//! Connections of the admin listener: how long, and how they end. How many there are is said in `places.rs`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::response::IntoResponse as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
 
 use super::AdminOptions;
 use super::auth::Peer;
+use super::places::{Asked, Place, Places, Stage};
+use super::router::is_probe;
+use crate::failure::{Code, Failure};
 
 /// How long to wait after the system could not give a connection: it is short of something that others give back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The largest head of a request. Nothing here needs more.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// How long an answer may take to leave once the listener is to end.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// Serves until `stop`, then lets requests finish that have begun.
 pub(super) async fn serve(
@@ -33,19 +38,32 @@ pub(super) async fn serve(
     options: &AdminOptions,
     stop: CancellationToken,
 ) {
-    let places = Arc::new(Semaphore::new(options.connections_max.min(Semaphore::MAX_PERMITS)));
+    let places = Places::new(options.connections_max);
     let connections = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
-            accepted = next(&listener, &places) => accepted,
+            accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer, place)) => {
-                let serving = connection(stream, peer, router.clone(), options.header_time.0, stop.clone());
+            Ok((stream, peer)) => {
+                let Some(taken) = places.take() else {
+                    tracing::warn!(
+                        "the admin listener turned a connection away: every other one is being worked for"
+                    );
+                    continue;
+                };
+                let place = Arc::clone(&taken.place);
+                let serving =
+                    connection(stream, peer, place, router.clone(), options.header_time.0, stop.clone());
                 connections.spawn(async move {
-                    serving.await;
-                    drop(place);
+                    tokio::select! {
+                        biased;
+                        () = taken.place.gives_way() => {
+                            tracing::debug!("a connection of the admin listener gave way to another");
+                        }
+                        () = serving => {}
+                    }
                 });
             }
             Err(error) => {
@@ -58,31 +76,29 @@ pub(super) async fn serve(
     connections.wait().await;
 }
 
-/// The next connection, once there is a place for it.
-async fn next(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer, place))
-}
-
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
+    place: Arc<Place>,
     router: Router,
     header_time: Duration,
     stop: CancellationToken,
 ) {
-    let has_begun = Arc::new(AtomicBool::new(false));
-    let begun = has_begun.clone();
+    let same_place = Arc::clone(&place);
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        begun.store(true, Ordering::Relaxed);
-        let mut request = request.map(Body::new);
+        let place = Arc::clone(&same_place);
+        let mut request = request.map(|body| Body::new(Asked::new(body, &place)));
         request.extensions_mut().insert(Peer(peer));
         let mut router = router.clone();
-        async move { Ok::<_, Infallible>(router.call(request).await.unwrap_or_else(|never| match never {})) }
+        async move {
+            let response = if place.is_for_probes() && !is_probe(request.uri().path()) {
+                full().into_response()
+            } else {
+                router.call(request).await.unwrap_or_else(|never| match never {})
+            };
+            place.enter(Stage::Answered);
+            Ok::<_, Infallible>(response)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -93,15 +109,23 @@ async fn connection(
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = stop.cancelled() => {
-            // Browsers open connections before they need them; such a one would be waited for in vain.
-            if !has_begun.load(Ordering::Relaxed) {
+            // Nothing of it was begun, and the rest may never come. Browsers also open connections before they need them.
+            if place.stage() == Stage::Asking {
                 return;
             }
             connection.as_mut().graceful_shutdown();
-            connection.await
+            tokio::select! {
+                ended = connection => ended,
+                () = place.answered_for(PARTING) => return,
+            }
         }
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection of the admin listener ended early");
     }
+}
+
+fn full() -> Failure {
+    Failure::new(Code::Overloaded, "every connection of this listener is in use, and this one is for probes")
+        .hint("ask again in a moment; `admin.connections_max` says how many there may be")
 }

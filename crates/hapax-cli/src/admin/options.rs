@@ -23,7 +23,7 @@ pub(crate) struct AdminOptions {
     pub(crate) token_file: Option<PathBuf>,
     /// Names under which the listener may be asked, beside `localhost` and addresses.
     pub(crate) hosts: Vec<String>,
-    /// The most connections at a time. More wait.
+    /// The most connections at a time. One that nothing is worked on for gives way to a new one.
     pub(crate) connections_max: usize,
     /// The largest body of a request.
     pub(crate) body_bytes_max: usize,

@@ -87,7 +87,8 @@ pub(crate) const fn status(code: Code) -> StatusCode {
         | Code::AuditFailed
         | Code::StoreMissing
         | Code::StoreDamaged
-        | Code::StoreNotShared => StatusCode::SERVICE_UNAVAILABLE,
+        | Code::StoreNotShared
+        | Code::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

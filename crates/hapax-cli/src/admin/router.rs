@@ -31,9 +31,17 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
+const HEALTHZ: &str = "/healthz";
+const READYZ: &str = "/readyz";
+
 /// Paths for probes, which come under whatever name the platform uses and learn nothing worth rebinding a name for.
 fn probes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
-    vec![("/healthz", get(health::healthz)), ("/readyz", get(health::readyz))]
+    vec![(HEALTHZ, get(health::healthz)), (READYZ, get(health::readyz))]
+}
+
+/// Whether this is a path for probes.
+pub(super) fn is_probe(path: &str) -> bool {
+    matches!(path, HEALTHZ | READYZ)
 }
 
 /// Paths that need no token.

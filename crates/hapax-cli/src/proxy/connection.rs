@@ -37,7 +37,7 @@ use super::head::{Inspector, is_host};
 use super::hush::WithHushable;
 use super::lanes::Lanes;
 use super::options::Transport;
-use super::received::{Patience, Received};
+use super::received::{PARTING, Patience, Received};
 use super::roaming::Roaming;
 use super::socket::{Guarded, Progress, Times, Watched};
 use super::tls::{Certificate, agreed_on_http2};
@@ -245,8 +245,12 @@ where
         };
         connection.as_mut().graceful_shutdown();
         match ended {
-            // What began may finish; how long the process waits for it is not decided here.
-            None => log_end(connection.await),
+            // What began may finish; how long the process waits for it is not decided here. A client that answers
+            // nothing, not even that it knows of the end, is waited for no longer than that takes.
+            None => tokio::select! {
+                ended = connection => log_end(ended),
+                () = unused(&progress, PARTING) => {}
+            },
             Some(patience) => drop(timeout(patience, connection).await),
         }
     }
@@ -286,7 +290,7 @@ where
                 let mut service = self.service.lock();
                 let Ok(()) = ready!(service.poll_ready(cx));
                 let (parts, body) = request.take().expect("a request is taken once");
-                let body = Received::new(body, patience, cx.waker());
+                let body = Received::new(body, patience, cx.waker(), self.progress.clone());
                 Poll::Ready(service.call(Request::from_parts(parts, body)))
             });
             let Ok(mut response) = answer.await.await;
@@ -383,3 +387,6 @@ fn is_sound(parts: &mut http::request::Parts) -> bool {
         (None, None) => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ mod id;
 use std::net::IpAddr;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE, VIA};
-use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 
 use super::head::is_other_protocol;
 
@@ -215,6 +215,12 @@ pub(super) fn leave_connection(headers: &mut HeaderMap, version: Version, upgrad
         headers.insert(UPGRADE, protocol);
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
+}
+
+/// Whether a request without a body says that it has none: always where its method has a meaning for one (RFC 9110,
+/// section 8.6), for some servers refuse it otherwise, and else where its sender said so.
+pub(super) fn says_empty(method: &Method, headers: &HeaderMap) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH) || headers.contains_key(CONTENT_LENGTH)
 }
 
 /// Takes off what belongs to the upstream's connection. The length of the body stays: it is the body's.

@@ -17,8 +17,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use hapax::http::{Code, Outcome, RequestBody};
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Request, Response, StatusCode, Uri};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
+use http_body::Body as _;
 use hyper::upgrade::OnUpgrade;
 use tower_service::Service;
 
@@ -73,7 +74,7 @@ impl Shared {
         request: Request<RequestBody<Received>>,
     ) -> impl Future<Output = Response<ForwardBody>> + Send {
         async move {
-            let (mut parts, body) = request.into_parts();
+            let (mut parts, mut body) = request.into_parts();
             let is_claimed = parts.extensions.get::<hapax::Context>().is_some();
             let client = parts.extensions.remove::<OnUpgrade>();
             // A claimed request has one answer, so it stays HTTP.
@@ -84,9 +85,17 @@ impl Shared {
                 Wish::Dropped
             };
             let needs = if wish == Wish::Kept { Needs::Http1 } else { Needs::Any };
+            let empty = body.is_end_stream() && fields::says_empty(&parts.method, &parts.headers);
             fields::leave_connection(&mut parts.headers, parts.version, wish);
+            if empty {
+                parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
             let is_grpc = is_grpc(&parts.headers);
             parts.extensions.clear();
+
+            if let Some(received) = body.passed_mut() {
+                received.begin_passing();
+            }
 
             // In a box: it is handed on until it is sent, and sometimes handed back.
             let request = Box::new(Request::from_parts(parts, Outgoing::new(body)));
@@ -140,7 +149,9 @@ fn refusal(why: &NoAnswer, is_grpc: bool) -> Response<ForwardBody> {
             match error.source().and_then(|source| source.downcast_ref::<Broken>()) {
                 // The origin has the beginning of the request. Only it knows what it makes of that.
                 Some(Broken::TooSlow) => uncertain(StatusCode::REQUEST_TIMEOUT, BODY_SLOW, is_grpc),
-                Some(Broken::CutShort(_)) => uncertain(StatusCode::BAD_REQUEST, BODY_CUT, is_grpc),
+                Some(Broken::CutShort(_) | Broken::Stopping) => {
+                    uncertain(StatusCode::BAD_REQUEST, BODY_CUT, is_grpc)
+                }
                 None => uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc),
             }
         }

@@ -21,18 +21,25 @@ pub(super) struct Frames {
     is_in_head: bool,
     /// Whether the head ends with the frame that is being read.
     is_last: bool,
+    /// How many heads have ended.
+    heads: usize,
 }
 
 impl Frames {
     /// The head of the first request begins with the connection: whoever greets and asks for nothing is too slow.
     pub(super) fn new() -> Self {
         let begun = [0; FRAME_HEAD];
-        Self { begun, begun_len: 0, left: PREFACE.len(), is_in_head: true, is_last: false }
+        Self { begun, begun_len: 0, left: PREFACE.len(), is_in_head: true, is_last: false, heads: 0 }
     }
 
     /// Whether a head has begun and is not whole.
     pub(super) fn is_in_head(&self) -> bool {
         self.is_in_head
+    }
+
+    /// How many heads are whole.
+    pub(super) fn heads(&self) -> usize {
+        self.heads
     }
 
     /// Looks at the next bytes of the connection.
@@ -46,6 +53,7 @@ impl Frames {
             }
             if std::mem::take(&mut self.is_last) {
                 self.is_in_head = false;
+                self.heads += 1;
             }
             let taken = (FRAME_HEAD - self.begun_len).min(bytes.len());
             self.begun[self.begun_len..][..taken].copy_from_slice(&bytes[..taken]);

@@ -94,13 +94,19 @@ impl Inspector {
     /// Looks at the next bytes of the connection.
     pub(super) fn inspect(&mut self, bytes: &[u8]) -> Inspected {
         let mut at = 0;
+        // Where the last head ended, if it did in these bytes.
+        let mut head_end = None;
         while at < bytes.len() {
             let rest = &bytes[at..];
             let taken = match &mut self.phase {
                 Phase::Tunnel => return Inspected::Fine,
                 Phase::Refused => return Inspected::Broken,
                 Phase::Asked => Err((1, Fault::EarlyUpgrade)),
-                Phase::Head => self.head(rest),
+                Phase::Head => {
+                    let taken = self.head(rest);
+                    head_end = taken.as_ref().ok().map(|taken| at + taken);
+                    taken
+                }
                 Phase::Length(left) => {
                     let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(rest.len());
                     *left -= taken as u64;
@@ -117,7 +123,10 @@ impl Inspector {
                     }
                     None => {
                         self.phase = Phase::Refused;
-                        return Inspected::Broken;
+                        // A head that nobody has seen yet is refused for its body. One that was seen has its answer
+                        // from whoever reads the body, and that ends here.
+                        return head_end
+                            .map_or(Inspected::Broken, |end| Inspected::Refused(end - 1, Fault::Chunks));
                     }
                 },
             };

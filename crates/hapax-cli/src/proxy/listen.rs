@@ -114,7 +114,7 @@ impl Listener {
                     // It is told of its bytes by the runtime that it is served on.
                     let Ok(stream) = stream.into_std() else { continue };
                     let (serving, stop) = (serving.clone(), stop.child_token());
-                    let progress = Arc::<Progress>::default();
+                    let progress = Arc::new(Progress::until(stop.clone()));
                     let same_progress = Arc::clone(&progress);
                     let served = async move {
                         let _place = place;

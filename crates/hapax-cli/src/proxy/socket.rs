@@ -13,6 +13,7 @@ use bytes::{Buf, Bytes};
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::deadline::Deadline;
 use super::frames::Frames;
@@ -38,6 +39,8 @@ pub(super) struct Progress {
     takes_turns: AtomicBool,
     /// How often the connection went to another lane.
     moves: AtomicUsize,
+    /// Cancelled once the listener is to end.
+    stop: CancellationToken,
 }
 
 /// One request that is being answered, until its answer has left.
@@ -45,6 +48,16 @@ pub(super) struct Progress {
 pub(super) struct Open(Arc<Progress>);
 
 impl Progress {
+    /// Of a connection that is to end with `stop`.
+    pub(super) fn until(stop: CancellationToken) -> Self {
+        Self { stop, ..Self::default() }
+    }
+
+    /// Cancelled once the listener is to end.
+    pub(super) fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
     pub(super) fn begin(self: &Arc<Self>) -> Open {
         self.open.fetch_add(1, Ordering::Relaxed);
         self.begun.fetch_add(1, Ordering::Relaxed);
@@ -123,7 +136,8 @@ enum Wait {
     /// Nothing that has a deadline here.
     Free,
     Request,
-    Head,
+    /// The end of a head, and how many whole ones came before it.
+    Head(usize),
 }
 
 /// What is known of what was read.
@@ -139,6 +153,14 @@ impl Watched {
         match self {
             Self::Http1(inspector) => inspector.is_in_head(),
             Self::Http2(frames) => frames.is_in_head(),
+        }
+    }
+
+    /// How many heads are whole.
+    fn heads(&self) -> usize {
+        match self {
+            Self::Http1(inspector) => inspector.heads(),
+            Self::Http2(frames) => frames.heads(),
         }
     }
 }
@@ -159,6 +181,10 @@ pub(super) struct Guarded<S> {
     writing: Deadline,
     /// How often the connection had changed lanes when the deadlines were set.
     moves: usize,
+    /// Whether the client sends no more, and that was not told yet.
+    is_ended: bool,
+    /// Whether everything that was written has left.
+    is_flushed: bool,
 }
 
 impl<S> Guarded<S> {
@@ -181,6 +207,8 @@ impl<S> Guarded<S> {
             reading,
             writing,
             moves,
+            is_ended: false,
+            is_flushed: true,
         }
     }
 
@@ -208,6 +236,13 @@ impl<S> Guarded<S> {
         }
     }
 
+    /// Whether the last request is whole, and its answer has not left. Of HTTP/2, hyper knows that itself.
+    fn owes_answer(&self) -> bool {
+        let Watched::Http1(inspector) = &self.watched else { return false };
+        let is_answered = self.progress.answered.load(Ordering::Acquire) >= inspector.heads();
+        inspector.is_between() && !(is_answered && self.progress.is_idle() && self.is_flushed)
+    }
+
     /// Looks at what was read; the end of what may be seen of it.
     fn inspect(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let inspector = match &mut self.watched {
@@ -232,12 +267,21 @@ impl<S> Guarded<S> {
         }
     }
 
+    /// Ends the wait that was for the bytes that came, and its deadline. A head has one deadline for all of it.
+    fn end_wait(&mut self) {
+        let is_same_head = self.watched.is_in_head() && self.wait == Wait::Head(self.watched.heads());
+        if !is_same_head {
+            self.wait = Wait::Free;
+            self.reading.clear();
+        }
+    }
+
     /// Sets the deadline for what is waited for now, if it was not set for that before.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.follow_lane();
         let is_between = matches!(&self.watched, Watched::Http1(inspector) if inspector.is_between());
         let (wait, span) = if self.watched.is_in_head() {
-            (Wait::Head, self.times.head)
+            (Wait::Head(self.watched.heads()), self.times.head)
         } else if is_between && self.progress.is_idle() {
             (Wait::Request, self.times.keep_alive)
         } else {
@@ -266,15 +310,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
         let before = buf.filled().len();
         if this.sniffed.has_remaining() {
             hand_over(&mut this.sniffed, buf);
-        } else if Pin::new(&mut this.io).poll_read(cx, buf)?.is_pending() {
-            return this.poll_patience(cx);
+        } else {
+            let read = Pin::new(&mut this.io).poll_read(cx, buf)?;
+            // hyper takes the end of what a client sends for the end of the client, and would drop its request.
+            this.is_ended = read.is_ready() && buf.filled().len() == before && this.owes_answer();
+            if read.is_pending() || this.is_ended {
+                return this.poll_patience(cx);
+            }
         }
         if buf.filled().len() > before {
             let end = this.inspect(&buf.filled()[before..])?;
-            // A head has one deadline for all of it; everything else is counted from byte to byte.
-            if !this.watched.is_in_head() || this.wait != Wait::Head {
-                this.wait = Wait::Free;
-            }
+            this.end_wait();
             buf.set_filled(before + end);
             if let Some(spoiled) = &mut this.spoiled {
                 hand_over(spoiled, buf);
@@ -307,6 +353,7 @@ impl<S: AsyncWrite + Unpin> Guarded<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.is_flushed = false;
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
         self.poll_taking(cx, written)
     }
@@ -316,6 +363,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.is_flushed = false;
         let written = poll_write_parts(Pin::new(&mut self.io), cx, bytes);
         self.poll_taking(cx, written)
     }
@@ -326,6 +374,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        self.is_flushed = true;
+        if self.is_ended && !self.owes_answer() {
+            // Only now may hyper know of the end, and it does not ask again by itself.
+            self.is_ended = false;
+            cx.waker().wake_by_ref();
+        }
         // Nobody reads again before the next request comes, so the time for it begins when the last answer has left.
         if self.progress.is_idle()
             && let Poll::Ready(late) = self.poll_patience(cx)

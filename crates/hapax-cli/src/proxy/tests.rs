@@ -4,6 +4,7 @@ mod downgrade;
 mod encrypted;
 mod failures;
 mod guards;
+mod hops;
 mod moving;
 mod one_store;
 mod pool;

@@ -1,13 +1,13 @@
 //! How `hapax serve` ends: what has begun does so first.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use crate::binary::hapax;
-use crate::fixture::{DAY, Fixture, HOUR, KEY};
+use crate::fixture::{Fixture, KEY};
 use crate::sidecar::{Client, Origin, Sidecar, ask, reply};
 
 const ORDER: &str = "{\"item\":\"book\"}";
@@ -112,36 +112,52 @@ fn whoever_asks_twice_does_not_wait() {
     assert_eq!(sidecar.ended().0, Some(6));
 }
 
-#[test]
-fn what_an_operator_began_is_written_down_to_its_end() {
-    let mut id = None;
-    let fixture = Fixture::prepared(HOUR, async |prepare| id = Some(prepare.completed("a", DAY).await));
-    let path = format!("/api/v1/records/{}", id.unwrap());
-    let mut sidecar = Sidecar::start(&fixture, &["--upstream", "http://127.0.0.1:9"]);
-    let token = format!("Authorization: Bearer {}", sidecar.start["token"].as_str().unwrap());
-    let shown = ask(sidecar.admin(), &format!("GET {path}\n{token}"), "").json();
-    let body = serde_json::json!({ "version": shown["record"]["version"] }).to_string();
-
-    let mut client = BufReader::new(TcpStream::connect(sidecar.admin()).unwrap());
-    let length = body.len();
+/// A client that never ends its request, sent as far as the server asks for its body.
+fn half_a_request(address: SocketAddr, head: &str) -> BufReader<TcpStream> {
+    let mut client = BufReader::new(TcpStream::connect(address).unwrap());
+    client.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = head.replace('\n', "\r\n");
     write!(
         client.get_mut(),
-        "POST {path}/delete HTTP/1.1\r\nhost: localhost\r\n{token}\r\ncontent-type: application/json\r\n\
-         expect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+        "{head}\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"
     )
     .unwrap();
     let mut line = String::new();
     client.read_line(&mut line).unwrap();
-    assert_eq!(line.trim(), "HTTP/1.1 100 Continue", "it has begun");
+    assert_eq!(line.trim(), "HTTP/1.1 100 Continue");
+    client.get_mut().write_all(b"half").unwrap();
+    client
+}
+
+/// What it has not got is for another process: the client is told so, and the limit of the drain does not matter.
+#[test]
+fn x_13_half_a_request_does_not_hold_up_the_end() {
+    let origin = Origin::start(|_, _| reply(201, "made"));
+    let fixture = Fixture::bare();
+    std::fs::write(
+        fixture.path().join("hapax.toml"),
+        "[drain]\nlimit = \"1d\"\n[transport]\nbody_idle = \"1d\"",
+    )
+    .unwrap();
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let token = sidecar.start["token"].as_str().unwrap();
+    let mut keyed = half_a_request(sidecar.address(), &keyed("a").replacen('\n', " HTTP/1.1\n", 1));
+    let mut passing = half_a_request(sidecar.address(), "POST /uploads HTTP/1.1");
+    let search = format!(
+        "POST /api/v1/records/search HTTP/1.1\nAuthorization: Bearer {token}\nContent-Type: application/json"
+    );
+    let _operator = half_a_request(sidecar.admin(), &search);
     sidecar.signal("TERM");
-    sidecar.logged(" ended");
-    client.get_mut().write_all(body.as_bytes()).unwrap();
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).unwrap();
-    assert!(answer.contains("HTTP/1.1 200 OK"), "{answer}");
+    let mut answers = [String::new(), String::new()];
+    for (client, answer) in [&mut keyed, &mut passing].into_iter().zip(&mut answers) {
+        let _reset = client.read_to_string(answer);
+    }
+    let [keyed, passing] = answers;
+    assert!(keyed.contains("HTTP/1.1 503 ") && keyed.contains("/errors/draining\""), "{keyed}");
+    assert!(passing.contains("HTTP/1.1 408 ") && passing.contains("/errors/uncertain\""), "{passing}");
     assert_eq!(sidecar.ended().0, Some(0));
-    let log = std::fs::read_to_string(fixture.store().join("audit.jsonl")).unwrap();
-    assert!(log.lines().last().unwrap().contains("\"done\""), "{log}");
+    let listed = hapax(fixture.path(), &["records", "list", "--json"]).ended(0).json();
+    assert_eq!(listed["records"], serde_json::json!([]));
 }
 
 #[test]

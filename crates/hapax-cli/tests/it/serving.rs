@@ -1,6 +1,7 @@
 //! `hapax serve`: requests through the sidecar, how it starts, and what it tells about them.
 
-use std::net::TcpListener;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -281,14 +282,19 @@ fn each_request_is_measured_and_has_a_line_where_somebody_wants_one() {
     }
 }
 
+/// What a client of HTTP/2 says first, its settings, and a whole request: GET, http, `/`, and the authority `a`.
+const HTTP2_GET: &[u8] =
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x01\x01a";
+
 #[test]
 fn whoever_goes_before_the_answer_has_a_line_too() {
     let (origin, begun, _gate) = Origin::holding();
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), "[log]\nrequests = true\nformat = \"json\"").unwrap();
     let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", "memory:"]);
-    let mut client = Client::to(sidecar.address());
-    client.send("GET /orders", "");
+    // Over HTTP/1, a client that has gone cannot be told from one that has nothing more to say.
+    let mut client = TcpStream::connect(sidecar.address()).unwrap();
+    client.write_all(HTTP2_GET).unwrap();
     begun.recv().unwrap();
     drop(client);
     let line: Value = serde_json::from_str(&sidecar.logged("hapax::requests")).unwrap();

@@ -82,7 +82,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "the same key never helps",
         file: PROBLEM,
-        find: "retry_with_same_key: self.code.retry_with_same_key(),",
+        find: "retry_with_same_key: self.keeps_key || self.code.retry_with_same_key(),",
         replace: "retry_with_same_key: false,",
         breaks: &["E-03"],
         caught_by: Proof::HttpCases,
@@ -90,7 +90,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a new key is always safe",
         file: PROBLEM,
-        find: "safe_new_key: self.code.safe_new_key(),",
+        find: "safe_new_key: !self.keeps_key && self.code.safe_new_key(),",
         replace: "safe_new_key: true,",
         breaks: &["E-03"],
         caught_by: Proof::HttpCases,
@@ -98,7 +98,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a new key is never safe",
         file: PROBLEM,
-        find: "safe_new_key: self.code.safe_new_key(),",
+        find: "safe_new_key: !self.keeps_key && self.code.safe_new_key(),",
         replace: "safe_new_key: false,",
         breaks: &["E-03"],
         caught_by: Proof::HttpCases,

@@ -5,6 +5,7 @@ use hapax_model::teeth::{Proof, Tooth};
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
 const HEADER: &str = "crates/hapax-core/src/key/header.rs";
 const KEY: &str = "crates/hapax-core/src/key.rs";
+const PROBLEM: &str = "crates/hapax/src/http/problem.rs";
 const RULES: &str = "crates/hapax-core/src/key/rules.rs";
 const SERVICE: &str = "crates/hapax/src/http/service.rs";
 const SOURCE: &str = "crates/hapax/src/http/key_source.rs";
@@ -294,6 +295,30 @@ pub(super) const TEETH: &[Tooth] = &[
             "            }\n",
         ),
         breaks: &["K-09"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "a key for one connection only is taken",
+        file: SERVICE,
+        find: "if policy.key_source.reads(name) {",
+        replace: "if false {",
+        breaks: &["K-10"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "a key for one connection only may be given up",
+        file: PROBLEM,
+        find: "safe_new_key: !self.keeps_key && self.code.safe_new_key(),",
+        replace: "safe_new_key: self.code.safe_new_key(),",
+        breaks: &["K-10"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "a caller for one connection only is taken",
+        file: SERVICE,
+        find: "} else if policy.scope.principal.reads(name) {",
+        replace: "} else if false {",
+        breaks: &["K-10"],
         caught_by: Proof::HttpCases,
     },
 ];

@@ -75,7 +75,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "half an upgrade is one",
         file: SERVICE,
-        find: "        && tokens(fields, &CONNECTION).any(|token| token.eq_ignore_ascii_case(\"upgrade\"))\n",
+        find: "        && tokens(fields, &CONNECTION).any(|token| token.eq_ignore_ascii_case(b\"upgrade\"))\n",
         replace: "",
         breaks: &["M-04"],
         caught_by: Proof::HttpCases,
@@ -83,7 +83,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "an offer of HTTP/2 is an upgrade",
         file: SERVICE,
-        find: "protocol.eq_ignore_ascii_case(\"h2c\")",
+        find: "protocol.eq_ignore_ascii_case(b\"h2c\")",
         replace: "protocol.is_empty()",
         breaks: &["M-04"],
         caught_by: Proof::HttpCases,

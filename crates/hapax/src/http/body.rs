@@ -96,6 +96,14 @@ impl<B> RequestBody<B> {
         Self { kind: RequestKind::Read { rest } }
     }
 
+    /// The client's own body, where the layer has not read it.
+    pub fn passed_mut(&mut self) -> Option<&mut B> {
+        match &mut self.kind {
+            RequestKind::Passed { body } => Some(body),
+            RequestKind::Read { .. } => None,
+        }
+    }
+
     /// The client's own body, where it is that.
     #[cfg(feature = "axum")]
     pub(super) fn into_passed(self) -> Result<B, Self> {

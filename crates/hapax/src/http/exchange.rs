@@ -8,6 +8,7 @@ mod refusal;
 mod unprotected;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -24,7 +25,7 @@ use tower_service::Service;
 
 use self::unprotected::PassingAs;
 use super::IdempotencyKey;
-use super::body::read::{self, Collected, Read};
+use super::body::read::{self, Collected, Read, ReadFault};
 use super::body::{RequestBody, ResponseBody};
 use super::canonical::{
     self,
@@ -199,7 +200,7 @@ impl Exchange {
 
             let announced = read::announced_length(fields.first(&CONTENT_LENGTH));
             let read = read::read(body, announced, policy.body_bytes_max, &self.shared.budget).await;
-            let read = read.map_err(|fault| refusal::read(fault, policy.body_bytes_max))?;
+            let read = read.map_err(|fault| self.not_read(fault))?;
             digest::verify(fields, &read.data).map_err(refusal::digest)?;
             let Some(key) = self.key_after_body(key, parts, &read.data)? else {
                 return match policy.key {
@@ -241,6 +242,14 @@ impl Exchange {
             return Ok(fingerprint::of_endpoint(&parts.method, path));
         }
         fingerprint::of_request(&policy.fingerprint, &parts.method, path, parts.uri.query(), fields, body)
+    }
+
+    /// A process that drains does not wait for bodies. What it has not got is for another one.
+    fn not_read(&self, fault: ReadFault) -> Problem {
+        if fault == ReadFault::CutShort && self.shared.hapax.engine.draining.load(Ordering::SeqCst) {
+            return refusal::of(&Refusal::Draining);
+        }
+        refusal::read(fault, self.policy().body_bytes_max)
     }
 
     /// Limits on what a caller begins do not withhold what became of what it began earlier.

@@ -88,6 +88,12 @@ impl KeySource {
         Ok(found)
     }
 
+    /// Whether this is the name of a field that the key may stand in.
+    pub(crate) fn reads(&self, field: &[u8]) -> bool {
+        let is_it = |name: &HeaderName| name.as_str().as_bytes().eq_ignore_ascii_case(field);
+        is_it(&self.header) || self.aliases.iter().any(is_it)
+    }
+
     /// Whether the key may stand in the body. Only JSON is looked into.
     pub(crate) fn may_be_in_body(&self, fields: Fields<'_>) -> bool {
         self.pointer.is_some() && is_json(fields.map)

@@ -46,13 +46,15 @@ pub(crate) struct Problem {
     pub(crate) retry_after: Option<Duration>,
     /// The record that the refusal is about: the caller's own.
     pub(crate) reference: Option<RecordId>,
+    /// Whether the key may have been used before, so that the operation must keep it.
+    pub(crate) keeps_key: bool,
 }
 
 impl From<Code> for Problem {
     /// The refusal as it usually is.
     fn from(code: Code) -> Self {
         let detail = Cow::Borrowed(code.detail());
-        Self { code, detail, status: None, retry_after: None, reference: None }
+        Self { code, detail, status: None, retry_after: None, reference: None, keeps_key: false }
     }
 }
 
@@ -72,6 +74,11 @@ impl Problem {
 
     pub(crate) fn about(self, id: RecordId) -> Self {
         Self { reference: Some(id), ..self }
+    }
+
+    /// The key itself is sound, and an earlier request with it may have run.
+    pub(crate) fn with_same_key(self) -> Self {
+        Self { keeps_key: true, ..self }
     }
 
     /// How long the caller should wait before it sends the same request again. None: it should not.
@@ -112,8 +119,8 @@ impl Problem {
             detail: &self.detail,
             instance: self.reference.map(Instance),
             retryable: self.code.retryable(),
-            retry_with_same_key: self.code.retry_with_same_key(),
-            safe_new_key: self.code.safe_new_key(),
+            retry_with_same_key: self.keeps_key || self.code.retry_with_same_key(),
+            safe_new_key: !self.keeps_key && self.code.safe_new_key(),
             operation: self.reference.map(|id| id.to_string()),
         };
         serde_json::to_vec(&document).expect("text and numbers always have a JSON form").into()

@@ -15,7 +15,7 @@ use super::canonical::header::Fields;
 use super::exchange::Exchange;
 use super::future::ResponseFuture;
 use super::layer::{Found, Shared, path_of};
-use super::policy::KeyMode;
+use super::policy::{HttpPolicy, KeyMode};
 use super::problem::{Code, Problem};
 use crate::engine;
 
@@ -63,6 +63,9 @@ impl<S> Idempotency<S> {
                 let policy = &route.policy;
                 if route.leaves_alone(fields) {
                     return Passage::Untouched;
+                }
+                if let Some(problem) = named_by_connection(fields, policy) {
+                    return Passage::Refused(index, problem);
                 }
                 match policy.key_source.in_headers(fields) {
                     Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),
@@ -118,19 +121,40 @@ where
     }
 }
 
+/// The refusal of a request whose `Connection` names the field of its key or of its principal (K-10). Such a field is for
+/// one connection only: a proxy takes it off, and what is left would run without protection, or as another caller's.
+fn named_by_connection(fields: Fields<'_>, policy: &HttpPolicy) -> Option<Problem> {
+    if !fields.may_have(&CONNECTION) {
+        return None;
+    }
+    tokens(fields, &CONNECTION).find_map(|name| {
+        if policy.key_source.reads(name) {
+            let detail = "`Connection` names the field of the key, which is then for one connection only";
+            Some(Problem::of(Code::KeyInvalid, detail).with_same_key())
+        } else if policy.scope.principal.reads(name) {
+            let detail = "`Connection` names the field that says who the caller is, which is then for one connection only";
+            Some(Problem::of(Code::PrincipalMissing, detail))
+        } else {
+            None
+        }
+    })
+}
+
 /// Whether the client asks for another protocol than HTTP on this connection. An offer to go on in HTTP/2 or TLS is
 /// none: servers decline it, and a request that came with it would lose its protection.
 fn is_upgrade(fields: Fields<'_>) -> bool {
-    fn tokens<'a>(fields: Fields<'a>, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-        let lines = fields.lines(name).filter_map(|value| value.to_str().ok());
-        lines.flat_map(|line| line.split(',')).map(str::trim)
-    }
-    let is_http = |protocol: &str| {
-        protocol.eq_ignore_ascii_case("h2c")
-            || protocol.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("tls/"))
-            || protocol.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("http/"))
+    let begins = |protocol: &[u8], start: &[u8]| {
+        protocol.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start))
+    };
+    let is_http = |protocol: &[u8]| {
+        protocol.eq_ignore_ascii_case(b"h2c") || begins(protocol, b"tls/") || begins(protocol, b"http/")
     };
     fields.may_have(&UPGRADE)
-        && tokens(fields, &CONNECTION).any(|token| token.eq_ignore_ascii_case("upgrade"))
+        && tokens(fields, &CONNECTION).any(|token| token.eq_ignore_ascii_case(b"upgrade"))
         && tokens(fields, &UPGRADE).any(|protocol| !protocol.is_empty() && !is_http(protocol))
+}
+
+/// The items of a field that is a list. Bytes that are no text in one of them hide no other.
+fn tokens<'a>(fields: Fields<'a>, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+    fields.lines(name).flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
 }

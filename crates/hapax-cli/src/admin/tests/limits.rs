@@ -48,18 +48,128 @@ async fn a_head_that_does_not_come_or_does_not_end_ends_the_connection() {
     show.stop().await;
 }
 
+/// How many connections there may be where a test uses them up.
+const FEW: usize = 4;
+
+/// With no deadline that could help.
+fn patient(options: &mut AdminOptions) {
+    options.connections_max = FEW;
+    options.header_time = Span(Duration::from_secs(3600));
+    options.request_time = Span(Duration::from_secs(3600));
+}
+
+/// Asks on a connection of its own, and does not wait for ever.
+async fn answered(show: &Showcase, path: &str) -> String {
+    let ask = async {
+        let mut stream = connect(show).await;
+        let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        rest(&mut stream).await
+    };
+    tokio::time::timeout(Duration::from_secs(60), ask).await.unwrap_or_else(|_| panic!("{path}: no answer"))
+}
+
+/// Whatever they have sent, as long as nothing is worked on for them.
 #[tokio::test]
-async fn more_connections_than_allowed_wait_for_a_place() {
-    let show = Showcase::with(limited(|options| options.connections_max = 1)).await;
-    let mut first = connect(&show).await;
-    first.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
-    let mut begin = [0; 12];
-    first.read_exact(&mut begin).await.unwrap();
-    let mut second = connect(&show).await;
-    second.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
-    drop(first);
-    assert!(rest(&mut second).await.starts_with("HTTP/1.1 200"));
+async fn connections_that_stand_still_give_way_to_new_ones() {
+    const WHOLE: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    const HALF_A_BODY: &str = "POST /login HTTP/1.1\r\nHost: localhost\r\n\
+        Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\nhalf";
+    for sent in ["", "GET /heal", WHOLE, &WHOLE.repeat(1000), HALF_A_BODY] {
+        let show = Showcase::with(limited(patient)).await;
+        let mut open = Vec::new();
+        for _ in 0..3 * FEW {
+            let mut stream = connect(&show).await;
+            stream.write_all(sent.as_bytes()).await.unwrap();
+            open.push(stream);
+        }
+        for path in ["/healthz", "/readyz", "/metrics"] {
+            let answer = answered(&show, path).await;
+            assert!(answer.starts_with("HTTP/1.1 200 OK"), "{sent:?}: {answer}");
+        }
+        show.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn probes_are_answered_while_every_connection_is_being_worked_for() {
+    let store = Faulty::new(Arc::new(MemoryStore::new()));
+    let (reached, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    store.observe(move |step| {
+        if step.op == Op::List {
+            let _ = reached.send(());
+        }
+    });
+    let stall = Fault::Stall(Point::Before);
+    let mut setting = limited(patient);
+    setting.store = Arc::new(store.clone());
+    let show = Showcase::with(setting).await;
+    store.set_plan(Plan::new().always(Op::List, stall).always(Op::Health, stall));
+    let mut working = Vec::new();
+    for _ in 0..FEW {
+        let mut stream = connect(&show).await;
+        let head = format!(
+            "GET /api/v1/records HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        seen.recv().await.unwrap();
+        working.push(stream);
+    }
+    assert!(answered(&show, "/healthz").await.starts_with("HTTP/1.1 200 OK"));
+    let ready = answered(&show, "/readyz").await;
+    assert!(ready.starts_with("HTTP/1.1 503 ") && ready.contains("did not answer in time"), "{ready}");
+    let other = answered(&show, "/metrics").await;
+    assert!(other.starts_with("HTTP/1.1 503 ") && other.contains("/errors/overloaded\""), "{other}");
+    // Those that were worked for kept their places.
+    store.set_plan(Plan::new());
+    store.resume();
+    for mut stream in working {
+        let mut begin = [0; 15];
+        stream.read_exact(&mut begin).await.unwrap();
+        assert_eq!(&begin, b"HTTP/1.1 200 OK");
+    }
     show.stop().await;
+}
+
+/// What was begun is answered and written down; what is not whole was not begun.
+#[tokio::test]
+async fn at_the_end_a_change_that_has_begun_is_finished_and_half_a_request_is_not_waited_for() {
+    let store = Faulty::new(Arc::new(MemoryStore::new()));
+    let (reached, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let dir = tempfile::tempdir().unwrap();
+    let mut setting = limited(patient);
+    setting.store = Arc::new(store.clone());
+    setting.data_dir = Some(dir.path().to_owned());
+    let show = Showcase::with(setting).await;
+    let id = showcase::completed(&store, "a").await;
+    let body = serde_json::json!({ "version": show.version(&id).await }).to_string();
+    store.observe(move |step| {
+        if step.op == Op::Delete {
+            let _ = reached.send(());
+        }
+    });
+    store.set_plan(Plan::new().at_nth(Op::Delete, 1, Fault::Stall(Point::Before)));
+    let mut asked = Vec::new();
+    for sent in [&body[..], &body[..4]] {
+        let mut stream = connect(&show).await;
+        let head = format!(
+            "POST /api/v1/records/{id}/delete HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{sent}",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        asked.push(stream);
+    }
+    seen.recv().await.unwrap();
+    let (mut whole, mut half) = (asked.remove(0), asked.remove(0));
+    let stopped = tokio::spawn(show.stop());
+    assert_eq!(rest(&mut half).await, "");
+    store.resume();
+    let answer = rest(&mut whole).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    stopped.await.unwrap();
+    let log = std::fs::read_to_string(dir.path().join("audit.jsonl")).unwrap();
+    assert!(log.lines().last().unwrap().contains("\"done\""), "{log}");
 }
 
 #[tokio::test]

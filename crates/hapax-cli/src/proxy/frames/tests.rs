@@ -32,6 +32,7 @@ fn a_head_is_begun_from_its_first_frame_to_the_end_of_its_last() {
             }
             assert_eq!(frames.is_in_head(), *is_in_head, "step {number} in pieces of {piece}");
         }
+        assert_eq!(frames.heads(), 4, "in pieces of {piece}");
     }
 }
 

@@ -29,6 +29,8 @@ pub(in crate::proxy) enum Fault {
     EarlyUpgrade,
     /// The head is larger than allowed.
     TooLarge,
+    /// The chunks that follow it cannot be followed.
+    Chunks,
 }
 
 /// Asks for a tunnel. It is let through to be refused in words.

@@ -155,6 +155,33 @@ async fn a_head_of_http2_that_never_ends_is_closed() {
     }
 }
 
+/// The time for a head is over long before the answer comes, in the clear and over TLS.
+#[tokio::test]
+async fn a_slow_answer_of_http2_outlives_the_time_for_heads() {
+    const HEAD: Duration = Duration::from_millis(300);
+    let origin = Origin::start(|mut peer| async move {
+        loop {
+            peer.request().await?;
+            tokio::time::sleep(3 * HEAD).await;
+            peer.write("HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok").await?;
+        }
+    })
+    .await;
+    for certificate in [None, Some(tls("first"))] {
+        let mut setup = Setup { tls: certificate, ..patient() };
+        setup.transport.head = Span(HEAD);
+        let is_encrypted = setup.tls.is_some();
+        let rig = Rig::start(&[origin.url()], setup).await;
+        let mut sender = match is_encrypted {
+            true => http2_on(encrypted(&rig, b"h2").await).await,
+            false => http2_on(rig.connect().await).await,
+        };
+        let response = sender.send_request(keyed(Full::from("order"))).await.unwrap();
+        assert_eq!(response.status(), StatusCode::CREATED);
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "ok");
+    }
+}
+
 #[tokio::test]
 async fn a_client_that_agrees_on_http2_and_stays_silent_is_closed() {
     let origin = Origin::ok().await;

@@ -240,16 +240,42 @@ const BROKEN: &[(&str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn chunks_that_cannot_be_followed_end_the_connection() {
+async fn chunks_that_cannot_be_followed_are_refused_with_their_request() {
     for (name, body) in BROKEN {
         let origin = Origin::ok().await;
         let rig = Rig::before(&origin).await;
-        let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-        let answer = rig.exchange(format!("{head}{body}{HIDDEN}")).await;
-        assert!(!answer.contains("HTTP/1.1 200"), "{name}: {answer:?}");
-        assert!(answer.matches("HTTP/1.1 ").count() <= 1, "{name}: {answer:?}");
-        assert!(!origin.log.text().contains("/hidden"), "{name}: {}", origin.log.text());
+        for key in ["X-No-Key", "Idempotency-Key"] {
+            let head =
+                format!("POST / HTTP/1.1\r\nHost: a\r\n{key}: k\r\nTransfer-Encoding: chunked\r\n\r\n");
+            let answer = rig.exchange(format!("{head}{body}{HIDDEN}")).await;
+            assert!(answer.starts_with("HTTP/1.1 400 "), "{name}, {key}: {answer:?}");
+            assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{name}, {key}: {answer:?}");
+        }
+        assert_eq!(origin.log.text(), "", "{name}");
+    }
+}
+
+/// The request is under way by then: it is given up, and what follows is read by nobody.
+#[tokio::test]
+async fn chunks_that_cannot_be_followed_later_on_end_their_request() {
+    for (name, body) in BROKEN {
+        let origin = Origin::ok().await;
+        let rig = Rig::before(&origin).await;
+        for (key, kind) in [("X-No-Key", "uncertain"), ("Idempotency-Key", "body-incomplete")] {
+            let mut stream = rig.connect().await;
+            let head = format!(
+                "POST / HTTP/1.1\r\nHost: a\r\n{key}: k\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            read_until(&mut stream, b"HTTP/1.1 100 Continue\r\n\r\n").await;
+            stream.write_all(format!("3\r\nabc\r\n{body}{HIDDEN}").as_bytes()).await.unwrap();
+            let answer = read_to_end(&mut stream).await;
+            assert!(answer.starts_with("HTTP/1.1 400 "), "{name}, {key}: {answer:?}");
+            assert!(answer.contains(&format!("/errors/{kind}\"")), "{name}, {key}: {answer:?}");
+            assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{name}, {key}: {answer:?}");
+        }
         assert!(origin.log.requests() <= 1, "{name}: {}", origin.log.text());
+        assert!(!origin.log.text().contains("/hidden"), "{name}: {}", origin.log.text());
     }
 }
 

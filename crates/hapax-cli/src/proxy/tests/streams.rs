@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use hapax::http::settings::Span;
+use http::{Request, StatusCode};
+use http_body_util::Full;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::encrypted::{encrypted, http2_on, tls};
 use super::rig::{Origin, Rig, Setup, read_to_end, read_until};
 
 #[tokio::test]
@@ -293,4 +296,72 @@ async fn a_tunnel_that_nobody_uses_is_closed() {
     let wish = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
     let answer = rig.exchange(wish).await;
     assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+}
+
+/// Some services refuse a request that may have a body and does not say how long it is.
+#[tokio::test]
+async fn a_body_of_no_bytes_is_said_to_have_none() {
+    const SAID: &str = "\r\ncontent-length: 0\r\n";
+    let origin = Origin::answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    let rig = Rig::before(&origin).await;
+    for (method, sent, is_said) in [
+        ("POST", "Content-Length: 0\r\n", true),
+        ("PUT", "Content-Length: 0\r\n", true),
+        ("PATCH", "Content-Length: 0\r\n", true),
+        ("POST", "", true),
+        ("POST", "Idempotency-Key: one\r\nContent-Length: 0\r\n", true),
+        ("POST", "Idempotency-Key: two\r\n", true),
+        ("DELETE", "Content-Length: 0\r\n", true),
+        ("DELETE", "", false),
+        ("GET", "", false),
+    ] {
+        let before = origin.log.text().len();
+        let request = format!("{method} /orders HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{sent}\r\n");
+        let answer = rig.exchange(request).await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{method} {sent:?}: {answer}");
+        let got = &origin.log.text()[before..];
+        assert_eq!(got.matches(SAID).count(), usize::from(is_said), "{method} {sent:?}: {got}");
+    }
+    let before = origin.log.text().len();
+    let mut sender = http2_on(rig.connect().await).await;
+    let request = Request::post("http://shop/orders").body(Full::default()).unwrap();
+    assert_eq!(sender.send_request(request).await.unwrap().status(), StatusCode::OK);
+    let got = &origin.log.text()[before..];
+    assert_eq!(got.matches(SAID).count(), 1, "over HTTP/2: {got}");
+}
+
+/// In the clear and over TLS, whether the request was claimed or passes.
+#[tokio::test]
+async fn a_client_that_sends_no_more_gets_its_answers() {
+    let origin = Origin::start(|mut peer| async move {
+        loop {
+            peer.request().await?;
+            // The proxy sees the end of what its client sends before the answer.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            peer.write("HTTP/1.1 201 Created\r\ncontent-length: 4\r\n\r\nma").await?;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            peer.write("de").await?;
+        }
+    })
+    .await;
+    let plain = Rig::before(&origin).await;
+    let safe = Rig::start(&[origin.url()], Setup { tls: Some(tls("first")), ..Setup::default() }).await;
+    for key in ["X-No-Key", "Idempotency-Key"] {
+        let requests: String = ["a", "b"]
+            .iter()
+            .map(|name| {
+                format!("POST /orders HTTP/1.1\r\nHost: a\r\n{key}: {name}\r\nContent-Length: 2\r\n\r\n{{}}")
+            })
+            .collect();
+        let mut in_the_clear = plain.connect().await;
+        in_the_clear.write_all(requests.as_bytes()).await.unwrap();
+        in_the_clear.shutdown().await.unwrap();
+        let mut encrypted = encrypted(&safe, b"http/1.1").await;
+        encrypted.write_all(requests.as_bytes()).await.unwrap();
+        encrypted.shutdown().await.unwrap();
+        for answers in [read_to_end(&mut in_the_clear).await, read_to_end(&mut encrypted).await] {
+            assert_eq!(answers.matches("HTTP/1.1 201 Created\r\n").count(), 2, "{key}: {answers}");
+            assert!(answers.ends_with("\r\n\r\nmade"), "{key}: {answers}");
+        }
+    }
 }

@@ -62,6 +62,16 @@ impl Principal {
         matches!(self, Self::Header(name) if [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE].contains(name))
     }
 
+    /// Whether this is the name of a field that it is made of.
+    pub(in crate::http) fn reads(&self, field: &[u8]) -> bool {
+        let name = match self {
+            Self::Header(name) => name,
+            Self::JwtClaim(_) => &AUTHORIZATION,
+            Self::Extract(_) | Self::None => return false,
+        };
+        name.as_str().as_bytes().eq_ignore_ascii_case(field)
+    }
+
     pub(super) fn of<'a>(&self, parts: &'a Parts) -> Option<Cow<'a, [u8]>> {
         let principal = match self {
             Self::Header(name) => lines(Fields::of(&parts.headers), name),

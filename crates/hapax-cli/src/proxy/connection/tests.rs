@@ -1,0 +1,236 @@
+//! Connections in use for longer than every deadline. The clock is virtual, so the deadlines are the default ones.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Context;
+
+use futures_util::future::join_all;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::{http1 as client_http1, http2 as client_http2};
+use hyper_util::rt::TokioExecutor;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+use crate::proxy::received::Broken;
+
+/// Reads the body, answers with it and 201, and takes as long as it was made for.
+#[derive(Clone)]
+struct Slow(Duration);
+
+impl Service<Request<Received>> for Slow {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Received>) -> Self::Future {
+        let span = self.0;
+        Box::pin(async move {
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            sleep(span).await;
+            let mut response = Response::new(Full::new(body));
+            *response.status_mut() = StatusCode::CREATED;
+            Ok(response)
+        })
+    }
+}
+
+/// A connection without TLS.
+struct Connected {
+    client: DuplexStream,
+    stop: CancellationToken,
+    served: JoinHandle<()>,
+}
+
+impl Connected {
+    fn to<S>(service: S) -> Self
+    where
+        S: Service<Request<Received>, Response = Response<Full<Bytes>>, Error = Infallible>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Future: Send + 'static,
+    {
+        let (client, io) = duplex(64 * 1024);
+        let serving = Arc::new(Serving::new(&Transport::default(), None, service, Lanes::here()));
+        let peer = SocketAddr::from(([127, 0, 0, 1], 9));
+        let stop = CancellationToken::new();
+        let progress = Arc::new(Progress::until(stop.clone()));
+        let served = tokio::spawn({
+            let stop = stop.clone();
+            async move { serving.speak(io, progress, peer, Security::Plain, stop).await }
+        });
+        Self { client, stop, served }
+    }
+}
+
+async fn http2_client(service: Slow) -> client_http2::SendRequest<Full<Bytes>> {
+    let io = TokioIo::new(Connected::to(service).client);
+    let (sender, connection) = client_http2::handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+fn post(body: &str) -> Request<Full<Bytes>> {
+    Request::post("http://shop/orders").body(Full::from(body.to_owned())).unwrap()
+}
+
+/// Longer than every deadline of the transport.
+fn longer_than_all() -> Duration {
+    let Transport { first_byte, head, body_idle, keep_alive, write_idle, .. } = Transport::default();
+    let longest = [first_byte, head, body_idle, keep_alive, write_idle].into_iter().map(|span| span.0).max();
+    longest.unwrap() + Duration::from_secs(1)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_http2_may_take_longer_than_every_deadline() {
+    for span in [Transport::default().head.0 + Duration::from_secs(2), 3 * longer_than_all()] {
+        let mut sender = http2_client(Slow(span)).await;
+        let response = sender.send_request(post("order")).await.unwrap();
+        assert_eq!(response.status(), StatusCode::CREATED);
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "order");
+    }
+}
+
+/// A connection in steady use lives as long as its client wants.
+#[tokio::test(start_paused = true)]
+async fn slow_requests_on_one_connection_of_http2_are_all_answered() {
+    const AT_A_TIME: usize = 8;
+    const EACH: usize = 50;
+    let sender = http2_client(Slow(longer_than_all())).await;
+    let callers = (0..AT_A_TIME).map(|caller| {
+        let mut sender = sender.clone();
+        async move {
+            // The callers' requests overlap, so that heads come while others are being answered.
+            sleep(Duration::from_secs(7 * caller as u64)).await;
+            for number in 0..EACH {
+                let body = format!("order {caller}-{number}");
+                let response = sender.send_request(post(&body)).await.unwrap();
+                assert_eq!(response.status(), StatusCode::CREATED);
+                assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), body);
+            }
+        }
+    });
+    join_all(callers).await;
+}
+
+/// The time until it is used again does not count against a request that comes within it.
+#[tokio::test(start_paused = true)]
+async fn a_connection_of_http1_may_be_unused_before_a_slow_request() {
+    let keep_alive = Transport::default().keep_alive.0;
+    let io = TokioIo::new(Connected::to(Slow(longer_than_all())).client);
+    let (mut sender, connection) = client_http1::handshake(io).await.unwrap();
+    tokio::spawn(connection);
+    for number in 0..3 {
+        let body = format!("order {number}");
+        let mut request = post(&body);
+        *request.uri_mut() = http::Uri::from_static("/orders");
+        request.headers_mut().insert(HOST, HeaderValue::from_static("shop"));
+        let response = sender.send_request(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::CREATED);
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), body);
+        sleep(keep_alive - Duration::from_secs(1)).await;
+    }
+}
+
+/// Reads the body, and tells what came of that. Tells before, once it waits for it.
+#[derive(Clone)]
+struct Reading {
+    is_passing: bool,
+    begun: UnboundedSender<()>,
+    read: UnboundedSender<Result<Bytes, Broken>>,
+}
+
+impl Service<Request<Received>> for Reading {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Received>) -> Self::Future {
+        let (Self { is_passing, begun, read }, mut body) = (self.clone(), request.into_body());
+        if is_passing {
+            body.begin_passing();
+        }
+        Box::pin(async move {
+            begun.send(()).unwrap();
+            read.send(body.collect().await.map(|body| body.to_bytes())).unwrap();
+            Ok(Response::new(Full::from("read")))
+        })
+    }
+}
+
+const HALF: &str = "POST /orders HTTP/1.1\r\nHost: shop\r\nContent-Length: 8\r\n\r\nhalf";
+/// The same over HTTP/2: what a client says first, its settings, a head and a part of the body.
+const HALF_HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\
+    \0\0\x06\x01\x04\0\0\0\x01\x83\x86\x84\x01\x01a\0\0\x04\0\0\0\0\0\x01half";
+
+/// Nothing was begun with it, so its client may send it to another process.
+#[tokio::test(start_paused = true)]
+async fn x_13_half_a_body_is_given_up_at_once_when_the_listener_ends() {
+    for (sent, is_http2) in [(HALF.as_bytes(), false), (HALF_HTTP2, true)] {
+        let (begun, mut is_begun) = unbounded_channel();
+        let (read, mut is_read) = unbounded_channel();
+        let Connected { mut client, stop, served } =
+            Connected::to(Reading { is_passing: false, begun, read });
+        client.write_all(sent).await.unwrap();
+        is_begun.recv().await.unwrap();
+        let asked = Instant::now();
+        stop.cancel();
+        assert!(matches!(is_read.recv().await.unwrap(), Err(Broken::Stopping)));
+        assert_eq!(asked.elapsed(), Duration::ZERO, "by the virtual clock");
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.unwrap();
+        served.await.unwrap();
+        assert!(is_http2 || answer.starts_with(b"HTTP/1.1 200 OK\r\n"), "{}", answer.escape_ascii());
+    }
+}
+
+/// What the origin has the beginning of may come to its end, without pauses.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_passes_may_still_come_when_the_listener_ends() {
+    for pause in [PARTING / 2, PARTING * 2] {
+        let (begun, mut is_begun) = unbounded_channel();
+        let (read, mut is_read) = unbounded_channel();
+        let Connected { mut client, stop, served } = Connected::to(Reading { is_passing: true, begun, read });
+        client.write_all(HALF.as_bytes()).await.unwrap();
+        is_begun.recv().await.unwrap();
+        stop.cancel();
+        for byte in [b"b", b"o", b"d", b"y"] {
+            sleep(pause).await;
+            let _closed = client.write_all(byte).await;
+        }
+        match is_read.recv().await.unwrap() {
+            Ok(body) => assert!(body == "halfbody" && pause < PARTING, "{body:?}"),
+            Err(broken) => assert!(matches!(broken, Broken::TooSlow) && pause > PARTING, "{broken:?}"),
+        }
+        served.await.unwrap();
+    }
+}
+
+/// A client that answers no pings never says that it knows of the end.
+#[tokio::test(start_paused = true)]
+async fn a_client_of_http2_that_says_nothing_more_does_not_hold_up_the_end() {
+    let (begun, mut is_begun) = unbounded_channel();
+    let (read, mut is_read) = unbounded_channel();
+    let Connected { mut client, stop, served } = Connected::to(Reading { is_passing: false, begun, read });
+    let whole = HALF_HTTP2.strip_suffix(b"\0\0\x04\0\0\0\0\0\x01half").unwrap();
+    client.write_all(whole).await.unwrap();
+    client.write_all(b"\0\0\x02\0\x01\0\0\0\x01ok").await.unwrap();
+    is_begun.recv().await.unwrap();
+    assert_eq!(is_read.recv().await.unwrap().unwrap(), "ok");
+    stop.cancel();
+    let asked = Instant::now();
+    served.await.unwrap();
+    assert!(asked.elapsed() <= 2 * PARTING, "{:?} by the virtual clock", asked.elapsed());
+}
