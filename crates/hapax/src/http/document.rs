@@ -17,7 +17,7 @@ use super::grpc;
 use super::layer::Route;
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::scope::{Anonymous, Endpoint};
-use super::settings::Span;
+use super::settings::{PrincipalNames, Span};
 use crate::policy::ExpiredKeys;
 
 /// The published policy of a layer.
@@ -93,6 +93,8 @@ pub struct KeyDocument {
     pub pointer: Option<String>,
     /// Whether it must be quoted.
     pub quoted: bool,
+    /// Whether it may be any printable text.
+    pub raw: bool,
     /// The fewest characters.
     pub length_min: usize,
     /// The most characters.
@@ -113,8 +115,11 @@ pub struct KeyDocument {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ScopeDocument {
-    /// What tells callers apart: `header:NAME`, `jwt:CLAIM`, `extract` or `none`.
-    pub principal: String,
+    /// What tells callers apart: `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM`, `extract` or `none`; of a
+    /// list the first that says something.
+    pub principal: PrincipalNames,
+    /// The headers that hold credentials.
+    pub credential_headers: Vec<String>,
     /// What becomes of callers who are nobody.
     pub anonymous: Anonymous,
     /// What the same key on another endpoint is.
@@ -212,7 +217,8 @@ impl RouteDocument {
             dialect: policy.dialect,
             key: KeyDocument::of(policy),
             scope: ScopeDocument {
-                principal: policy.scope.principal.to_string(),
+                principal: PrincipalNames::of(&policy.scope.principal),
+                credential_headers: texts(policy.scope.credentials.names()),
                 anonymous: policy.scope.anonymous,
                 endpoint: policy.scope.endpoint,
                 host: policy.scope.host,
@@ -251,6 +257,7 @@ impl KeyDocument {
             aliases: texts(&source.aliases),
             pointer: source.pointer.as_ref().map(ToString::to_string),
             quoted: source.rules.is_strict(),
+            raw: source.rules.is_raw(),
             length_min: *source.rules.lengths().start(),
             length_max: *source.rules.lengths().end(),
             format: source.rules.key_format().expected().to_owned(),

@@ -4,26 +4,45 @@
 //! different callers end in different scopes, and nothing here can tell that another one exists (S-05).
 
 mod bearer;
+mod credentials;
 mod principal;
 
 use std::sync::Arc;
 
 use hapax_core::Scope;
-use http::header::HOST;
+use http::header::{COOKIE, HOST};
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
 
-pub use principal::{Principal, PrincipalError};
+pub(crate) use credentials::Credentials;
+pub use principal::{Principal, PrincipalError, Sources};
 
 /// How scopes are made of requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeRules {
     pub(crate) namespace: Arc<str>,
     pub(crate) principal: Principal,
+    pub(crate) credentials: Credentials,
     pub(crate) anonymous: Anonymous,
     pub(crate) endpoint: Endpoint,
     /// Whether hosts are kept apart.
     pub(crate) host: bool,
+}
+
+impl ScopeRules {
+    /// Whether a request can be refused because its caller is not known.
+    pub(crate) fn may_refuse(&self) -> bool {
+        self.anonymous == Anonymous::Refuse || self.principal.overlooks_cookies() || self.needs_name()
+    }
+
+    /// Whether the field with this name, in any case, decides who the caller is.
+    pub(crate) fn reads(&self, field: &[u8]) -> bool {
+        self.principal.reads(&self.credentials, field)
+    }
+
+    fn needs_name(&self) -> bool {
+        matches!(self.principal, Principal::Authorised)
+    }
 }
 
 /// What to do with callers that have no principal (S-03).
@@ -52,24 +71,46 @@ pub enum Endpoint {
     Fingerprint,
 }
 
-/// The request has no principal and needs one.
+/// Why a request without a principal is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct PrincipalMissing;
+pub(crate) enum PrincipalMissing {
+    /// The route takes no key of an anonymous caller.
+    Anonymous,
+    /// The answer that let the caller in does not name it.
+    Unnamed,
+    /// The request has a cookie and no credential: the cookie may hold the session that tells its caller from others.
+    OnlyCookie,
+}
 
 /// The operation of every request where endpoints are not kept apart.
 const ANY_ENDPOINT: &str = "http";
 
-/// What the request's key is unique within. `path` is the one that the client sent.
-pub(crate) fn scope_of(rules: &ScopeRules, parts: &Parts, path: &str) -> Result<Scope, PrincipalMissing> {
+/// What the request's key is unique within. `path` is the one that the client sent, and `authorised` is the name that
+/// the caller was let in by, if it has one.
+pub(crate) fn scope_of(
+    rules: &ScopeRules,
+    parts: &Parts,
+    path: &str,
+    authorised: Option<&[u8]>,
+) -> Result<Scope, PrincipalMissing> {
     let mut scope = operation(rules, parts, path);
     if !rules.namespace.is_empty() {
         scope = scope.in_namespace(rules.namespace.clone());
     }
-    match (rules.principal.of(parts), rules.anonymous) {
+    match (rules.principal.of(&rules.credentials, parts, authorised), rules.anonymous) {
         (Some(principal), _) => Ok(scope.principal(principal)),
+        // A caller that would be another one at its next attempt must not run under this one's name, nor under none.
+        (None, _) if rules.needs_name() => Err(PrincipalMissing::Unnamed),
+        (None, _) if rules.principal.overlooks_cookies() && has_cookie(parts) => {
+            Err(PrincipalMissing::OnlyCookie)
+        }
         (None, Anonymous::Share) => Ok(scope),
-        (None, Anonymous::Refuse) => Err(PrincipalMissing),
+        (None, Anonymous::Refuse) => Err(PrincipalMissing::Anonymous),
     }
+}
+
+fn has_cookie(parts: &Parts) -> bool {
+    parts.headers.get_all(COOKIE).iter().any(|line| !line.is_empty())
 }
 
 /// Whether a record of this operation is that of a request, by the look of its name: a method and a path, with the host
@@ -128,13 +169,15 @@ fn push_host(operation: &mut String, parts: &Parts) {
 /// What people should know about these rules before the first request.
 pub(crate) fn warnings(rules: &ScopeRules) -> Vec<&'static str> {
     let mut warnings = Vec::new();
-    if rules.principal.is_credential() {
+    if rules.principal.is_credential(&rules.credentials) {
         warnings.push(
             "callers are told apart by a credential: whoever gets a new one between two attempts is somebody \
              else, and the retry runs again; name something stable with `principal` (S-02)",
         );
     }
     match (&rules.principal, rules.anonymous) {
+        // Without a name there is no key.
+        (Principal::Authorised, _) => {}
         (Principal::None, Anonymous::Share) => warnings
             .push("all callers share one scope: one of them can be given another one's answer (S-03)"),
         (_, Anonymous::Share) => warnings.push(

@@ -131,7 +131,7 @@ fn named_by_connection(fields: Fields<'_>, policy: &HttpPolicy) -> Option<Proble
         if policy.key_source.reads(name) {
             let detail = "`Connection` names the field of the key, which is then for one connection only";
             Some(Problem::of(Code::KeyInvalid, detail).with_same_key())
-        } else if policy.scope.principal.reads(name) {
+        } else if policy.scope.reads(name) {
             let detail = "`Connection` names the field that says who the caller is, which is then for one connection only";
             Some(Problem::of(Code::PrincipalMissing, detail))
         } else {

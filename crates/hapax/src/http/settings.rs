@@ -52,7 +52,7 @@ pub struct Settings {
     pub aliases: Option<Vec<String>>,
     /// Where in a JSON body it may be: `/request_id`.
     pub key_pointer: Option<String>,
-    /// Whether bare keys are taken beside quoted ones.
+    /// Whether bare keys are taken beside quoted ones, and any printable text.
     pub key_spelling: Option<KeySpelling>,
     /// The fewest characters of a key.
     pub key_length_min: Option<usize>,
@@ -68,8 +68,11 @@ pub struct Settings {
     pub first_sent_window: Option<Span>,
     /// Keeps deployments apart that share a store.
     pub namespace: Option<String>,
-    /// Who the caller is: `header:NAME`, `jwt:CLAIM` or `none`.
-    pub principal: Option<String>,
+    /// Who the caller is: `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM` or `none`; of a list the first that
+    /// says something.
+    pub principal: Option<PrincipalNames>,
+    /// The headers that hold credentials.
+    pub credential_headers: Option<Vec<String>>,
     /// Says that somebody in front checks the principal. Needed for what callers could make up.
     pub principal_verified: Option<bool>,
     /// What becomes of callers without a principal.
@@ -157,6 +160,17 @@ pub struct Settings {
     pub webhook_secrets: Option<WebhookSecrets>,
 }
 
+/// One source of the principal, or several in their order.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "expected a text such as \"header:NAME\", or a list of such texts")]
+pub enum PrincipalNames {
+    /// One.
+    One(String),
+    /// The first that says something counts.
+    Several(Vec<String>),
+}
+
 /// In which spelling keys are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -166,6 +180,8 @@ pub enum KeySpelling {
     Any,
     /// Quoted only.
     Quoted,
+    /// Quoted, or any printable text as it is.
+    Raw,
 }
 
 /// What keys must look like.
