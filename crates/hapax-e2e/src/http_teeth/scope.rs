@@ -133,8 +133,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "all callers count as one",
         file: EXCHANGE,
-        find: "limits.open(rules, principal, scoped.id))",
-        replace: "limits.open(rules, None, scoped.id))",
+        find: "limits.open(rules, principal, scoped.id)",
+        replace: "limits.open(rules, None, scoped.id)",
         breaks: &["S-06"],
         caught_by: Proof::HttpCases,
     },
