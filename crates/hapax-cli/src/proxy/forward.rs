@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use hapax::http::{Code, Outcome, RequestBody};
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, Request, Response, StatusCode, Uri, request};
 use hyper::upgrade::OnUpgrade;
 use tower_service::Service;
 
@@ -27,6 +27,7 @@ pub(super) use self::tunnel::Switch;
 use super::fields::{self, OUTCOME, Wish};
 use super::options::UpstreamOptions;
 use super::received::{Broken, Received};
+use super::runs::Running;
 use super::upstream::{Answer, By, Needs, NoAnswer, Outgoing, Upstreams};
 use crate::failure::Failure;
 
@@ -74,6 +75,23 @@ impl Shared {
     ) -> impl Future<Output = Response<ForwardBody>> + Send {
         async move {
             let (mut parts, body) = request.into_parts();
+            let running = parts.extensions.remove::<Running>();
+            let mut response = self.exchange(parts, body).await;
+            // It runs until its answer is recorded.
+            if let Some(running) = running {
+                response.extensions_mut().insert(running);
+            }
+            response
+        }
+    }
+
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` has room for its arguments twice")]
+    fn exchange(
+        self: Arc<Self>,
+        mut parts: request::Parts,
+        body: RequestBody<Received>,
+    ) -> impl Future<Output = Response<ForwardBody>> + Send {
+        async move {
             let is_claimed = parts.extensions.get::<hapax::Context>().is_some();
             let client = parts.extensions.remove::<OnUpgrade>();
             // A claimed request has one answer, so it stays HTTP.
@@ -163,7 +181,7 @@ fn problem(
     response.map(ForwardBody::whole)
 }
 
-fn is_grpc(headers: &HeaderMap) -> bool {
+pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     const ESSENCE: &[u8] = b"application/grpc";
     let Some(value) = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()) else { return false };
     value.split_at_checked(ESSENCE.len()).is_some_and(|(essence, rest)| {

@@ -149,8 +149,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "limits withhold earlier answers",
         file: EXCHANGE,
-        find: "remembers.is_ok_and(|is| is)",
-        replace: "remembers.is_ok_and(|_| false)",
+        find: "Ok(true) => None,",
+        replace: "Ok(true) if false => None,",
         breaks: &["S-06"],
         caught_by: Proof::HttpCases,
     },
