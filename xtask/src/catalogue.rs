@@ -145,6 +145,7 @@ pub(crate) const BENCHES: &[Entry] = &[
             "sidecar-idle-mib",
             "sidecar-slow-connection-bytes",
             "sidecar-connection-cap",
+            "unread-answers-rss",
         ],
     },
 ];

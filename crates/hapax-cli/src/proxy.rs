@@ -24,7 +24,9 @@
 //! | `listen`, `connection` | clients' connections |
 //! | `lanes`, `roaming` | the threads that they are served on, and going to another |
 //! | `hush` | wakes that nobody needs |
+//! | `runs` | requests that run, also without their stream |
 //! | `parts` | writing a head and its body |
+//! | `untaken` | the memory of answers that clients do not take |
 //! | `socket`, `head`, `frames`, `received`, `deadline` | what clients may send, and how slowly |
 //! | `fields` | header fields on their way |
 //! | `tls` | certificates and trust |
@@ -43,8 +45,10 @@ mod options;
 mod parts;
 mod received;
 mod roaming;
+mod runs;
 mod socket;
 mod tls;
+mod untaken;
 mod upstream;
 
 pub(crate) use self::forward::Forward;

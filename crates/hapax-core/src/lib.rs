@@ -19,6 +19,7 @@
 //! | [`error`] | what a store may answer when it cannot answer |
 #![warn(missing_docs)]
 
+pub mod caching;
 pub mod clock;
 pub mod codec;
 pub mod error;
@@ -33,6 +34,7 @@ pub mod store;
 mod text;
 pub mod transition;
 
+pub use caching::{Caching, Deletions};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{StoreError, StoreErrorKind};
 pub use facts::{Fact, FactStore};

@@ -23,6 +23,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::caching::Caching;
 use crate::error::StoreError;
 use crate::fingerprint::Fingerprint;
 use crate::key::{RecordId, ScopedKey};
@@ -124,6 +125,15 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// takes any outcome leaves it as it is here; one in front of another store asks that one.
     fn outcome_bytes_max(&self) -> usize {
         usize::MAX
+    }
+
+    /// How long finished records may be answered from memory in front of this store. It is asked once, when a cache is
+    /// made.
+    ///
+    /// A store that other processes may change leaves it as it is here. One that answers [`Caching::Owned`] counts every
+    /// [`delete`](Self::delete) that removes a record.
+    fn caching(&self) -> Caching {
+        Caching::default()
     }
 
     /// A future that ends when the record may have changed, where the store can push such news.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use hapax_core::transition::{Answer, Command};
 use hapax_core::{
-    BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Promise, Query,
-    Reason, RecordId, Recorded, Settled, Settlement, Stats, Store, StoreError, StoreErrorKind, Swept,
+    BoxFuture, Caching, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Promise,
+    Query, Reason, RecordId, Recorded, Settled, Settlement, Stats, Store, StoreError, StoreErrorKind, Swept,
     Timestamp, Verdict,
 };
 use rusqlite::Connection;
@@ -462,6 +462,14 @@ impl Store for FileStore {
 
     fn outcome_bytes_max(&self) -> usize {
         OUTCOME_BYTES_MAX
+    }
+
+    /// Where another process owns the store, deletions are not seen here.
+    fn caching(&self) -> Caching {
+        match &self.writer {
+            Some(_) => Caching::Owned(Arc::clone(&self.shared.deletions)),
+            None => Caching::Shared,
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hapax_core::{StoreError, StoreErrorKind, Swept, Timestamp, transition};
+use hapax_core::transition::Answer;
+use hapax_core::{Deleted, Deletions, StoreError, StoreErrorKind, Swept, Timestamp, transition};
 use rusqlite::Connection;
 
 use self::commit::Entries;
@@ -57,6 +58,7 @@ pub(crate) struct Shared {
     uncommitted: AtomicBool,
     pub(crate) operations: AtomicU64,
     pub(crate) commits: AtomicU64,
+    pub(crate) deletions: Arc<Deletions>,
 }
 
 impl Shared {
@@ -266,6 +268,9 @@ impl Writer {
                 self.shared.operations.fetch_add(steps.len() as u64, Ordering::Relaxed);
                 for (step, answer) in steps.into_iter().zip(answers) {
                     let op = op(&step.command);
+                    if matches!(&answer, Ok(Answer::Deleted(Deleted::Applied))) {
+                        self.shared.deletions.count(step.command.id());
+                    }
                     step.answer(answer.map_err(|refusal| refusal.error(op)));
                 }
                 if self.decided.have_many_ended() {

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use hapax_core::{
-    BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Query, Reason,
-    RecordId, Recorded, Settled, Settlement, Stats, Store, StoreError, StoreErrorKind, Swept,
+    BoxFuture, Caching, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Query,
+    Reason, RecordId, Recorded, Settled, Settlement, Stats, Store, StoreError, StoreErrorKind, Swept,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -371,11 +371,19 @@ impl Store for Faulty {
         self.call(Op::Health, None, |inner| inner.health())
     }
 
-    /// Passed on as it is: news is a hint that may fail to come anyway.
     fn outcome_bytes_max(&self) -> usize {
         self.inner.outcome_bytes_max()
     }
 
+    /// Nothing is recalled here, also where the store within would: every replay is a claim, which may fail.
+    fn caching(&self) -> Caching {
+        match self.inner.caching() {
+            Caching::Needless => Caching::default(),
+            caching => caching,
+        }
+    }
+
+    /// Passed on as it is: news is a hint that may fail to come anyway.
     fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
         self.inner.watch(id)
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use hapax_core::transition::{self, Change, Decision, Due};
 use hapax_core::{
-    BoxFuture, Claim, ClaimRequest, Clock, Deleted, Fenced, Health, Lease, Lookup, Nonce, Page, Promise,
-    Query, Reason, Record, RecordId, Recorded, Settled, Settlement, Stats, Store, StoreError, StoreErrorKind,
-    Swept, Timestamp, Verdict,
+    BoxFuture, Caching, Claim, ClaimRequest, Clock, Deleted, Deletions, Fenced, Health, Lease, Lookup, Nonce,
+    Page, Promise, Query, Reason, Record, RecordId, Recorded, Settled, Settlement, Stats, Store, StoreError,
+    StoreErrorKind, Swept, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 
@@ -23,6 +23,7 @@ pub struct ReferenceStore {
     records_max: usize,
     outcome_bytes_max: usize,
     shelf: Mutex<Shelf>,
+    deletions: Arc<Deletions>,
 }
 
 #[derive(Default)]
@@ -39,6 +40,7 @@ impl ReferenceStore {
             records_max: usize::MAX,
             outcome_bytes_max: usize::MAX,
             shelf: Mutex::default(),
+            deletions: Arc::default(),
         }
     }
 
@@ -257,7 +259,11 @@ impl Store for ReferenceStore {
     fn delete<'a>(&'a self, id: &'a RecordId, nonce: Nonce) -> BoxFuture<'a, Result<Deleted, StoreError>> {
         Box::pin(async move {
             let unreadable = Err(StoreError::new(StoreErrorKind::Incompatible, "delete"));
-            self.step(id, unreadable, |record, now| transition::delete(record, nonce, now))
+            let deleted = self.step(id, unreadable, |record, now| transition::delete(record, nonce, now))?;
+            if deleted == Deleted::Applied {
+                self.deletions.count(id);
+            }
+            Ok(deleted)
         })
     }
 
@@ -274,6 +280,10 @@ impl Store for ReferenceStore {
             let warnings = vec!["for tests only".to_owned()];
             Ok(Health { store: "reference", promise: Promise::OneProcess, warnings })
         })
+    }
+
+    fn caching(&self) -> Caching {
+        Caching::Owned(Arc::clone(&self.deletions))
     }
 
     fn outcome_bytes_max(&self) -> usize {

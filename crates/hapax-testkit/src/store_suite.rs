@@ -160,7 +160,8 @@ macro_rules! __store_suite_cases {
                 a_resting_record_is_removed,
                 a_claim_in_progress_is_not_removed,
                 a_changed_record_stays,
-                an_absent_record_is_absent;
+                an_absent_record_is_absent,
+                a_deletion_is_counted;
             expiry:
                 a_finished_record_answers_for_its_retention,
                 retention_counts_from_completion,

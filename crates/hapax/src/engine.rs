@@ -39,7 +39,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument;
 
-use self::cache::{Facts, Known};
+use self::cache::{Facts, Known, Moment};
 use self::calls::{Calls, Pauses};
 pub use self::context::{Context, LeaseLost};
 use self::detached::{Detached, Panicked};
@@ -172,7 +172,7 @@ enum Attempt<V, W> {
 /// The key was not acquired: the work comes back as it was.
 struct Unrun<W> {
     claim: Claim,
-    asked_at: Instant,
+    asked_at: Moment,
     job: Box<Job>,
     work: W,
 }
@@ -252,6 +252,7 @@ impl Engine {
                 }
                 Claim::Uncertain { reason, .. } => return Err(Refusal::Uncertain { id, reason }),
                 Claim::Replay { recorded, remaining } => {
+                    let recorded = self.facts.share(&id, recorded);
                     self.facts.keep(id, job.fingerprint, &recorded, asked_at, remaining);
                     return Ok(Execution::Replayed(recorded));
                 }
@@ -304,7 +305,7 @@ impl Engine {
                 Attempt::Ended(Err(Refusal::Expired))
             }
             Ok((Claim::Acquired(lease), asked_at)) => {
-                Attempt::Ended(Box::pin(self.perform(&job, lease, asked_at, work)).await)
+                Attempt::Ended(Box::pin(self.perform(&job, lease, asked_at.at, work)).await)
             }
             Ok((claim, asked_at)) => Attempt::NotAcquired(Box::new(Unrun { claim, asked_at, job, work })),
             Err(error) => Attempt::Ended(Err(Refusal::Store(error))),
@@ -313,7 +314,7 @@ impl Engine {
 
     /// Claims, asking again with the same nonce when an answer was lost. All tries together take no longer than one call
     /// may: whoever waits is refused then.
-    async fn claim(self: &Arc<Self>, job: &Job) -> Result<(Claim, Instant), StoreError> {
+    async fn claim(self: &Arc<Self>, job: &Job) -> Result<(Claim, Moment), StoreError> {
         let policy = &job.policy;
         let mut ask = ClaimRequest {
             key: job.key.clone(),
@@ -331,14 +332,14 @@ impl Engine {
         let mut until = Instant::now() + within;
         loop {
             tries += 1;
-            let asked_at = Instant::now();
-            let left = until.saturating_duration_since(asked_at);
+            let asked_at = self.facts.moment(&ask.key.id);
+            let left = until.saturating_duration_since(asked_at.at);
             // An answer that does not come must leave time to ask again.
             let limit = if tries == CLAIM_TRIES { left } else { left / 2 };
             // Made inside: a store may panic before it has a future to give.
             let call = async { self.calls.store.claim(&ask).await };
             let answer = self.calls.once("claim", limit, call).await;
-            let took = asked_at.elapsed();
+            let took = asked_at.at.elapsed();
             match answer {
                 // This process was held up for a whole lease before it could hear the answer. Nothing has run, and
                 // the claim may be in other hands before anything does.
@@ -438,9 +439,9 @@ impl Engine {
     ) -> Result<Execution<V>, Refusal> {
         let Ended { value, finish } = ended;
         let finish = finish.within(self.outcome_bytes_max(&job.policy));
-        let started = Instant::now();
+        let started = self.facts.moment(&job.key.id);
         let fenced = self.record(job, &hold, &finish, started, RECORD_TRIES).await;
-        observe::recorded_in(started.elapsed());
+        observe::recorded_in(started.at.elapsed());
         let recorded = match fenced {
             Ok(Fenced::Applied) => true,
             Ok(Fenced::Lost) => {
@@ -473,7 +474,7 @@ impl Engine {
         job: &Job,
         hold: &Hold,
         finish: &Finish,
-        ended_at: Instant,
+        ended_at: Moment,
         tries: u32,
     ) -> Result<Fenced, StoreError> {
         let mut fenced = self.write(job, hold, finish, ended_at, tries).await;
@@ -489,7 +490,7 @@ impl Engine {
         job: &Job,
         hold: &Hold,
         finish: &Finish,
-        ended_at: Instant,
+        ended_at: Moment,
         tries: u32,
     ) -> Result<Fenced, StoreError> {
         let lease = &hold.held.lease;
@@ -517,7 +518,7 @@ impl Engine {
     }
 
     /// Goes on recording after the caller was answered; the lease is renewed meanwhile.
-    fn record_behind(self: &Arc<Self>, job: &Job, hold: Hold, finish: Finish, ended_at: Instant) {
+    fn record_behind(self: &Arc<Self>, job: &Job, hold: Hold, finish: Finish, ended_at: Moment) {
         let engine = self.clone();
         let job = Job { key: job.key.clone(), reconcile: None, ..*job };
         self.tasks.spawn(async move {

@@ -21,6 +21,9 @@ use crate::policy::{Policy, SPAN_MAX};
 /// How often a settlement whose answer was lost is sent again.
 const SETTLE_TRIES: u32 = 3;
 
+/// Bytes of finished records that are answered from memory unless something else is said.
+const CACHE_BYTES: u64 = 32 << 20;
+
 /// How long settling or deleting may take at least. A store that has no clock to judge a lease by watches a claim it has
 /// not seen before for one lease, and may do so for a minute; the rest is for its calls.
 const WATCH_MAX: Duration = Duration::from_secs(75);
@@ -88,7 +91,7 @@ impl Hapax {
             store,
             policy: Policy::default(),
             store_timeout: Duration::from_secs(5),
-            cache_bytes: 0,
+            cache_bytes: CACHE_BYTES,
             waiters: Limits { per_key: 1000, in_all: 10_000 },
             poll: Duration::from_secs(1),
             sweep: Some(Duration::from_secs(3600)),
@@ -126,22 +129,26 @@ impl Hapax {
         let settlement = Settlement { attempt: record.fence.nonce, nonce: Nonce::random(), verdict };
         let (calls, id) = (&self.engine.calls, record.key.id);
         let settle = || calls.store.settle(&id, &settlement);
-        let settled = calls.insist("settle", calls.timeout.max(WATCH_MAX), SETTLE_TRIES, settle).await?;
+        let settled = calls.insist("settle", calls.timeout.max(WATCH_MAX), SETTLE_TRIES, settle).await;
+        // Also where it is not known whether it was done.
+        self.engine.facts.forget(&id);
+        let settled = settled?;
         self.engine.waiters.wake(&id);
         Ok(settled)
     }
 
-    /// Removes the finished or uncertain record that was looked at; its key is new afterwards. Where finished records
-    /// are answered from memory, this process and others may do so for up to a minute more.
+    /// Removes the finished or uncertain record that was looked at; its key is new afterwards. Other processes on the
+    /// same store may answer it from their memory for up to a minute more ([`Builder::cache`]).
     ///
     /// # Errors
     /// When the store cannot answer.
     pub async fn delete(&self, record: &Record) -> Result<Deleted, StoreError> {
         let (calls, id) = (&self.engine.calls, record.key.id);
         let delete = calls.store.delete(&id, record.fence.nonce);
-        let deleted = calls.once("delete", calls.timeout.max(WATCH_MAX), delete).await?;
+        let deleted = calls.once("delete", calls.timeout.max(WATCH_MAX), delete).await;
+        // Also where it is not known whether it was done.
         self.engine.facts.forget(&id);
-        Ok(deleted)
+        Ok(deleted?)
     }
 
     /// Admits nothing new and waits for what runs to end and be recorded, but not longer than `limit`.
@@ -168,7 +175,12 @@ impl Builder {
         self
     }
 
-    /// Bytes of finished records to answer from memory. Default: none.
+    /// Bytes of finished records to answer from memory, without asking the store; 0 for none. Default 32 MiB.
+    ///
+    /// What is not in memory is always asked of the store. Where the store has one owner, as the file store has, a record
+    /// is answered from memory until its retention is over or it is deleted. Where other processes use the store as well,
+    /// it is answered for a minute at most, so that a deletion by another process takes effect after a minute. A store in
+    /// memory is asked itself ([`Caching`](hapax_core::Caching)).
     pub fn cache(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes;
         self
@@ -204,6 +216,7 @@ impl Builder {
     /// When the operating system gives no thread, or with [`Keeper::SharedRuntime`] outside a Tokio runtime.
     #[must_use = "nothing runs by itself"]
     pub fn build(self) -> Hapax {
+        let facts = Facts::new(self.cache_bytes, self.store.caching());
         let calls = Calls { store: self.store, timeout: self.store_timeout };
         let stop = CancellationToken::new();
         let leases = Arc::new(Leases::new(self.policy.lease));
@@ -239,7 +252,7 @@ impl Builder {
             calls,
             leases,
             waiters,
-            facts: Facts::new(self.cache_bytes),
+            facts,
             tasks: TaskTracker::new(),
             draining: AtomicBool::new(false),
             _keeper: KeeperGuard { stop, thread },

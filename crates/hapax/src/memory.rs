@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use hapax_core::transition::{self, Change, Decision, Due};
 use hapax_core::{
-    BoxFuture, Claim, ClaimRequest, Clock, Deleted, Fenced, Fingerprint, Health, Lease, Lookup, Newest,
-    Nonce, Page, Promise, Query, Reason, Record, RecordId, Recorded, Settled, Settlement, State, Stats,
-    Store, StoreError, StoreErrorKind, Swept, SystemClock, Timestamp,
+    BoxFuture, Caching, Claim, ClaimRequest, Clock, Deleted, Fenced, Fingerprint, Health, Lease, Lookup,
+    Newest, Nonce, Page, Promise, Query, Reason, Record, RecordId, Recorded, Settled, Settlement, State,
+    Stats, Store, StoreError, StoreErrorKind, Swept, SystemClock, Timestamp,
 };
 use hashbrown::HashSet;
 use parking_lot::Mutex;
@@ -343,5 +343,9 @@ impl Store for MemoryStore {
             }
             Ok(Health { store: "memory", promise: Promise::OneProcess, warnings })
         })
+    }
+
+    fn caching(&self) -> Caching {
+        Caching::Needless
     }
 }

@@ -55,10 +55,11 @@ fn times(shape: &Shape) -> [(&'static str, &'static str, Span); 16] {
 }
 
 /// Every number of things or bytes of which one at least is needed.
-fn counts(shape: &Shape) -> [(&'static str, &'static str, u64); 11] {
+fn counts(shape: &Shape) -> [(&'static str, &'static str, u64); 12] {
     let Shape { transport, admin, limits, trace, .. } = shape;
     let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     [
+        ("transport", "answer_bytes_in_all_max", wide(transport.answer_bytes_in_all_max)),
         ("transport", "connections_max", wide(transport.connections_max)),
         ("transport", "head_bytes_max", wide(transport.head_bytes_max)),
         ("transport", "head_fields_max", wide(transport.head_fields_max)),

@@ -97,7 +97,7 @@ pub(crate) struct StoreOptions {
     pub(crate) sweep: Every,
     /// How long one call of the store may take before its answer counts as lost.
     pub(crate) timeout: Span,
-    /// How many bytes of finished records are answered from memory.
+    /// How many bytes of finished records are answered from memory: until their time is over where the store has one owner, and for a minute at most where other processes may delete records. 0: none.
     pub(crate) cache_bytes: u64,
 }
 
@@ -108,7 +108,7 @@ impl Default for StoreOptions {
             fast: None,
             sweep: Every(Some(Span(Duration::from_secs(3600)))),
             timeout: Span(Duration::from_secs(5)),
-            cache_bytes: 0,
+            cache_bytes: 32 << 20,
         }
     }
 }

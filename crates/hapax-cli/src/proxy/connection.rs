@@ -2,6 +2,7 @@
 
 mod answered;
 mod offered;
+mod pieces;
 mod sniff;
 
 use std::convert::Infallible;
@@ -14,8 +15,9 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use bytes::Bytes;
+use hapax::http::Code;
 use http::header::HOST;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -31,22 +33,25 @@ use tower_service::Service;
 use self::answered::Answered;
 use self::sniff::Sniffed;
 use super::fields::{Client, REQUEST_ID, Security};
-use super::forward::Switch;
+use super::forward::{Switch, is_grpc};
 use super::frames::Frames;
 use super::head::{Inspector, is_host};
 use super::hush::WithHushable;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, this_stream};
 use super::options::Transport;
 use super::received::{PARTING, Patience, Received};
 use super::roaming::Roaming;
+use super::runs::{Running, Runs};
 use super::socket::{Guarded, Progress, Times, Watched};
 use super::tls::{Certificate, agreed_on_http2};
+use super::untaken::Untaken;
 use crate::problem;
 
 /// What all connections of a listener share.
 pub(super) struct Serving<S> {
     service: S,
     transport: Transport,
+    untaken: Arc<Untaken>,
     certificate: Option<Arc<Certificate>>,
     http1: http1::Builder,
     http2: http2::Builder<Lanes>,
@@ -60,6 +65,7 @@ struct Caller<S> {
     service: Mutex<S>,
     client: Client,
     progress: Arc<Progress>,
+    runs: Runs,
     /// Ends what is no longer HTTP, and so has no request that could be the last.
     stop: CancellationToken,
 }
@@ -81,7 +87,8 @@ impl<S> Serving<S> {
             .max_header_list_size(u32::try_from(transport.head_bytes_max).unwrap_or(u32::MAX))
             .keep_alive_interval(transport.keep_alive.0)
             .keep_alive_timeout(transport.head.0);
-        Self { service, transport: transport.clone(), certificate, http1, http2 }
+        let untaken = Untaken::new(transport.answer_bytes_in_all_max);
+        Self { service, transport: transport.clone(), untaken, certificate, http1, http2 }
     }
 
     fn times(&self) -> Times {
@@ -151,11 +158,13 @@ where
         stop: &CancellationToken,
     ) -> Arc<Caller<S>> {
         let Transport { forwarded, trust_forwarded, .. } = self.transport;
+        progress.count_in(&self.untaken);
         Arc::new(Caller {
             serving: self.clone(),
             service: Mutex::new(self.service.clone()),
             client: Client::new(peer.ip(), security, forwarded, trust_forwarded),
             progress,
+            runs: Runs::new(self.transport.streams_max),
             stop: stop.clone(),
         })
     }
@@ -208,17 +217,22 @@ where
         caller.progress.take_turns();
         let inspector = Inspector::new(self.transport.head_bytes_max);
         let io = Guarded::new(io, sniffed, Watched::Http1(inspector), caller.progress.clone(), self.times());
+        let progress = caller.progress.clone();
         let service = service_fn(move |request| caller.clone().answer(request));
         let mut connection = pin!(self.http1.serve_connection(TokioIo::new(io), service).with_upgrades());
-        let ended = tokio::select! {
-            biased;
-            ended = connection.as_mut() => ended,
-            () = stop.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        log_end(ended);
+        progress
+            .unless_cut_off(async {
+                let ended = tokio::select! {
+                    biased;
+                    ended = connection.as_mut() => ended,
+                    () = stop.cancelled() => {
+                        connection.as_mut().graceful_shutdown();
+                        connection.await
+                    }
+                };
+                log_end(ended);
+            })
+            .await;
     }
 
     async fn http2<I>(
@@ -235,24 +249,28 @@ where
         let progress = caller.progress.clone();
         let service = service_fn(move |request| caller.clone().answer(request));
         let mut connection = pin!(self.http2.serve_connection(TokioIo::new(io), service));
-        let ended = tokio::select! {
-            biased;
-            ended = connection.as_mut() => return log_end(ended),
-            () = stop.cancelled() => None,
-            () = unused(&progress, self.transport.keep_alive.0) => Some(self.transport.keep_alive.0),
-            // Whoever does not take one answer gets no new ones, and the others have as long to be taken.
-            () = progress.given_up() => Some(self.transport.write_idle.0),
-        };
-        connection.as_mut().graceful_shutdown();
-        match ended {
-            // What began may finish; how long the process waits for it is not decided here. A client that answers
-            // nothing, not even that it knows of the end, is waited for no longer than that takes.
-            None => tokio::select! {
-                ended = connection => log_end(ended),
-                () = unused(&progress, PARTING) => {}
-            },
-            Some(patience) => drop(timeout(patience, connection).await),
-        }
+        progress
+            .unless_cut_off(async {
+                let ended = tokio::select! {
+                    biased;
+                    ended = connection.as_mut() => return log_end(ended),
+                    () = stop.cancelled() => None,
+                    () = unused(&progress, self.transport.keep_alive.0) => Some(self.transport.keep_alive.0),
+                    // Whoever does not take one answer gets no new ones, and the others have as long to be taken.
+                    () = progress.given_up() => Some(self.transport.write_idle.0),
+                };
+                connection.as_mut().graceful_shutdown();
+                match ended {
+                    // What began may finish; how long the process waits for it is not decided here. A client that
+                    // answers nothing, not even that it knows of the end, is waited for no longer than that takes.
+                    None => tokio::select! {
+                        ended = connection => log_end(ended),
+                        () = unused(&progress, PARTING) => {}
+                    },
+                    Some(patience) => drop(timeout(patience, connection).await),
+                }
+            })
+            .await;
     }
 }
 
@@ -281,9 +299,15 @@ where
             if is_http2 && !is_sound(&mut parts) {
                 return Ok(refused(StatusCode::BAD_REQUEST));
             }
+            let transport = &self.serving.transport;
+            if is_http2 {
+                let Some(running) = self.runs.begin().await else {
+                    return Ok(too_many(&parts.headers));
+                };
+                parts.extensions.insert(running);
+            }
             let open = self.progress.begin();
             let id = self.client.admit(&mut parts.headers, parts.version);
-            let transport = &self.serving.transport;
             let patience = Patience { idle: transport.body_idle.0, rate_min: transport.body_rate_min };
             let mut request = Some((parts, body));
             let answer = poll_fn(|cx| {
@@ -294,6 +318,8 @@ where
                 Poll::Ready(service.call(Request::from_parts(parts, body)))
             });
             let Ok(mut response) = answer.await.await;
+            // Before the client knows of the answer, and opens its next stream.
+            drop(response.extensions_mut().remove::<Running>());
             if let Some(switch) = response.extensions_mut().remove::<Switch>() {
                 if self.progress.is_early() {
                     // Bytes that came before the agreement belong to nobody.
@@ -307,7 +333,7 @@ where
             response.headers_mut().entry(REQUEST_ID).or_insert(id);
             Ok(response.map(|body| {
                 if is_http2 {
-                    Answered::offered(body, open, self.serving.transport.write_idle.0)
+                    Answered::offered(body, open, this_stream(), self.serving.transport.write_idle.0)
                 } else {
                     Answered::new(body, open)
                 }
@@ -335,6 +361,17 @@ fn log_end(ended: Result<(), hyper::Error>) {
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended with an error");
     }
+}
+
+/// A refusal where as many requests of the connection run as it may have open.
+fn too_many<B>(headers: &HeaderMap) -> Response<Answered<B>> {
+    const DETAIL: &str = "as many requests of this connection as it may have open still run, some of them after they were reset";
+    let response = if is_grpc(headers) {
+        Code::RateLimited.grpc_response(DETAIL)
+    } else {
+        Code::RateLimited.response(None, DETAIL)
+    };
+    response.map(Answered::words)
 }
 
 /// A refusal of the connection's own, without a word.

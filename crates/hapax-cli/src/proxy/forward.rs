@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use hapax::http::{Code, Outcome, RequestBody};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, request};
 use http_body::Body as _;
 use hyper::upgrade::OnUpgrade;
 use tower_service::Service;
@@ -28,6 +28,7 @@ pub(super) use self::tunnel::Switch;
 use super::fields::{self, OUTCOME, Wish};
 use super::options::UpstreamOptions;
 use super::received::{Broken, Received};
+use super::runs::Running;
 use super::upstream::{Answer, By, Needs, NoAnswer, Outgoing, Upstreams};
 use crate::failure::Failure;
 
@@ -74,7 +75,24 @@ impl Shared {
         request: Request<RequestBody<Received>>,
     ) -> impl Future<Output = Response<ForwardBody>> + Send {
         async move {
-            let (mut parts, mut body) = request.into_parts();
+            let (mut parts, body) = request.into_parts();
+            let running = parts.extensions.remove::<Running>();
+            let mut response = self.exchange(parts, body).await;
+            // It runs until its answer is recorded.
+            if let Some(running) = running {
+                response.extensions_mut().insert(running);
+            }
+            response
+        }
+    }
+
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` has room for its arguments twice")]
+    fn exchange(
+        self: Arc<Self>,
+        mut parts: request::Parts,
+        mut body: RequestBody<Received>,
+    ) -> impl Future<Output = Response<ForwardBody>> + Send {
+        async move {
             let is_claimed = parts.extensions.get::<hapax::Context>().is_some();
             let client = parts.extensions.remove::<OnUpgrade>();
             // A claimed request has one answer, so it stays HTTP.
@@ -174,7 +192,7 @@ fn problem(
     response.map(ForwardBody::whole)
 }
 
-fn is_grpc(headers: &HeaderMap) -> bool {
+pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     const ESSENCE: &[u8] = b"application/grpc";
     let Some(value) = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()) else { return false };
     value.split_at_checked(ESSENCE.len()).is_some_and(|(essence, rest)| {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use futures_util::future::{AbortHandle, Abortable};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use self::apart::Apart;
@@ -16,11 +17,16 @@ use self::even::Even;
 use self::load::Load;
 use self::resident::Resident;
 use super::socket::Progress;
+use super::untaken::Stream;
 
 mod apart;
 mod even;
 mod load;
 mod resident;
+
+tokio::task_local! {
+    static STREAM: Stream;
+}
 
 /// How often a lane wakes up when there is nothing to do: seldom enough not to matter, and sooner than the time limits of
 /// requests pass, as they are by default.
@@ -152,8 +158,19 @@ where
         let (here, emptiest) = (Handle::current(), &self.0[self.emptiest()].runtime);
         // To wake another thread has its price.
         let lane = if 2 * tasks(emptiest) < tasks(&here) { emptiest } else { &here };
-        lane.spawn(stream);
+        let (task, registration) = AbortHandle::new_pair();
+        let handle = Stream::new(task);
+        lane.spawn(STREAM.scope(handle.clone(), async move {
+            // Dropped before its end, it is reset.
+            let _aborted = Abortable::new(stream, registration).await;
+            handle.over();
+        }));
     }
+}
+
+/// The stream of HTTP/2 that is being served.
+pub(super) fn this_stream() -> Option<Stream> {
+    STREAM.try_with(Stream::clone).ok()
 }
 
 #[cfg(test)]

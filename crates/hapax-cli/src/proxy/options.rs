@@ -30,6 +30,9 @@ pub(crate) struct Transport {
     /// How long a client may take nothing of its answer.
     #[schemars(with = "String")]
     pub(crate) write_idle: Span,
+    /// The most bytes of answers that clients have not taken yet, on all connections together. Beyond that, the answers that
+    /// are taken most slowly are cut off.
+    pub(crate) answer_bytes_in_all_max: usize,
     /// The most open connections.
     pub(crate) connections_max: usize,
     /// The most open connections of one peer address. 0: as many as there are in all.
@@ -58,6 +61,7 @@ impl Default for Transport {
             body_rate_min: 64,
             keep_alive: Span(Duration::from_secs(75)),
             write_idle: Span(Duration::from_secs(30)),
+            answer_bytes_in_all_max: 128 << 20,
             connections_max: 20_000,
             connections_per_peer_max: 0,
             head_bytes_max: 32 * 1024,

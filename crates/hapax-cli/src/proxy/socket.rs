@@ -4,8 +4,8 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use super::deadline::Deadline;
 use super::frames::Frames;
 use super::head::{Fault, Inspected, Inspector, SPOILED};
 use super::parts::poll_write_parts;
+use super::untaken::Untaken;
 
 /// How far the requests of a connection are.
 #[derive(Debug, Default)]
@@ -41,6 +42,10 @@ pub(super) struct Progress {
     moves: AtomicUsize,
     /// Cancelled once the listener is to end.
     stop: CancellationToken,
+    /// What the bytes of its answers count in.
+    untaken: OnceLock<Arc<Untaken>>,
+    /// Told when the connection is to end at once.
+    cut_off: Notify,
 }
 
 /// One request that is being answered, until its answer has left.
@@ -103,6 +108,29 @@ impl Progress {
         self.begun.load(Ordering::Relaxed)
     }
 
+    /// The bytes of its answers count there from now on.
+    pub(super) fn count_in(&self, untaken: &Arc<Untaken>) {
+        self.untaken.get_or_init(|| Arc::clone(untaken));
+    }
+
+    pub(super) fn untaken(&self) -> Option<&Arc<Untaken>> {
+        self.untaken.get()
+    }
+
+    /// Ends the connection at once, whatever is open on it.
+    pub(super) fn cut_off(&self) {
+        self.cut_off.notify_one();
+    }
+
+    /// Serves the connection, but no longer than until it is cut off.
+    pub(super) async fn unless_cut_off(&self, served: impl Future<Output = ()>) {
+        tokio::select! {
+            biased;
+            () = served => {}
+            () = self.cut_off.notified() => tracing::debug!("cut off a connection"),
+        }
+    }
+
     /// Resolves once the client left an answer where it is.
     pub(super) async fn given_up(&self) {
         self.given_up.notified().await;
@@ -110,6 +138,11 @@ impl Progress {
 }
 
 impl Open {
+    /// The connection that it is on.
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.0
+    }
+
     /// The client does not take the answer.
     pub(super) fn give_up(&self) {
         self.0.given_up.notify_one();

@@ -29,7 +29,10 @@ fn told(fixture: &Fixture, url: &str, args: &[&str]) -> Run {
 
 fn serve(fixture: &Fixture, url: &str, origin: &Origin) -> Sidecar {
     let args = ["serve", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
-    Sidecar::spawn(signed(fixture).args(args).args(["--upstream", &origin.url(), "--store", url]))
+    // What a command deletes is gone at once.
+    let mut typed = signed(fixture);
+    typed.args(args).args(["--upstream", &origin.url(), "--store", url]);
+    Sidecar::spawn(typed.env("HAPAX_STORE_CACHE_BYTES", "0"))
 }
 
 #[test]

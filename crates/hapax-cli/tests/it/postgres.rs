@@ -46,7 +46,7 @@ fn every_command_takes_the_database() {
     assert!(run(&["migrate"]).ended(0).stdout.contains("has version 1, the newest"));
 
     let origin = Origin::start(|_, _| reply(201, "made"));
-    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &url]);
+    let mut sidecar = Sidecar::start_without_cache(&fixture, &["--upstream", &origin.url(), "--store", &url]);
     let promise = sidecar.logged("the promise of");
     assert!(promise.contains("WARN") && promise.contains("best effort"), "{promise}");
     assert!(promise.contains(&shown) && promise.contains("fsync is off"), "{promise}");

@@ -76,7 +76,7 @@ fn every_command_takes_the_server() {
     assert!(missing.stderr.contains(&shown) && !missing.stderr.contains("canary-password"), "{missing:?}");
 
     let origin = Origin::start(|_, _| reply(201, "made"));
-    let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &url]);
+    let mut sidecar = Sidecar::start_without_cache(&fixture, &["--upstream", &origin.url(), "--store", &url]);
     let promise = sidecar.logged("the promise of");
     assert!(promise.contains("WARN") && promise.contains("best effort"), "{promise}");
     assert!(promise.contains(&shown) && !promise.contains("canary-password"), "{promise}");

@@ -12,6 +12,12 @@ use serde_json::Value;
 use crate::binary::{command, started};
 use crate::fixture::Fixture;
 
+fn serving(fixture: &Fixture, args: &[&str]) -> Command {
+    let mut typed = command(fixture.path());
+    typed.args(["serve", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).args(args);
+    typed
+}
+
 /// A process that serves, and is killed when nobody needs it any more.
 pub(crate) struct Sidecar {
     child: Child,
@@ -23,9 +29,12 @@ pub(crate) struct Sidecar {
 impl Sidecar {
     /// Serves on ports of the system's choice, in the directory of `fixture`.
     pub(crate) fn start(fixture: &Fixture, args: &[&str]) -> Self {
-        let mut typed = command(fixture.path());
-        typed.args(["serve", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).args(args);
-        Self::spawn(&mut typed)
+        Self::spawn(&mut serving(fixture, args))
+    }
+
+    /// The same, and asks the store every time: what another process deletes is gone at once.
+    pub(crate) fn start_without_cache(fixture: &Fixture, args: &[&str]) -> Self {
+        Self::spawn(serving(fixture, args).env("HAPAX_STORE_CACHE_BYTES", "0"))
     }
 
     pub(crate) fn spawn(command: &mut Command) -> Self {

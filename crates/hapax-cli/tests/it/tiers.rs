@@ -15,7 +15,8 @@ fn redis_answers_retries_and_the_database_decides() {
     let stores =
         ["--store", &postgres.url(), "--fast", &format!("{}?prefix=shop:&timeout_ms=60000", redis.url())];
     let origin = orders();
-    let serve = || Sidecar::start(&fixture, &[&["--upstream", &origin.url()][..], &stores].concat());
+    let serve =
+        || Sidecar::start_without_cache(&fixture, &[&["--upstream", &origin.url()][..], &stores].concat());
     let sidecars = [serve(), serve()];
 
     let first = ask(sidecars[0].address(), &keyed("kept"), ORDER);

@@ -8,11 +8,12 @@ pub(crate) mod driver;
 mod server;
 pub(crate) mod threads;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hapax::http::IdempotencyLayer;
-use hapax::{Hapax, MemoryStore, Policy};
+use hapax::{Builder, Hapax, MemoryStore, Policy};
 use hapax_store_file::FileStore;
 
 pub use self::driver::{Key, Load};
@@ -124,11 +125,23 @@ pub fn memory_replay() -> Hapax {
     Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).build()
 }
 
-/// Hapax on a durable file store in `folder`, with a cache of finished records of so many bytes.
+/// Hapax on a durable file store in `folder`, as it is by default.
 ///
 /// # Panics
-/// When there is no store to be had there.
-pub fn file(folder: &std::path::Path, cache_bytes: u64) -> Hapax {
+/// When no store can be made there.
+pub fn file(folder: &Path) -> Hapax {
+    on_file(folder).build()
+}
+
+/// The same without a cache of finished records.
+///
+/// # Panics
+/// When no store can be made there.
+pub fn file_uncached(folder: &Path) -> Hapax {
+    on_file(folder).cache(0).build()
+}
+
+fn on_file(folder: &Path) -> Builder {
     let store = FileStore::open(folder).expect("a store opens in an empty folder");
-    Hapax::builder(Arc::new(store)).cache(cache_bytes).sweep(None).build()
+    Hapax::builder(Arc::new(store)).sweep(None)
 }

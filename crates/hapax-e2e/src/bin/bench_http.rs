@@ -11,9 +11,6 @@ use hapax_e2e::goal::{self, Goal};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes of finished records that the file store's answers are cached in.
-const CACHE: u64 = 64 << 20;
-
 /// What the layer costs a service, as a ratio to the service without it.
 #[derive(Parser)]
 struct Args {
@@ -39,9 +36,13 @@ fn main() -> ExitCode {
         Scenario::layered("uncovered, through the layer", Key::None, bench_http::memory_replay()),
         Scenario::layered("memory, fresh keys", Key::Fresh, bench_http::memory_fresh()),
         Scenario::layered("memory, replays", Key::Known, bench_http::memory_replay()),
-        Scenario::layered("file, fresh keys", Key::Fresh, bench_http::file(folders[0].path(), 0)),
-        Scenario::layered("file, replays, cached", Key::Known, bench_http::file(folders[1].path(), CACHE)),
-        Scenario::layered("file, replays, no cache", Key::Known, bench_http::file(folders[2].path(), 0)),
+        Scenario::layered("file, fresh keys", Key::Fresh, bench_http::file(folders[0].path())),
+        Scenario::layered("file, replays", Key::Known, bench_http::file(folders[1].path())),
+        Scenario::layered(
+            "file, replays, no cache",
+            Key::Known,
+            bench_http::file_uncached(folders[2].path()),
+        ),
         Scenario::layered_plainly("uncovered, not for_axum", Key::None, bench_http::memory_replay()),
     ];
     let span = Duration::from_millis(args.millis);

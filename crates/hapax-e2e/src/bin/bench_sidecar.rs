@@ -9,9 +9,11 @@ use anyhow::Result;
 use clap::Parser;
 use hapax_e2e::goal::{self, Goal};
 use hapax_e2e::sidecar::bench::{Bench, Round, Scenario};
-use hapax_e2e::sidecar::{footprint, slow};
+use hapax_e2e::sidecar::{footprint, slow, unread};
 use hapax_e2e::witness;
 
+/// Streams whose answers are left unread.
+const UNREAD_STREAMS: usize = 2_000;
 /// Starts of which the median is taken.
 const STARTS: usize = 20;
 const MIB: f64 = (1 << 20) as f64;
@@ -37,6 +39,9 @@ struct Args {
     /// Measure size, start and memory instead of speed.
     #[arg(long, conflicts_with = "only")]
     footprint: bool,
+    /// Measure only the memory of answers that no client takes.
+    #[arg(long, conflicts_with_all = ["only", "footprint"])]
+    unread: bool,
 }
 
 fn main() -> Result<ExitCode> {
@@ -46,9 +51,12 @@ fn main() -> Result<ExitCode> {
         drive(&program, &args, only)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let goals = if args.footprint {
+    let goals = if args.unread {
+        vec![unread_answers(&program)?]
+    } else if args.footprint {
         let mut goals = Vec::from(size_and_start(&program)?);
         goals.extend(crowd(&program, args.connections)?);
+        goals.push(unread_answers(&program)?);
         goals
     } else {
         speed(&program, &args)?.into()
@@ -143,6 +151,19 @@ fn crowd(program: &Path, wanted: usize) -> Result<[Goal; 2]> {
         Goal::at_most("sidecar-slow-connection-bytes", slow.bytes_a_connection(), 16384.0),
         Goal::at_most("sidecar-connection-cap", slow.cap_faults as f64, 0.0),
     ])
+}
+
+fn unread_answers(program: &Path) -> Result<Goal> {
+    let unread = unread::run(program, UNREAD_STREAMS)?;
+    let peak = unread.peak_bytes as f64 / MIB;
+    println!(
+        "{} replays of 1 MB that no client takes: {} reset; {:.1} MiB before, {peak:.1} MiB at most, {:.1} MiB after",
+        unread.streams,
+        unread.resets,
+        unread.idle_bytes as f64 / MIB,
+        unread.after_bytes as f64 / MIB,
+    );
+    Ok(Goal::at_most("unread-answers-rss", peak, 256.0))
 }
 
 /// A figure as a ratio to nginx's in the same round, in order.

@@ -191,8 +191,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "all callers count as one",
         file: EXCHANGE,
-        find: "limits.open(rules, principal, scoped.id))",
-        replace: "limits.open(rules, None, scoped.id))",
+        find: "limits.open(rules, principal, scoped.id)",
+        replace: "limits.open(rules, None, scoped.id)",
         breaks: &["S-06"],
         caught_by: Proof::HttpCases,
     },
@@ -207,8 +207,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "limits withhold earlier answers",
         file: EXCHANGE,
-        find: "remembers.is_ok_and(|is| is)",
-        replace: "remembers.is_ok_and(|_| false)",
+        find: "Ok(true) => None,",
+        replace: "Ok(true) if false => None,",
         breaks: &["S-06"],
         caught_by: Proof::HttpCases,
     },

@@ -18,8 +18,6 @@ use crate::witness::process::Sidecar;
 
 /// The kernel counts a process's time in hundredths of a second, whatever its own clock does.
 const TICKS_A_SECOND: f64 = 100.0;
-/// Bytes of finished records that replays are answered from.
-const CACHE: u64 = 64 << 20;
 
 /// Rounds in which nginx is tried with each number of workers; the first is cold and does not count.
 const TRIALS: usize = 4;
@@ -101,9 +99,7 @@ impl Bench {
         }
         let fastest = candidates.into_iter().max_by(|one, other| one.0.total_cmp(&other.0));
         let (_, workers, nginx) = fastest.context("there are two")?;
-        let settings = format!(
-            "upstream = \"http://{upstream}\"\n[log]\nlevel = \"error\"\n[store]\ncache_bytes = {CACHE}\n"
-        );
+        let settings = format!("upstream = \"http://{upstream}\"\n[log]\nlevel = \"error\"\n");
         let sidecar = Sidecar::start(program, folders[2].path(), &settings)?;
         Ok(Self { sidecar, nginx, workers, _folders: folders })
     }

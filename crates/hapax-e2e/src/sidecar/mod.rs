@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `kills.rs` | the sidecar's lives, one after the other |
 //! | `bench.rs`, `nginx.rs` | what the sidecar costs beside nginx; no part of the proof |
-//! | `footprint.rs`, `slow.rs` | its size, start and memory, idle and with many slow clients; no part of the proof |
+//! | `footprint.rs`, `slow.rs`, `unread.rs` | its size, start and memory: idle, with many slow clients, and with answers that no client takes; no part of the proof |
 //!
 //! Nothing waits for a length of time except a client that was told to: kills come after so many answers, and when the
 //! gate holds somebody.
@@ -18,6 +18,7 @@ pub mod footprint;
 mod kills;
 mod nginx;
 pub mod slow;
+pub mod unread;
 
 use std::path::PathBuf;
 use std::time::Duration;

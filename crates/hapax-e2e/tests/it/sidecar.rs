@@ -2,6 +2,9 @@
 
 use std::process::Command;
 
+use hapax_e2e::sidecar::unread;
+use hapax_e2e::witness;
+
 /// Runs the proof for a moment: whether it was content, and what it printed.
 fn proved(flags: &[&str]) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_prove_sidecar"));
@@ -32,4 +35,14 @@ fn a_service_or_an_account_that_lies_is_found_out() {
         let short = printed.lines().find(|line| line.starts_with(&format!("goal {goal} ")));
         assert!(!is_content && short.is_some_and(|line| line.ends_with(" short")), "{flags:?}: {printed}");
     }
+}
+
+/// Two thousand replays of one large answer, of which no client takes a byte, are one copy of it.
+#[test]
+fn answers_that_no_client_takes_share_their_memory() {
+    const STREAMS: usize = 2_000;
+    let unread = unread::run(&witness::beside().unwrap(), STREAMS).unwrap();
+    assert_eq!((unread.streams, unread.resets), (STREAMS, 0));
+    assert!(unread.peak_bytes < 256 << 20, "{unread:?}");
+    assert!(unread.after_bytes < unread.peak_bytes, "{unread:?}");
 }

@@ -138,8 +138,8 @@ pub const ENGINE_TEETH: &[Tooth] = &[
     Tooth {
         name: "memory outlives the record",
         file: CACHE_RS,
-        find: "            let good_until = since + ",
-        replace: concat!("            let _ = since;\n", "            let good_until = Instant::now() + ",),
+        find: "            let good_until = since.at + ",
+        replace: "            let good_until = Instant::now() + ",
         breaks: &["S1"],
         caught_by: Proof::Simulation,
     },

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use hapax_core::{Lookup, Promise, Query, Store, StoreError, StoreErrorKind};
+use hapax_core::{Caching, Lookup, Promise, Query, Store, StoreError, StoreErrorKind};
 use hapax_store_file::{FileStore, OpenError};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -68,6 +68,16 @@ async fn a_reader_looks_on_while_the_owner_writes() {
     // Opening and closing a reader takes nothing from the owner.
     drop(reader);
     acquire(&store, "c").await;
+}
+
+/// An owner sees every deletion; beside it, records may be deleted at any time.
+#[tokio::test]
+async fn the_owner_says_that_there_is_no_other() {
+    let home = Home::new();
+    let store = home.open();
+    assert!(matches!(store.caching(), Caching::Owned(_)));
+    let reader = FileStore::options().clock(home.clock.clone()).open_read_only(home.path()).unwrap();
+    assert!(matches!(reader.caching(), Caching::Shared));
 }
 
 /// How many locks this process holds on the database, as the kernel sees it.

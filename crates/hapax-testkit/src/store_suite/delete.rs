@@ -1,6 +1,6 @@
 //! Deleting: a person may remove what nobody works on, if it is still what they looked at.
 
-use hapax_core::{Deleted, Nonce, State};
+use hapax_core::{Caching, Deleted, Nonce, State};
 
 use super::script::*;
 use crate::rig::Rig;
@@ -48,4 +48,20 @@ pub async fn a_changed_record_stays(rig: &impl Rig) {
 pub async fn an_absent_record_is_absent(rig: &impl Rig) {
     let deleted = rig.store().delete(&key("absent").id, Nonce::random()).await;
     assert_eq!(deleted.expect("delete answers"), Deleted::Absent);
+}
+
+/// D-07: a store that has one owner counts what is removed, so that no cache answers with it; what stays is not counted.
+pub async fn a_deletion_is_counted(rig: &impl Rig) {
+    let store = rig.store();
+    let Caching::Owned(deletions) = store.caching() else { return };
+    for state in State::ALL.into_iter().filter(|state| *state != State::InProgress) {
+        let (ask, lease) = in_state(rig, &*store, state).await;
+        let id = ask.key.id;
+        let before = deletions.of(&id);
+        let deleted = store.delete(&id, Nonce::random()).await.expect("delete answers");
+        assert_eq!((deleted, deletions.of(&id)), (Deleted::Changed, before), "in state {state}");
+        let deleted = store.delete(&id, lease.fence.nonce).await.expect("delete answers");
+        assert_eq!(deleted, Deleted::Applied, "in state {state}");
+        assert_ne!(deletions.of(&id), before, "in state {state}");
+    }
 }

@@ -68,6 +68,7 @@ teeth! {
     settles_anything: SettlesAnything => "settle::only_the_uncertain_is_settled";
     settles_any_attempt: SettlesAnyAttempt => "settle::another_attempt_is_not_settled";
     deletes_in_progress: DeletesInProgress => "delete::a_claim_in_progress_is_not_removed";
+    deletes_uncounted: DeletesUncounted => "delete::a_deletion_is_counted";
     sweeps_too_much: SweepsTooMuch => "sweep::what_is_not_due_stays";
     sweep_unlimited: SweepUnlimited => "sweep::a_batch_is_a_limit";
     list_drops_records: ListDropsRecords => "list::pages_show_every_record_once";

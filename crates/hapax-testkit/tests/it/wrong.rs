@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use hapax_core::{
-    BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Fingerprint, Health, Lease, Lookup, Nonce, OnLapse,
-    Page, Query, Reason, Record, RecordId, Recorded, Settled, Settlement, State, Stats, Status, Store,
-    StoreError, StoreErrorKind, Swept,
+    BoxFuture, Caching, Claim, ClaimRequest, Deleted, Deletions, Fenced, Fingerprint, Health, Lease, Lookup,
+    Nonce, OnLapse, Page, Query, Reason, Record, RecordId, Recorded, Settled, Settlement, State, Stats,
+    Status, Store, StoreError, StoreErrorKind, Swept,
 };
 
 /// What is wrong.
@@ -57,6 +57,8 @@ pub(crate) enum Wrong {
     SettlesAnyAttempt,
     /// A claim in progress may be deleted.
     DeletesInProgress,
+    /// A deletion is not counted.
+    DeletesUncounted,
     /// A sweep takes uncertain records that still have time.
     SweepsTooMuch,
     /// A sweep knows no batches.
@@ -365,6 +367,13 @@ impl Store for WrongStore {
 
     fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
         self.inner.health()
+    }
+
+    fn caching(&self) -> Caching {
+        if self.is(Wrong::DeletesUncounted) {
+            return Caching::Owned(Arc::new(Deletions::new()));
+        }
+        self.inner.caching()
     }
 
     fn outcome_bytes_max(&self) -> usize {

@@ -175,7 +175,7 @@ pub struct LimitsDocument {
     /// How often one key may be sent, as in `10/1m`.
     pub attempts_per_key: Option<String>,
     /// How many operations of one caller run at a time.
-    pub open_claims_max: Option<u32>,
+    pub open_claims_max: u32,
     /// How many bytes of answers are kept for one caller.
     pub stored_bytes_max: Option<u64>,
 }

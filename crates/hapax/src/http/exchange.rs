@@ -37,7 +37,7 @@ use super::fingerprint::{BodyRefused, What};
 #[cfg(feature = "webhook")]
 use super::layer::target_of_parts;
 use super::layer::{Route, Shared, path_of_parts};
-use super::limits::{LimitRules, Limited, OpenClaim};
+use super::limits::{Limited, OpenClaim};
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::problem::{self, Code, Problem};
 use super::scope::Endpoint;
@@ -222,14 +222,19 @@ impl Exchange {
             }
             let fingerprint = self.fingerprint(parts, fields, &path, &read.data).map_err(refusal::body)?;
 
-            let open = if policy.limits == LimitRules::default() {
-                None
-            } else {
-                Box::pin(self.within_limits(&scoped)).await.map_err(refusal::limited)?
-            };
+            let now = Instant::now();
+            self.shared.limits.attempt(&policy.limits, &scoped.id, now).map_err(refusal::limited)?;
             if let Some(Known::Replay(recorded)) = self.shared.hapax.engine.recall(&scoped.id, &fingerprint) {
                 return Ok(Prepared::Known(recorded));
             }
+            let open = match self.begin(&scoped, now) {
+                Ok(open) => Some(open),
+                // Limits on what a caller begins do not withhold what became of what it began earlier.
+                Err(limited) => match Box::pin(self.shared.hapax.engine.remembers(&scoped.id)).await {
+                    Ok(true) => None,
+                    _ => return Err(refusal::limited(limited).into()),
+                },
+            };
             Ok(Prepared::Asked(Box::new(Asked { read, key, scoped, fingerprint, open })))
         }
     }
@@ -257,20 +262,12 @@ impl Exchange {
         refusal::read(fault, self.policy().body_bytes_max)
     }
 
-    /// Limits on what a caller begins do not withhold what became of what it began earlier.
-    async fn within_limits(&self, scoped: &ScopedKey) -> Result<Option<OpenClaim>, Limited> {
+    /// Counts an operation of its caller's, unless it is one too many.
+    fn begin(&self, scoped: &ScopedKey, now: Instant) -> Result<OpenClaim, Limited> {
         let (limits, rules) = (&self.shared.limits, &self.policy().limits);
         let principal = scoped.scope.principal_hash().copied();
-        let now = Instant::now();
-        limits.attempt(rules, &scoped.id, now)?;
-        match limits.may_store(rules, principal, now).and_then(|()| limits.open(rules, principal, scoped.id))
-        {
-            Ok(open) => Ok(Some(open)),
-            Err(limited) => {
-                let remembers = Box::pin(self.shared.hapax.engine.remembers(&scoped.id)).await;
-                if remembers.is_ok_and(|is| is) { Ok(None) } else { Err(limited) }
-            }
-        }
+        limits.may_store(rules, principal, now)?;
+        limits.open(rules, principal, scoped.id)
     }
 
     /// Whether a client asks before it sends the body, and the record alone may hold the answer (T-01, T-02).
@@ -428,6 +425,8 @@ impl Exchange {
                 if policy.classifier != Classifier::Grpc && !parts.headers.contains_key(TRAILER) {
                     announce(trailers.as_deref(), &mut parts.headers);
                 }
+                // What is recorded is a copy. Sent instead of what was read, it is the only one.
+                let data = if capture::has_content(parts.status) { recorded.payload.clone() } else { data };
                 (outcome, recorded, ResponseBody::whole(data, trailers))
             }
             Collected::TooLarge { read, body } => {

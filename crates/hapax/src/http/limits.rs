@@ -28,18 +28,30 @@ const KEYS_MAX: usize = 1 << 16;
 /// How many callers' stored bytes are remembered: about 10 MB when full.
 const CALLERS_MAX: usize = 1 << 14;
 
+/// How many operations of one caller run at a time unless the route says otherwise: as many as the connections that the sidecar
+/// opens to one address of a service. An honest caller has a handful for each thing that it does at once, and all callers
+/// without a credential, who count as one, stay below what a service takes. Whoever reaches it resets requests or hangs
+/// up faster than their operations end, or its service has stopped answering.
+pub(crate) const OPEN_CLAIMS_MAX: u32 = 4096;
+
 /// When to try again while too many claims are open: they end when their handlers do, and nobody knows when.
 const OPEN_CLAIMS_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What a route allows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LimitRules {
     /// How often one key may be sent, replays included.
     pub(crate) attempts_per_key: Option<Rate>,
     /// How many operations of one caller may run at a time.
-    pub(crate) open_claims_max: Option<u32>,
+    pub(crate) open_claims_max: u32,
     /// How many bytes of outcomes may be kept for one caller. The one that goes beyond it is still kept.
     pub(crate) stored_bytes_max: Option<u64>,
+}
+
+impl Default for LimitRules {
+    fn default() -> Self {
+        Self { attempts_per_key: None, open_claims_max: OPEN_CLAIMS_MAX, stored_bytes_max: None }
+    }
 }
 
 /// Somebody asked for too much.
@@ -118,9 +130,7 @@ impl Limits {
         principal: Option<PrincipalHash>,
         id: RecordId,
     ) -> Result<OpenClaim, Limited> {
-        let Some(open_claims_max) = rules.open_claims_max else {
-            return Ok(OpenClaim { counted: None });
-        };
+        let open_claims_max = rules.open_claims_max;
         let mut open = self.open.lock();
         let is_full = open
             .get(&principal)
@@ -129,7 +139,7 @@ impl Limits {
             return Err(Limited { by: Limit::OpenClaims, retry_after: OPEN_CLAIMS_RETRY_AFTER });
         }
         *open.entry(principal).or_default().entry(id).or_default() += 1;
-        Ok(OpenClaim { counted: Some((self.clone(), principal, id)) })
+        Ok(OpenClaim { limits: self.clone(), caller: principal, id })
     }
 
     /// Whether there is room for an outcome of this caller. To be asked before its operation runs: afterwards the
@@ -174,14 +184,14 @@ impl Limits {
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct OpenClaim {
-    counted: Option<(Arc<Limits>, Caller, RecordId)>,
+    limits: Arc<Limits>,
+    caller: Caller,
+    id: RecordId,
 }
 
 impl Drop for OpenClaim {
     fn drop(&mut self) {
-        let Some((limits, caller, id)) = &self.counted else {
-            return;
-        };
+        let Self { limits, caller, id } = &*self;
         let mut open = limits.open.lock();
         let Some(keys) = open.get_mut(caller) else {
             return;

@@ -376,9 +376,9 @@ impl HttpPolicy {
         self
     }
 
-    /// How many operations of one principal this process runs at a time. Default: no limit.
+    /// How many operations of one principal this process runs at a time, also those whose caller is gone. Default 4096.
     pub fn open_claims_max(mut self, open_claims_max: u32) -> Self {
-        self.limits.open_claims_max = Some(open_claims_max);
+        self.limits.open_claims_max = open_claims_max;
         self
     }
 

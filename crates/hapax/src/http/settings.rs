@@ -147,7 +147,7 @@ pub struct Settings {
     pub retry_hint: Option<String>,
     /// How often one key may be sent: `10/1m`.
     pub attempts_per_key: Option<String>,
-    /// How many operations of one principal this process runs at a time.
+    /// How many operations of one principal this process runs at a time, also those whose caller is gone: 4096 unless set.
     pub open_claims_max: Option<u32>,
     /// How many bytes of answers this process keeps for one principal.
     pub stored_bytes_max: Option<u64>,

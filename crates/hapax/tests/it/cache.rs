@@ -1,17 +1,53 @@
 //! The cache of finished records.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::OnceError;
-use hapax::core::StoreErrorKind;
-use hapax_testkit::{Fault, Op, Plan};
+use hapax::core::{Class, Format, Lookup, Reason, Recorded, Settled, StoreErrorKind, Verdict};
+use hapax::{Hapax, Keeper, MemoryStore, OnceError};
+use hapax_testkit::{Fault, Faulty, Op, Plan, Point, ReferenceStore, TokioClock};
 
-use crate::world::World;
+use crate::world::{World, settle_down};
 
 const DOWN: Fault = Fault::ErrorBefore(StoreErrorKind::Unavailable);
+const HOUR: Duration = Duration::from_secs(3600);
 
+/// On a store that other processes use as well.
 fn cached() -> World {
     World::with(|builder| builder.cache(1 << 20))
+}
+
+/// On a store that has one owner.
+fn owned() -> World {
+    let store = Arc::new(ReferenceStore::new(TokioClock::new()));
+    World::over(store, |builder| builder.cache(1 << 20))
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_on_unless_it_is_turned_off() {
+    for (set_to, asked) in [(None, 0), (Some(0), 1)] {
+        let faulty = Faulty::new(Arc::new(MemoryStore::with_clock(TokioClock::new())));
+        let builder = Hapax::builder(Arc::new(faulty.clone())).keeper(Keeper::SharedRuntime).sweep(None);
+        let builder = if let Some(bytes) = set_to { builder.cache(bytes) } else { builder };
+        let hapax = builder.build();
+        let charge = || hapax.once("charge", "k").run(|_cx| async { Ok::<_, String>(()) });
+        charge().await.unwrap();
+        faulty.set_plan(Plan::new());
+        assert!(charge().await.unwrap().replayed);
+        assert_eq!(faulty.calls(), asked, "set to {set_to:?}");
+    }
+}
+
+/// A second copy would go on answering for a minute.
+#[tokio::test(start_paused = true)]
+async fn a_store_in_memory_has_none_in_front_of_it() {
+    let builder = Hapax::builder(Arc::new(MemoryStore::with_clock(TokioClock::new())));
+    let hapax = builder.keeper(Keeper::SharedRuntime).sweep(None).build();
+    let charge = || hapax.once("charge", "k").run(|_cx| async { Ok::<_, String>(()) });
+    charge().await.unwrap();
+    let Lookup::Found { record, .. } = hapax.get("charge", "k").await.unwrap() else { panic!("it is there") };
+    hapax.store().delete(&record.key.id, record.fence.nonce).await.unwrap();
+    assert!(!charge().await.unwrap().replayed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,4 +114,81 @@ async fn a_record_deleted_by_another_process_is_answered_for_a_minute_at_most() 
     assert!(world.charge("k").await.unwrap().replayed);
     tokio::time::advance(Duration::from_secs(60)).await;
     assert_eq!(world.charge("k").await.unwrap().value, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_store_has_one_owner_a_record_is_answered_as_long_as_it_is_kept() {
+    let world = owned();
+    world.charge_with("k", |policy| policy.retention(HOUR)).await.unwrap();
+    world.faulty.set_plan(Plan::new());
+    tokio::time::advance(HOUR - Duration::from_secs(1)).await;
+    assert!(world.charge("k").await.unwrap().replayed);
+    assert_eq!(world.faulty.calls(), 0);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(world.charge("k").await.unwrap().value, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_store_has_one_owner_every_deletion_takes_effect_at_once() {
+    let world = owned();
+    world.charge("k").await.unwrap();
+    world.second().delete("k").await;
+    assert_eq!(world.charge("k").await.unwrap().value, 2);
+    let Lookup::Found { record, .. } = world.hapax.get("charge", "k").await.unwrap() else {
+        panic!("it is there")
+    };
+    world.store.delete(&record.key.id, record.fence.nonce).await.unwrap();
+    assert_eq!(world.charge("k").await.unwrap().value, 3);
+}
+
+/// The store told of the record before it was deleted, and its answer arrives after that.
+#[tokio::test(start_paused = true)]
+async fn a_replay_that_was_on_its_way_during_a_deletion_is_not_kept() {
+    for world in [cached(), owned()] {
+        world.second().charge("k").await.unwrap();
+        world.faulty.set_plan(Plan::new().at_nth(Op::Claim, 1, Fault::Stall(Point::After)));
+        let asking = tokio::spawn({
+            let world = world.clone();
+            async move { world.charge("k").await }
+        });
+        settle_down().await;
+        world.delete("k").await;
+        world.faulty.resume();
+        assert!(asking.await.unwrap().unwrap().replayed);
+        assert_eq!(world.charge("k").await.unwrap().value, 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_of_which_no_answer_came_takes_effect_at_once() {
+    let world = cached();
+    world.charge("k").await.unwrap();
+    let Lookup::Found { record, .. } = world.hapax.get("charge", "k").await.unwrap() else {
+        panic!("it is there")
+    };
+    world.faulty.set_plan(Plan::new().at_nth(Op::Delete, 1, Fault::AnswerLost));
+    assert!(world.hapax.delete(&record).await.is_err());
+    assert_eq!(world.charge("k").await.unwrap().value, 2);
+}
+
+/// Another process deletes the record and begins the operation again, which is settled here.
+#[tokio::test(start_paused = true)]
+async fn a_settlement_takes_effect_at_once() {
+    let (world, other) = {
+        let world = cached();
+        (world.clone(), world.second())
+    };
+    world.charge("k").await.unwrap();
+    other.delete("k").await;
+    let slow = other.start_slow("k", |policy| policy).await;
+    let Lookup::Found { record, .. } = other.hapax.get("charge", "k").await.unwrap() else {
+        panic!("it is there")
+    };
+    let lease = hapax::core::Lease { id: record.key.id, fence: record.fence, length: crate::world::LEASE };
+    world.store.abandon(&lease, Reason::Declared).await.unwrap();
+    let recorded = Recorded::new(Class::Success, Format::FUNCTION, "7");
+    let verdict = Verdict::Applied { recorded, retention: HOUR };
+    assert_eq!(world.settle("k", verdict).await, Settled::Applied);
+    assert_eq!(world.charge("k").await.unwrap().value, 7);
+    slow.caller.abort();
 }

@@ -37,7 +37,8 @@ impl Effects {
 pub(crate) type Answer = Result<Done<u32>, OnceError<String>>;
 
 impl World {
-    /// Everything as it comes, in the runtime's own (usually paused) time.
+    /// Everything as it comes, in the runtime's own (usually paused) time, but without a cache: what is tested is what
+    /// the store is asked.
     pub(crate) fn new() -> Self {
         Self::with(|builder| builder)
     }
@@ -48,7 +49,8 @@ impl World {
 
     pub(crate) fn over(store: Arc<dyn Store>, set_up: impl FnOnce(Builder) -> Builder) -> Self {
         let faulty = Faulty::new(store.clone());
-        let builder = Hapax::builder(Arc::new(faulty.clone())).keeper(Keeper::SharedRuntime).sweep(None);
+        let builder =
+            Hapax::builder(Arc::new(faulty.clone())).keeper(Keeper::SharedRuntime).sweep(None).cache(0);
         Self { hapax: set_up(builder).build(), faulty, store, effects: Arc::default() }
     }
 

@@ -15,7 +15,9 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc::{self, Permit, Receiver, Sender};
 use tokio::time::timeout;
 
+use super::pieces::Pieces;
 use crate::proxy::socket::Open;
+use crate::proxy::untaken::Stream;
 
 /// The most bytes of a piece: those of a frame, unless a client asks for larger ones. So nothing is cut that would
 /// have gone out as one.
@@ -53,15 +55,16 @@ impl Error for NotTaken {}
 
 impl Offered {
     /// Offers this body, each piece for so long. The request is open until the last one is taken.
-    pub(super) fn new<B>(body: B, open: Open, patience: Duration) -> Self
+    pub(super) fn new<B>(body: B, open: Open, stream: Option<Stream>, patience: Duration) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         let (sender, pieces) = mpsc::channel(1);
         let hint = body.size_hint();
+        let rest = Pieces::new(&open, stream, PIECE_MAX);
         tokio::spawn(async move {
-            if let Err(NotTaken) = offer(body, sender, patience).await {
+            if let Err(NotTaken) = offer(body, rest, sender, patience).await {
                 tracing::debug!("gave up an answer that its client does not take");
                 open.give_up();
             }
@@ -97,41 +100,40 @@ impl Offered {
 }
 
 /// Reads the body as fast as it is taken. Nobody is late while the body itself pauses.
-async fn offer<B>(body: B, pieces: Sender<Piece>, patience: Duration) -> Result<(), NotTaken>
+async fn offer<B>(
+    body: B,
+    mut rest: Pieces,
+    pieces: Sender<Piece>,
+    patience: Duration,
+) -> Result<(), NotTaken>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     {
         let mut body = pin!(body);
-        let mut rest = Bytes::new();
         loop {
             let Some(place) = place(&pieces, patience).await? else { return Ok(()) };
-            let frame = if rest.is_empty() {
-                tokio::select! {
-                    biased;
-                    () = pieces.closed() => return Ok(()),
-                    frame = poll_fn(|cx| body.as_mut().poll_frame(cx)) => frame,
-                }
-            } else {
-                Some(Ok(Frame::data(std::mem::take(&mut rest))))
-            };
-            let frame = match frame {
+            let frame = match rest.next() {
+                Some(piece) => Frame::data(piece),
                 None => {
-                    place.send(Piece::End);
-                    break;
-                }
-                Some(Err(error)) => {
-                    place.send(Piece::Frame(Err(error.into())));
-                    break;
-                }
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(mut data) => {
-                        rest = data.split_off(PIECE_MAX.min(data.len()));
-                        Frame::data(data)
+                    let frame = tokio::select! {
+                        biased;
+                        () = pieces.closed() => return Ok(()),
+                        frame = poll_fn(|cx| body.as_mut().poll_frame(cx)) => frame,
+                    };
+                    match frame {
+                        None => {
+                            place.send(Piece::End);
+                            break;
+                        }
+                        Some(Err(error)) => {
+                            place.send(Piece::Frame(Err(error.into())));
+                            break;
+                        }
+                        Some(Ok(frame)) => rest.first(frame),
                     }
-                    Err(trailers) => trailers,
-                },
+                }
             };
             if rest.is_empty() && body.is_end_stream() {
                 place.send(Piece::Last(frame));

@@ -57,12 +57,6 @@ fn can_happen(policy: &HttpPolicy, code: Code) -> bool {
         Code::KeyExpired => {
             policy.engine.expired_keys == ExpiredKeys::Refuse || policy.key_source.first_sent.is_some()
         }
-        Code::RateLimited => {
-            let limits = &policy.limits;
-            limits.attempts_per_key.is_some()
-                || limits.open_claims_max.is_some()
-                || limits.stored_bytes_max.is_some()
-        }
         // Of a proxy, which this layer is not.
         Code::UpstreamUnavailable => false,
         Code::PrincipalMissing => policy.scope.may_refuse(),
@@ -76,6 +70,7 @@ fn can_happen(policy: &HttpPolicy, code: Code) -> bool {
         | Code::Uncertain
         | Code::ResultUnavailable
         | Code::TooLarge
+        | Code::RateLimited
         // Also where requests pass a store that is down: not those that are known to run.
         | Code::StoreUnavailable
         | Code::Draining

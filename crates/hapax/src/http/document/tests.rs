@@ -95,7 +95,7 @@ fn e_06_the_default_route_as_it_is_published() {
         "early_data": "refuse",
         "limits": {
             "body_bytes_max": 2 << 20, "outcome_bytes_max": 1 << 20,
-            "attempts_per_key": null, "open_claims_max": null, "stored_bytes_max": null,
+            "attempts_per_key": null, "open_claims_max": 4096, "stored_bytes_max": null,
         },
         "replay": {
             "marker": "x-idempotent-replayed", "mark_first": false, "echo_key": false, "set_cookie": false,
@@ -129,6 +129,7 @@ fn e_06_only_refusals_that_can_happen_are_published() {
         "uncertain",
         "result-unavailable",
         "too-large",
+        "rate-limited",
         "store-unavailable",
         "draining",
         "overloaded",
@@ -141,7 +142,7 @@ fn e_06_only_refusals_that_can_happen_are_published() {
     };
     check("/**", &["principal-missing", "too-early"]);
     check("/named", &["too-early"]);
-    check("/strict", &["key-missing", "rate-limited", "principal-missing", "too-early"]);
+    check("/strict", &["key-missing", "principal-missing", "too-early"]);
     check("/oasis/{id}", &["principal-missing", "too-early", "key-expired", "not-repeatable"]);
     check("/hooks", &["too-early", "key-missing", "signature-invalid"]);
     assert_eq!(codes(&route("/off/**")).len(), 0);

@@ -68,7 +68,7 @@ fn spread(number: u32) -> [u8; 32] {
 #[test]
 fn s_06_a_caller_has_as_many_open_claims_as_allowed() {
     let limits = Arc::new(Limits::new());
-    let rules = LimitRules { open_claims_max: Some(2), ..LimitRules::default() };
+    let rules = LimitRules { open_claims_max: 2, ..LimitRules::default() };
     let first = limits.open(&rules, caller(1), id(1)).unwrap();
     let _second = limits.open(&rules, caller(1), id(2)).unwrap();
     let limited = Limited { by: Limit::OpenClaims, retry_after: OPEN_CLAIMS_RETRY_AFTER };
@@ -83,9 +83,18 @@ fn s_06_a_caller_has_as_many_open_claims_as_allowed() {
 }
 
 #[test]
+fn s_06_a_caller_has_4096_open_claims_unless_the_route_says_otherwise() {
+    let (limits, rules) = (Arc::new(Limits::new()), LimitRules::default());
+    let open: Vec<_> = (0..4096).map(|number| limits.open(&rules, None, id(number)).unwrap()).collect();
+    assert_eq!(limits.open(&rules, None, id(4096)).unwrap_err().by, Limit::OpenClaims);
+    drop(open);
+    assert!(limits.open(&rules, None, id(4096)).is_ok());
+}
+
+#[test]
 fn s_06_callers_without_open_claims_are_not_remembered() {
     let limits = Arc::new(Limits::new());
-    let rules = LimitRules { open_claims_max: Some(2), ..LimitRules::default() };
+    let rules = LimitRules { open_claims_max: 2, ..LimitRules::default() };
     for number in 0..=255 {
         let one = limits.open(&rules, caller(number), id(9)).unwrap();
         let two = limits.open(&rules, caller(number), id(10)).unwrap();
@@ -114,7 +123,7 @@ fn s_06_a_caller_with_too_much_stored_waits_until_some_has_expired() {
 }
 
 #[test]
-fn s_06_without_limits_nothing_is_counted_and_nothing_refused() {
+fn s_06_by_default_only_open_claims_are_counted() {
     let limits = Arc::new(Limits::new());
     let (rules, now) = (LimitRules::default(), Instant::now());
     let mut open = Vec::new();
@@ -124,6 +133,7 @@ fn s_06_without_limits_nothing_is_counted_and_nothing_refused() {
         limits.stored(&rules, caller(1), u64::MAX, SECOND, now);
         assert_eq!(limits.may_store(&rules, caller(1), now), Ok(()));
     }
+    drop(open);
     assert!(limits.open.lock().is_empty());
     assert!(limits.paces.lock().get(&id(1)).is_none() && limits.pinned.lock().get(&caller(1)).is_none());
 }

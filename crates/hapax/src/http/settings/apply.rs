@@ -308,7 +308,7 @@ impl Settings {
             limits.attempts_per_key = Some(parsed("attempts_per_key", rate)?);
         }
         let open_claims_max = at_least_one("open_claims_max", self.open_claims_max)?;
-        limits.open_claims_max = open_claims_max.or(limits.open_claims_max);
+        limits.open_claims_max = open_claims_max.unwrap_or(limits.open_claims_max);
         let stored_bytes_max = at_least_one("stored_bytes_max", self.stored_bytes_max)?;
         limits.stored_bytes_max = stored_bytes_max.or(limits.stored_bytes_max);
         Ok(())

@@ -98,7 +98,7 @@ impl HttpPolicy {
             ),
             retry_hint: self.refusals.hints.first().map(HeaderName::to_string),
             attempts_per_key: self.limits.attempts_per_key.map(|rate| rate.to_string()),
-            open_claims_max: self.limits.open_claims_max,
+            open_claims_max: Some(self.limits.open_claims_max),
             stored_bytes_max: self.limits.stored_bytes_max,
             grpc: Some(self.classifier == Classifier::Grpc),
             webhook: self.webhook_sender(),

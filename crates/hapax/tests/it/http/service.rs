@@ -183,7 +183,8 @@ impl Service {
                 });
             }
         });
-        let builder = Hapax::builder(Arc::new(faulty.clone())).keeper(Keeper::SharedRuntime).sweep(None);
+        let builder =
+            Hapax::builder(Arc::new(faulty.clone())).keeper(Keeper::SharedRuntime).sweep(None).cache(0);
         let hapax = (setup.hapax)(builder).build();
         let layer = (setup.layer)(IdempotencyLayer::new(&hapax).policy(setup.policy));
         let router = (setup.routes)()
