@@ -293,8 +293,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "another credential is another event",
         file: POLICY,
-        find: "        if self.scope.principal.is_credential() {\n",
-        replace: "        if self.scope.principal.is_credential() && self.scope.host {\n",
+        find: "        if self.scope.principal.is_credential(&self.scope.credentials) {\n",
+        replace: "        if self.scope.host {\n",
         breaks: &["P-03"],
         caught_by: Proof::HttpCases,
     },

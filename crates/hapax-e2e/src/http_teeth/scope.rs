@@ -2,7 +2,9 @@
 
 use hapax_model::teeth::{Proof, Tooth};
 
+const APPLY: &str = "crates/hapax/src/http/settings/apply.rs";
 const CASES: &str = "crates/hapax-e2e/src/bin/http_cases.rs";
+const CREDENTIALS: &str = "crates/hapax/src/http/scope/credentials.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
 const LIMITS: &str = "crates/hapax/src/http/limits.rs";
 const PRINCIPAL: &str = "crates/hapax/src/http/scope/principal.rs";
@@ -51,19 +53,75 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
-        name: "nobody is told apart by default",
+        name: "credentials tell no callers apart",
         file: PRINCIPAL,
-        find: "        Self::Header(AUTHORIZATION)\n",
-        replace: "        Self::None\n",
+        find: "Self::Credentials => credentials.of(fields),",
+        replace: "Self::Credentials => None,",
         breaks: &["S-02"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
         name: "a new credential is a new caller",
         file: PRINCIPAL,
-        find: "Self::Header(name) => lines(Fields::of(&parts.headers), name),",
-        replace: "Self::Header(_) => lines(Fields::of(&parts.headers), &AUTHORIZATION),",
+        find: "Self::Header(name) => lines(fields, name),",
+        replace: "Self::Header(_) => lines(fields, &AUTHORIZATION),",
         breaks: &["S-02"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "of the credential headers only Authorization counts",
+        file: CREDENTIALS,
+        find: "        let mut present = self.0.iter().filter(is_there);\n",
+        replace: "        let mut present = self.0.iter().filter(is_there).filter(|name| **name == AUTHORIZATION);\n",
+        breaks: &["S-02"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "a credential counts in any header",
+        file: CREDENTIALS,
+        find: "                push(&mut bytes, name.as_str().as_bytes());\n",
+        replace: "",
+        breaks: &["S-02"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "the list of credential headers is not read",
+        file: APPLY,
+        find: "            scope.credentials = credentials(names)?;\n",
+        replace: "            credentials(names)?;\n",
+        breaks: &["S-02"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "every source says who its caller is without its name",
+        file: PRINCIPAL,
+        find: "Some(if index == 0 && is_distinct { said }",
+        replace: "Some(if index < 9 || is_distinct { said }",
+        breaks: &["S-02"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "a cookie is never found",
+        file: PRINCIPAL,
+        find: "Self::Cookie(name) => cookie(fields, name),",
+        replace: "Self::Cookie(name) => cookie(fields, name).filter(|_| false),",
+        breaks: &["S-03"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "callers known by a cookie only share a scope",
+        file: SCOPE,
+        find: "(None, _) if rules.principal.overlooks_cookies() && has_cookie(parts) => {",
+        replace: "(None, _) if false && has_cookie(parts) => {",
+        breaks: &["S-03"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "a cookie is refused whatever the principal is",
+        file: SCOPE,
+        find: "(None, _) if rules.principal.overlooks_cookies() && has_cookie(parts) => {",
+        replace: "(None, _) if has_cookie(parts) => {",
+        breaks: &["S-03"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
@@ -77,7 +135,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "the anonymous are never refused",
         file: SCOPE,
-        find: "(None, Anonymous::Refuse) => Err(PrincipalMissing),",
+        find: "(None, Anonymous::Refuse) => Err(PrincipalMissing::Anonymous),",
         replace: "(None, Anonymous::Refuse) => Ok(scope),",
         breaks: &["S-03"],
         caught_by: Proof::HttpCases,
@@ -86,7 +144,7 @@ pub(super) const TEETH: &[Tooth] = &[
         name: "the anonymous are always refused",
         file: SCOPE,
         find: "(None, Anonymous::Share) => Ok(scope),",
-        replace: "(None, Anonymous::Share) => Err(PrincipalMissing),",
+        replace: "(None, Anonymous::Share) => Err(PrincipalMissing::Anonymous),",
         breaks: &["S-03"],
         caught_by: Proof::HttpCases,
     },

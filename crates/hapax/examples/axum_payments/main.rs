@@ -14,7 +14,7 @@ use axum::http::StatusCode;
 use axum::response::Html;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use hapax::http::{HttpPolicy, IdempotencyKey, IdempotencyLayer, KeyMode};
+use hapax::http::{HttpPolicy, IdempotencyKey, IdempotencyLayer, KeyMode, Principal};
 use hapax::{Context, Hapax, MemoryStore};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -51,7 +51,8 @@ async fn pay(
 fn app(provider: Arc<Provider>) -> Result<Router, BoxError> {
     let hapax = Hapax::new(MemoryStore::new());
     let idempotency = IdempotencyLayer::new(&hapax)
-        .route("/payments".parse()?, HttpPolicy::default().key(KeyMode::Required));
+        // The shop has no accounts. Without this, a browser that has cookies of another server on 127.0.0.1 is refused.
+        .route("/payments".parse()?, HttpPolicy::default().key(KeyMode::Required).principal(Principal::None));
     Ok(Router::new()
         .route("/", get(|| async { Html(include_str!("shop.html")) }))
         .route("/payments", post(pay))

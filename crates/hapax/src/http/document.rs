@@ -17,7 +17,7 @@ use super::grpc;
 use super::layer::Route;
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::scope::{Anonymous, Endpoint};
-use super::settings::Span;
+use super::settings::{PrincipalNames, Span};
 use crate::policy::ExpiredKeys;
 
 /// The published policy of a layer.
@@ -113,8 +113,11 @@ pub struct KeyDocument {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ScopeDocument {
-    /// What tells callers apart: `header:NAME`, `jwt:CLAIM`, `extract` or `none`.
-    pub principal: String,
+    /// What tells callers apart: `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM`, `extract` or `none`; of a
+    /// list the first that says something.
+    pub principal: PrincipalNames,
+    /// The headers that hold credentials.
+    pub credential_headers: Vec<String>,
     /// What becomes of callers who are nobody.
     pub anonymous: Anonymous,
     /// What the same key on another endpoint is.
@@ -212,7 +215,8 @@ impl RouteDocument {
             dialect: policy.dialect,
             key: KeyDocument::of(policy),
             scope: ScopeDocument {
-                principal: policy.scope.principal.to_string(),
+                principal: PrincipalNames::of(&policy.scope.principal),
+                credential_headers: texts(policy.scope.credentials.names()),
                 anonymous: policy.scope.anonymous,
                 endpoint: policy.scope.endpoint,
                 host: policy.scope.host,

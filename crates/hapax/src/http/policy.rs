@@ -21,7 +21,7 @@ use super::fingerprint::{FingerprintRules, NeverCounts, What};
 use super::key_source::{FirstSent, KeySource};
 use super::limits::{LimitRules, Rate};
 use super::problem::{Code, Problem, RefusalRules};
-use super::scope::{Anonymous, Endpoint, Principal, ScopeRules};
+use super::scope::{Anonymous, Credentials, Endpoint, Principal, ScopeRules};
 #[cfg(feature = "webhook")]
 use super::webhook::Webhook;
 use crate::engine::{Question, Reconcile, Reconciled};
@@ -191,9 +191,17 @@ impl HttpPolicy {
         self
     }
 
-    /// Who the caller is. Default: the hash of `Authorization`, which changes with every new credential.
+    /// Who the caller is. Default: the hash of all [credential headers](Self::credential_headers) that are there, which
+    /// changes with every new credential.
     pub fn principal(mut self, principal: Principal) -> Self {
         self.scope.principal = principal;
+        self
+    }
+
+    /// The headers that hold credentials. Default `Authorization`, `X-Api-Key`, `Api-Key`, `X-Auth-Token` and
+    /// `X-Shopify-Access-Token`.
+    pub fn credential_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
+        self.scope.credentials = Credentials::new(names);
         self
     }
 
@@ -395,7 +403,7 @@ impl HttpPolicy {
         self.fingerprint.what = super::fingerprint::What::Key;
         self.engine = self.engine.retention(super::webhook::RETENTION);
         // The signature does not cover it: whoever sends a delivery again may put another one on it.
-        if self.scope.principal.is_credential() {
+        if self.scope.principal.is_credential(&self.scope.credentials) {
             self.scope.principal = Principal::None;
         }
     }

@@ -4,26 +4,36 @@
 //! different callers end in different scopes, and nothing here can tell that another one exists (S-05).
 
 mod bearer;
+mod credentials;
 mod principal;
 
 use std::sync::Arc;
 
 use hapax_core::Scope;
-use http::header::HOST;
+use http::header::{COOKIE, HOST};
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
 
-pub use principal::{Principal, PrincipalError};
+pub(crate) use credentials::Credentials;
+pub use principal::{Principal, PrincipalError, Sources};
 
 /// How scopes are made of requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeRules {
     pub(crate) namespace: Arc<str>,
     pub(crate) principal: Principal,
+    pub(crate) credentials: Credentials,
     pub(crate) anonymous: Anonymous,
     pub(crate) endpoint: Endpoint,
     /// Whether hosts are kept apart.
     pub(crate) host: bool,
+}
+
+impl ScopeRules {
+    /// Whether a request can be refused because its caller is not known.
+    pub(crate) fn may_refuse(&self) -> bool {
+        self.anonymous == Anonymous::Refuse || self.principal.overlooks_cookies()
+    }
 }
 
 /// What to do with callers that have no principal (S-03).
@@ -52,9 +62,14 @@ pub enum Endpoint {
     Fingerprint,
 }
 
-/// The request has no principal and needs one.
+/// Why a request without a principal is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct PrincipalMissing;
+pub(crate) enum PrincipalMissing {
+    /// The route takes no key of an anonymous caller.
+    Anonymous,
+    /// The request has a cookie and no credential: the cookie may hold the session that tells its caller from others.
+    OnlyCookie,
+}
 
 /// The operation of every request where endpoints are not kept apart.
 const ANY_ENDPOINT: &str = "http";
@@ -65,11 +80,18 @@ pub(crate) fn scope_of(rules: &ScopeRules, parts: &Parts, path: &str) -> Result<
     if !rules.namespace.is_empty() {
         scope = scope.in_namespace(rules.namespace.clone());
     }
-    match (rules.principal.of(parts), rules.anonymous) {
+    match (rules.principal.of(&rules.credentials, parts), rules.anonymous) {
         (Some(principal), _) => Ok(scope.principal(principal)),
+        (None, _) if rules.principal.overlooks_cookies() && has_cookie(parts) => {
+            Err(PrincipalMissing::OnlyCookie)
+        }
         (None, Anonymous::Share) => Ok(scope),
-        (None, Anonymous::Refuse) => Err(PrincipalMissing),
+        (None, Anonymous::Refuse) => Err(PrincipalMissing::Anonymous),
     }
+}
+
+fn has_cookie(parts: &Parts) -> bool {
+    parts.headers.get_all(COOKIE).iter().any(|line| !line.is_empty())
 }
 
 /// Whether a record of this operation is that of a request, by the look of its name: a method and a path, with the host
@@ -128,7 +150,7 @@ fn push_host(operation: &mut String, parts: &Parts) {
 /// What people should know about these rules before the first request.
 pub(crate) fn warnings(rules: &ScopeRules) -> Vec<&'static str> {
     let mut warnings = Vec::new();
-    if rules.principal.is_credential() {
+    if rules.principal.is_credential(&rules.credentials) {
         warnings.push(
             "callers are told apart by a credential: whoever gets a new one between two attempts is somebody \
              else, and the retry runs again; name something stable with `principal` (S-02)",

@@ -64,8 +64,11 @@ pub struct Settings {
     pub first_sent_window: Option<Span>,
     /// Keeps deployments apart that share a store.
     pub namespace: Option<String>,
-    /// Who the caller is: `header:NAME`, `jwt:CLAIM` or `none`.
-    pub principal: Option<String>,
+    /// Who the caller is: `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM` or `none`; of a list the first that
+    /// says something.
+    pub principal: Option<PrincipalNames>,
+    /// The headers that hold credentials.
+    pub credential_headers: Option<Vec<String>>,
     /// Says that somebody in front checks the principal. Needed for what callers could make up.
     pub principal_verified: Option<bool>,
     /// What becomes of callers without a principal.
@@ -151,6 +154,17 @@ pub struct Settings {
     /// The secrets that they are signed with.
     #[serde(skip_serializing)]
     pub webhook_secrets: Option<WebhookSecrets>,
+}
+
+/// One source of the principal, or several in their order.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "expected a text such as \"header:NAME\", or a list of such texts")]
+pub enum PrincipalNames {
+    /// One.
+    One(String),
+    /// The first that says something counts.
+    Several(Vec<String>),
 }
 
 /// In which spelling keys are taken.

@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use crate::http::policy::{Classifier, EarlyData, HttpPolicy, KeyMode};
 use crate::http::problem::Code;
-use crate::http::scope::Anonymous;
 use crate::policy::ExpiredKeys;
 
 /// One refusal of a route.
@@ -66,7 +65,7 @@ fn can_happen(policy: &HttpPolicy, code: Code) -> bool {
         }
         // Of a proxy, which this layer is not.
         Code::UpstreamUnavailable => false,
-        Code::PrincipalMissing => policy.scope.anonymous == Anonymous::Refuse,
+        Code::PrincipalMissing => policy.scope.may_refuse(),
         Code::TooEarly => policy.early_data == EarlyData::Refuse,
         Code::CodingUnsupported => policy.decoding().is_some(),
         Code::SignatureInvalid => policy.is_webhook(),

@@ -5,7 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::http::{Code, IdempotencyLayer, Webhook};
+use crate::http::{Code, IdempotencyLayer, Principal, Webhook};
 use crate::{Hapax, MemoryStore};
 
 /// One layer with a route of each dialect, a webhook, a gRPC route and one that is off.
@@ -29,6 +29,7 @@ fn layer() -> IdempotencyLayer {
         .route("/off/**".parse().unwrap(), HttpPolicy::default().key(KeyMode::Off))
         .route("/pay.Ledger/Post".parse().unwrap(), HttpPolicy::default().classifier(Classifier::Grpc))
         .route("/strict".parse().unwrap(), strict)
+        .route("/named".parse().unwrap(), HttpPolicy::default().principal(Principal::cookie("sid")))
 }
 
 fn with_runtime<T>(work: impl FnOnce() -> T) -> T {
@@ -59,7 +60,9 @@ fn e_06_the_default_route_as_it_is_published() {
             "first_sent": null, "first_sent_window": null, "webhook": false,
         },
         "scope": {
-            "principal": "header:authorization", "anonymous": "share", "endpoint": "scope", "host": false,
+            "principal": "credentials",
+            "credential_headers": ["api-key", "authorization", "x-api-key", "x-auth-token", "x-shopify-access-token"],
+            "anonymous": "share", "endpoint": "scope", "host": false,
         },
         "fingerprint": {
             "counts": ["method", "path", "query", "content-type", "body"],
@@ -136,9 +139,10 @@ fn e_06_only_refusals_that_can_happen_are_published() {
         let expected: BTreeSet<_> = always.iter().chain(further).copied().collect();
         assert_eq!(codes(&route(path)), expected, "{path}");
     };
-    check("/**", &["too-early"]);
+    check("/**", &["principal-missing", "too-early"]);
+    check("/named", &["too-early"]);
     check("/strict", &["key-missing", "rate-limited", "principal-missing", "too-early"]);
-    check("/oasis/{id}", &["too-early", "key-expired", "not-repeatable"]);
+    check("/oasis/{id}", &["principal-missing", "too-early", "key-expired", "not-repeatable"]);
     check("/hooks", &["too-early", "key-missing", "signature-invalid"]);
     assert_eq!(codes(&route("/off/**")).len(), 0);
 }

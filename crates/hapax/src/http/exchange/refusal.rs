@@ -99,8 +99,15 @@ pub(super) fn digest(_: DigestMismatch) -> Problem {
     Problem::of(Code::DigestMismatch, "the body does not have the digest that was sent with it")
 }
 
-pub(super) fn anonymous(_: PrincipalMissing) -> Problem {
-    Problem::of(Code::PrincipalMissing, "a key is taken from callers who say who they are only")
+pub(super) fn anonymous(missing: PrincipalMissing) -> Problem {
+    let detail = match missing {
+        PrincipalMissing::Anonymous => "a key is taken from callers who say who they are only",
+        PrincipalMissing::OnlyCookie => {
+            "the request has a cookie and no credential, so its caller cannot be told from others; name the \
+             session cookie with `principal = \"cookie:NAME\"`, or say `principal = \"none\"`"
+        }
+    };
+    Problem::of(Code::PrincipalMissing, detail)
 }
 
 pub(super) fn first_sent(fault: FirstSentFault) -> Problem {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::http::settings::PrincipalNames;
 
 #[test]
 fn m_02_m_04_some_methods_are_never_covered() {
@@ -44,13 +45,14 @@ fn p_03_a_credential_is_the_principal_of_a_webhook_only_by_choice() {
     let hooks = |policy: HttpPolicy| policy.webhook(Webhook::cloud_events());
     for (policy, principal, warns) in [
         (hooks(HttpPolicy::default()), "none", false),
+        (hooks(HttpPolicy::default().principal(header("x-api-key"))), "none", false),
         (hooks(HttpPolicy::default()).anonymous(Anonymous::Refuse), "none", true),
         (hooks(HttpPolicy::default()).principal(header("authorization")), "header:authorization", true),
         (hooks(HttpPolicy::default().principal(header("x-tenant"))), "header:x-tenant", true),
     ] {
         assert_eq!(policy.scope.principal.to_string(), principal);
         assert_eq!(!policy.warnings().is_empty(), warns, "{principal}");
-        assert_eq!(policy.settings().principal.as_deref(), Some(principal));
+        assert_eq!(policy.settings().principal, Some(PrincipalNames::One(principal.to_owned())));
     }
 }
 

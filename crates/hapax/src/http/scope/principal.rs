@@ -11,32 +11,54 @@ use http::header::{AUTHORIZATION, COOKIE, HeaderName, PROXY_AUTHORIZATION};
 use http::request::Parts;
 
 use super::bearer;
+use super::credentials::{Credentials, push};
 use crate::http::canonical::header::Fields;
+
+/// What the bytes of a source begin with that is not the first of its list. No source alone begins like this.
+const SOURCE: &[u8] = b"\0\0\0\0\0\0\0\0s";
 
 /// Who a request's caller is (S-02). Whatever it is, only its hash is kept.
 ///
 /// Best is something that stays the same when credentials are renewed, and that somebody in front has checked.
 ///
-/// As text: `header:NAME`, `jwt:CLAIM` (`jwt:/a/b` for a claim inside another) or `none`.
-#[derive(Clone)]
+/// As text: `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM` (`jwt:/a/b` for a claim inside another) or `none`.
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Principal {
-    /// All lines of a header; without one that says something there is no principal. By default `Authorization`,
-    /// which is unsafe across rotation: a caller with a new credential is somebody else.
+    /// All credential headers that are there, each under its name: `Authorization`, `X-Api-Key` and others
+    /// ([`credential_headers`](crate::http::HttpPolicy::credential_headers)). Unsafe across rotation: a caller with a
+    /// new credential is another caller. A request with a cookie and no such header is refused: its session may be in
+    /// the cookie, and only the configuration can tell in which.
+    #[default]
+    Credentials,
+    /// All lines of a header; without one that says something there is no principal.
     Header(HeaderName),
+    /// The value of the cookie with this name, such as a session's. It must be hard to guess, as a session's is.
+    Cookie(Arc<str>),
     /// The string at this place among the claims of the bearer's JSON Web Token. The signature is **not** checked
     /// here: somebody in front must have done it. When there is no such string, the whole `Authorization` counts, so
     /// that two callers never meet.
     JwtClaim(JsonPointer),
     /// Whatever the function says. `None` and an empty answer both mean that there is no principal.
     Extract(Arc<Extract>),
+    /// The first of several that says something; made by [`first_of`](Self::first_of).
+    FirstOf(Sources),
     /// Nobody is told apart.
     None,
 }
 
 type Extract = dyn Fn(&Parts) -> Option<Vec<u8>> + Send + Sync;
 
+/// Several sources of a principal, in their order.
+#[derive(Clone)]
+pub struct Sources(Arc<[Principal]>);
+
 impl Principal {
+    /// The cookie with this name, such as `sid`.
+    pub fn cookie(name: impl Into<Arc<str>>) -> Self {
+        Self::Cookie(name.into())
+    }
+
     /// The claim with this name, such as `sub`.
     pub fn jwt_claim(name: &str) -> Self {
         Self::JwtClaim(JsonPointer::member(name))
@@ -47,37 +69,117 @@ impl Principal {
         Self::Extract(Arc::new(extract))
     }
 
-    /// Whether callers may write what they like unless somebody in front checks it. A credential that is hashed as
-    /// a whole needs no check: who does not know it cannot use it.
-    pub(crate) fn must_be_verified(&self) -> bool {
-        match self {
-            Self::Header(_) => !self.is_credential(),
-            Self::JwtClaim(_) => true,
-            Self::Extract(_) | Self::None => false,
+    /// The first of these that says something. Equal words from two sources are two callers.
+    ///
+    /// What stands in front must check every source that a request has, not only one of them: otherwise a caller who is
+    /// known by a later one can make up an earlier one. A source can be added behind the others at any time: callers
+    /// that the first one knows keep their records.
+    pub fn first_of(sources: impl IntoIterator<Item = Self>) -> Self {
+        let mut flat = Vec::new();
+        for source in sources {
+            match source {
+                Self::FirstOf(inner) => flat.extend(inner.0.iter().cloned()),
+                Self::None => {}
+                source => flat.push(source),
+            }
+        }
+        match flat.len() {
+            0 => Self::None,
+            1 => flat.remove(0),
+            _ => Self::FirstOf(Sources(flat.into())),
         }
     }
 
-    /// Whether this changes whenever a caller's credential does.
-    pub(crate) fn is_credential(&self) -> bool {
-        matches!(self, Self::Header(name) if [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE].contains(name))
+    /// The source itself, or those of a list.
+    pub(crate) fn sources(&self) -> &[Self] {
+        match self {
+            Self::FirstOf(sources) => &sources.0,
+            source => std::slice::from_ref(source),
+        }
     }
 
-    pub(super) fn of<'a>(&self, parts: &'a Parts) -> Option<Cow<'a, [u8]>> {
-        let principal = match self {
-            Self::Header(name) => lines(Fields::of(&parts.headers), name),
-            Self::JwtClaim(claim) => bearer::claim(&parts.headers, claim)
-                .map(|claim| Cow::Owned(claim.into_bytes()))
-                .or_else(|| lengths_and_lines(Fields::of(&parts.headers), &AUTHORIZATION).map(Cow::Owned)),
-            Self::Extract(extract) => extract(parts).map(Cow::Owned),
-            Self::None => None,
+    /// Whether callers may write what they like unless somebody in front checks it. A credential that is hashed as
+    /// a whole needs no check: who does not know it cannot use it.
+    pub(crate) fn must_be_verified(&self, credentials: &Credentials) -> bool {
+        self.sources().iter().any(|source| match source {
+            Self::Header(_) => !source.is_credential(credentials),
+            Self::JwtClaim(_) => true,
+            _ => false,
+        })
+    }
+
+    /// Whether this changes whenever a caller's credential does.
+    pub(crate) fn is_credential(&self, credentials: &Credentials) -> bool {
+        self.sources().iter().all(|source| match source {
+            Self::Header(name) => {
+                [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE].contains(name)
+                    || Credentials::default().has(name)
+                    || credentials.has(name)
+            }
+            Self::Credentials | Self::Cookie(_) => true,
+            _ => false,
+        })
+    }
+
+    /// Whether a cookie may be all that tells two callers apart while no cookie is among the sources.
+    pub(super) fn overlooks_cookies(&self) -> bool {
+        let sources = self.sources();
+        let is_cookie = |source: &Self| {
+            matches!(source, Self::Cookie(_)) || matches!(source, Self::Header(name) if *name == COOKIE)
         };
-        principal.filter(|principal| !principal.is_empty())
+        sources.iter().any(|source| matches!(source, Self::Credentials)) && !sources.iter().any(is_cookie)
+    }
+
+    pub(super) fn of<'a>(&self, credentials: &Credentials, parts: &'a Parts) -> Option<Cow<'a, [u8]>> {
+        let fields = Fields::of(&parts.headers);
+        let said = match self.sources() {
+            [source] => source.said(credentials, parts, fields),
+            sources => sources.iter().enumerate().find_map(|(index, source)| {
+                let said = source.said(credentials, parts, fields)?;
+                let is_distinct = matches!(source, Self::Credentials) || !said.starts_with(b"\0");
+                Some(if index == 0 && is_distinct { said } else { source.tagged(&said) })
+            }),
+        };
+        let reads_tokens = || self.sources().iter().any(|source| matches!(source, Self::JwtClaim(_)));
+        said.or_else(|| {
+            let whole = if reads_tokens() { lengths_and_lines(fields, &AUTHORIZATION) } else { None };
+            whole.map(Cow::Owned)
+        })
+    }
+
+    /// What one source says of the caller. It is not empty.
+    fn said<'a>(
+        &self,
+        credentials: &Credentials,
+        parts: &'a Parts,
+        fields: Fields<'a>,
+    ) -> Option<Cow<'a, [u8]>> {
+        let said = match self {
+            Self::Credentials => credentials.of(fields),
+            Self::Header(name) => lines(fields, name),
+            Self::Cookie(name) => cookie(fields, name),
+            Self::JwtClaim(claim) => {
+                bearer::claim(&parts.headers, claim).map(|claim| Cow::Owned(claim.into_bytes()))
+            }
+            Self::Extract(extract) => extract(parts).map(Cow::Owned),
+            Self::FirstOf(_) | Self::None => None,
+        };
+        said.filter(|said| !said.is_empty())
+    }
+
+    /// With the source's name, so that a caller who can choose the words of one source is not the caller whom another
+    /// source calls so.
+    fn tagged(&self, said: &[u8]) -> Cow<'static, [u8]> {
+        let mut bytes = SOURCE.to_vec();
+        push(&mut bytes, self.to_string().as_bytes());
+        push(&mut bytes, said);
+        Cow::Owned(bytes)
     }
 }
 
 /// The only line as it is, so that people can look a caller up by what it sent. Several are taken with their
 /// lengths, which begin with a zero byte as no line does.
-fn lines<'a>(fields: Fields<'a>, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
+pub(super) fn lines<'a>(fields: Fields<'a>, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
     let mut lines = fields.lines(name);
     match (lines.next(), lines.next()) {
         (None, _) => None,
@@ -88,17 +190,28 @@ fn lines<'a>(fields: Fields<'a>, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
 
 fn lengths_and_lines(fields: Fields<'_>, name: &HeaderName) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    for line in fields.lines(name).filter(|line| !line.is_empty()) {
-        bytes.extend_from_slice(&(line.len() as u64).to_be_bytes());
-        bytes.extend_from_slice(line.as_bytes());
-    }
+    fields.lines(name).filter(|line| !line.is_empty()).for_each(|line| push(&mut bytes, line.as_bytes()));
     (!bytes.is_empty()).then_some(bytes)
 }
 
-impl Default for Principal {
-    fn default() -> Self {
-        Self::Header(AUTHORIZATION)
+/// The value of a cookie as it is. Of several with this name all count: which of them the service believes is not known
+/// here.
+fn cookie<'a>(fields: Fields<'a>, name: &str) -> Option<Cow<'a, [u8]>> {
+    let pairs = fields.lines(&COOKIE).flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+    let mut values = pairs.filter_map(|pair| {
+        let at = pair.iter().position(|byte| *byte == b'=')?;
+        let value = pair[at + 1..].trim_ascii();
+        (pair[..at].trim_ascii() == name.as_bytes() && !value.is_empty()).then_some(value)
+    });
+    let first = values.next()?;
+    let mut bytes = Vec::new();
+    for further in values {
+        if bytes.is_empty() {
+            push(&mut bytes, first);
+        }
+        push(&mut bytes, further);
     }
+    Some(if bytes.is_empty() { Cow::Borrowed(first) } else { Cow::Owned(bytes) })
 }
 
 impl FromStr for Principal {
@@ -107,10 +220,14 @@ impl FromStr for Principal {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once(':') {
             Some(("header", name)) => name.parse().map(Self::Header).map_err(|_| PrincipalError::HeaderName),
+            // The characters of a cookie's name are those of a header's name, in both cases (RFC 6265, 4.1.1).
+            Some(("cookie", name)) if name.parse::<HeaderName>().is_ok() => Ok(Self::cookie(name)),
+            Some(("cookie", _)) => Err(PrincipalError::CookieName),
             Some(("jwt", claim)) if claim.starts_with('/') => {
                 claim.parse().map(Self::JwtClaim).map_err(PrincipalError::Claim)
             }
             Some(("jwt", claim)) if !claim.is_empty() => Ok(Self::jwt_claim(claim)),
+            None if text == "credentials" => Ok(Self::Credentials),
             None if text == "none" => Ok(Self::None),
             _ => Err(PrincipalError::Unknown),
         }
@@ -120,12 +237,18 @@ impl FromStr for Principal {
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Credentials => f.write_str("credentials"),
             Self::Header(name) => write!(f, "header:{name}"),
+            Self::Cookie(name) => write!(f, "cookie:{name}"),
             Self::JwtClaim(claim) => match claim.names() {
                 [name] if !name.starts_with('/') => write!(f, "jwt:{name}"),
                 _ => write!(f, "jwt:{claim}"),
             },
             Self::Extract(_) => f.write_str("extract"),
+            Self::FirstOf(sources) => {
+                let names: Vec<String> = sources.0.iter().map(ToString::to_string).collect();
+                f.write_str(&names.join(", "))
+            }
             Self::None => f.write_str("none"),
         }
     }
@@ -137,6 +260,12 @@ impl fmt::Debug for Principal {
     }
 }
 
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&*self.0).finish()
+    }
+}
+
 /// Why a text names no principal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -145,6 +274,8 @@ pub enum PrincipalError {
     Unknown,
     /// What follows `header:` is no header's name.
     HeaderName,
+    /// What follows `cookie:` is no cookie's name.
+    CookieName,
     /// What follows `jwt:` starts like a JSON pointer and is none.
     Claim(JsonPointerError),
 }
@@ -152,8 +283,11 @@ pub enum PrincipalError {
 impl fmt::Display for PrincipalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown => f.write_str("the principal is none of `header:NAME`, `jwt:CLAIM` and `none`"),
+            Self::Unknown => f.write_str(
+                "the principal is none of `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM` and `none`",
+            ),
             Self::HeaderName => f.write_str("the principal's `header:` is not followed by a header's name"),
+            Self::CookieName => f.write_str("the principal's `cookie:` is not followed by a cookie's name"),
             Self::Claim(_) => f.write_str("the principal's `jwt:` is not followed by a claim"),
         }
     }
@@ -162,7 +296,7 @@ impl fmt::Display for PrincipalError {
 impl Error for PrincipalError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Unknown | Self::HeaderName => None,
+            Self::Unknown | Self::HeaderName | Self::CookieName => None,
             Self::Claim(error) => Some(error),
         }
     }

@@ -1,10 +1,11 @@
 use hapax_core::{Key, RecordId, Scope, ScopedKey};
-use http::header::{AUTHORIZATION, HeaderName};
+use http::header::{AUTHORIZATION, COOKIE, HeaderName};
 use http::request::Parts;
 use http::{Method, Request};
 
 use super::{
-    Anonymous, Endpoint, Principal, PrincipalMissing, ScopeRules, is_http_operation, scope_of, warnings,
+    Anonymous, Credentials, Endpoint, Principal, PrincipalMissing, ScopeRules, is_http_operation, scope_of,
+    warnings,
 };
 
 /// A JSON Web Token whose `sub` is `alice`, and another one of hers.
@@ -93,6 +94,145 @@ fn s_02_the_whole_authorization_tells_callers_apart_by_default() {
 }
 
 #[test]
+fn s_02_every_credential_header_tells_callers_apart_by_default() {
+    let of = |lines: Lines<'_>| id(scope(&ScopeRules::default(), &request("/x", lines)));
+    let names =
+        ["authorization", "x-api-key", "api-key", "x-auth-token", "x-shopify-access-token", "x-other"];
+    let mut requests: Vec<Vec<(&str, &str)>> = names.iter().map(|name| vec![(*name, "a")]).collect();
+    requests.extend([
+        vec![("x-api-key", "b")],
+        vec![("x-api-key", "a"), ("x-api-key", "b")],
+        vec![("x-api-key", "a"), ("api-key", "b")],
+        vec![("x-api-key", "b"), ("api-key", "a")],
+        vec![("authorization", "a"), ("x-api-key", "a")],
+        vec![("authorization", "a"), ("x-api-key", "b")],
+        vec![("authorization", "b"), ("x-api-key", "a")],
+    ]);
+    let ids: std::collections::HashSet<_> = requests.iter().map(|lines| of(lines)).collect();
+    assert_eq!(ids.len(), requests.len());
+    // A header that is empty or holds no credential changes nothing, and neither does the order of the fields.
+    let (a, b) = (("x-api-key", "a"), ("api-key", "b"));
+    assert_eq!(of(&[a, b]), of(&[b, a]));
+    assert_eq!(of(&[a]), of(&[a, ("authorization", ""), ("x-other", "b"), ("cookie", "c=d")]));
+}
+
+#[test]
+fn s_02_authorization_alone_is_the_caller_it_always_was() {
+    let found = scope(&ScopeRules::default(), &request("/x", &[("authorization", "Bearer a")]));
+    assert_eq!(found.principal_hash(), Scope::new("").principal("Bearer a").principal_hash());
+    let header = scope(&by(Principal::Header(AUTHORIZATION)), &request("/x", &[("authorization", "Bearer a")]));
+    assert_eq!(found, header);
+}
+
+#[test]
+fn s_02_the_list_of_credential_headers_is_a_choice() {
+    let names = ["x-b", "x-a", "x-b"].map(HeaderName::from_static);
+    let rules = ScopeRules { credentials: Credentials::new(names), ..ScopeRules::default() };
+    let of = |lines: Lines<'_>| id(scope(&rules, &request("/x", lines)));
+    assert_eq!(rules.credentials.names(), ["x-a", "x-b"]);
+    assert_ne!(of(&[("x-a", "1")]), of(&[("x-a", "2")]));
+    assert_ne!(of(&[("x-a", "1")]), of(&[("x-b", "1")]));
+    assert_eq!(of(&[("authorization", "1")]), of(&[]), "it is not in the list");
+}
+
+#[test]
+fn s_02_the_first_source_that_says_something_counts() {
+    let texts = ["jwt:sub", "header:x-api-key", "cookie:sid"];
+    let rules = by(Principal::first_of(texts.map(|text| text.parse().unwrap())));
+    let of = |lines: Lines<'_>| id(scope(&rules, &request("/x", lines)));
+    let (token, renewed) = (("authorization", ALICE), ("authorization", ALICE_RENEWED));
+    let (key, cookie) = (("x-api-key", "k"), ("cookie", "a=b; sid=s"));
+    assert_eq!(of(&[token]), of(&[renewed, key, cookie]));
+    assert_eq!(of(&[key]), of(&[key, cookie]));
+    assert_eq!(of(&[cookie]), of(&[("cookie", "sid=s"), ("x-api-key", "")]));
+    let mut ids = vec![of(&[token]), of(&[key]), of(&[cookie]), of(&[("authorization", "Basic x")]), of(&[])];
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 5);
+    // A source can be added behind the first one: whom the first one knows keeps the records.
+    assert_eq!(of(&[token]), id(scope(&by(Principal::jwt_claim("sub")), &request("/x", &[token]))));
+    let more = Principal::first_of([Principal::Credentials, Principal::cookie("sid")]);
+    let known = [("x-api-key", "k")];
+    assert_eq!(scope(&by(more), &request("/x", &known)), scope(&ScopeRules::default(), &request("/x", &known)));
+}
+
+#[test]
+fn s_02_a_caller_cannot_say_in_one_source_what_another_says_of_somebody_else() {
+    let source = |text: &str| text.parse::<Principal>().unwrap();
+    let texts = ["header:x-account", "cookie:sid", "jwt:sub", "credentials"];
+    let rules = by(Principal::first_of(texts.map(source)));
+    let of = |lines: Lines<'_>| id(scope(&rules, &request("/x", lines)));
+    let forged = "Bearer e30.eyJzdWIiOiJhY21lIn0.c2ln"; // sub: acme
+    let mut ids = vec![
+        of(&[("x-account", "acme")]),
+        of(&[("cookie", "sid=acme")]),
+        of(&[("authorization", forged)]),
+        of(&[("authorization", "acme")]),
+        of(&[("x-api-key", "acme")]),
+    ];
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 5);
+    // What a function says is not trusted to differ from what the others are written down as.
+    let of_cookie = scope(&rules, &request("/x", &[("cookie", "sid=acme")]));
+    let written = [&b"\0\0\0\0\0\0\0\0s\0\0\0\0\0\0\0\ncookie:sid\0\0\0\0\0\0\0\x04acme"[..]].concat();
+    assert_eq!(of_cookie.principal_hash(), Scope::new("").principal(&written).principal_hash());
+    let odd = Principal::first_of([Principal::extract(move |_| Some(written.clone())), source("cookie:sid")]);
+    assert_ne!(scope(&by(odd), &request("/x", &[])), of_cookie);
+}
+
+#[test]
+fn s_02_a_cookie_is_found_by_its_name() {
+    let rules = by(Principal::cookie("sid"));
+    let of = |lines: Lines<'_>| scope(&rules, &request("/x", lines));
+    let session = of(&[("cookie", "sid=one")]);
+    assert_eq!(session.principal_hash(), Scope::new("").principal("one").principal_hash());
+    for lines in [
+        &[("cookie", "a=b; sid=one; c=d")][..],
+        &[("cookie", "a=b"), ("cookie", "sid=one")],
+        &[("cookie", " sid = one ;")],
+        &[("cookie", "SID=two; xsid=two; sid; sid=; sid=one")],
+    ] {
+        assert_eq!(of(lines), session, "{lines:?}");
+    }
+    let several = of(&[("cookie", "sid=one; sid=two")]);
+    assert_ne!(several, session);
+    assert_ne!(several, of(&[("cookie", "sid=two; sid=one")]));
+    assert_eq!(several, of(&[("cookie", "sid=one"), ("cookie", "sid=two")]));
+    for lines in [&[][..], &[("cookie", "a=b")], &[("cookie", "sid")], &[("cookie", "sid=")]] {
+        assert_eq!(of(lines).principal_hash(), None, "{lines:?}");
+    }
+}
+
+#[test]
+fn s_03_a_cookie_without_a_credential_is_refused_until_it_is_named() {
+    let missing = |principal: Principal, lines: Lines<'_>| {
+        let refuse = ScopeRules { anonymous: Anonymous::Refuse, ..by(principal.clone()) };
+        let parts = request("/x", lines);
+        (scope_of(&by(principal), &parts, "/x").err(), scope_of(&refuse, &parts, "/x").err())
+    };
+    let (only, anonymous) = (Some(PrincipalMissing::OnlyCookie), Some(PrincipalMissing::Anonymous));
+    let cookie = [("cookie", "theme=dark")];
+    let default = Principal::default;
+    assert_eq!(missing(default(), &cookie), (only, only));
+    assert_eq!(missing(default(), &[]), (None, anonymous));
+    assert_eq!(missing(default(), &[("cookie", "")]), (None, anonymous));
+    assert_eq!(missing(default(), &[cookie[0], ("x-api-key", "k")]), (None, None));
+    let first_of = |second| Principal::first_of([Principal::Credentials, second]);
+    assert_eq!(missing(first_of(Principal::jwt_claim("sub")), &cookie), (only, only));
+    let named = [
+        Principal::cookie("sid"),
+        first_of(Principal::cookie("sid")),
+        Principal::None,
+        Principal::Header(HeaderName::from_static("x-account")),
+    ];
+    for principal in named {
+        assert_eq!(missing(principal, &cookie), (None, anonymous));
+    }
+    assert_eq!(missing(Principal::Header(COOKIE), &cookie), (None, None));
+}
+
+#[test]
 fn s_02_people_find_a_caller_by_what_it_sent() {
     let found = scope(
         &by(Principal::Header(HeaderName::from_static("x-account"))),
@@ -129,18 +269,19 @@ fn s_02_a_function_names_the_caller() {
         ..by(Principal::extract(|parts| Some(parts.extensions.get::<Account>()?.0.into())))
     };
     let mut parts = request("/x", &[]);
-    assert_eq!(scope_of(&rules, &parts, "/x"), Err(PrincipalMissing));
+    assert_eq!(scope_of(&rules, &parts, "/x"), Err(PrincipalMissing::Anonymous));
     parts.extensions.insert(Account("acme"));
     assert_eq!(scope(&rules, &parts).principal_hash(), Scope::new("").principal("acme").principal_hash());
     parts.extensions.insert(Account(""));
-    assert_eq!(scope_of(&rules, &parts, "/x"), Err(PrincipalMissing));
+    assert_eq!(scope_of(&rules, &parts, "/x"), Err(PrincipalMissing::Anonymous));
 }
 
 #[test]
 fn s_03_callers_without_a_principal_share_a_scope_or_are_refused() {
-    let cases: [(Principal, Lines<'_>); 5] = [
+    let cases: [(Principal, Lines<'_>); 6] = [
         (Principal::default(), &[]),
         (Principal::default(), &[("authorization", "")]),
+        (Principal::default(), &[("x-api-key", ""), ("x-account", "a")]),
         (Principal::default(), &[("authorization", ""), ("authorization", "")]),
         (Principal::jwt_claim("sub"), &[]),
         (Principal::None, &[("authorization", "x")]),
@@ -149,7 +290,7 @@ fn s_03_callers_without_a_principal_share_a_scope_or_are_refused() {
         let parts = request("/x", lines);
         assert_eq!(scope(&by(principal.clone()), &parts).principal_hash(), None);
         let rules = ScopeRules { anonymous: Anonymous::Refuse, ..by(principal) };
-        assert_eq!(scope_of(&rules, &parts, "/x"), Err(PrincipalMissing));
+        assert_eq!(scope_of(&rules, &parts, "/x"), Err(PrincipalMissing::Anonymous));
     }
     let rules = ScopeRules { anonymous: Anonymous::Refuse, ..ScopeRules::default() };
     assert!(scope_of(&rules, &request("/x", &[("authorization", "x")]), "/x").is_ok());
@@ -168,6 +309,8 @@ fn s_02_s_03_what_is_unsafe_is_said_before_the_first_request() {
     check(Principal::default(), Anonymous::Share, &["S-02", "callers without a principal share"]);
     check(Principal::default(), Anonymous::Refuse, &["S-02"]);
     check(Principal::Header(http::header::COOKIE), Anonymous::Refuse, &["S-02"]);
+    check(Principal::cookie("sid"), Anonymous::Refuse, &["S-02"]);
+    check(Principal::first_of([account(), Principal::Credentials]), Anonymous::Refuse, &[]);
     check(account(), Anonymous::Share, &["callers without a principal share"]);
     check(account(), Anonymous::Refuse, &[]);
     check(Principal::None, Anonymous::Share, &["all callers share"]);
@@ -193,10 +336,12 @@ fn s_06_a_scope_shows_no_credential() {
 #[test]
 fn a_principal_is_written_as_it_is_read() {
     let written = ["header:authorization", "header:x-account", "jwt:sub", "jwt:https://a.example/t", "none"];
-    for text in written.into_iter().chain(["jwt:/realm/tenant", "jwt:/~1odd"]) {
+    for text in written.into_iter().chain(["jwt:/realm/tenant", "jwt:/~1odd", "credentials", "cookie:Sid"]) {
         assert_eq!(text.parse::<Principal>().unwrap().to_string(), text);
     }
-    for text in ["", "header", "header:", "header:a b", "jwt", "jwt:", "jwt:/~", "None", "user:x"] {
+    let odd = ["cookie", "cookie:", "cookie:a b", "cookie:a=b", "cookie:a;b", "Credentials", "credentials:"];
+    let texts = ["", "header", "header:", "header:a b", "jwt", "jwt:", "jwt:/~", "None", "user:x"];
+    for text in texts.into_iter().chain(odd) {
         assert!(text.parse::<Principal>().is_err(), "{text}");
     }
     assert!(matches!("header:Authorization".parse(), Ok(Principal::Header(name)) if name == AUTHORIZATION));
@@ -204,9 +349,19 @@ fn a_principal_is_written_as_it_is_read() {
 
 #[test]
 fn s_02_only_what_callers_may_invent_must_be_verified() {
-    let check =
-        |text: &str, must| assert_eq!(text.parse::<Principal>().unwrap().must_be_verified(), must, "{text}");
-    check("header:authorization", false);
+    let credentials = Credentials::new([HeaderName::from_static("x-own-key")]);
+    let check = |text: &str, must| {
+        let sources = text.split(',').map(|text| text.parse::<Principal>().unwrap());
+        assert_eq!(Principal::first_of(sources).must_be_verified(&credentials), must, "{text}");
+    };
+    check("credentials", false);
+    check("cookie:sid", false);
+    for name in ["authorization", "x-api-key", "api-key", "x-auth-token", "x-shopify-access-token", "x-own-key"]
+    {
+        check(&format!("header:{name}"), false);
+    }
+    check("header:x-api-key,cookie:sid,credentials", false);
+    check("header:x-api-key,jwt:sub", true);
     check("header:x-account", true);
     check("jwt:sub", true);
     check("none", false);

@@ -7,7 +7,7 @@ use hapax_core::{KeyFormat, OnLapse, Select};
 use http::StatusCode;
 
 use super::check::{
-    MILLISECOND, at_least_one, coverable, header_name, header_names, key_pattern, parsed, pointers,
+    MILLISECOND, at_least_one, coverable, credentials, header_name, header_names, key_pattern, parsed, pointers,
     principal_of, within, without, wrong,
 };
 use super::{
@@ -122,8 +122,12 @@ impl Settings {
         if let Some(namespace) = &self.namespace {
             scope.namespace = namespace.as_str().into();
         }
-        if let Some(principal) = &self.principal {
-            scope.principal = principal_of(principal, self.principal_verified == Some(true))?;
+        if let Some(names) = &self.credential_headers {
+            scope.credentials = credentials(names)?;
+        }
+        if let Some(names) = &self.principal {
+            let is_verified = self.principal_verified == Some(true);
+            scope.principal = principal_of(names, &scope.credentials, is_verified)?;
         }
         set(&mut scope.anonymous, self.anonymous);
         set(&mut scope.endpoint, self.endpoint);

@@ -5,11 +5,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use hapax_core::{JsonPointer, KeyFormat};
+use http::header::COOKIE;
 use http::{HeaderName, Method};
 
-use super::{SettingsError, Span};
+use super::{PrincipalNames, SettingsError, Span};
 use crate::http::policy::is_coverable;
-use crate::http::scope::Principal;
+use crate::http::scope::{Credentials, Principal};
 use crate::policy::SPAN_MAX;
 
 pub(super) fn wrong(option: &'static str, why: impl fmt::Display) -> SettingsError {
@@ -98,11 +99,41 @@ pub(super) fn key_pattern(_pattern: &str) -> Result<KeyFormat, SettingsError> {
     Err(wrong("key_pattern", "this build has no regular expressions; build it with the feature `regex`"))
 }
 
-/// Who somebody says to be counts only when somebody in front has checked it (S-02).
-pub(super) fn principal_of(text: &str, is_verified: bool) -> Result<Principal, SettingsError> {
-    let principal: Principal = parsed("principal", text)?;
-    if principal.must_be_verified() && !is_verified {
-        return Err(wrong("principal", "say `principal_verified = true` when somebody in front checks it"));
+/// What a caller says about itself counts only when something in front has checked it (S-02).
+pub(super) fn principal_of(
+    names: &PrincipalNames,
+    credentials: &Credentials,
+    is_verified: bool,
+) -> Result<Principal, SettingsError> {
+    let principal = match names {
+        PrincipalNames::One(text) => parsed("principal", text)?,
+        PrincipalNames::Several(texts) if texts.is_empty() => {
+            return Err(wrong("principal", "name at least one source, or say `principal = \"none\"`"));
+        }
+        PrincipalNames::Several(texts) => {
+            let sources = texts.iter().map(|text| parsed("principal", text));
+            let sources = sources.collect::<Result<Vec<Principal>, _>>()?;
+            if sources.len() > 1 && sources.iter().any(|source| matches!(source, Principal::None)) {
+                return Err(wrong("principal", "`none` is no source of a list; leave it out"));
+            }
+            Principal::first_of(sources)
+        }
+    };
+    if principal.must_be_verified(credentials) && !is_verified {
+        return Err(wrong("principal", "say `principal_verified = true` when something in front checks it"));
     }
     Ok(principal)
+}
+
+/// Headers that hold nothing but credentials. A cookie header changes with every cookie that a site sets.
+pub(super) fn credentials(names: &[String]) -> Result<Credentials, SettingsError> {
+    const OPTION: &str = "credential_headers";
+    let names = header_names(OPTION, names)?;
+    if names.is_empty() {
+        return Err(wrong(OPTION, "name at least one, or say `principal = \"none\"`"));
+    }
+    if names.contains(&COOKIE) {
+        return Err(wrong(OPTION, "name the session cookie with `principal = \"cookie:NAME\"` instead"));
+    }
+    Ok(Credentials::new(names))
 }

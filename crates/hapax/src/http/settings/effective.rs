@@ -3,10 +3,13 @@
 use hapax_core::{KeyFormat, OnLapse};
 use http::HeaderName;
 
-use super::{ExpiredKeysName, FingerprintName, KeyFormatName, KeySpelling, OnLapseName, Settings, Span};
+use super::{
+    ExpiredKeysName, FingerprintName, KeyFormatName, KeySpelling, OnLapseName, PrincipalNames, Settings, Span,
+};
 use crate::http::classify::{Outcome, Outcomes};
 use crate::http::fingerprint::What;
 use crate::http::policy::{Classifier, HttpPolicy};
+use crate::http::scope::Principal;
 use crate::policy::ExpiredKeys;
 
 impl HttpPolicy {
@@ -36,8 +39,9 @@ impl HttpPolicy {
             first_sent: first_sent.map(|first_sent| first_sent.header.to_string()),
             first_sent_window: first_sent.map(|first_sent| Span(first_sent.window)),
             namespace: Some(self.scope.namespace.as_ref().to_owned()),
-            principal: Some(self.scope.principal.to_string()),
-            principal_verified: Some(self.scope.principal.must_be_verified()),
+            principal: Some(PrincipalNames::of(&self.scope.principal)),
+            credential_headers: Some(texts(self.scope.credentials.names())),
+            principal_verified: Some(self.scope.principal.must_be_verified(&self.scope.credentials)),
             anonymous: Some(self.scope.anonymous),
             endpoint: Some(self.scope.endpoint),
             scope_host: Some(self.scope.host),
@@ -111,6 +115,15 @@ impl HttpPolicy {
         return self.webhook.as_ref()?.name();
         #[cfg(not(feature = "webhook"))]
         None
+    }
+}
+
+impl PrincipalNames {
+    pub(in crate::http) fn of(principal: &Principal) -> Self {
+        match principal.sources() {
+            [one] => Self::One(one.to_string()),
+            several => Self::Several(texts(several)),
+        }
     }
 }
 

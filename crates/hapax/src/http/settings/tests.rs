@@ -30,6 +30,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("first_sent_window", r#"{ "first_sent": "x-first-sent", "first_sent_window": "10m" }"#),
     ("namespace", r#"{ "namespace": "blue" }"#),
     ("principal", r#"{ "principal": "none" }"#),
+    ("principal", r#"{ "principal": ["header:x-api-key", "cookie:sid"] }"#),
+    ("credential_headers", r#"{ "credential_headers": ["x-a", "x-b"] }"#),
     ("principal_verified", r#"{ "principal": "jwt:sub", "principal_verified": true }"#),
     ("anonymous", r#"{ "anonymous": "refuse" }"#),
     ("endpoint", r#"{ "endpoint": "fingerprint" }"#),
@@ -164,6 +166,13 @@ fn options_that_make_no_sense_are_named_with_the_way_out() {
     check(r#"{ "first_sent_window": "5m" }"#, "first_sent_window", "`first_sent`");
     check(r#"{ "dialect": "oasis", "first_sent_window": "0s" }"#, "first_sent_window", "from 1ms");
     check(r#"{ "principal": "cookie" }"#, "principal", "header:NAME");
+    check(r#"{ "principal": [] }"#, "principal", "principal = \"none\"");
+    check(r#"{ "principal": ["cookie:sid", "none"] }"#, "principal", "leave it out");
+    check(r#"{ "principal": ["cookie:sid", "cookie"] }"#, "principal", "cookie:NAME");
+    check(r#"{ "principal": ["cookie:sid", "jwt:sub"] }"#, "principal", "principal_verified = true");
+    check(r#"{ "credential_headers": [] }"#, "credential_headers", "principal = \"none\"");
+    check(r#"{ "credential_headers": ["Cookie"] }"#, "credential_headers", "cookie:NAME");
+    check(r#"{ "credential_headers": ["a b"] }"#, "credential_headers", "letters, digits and `-`");
     check(r#"{ "principal": "jwt:sub" }"#, "principal", "principal_verified = true");
     check(r#"{ "principal": "header:x-user" }"#, "principal", "principal_verified = true");
     check(r#"{ "decode_bytes_max": 9 }"#, "decode_bytes_max", "decode = true");
@@ -216,6 +225,7 @@ fn words_that_are_not_known_are_refused_with_those_that_are() {
     check(r#"{ "key": "yes" }"#, &["off", "optional", "required"]);
     check(r#"{ "key_spelling": "bare" }"#, &["any", "quoted"]);
     check(r#"{ "key_format": "guid" }"#, &["any", "uuid", "uuidv7", "ulid"]);
+    check(r#"{ "principal": 5 }"#, &["header:NAME", "a list of such texts"]);
     check(r#"{ "anonymous": "no" }"#, &["share", "refuse"]);
     check(r#"{ "endpoint": "no" }"#, &["scope", "fingerprint"]);
     check(r#"{ "fingerprint": "no" }"#, &["request", "key"]);
