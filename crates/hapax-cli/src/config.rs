@@ -25,8 +25,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hapax::Hapax;
-use hapax::http::{HttpPolicy, IdempotencyLayer, PathPattern, Settings};
-use http::Uri;
+use hapax::http::{HttpPolicy, IdempotencyLayer, PathPattern, Principal, Settings};
+use http::{HeaderName, Uri};
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -84,6 +84,8 @@ pub(crate) struct Route {
     pub(crate) reconcile: Option<Uri>,
     /// Whom to ask whether the caller may do this.
     pub(crate) authorise: Option<Uri>,
+    /// The header of that answer which names the caller.
+    pub(crate) authorise_principal: Option<HeaderName>,
 }
 
 impl Config {
@@ -217,17 +219,38 @@ impl Words {
                 let url = text.as_deref().map(asked).transpose();
                 url.map_err(|why| self.wrong_in_route(index, option, why))
             };
+            let authorise_principal = self.authorise_principal(index, &shape)?;
+            let policy = self.policy(shape.settings, Some(index), store)?;
             routes.push(Route {
                 path: Some(path),
-                policy: self.policy(shape.settings, Some(index), store)?,
+                policy: match authorise_principal {
+                    Some(_) => policy.principal(Principal::Authorised),
+                    None => policy,
+                },
                 reconcile: url("reconcile", &shape.reconcile)?,
                 authorise: url("authorise", &shape.authorise)?,
+                authorise_principal,
             });
         }
         let rest: RouteShape = self.typed(defaults.clone(), None)?;
         let policy = self.policy(rest.settings, None, store)?;
-        routes.push(Route { path: None, policy, reconcile: None, authorise: None });
+        routes.push(Route { path: None, policy, reconcile: None, authorise: None, authorise_principal: None });
         Ok(routes)
+    }
+
+    /// The header in which a route's `authorise` URL names callers. It takes the place of an inherited `principal`.
+    fn authorise_principal(&self, index: usize, shape: &RouteShape) -> Result<Option<HeaderName>, Failure> {
+        const OPTION: &str = "authorise_principal";
+        let Some(name) = &shape.authorise_principal else { return Ok(None) };
+        let wrong = |why: &str| self.wrong_in_route(index, OPTION, format_args!("`{OPTION}`: {why}"));
+        if shape.authorise.is_none() {
+            return Err(wrong("it changes nothing without `authorise`; say that too, or leave this out"));
+        }
+        if self.place(ROUTE, Some(index), "principal").is_some() {
+            return Err(wrong("the route says `principal`, too; leave one of them out"));
+        }
+        let why = "it is no header's name; write letters, digits and `-`";
+        name.parse().map(Some).map_err(|_| wrong(why))
     }
 
     /// The policy of one route. Where nobody says how large an answer is kept, it is no larger than the store takes; what

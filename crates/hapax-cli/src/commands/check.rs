@@ -154,7 +154,9 @@ fn route_lines(route: &Route) -> Vec<String> {
         .filter_map(|(name, url)| Some(format!("         {name} = \"{}\"", config::shown(url.as_ref()?))));
     let head = format!("route    {}", printable(route.paths()));
     let told = told.map(|(name, value)| format!("         {name} = {}", printable(&value.to_string())));
-    std::iter::once(head).chain(told).chain(asked).collect()
+    let named = route.authorise_principal.as_ref();
+    let named = named.map(|name| format!("         authorise_principal = \"{name}\""));
+    std::iter::once(head).chain(told).chain(asked).chain(named).collect()
 }
 
 fn document(config: &Config, found: Option<&Found>, warnings: &[String]) -> Value {

@@ -2,7 +2,7 @@
 
 use hapax::http::settings::{FingerprintName, OnLapseName};
 use hapax::http::{EarlyData, OnStoreError, Settings};
-use http::Uri;
+use http::{HeaderName, Uri};
 use serde_json::{Value, json};
 
 use super::{Config, Route};
@@ -36,6 +36,7 @@ impl Route {
             "settings": self.policy.settings(),
             "reconcile": self.reconcile.as_ref().map(shown),
             "authorise": self.authorise.as_ref().map(shown),
+            "authorise_principal": self.authorise_principal.as_ref().map(HeaderName::as_str),
             "warnings": self.warnings(),
         })
     }

@@ -211,6 +211,8 @@ pub(crate) struct RouteShape {
     pub(crate) reconcile: Option<String>,
     /// The URL that is asked whether the caller may do this, before anything is claimed or replayed.
     pub(crate) authorise: Option<String>,
+    /// The header of its answer that names the caller, who is then the principal.
+    pub(crate) authorise_principal: Option<String>,
     #[serde(flatten)]
     pub(crate) settings: Settings,
 }

@@ -85,17 +85,18 @@ impl Asker {
         }
     }
 
-    /// "May this caller do that?" A refusal is the answer for the caller. `keys` are the headers that may hold a key.
+    /// "May this caller do that?" The fields of an answer that says yes; a refusal is the answer for the caller.
+    /// `left_out` are the headers that are not for the one who decides, such as those that may hold a key.
     pub(super) fn may_it_go_on(
         self,
         url: Uri,
         head: &request::Parts,
-        keys: &[HeaderName],
-    ) -> impl Future<Output = Result<(), Response<Bytes>>> + Send + use<> {
-        let question = question(head, keys);
+        left_out: &[HeaderName],
+    ) -> impl Future<Output = Result<HeaderMap, Response<Bytes>>> + Send + use<> {
+        let question = question(head, left_out);
         async move {
             match self.send(url, question).await {
-                Ok(response) if response.status().is_success() => Ok(()),
+                Ok(response) if response.status().is_success() => Ok(response.into_parts().0.headers),
                 Ok(response) if response.status().is_client_error() => Err(refused(response)),
                 Ok(response) => {
                     tracing::warn!(status = response.status().as_u16(), "authorise: no answer; refused");
@@ -115,8 +116,20 @@ impl Asker {
     }
 }
 
-/// The caller's head, without what belongs to a body or a connection, and without the key.
-fn question(head: &request::Parts, keys: &[HeaderName]) -> Request<Full<Bytes>> {
+/// The caller's name in an answer. Empty where there is none, or more than one.
+pub(super) fn name_in(answer: &HeaderMap, header: &HeaderName) -> Vec<u8> {
+    let mut lines = answer.get_all(header).iter().map(HeaderValue::as_bytes);
+    match (lines.next(), lines.next()) {
+        (Some(name), None) if !name.is_empty() => name.to_vec(),
+        _ => {
+            tracing::warn!(%header, "authorise: the answer does not name the caller; refused");
+            Vec::new()
+        }
+    }
+}
+
+/// The caller's head, without what belongs to a body or a connection, and without what is left out.
+fn question(head: &request::Parts, left_out: &[HeaderName]) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::default());
     let named: Vec<&str> = head
         .headers
@@ -128,7 +141,7 @@ fn question(head: &request::Parts, keys: &[HeaderName]) -> Request<Full<Bytes>> 
         .collect();
     let is_asked = |name: &HeaderName| {
         !NOT_ASKED.contains(&name.as_str())
-            && !keys.contains(name)
+            && !left_out.contains(name)
             && !named.iter().any(|of| name.as_str().eq_ignore_ascii_case(of))
     };
     let headers = request.headers_mut();

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use hapax::Hapax;
 use hapax::http::{HttpPolicy, Idempotency, IdempotencyLayer};
-use http::Request;
+use http::{Request, request};
 use parking_lot::RwLock;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::ask::Asker;
+use super::ask::{Asker, name_in};
 use super::paths::{Unambiguous, key_names};
 use super::protection::{self, Routing};
 use super::told::Told;
@@ -164,8 +164,20 @@ fn with_questions(route: &Route, asker: &Asker) -> HttpPolicy {
         policy = policy.reconcile(move |question| asker.clone().did_it_happen(url.clone(), question));
     }
     if let Some(url) = &route.authorise {
-        let (asker, url, keys) = (asker.clone(), url.clone(), key_names(&policy));
-        policy = policy.authorise(move |head| asker.clone().may_it_go_on(url.clone(), head, &keys));
+        let (asker, url, mut left_out) = (asker.clone(), url.clone(), key_names(&policy));
+        // What a caller writes there is no name.
+        left_out.extend(route.authorise_principal.clone());
+        let ask = move |head: &request::Parts| asker.clone().may_it_go_on(url.clone(), head, &left_out);
+        policy = match route.authorise_principal.clone() {
+            None => policy.authorise(move |head| {
+                let answer = ask(head);
+                async move { answer.await.map(drop) }
+            }),
+            Some(header) => policy.authorise_as(move |head| {
+                let (answer, header) = (ask(head), header.clone());
+                async move { answer.await.map(|answer| name_in(&answer, &header)) }
+            }),
+        };
     }
     policy
 }

@@ -98,6 +98,48 @@ fn a_caller_who_may_no_longer_gets_no_replay() {
     assert_eq!(origin.seen().len(), 1);
 }
 
+/// One who decides and names the caller by the last word of its token.
+fn naming() -> Origin {
+    Origin::start(|message, _| {
+        let token = message.header("authorization").unwrap_or_default();
+        let names = match token.rsplit_once(' ') {
+            Some((_, "nameless")) => String::new(),
+            Some((_, "twofold")) => "x-caller: a\r\nx-caller: b\r\n".to_owned(),
+            Some((_, name)) => format!("x-caller: {name}\r\n"),
+            None => return reply(401, ""),
+        };
+        Some(format!("HTTP/1.1 200 As-Told\r\ncontent-length: 0\r\n{names}\r\n"))
+    })
+}
+
+#[test]
+fn a_caller_with_a_renewed_token_is_the_same_where_the_answer_names_it() {
+    let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
+    let deciding = naming();
+    let fixture = Fixture::bare();
+    let file = format!(
+        "[defaults]\nprincipal = \"header:Authorization\"\n[[route]]\npath = \"/orders\"\nauthorise = \"{}/asked\"\n\
+         authorise_principal = \"X-Caller\"\n",
+        deciding.url()
+    );
+    std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let order = |more: &str| ask(sidecar.address(), &format!("POST /orders\nIdempotency-Key: k{more}"), "{}");
+    assert_eq!(order("\nAuthorization: t1 alice").body, "order 1");
+    let again = order("\nAuthorization: t2 alice");
+    assert_eq!((again.body.as_str(), again.header("x-idempotent-replayed")), ("order 1", Some("true")));
+    assert_eq!(order("\nAuthorization: t1 bob\nX-Caller: alice").body, "order 2");
+    let asked = deciding.seen();
+    assert_eq!(asked.last().unwrap().header("x-caller"), None, "what a caller writes there is no name");
+    for token in ["t1 nameless", "t1 twofold"] {
+        let refused = order(&format!("\nAuthorization: {token}"));
+        assert_eq!(refused.status(), 400, "{token}");
+        assert_eq!(refused.json()["type"], "https://hapax.dev/errors/principal-missing");
+    }
+    assert_eq!(order("").status(), 401, "first whether it may, then who it is");
+    assert_eq!(origin.seen().len(), 2);
+}
+
 #[test]
 fn whoever_decides_sees_no_key_whatever_its_header_is_called() {
     let origin = Origin::start(|_, _| reply(201, "made"));

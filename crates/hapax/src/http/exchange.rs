@@ -1,6 +1,6 @@
 //! One covered request, from its key to its answer.
 //!
-//! The order of judgement: early data, when it was first sent, whose it is, whether the caller may, what is known of it
+//! The order of judgement: early data, when it was first sent, whether the caller may, whose it is, what is known of it
 //! already, the body, its digest, the key that only the body holds, the fingerprint, limits; then the claim. What
 //! fails before the claim has executed nothing and stored nothing.
 
@@ -174,16 +174,21 @@ impl Exchange {
                 let now = SystemTime::now();
                 policy.key_source.check_first_sent(&parts.headers, now).map_err(refusal::first_sent)?;
             }
+            // First whether the caller may: the answer may say who it is.
+            let authorised = match &policy.authorise {
+                Some(authorise) => {
+                    authorise(parts).await.map_err(|answer| Stop::Answered(Box::new(answer)))?
+                }
+                None => None,
+            };
             let path = canonical::path(path_of_parts(parts));
-            let scope = scope::scope_of(&policy.scope, parts, &path).map_err(refusal::anonymous)?;
+            let scope = scope::scope_of(&policy.scope, parts, &path, authorised.as_deref())
+                .map_err(refusal::anonymous)?;
             // Where only the body holds the key, the scope waits for it.
             let known = match &key {
                 Some(key) => Ok(ScopedKey::new(scope, key)),
                 None => Err(scope),
             };
-            if let Some(authorise) = &policy.authorise {
-                authorise(parts).await.map_err(|answer| Stop::Answered(Box::new(answer)))?;
-            }
             let passing = || parts.extensions.get().map(|PassingAs(id)| *id);
             let claimed = parts.extensions.get().map(Context::id).or_else(passing);
             if let Ok(known) = &known

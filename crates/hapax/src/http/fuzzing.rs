@@ -37,7 +37,7 @@ pub fn query(raw: &str) -> Cow<'_, str> {
 /// What a request's key is unique within.
 pub fn scope(principal: Principal, parts: &Parts) -> Option<Scope> {
     let rules = ScopeRules { principal, host: true, ..ScopeRules::default() };
-    scope_of(&rules, parts, &canonical::path(parts.uri.path())).ok()
+    scope_of(&rules, parts, &canonical::path(parts.uri.path()), None).ok()
 }
 
 /// The fingerprint of a request, by the usual rules.

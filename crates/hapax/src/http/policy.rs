@@ -30,8 +30,9 @@ use crate::policy::Policy;
 /// How much of a request body is read by default.
 const BODY_BYTES_MAX: usize = 2 << 20;
 
+/// Lets a caller in, with its name where the function gives names.
 type Authorise =
-    Arc<dyn Fn(&request::Parts) -> BoxFuture<'static, Result<(), Response<Bytes>>> + Send + Sync>;
+    Arc<dyn Fn(&request::Parts) -> BoxFuture<'static, Result<Option<Vec<u8>>, Response<Bytes>>> + Send + Sync>;
 
 /// What a route does about keys. Starts from a [`Dialect`]; every choice can be made anew.
 ///
@@ -418,8 +419,45 @@ impl HttpPolicy {
         A: Fn(&request::Parts) -> F + Send + Sync + 'static,
         F: Future<Output = Result<(), Response<Bytes>>> + Send + 'static,
     {
-        self.authorise = Some(Arc::new(move |parts| Box::pin(ask(parts))));
+        self.authorise = Some(Arc::new(move |parts| {
+            let answer = ask(parts);
+            Box::pin(async move { answer.await.map(|()| None) })
+        }));
         self
+    }
+
+    /// The same, of a function that names the caller it lets in: the name is the [principal](Principal::Authorised),
+    /// however often the caller's token was renewed. A caller with an empty name is refused.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use hapax::http::HttpPolicy;
+    /// use http::Response;
+    ///
+    /// async fn account_of(_token: Option<Vec<u8>>) -> Option<String> {
+    ///     Some("account-7".to_owned()) // for example by token introspection (RFC 7662)
+    /// }
+    ///
+    /// let policy = HttpPolicy::default().authorise_as(|head| {
+    ///     let token = head.headers.get("authorization").map(|value| value.as_bytes().to_vec());
+    ///     async move {
+    ///         let unauthorised = || Response::builder().status(401).body(Bytes::new()).unwrap_or_default();
+    ///         account_of(token).await.ok_or_else(unauthorised)
+    ///     }
+    /// });
+    /// # let _ = policy;
+    /// ```
+    pub fn authorise_as<A, F, P>(mut self, ask: A) -> Self
+    where
+        A: Fn(&request::Parts) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<P, Response<Bytes>>> + Send + 'static,
+        P: Into<Vec<u8>>,
+    {
+        self.authorise = Some(Arc::new(move |parts| {
+            let answer = ask(parts);
+            Box::pin(async move { answer.await.map(|name| Some(name.into())) })
+        }));
+        self.principal(Principal::Authorised)
     }
 
     /// Whom to ask "did this happen?" when nobody knows, before refusing as uncertain. With the response that

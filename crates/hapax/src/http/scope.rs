@@ -32,7 +32,11 @@ pub(crate) struct ScopeRules {
 impl ScopeRules {
     /// Whether a request can be refused because its caller is not known.
     pub(crate) fn may_refuse(&self) -> bool {
-        self.anonymous == Anonymous::Refuse || self.principal.overlooks_cookies()
+        self.anonymous == Anonymous::Refuse || self.principal.overlooks_cookies() || self.needs_name()
+    }
+
+    fn needs_name(&self) -> bool {
+        matches!(self.principal, Principal::Authorised)
     }
 }
 
@@ -67,6 +71,8 @@ pub enum Endpoint {
 pub(crate) enum PrincipalMissing {
     /// The route takes no key of an anonymous caller.
     Anonymous,
+    /// The answer that let the caller in does not name it.
+    Unnamed,
     /// The request has a cookie and no credential: the cookie may hold the session that tells its caller from others.
     OnlyCookie,
 }
@@ -74,14 +80,22 @@ pub(crate) enum PrincipalMissing {
 /// The operation of every request where endpoints are not kept apart.
 const ANY_ENDPOINT: &str = "http";
 
-/// What the request's key is unique within. `path` is the one that the client sent.
-pub(crate) fn scope_of(rules: &ScopeRules, parts: &Parts, path: &str) -> Result<Scope, PrincipalMissing> {
+/// What the request's key is unique within. `path` is the one that the client sent, and `authorised` is the name that
+/// the caller was let in by, if it has one.
+pub(crate) fn scope_of(
+    rules: &ScopeRules,
+    parts: &Parts,
+    path: &str,
+    authorised: Option<&[u8]>,
+) -> Result<Scope, PrincipalMissing> {
     let mut scope = operation(rules, parts, path);
     if !rules.namespace.is_empty() {
         scope = scope.in_namespace(rules.namespace.clone());
     }
-    match (rules.principal.of(&rules.credentials, parts), rules.anonymous) {
+    match (rules.principal.of(&rules.credentials, parts, authorised), rules.anonymous) {
         (Some(principal), _) => Ok(scope.principal(principal)),
+        // A caller that would be another one at its next attempt must not run under this one's name, nor under none.
+        (None, _) if rules.needs_name() => Err(PrincipalMissing::Unnamed),
         (None, _) if rules.principal.overlooks_cookies() && has_cookie(parts) => {
             Err(PrincipalMissing::OnlyCookie)
         }
@@ -157,6 +171,8 @@ pub(crate) fn warnings(rules: &ScopeRules) -> Vec<&'static str> {
         );
     }
     match (&rules.principal, rules.anonymous) {
+        // Without a name there is no key.
+        (Principal::Authorised, _) => {}
         (Principal::None, Anonymous::Share) => warnings
             .push("all callers share one scope: one of them can be given another one's answer (S-03)"),
         (_, Anonymous::Share) => warnings.push(

@@ -10,7 +10,13 @@ use http::StatusCode;
 use super::*;
 
 fn route(path: Option<&str>, policy: HttpPolicy) -> Route {
-    Route { path: path.map(|path| path.parse().unwrap()), policy, reconcile: None, authorise: None }
+    Route {
+        path: path.map(|path| path.parse().unwrap()),
+        policy,
+        reconcile: None,
+        authorise: None,
+        authorise_principal: None,
+    }
 }
 
 fn routes() -> Vec<Route> {

@@ -102,6 +102,7 @@ pub(super) fn digest(_: DigestMismatch) -> Problem {
 pub(super) fn anonymous(missing: PrincipalMissing) -> Problem {
     let detail = match missing {
         PrincipalMissing::Anonymous => "a key is taken from callers who say who they are only",
+        PrincipalMissing::Unnamed => "the answer that lets this caller in does not say who it is",
         PrincipalMissing::OnlyCookie => {
             "the request has a cookie and no credential, so its caller cannot be told from others; name the \
              session cookie with `principal = \"cookie:NAME\"`, or say `principal = \"none\"`"

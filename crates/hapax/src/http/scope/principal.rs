@@ -41,6 +41,9 @@ pub enum Principal {
     JwtClaim(JsonPointer),
     /// Whatever the function says. `None` and an empty answer both mean that there is no principal.
     Extract(Arc<Extract>),
+    /// Whom the function of [`authorise_as`](crate::http::HttpPolicy::authorise_as) names. A caller without a name is
+    /// refused.
+    Authorised,
     /// The first of several that says something; made by [`first_of`](Self::first_of).
     FirstOf(Sources),
     /// Nobody is told apart.
@@ -130,12 +133,18 @@ impl Principal {
         sources.iter().any(|source| matches!(source, Self::Credentials)) && !sources.iter().any(is_cookie)
     }
 
-    pub(super) fn of<'a>(&self, credentials: &Credentials, parts: &'a Parts) -> Option<Cow<'a, [u8]>> {
+    /// Who the caller is. `authorised` is the name that it was let in by, if it has one.
+    pub(super) fn of<'a>(
+        &self,
+        credentials: &Credentials,
+        parts: &'a Parts,
+        authorised: Option<&'a [u8]>,
+    ) -> Option<Cow<'a, [u8]>> {
         let fields = Fields::of(&parts.headers);
         let said = match self.sources() {
-            [source] => source.said(credentials, parts, fields),
+            [source] => source.said(credentials, parts, fields, authorised),
             sources => sources.iter().enumerate().find_map(|(index, source)| {
-                let said = source.said(credentials, parts, fields)?;
+                let said = source.said(credentials, parts, fields, authorised)?;
                 let is_distinct = matches!(source, Self::Credentials) || !said.starts_with(b"\0");
                 Some(if index == 0 && is_distinct { said } else { source.tagged(&said) })
             }),
@@ -153,6 +162,7 @@ impl Principal {
         credentials: &Credentials,
         parts: &'a Parts,
         fields: Fields<'a>,
+        authorised: Option<&'a [u8]>,
     ) -> Option<Cow<'a, [u8]>> {
         let said = match self {
             Self::Credentials => credentials.of(fields),
@@ -162,6 +172,7 @@ impl Principal {
                 bearer::claim(&parts.headers, claim).map(|claim| Cow::Owned(claim.into_bytes()))
             }
             Self::Extract(extract) => extract(parts).map(Cow::Owned),
+            Self::Authorised => authorised.map(Cow::Borrowed),
             Self::FirstOf(_) | Self::None => None,
         };
         said.filter(|said| !said.is_empty())
@@ -245,6 +256,7 @@ impl fmt::Display for Principal {
                 _ => write!(f, "jwt:{claim}"),
             },
             Self::Extract(_) => f.write_str("extract"),
+            Self::Authorised => f.write_str("authorised"),
             Self::FirstOf(sources) => {
                 let names: Vec<String> = sources.0.iter().map(ToString::to_string).collect();
                 f.write_str(&names.join(", "))

@@ -24,7 +24,7 @@ fn request(uri: &str, lines: Lines<'_>) -> Parts {
 
 #[track_caller]
 fn scope(rules: &ScopeRules, parts: &Parts) -> Scope {
-    scope_of(rules, parts, parts.uri.path()).unwrap()
+    scope_of(rules, parts, parts.uri.path(), None).unwrap()
 }
 
 fn by(principal: Principal) -> ScopeRules {
@@ -42,7 +42,7 @@ fn s_01_method_and_path_belong_to_the_scope() {
     assert_eq!(scope(&rules, &parts).to_string(), "shop/POST /orders/7");
     parts.method = Method::PUT;
     assert_eq!(scope(&rules, &parts).to_string(), "shop/PUT /orders/7");
-    let sent = scope_of(&rules, &parts, "/nested/orders/7").unwrap();
+    let sent = scope_of(&rules, &parts, "/nested/orders/7", None).unwrap();
     assert_eq!(sent.operation(), "PUT /nested/orders/7");
 }
 
@@ -209,7 +209,7 @@ fn s_03_a_cookie_without_a_credential_is_refused_until_it_is_named() {
     let missing = |principal: Principal, lines: Lines<'_>| {
         let refuse = ScopeRules { anonymous: Anonymous::Refuse, ..by(principal.clone()) };
         let parts = request("/x", lines);
-        (scope_of(&by(principal), &parts, "/x").err(), scope_of(&refuse, &parts, "/x").err())
+        (scope_of(&by(principal), &parts, "/x", None).err(), scope_of(&refuse, &parts, "/x", None).err())
     };
     let (only, anonymous) = (Some(PrincipalMissing::OnlyCookie), Some(PrincipalMissing::Anonymous));
     let cookie = [("cookie", "theme=dark")];
@@ -269,11 +269,11 @@ fn s_02_a_function_names_the_caller() {
         ..by(Principal::extract(|parts| Some(parts.extensions.get::<Account>()?.0.into())))
     };
     let mut parts = request("/x", &[]);
-    assert_eq!(scope_of(&rules, &parts, "/x"), Err(PrincipalMissing::Anonymous));
+    assert_eq!(scope_of(&rules, &parts, "/x", None), Err(PrincipalMissing::Anonymous));
     parts.extensions.insert(Account("acme"));
     assert_eq!(scope(&rules, &parts).principal_hash(), Scope::new("").principal("acme").principal_hash());
     parts.extensions.insert(Account(""));
-    assert_eq!(scope_of(&rules, &parts, "/x"), Err(PrincipalMissing::Anonymous));
+    assert_eq!(scope_of(&rules, &parts, "/x", None), Err(PrincipalMissing::Anonymous));
 }
 
 #[test]
@@ -290,10 +290,10 @@ fn s_03_callers_without_a_principal_share_a_scope_or_are_refused() {
         let parts = request("/x", lines);
         assert_eq!(scope(&by(principal.clone()), &parts).principal_hash(), None);
         let rules = ScopeRules { anonymous: Anonymous::Refuse, ..by(principal) };
-        assert_eq!(scope_of(&rules, &parts, "/x"), Err(PrincipalMissing::Anonymous));
+        assert_eq!(scope_of(&rules, &parts, "/x", None), Err(PrincipalMissing::Anonymous));
     }
     let rules = ScopeRules { anonymous: Anonymous::Refuse, ..ScopeRules::default() };
-    assert!(scope_of(&rules, &request("/x", &[("authorization", "x")]), "/x").is_ok());
+    assert!(scope_of(&rules, &request("/x", &[("authorization", "x")]), "/x", None).is_ok());
 }
 
 #[test]

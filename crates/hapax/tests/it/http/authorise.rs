@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use hapax::core::State as RecordState;
-use hapax::http::HttpPolicy;
+use hapax::http::{Anonymous, HttpPolicy};
 use hapax_testkit::Op;
 use http::Response;
 
@@ -63,6 +63,47 @@ async fn s_04_who_lost_access_gets_no_replay_and_the_record_stays() {
     assert_eq!(service.states().await, [RecordState::Completed]);
     service.ask(&ask()).await.assert_replay(201, "order-1");
     assert_eq!(service.stage.runs(), 1);
+}
+
+/// A service whose callers are named by the tokens that they have at the moment: `NAME/TOKEN`.
+async fn naming() -> Service {
+    let policy = HttpPolicy::default().authorise_as(|parts| {
+        let token = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
+        let name = token.and_then(|token| token.split_once('/')).map(|(name, _)| name.to_owned());
+        let refusal = Response::builder().status(401).body(Bytes::new()).unwrap();
+        std::future::ready(name.ok_or(refusal))
+    });
+    Service::new(policy).await
+}
+
+#[tokio::test]
+async fn s_02_a_caller_with_a_renewed_token_is_the_same_where_the_answer_names_it() {
+    let service = naming().await;
+    service.ask(&ask().by("alice/t1")).await.assert_first(201, "order-1");
+    service.ask(&ask().by("alice/t2")).await.assert_replay(201, "order-1");
+    service.ask(&ask().by("bob/t2")).await.assert_first(201, "order-2");
+    // No other header has a say.
+    service.ask(&ask().by("alice/t3").header("X-Api-Key", "k")).await.assert_replay(201, "order-1");
+    assert_eq!(service.stage.runs(), 2);
+}
+
+#[tokio::test]
+async fn s_02_a_caller_that_is_let_in_without_a_name_claims_nothing() {
+    let service = naming().await;
+    service.ask(&ask().by("/t1")).await.assert_problem(400, "principal-missing");
+    assert_eq!((service.stage.runs(), service.stage.seen().called(Op::Claim)), (0, 0));
+}
+
+#[tokio::test]
+async fn s_04_who_may_not_is_told_so_before_it_is_asked_who_it_is() {
+    let policy = HttpPolicy::default().anonymous(Anonymous::Refuse).authorise(|parts| {
+        let may = parts.headers.contains_key("x-may");
+        let refusal = Response::builder().status(401).body(Bytes::new()).unwrap();
+        std::future::ready(if may { Ok(()) } else { Err(refusal) })
+    });
+    let service = Service::new(policy).await;
+    assert_eq!(service.ask(&ask()).await.status, 401);
+    service.ask(&ask().header("X-May", "1")).await.assert_problem(400, "principal-missing");
 }
 
 #[tokio::test]
