@@ -234,7 +234,13 @@ impl Words {
         }
         let rest: RouteShape = self.typed(defaults.clone(), None)?;
         let policy = self.policy(rest.settings, None, store)?;
-        routes.push(Route { path: None, policy, reconcile: None, authorise: None, authorise_principal: None });
+        routes.push(Route {
+            path: None,
+            policy,
+            reconcile: None,
+            authorise: None,
+            authorise_principal: None,
+        });
         Ok(routes)
     }
 

@@ -9,7 +9,7 @@ mod print;
 use std::borrow::Cow;
 
 pub(crate) use pointer::index;
-pub use pointer::{JsonPointer, JsonPointerError, JsonStringError, json_string_at};
+pub use pointer::{JsonPointer, JsonPointerError, JsonStringError, json_string_at, json_text_at};
 pub(crate) use print::{Spelling, print};
 
 /// How deep arrays and objects may nest: as deep as `serde_json` reads, and far from the end of any stack.

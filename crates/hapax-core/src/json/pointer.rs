@@ -1,4 +1,4 @@
-//! One string out of a JSON text, by a JSON pointer (RFC 6901).
+//! One value out of a JSON text, by a JSON pointer (RFC 6901).
 //!
 //! It says what stands at a place and refuses to guess: where a name on the way is there twice, readers disagree on
 //! which of them counts, and there is no answer. What the string means is for its users to know.
@@ -138,6 +138,35 @@ pub fn json_string_at<'a>(
     text: &'a [u8],
     pointer: &JsonPointer,
 ) -> Result<Option<Cow<'a, str>>, JsonStringError> {
+    match value_at(text, pointer)? {
+        Some(Json::String(content)) => Ok(Some(content)),
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::Bool(_)) => Err(JsonStringError::NotString { found: "a boolean" }),
+        Some(Json::Number(_)) => Err(JsonStringError::NotString { found: "a number" }),
+        Some(Json::Array(_)) => Err(JsonStringError::NotString { found: "an array" }),
+        Some(Json::Object(_)) => Err(JsonStringError::NotString { found: "an object" }),
+    }
+}
+
+/// The same where a number or a boolean is as good as a string: its text, a number as it was written.
+///
+/// # Errors
+/// As [`json_string_at`], and never for a number or a boolean.
+pub fn json_text_at<'a>(
+    text: &'a [u8],
+    pointer: &JsonPointer,
+) -> Result<Option<Cow<'a, str>>, JsonStringError> {
+    match value_at(text, pointer)? {
+        Some(Json::String(content)) => Ok(Some(content)),
+        Some(Json::Number(number)) => Ok(Some(Cow::Borrowed(number.text))),
+        Some(Json::Bool(truth)) => Ok(Some(Cow::Borrowed(if truth { "true" } else { "false" }))),
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::Array(_)) => Err(JsonStringError::NotString { found: "an array" }),
+        Some(Json::Object(_)) => Err(JsonStringError::NotString { found: "an object" }),
+    }
+}
+
+fn value_at<'a>(text: &'a [u8], pointer: &JsonPointer) -> Result<Option<Json<'a>>, JsonStringError> {
     let mut value = parse(text)?;
     for name in pointer.names() {
         let Some(inner) = step(value, name)? else {
@@ -145,15 +174,7 @@ pub fn json_string_at<'a>(
         };
         value = inner;
     }
-    let found = match value {
-        Json::String(content) => return Ok(Some(content)),
-        Json::Null => return Ok(None),
-        Json::Bool(_) => "a boolean",
-        Json::Number(_) => "a number",
-        Json::Array(_) => "an array",
-        Json::Object(_) => "an object",
-    };
-    Err(JsonStringError::NotString { found })
+    Ok(Some(value))
 }
 
 fn step<'a>(value: Json<'a>, name: &str) -> Result<Option<Json<'a>>, JsonStringError> {

@@ -33,6 +33,21 @@ pub(super) fn parse(value: &[u8]) -> Result<Key, KeyError> {
     }
 }
 
+/// The key in a value that may hold any printable text: by the rules of [`parse`] where they find one, otherwise the text
+/// as it is, without the spaces around it.
+pub(super) fn parse_raw(value: &[u8]) -> Result<Key, KeyError> {
+    match parse(value) {
+        Err(
+            KeyError::NeedsQuotes { .. }
+            | KeyError::List { .. }
+            | KeyError::Unterminated
+            | KeyError::Escape { .. }
+            | KeyError::Parameter { .. },
+        ) => Key::new(text(value.trim_ascii())),
+        found => found,
+    }
+}
+
 fn is_plain(content: &[u8]) -> bool {
     (1..=KEY_LENGTH_MAX).contains(&content.len()) && content.iter().all(|byte| PLAIN[usize::from(*byte)])
 }

@@ -29,6 +29,7 @@ pub struct KeyRules {
 enum Spelling {
     QuotedOrBare,
     Quoted,
+    Raw,
 }
 
 /// What a key must look like.
@@ -38,9 +39,10 @@ pub enum KeyFormat {
     /// Anything that is a key.
     #[default]
     Any,
-    /// A UUID of any version, in the usual spelling with hyphens.
+    /// A UUID of any version, in the usual spelling with hyphens. One of 32 digits without them is the same key as with
+    /// them: a client that keeps its keys as UUIDs may write the next attempt the other way.
     Uuid,
-    /// A UUID of version 7, which tells when it was made.
+    /// The same of version 7, which tells when it was made.
     UuidV7,
     /// A ULID, which tells when it was made.
     Ulid,
@@ -76,6 +78,14 @@ impl KeyRules {
         self
     }
 
+    /// Quoted and bare keys, and every other printable text as it is: with spaces inside, commas, quotes, backslashes. A
+    /// text that is a quoted key by the default rules stays one, so that turning this on makes no other key of any value
+    /// that was a key before.
+    pub fn raw(mut self) -> Self {
+        self.spelling = Spelling::Raw;
+        self
+    }
+
     /// The fewest characters, after unescaping.
     pub fn length_min(mut self, length_min: usize) -> Self {
         self.length_min = length_min;
@@ -97,6 +107,11 @@ impl KeyRules {
     /// Whether only quoted keys are taken.
     pub fn is_strict(&self) -> bool {
         self.spelling == Spelling::Quoted
+    }
+
+    /// Whether every printable text is taken.
+    pub fn is_raw(&self) -> bool {
+        self.spelling == Spelling::Raw
     }
 
     /// How many characters a key may have, after unescaping.
@@ -128,16 +143,16 @@ impl KeyRules {
         if self.spelling == Spelling::Quoted && !header::is_quoted(line) {
             return Err(KeyError::Unquoted);
         }
-        let key = Key::parse(line)?;
-        self.check(&key)?;
-        Ok(Some(key))
+        let key = if self.is_raw() { header::parse_raw(line)? } else { Key::parse(line)? };
+        self.admit(key).map(Some)
     }
 
-    /// Checks a key that came by another way than a header.
+    /// Admits a key that came by another way than a header. It is another one than the one given where the format has
+    /// two spellings of one key.
     ///
     /// # Errors
     /// [`KeyError`] when its length or format is not what the rules ask for.
-    pub fn check(&self, key: &Key) -> Result<(), KeyError> {
+    pub fn admit(&self, key: Key) -> Result<Key, KeyError> {
         let length = key.0.as_bytes().len();
         if length < self.length_min {
             return Err(KeyError::TooShort { length, length_min: self.length_min });
@@ -145,7 +160,7 @@ impl KeyRules {
         if length > self.length_max {
             return Err(KeyError::TooLong { length, length_max: self.length_max });
         }
-        self.format.check(key)
+        self.format.admit(key)
     }
 }
 
@@ -167,7 +182,11 @@ impl KeyFormat {
         }
     }
 
-    fn check(&self, key: &Key) -> Result<(), KeyError> {
+    fn admit(&self, key: Key) -> Result<Key, KeyError> {
+        let key = match self {
+            Self::Uuid | Self::UuidV7 => with_hyphens(key),
+            _ => key,
+        };
         let is_admitted = match self {
             Self::Any => true,
             Self::Uuid => uuid(key.as_str()).is_some(),
@@ -175,7 +194,7 @@ impl KeyFormat {
             Self::Ulid => is_ulid(key.as_str()),
             Self::Custom { admits, .. } => admits(key.as_str()),
         };
-        if is_admitted { Ok(()) } else { Err(KeyError::Format { expected: self.expected() }) }
+        if is_admitted { Ok(key) } else { Err(KeyError::Format { expected: self.expected() }) }
     }
 }
 
@@ -191,7 +210,19 @@ impl fmt::Debug for KeyFormat {
     }
 }
 
-/// Only the spelling with hyphens: braces, `urn:` and bare digits would be other keys for the same UUID.
+/// The UUID of 32 digits with its hyphens. The case of the digits stays: it counts in every key (K-03).
+fn with_hyphens(key: Key) -> Key {
+    let text = key.as_str();
+    if text.len() != 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return key;
+    }
+    let [time, middle, version, variant, node] =
+        [&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]];
+    Key::of(&format!("{time}-{middle}-{version}-{variant}-{node}"))
+}
+
+/// Only the spelling with hyphens: braces and `urn:` would be other keys for the same UUID, and 32 digits alone may be
+/// something else, such as a derived key.
 fn uuid(key: &str) -> Option<uuid::Uuid> {
     const HYPHENATED_LENGTH: usize = 36;
     (key.len() == HYPHENATED_LENGTH).then(|| uuid::Uuid::try_parse(key).ok()).flatten()

@@ -1,6 +1,6 @@
 //! Strings by JSON pointer.
 
-use hapax_core::{JsonPointer, JsonStringError, json_string_at};
+use hapax_core::{JsonPointer, JsonStringError, json_string_at, json_text_at};
 
 fn at(pointer: &str, text: &str) -> Result<Option<String>, JsonStringError> {
     let pointer: JsonPointer = pointer.parse().unwrap();
@@ -80,6 +80,24 @@ fn what_is_no_string_is_named_by_its_kind() {
     ];
     for (text, kind) in cases {
         assert_eq!(at("/id", text), Err(JsonStringError::NotString { found: kind }), "{text}");
+    }
+}
+
+#[test]
+fn a_number_and_a_boolean_have_a_text_where_it_is_asked_for() {
+    let text_at = |text: &str| {
+        let id: JsonPointer = "/id".parse().unwrap();
+        json_text_at(text.as_bytes(), &id).map(|found| found.map(|content| content.into_owned()))
+    };
+    let cases = [("\"x\"", "x"), ("1", "1"), ("-1.50E+2", "-1.50E+2"), ("true", "true"), ("false", "false")];
+    for (value, content) in cases {
+        assert_eq!(text_at(&format!(r#"{{"id": {value}}}"#)), found(content));
+    }
+    for text in ["{}", r#"{"id": null}"#] {
+        assert_eq!(text_at(text), Ok(None), "{text}");
+    }
+    for (text, kind) in [(r#"{"id": ["x"]}"#, "an array"), (r#"{"id": {}}"#, "an object")] {
+        assert_eq!(text_at(text), Err(JsonStringError::NotString { found: kind }), "{text}");
     }
 }
 

@@ -8,6 +8,7 @@ const DIRECT: &str = "crates/hapax-core/src/fingerprint/direct.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
 const FINGERPRINT: &str = "crates/hapax-core/src/fingerprint.rs";
 const FORM: &str = "crates/hapax/src/http/canonical/form.rs";
+const HEADER: &str = "crates/hapax/src/http/canonical/header.rs";
 const JSON: &str = "crates/hapax-core/src/json.rs";
 const MULTIPART: &str = "crates/hapax/src/http/canonical/multipart.rs";
 const PERCENT: &str = "crates/hapax/src/http/canonical.rs";
@@ -221,8 +222,16 @@ pub(super) const TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "a suffix does not make it JSON",
-        file: REQUEST,
-        find: "            essence if essence.ends_with(b\"+json\") => Self::Json,\n",
+        file: HEADER,
+        find: "        || essence.ends_with(b\"+json\")\n",
+        replace: "",
+        breaks: &["F-05"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "what AWS calls JSON is none",
+        file: HEADER,
+        find: "        || essence.starts_with(b\"application/x-amz-json-\")\n",
         replace: "",
         breaks: &["F-05"],
         caught_by: Proof::HttpCases,

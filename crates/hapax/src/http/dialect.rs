@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hapax_core::KeyRules;
+use hapax_core::{JsonPointer, KeyRules};
 use http::{HeaderName, Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
@@ -36,11 +36,13 @@ pub enum Dialect {
     SuccessOnly,
     /// OASIS Repeatable Requests, as Azure has it.
     Oasis,
+    /// Square: the key is the member `idempotency_key` of the body.
+    Square,
 }
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Default,
         Self::Ietf,
         Self::StripeV1,
@@ -48,6 +50,7 @@ impl Dialect {
         Self::Adyen,
         Self::SuccessOnly,
         Self::Oasis,
+        Self::Square,
     ];
 
     /// The name used in files and documents.
@@ -60,6 +63,7 @@ impl Dialect {
             Self::Adyen => "adyen",
             Self::SuccessOnly => "success-only",
             Self::Oasis => "oasis",
+            Self::Square => "square",
         }
     }
 
@@ -72,18 +76,20 @@ impl Dialect {
             }
             Self::StripeV1 => HttpPolicy { outcomes: Outcomes::stripe_v1(), ..policy }
                 .methods([Method::POST])
+                .key_rules(KeyRules::new().raw())
                 .endpoint(Endpoint::Fingerprint)
                 .status(Code::KeyReused, StatusCode::BAD_REQUEST)
                 .replay_marker(name("idempotent-replayed"))
                 .retry_hint(name("stripe-should-retry")),
             Self::StripeV2 => HttpPolicy { outcomes: Outcomes::success_only(), ..policy }
                 .methods([Method::POST, Method::DELETE])
+                .key_rules(KeyRules::new().raw())
                 .retention(30 * DAY)
                 .replay_marker(name("idempotent-replayed"))
                 .retry_hint(name("stripe-should-retry")),
             Self::Adyen => HttpPolicy { outcomes: Outcomes::adyen(), ..policy }
                 .methods([Method::POST])
-                .key_rules(KeyRules::new().length_max(64))
+                .key_rules(KeyRules::new().raw().length_max(64))
                 .retention(7 * DAY)
                 .echo_key(true),
             Self::SuccessOnly => HttpPolicy { outcomes: Outcomes::success_only(), ..policy },
@@ -95,6 +101,10 @@ impl Dialect {
                 policy.result_header = Some(name("repeatability-result"));
                 policy
             }
+            Self::Square => policy
+                .key_rules(KeyRules::new().raw())
+                .key_pointer(JsonPointer::member("idempotency_key"))
+                .status(Code::KeyReused, StatusCode::BAD_REQUEST),
         }
     }
 }

@@ -93,6 +93,8 @@ pub struct KeyDocument {
     pub pointer: Option<String>,
     /// Whether it must be quoted.
     pub quoted: bool,
+    /// Whether it may be any printable text.
+    pub raw: bool,
     /// The fewest characters.
     pub length_min: usize,
     /// The most characters.
@@ -255,6 +257,7 @@ impl KeyDocument {
             aliases: texts(&source.aliases),
             pointer: source.pointer.as_ref().map(ToString::to_string),
             quoted: source.rules.is_strict(),
+            raw: source.rules.is_raw(),
             length_min: *source.rules.lengths().start(),
             length_max: *source.rules.lengths().end(),
             format: source.rules.key_format().expected().to_owned(),

@@ -10,7 +10,7 @@ use hapax_core::{Fingerprint, FingerprintBuilder, Select};
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 
-use super::canonical::header::{Fields, codings, essence, trimmed};
+use super::canonical::header::{Fields, codings, essence, is_json, trimmed};
 use super::canonical::{self, form, multipart};
 #[cfg(feature = "decode")]
 use super::decode::{self, DecodeLimits};
@@ -247,9 +247,8 @@ enum Media {
 impl Media {
     fn of(essence: &[u8]) -> Self {
         match essence {
-            b"application/json" => Self::Json,
             b"application/x-www-form-urlencoded" => Self::Form,
-            essence if essence.ends_with(b"+json") => Self::Json,
+            essence if is_json(essence) => Self::Json,
             essence if essence.starts_with(multipart::TYPE) => Self::Multipart,
             _ => Self::Other,
         }

@@ -5,11 +5,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use hapax_core::{JsonPointer, JsonStringError, Key, KeyError, KeyRules, json_string_at};
+use hapax_core::{JsonPointer, JsonStringError, Key, KeyError, KeyRules, json_text_at};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use httpdate::HttpDate;
 
-use super::canonical::header::Fields;
+use super::canonical::header::{self, Fields};
 
 /// The header of the IETF draft.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -105,13 +105,10 @@ impl KeySource {
         let Some(pointer) = self.pointer.as_ref().filter(|_| !body.is_empty() && is_json(headers)) else {
             return Ok(found);
         };
-        let content = json_string_at(body, pointer)
+        let content = json_text_at(body, pointer)
             .map_err(|error| KeyFault::Body { pointer: pointer.clone(), error })?;
         let key = content
-            .map(|content| {
-                let key = Key::new(content)?;
-                self.rules.check(&key).map(|()| key)
-            })
+            .map(|content| Key::new(content).and_then(|key| self.rules.admit(key)))
             .transpose()
             .map_err(|error| KeyFault::BodyKey { pointer: pointer.clone(), error })?;
         agree(found, key, || format!("`{pointer}` in the body"))
@@ -145,11 +142,8 @@ fn agree(found: Option<Key>, key: Option<Key>, place: impl Fn() -> String) -> Re
 /// Whether any line says JSON. Where several lines disagree, the handler may believe any of them.
 fn is_json(headers: &HeaderMap) -> bool {
     headers.get_all(CONTENT_TYPE).iter().any(|line| {
-        let essence = line.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        let suffix = essence.len().checked_sub(b"+json".len()).map(|at| &essence[at..]);
-        essence.eq_ignore_ascii_case(b"application/json")
-            || essence.eq_ignore_ascii_case(b"text/json")
-            || suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(b"+json"))
+        let essence = header::essence(line.as_bytes());
+        header::is_json(&essence) || *essence == *b"text/json"
     })
 }
 

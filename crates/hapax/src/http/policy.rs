@@ -31,8 +31,9 @@ use crate::policy::Policy;
 const BODY_BYTES_MAX: usize = 2 << 20;
 
 /// Lets a caller in, with its name where the function gives names.
-type Authorise =
-    Arc<dyn Fn(&request::Parts) -> BoxFuture<'static, Result<Option<Vec<u8>>, Response<Bytes>>> + Send + Sync>;
+type Authorise = Arc<
+    dyn Fn(&request::Parts) -> BoxFuture<'static, Result<Option<Vec<u8>>, Response<Bytes>>> + Send + Sync,
+>;
 
 /// What a route does about keys. Starts from a [`Dialect`]; every choice can be made anew.
 ///

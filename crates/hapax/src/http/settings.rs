@@ -48,7 +48,7 @@ pub struct Settings {
     pub aliases: Option<Vec<String>>,
     /// Where in a JSON body it may be: `/request_id`.
     pub key_pointer: Option<String>,
-    /// Whether bare keys are taken beside quoted ones.
+    /// Whether bare keys are taken beside quoted ones, and any printable text.
     pub key_spelling: Option<KeySpelling>,
     /// The fewest characters of a key.
     pub key_length_min: Option<usize>,
@@ -176,6 +176,8 @@ pub enum KeySpelling {
     Any,
     /// Quoted only.
     Quoted,
+    /// Quoted, or any printable text as it is.
+    Raw,
 }
 
 /// What keys must look like.

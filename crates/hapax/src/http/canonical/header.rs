@@ -107,6 +107,13 @@ pub(crate) fn essence(value: &[u8]) -> Cow<'_, [u8]> {
     lower(trimmed(&value[..end]))
 }
 
+/// Whether a media type, as [`essence`] gives it, is JSON: by its name, by its suffix, or one of AWS's.
+pub(crate) fn is_json(essence: &[u8]) -> bool {
+    essence == b"application/json"
+        || essence.ends_with(b"+json")
+        || essence.starts_with(b"application/x-amz-json-")
+}
+
 /// The parameters after the first `;`: names in lower case, values without their quotes but with their escapes.
 /// `None` when they cannot be told apart.
 pub(crate) fn parameters(value: &[u8]) -> Option<Vec<Named<'_>>> {

@@ -43,6 +43,7 @@ fn x_11_p_01_stripe_v1() {
         Dialect::StripeV1,
         json!({
             "methods": ["POST"],
+            "key_spelling": "raw",
             "endpoint": "fingerprint",
             "pin": ["2xx", "3xx", "4xx", "5xx"],
             "release": ["401", "429"],
@@ -59,6 +60,7 @@ fn x_11_p_01_stripe_v2() {
         Dialect::StripeV2,
         json!({
             "methods": ["POST", "DELETE"],
+            "key_spelling": "raw",
             "pin": ["2xx"],
             "release": ["3xx", "4xx", "5xx"],
             "retention": "30d",
@@ -74,6 +76,7 @@ fn x_11_p_01_adyen() {
         Dialect::Adyen,
         json!({
             "methods": ["POST"],
+            "key_spelling": "raw",
             "key_length_max": 64,
             "pin": ["2xx", "3xx", "4xx", "5xx"],
             "release": RELEASED,
@@ -101,6 +104,18 @@ fn x_11_p_01_oasis() {
         }),
     );
     assert_eq!(Dialect::Oasis.policy().result_header.unwrap(), "repeatability-result");
+}
+
+#[test]
+fn p_01_square() {
+    check(
+        Dialect::Square,
+        json!({
+            "key_pointer": "/idempotency_key",
+            "key_spelling": "raw",
+            "statuses": { "key-reused": 400 },
+        }),
+    );
 }
 
 #[test]

@@ -91,7 +91,11 @@ fn parameters(components: &mut Components, key: &KeyDocument) -> Value {
 
 fn key_parameter(key: &KeyDocument) -> Value {
     let KeyDocument { length_min, length_max, format, .. } = key;
-    let spelling = if key.quoted { "in double quotes" } else { "in double quotes or bare" };
+    let spelling = match key {
+        KeyDocument { quoted: true, .. } => "in double quotes",
+        KeyDocument { raw: true, .. } => "in double quotes or as they are",
+        _ => "in double quotes or bare",
+    };
     let is_elsewhere = key.pointer.is_some() || !key.aliases.is_empty();
     // Quotes and escapes are not part of the key, so there is no longest value.
     let mut schema =

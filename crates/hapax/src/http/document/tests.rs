@@ -55,7 +55,7 @@ fn e_06_the_default_route_as_it_is_published() {
         "methods": ["POST", "PUT", "PATCH"],
         "dialect": "default",
         "key": {
-            "mode": "optional", "header": "idempotency-key", "aliases": [], "pointer": null, "quoted": false,
+            "mode": "optional", "header": "idempotency-key", "aliases": [], "pointer": null, "quoted": false, "raw": false,
             "length_min": 1, "length_max": 255, "format": "a key", "pattern": null,
             "first_sent": null, "first_sent_window": null, "webhook": false,
         },

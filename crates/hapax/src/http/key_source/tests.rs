@@ -128,8 +128,10 @@ fn may_be_in_body(source: &KeySource, content_type: &'static str) -> bool {
 #[test]
 fn k_09_only_json_bodies_are_looked_into() {
     let body = r#"{"meta": {"request_id": "a"}}"#;
-    for kind in ["application/json", "Application/JSON; charset=utf-8", "text/json", "application/order+json"]
-    {
+    let amazon = ["application/x-amz-json-1.0", "Application/X-Amz-JSON-1.1; charset=utf-8"];
+    let usual =
+        ["application/json", "Application/JSON; charset=utf-8", "text/json", "application/order+json"];
+    for kind in usual.into_iter().chain(amazon) {
         assert_eq!(ask(&source(), &[("content-type", kind)], body), found("a"), "{kind}");
         assert!(may_be_in_body(&source(), kind) && !may_be_in_body(&KeySource::default(), kind), "{kind}");
     }
@@ -150,12 +152,32 @@ fn k_09_a_body_without_the_key_has_none() {
 }
 
 #[test]
+fn k_09_a_number_or_a_boolean_in_the_body_is_its_text() {
+    for (value, text) in [("4711", "4711"), ("-0.50e+3", "-0.50e+3"), ("true", "true"), ("false", "false")] {
+        let body = format!(r#"{{"meta": {{"request_id": {value}}}}}"#);
+        assert_eq!(ask(&source(), &[JSON], &body), found(text));
+        assert_eq!(ask(&source(), &[JSON, ("idempotency-key", text)], &body), found(text));
+    }
+    let long = format!(r#"{{"meta": {{"request_id": {}}}}}"#, "1".repeat(300));
+    assert!(matches!(ask(&source(), &[JSON], &long), Err(KeyFault::BodyKey { .. })));
+}
+
+#[test]
+fn k_08_a_uuid_is_one_key_with_and_without_hyphens_wherever_it_stands() {
+    let source = KeySource { rules: KeyRules::new().format(KeyFormat::Uuid), ..source() };
+    let (plain, hyphens) = ("8e03978e40d543e8bc936894a57f9324", "8e03978e-40d5-43e8-bc93-6894a57f9324");
+    let body = format!(r#"{{"meta": {{"request_id": "{plain}"}}}}"#);
+    assert_eq!(ask(&source, &[("idempotency-key", plain)], ""), found(hyphens));
+    assert_eq!(ask(&source, &[JSON, ("idempotency-key", hyphens)], &body), found(hyphens));
+}
+
+#[test]
 fn k_09_a_body_in_which_the_key_cannot_be_read_is_refused() {
     let pointer = source().pointer.unwrap();
     let place = |error| KeyFault::Body { pointer: pointer.clone(), error };
     let cases = [
         (r#"{"meta": {"request_id": "canary-4711", "request_id": "a"}}"#, place(JsonStringError::Repeated)),
-        (r#"{"meta": {"request_id": 4711}}"#, place(JsonStringError::NotString { found: "a number" })),
+        (r#"{"meta": {"request_id": [4711]}}"#, place(JsonStringError::NotString { found: "an array" })),
         (
             r#"{"meta": {"request_id": "canary-4711"}"#,
             place(JsonStringError::NotJson { at: 38, why: "a comma or } was expected" }),

@@ -120,7 +120,8 @@ fn s_02_every_credential_header_tells_callers_apart_by_default() {
 fn s_02_authorization_alone_is_the_caller_it_always_was() {
     let found = scope(&ScopeRules::default(), &request("/x", &[("authorization", "Bearer a")]));
     assert_eq!(found.principal_hash(), Scope::new("").principal("Bearer a").principal_hash());
-    let header = scope(&by(Principal::Header(AUTHORIZATION)), &request("/x", &[("authorization", "Bearer a")]));
+    let header =
+        scope(&by(Principal::Header(AUTHORIZATION)), &request("/x", &[("authorization", "Bearer a")]));
     assert_eq!(found, header);
 }
 
@@ -153,7 +154,10 @@ fn s_02_the_first_source_that_says_something_counts() {
     assert_eq!(of(&[token]), id(scope(&by(Principal::jwt_claim("sub")), &request("/x", &[token]))));
     let more = Principal::first_of([Principal::Credentials, Principal::cookie("sid")]);
     let known = [("x-api-key", "k")];
-    assert_eq!(scope(&by(more), &request("/x", &known)), scope(&ScopeRules::default(), &request("/x", &known)));
+    assert_eq!(
+        scope(&by(more), &request("/x", &known)),
+        scope(&ScopeRules::default(), &request("/x", &known))
+    );
 }
 
 #[test]
@@ -356,7 +360,8 @@ fn s_02_only_what_callers_may_invent_must_be_verified() {
     };
     check("credentials", false);
     check("cookie:sid", false);
-    for name in ["authorization", "x-api-key", "api-key", "x-auth-token", "x-shopify-access-token", "x-own-key"]
+    for name in
+        ["authorization", "x-api-key", "api-key", "x-auth-token", "x-shopify-access-token", "x-own-key"]
     {
         check(&format!("header:{name}"), false);
     }

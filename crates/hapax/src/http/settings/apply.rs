@@ -7,8 +7,8 @@ use hapax_core::{KeyFormat, OnLapse, Select};
 use http::StatusCode;
 
 use super::check::{
-    MILLISECOND, at_least_one, coverable, credentials, header_name, header_names, key_pattern, parsed, pointers,
-    principal_of, within, without, wrong,
+    MILLISECOND, at_least_one, coverable, credentials, header_name, header_names, key_pattern, parsed,
+    pointers, principal_of, within, without, wrong,
 };
 use super::{
     ExpiredKeysName, FingerprintName, KeyFormatName, KeySpelling, OnLapseName, Settings, SettingsError, Span,
@@ -87,6 +87,7 @@ impl Settings {
         match self.key_spelling {
             Some(KeySpelling::Quoted) => rules = rules.strict(),
             Some(KeySpelling::Any) => rules = rules.lenient(),
+            Some(KeySpelling::Raw) => rules = rules.raw(),
             None => {}
         }
         if let Some(length_min) = self.key_length_min {

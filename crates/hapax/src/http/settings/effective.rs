@@ -31,7 +31,11 @@ impl HttpPolicy {
             header: Some(source.header.to_string()),
             aliases: Some(texts(&source.aliases)),
             key_pointer: source.pointer.as_ref().map(ToString::to_string),
-            key_spelling: Some(if source.rules.is_strict() { KeySpelling::Quoted } else { KeySpelling::Any }),
+            key_spelling: Some(match &source.rules {
+                rules if rules.is_strict() => KeySpelling::Quoted,
+                rules if rules.is_raw() => KeySpelling::Raw,
+                _ => KeySpelling::Any,
+            }),
             key_length_min: Some(*source.rules.lengths().start()),
             key_length_max: Some(*source.rules.lengths().end()),
             key_format: format_name(source.rules.key_format(), self.key_pattern.is_some()),
