@@ -182,8 +182,8 @@ const LOSSES: [Loss; 9] = [
     ),
     (
         |had, has| identity(&had.settings) != identity(&has.settings),
-        "`namespace`, `principal`, `endpoint` or `scope_host` is another one, so the records of earlier requests are \
-         not found and retries of those requests run again",
+        "`namespace`, `principal`, `credential_headers`, `endpoint` or `scope_host` is another one, so the records of \
+         earlier requests are not found and retries of those requests run again",
     ),
     (
         |had, has| span(has.settings.retention) < span(had.settings.retention) || frees_more(had, has),
@@ -205,7 +205,8 @@ fn headers(settings: &Settings) -> impl Iterator<Item = &String> {
 
 /// What a record is found by, beside the request itself.
 fn identity(settings: &Settings) -> impl PartialEq + use<'_> {
-    (&settings.namespace, &settings.principal, settings.endpoint, settings.scope_host)
+    let caller = (&settings.namespace, &settings.principal, &settings.credential_headers);
+    (caller, settings.endpoint, settings.scope_host)
 }
 
 fn span(span: Option<hapax::http::settings::Span>) -> std::time::Duration {

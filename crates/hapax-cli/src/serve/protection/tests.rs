@@ -77,6 +77,7 @@ async fn every_loss_is_told_once_with_all_its_routes() {
         ("webhook = \"stripe\"\nwebhook_secrets = [\"whsec_c2VjcmV0\"]", "", "`webhook` is gone"),
         ("anonymous = \"refuse\"", "", "anonymous = \"refuse\" is gone"),
         ("namespace = \"a\"", "namespace = \"b\"", "run again"),
+        ("credential_headers = [\"x-own-key\"]", "", "run again"),
         ("retention = \"2h\"", "retention = \"1h\"", "shorter time"),
         ("release = [\"5xx\"]", "release = [\"404\", \"5xx\"]", "free their key"),
         ("expired_keys = \"reject\"", "", "expired_keys = \"reject\" is gone"),
