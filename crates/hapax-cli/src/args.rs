@@ -207,6 +207,9 @@ pub(crate) enum RecordsCommand {
     Delete(Change),
 }
 
+/// How many records a page has unless said.
+pub(crate) const LIMIT_DEFAULT: u32 = 100;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
     /// Only records in this state (may be repeated)
@@ -231,7 +234,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) newer_than: Option<Duration>,
     /// How many records a page has
-    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = LIMIT_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
     /// Go on where the page before ended
     #[arg(long)]

@@ -120,6 +120,28 @@ fn text_says_when_there_is_more() {
     let fixture = one_of_each();
     let run = list(&fixture, &["--limit", "2"]);
     assert!(run.stderr.contains("--cursor"), "{run:?}");
+    // What is printed asks for the rest of the same listing.
+    let args = ["--operation", "ch", "--newer-than", "2h", "--key", &key_text("a"), "--limit", "2"];
+    assert_eq!(list(&fixture, &args).stderr, "");
+    let args = [
+        "--state",
+        "completed",
+        "--state",
+        "failed",
+        "--operation",
+        "ch",
+        "--newer-than",
+        "2h",
+        "--limit",
+        "1",
+    ];
+    let told = list(&fixture, &args).stderr;
+    let line = told.trim().split("go on with hapax ").nth(1).unwrap_or_else(|| panic!("{told}"));
+    let next: Vec<&str> = line.split(' ').collect();
+    assert_eq!(next[..2], ["records", "list"]);
+    assert_eq!(next[2..6], ["--state", "completed", "--state", "failed"]);
+    let rest = hapax(fixture.path(), &next).ended(0);
+    assert_eq!((rest.stdout.matches("charge").count(), rest.stderr.as_str()), (1, ""), "{rest:?}");
     let all = list(&fixture, &["--limit", "2", "--all"]);
     assert_eq!(all.stdout.matches("charge").count(), 5, "{all:?}");
     assert_eq!(all.stdout.matches("operation").count(), 1, "one header: {all:?}");

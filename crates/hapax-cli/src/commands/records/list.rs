@@ -1,10 +1,12 @@
 //! `hapax records list`: which records there are.
 
+use std::time::Duration;
+
 use hapax_core::Query;
 
 use super::Place;
 use super::source::Source;
-use crate::args::List;
+use crate::args::{LIMIT_DEFAULT, List};
 use crate::failure::Failure;
 use crate::output::{Output, note, quoted};
 use crate::progress::Progress;
@@ -41,12 +43,28 @@ pub(super) async fn run(list: &List, place: &Place<'_>) -> Result<(), Failure> {
     match &query.cursor {
         Some(next) => note(&format!(
             "there are more: add --all, or go on with {}",
-            place.command_line(&format!("records list --cursor {}", quoted(next)))
+            place.command_line(&format!("records list{} --cursor {}", filters(list, &query), quoted(next)))
         )),
         None if count == 0 => note("no record matches"),
         None => {}
     }
     Ok(())
+}
+
+/// The options of the listing as they would be typed again; a key as the start of the ids that it stands for.
+fn filters(list: &List, query: &Query) -> String {
+    let millis = |span: &Duration| format!("{}ms", span.as_millis());
+    let states = list.state.iter().map(|state| ("--state", state.name().to_owned()));
+    let others = [
+        ("--namespace", list.namespace.clone()),
+        ("--operation", list.operation.clone()),
+        ("--id", query.id_prefix.clone()),
+        ("--older-than", list.older_than.as_ref().map(millis)),
+        ("--newer-than", list.newer_than.as_ref().map(millis)),
+        ("--limit", Some(list.limit.to_string()).filter(|_| list.limit != LIMIT_DEFAULT)),
+    ];
+    let said = others.into_iter().filter_map(|(flag, value)| Some((flag, value?)));
+    states.chain(said).map(|(flag, value)| format!(" {flag} {}", quoted(&value))).collect()
 }
 
 fn query(list: &List) -> Result<Query, Failure> {
