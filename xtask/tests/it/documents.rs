@@ -90,3 +90,30 @@ fn lost_error_pages_bite() {
     let index = sample("docs/errors/README.md", "- [in use](in-use.md)");
     assert!(lost_error_pages(&[page(), index]).is_empty());
 }
+
+/// The crates of stores that a page does not name.
+fn unnamed_stores(files: &[File], page: &str) -> Vec<String> {
+    let text = files.iter().find(|file| file.path == page).map_or("", |file| &file.text);
+    let manifests = files.iter().filter_map(|file| file.path.strip_suffix("/Cargo.toml"));
+    let stores = manifests.filter_map(|folder| folder.strip_prefix("crates/"));
+    let unnamed =
+        stores.filter(|name| name.starts_with("hapax-store-") && !text.contains(&format!("`{name}`")));
+    unnamed.map(|name| format!("{page}: `{name}` is not named")).collect()
+}
+
+#[test]
+fn the_front_pages_name_every_store() {
+    let files = files();
+    let unnamed: Vec<_> = ["README.md", "crates/hapax/src/lib.rs"]
+        .iter()
+        .flat_map(|page| unnamed_stores(&files, page))
+        .collect();
+    assert!(unnamed.is_empty(), "\n{}\n", unnamed.join("\n"));
+}
+
+#[test]
+fn unnamed_stores_bite() {
+    let store = || sample("crates/hapax-store-file/Cargo.toml", "");
+    assert_eq!(unnamed_stores(&[store(), sample("README.md", "")], "README.md").len(), 1);
+    assert!(unnamed_stores(&[store(), sample("README.md", "`hapax-store-file`")], "README.md").is_empty());
+}
