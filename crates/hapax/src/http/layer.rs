@@ -120,6 +120,20 @@ impl IdempotencyLayer {
 
     /// Which policy covers a request: the position of its [route](Self::route) in the order in which they were named,
     /// or the number of routes for the [policy](Self::policy) of the rest. None for a request that passes untouched.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// use hapax::http::{HttpPolicy, IdempotencyLayer};
+    /// use hapax::{Hapax, MemoryStore};
+    /// use http::Method;
+    ///
+    /// let layer = IdempotencyLayer::new(&Hapax::new(MemoryStore::new()))
+    ///     .route("/payments/**".parse().unwrap(), HttpPolicy::default());
+    /// assert_eq!(layer.position_of(&Method::POST, "/payments/7"), Some(0));
+    /// assert_eq!(layer.position_of(&Method::POST, "/orders"), Some(1));
+    /// assert_eq!(layer.position_of(&Method::GET, "/payments/7"), None);
+    /// # });
+    /// ```
     pub fn position_of(&self, method: &Method, path: &str) -> Option<usize> {
         match self.shared.find(method, || path) {
             Found::Covered(index) => Some(index),
