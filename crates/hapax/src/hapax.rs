@@ -148,7 +148,7 @@ impl Hapax {
         let deleted = calls.once("delete", calls.timeout.max(WATCH_MAX), delete).await;
         // Also where it is not known whether it was done.
         self.engine.facts.forget(&id);
-        Ok(deleted?)
+        deleted
     }
 
     /// Admits nothing new and waits for what runs to end and be recorded, but not longer than `limit`.
