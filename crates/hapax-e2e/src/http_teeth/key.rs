@@ -348,7 +348,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a caller for one connection only is taken",
         file: SERVICE,
-        find: "} else if policy.scope.principal.reads(name) {",
+        find: "} else if policy.scope.reads(name) {",
         replace: "} else if false {",
         breaks: &["K-10"],
         caught_by: Proof::HttpCases,
