@@ -68,7 +68,7 @@ impl Directory {
         if !directory.has_database()? {
             directory.make_database()?;
         } else if !directory.path.join(LOCK).exists() {
-            // Nobody has ever owned it: do not leave a mark on what is not ours.
+            // It was never owned: do not leave a mark on what is not ours.
             directory.refuse_foreign()?;
         }
         // Only now: the file says that there was a database.

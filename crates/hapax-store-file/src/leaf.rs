@@ -3,7 +3,7 @@
 //! The engine keeps no checksums of its pages, so a damaged byte can hide an entry from it. The index is therefore
 //! kept in pages of our own, each a row of the table `leaf`: all entries whose key lies between two bounds, sealed
 //! with a checksum over the bounds and the entries. The leaves follow each other without a gap, from the lowest key
-//! to the highest. Whoever looks for an entry gets the leaf whose bounds enclose its key, or an error: a leaf that
+//! to the highest. A lookup gets the leaf whose bounds enclose the key, or an error: a leaf that
 //! is missing, damaged, or reached by a damaged way is never taken for one without the entry.
 
 use std::sync::atomic::{AtomicBool, Ordering};

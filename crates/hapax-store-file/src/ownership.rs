@@ -1,6 +1,6 @@
 //! [`Ownership`]: the right to write to a directory, and whether what was opened is still what lies there.
 //!
-//! The lock is held on the directory itself, which nobody deletes without the store in it. A file `LOCK` names the
+//! The lock is held on the directory itself, which is not deleted without the store in it. A file `LOCK` names the
 //! process for people; programs of before lock that file, so it is locked too.
 
 use std::fs::{self, File, TryLockError};

@@ -148,7 +148,7 @@ pub(crate) fn read_meta(connection: &Connection, path: &Path, has_journal: bool)
     }
 }
 
-/// Whether the database at `path` is of the version before, which nobody but its owner reads.
+/// Whether the database at `path` is of the version before, which only its owner reads.
 pub(crate) fn is_of_version_before(path: &Path) -> Result<bool, OpenError> {
     match open(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
         Err(OpenError::Version { found: VERSION_BEFORE, .. }) => Ok(true),
@@ -156,7 +156,7 @@ pub(crate) fn is_of_version_before(path: &Path) -> Result<bool, OpenError> {
     }
 }
 
-/// A number that nobody can guess.
+/// A number that cannot be guessed.
 pub(crate) fn random(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("SELECT random()")?.query_row([], |row| row.get(0))
 }

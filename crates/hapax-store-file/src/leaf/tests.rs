@@ -63,7 +63,7 @@ fn what_was_removed_is_gone_and_two_rows_of_one_hash_are_told_apart() {
 #[test]
 fn entries_that_no_bound_can_part_share_a_longer_leaf() {
     let connection = index();
-    // The same second half: nobody finds so many, but none of them may be lost.
+    // The same second half: so many are never found, but none of them may be lost.
     let alike = |n: usize| {
         let mut hash = hash(1);
         hash[..8].copy_from_slice(&n.to_be_bytes());

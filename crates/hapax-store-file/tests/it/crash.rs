@@ -63,7 +63,7 @@ async fn a_torn_tail_costs_only_what_was_torn() {
     copy(&home, crashed.path());
     let mut journal = fs::read(crashed.path().join("hapax.journal")).unwrap();
     drop(store);
-    // Nobody was told: what vouches for the last batch is not there.
+    // No caller was told: what vouches for the last batch is not there.
     journal.truncate(journal.len() - FRAME_HEADER);
     for cut in (FRAMES_AT..journal.len()).step_by(25) {
         let torn = TempDir::new().unwrap();

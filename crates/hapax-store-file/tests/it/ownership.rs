@@ -89,7 +89,7 @@ async fn an_owner_whose_directory_is_moved_away_stops() {
     assert!(matches!(other.claim(&ask("b")).await.unwrap(), Claim::Acquired(_)));
     stops(&store, "data").await;
     drop(store);
-    // Whoever stopped takes nothing from it.
+    // The one that stopped takes nothing from it.
     assert!(dir.join("hapax.journal").exists());
     acquire(&other, "c").await;
 }
