@@ -371,10 +371,16 @@ fn risks_are_told_and_safe_choices_are_not() {
         ("fingerprint = \"key\"", "another request"),
         ("early_data = \"accept\"", "handshake"),
         ("replay_set_cookie = true", "cookies"),
+        ("release = [\"504\"]", "gateway"),
+        ("release = [\"5xx\"]", "gateway"),
+        ("release = [\"5xx\"]\nuncertain = [\"502\"]", "gateway"),
     ];
     for (option, expected) in cases {
         let warnings = loaded(&format!("{safe}{option}\n")).routes[0].warnings();
         assert!(matches!(&warnings[..], [one] if one.contains(expected)), "{option}: {warnings:?}");
+    }
+    for option in ["release = [\"500\"]", "release = [\"5xx\"]\nuncertain = [\"502\", \"504\"]"] {
+        assert_eq!(loaded(&format!("{safe}{option}\n")).routes[0].warnings(), [""; 0], "{option}");
     }
     assert!(loaded("").routes[0].warnings().iter().any(|warning| warning.contains("credential")));
     let cases = [

@@ -18,6 +18,8 @@ mod ending;
 mod fixture;
 #[cfg(target_os = "linux")]
 mod foreign;
+#[cfg(target_os = "linux")]
+mod gateway;
 #[cfg(unix)]
 mod guides;
 mod http_cases;

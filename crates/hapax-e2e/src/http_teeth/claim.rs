@@ -264,6 +264,20 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
+        name: "a gateway's answer frees the key",
+        file: CLASSIFY,
+        find: concat!(
+            "            .with_class(Outcome::Release, 5)\n",
+            "            .with(Outcome::Uncertain, &GATEWAY)\n",
+        ),
+        replace: concat!(
+            "            .with_class(Outcome::Release, 5)\n",
+            "            .with(Outcome::Release, &GATEWAY)\n",
+        ),
+        breaks: &["X-11"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
         name: "only successes are final",
         file: CLASSIFY,
         find: concat!("        Self::all(Outcome::Pin)\n", "            .with(",),

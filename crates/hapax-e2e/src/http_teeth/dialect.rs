@@ -93,6 +93,14 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
+        name: "success-only runs again what a gateway does not know",
+        file: CLASSIFY,
+        find: ".with_class(Outcome::Pin, 2).with(Outcome::Uncertain, &GATEWAY)",
+        replace: ".with_class(Outcome::Pin, 2).with(Outcome::Release, &GATEWAY)",
+        breaks: &["P-01"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
         name: "oasis reads the usual header",
         file: DIALECT,
         find: "                    .header(name(\"repeatability-request-id\"))\n",

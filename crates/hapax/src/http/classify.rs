@@ -22,6 +22,10 @@ const OUTCOME: HeaderName = HeaderName::from_static("idempotency-outcome");
 /// The field by which an origin of the `adyen` kind asks for a retry.
 const TRANSIENT_ERROR: HeaderName = HeaderName::from_static("transient-error");
 
+/// What a gateway says that cannot tell whether the service behind it ran the request: its connection broke, or no
+/// answer came in time.
+const GATEWAY: [usize; 2] = [502, 504];
+
 /// What an answer means for its key.
 ///
 /// The status decides by the route's table. A handler that knows better puts this into the extensions of its
@@ -139,33 +143,35 @@ pub(crate) struct Outcomes {
 
 impl Default for Outcomes {
     /// Answers are final, except those that ask for another attempt: the caller may mend what is missing, come
-    /// back later or go elsewhere (401, 429, 307 and their like), and a server error must be retryable.
+    /// back later or go elsewhere (401, 429, 307 and their like), and a server error must be retryable. A server
+    /// error is the handler's own word, but 502 and 504 are those of a gateway, which does not know.
     fn default() -> Self {
         Self::all(Outcome::Pin)
             .with(Outcome::Release, &[401, 403, 407, 408, 412, 421, 423, 425, 428, 429, 307, 308])
             .with_class(Outcome::Release, 5)
+            .with(Outcome::Uncertain, &GATEWAY)
     }
 }
 
 impl Outcomes {
-    /// Everything is final once the endpoint began, server errors too; what is answered before it begins is not.
+    /// Everything is final once the endpoint began, every server error too; what is answered before it begins is not.
     pub(crate) fn stripe_v1() -> Self {
         Self::all(Outcome::Pin).with(Outcome::Release, &[401, 429])
     }
 
-    /// Errors are final unless they carry `transient-error: true`.
+    /// Every server error is final unless it carries `transient-error: true`.
     pub(crate) fn adyen() -> Self {
         let mut outcomes = Self::default().with_class(Outcome::Pin, 5);
         outcomes.transient_error = true;
         outcomes
     }
 
-    /// Only successes are final.
+    /// Only successes are final. What such a provider runs again are failures of its own; a gateway's are unknown.
     pub(crate) fn success_only() -> Self {
-        Self::all(Outcome::Release).with_class(Outcome::Pin, 2)
+        Self::all(Outcome::Release).with_class(Outcome::Pin, 2).with(Outcome::Uncertain, &GATEWAY)
     }
 
-    /// Every 4xx is final, no 5xx is.
+    /// Every 4xx is final, no 5xx is, and what a gateway says is unknown.
     pub(crate) fn oasis() -> Self {
         Self::default().with_class(Outcome::Pin, 4)
     }

@@ -83,6 +83,8 @@ fn e_06_the_default_route_as_it_is_published() {
             { "statuses": "428", "outcome": "release" },
             { "statuses": "429", "outcome": "release" },
             { "statuses": "5xx", "outcome": "release" },
+            { "statuses": "502", "outcome": "uncertain" },
+            { "statuses": "504", "outcome": "uncertain" },
         ],
         "classifier": "status",
         "retention": { "text": "1d", "iso_8601": "P1D" },
