@@ -243,6 +243,14 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
+        name: "the deadline of a caller reaches the handler",
+        file: EXCHANGE,
+        find: "        grpc::lift_deadline(&mut parts.headers);\n",
+        replace: "        grpc::lift_deadline(&mut parts.headers.clone());\n",
+        breaks: &["P-02"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
         name: "calls that nobody listed are covered",
         file: LAYER,
         find: "&& self.policy.classifier != Classifier::Grpc",

@@ -13,7 +13,6 @@ pub use self::problems::ProblemDocument;
 use super::classify::Outcome;
 use super::dialect::Dialect;
 use super::fingerprint::What;
-use super::grpc;
 use super::layer::Route;
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::scope::{Anonymous, Endpoint};
@@ -312,7 +311,7 @@ fn outcomes(policy: &HttpPolicy) -> Vec<OutcomeDocument> {
         table.into_iter().map(entry).collect()
     }
     match policy.classifier {
-        Classifier::Grpc => listed(grpc::published()),
+        Classifier::Grpc => listed(policy.outcomes.published_grpc()),
         Classifier::Status | Classifier::GraphQl => listed(policy.outcomes.published()),
     }
 }

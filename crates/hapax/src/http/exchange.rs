@@ -289,7 +289,7 @@ impl Exchange {
     async fn execute<S, B, R>(
         &self,
         inner: S,
-        parts: Box<request::Parts>,
+        mut parts: Box<request::Parts>,
         asked: Box<Asked>,
     ) -> Result<Response<ResponseBody<R>>, S::Error>
     where
@@ -300,6 +300,7 @@ impl Exchange {
         R: Body<Data = Bytes> + Send + 'static,
     {
         let policy = self.policy();
+        grpc::lift_deadline(&mut parts.headers);
         let job = Box::new(Job {
             expires_at: policy.engine.forgets_at(&asked.key),
             key: asked.scoped.clone(),
@@ -402,7 +403,7 @@ impl Exchange {
                 let mut recorded =
                     capture::record(&policy.replay, origin, &parts, &data, trailers.as_deref());
                 if policy.classifier == Classifier::Grpc
-                    && let Some((_, class)) = grpc::outcome(&parts, trailers.as_deref())
+                    && let Some((_, class)) = grpc::outcome(&policy.outcomes, &parts, trailers.as_deref())
                 {
                     recorded.class = class;
                 }
@@ -435,7 +436,7 @@ impl Exchange {
         let seen = match policy.classifier {
             Classifier::Status => None,
             Classifier::GraphQl => classify::graphql(body),
-            Classifier::Grpc => grpc::outcome(parts, trailers).map(|(outcome, _)| outcome),
+            Classifier::Grpc => grpc::outcome(&policy.outcomes, parts, trailers).map(|(outcome, _)| outcome),
         };
         match seen {
             Some(seen) => classify::overruled(parts, seen),

@@ -11,37 +11,56 @@ use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 use super::canonical::header;
-use super::classify::{Outcome, overruled};
+use super::classify::{Outcome, Outcomes, overruled};
 use super::problem::Problem;
 
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 /// The status codes of gRPC, in the order of their numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Status {
+pub enum Status {
+    /// It succeeded.
     Ok,
+    /// It was cancelled, by its caller or on the way.
     Cancelled,
+    /// An error that says nothing, such as an exception of the handler.
     Unknown,
+    /// The request makes no sense, whatever the state of the system.
     InvalidArgument,
+    /// The deadline passed before it was complete.
     DeadlineExceeded,
+    /// What was asked for is not there.
     NotFound,
+    /// What was to be made is there already.
     AlreadyExists,
+    /// The caller may not do this.
     PermissionDenied,
+    /// A quota, or the room, is used up.
     ResourceExhausted,
+    /// The system is not in a state for it.
     FailedPrecondition,
+    /// It was aborted, often by a conflict with another call.
     Aborted,
+    /// It goes beyond what is there.
     OutOfRange,
+    /// The method is not there.
     Unimplemented,
+    /// An invariant is broken.
     Internal,
+    /// The service is not available at the moment.
     Unavailable,
+    /// Data is lost or damaged.
     DataLoss,
+    /// The caller is not known.
     Unauthenticated,
 }
 
 impl Status {
-    const ALL: [Self; 17] = [
+    /// Every status.
+    pub const ALL: [Self; 17] = [
         Self::Ok,
         Self::Cancelled,
         Self::Unknown,
@@ -67,7 +86,7 @@ impl Status {
     }
 
     /// The name that gRPC has for it.
-    const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "OK",
             Self::Cancelled => "CANCELLED",
@@ -94,8 +113,15 @@ impl Status {
         Self::ALL.get(number).copied()
     }
 
-    /// What is true of the request or the resource stays true, so it is final. The rest asks for another attempt.
-    const fn outcome(self) -> Outcome {
+    /// The status with this name, in any case.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name().eq_ignore_ascii_case(name))
+    }
+
+    /// What it means unless a route says otherwise. What is true of the request or the resource stays true, so it is
+    /// final. What speaks of the call and not of the operation is uncertain: whoever says it, from a library to a
+    /// gateway, gave the call up and does not know how far it came. The rest asks for another attempt.
+    pub(crate) const fn usual_outcome(self) -> Outcome {
         match self {
             Self::Ok
             | Self::InvalidArgument
@@ -105,10 +131,8 @@ impl Status {
             | Self::OutOfRange
             | Self::Unimplemented
             | Self::DataLoss => Outcome::Pin,
-            Self::Cancelled
-            | Self::Unknown
-            | Self::DeadlineExceeded
-            | Self::PermissionDenied
+            Self::Cancelled | Self::Unknown | Self::DeadlineExceeded => Outcome::Uncertain,
+            Self::PermissionDenied
             | Self::ResourceExhausted
             | Self::Aborted
             | Self::Internal
@@ -135,9 +159,12 @@ pub(crate) fn is_grpc(content_type: Option<&HeaderValue>) -> bool {
     })
 }
 
-/// The table as it is published: every status and what it means.
-pub(crate) fn published() -> impl Iterator<Item = (&'static str, Outcome)> {
-    Status::ALL.into_iter().map(|status| (status.name(), status.outcome()))
+/// Takes the caller's deadline off a call that is claimed: the execution outlives its caller, and a server that cuts
+/// it short leaves a record of which it is not known what came.
+pub(crate) fn lift_deadline(headers: &mut HeaderMap) {
+    if header::first(headers, &TIMEOUT).is_some() && is_grpc(header::first(headers, &CONTENT_TYPE)) {
+        headers.remove(TIMEOUT);
+    }
 }
 
 /// What a gRPC answer means: by its status in the trailers, or in the head when there is nothing else.
@@ -145,7 +172,11 @@ pub(crate) fn published() -> impl Iterator<Item = (&'static str, Outcome)> {
 /// None when it is no gRPC answer, which is left to the HTTP status. An answer without a status was cut short, or is too
 /// large to be read up to its trailers, and one with a status that gRPC does not have cannot be understood: all of them
 /// are uncertain, unless the handler or the origin said what they are.
-pub(crate) fn outcome(parts: &Parts, trailers: Option<&HeaderMap>) -> Option<(Outcome, Class)> {
+pub(crate) fn outcome(
+    outcomes: &Outcomes,
+    parts: &Parts,
+    trailers: Option<&HeaderMap>,
+) -> Option<(Outcome, Class)> {
     if !is_grpc(header::first(&parts.headers, &CONTENT_TYPE)) {
         return None;
     }
@@ -154,7 +185,7 @@ pub(crate) fn outcome(parts: &Parts, trailers: Option<&HeaderMap>) -> Option<(Ou
         return None;
     }
     let (outcome, class) = match value.and_then(Status::read) {
-        Some(status) => (status.outcome(), status.class()),
+        Some(status) => (outcomes.of_grpc(status), status.class()),
         None => (Outcome::Uncertain, Class::Error),
     };
     Some((overruled(parts, outcome), class))

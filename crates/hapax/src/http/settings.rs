@@ -110,7 +110,8 @@ pub struct Settings {
     pub expired_keys: Option<ExpiredKeysName>,
     /// What to do when the store cannot take a claim.
     pub on_store_error: Option<OnStoreError>,
-    /// Statuses whose answers are final: `2xx`, `404`. Single statuses count before classes.
+    /// Statuses whose answers are final: `2xx`, `404`, with `grpc = true` also `NOT_FOUND`. Single statuses count before
+    /// classes.
     pub pin: Option<Vec<String>>,
     /// Statuses after which the key is free again.
     pub release: Option<Vec<String>>,

@@ -4,7 +4,7 @@ use hapax_core::{KeyFormat, OnLapse};
 use http::HeaderName;
 
 use super::{ExpiredKeysName, FingerprintName, KeyFormatName, KeySpelling, OnLapseName, Settings, Span};
-use crate::http::classify::{Outcome, Outcomes};
+use crate::http::classify::Outcome;
 use crate::http::fingerprint::What;
 use crate::http::policy::{Classifier, HttpPolicy};
 use crate::policy::ExpiredKeys;
@@ -20,7 +20,7 @@ impl HttpPolicy {
         let first_sent = source.first_sent.as_ref();
         let engine = &self.engine;
         let decode = self.decoding();
-        let listed = |outcome| Some(listed(&self.outcomes, outcome));
+        let listed = |outcome| Some(listed(self, outcome));
         Settings {
             dialect: Some(self.dialect),
             key: Some(self.key),
@@ -118,8 +118,9 @@ fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
     values.into_iter().map(|value| value.to_string()).collect()
 }
 
-fn listed(outcomes: &Outcomes, wanted: Outcome) -> Vec<String> {
-    let published = outcomes.published().into_iter();
+fn listed(policy: &HttpPolicy, wanted: Outcome) -> Vec<String> {
+    let of_grpc = (policy.classifier == Classifier::Grpc).then(|| policy.outcomes.published_grpc());
+    let published = policy.outcomes.published().into_iter().chain(of_grpc.into_iter().flatten());
     texts(published.filter(|(_, outcome)| *outcome == wanted).map(|(statuses, _)| statuses))
 }
 

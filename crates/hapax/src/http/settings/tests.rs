@@ -184,6 +184,10 @@ fn options_that_make_no_sense_are_named_with_the_way_out() {
         check(&format!(r#"{{ "{option}": ["6xx"] }}"#), option, "a class such as 2xx");
     }
     check(r#"{ "pin": ["404"], "release": ["404"] }"#, "release", "name it once");
+    check(r#"{ "grpc": true, "pin": ["OK"], "release": ["ok"] }"#, "release", "name it once");
+    for grpc in [r#""pin": ["2xx"]"#, r#""grpc": false"#, r#""classifier": "graphql""#] {
+        check(&format!(r#"{{ {grpc}, "uncertain": ["UNAVAILABLE"] }}"#), "uncertain", "`grpc = true`");
+    }
     check(r#"{ "pin": ["5xx"], "uncertain": ["5XX"] }"#, "uncertain", "name it once");
     check(r#"{ "classifier": "graphql", "grpc": true }"#, "grpc", "leave one of them out");
     check(r#"{ "classifier": "grpc", "grpc": false }"#, "grpc", "leave one of them out");
@@ -244,6 +248,20 @@ fn s_06_secrets_are_shown_by_nothing() {
     let bad = r#"{ "webhook": "standard", "webhook_secrets": ["s3cret!"] }"#;
     let error = super::Settings::policy(&serde_json::from_str(bad).unwrap()).unwrap_err();
     assert!(!format!("{error} {error:?}").contains("s3cret"));
+}
+
+#[test]
+fn x_11_statuses_of_grpc_are_named_where_it_is_spoken() {
+    let settings = settings(&said(
+        r#"{ "grpc": true, "pin": ["UNAVAILABLE"], "release": ["cancelled", "5xx"], "uncertain": ["INTERNAL"] }"#,
+    ));
+    let effective = settings.policy().unwrap().settings();
+    let lists = |list: &Option<Vec<String>>, status: &str| list.iter().flatten().any(|said| said == status);
+    assert!(lists(&effective.pin, "UNAVAILABLE") && lists(&effective.pin, "2xx"));
+    assert!(lists(&effective.release, "CANCELLED") && lists(&effective.release, "5xx"));
+    assert!(lists(&effective.uncertain, "INTERNAL") && lists(&effective.uncertain, "DEADLINE_EXCEEDED"));
+    assert_eq!(effective.policy().unwrap().settings(), effective);
+    assert!(!lists(&HttpPolicy::default().settings().pin, "OK"));
 }
 
 #[test]
