@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hapax_core::{BoxFuture, KeyRules};
-use http::{HeaderName, Method, Response, StatusCode, request};
+use http::{HeaderMap, HeaderName, Method, Response, StatusCode, request};
 
 pub use self::choices::{Classifier, EarlyData, KeyMode, OnStoreError};
 use super::capture::{self, ReplayRules};
@@ -449,6 +449,16 @@ impl HttpPolicy {
             return Vec::new();
         }
         super::scope::warnings(scope)
+    }
+
+    /// Whether a request with these fields has a key, may have it elsewhere, or needs one.
+    pub(super) fn protects(&self, headers: &HeaderMap) -> bool {
+        let source = &self.key_source;
+        let mut names = std::iter::once(&source.header).chain(&source.aliases);
+        self.key == KeyMode::Required
+            || self.is_webhook()
+            || source.pointer.is_some()
+            || names.any(|name| headers.contains_key(name))
     }
 
     pub(super) fn is_webhook(&self) -> bool {
