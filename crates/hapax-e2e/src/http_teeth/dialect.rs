@@ -243,6 +243,14 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
+        name: "a call that failed for good may be called again",
+        file: GRPC,
+        find: "    place.insert(PUSHBACK, NEVER);\n",
+        replace: "    let _ = place;\n",
+        breaks: &["P-02"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
         name: "the deadline of a caller reaches the handler",
         file: EXCHANGE,
         find: "        grpc::lift_deadline(&mut parts.headers);\n",

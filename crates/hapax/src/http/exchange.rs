@@ -398,7 +398,7 @@ impl Exchange {
             read::collect(body, announced, bytes_max).await
         };
         let (outcome, recorded, body) = match collected {
-            Collected::Whole { data, trailers } => {
+            Collected::Whole { data, mut trailers } => {
                 let outcome = self.outcome(&parts, &data, trailers.as_deref());
                 let mut recorded =
                     capture::record(&policy.replay, origin, &parts, &data, trailers.as_deref());
@@ -410,11 +410,17 @@ impl Exchange {
                 if policy.classifier != Classifier::Grpc && !parts.headers.contains_key(TRAILER) {
                     announce(trailers.as_deref(), &mut parts.headers);
                 }
+                if outcome == Outcome::Uncertain {
+                    self.forbid_retries(&mut parts.headers, trailers.as_deref_mut());
+                }
                 (outcome, recorded, ResponseBody::whole(data, trailers))
             }
             Collected::TooLarge { read, body } => {
                 let outcome = self.outcome(&parts, &[], None);
                 let recorded = capture::record(&policy.replay, None, &parts, &[], None);
+                if outcome == Outcome::Uncertain {
+                    self.forbid_retries(&mut parts.headers, None);
+                }
                 (outcome, not_kept(&recorded), ResponseBody::streamed(read, body))
             }
             Collected::CutShort => {
@@ -449,22 +455,32 @@ impl Exchange {
         self.count(observe::Outcome::Replayed);
         let mut response = match capture::replay(&policy.replay, said, recorded) {
             Ok(replayed) => {
-                let mut headers = replayed.headers;
-                if policy.classifier != Classifier::Grpc {
-                    announce(replayed.trailers.as_deref(), &mut headers);
+                let (mut headers, mut trailers) = (replayed.headers, replayed.trailers);
+                let is_grpc = policy.classifier == Classifier::Grpc;
+                if !is_grpc {
+                    announce(trailers.as_deref(), &mut headers);
                 }
-                let mut response = Response::new(ResponseBody::whole(replayed.body, replayed.trailers));
+                let is_failed = is_grpc && grpc::is_failed(&headers, trailers.as_deref());
+                if is_failed || problem::is_retried(replayed.status) {
+                    self.forbid_retries(&mut headers, trailers.as_deref_mut());
+                }
+                let mut response = Response::new(ResponseBody::whole(replayed.body, trailers));
                 *response.status_mut() = replayed.status;
                 *response.headers_mut() = headers;
-                if let Some(retry) = problem::hint_for_replay(replayed.status) {
-                    policy.refusals.hint(retry, response.headers_mut());
-                }
                 response
             }
             Err(_not_replayable) => self.problem(&refusal::result_unavailable()),
         };
         self.mark(&mut response, "accepted");
         response
+    }
+
+    /// Tells a client that retries by itself that it need not: what it gets is final, or waits to be settled.
+    fn forbid_retries(&self, headers: &mut HeaderMap, trailers: Option<&mut HeaderMap>) {
+        let policy = self.policy();
+        if policy.classifier != Classifier::Grpc || !grpc::forbid_retries(headers, trailers) {
+            policy.refusals.hint(false, headers);
+        }
     }
 
     /// Refuses the request and counts it.

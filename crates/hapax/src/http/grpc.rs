@@ -18,6 +18,8 @@ const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
+/// A client that is told to wait for a negative time does not retry.
+const NEVER: HeaderValue = HeaderValue::from_static("-1");
 
 /// The status codes of gRPC, in the order of their numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -191,6 +193,24 @@ pub(crate) fn outcome(
     Some((overruled(parts, outcome), class))
 }
 
+/// Whether the answer has a status of gRPC that says that the call failed.
+pub(crate) fn is_failed(headers: &HeaderMap, trailers: Option<&HeaderMap>) -> bool {
+    let value = trailers.and_then(|trailers| trailers.get(STATUS)).or_else(|| headers.get(STATUS));
+    value.is_some_and(|value| Status::read(value) != Some(Status::Ok))
+}
+
+/// Tells a client that retries by itself not to, beside the status of the call. False where there is none: the answer
+/// is not one of gRPC.
+pub(crate) fn forbid_retries(headers: &mut HeaderMap, trailers: Option<&mut HeaderMap>) -> bool {
+    let place = match trailers {
+        Some(trailers) if trailers.contains_key(STATUS) => trailers,
+        _ if headers.contains_key(STATUS) => headers,
+        _ => return false,
+    };
+    place.insert(PUSHBACK, NEVER);
+    true
+}
+
 /// A refusal as gRPC says it: HTTP 200, no body, everything in the head.
 ///
 /// A client that retries by itself is told when, or by a negative number that it must not.
@@ -205,7 +225,7 @@ pub(crate) fn refusal(problem: &Problem) -> Response<Bytes> {
     }
     let pushback = match problem.wait() {
         Some(wait) => HeaderValue::from(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
-        None => HeaderValue::from_static("-1"),
+        None => NEVER,
     };
     headers.insert(PUSHBACK, pushback);
     response

@@ -118,6 +118,21 @@ fn x_08_the_deadline_is_taken_off_grpc_calls_only() {
     }
 }
 
+#[test]
+fn e_05_a_retry_is_forbidden_beside_the_status() {
+    let forbidden = HeaderMap::from_iter([(PUSHBACK, NEVER)]);
+    let mut head = HeaderMap::new();
+    let mut said = trailers("14");
+    assert!(is_failed(&head, Some(&said)) && !is_failed(&head, Some(&trailers("0"))));
+    assert!(forbid_retries(&mut head, Some(&mut said)));
+    assert_eq!((head.len(), said.get(PUSHBACK)), (0, forbidden.get(PUSHBACK)));
+    let mut trailers_only = trailers("4");
+    assert!(is_failed(&trailers_only, None) && forbid_retries(&mut trailers_only, None));
+    assert_eq!(trailers_only.get(PUSHBACK), forbidden.get(PUSHBACK));
+    assert!(!is_failed(&head, None) && !forbid_retries(&mut head, Some(&mut HeaderMap::new())));
+    assert!(head.is_empty());
+}
+
 fn refused(problem: &Problem) -> HeaderMap {
     let response = refusal(problem);
     assert_eq!(response.status(), StatusCode::OK);
