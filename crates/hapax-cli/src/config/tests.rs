@@ -402,6 +402,27 @@ fn risks_are_told_and_safe_choices_are_not() {
 }
 
 #[test]
+fn a_route_that_no_request_reaches_is_refused_with_its_place() {
+    let told = refusal(
+        "[[route]]\npath = \"/v1/**\"\n\n[[route]]\npath = \"/v1/payments\"\nkey = \"required\"\n",
+        &[],
+    );
+    let why = "no request reaches the route `/v1/payments`: `/v1/**` before it takes all of them";
+    assert!(told.contains(&format!("hapax.toml:4:1: {why}")), "{told}");
+    assert!(told.contains("put it before"), "{told}");
+    loaded("[[route]]\npath = \"/v1/payments\"\nkey = \"required\"\n\n[[route]]\npath = \"/v1/**\"\n");
+}
+
+#[test]
+fn methods_are_taken_in_any_case_and_unknown_ones_are_refused() {
+    let route = "[[route]]\npath = \"/a\"\nkey = \"required\"\nmethods = ";
+    let config = loaded(&format!("{route}[\"post\"]"));
+    assert_eq!(config.routes[0].policy.settings().methods.unwrap(), ["POST"]);
+    let told = refusal(&format!("{route}[\"PSOT\"]"), &[]);
+    assert!(told.contains("hapax.toml:4:11: `methods`: there is no method \"PSOT\""), "{told}");
+}
+
+#[test]
 fn every_option_has_words_and_every_variable_a_name_of_its_own() {
     let mut variables: Vec<_> = known().iter().filter_map(Known::variable).collect();
     for option in known() {

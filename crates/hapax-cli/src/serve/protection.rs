@@ -182,7 +182,7 @@ const LOSSES: [Loss; 9] = [
     ),
     (
         |had, has| identity(&had.settings) != identity(&has.settings),
-        "`namespace`, `principal`, `endpoint` or `scope_host` is another one, so the records of earlier requests are \
+        "`namespace`, `principal`, `endpoint`, `scope_host` or `path_case` is another one, so the records of earlier requests are \
          not found and retries of those requests run again",
     ),
     (
@@ -205,7 +205,7 @@ fn headers(settings: &Settings) -> impl Iterator<Item = &String> {
 
 /// What a record is found by, beside the request itself.
 fn identity(settings: &Settings) -> impl PartialEq + use<'_> {
-    (&settings.namespace, &settings.principal, settings.endpoint, settings.scope_host)
+    (&settings.namespace, &settings.principal, settings.endpoint, settings.scope_host, settings.path_case)
 }
 
 fn span(span: Option<hapax::http::settings::Span>) -> std::time::Duration {

@@ -15,6 +15,8 @@ mod demo;
 mod dynamodb;
 #[cfg(unix)]
 mod ending;
+#[cfg(unix)]
+mod express;
 mod fixture;
 #[cfg(target_os = "linux")]
 mod foreign;

@@ -14,6 +14,7 @@ use super::classify::Outcome;
 use super::dialect::Dialect;
 use super::fingerprint::What;
 use super::layer::Route;
+use super::path::PathCase;
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::scope::{Anonymous, Endpoint};
 use super::settings::Span;
@@ -45,6 +46,8 @@ pub struct PolicyDocument {
 pub struct RouteDocument {
     /// The pattern of its paths; `/**` where it takes every path.
     pub path: String,
+    /// How the letters of paths are compared.
+    pub path_case: PathCase,
     /// The methods that are covered.
     pub methods: Vec<String>,
     /// The convention that it follows.
@@ -207,6 +210,7 @@ impl RouteDocument {
         let policy = &route.policy;
         Self {
             path: route.path().map_or_else(|| "/**".to_owned(), ToString::to_string),
+            path_case: policy.scope.path_case,
             methods: texts(&policy.methods),
             dialect: policy.dialect,
             key: KeyDocument::of(policy),

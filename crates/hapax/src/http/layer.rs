@@ -15,6 +15,7 @@ use super::grpc;
 use super::limits::Limits;
 use super::path::PathPattern;
 use super::policy::{Classifier, HttpPolicy, KeyMode, is_coverable};
+use super::reach::{UnreachableRoute, unreachable_route};
 use super::service::Idempotency;
 use crate::hapax::Hapax;
 use crate::observe::Requests;
@@ -97,12 +98,24 @@ impl IdempotencyLayer {
     /// The policy of requests whose path matches and whose method it names. Of several such routes, the first. Requests
     /// for the path whose method no route names pass as they are: [`policy`](Self::policy) does not cover them.
     ///
+    /// A route whose requests are all taken by routes before it is never reached; [`check`](Self::check) finds it.
+    ///
     /// Its lengths of time are its own. To begin with those that `hapax` was set up with, give them to
     /// [`HttpPolicy::engine`] first.
     pub fn route(mut self, path: PathPattern, policy: HttpPolicy) -> Self {
         let routes = &mut self.change().routes;
         routes.insert(routes.len() - 1, Route::new(Some(path), policy));
         self
+    }
+
+    /// Whether every route is reached. One that is not is logged when the layer is put around a service; whoever reads
+    /// routes from a file refuses it.
+    ///
+    /// # Errors
+    /// With the first route that no request reaches, because routes before it take all that it is for.
+    pub fn check(&self) -> Result<(), UnreachableRoute> {
+        let named = self.routes().iter().filter_map(|route| Some((route.path.as_ref()?, &route.policy)));
+        unreachable_route(named).map_or(Ok(()), Err)
     }
 
     /// How many bytes of request bodies are kept at a time, by all requests together. Default 256 MiB.
@@ -156,11 +169,26 @@ impl IdempotencyLayer {
     fn routes(&self) -> &[Route] {
         &self.shared.routes
     }
+
+    fn warn_once(&self) {
+        if self.shared.warned.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if let Err(unreachable) = self.check() {
+            tracing::warn!("{unreachable}");
+        }
+        for route in self.routes() {
+            for warning in route.policy.warnings() {
+                tracing::warn!(route = %route.label, "{warning}");
+            }
+        }
+    }
 }
 
 impl Route {
     fn new(path: Option<PathPattern>, policy: HttpPolicy) -> Self {
         let label: Arc<str> = path.as_ref().map_or(REST.into(), |path| path.to_string().into());
+        let path = path.map(|path| path.compared_by(policy.scope.path_case));
         Self { requests: Arc::new(Requests::new(SURFACE, &label)), label, path, policy }
     }
 
@@ -225,17 +253,6 @@ impl Shared {
             Says::Uncovered => Found::Uncovered(named.len()),
         }
     }
-
-    fn warn_once(&self) {
-        if self.warned.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        for route in &self.routes {
-            for warning in route.policy.warnings() {
-                tracing::warn!(route = %route.label, "{warning}");
-            }
-        }
-    }
 }
 
 /// What a route says of a method.
@@ -263,7 +280,7 @@ impl<S> Layer<S> for IdempotencyLayer {
     type Service = Idempotency<S>;
 
     fn layer(&self, inner: S) -> Idempotency<S> {
-        self.shared.warn_once();
+        self.warn_once();
         Idempotency::new(inner, self.shared.clone())
     }
 }

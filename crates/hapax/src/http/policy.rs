@@ -20,6 +20,7 @@ use super::dialect::Dialect;
 use super::fingerprint::{FingerprintRules, NeverCounts, What};
 use super::key_source::{FirstSent, KeySource};
 use super::limits::{LimitRules, Rate};
+use super::path::PathCase;
 use super::problem::{Code, Problem, RefusalRules};
 use super::scope::{Anonymous, Endpoint, Principal, ScopeRules};
 #[cfg(feature = "webhook")]
@@ -145,7 +146,8 @@ impl HttpPolicy {
     }
 
     /// Which methods are covered. Default POST, PUT and PATCH. GET, HEAD, OPTIONS, TRACE and CONNECT are never
-    /// covered, also when they are named here.
+    /// covered, also when they are named here. Methods are compared as HTTP compares them, by case: a `Method` that was
+    /// made of `post` is another one than POST and covers nothing.
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.methods = methods.into_iter().filter(is_coverable).collect();
         self
@@ -206,6 +208,14 @@ impl HttpPolicy {
     /// What the same key on another endpoint is. Default: another operation.
     pub fn endpoint(mut self, endpoint: Endpoint) -> Self {
         self.scope.endpoint = endpoint;
+        self
+    }
+
+    /// How the letters of paths are compared, by the route and in the scope of a key. Default: case counts. For services
+    /// that take `/ORDERS` for `/orders`: otherwise a request in another spelling goes past the route, and one key runs
+    /// once for each spelling.
+    pub fn path_case(mut self, path_case: PathCase) -> Self {
+        self.scope.path_case = path_case;
         self
     }
 

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub use principal::{Principal, PrincipalError};
 
+use super::path::{self, PathCase};
+
 /// How scopes are made of requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeRules {
@@ -24,6 +26,8 @@ pub(crate) struct ScopeRules {
     pub(crate) endpoint: Endpoint,
     /// Whether hosts are kept apart.
     pub(crate) host: bool,
+    /// Whether paths are kept apart by the case of their letters.
+    pub(crate) path_case: PathCase,
 }
 
 /// What to do with callers that have no principal (S-03).
@@ -61,7 +65,7 @@ const ANY_ENDPOINT: &str = "http";
 
 /// What the request's key is unique within. `path` is the one that the client sent.
 pub(crate) fn scope_of(rules: &ScopeRules, parts: &Parts, path: &str) -> Result<Scope, PrincipalMissing> {
-    let mut scope = operation(rules, parts, path);
+    let mut scope = operation(rules, parts, &path::compared(path, rules.path_case));
     if !rules.namespace.is_empty() {
         scope = scope.in_namespace(rules.namespace.clone());
     }

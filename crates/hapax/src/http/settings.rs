@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::span::{Span, SpanError};
 use super::dialect::Dialect;
+use super::path::PathCase;
 use super::policy::{Classifier, EarlyData, KeyMode, OnStoreError};
 use super::scope::{Anonymous, Endpoint};
 
@@ -40,7 +41,7 @@ pub struct Settings {
     pub dialect: Option<Dialect>,
     /// Whether a request must have a key. `optional` unless said.
     pub key: Option<KeyMode>,
-    /// The covered methods. GET, HEAD, OPTIONS, TRACE and CONNECT never are.
+    /// The covered methods, in any case. GET, HEAD, OPTIONS, TRACE and CONNECT never are.
     pub methods: Option<Vec<String>>,
     /// The header that holds the key.
     pub header: Option<String>,
@@ -70,6 +71,8 @@ pub struct Settings {
     pub principal_verified: Option<bool>,
     /// What becomes of callers without a principal.
     pub anonymous: Option<Anonymous>,
+    /// How the letters of paths are compared. `ignore` for services that take `/ORDERS` for `/orders`.
+    pub path_case: Option<PathCase>,
     /// What the same key on another endpoint is.
     pub endpoint: Option<Endpoint>,
     /// Whether hosts are told apart.

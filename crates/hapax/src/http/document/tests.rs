@@ -51,6 +51,7 @@ fn e_06_the_default_route_as_it_is_published() {
     let problems = route.as_object_mut().unwrap().remove("problems").unwrap();
     let expected = json!({
         "path": "/**",
+        "path_case": "exact",
         "methods": ["POST", "PUT", "PATCH"],
         "dialect": "default",
         "key": {

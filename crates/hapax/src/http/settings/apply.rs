@@ -126,6 +126,7 @@ impl Settings {
             scope.principal = principal_of(principal, self.principal_verified == Some(true))?;
         }
         set(&mut scope.anonymous, self.anonymous);
+        set(&mut scope.path_case, self.path_case);
         set(&mut scope.endpoint, self.endpoint);
         set(&mut scope.host, self.scope_host);
         Ok(())

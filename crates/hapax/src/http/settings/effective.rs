@@ -39,6 +39,7 @@ impl HttpPolicy {
             principal: Some(self.scope.principal.to_string()),
             principal_verified: Some(self.scope.principal.must_be_verified()),
             anonymous: Some(self.scope.anonymous),
+            path_case: Some(self.scope.path_case),
             endpoint: Some(self.scope.endpoint),
             scope_host: Some(self.scope.host),
             fingerprint: Some(match self.fingerprint.what {

@@ -32,6 +32,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("principal", r#"{ "principal": "none" }"#),
     ("principal_verified", r#"{ "principal": "jwt:sub", "principal_verified": true }"#),
     ("anonymous", r#"{ "anonymous": "refuse" }"#),
+    ("path_case", r#"{ "path_case": "ignore" }"#),
     ("endpoint", r#"{ "endpoint": "fingerprint" }"#),
     ("scope_host", r#"{ "scope_host": true }"#),
     ("fingerprint", r#"{ "fingerprint": "key" }"#),
@@ -141,7 +142,10 @@ fn options_that_make_no_sense_are_named_with_the_way_out() {
     };
     check(r#"{ "methods": ["GET"] }"#, "methods", "GET is never covered; leave it out");
     check(r#"{ "methods": ["CONNECT"] }"#, "methods", "never covered");
-    check(r#"{ "methods": ["PO ST"] }"#, "methods", "write it as in");
+    check(r#"{ "methods": ["get"] }"#, "methods", "GET is never covered; leave it out");
+    for unknown in ["PO ST", "PSOT", "", "PURGE", "PROPFIND", "P\u{f6}ST"] {
+        check(&format!(r#"{{ "methods": ["{unknown}"] }}"#), "methods", "write it as in");
+    }
     check(r#"{ "methods": [] }"#, "methods", "key = \"off\"");
     for option in ["header", "first_sent", "replay_marker", "retry_hint"] {
         check(&format!(r#"{{ "{option}": "a b" }}"#), option, "letters, digits and `-`");
@@ -221,6 +225,7 @@ fn words_that_are_not_known_are_refused_with_those_that_are() {
     check(r#"{ "key_spelling": "bare" }"#, &["any", "quoted"]);
     check(r#"{ "key_format": "guid" }"#, &["any", "uuid", "uuidv7", "ulid"]);
     check(r#"{ "anonymous": "no" }"#, &["share", "refuse"]);
+    check(r#"{ "path_case": "no" }"#, &["exact", "ignore"]);
     check(r#"{ "endpoint": "no" }"#, &["scope", "fingerprint"]);
     check(r#"{ "fingerprint": "no" }"#, &["request", "key"]);
     check(r#"{ "on_lapse": "retry" }"#, &["uncertain", "rerun"]);
@@ -277,6 +282,12 @@ fn x_11_single_statuses_count_before_classes() {
     check(400, Uncertain);
     check(503, Pin);
     check(500, Release);
+}
+
+#[test]
+fn m_01_methods_are_read_without_regard_to_case() {
+    let policy = settings(&said(r#"{ "methods": ["post", "Delete", "mkcol"] }"#)).policy().unwrap();
+    assert_eq!(policy.settings().methods.unwrap(), ["POST", "DELETE", "MKCOL"]);
 }
 
 #[test]
