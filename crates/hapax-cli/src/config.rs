@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hapax::Hapax;
-use hapax::http::{HttpPolicy, IdempotencyLayer, PathPattern, Principal, Settings};
+use hapax::http::{HttpPolicy, IdempotencyLayer, PathPattern, Principal, Settings, unreachable_route};
 use http::{HeaderName, Uri};
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -231,6 +231,11 @@ impl Words {
                 authorise: url("authorise", &shape.authorise)?,
                 authorise_principal,
             });
+        }
+        let named = routes.iter().filter_map(|route: &Route| Some((route.path.as_ref()?, &route.policy)));
+        if let Some(mistake) = unreachable_route(named) {
+            let way_out = "put it before the route that takes its requests, or leave it out";
+            return Err(self.routes[mistake.index()].wrong(mistake).hint(way_out));
         }
         let rest: RouteShape = self.typed(defaults.clone(), None)?;
         let policy = self.policy(rest.settings, None, store)?;

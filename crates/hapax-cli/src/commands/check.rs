@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hapax::http::{HttpPolicy, Settings};
+use hapax::http::{HttpPolicy, KeyMode, Settings};
 use hapax_core::{Health, Stats, Store};
 use serde_json::{Value, json};
 
@@ -119,6 +119,7 @@ fn text(config: &Config, found: Option<&Found>, warnings: &[String]) -> String {
     lines.extend(config.upstream.iter().map(|uri| format!("upstream {uri}")));
     lines.push(format!("admin    {}", config.admin.listen));
     lines.extend(config.audit_dir().map(|directory| format!("audit    {}", directory.display())));
+    lines.extend(coverage(&config.routes));
     lines.extend(config.routes.iter().flat_map(route_lines));
     match found {
         None => lines.push(format!("store    {}", config.store)),
@@ -136,6 +137,32 @@ fn text(config: &Config, found: Option<&Found>, warnings: &[String]) -> String {
     lines.extend(warnings.iter().map(|warning| format!("warning  {}", printable(warning))));
     lines.push("ok".to_owned());
     lines.join("\n")
+}
+
+/// What is covered where, as a table: paths, methods, keys, and how paths are compared.
+fn coverage(routes: &[Route]) -> Vec<String> {
+    let row = |route: &Route| {
+        let settings = route.policy.settings();
+        let word = |word: Value| word.as_str().unwrap_or_default().to_owned();
+        let paths = if route.path.is_some() { route.paths() } else { "other paths" };
+        let (methods, case) = match settings.key {
+            Some(KeyMode::Off) => ("-".to_owned(), "-".to_owned()),
+            _ => (settings.methods.unwrap_or_default().join(" "), word(json!(settings.path_case))),
+        };
+        [printable(paths), methods, word(json!(settings.key)), case]
+    };
+    let header = ["PATH", "METHODS", "KEY", "CASE"].map(str::to_owned);
+    let rows: Vec<_> = std::iter::once(header).chain(routes.iter().map(row)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths = [width(0), width(1), width(2)];
+    let line = |(number, [path, methods, key, case]): (usize, &[String; 4])| {
+        let title = if number == 0 { "covered" } else { "" };
+        let [paths, wide, keys] = widths;
+        format!("{title:8} {path:paths$}  {methods:wide$}  {key:keys$}  {case}")
+    };
+    let told = rows.iter().enumerate().map(line);
+    told.chain(["         methods that are not listed pass as they are, with or without a key".to_owned()])
+        .collect()
 }
 
 /// A route's policy: what people ask for first, and all that is not as usual.

@@ -45,7 +45,7 @@ impl Route {
 type Risk = (fn(&Settings) -> bool, &'static str);
 
 /// Choices that give up something that is promised otherwise.
-const RISKS: [Risk; 5] = [
+const RISKS: [Risk; 6] = [
     (
         |settings| settings.on_store_error == Some(OnStoreError::Pass),
         "on_store_error = \"pass\": while the store is down, requests run unprotected and may run twice",
@@ -53,6 +53,10 @@ const RISKS: [Risk; 5] = [
     (
         |settings| settings.on_lapse == Some(OnLapseName::Rerun),
         "on_lapse = \"rerun\": an operation whose owner was lost runs again and may happen twice",
+    ),
+    (
+        releases_gateways,
+        "502 or 504 releases the key: a gateway behind says these without knowing whether the service ran the request, which then may run twice",
     ),
     (
         |settings| settings.fingerprint == Some(FingerprintName::Key) && settings.webhook.is_none(),
@@ -67,6 +71,15 @@ const RISKS: [Risk; 5] = [
         "replay_set_cookie = true: cookies of the first answer are stored and given out again",
     ),
 ];
+
+/// Whether an answer that a gateway makes when it does not know frees the key. A single status counts before its class.
+fn releases_gateways(settings: &Settings) -> bool {
+    let says = |list: &Option<Vec<String>>, word: &str| list.iter().flatten().any(|said| said == word);
+    ["502", "504"].iter().any(|status| {
+        let is_kept = says(&settings.pin, status) || says(&settings.uncertain, status);
+        says(&settings.release, status) || (says(&settings.release, "5xx") && !is_kept)
+    })
+}
 
 impl Config {
     /// What somebody should know about everything but the routes.

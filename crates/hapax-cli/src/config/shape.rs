@@ -26,7 +26,7 @@ pub(crate) struct Shape {
     pub(crate) upstream: Option<Upstream>,
     /// Where records are kept.
     pub(crate) store: StoreOptions,
-    /// What holds on every route that does not say otherwise.
+    /// What holds on every route that does not say otherwise, and for paths that no route names.
     pub(crate) defaults: Settings,
     /// What holds on some paths. Of several that match a request, the first counts.
     pub(crate) route: Vec<RouteShape>,

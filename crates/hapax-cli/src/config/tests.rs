@@ -393,10 +393,16 @@ fn risks_are_told_and_safe_choices_are_not() {
         ("fingerprint = \"key\"", "another request"),
         ("early_data = \"accept\"", "handshake"),
         ("replay_set_cookie = true", "cookies"),
+        ("release = [\"504\"]", "gateway"),
+        ("release = [\"5xx\"]", "gateway"),
+        ("release = [\"5xx\"]\nuncertain = [\"502\"]", "gateway"),
     ];
     for (option, expected) in cases {
         let warnings = loaded(&format!("{safe}{option}\n")).routes[0].warnings();
         assert!(matches!(&warnings[..], [one] if one.contains(expected)), "{option}: {warnings:?}");
+    }
+    for option in ["release = [\"500\"]", "release = [\"5xx\"]\nuncertain = [\"502\", \"504\"]"] {
+        assert_eq!(loaded(&format!("{safe}{option}\n")).routes[0].warnings(), [""; 0], "{option}");
     }
     assert!(loaded("").routes[0].warnings().iter().any(|warning| warning.contains("credential")));
     let cases = [
@@ -415,6 +421,27 @@ fn risks_are_told_and_safe_choices_are_not() {
     {
         assert_eq!(loaded(text).warnings(), [""; 0], "{text}");
     }
+}
+
+#[test]
+fn a_route_that_no_request_reaches_is_refused_with_its_place() {
+    let told = refusal(
+        "[[route]]\npath = \"/v1/**\"\n\n[[route]]\npath = \"/v1/payments\"\nkey = \"required\"\n",
+        &[],
+    );
+    let why = "no request reaches the route `/v1/payments`: `/v1/**` before it takes all of them";
+    assert!(told.contains(&format!("hapax.toml:4:1: {why}")), "{told}");
+    assert!(told.contains("put it before"), "{told}");
+    loaded("[[route]]\npath = \"/v1/payments\"\nkey = \"required\"\n\n[[route]]\npath = \"/v1/**\"\n");
+}
+
+#[test]
+fn methods_are_taken_in_any_case_and_unknown_ones_are_refused() {
+    let route = "[[route]]\npath = \"/a\"\nkey = \"required\"\nmethods = ";
+    let config = loaded(&format!("{route}[\"post\"]"));
+    assert_eq!(config.routes[0].policy.settings().methods.unwrap(), ["POST"]);
+    let told = refusal(&format!("{route}[\"PSOT\"]"), &[]);
+    assert!(told.contains("hapax.toml:4:11: `methods`: there is no method \"PSOT\""), "{told}");
 }
 
 #[test]

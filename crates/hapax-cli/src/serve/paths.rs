@@ -5,89 +5,36 @@
 //! a key, or run again under the same key, by nothing but another spelling. What comes of a request that has one
 //! reading only is none of this file's business.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::TryFutureExt as _;
 use futures_util::future::{Either, MapOk, Ready, ready};
-use hapax::http::{HttpPolicy, KeyMode, PathPattern};
-use http::{HeaderMap, HeaderName, Method, Request, Response};
+use hapax::http::IdempotencyLayer;
+use http::{Request, Response};
 use http_body_util::Full;
 use tower_service::Service;
 
-use crate::config::Route;
 use crate::problem;
 
 /// Answers such requests itself, and hands on all others.
 #[derive(Clone, Debug)]
 pub(super) struct Unambiguous<S> {
     inner: S,
-    /// In their order: the first that is for a request counts.
-    routes: Arc<[Keyed]>,
-}
-
-/// What a route says about keys.
-#[derive(Debug)]
-struct Keyed {
-    path: Option<PathPattern>,
-    methods: Vec<Method>,
-    is_off: bool,
-    /// Whether it asks for a key, or finds one where the head does not show it.
-    wants_key: bool,
-    names: Vec<HeaderName>,
+    /// The one behind.
+    layer: IdempotencyLayer,
 }
 
 impl<S> Unambiguous<S> {
-    pub(super) fn new(inner: S, routes: &[Route]) -> Self {
-        Self { inner, routes: routes.iter().map(Keyed::of).collect() }
+    pub(super) fn new(inner: S, layer: IdempotencyLayer) -> Self {
+        Self { inner, layer }
     }
 
-    /// Whether nobody may guess what is meant by this path.
+    /// Whether the path could be read so that the request is protected, or so that it is not.
     fn is_refused<B>(&self, request: &Request<B>) -> bool {
-        let (method, headers) = (request.method(), request.headers());
-        if !self.routes.iter().any(|route| route.methods.contains(method)) {
-            return false;
-        }
         let Some(readings) = readings(request.uri().path()) else { return false };
-        readings.iter().any(|path| {
-            let route = self.routes.iter().find(|route| route.is_for(method, path));
-            route.is_some_and(|route| route.protects(headers))
-        })
+        readings.iter().any(|path| self.layer.protects(request.method(), path, request.headers()))
     }
-}
-
-impl Keyed {
-    fn of(route: &Route) -> Self {
-        let said = route.policy.settings();
-        let methods = said.methods.iter().flatten().filter_map(|method| method.parse().ok());
-        Self {
-            path: route.path.clone(),
-            methods: methods.collect(),
-            is_off: said.key == Some(KeyMode::Off),
-            wants_key: said.key == Some(KeyMode::Required)
-                || said.key_pointer.is_some()
-                || said.webhook.is_some(),
-            names: key_names(&route.policy),
-        }
-    }
-
-    /// A route that is off takes every method away from the ones behind it (M-05).
-    fn is_for(&self, method: &Method, path: &str) -> bool {
-        (self.is_off || self.methods.contains(method))
-            && self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
-    }
-
-    fn protects(&self, headers: &HeaderMap) -> bool {
-        !self.is_off && (self.wants_key || self.names.iter().any(|name| headers.contains_key(name)))
-    }
-}
-
-/// The headers that may hold a key where this policy is in force.
-pub(super) fn key_names(policy: &HttpPolicy) -> Vec<HeaderName> {
-    let said = policy.settings();
-    let names = said.header.iter().chain(said.aliases.iter().flatten());
-    names.filter_map(|name| name.parse().ok()).collect()
 }
 
 /// What a path may be taken for; none where everybody takes it for the same. A slash at the end may count or not,

@@ -182,8 +182,8 @@ const LOSSES: [Loss; 9] = [
     ),
     (
         |had, has| identity(&had.settings) != identity(&has.settings),
-        "`namespace`, `principal`, `credential_headers`, `endpoint` or `scope_host` is another one, so the records of \
-         earlier requests are not found and retries of those requests run again",
+        "`namespace`, `principal`, `credential_headers`, `endpoint`, `scope_host` or `path_case` is another one, so the records \
+         of earlier requests are not found and retries of those requests run again",
     ),
     (
         |had, has| span(has.settings.retention) < span(had.settings.retention) || frees_more(had, has),
@@ -206,7 +206,7 @@ fn headers(settings: &Settings) -> impl Iterator<Item = &String> {
 /// What a record is found by, beside the request itself.
 fn identity(settings: &Settings) -> impl PartialEq + use<'_> {
     let caller = (&settings.namespace, &settings.principal, &settings.credential_headers);
-    (caller, settings.endpoint, settings.scope_host)
+    (caller, settings.endpoint, settings.scope_host, settings.path_case)
 }
 
 fn span(span: Option<hapax::http::settings::Span>) -> std::time::Duration {

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use hapax::Hapax;
 use hapax::http::{HttpPolicy, Idempotency, IdempotencyLayer};
-use http::{Request, request};
+use http::{HeaderName, Request, request};
 use parking_lot::RwLock;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use super::ask::{Asker, name_in};
-use super::paths::{Unambiguous, key_names};
+use super::paths::Unambiguous;
 use super::protection::{self, Routing};
 use super::told::Told;
 use super::watched::{Watch, Watched};
@@ -151,7 +151,7 @@ impl Parts {
     fn current(&self, layer: IdempotencyLayer, config: Arc<Config>) -> Current {
         let upstream = TracedUpstream::new(self.forward.clone(), self.tracing.clone());
         let traced = Traced::new(layer.layer(Told::new(upstream)), self.tracing.clone());
-        let unambiguous = Unambiguous::new(traced, &config.routes);
+        let unambiguous = Unambiguous::new(traced, layer.clone());
         let answering = Watched::new(unambiguous, self.watch.clone());
         Current { layer, answering, config }
     }
@@ -180,6 +180,13 @@ fn with_questions(route: &Route, asker: &Asker) -> HttpPolicy {
         };
     }
     policy
+}
+
+/// The headers that may hold a key where this policy is in force.
+fn key_names(policy: &HttpPolicy) -> Vec<HeaderName> {
+    let said = policy.settings();
+    let names = said.header.iter().chain(said.aliases.iter().flatten());
+    names.filter_map(|name| name.parse().ok()).collect()
 }
 
 /// The sections that are not read again, and differ.

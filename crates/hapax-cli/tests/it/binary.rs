@@ -82,6 +82,14 @@ pub(crate) fn alone<T>(start: impl FnOnce() -> T) -> T {
     start()
 }
 
+/// Ends the leader of a process group, and whatever it started.
+#[cfg(unix)]
+pub(crate) fn end_group(leader: &mut Child) {
+    let group = format!("-{}", leader.id());
+    let _ = started(Command::new("kill").args(["-s", "KILL", "--", &group])).wait();
+    let _ = leader.wait();
+}
+
 /// Runs the command to its end.
 pub(crate) fn run(command: &mut Command) -> Run {
     let child = started(command.stdout(Stdio::piped()).stderr(Stdio::piped()));

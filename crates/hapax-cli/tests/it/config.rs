@@ -31,6 +31,10 @@ fn a_check_tells_the_policy_in_force_and_what_is_unsafe() {
     for part in [
         "file     hapax.toml",
         "upstream http://127.0.0.1:3000/",
+        "covered  PATH             METHODS         KEY       CASE\n",
+        "         /v1/payments/**  POST PUT PATCH  required  exact\n",
+        "         other paths      POST PUT PATCH  optional  exact\n",
+        "         methods that are not listed pass as they are, with or without a key\n",
         "route    /v1/payments/**\n",
         "         key = \"required\"",
         "         reconcile = \"http://127.0.0.1:3000/did-it-happen\"",

@@ -8,15 +8,15 @@ mod program;
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command};
+use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::binary::started;
+use crate::binary::{end_group, started};
 use crate::fixture::Fixture;
 
-pub(crate) use program::Program;
+pub(crate) use program::{NGINX, Program};
 
 /// Many more than there are cases at once, so that an address rests before it is used again: whatever is left of one
 /// case is gone by then. Few enough for a process with a thousand files.
@@ -98,9 +98,7 @@ impl Foreign {
 impl Drop for Foreign {
     fn drop(&mut self) {
         // The whole group, because nginx has workers.
-        let group = format!("-{}", self.process.id());
-        let _ = started(Command::new("kill").args(["-s", "KILL", "--", &group])).wait();
-        let _ = self.process.wait();
+        end_group(&mut self.process);
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::binary::{forget_variables, started};
+use crate::binary::{end_group, forget_variables, started};
 use crate::tools::{self, needs};
 
 /// Every port that the pages name.
@@ -161,9 +161,7 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        let group = format!("-{}", self.child.id());
-        let _ = started(Command::new("kill").args(["-s", "KILL", "--", &group])).wait();
-        let _ = self.child.wait();
+        end_group(&mut self.child);
     }
 }
 

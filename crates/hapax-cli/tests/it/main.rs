@@ -15,9 +15,13 @@ mod demo;
 mod dynamodb;
 #[cfg(unix)]
 mod ending;
+#[cfg(unix)]
+mod express;
 mod fixture;
 #[cfg(target_os = "linux")]
 mod foreign;
+#[cfg(target_os = "linux")]
+mod gateway;
 #[cfg(unix)]
 mod guides;
 mod http_cases;

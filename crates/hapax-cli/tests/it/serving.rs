@@ -50,15 +50,39 @@ fn m_05_a_route_that_is_off_is_off_for_every_method() {
     let origin = Origin::start(|_, number| reply(200, &number.to_string()));
     let fixture = Fixture::bare();
     let file = "[[route]]\npath = \"/internal/**\"\nkey = \"off\"\n\n\
-                [[route]]\npath = \"/**\"\nmethods = [\"POST\", \"DELETE\", \"PURGE\"]\n";
+                [[route]]\npath = \"/**\"\nmethods = [\"POST\", \"DELETE\", \"MKCOL\"]\n";
     std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
     let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
     for (method, path, runs) in [
         ("POST", "/internal/a", 2),
         ("DELETE", "/internal/a", 2),
-        ("PURGE", "/internal/a", 2),
+        ("MKCOL", "/internal/a", 2),
         ("POST", "/orders/1", 1),
         ("DELETE", "/orders/1", 1),
+    ] {
+        let before = origin.seen().len();
+        for _ in 0..2 {
+            let head = format!("{method} {path}\nIdempotency-Key: {KEY}");
+            assert_eq!(ask(sidecar.address(), &head, "").status(), 200);
+        }
+        assert_eq!(origin.seen().len() - before, runs, "{method} {path}");
+    }
+}
+
+#[test]
+fn m_01_methods_listed_for_a_path_are_those_that_are_covered_there() {
+    let origin = Origin::start(|_, number| reply(200, &number.to_string()));
+    let fixture = Fixture::bare();
+    let file = "[[route]]\npath = \"/payments/**\"\nmethods = [\"POST\"]\nkey = \"required\"\n\n\
+                [[route]]\npath = \"/payments/{id}\"\nmethods = [\"DELETE\"]\n";
+    std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    for (method, path, runs) in [
+        ("POST", "/payments/7", 1),
+        ("DELETE", "/payments/7", 1),
+        ("PUT", "/payments/7", 2),
+        ("DELETE", "/payments/7/refunds", 2),
+        ("PUT", "/orders/7", 1),
     ] {
         let before = origin.seen().len();
         for _ in 0..2 {

@@ -1,6 +1,6 @@
 //! Programs from elsewhere: each is there, or the test that needs it fails with the line that installs it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -35,6 +35,9 @@ pub(crate) fn installed_as_in_guide(name: &str) -> PathBuf {
     let lines = lines.collect::<Vec<_>>().join("\n");
     assert!(!lines.is_empty(), "the page about {name} installs nothing");
     let folder = folder(&format!("origin-{name}"));
+    // Tests of other processes install the same.
+    let lock = File::create(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
     let mark = folder.join("installed");
     if fs::read_to_string(&mark).ok().as_deref() != Some(&lines) {
         let mut shell = Command::new("bash");

@@ -264,6 +264,28 @@ pub(super) const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
+        name: "a gateway's answer frees the key",
+        file: CLASSIFY,
+        find: concat!(
+            "            .with_class(Outcome::Release, 5)\n",
+            "            .with(Outcome::Uncertain, &GATEWAY)\n",
+        ),
+        replace: concat!(
+            "            .with_class(Outcome::Release, 5)\n",
+            "            .with(Outcome::Release, &GATEWAY)\n",
+        ),
+        breaks: &["X-11"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "a route cannot say what a gRPC status means",
+        file: CLASSIFY,
+        find: "self.by_grpc[status as usize] = outcome,",
+        replace: "self.by_grpc[status as usize] = status.usual_outcome(),",
+        breaks: &["X-11"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
         name: "only successes are final",
         file: CLASSIFY,
         find: concat!("        Self::all(Outcome::Pin)\n", "            .with(",),

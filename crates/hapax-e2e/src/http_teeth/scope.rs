@@ -7,6 +7,7 @@ const CASES: &str = "crates/hapax-e2e/src/bin/http_cases.rs";
 const CREDENTIALS: &str = "crates/hapax/src/http/scope/credentials.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
 const LIMITS: &str = "crates/hapax/src/http/limits.rs";
+const PATH: &str = "crates/hapax/src/http/path.rs";
 const PRINCIPAL: &str = "crates/hapax/src/http/scope/principal.rs";
 const SCOPE: &str = "crates/hapax/src/http/scope.rs";
 const SERVICE: &str = "crates/hapax/src/http/service.rs";
@@ -33,6 +34,30 @@ pub(super) const TEETH: &[Tooth] = &[
         file: SCOPE,
         find: "return Scope::new(ANY_ENDPOINT);",
         replace: "return Scope::new(path);",
+        breaks: &["S-01"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "a slash at the end makes another operation",
+        file: PATH,
+        find: "        Some(shorter) if !shorter.is_empty() && !shorter.ends_with('/') => shorter,\n",
+        replace: "        Some(shorter) if shorter.is_empty() => shorter,\n",
+        breaks: &["S-01"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "case always counts",
+        file: PATH,
+        find: "PathCase::Ignore => Cow::Owned(path.to_ascii_lowercase()),",
+        replace: "PathCase::Ignore => Cow::Borrowed(path),",
+        breaks: &["S-01"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "case never counts",
+        file: PATH,
+        find: "PathCase::Exact => Cow::Borrowed(path),",
+        replace: "PathCase::Exact => Cow::Owned(path.to_ascii_lowercase()),",
         breaks: &["S-01"],
         caught_by: Proof::HttpCases,
     },

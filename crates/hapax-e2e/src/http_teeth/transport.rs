@@ -4,6 +4,7 @@ use hapax_model::teeth::{Proof, Tooth};
 
 const CLASSIFY: &str = "crates/hapax/src/http/classify.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
+const GRPC: &str = "crates/hapax/src/http/grpc.rs";
 const READ: &str = "crates/hapax/src/http/body/read.rs";
 const SERVICE: &str = "crates/hapax/src/http/service.rs";
 const TRANSITION: &str = "crates/hapax-core/src/transition.rs";
@@ -82,8 +83,16 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "trailers are not looked at",
         file: EXCHANGE,
-        find: "Classifier::Grpc => grpc::outcome(parts, trailers).map(|(outcome, _)| outcome),",
-        replace: "Classifier::Grpc => trailers.and(None),",
+        find: "grpc::outcome(&policy.outcomes, parts, trailers).map(|(outcome, _)| outcome)",
+        replace: "trailers.and(None)",
+        breaks: &["T-05"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "a call that was given up has not happened",
+        file: GRPC,
+        find: "Self::Cancelled | Self::Unknown | Self::DeadlineExceeded => Outcome::Uncertain,",
+        replace: "Self::Cancelled | Self::Unknown | Self::DeadlineExceeded => Outcome::Release,",
         breaks: &["T-05"],
         caught_by: Proof::HttpCases,
     },

@@ -1,6 +1,6 @@
 //! What an answer means for its key: pin, release or uncertain. One table by status, and who may overrule it.
 //!
-//! This file knows statuses and the words of an origin. It does not know how an outcome is written down, nor what
+//! This file knows statuses, gRPC's by name, and the words of an origin. It does not know how an outcome is written down, nor what
 //! a failure of transport means: an answer that never came whole is uncertain, whatever its status was.
 
 use std::error::Error;
@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::canonical::header;
+use super::grpc::Status as GrpcStatus;
 use super::problem;
 
 /// The field in which an origin says what its answer means. It is taken off on the way out.
@@ -21,6 +22,10 @@ const OUTCOME: HeaderName = HeaderName::from_static("idempotency-outcome");
 
 /// The field by which an origin of the `adyen` kind asks for a retry.
 const TRANSIENT_ERROR: HeaderName = HeaderName::from_static("transient-error");
+
+/// What a gateway says that cannot tell whether the service behind it ran the request: its connection broke, or no
+/// answer came in time.
+const GATEWAY: [usize; 2] = [502, 504];
 
 /// What an answer means for its key.
 ///
@@ -71,22 +76,15 @@ impl Outcome {
     }
 }
 
-/// One status, or one class of statuses: `404`, `5xx`.
+/// One status, or one class of statuses: `404`, `5xx`, and `UNAVAILABLE` where gRPC is spoken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StatusSet {
     /// One status.
     One(StatusCode),
     /// All statuses with this first digit, 2 to 5.
     Class(u16),
-}
-
-impl StatusSet {
-    fn statuses(self) -> std::ops::Range<usize> {
-        match self {
-            Self::One(status) => usize::from(status.as_u16())..usize::from(status.as_u16()) + 1,
-            Self::Class(digit) => usize::from(digit) * 100..usize::from(digit) * 100 + 100,
-        }
-    }
+    /// One status of gRPC.
+    Grpc(GrpcStatus),
 }
 
 impl FromStr for StatusSet {
@@ -94,6 +92,9 @@ impl FromStr for StatusSet {
 
     fn from_str(text: &str) -> Result<Self, StatusSetError> {
         let refused = || StatusSetError { text: text.chars().take(StatusSetError::CHARS_MAX).collect() };
+        if let Some(status) = GrpcStatus::from_name(text) {
+            return Ok(Self::Grpc(status));
+        }
         let [first @ b'2'..=b'5', rest @ ..] = text.as_bytes() else { return Err(refused()) };
         if rest.eq_ignore_ascii_case(b"xx") {
             return Ok(Self::Class(u16::from(first - b'0')));
@@ -107,11 +108,12 @@ impl fmt::Display for StatusSet {
         match self {
             Self::One(status) => f.write_str(status.as_str()),
             Self::Class(digit) => write!(f, "{digit}xx"),
+            Self::Grpc(status) => f.write_str(status.name()),
         }
     }
 }
 
-/// The text names neither a final status nor a class of them.
+/// The text names neither a final status nor a class of them, nor a status of gRPC.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StatusSetError {
     text: String,
@@ -124,7 +126,11 @@ impl StatusSetError {
 
 impl fmt::Display for StatusSetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is neither a status from 200 to 599 nor a class such as 2xx", self.text)
+        write!(
+            f,
+            "{:?} is neither a status from 200 to 599, nor a class such as 2xx, nor a status of gRPC such as UNAVAILABLE",
+            self.text
+        )
     }
 }
 
@@ -134,47 +140,60 @@ impl Error for StatusSetError {}
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Outcomes {
     by_status: [Outcome; 600],
+    by_grpc: [Outcome; GrpcStatus::ALL.len()],
     transient_error: bool,
 }
 
 impl Default for Outcomes {
     /// Answers are final, except those that ask for another attempt: the caller may mend what is missing, come
-    /// back later or go elsewhere (401, 429, 307 and their like), and a server error must be retryable.
+    /// back later or go elsewhere (401, 429, 307 and their like), and a server error must be retryable. A server
+    /// error is the handler's own word, but 502 and 504 are those of a gateway, which does not know.
     fn default() -> Self {
         Self::all(Outcome::Pin)
             .with(Outcome::Release, &[401, 403, 407, 408, 412, 421, 423, 425, 428, 429, 307, 308])
             .with_class(Outcome::Release, 5)
+            .with(Outcome::Uncertain, &GATEWAY)
     }
 }
 
 impl Outcomes {
-    /// Everything is final once the endpoint began, server errors too; what is answered before it begins is not.
+    /// Everything is final once the endpoint began, every server error too; what is answered before it begins is not.
     pub(crate) fn stripe_v1() -> Self {
         Self::all(Outcome::Pin).with(Outcome::Release, &[401, 429])
     }
 
-    /// Errors are final unless they carry `transient-error: true`.
+    /// Every server error is final unless it carries `transient-error: true`.
     pub(crate) fn adyen() -> Self {
         let mut outcomes = Self::default().with_class(Outcome::Pin, 5);
         outcomes.transient_error = true;
         outcomes
     }
 
-    /// Only successes are final.
+    /// Only successes are final. What such a provider runs again are failures of its own; a gateway's are unknown.
     pub(crate) fn success_only() -> Self {
-        Self::all(Outcome::Release).with_class(Outcome::Pin, 2)
+        Self::all(Outcome::Release).with_class(Outcome::Pin, 2).with(Outcome::Uncertain, &GATEWAY)
     }
 
-    /// Every 4xx is final, no 5xx is.
+    /// Every 4xx is final, no 5xx is, and what a gateway says is unknown.
     pub(crate) fn oasis() -> Self {
         Self::default().with_class(Outcome::Pin, 4)
     }
 
     /// Gives these statuses another outcome. The later word wins.
     pub(crate) fn set(&mut self, which: StatusSet, outcome: Outcome) {
-        // Statuses beyond the table have no entry of their own, see `of`.
-        if let Some(entries) = self.by_status.get_mut(which.statuses()) {
-            entries.fill(outcome);
+        match which {
+            StatusSet::One(status) => {
+                // Statuses beyond the table have no entry of their own, see `of`.
+                if let Some(entry) = self.by_status.get_mut(usize::from(status.as_u16())) {
+                    *entry = outcome;
+                }
+            }
+            StatusSet::Class(digit) => {
+                if let Some(entries) = self.by_status.get_mut(class_of(digit)) {
+                    entries.fill(outcome);
+                }
+            }
+            StatusSet::Grpc(status) => self.by_grpc[status as usize] = outcome,
         }
     }
 
@@ -188,13 +207,23 @@ impl Outcomes {
         self.by_status.get(usize::from(status.as_u16())).copied().unwrap_or(self.by_status[500])
     }
 
+    /// What a gRPC answer of this status means.
+    pub(crate) fn of_grpc(&self, status: GrpcStatus) -> Outcome {
+        self.by_grpc[status as usize]
+    }
+
+    /// The table of gRPC's statuses as it is published.
+    pub(crate) fn published_grpc(&self) -> Vec<(StatusSet, Outcome)> {
+        GrpcStatus::ALL.map(|status| (StatusSet::Grpc(status), self.of_grpc(status))).into()
+    }
+
     /// The table as it is published: each class with its most frequent outcome, then the statuses that differ.
     /// To `set` the list in order makes the same table.
     pub(crate) fn published(&self) -> Vec<(StatusSet, Outcome)> {
         let mut list = Vec::new();
         for digit in 2..=5 {
             let class = StatusSet::Class(digit);
-            let entries = &self.by_status[class.statuses()];
+            let entries = &self.by_status[class_of(digit)];
             let frequency = |outcome: &Outcome| entries.iter().filter(|entry| *entry == outcome).count();
             let usual = Outcome::ALL.into_iter().max_by_key(frequency).unwrap_or(Outcome::Uncertain);
             list.push((class, usual));
@@ -207,7 +236,8 @@ impl Outcomes {
     }
 
     fn all(outcome: Outcome) -> Self {
-        Self { by_status: [outcome; 600], transient_error: false }
+        let by_grpc = GrpcStatus::ALL.map(GrpcStatus::usual_outcome);
+        Self { by_status: [outcome; 600], by_grpc, transient_error: false }
     }
 
     fn with(mut self, outcome: Outcome, statuses: &[usize]) -> Self {
@@ -226,6 +256,11 @@ impl Outcomes {
         let says_so = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"true");
         self.transient_error && headers.get(TRANSIENT_ERROR).is_some_and(says_so)
     }
+}
+
+/// Where the statuses with this first digit are in the table.
+fn class_of(digit: u16) -> std::ops::Range<usize> {
+    usize::from(digit) * 100..usize::from(digit) * 100 + 100
 }
 
 impl fmt::Debug for Outcomes {

@@ -13,8 +13,8 @@ pub use self::problems::ProblemDocument;
 use super::classify::Outcome;
 use super::dialect::Dialect;
 use super::fingerprint::What;
-use super::grpc;
 use super::layer::Route;
+use super::path::PathCase;
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 use super::scope::{Anonymous, Endpoint};
 use super::settings::{PrincipalNames, Span};
@@ -46,6 +46,8 @@ pub struct PolicyDocument {
 pub struct RouteDocument {
     /// The pattern of its paths; `/**` where it takes every path.
     pub path: String,
+    /// How the letters of paths are compared.
+    pub path_case: PathCase,
     /// The methods that are covered.
     pub methods: Vec<String>,
     /// The convention that it follows.
@@ -213,6 +215,7 @@ impl RouteDocument {
         let policy = &route.policy;
         Self {
             path: route.path().map_or_else(|| "/**".to_owned(), ToString::to_string),
+            path_case: policy.scope.path_case,
             methods: texts(&policy.methods),
             dialect: policy.dialect,
             key: KeyDocument::of(policy),
@@ -319,7 +322,7 @@ fn outcomes(policy: &HttpPolicy) -> Vec<OutcomeDocument> {
         table.into_iter().map(entry).collect()
     }
     match policy.classifier {
-        Classifier::Grpc => listed(grpc::published()),
+        Classifier::Grpc => listed(policy.outcomes.published_grpc()),
         Classifier::Status | Classifier::GraphQl => listed(policy.outcomes.published()),
     }
 }

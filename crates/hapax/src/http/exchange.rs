@@ -305,7 +305,7 @@ impl Exchange {
     async fn execute<S, B, R>(
         &self,
         inner: S,
-        parts: Box<request::Parts>,
+        mut parts: Box<request::Parts>,
         asked: Box<Asked>,
     ) -> Result<Response<ResponseBody<R>>, S::Error>
     where
@@ -316,6 +316,7 @@ impl Exchange {
         R: Body<Data = Bytes> + Send + 'static,
     {
         let policy = self.policy();
+        grpc::lift_deadline(&mut parts.headers);
         let job = Box::new(Job {
             expires_at: policy.engine.forgets_at(&asked.key),
             key: asked.scoped.clone(),
@@ -413,12 +414,12 @@ impl Exchange {
             read::collect(body, announced, bytes_max).await
         };
         let (outcome, recorded, body) = match collected {
-            Collected::Whole { data, trailers } => {
+            Collected::Whole { data, mut trailers } => {
                 let outcome = self.outcome(&parts, &data, trailers.as_deref());
                 let mut recorded =
                     capture::record(&policy.replay, origin, &parts, &data, trailers.as_deref());
                 if policy.classifier == Classifier::Grpc
-                    && let Some((_, class)) = grpc::outcome(&parts, trailers.as_deref())
+                    && let Some((_, class)) = grpc::outcome(&policy.outcomes, &parts, trailers.as_deref())
                 {
                     recorded.class = class;
                 }
@@ -427,11 +428,17 @@ impl Exchange {
                 }
                 // What is recorded is a copy. Sent instead of what was read, it is the only one.
                 let data = if capture::has_content(parts.status) { recorded.payload.clone() } else { data };
+                if outcome == Outcome::Uncertain {
+                    self.forbid_retries(&mut parts.headers, trailers.as_deref_mut());
+                }
                 (outcome, recorded, ResponseBody::whole(data, trailers))
             }
             Collected::TooLarge { read, body } => {
                 let outcome = self.outcome(&parts, &[], None);
                 let recorded = capture::record(&policy.replay, None, &parts, &[], None);
+                if outcome == Outcome::Uncertain {
+                    self.forbid_retries(&mut parts.headers, None);
+                }
                 (outcome, not_kept(&recorded), ResponseBody::streamed(read, body))
             }
             Collected::CutShort => {
@@ -453,7 +460,7 @@ impl Exchange {
         let seen = match policy.classifier {
             Classifier::Status => None,
             Classifier::GraphQl => classify::graphql(body),
-            Classifier::Grpc => grpc::outcome(parts, trailers).map(|(outcome, _)| outcome),
+            Classifier::Grpc => grpc::outcome(&policy.outcomes, parts, trailers).map(|(outcome, _)| outcome),
         };
         match seen {
             Some(seen) => classify::overruled(parts, seen),
@@ -466,22 +473,32 @@ impl Exchange {
         self.count(observe::Outcome::Replayed);
         let mut response = match capture::replay(&policy.replay, said, recorded) {
             Ok(replayed) => {
-                let mut headers = replayed.headers;
-                if policy.classifier != Classifier::Grpc {
-                    announce(replayed.trailers.as_deref(), &mut headers);
+                let (mut headers, mut trailers) = (replayed.headers, replayed.trailers);
+                let is_grpc = policy.classifier == Classifier::Grpc;
+                if !is_grpc {
+                    announce(trailers.as_deref(), &mut headers);
                 }
-                let mut response = Response::new(ResponseBody::whole(replayed.body, replayed.trailers));
+                let is_failed = is_grpc && grpc::is_failed(&headers, trailers.as_deref());
+                if is_failed || problem::is_retried(replayed.status) {
+                    self.forbid_retries(&mut headers, trailers.as_deref_mut());
+                }
+                let mut response = Response::new(ResponseBody::whole(replayed.body, trailers));
                 *response.status_mut() = replayed.status;
                 *response.headers_mut() = headers;
-                if let Some(retry) = problem::hint_for_replay(replayed.status) {
-                    policy.refusals.hint(retry, response.headers_mut());
-                }
                 response
             }
             Err(_not_replayable) => self.problem(&refusal::result_unavailable()),
         };
         self.mark(&mut response, "accepted");
         response
+    }
+
+    /// Tells a client that retries by itself that it need not: what it gets is final, or waits to be settled.
+    fn forbid_retries(&self, headers: &mut HeaderMap, trailers: Option<&mut HeaderMap>) {
+        let policy = self.policy();
+        if policy.classifier != Classifier::Grpc || !grpc::forbid_retries(headers, trailers) {
+            policy.refusals.hint(false, headers);
+        }
     }
 
     /// Refuses the request and counts it.

@@ -11,37 +11,58 @@ use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 use super::canonical::header;
-use super::classify::{Outcome, overruled};
+use super::classify::{Outcome, Outcomes, overruled};
 use super::problem::Problem;
 
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
+/// A client that is told to wait for a negative time does not retry.
+const NEVER: HeaderValue = HeaderValue::from_static("-1");
 
 /// The status codes of gRPC, in the order of their numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Status {
+pub enum Status {
+    /// It succeeded.
     Ok,
+    /// It was cancelled, by its caller or on the way.
     Cancelled,
+    /// An error that says nothing, such as an exception of the handler.
     Unknown,
+    /// The request makes no sense, whatever the state of the system.
     InvalidArgument,
+    /// The deadline passed before it was complete.
     DeadlineExceeded,
+    /// What was asked for is not there.
     NotFound,
+    /// What was to be made is there already.
     AlreadyExists,
+    /// The caller may not do this.
     PermissionDenied,
+    /// A quota, or the room, is used up.
     ResourceExhausted,
+    /// The system is not in a state for it.
     FailedPrecondition,
+    /// It was aborted, often by a conflict with another call.
     Aborted,
+    /// It goes beyond what is there.
     OutOfRange,
+    /// The method is not there.
     Unimplemented,
+    /// An invariant is broken.
     Internal,
+    /// The service is not available at the moment.
     Unavailable,
+    /// Data is lost or damaged.
     DataLoss,
+    /// The caller is not known.
     Unauthenticated,
 }
 
 impl Status {
-    const ALL: [Self; 17] = [
+    /// Every status.
+    pub const ALL: [Self; 17] = [
         Self::Ok,
         Self::Cancelled,
         Self::Unknown,
@@ -67,7 +88,7 @@ impl Status {
     }
 
     /// The name that gRPC has for it.
-    const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "OK",
             Self::Cancelled => "CANCELLED",
@@ -94,8 +115,15 @@ impl Status {
         Self::ALL.get(number).copied()
     }
 
-    /// What is true of the request or the resource stays true, so it is final. The rest asks for another attempt.
-    const fn outcome(self) -> Outcome {
+    /// The status with this name, in any case.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name().eq_ignore_ascii_case(name))
+    }
+
+    /// What it means unless a route says otherwise. What is true of the request or the resource stays true, so it is
+    /// final. What speaks of the call and not of the operation is uncertain: whoever says it, from a library to a
+    /// gateway, gave the call up and does not know how far it came. The rest asks for another attempt.
+    pub(crate) const fn usual_outcome(self) -> Outcome {
         match self {
             Self::Ok
             | Self::InvalidArgument
@@ -105,10 +133,8 @@ impl Status {
             | Self::OutOfRange
             | Self::Unimplemented
             | Self::DataLoss => Outcome::Pin,
-            Self::Cancelled
-            | Self::Unknown
-            | Self::DeadlineExceeded
-            | Self::PermissionDenied
+            Self::Cancelled | Self::Unknown | Self::DeadlineExceeded => Outcome::Uncertain,
+            Self::PermissionDenied
             | Self::ResourceExhausted
             | Self::Aborted
             | Self::Internal
@@ -135,9 +161,12 @@ pub(crate) fn is_grpc(content_type: Option<&HeaderValue>) -> bool {
     })
 }
 
-/// The table as it is published: every status and what it means.
-pub(crate) fn published() -> impl Iterator<Item = (&'static str, Outcome)> {
-    Status::ALL.into_iter().map(|status| (status.name(), status.outcome()))
+/// Takes the caller's deadline off a call that is claimed: the execution outlives its caller, and a server that cuts
+/// it short leaves a record of which it is not known what came.
+pub(crate) fn lift_deadline(headers: &mut HeaderMap) {
+    if header::first(headers, &TIMEOUT).is_some() && is_grpc(header::first(headers, &CONTENT_TYPE)) {
+        headers.remove(TIMEOUT);
+    }
 }
 
 /// What a gRPC answer means: by its status in the trailers, or in the head when there is nothing else.
@@ -145,7 +174,11 @@ pub(crate) fn published() -> impl Iterator<Item = (&'static str, Outcome)> {
 /// None when it is no gRPC answer, which is left to the HTTP status. An answer without a status was cut short, or is too
 /// large to be read up to its trailers, and one with a status that gRPC does not have cannot be understood: all of them
 /// are uncertain, unless the handler or the origin said what they are.
-pub(crate) fn outcome(parts: &Parts, trailers: Option<&HeaderMap>) -> Option<(Outcome, Class)> {
+pub(crate) fn outcome(
+    outcomes: &Outcomes,
+    parts: &Parts,
+    trailers: Option<&HeaderMap>,
+) -> Option<(Outcome, Class)> {
     if !is_grpc(header::first(&parts.headers, &CONTENT_TYPE)) {
         return None;
     }
@@ -154,10 +187,28 @@ pub(crate) fn outcome(parts: &Parts, trailers: Option<&HeaderMap>) -> Option<(Ou
         return None;
     }
     let (outcome, class) = match value.and_then(Status::read) {
-        Some(status) => (status.outcome(), status.class()),
+        Some(status) => (outcomes.of_grpc(status), status.class()),
         None => (Outcome::Uncertain, Class::Error),
     };
     Some((overruled(parts, outcome), class))
+}
+
+/// Whether the answer has a status of gRPC that says that the call failed.
+pub(crate) fn is_failed(headers: &HeaderMap, trailers: Option<&HeaderMap>) -> bool {
+    let value = trailers.and_then(|trailers| trailers.get(STATUS)).or_else(|| headers.get(STATUS));
+    value.is_some_and(|value| Status::read(value) != Some(Status::Ok))
+}
+
+/// Tells a client that retries by itself not to, beside the status of the call. False where there is none: the answer
+/// is not one of gRPC.
+pub(crate) fn forbid_retries(headers: &mut HeaderMap, trailers: Option<&mut HeaderMap>) -> bool {
+    let place = match trailers {
+        Some(trailers) if trailers.contains_key(STATUS) => trailers,
+        _ if headers.contains_key(STATUS) => headers,
+        _ => return false,
+    };
+    place.insert(PUSHBACK, NEVER);
+    true
 }
 
 /// A refusal as gRPC says it: HTTP 200, no body, everything in the head.
@@ -174,7 +225,7 @@ pub(crate) fn refusal(problem: &Problem) -> Response<Bytes> {
     }
     let pushback = match problem.wait() {
         Some(wait) => HeaderValue::from(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
-        None => HeaderValue::from_static("-1"),
+        None => NEVER,
     };
     headers.insert(PUSHBACK, pushback);
     response

@@ -1,10 +1,11 @@
 //! [`IdempotencyLayer`]: which routes do what, and the parts that all their requests share.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::CONTENT_TYPE;
-use http::{Method, request};
+use http::{HeaderMap, Method, request};
 use tower_layer::Layer;
 
 use super::body::read::Budget;
@@ -14,6 +15,7 @@ use super::grpc;
 use super::limits::Limits;
 use super::path::PathPattern;
 use super::policy::{Classifier, HttpPolicy, KeyMode, is_coverable};
+use super::reach::{UnreachableRoute, unreachable_route};
 use super::service::Idempotency;
 use crate::hapax::Hapax;
 use crate::observe::Requests;
@@ -85,7 +87,7 @@ impl IdempotencyLayer {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The policy of requests that no [route](Self::route) is for, with its own lengths of time.
+    /// The policy of requests whose path no [route](Self::route) is for, with its own lengths of time.
     pub fn policy(mut self, policy: HttpPolicy) -> Self {
         if let Some(rest) = self.change().routes.last_mut() {
             rest.policy = policy;
@@ -93,7 +95,10 @@ impl IdempotencyLayer {
         self
     }
 
-    /// The policy of requests whose path matches and whose method it names. Of several such routes, the first.
+    /// The policy of requests whose path matches and whose method it names. Of several such routes, the first. Requests
+    /// for the path whose method no route names pass as they are: [`policy`](Self::policy) does not cover them.
+    ///
+    /// A route whose requests are all taken by routes before it is never reached; [`check`](Self::check) finds it.
     ///
     /// Its lengths of time are its own. To begin with those that `hapax` was set up with, give them to
     /// [`HttpPolicy::engine`] first.
@@ -101,6 +106,16 @@ impl IdempotencyLayer {
         let routes = &mut self.change().routes;
         routes.insert(routes.len() - 1, Route::new(Some(path), policy));
         self
+    }
+
+    /// Whether every route is reached. One that is not is logged when the layer is put around a service; whoever reads
+    /// routes from a file refuses it.
+    ///
+    /// # Errors
+    /// With the first route that no request reaches, because routes before it take all that it is for.
+    pub fn check(&self) -> Result<(), UnreachableRoute> {
+        let named = self.routes().iter().filter_map(|route| Some((route.path.as_ref()?, &route.policy)));
+        unreachable_route(named).map_or(Ok(()), Err)
     }
 
     /// How many bytes of request bodies are kept at a time, by all requests together. Default 256 MiB.
@@ -141,6 +156,15 @@ impl IdempotencyLayer {
         }
     }
 
+    /// Whether a request to this path is claimed or refused, as far as its head tells; otherwise it passes as it is. For
+    /// a server that has to know what another reading of the path would lead to.
+    pub fn protects(&self, method: &Method, path: &str, headers: &HeaderMap) -> bool {
+        match self.shared.find(method, || path) {
+            Found::Covered(index) => self.shared.route(index).policy.protects(headers),
+            Found::Uncovered(_) | Found::None => false,
+        }
+    }
+
     /// The policy of every route, for those who send requests: what to publish about keys.
     pub fn document(&self) -> PolicyDocument {
         PolicyDocument::of(self.routes())
@@ -159,11 +183,26 @@ impl IdempotencyLayer {
     fn routes(&self) -> &[Route] {
         &self.shared.routes
     }
+
+    fn warn_once(&self) {
+        if self.shared.warned.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if let Err(unreachable) = self.check() {
+            tracing::warn!("{unreachable}");
+        }
+        for route in self.routes() {
+            for warning in route.policy.warnings() {
+                tracing::warn!(route = %route.label, "{warning}");
+            }
+        }
+    }
 }
 
 impl Route {
     fn new(path: Option<PathPattern>, policy: HttpPolicy) -> Self {
         let label: Arc<str> = path.as_ref().map_or(REST.into(), |path| path.to_string().into());
+        let path = path.map(|path| path.compared_by(policy.scope.path_case));
         Self { requests: Arc::new(Requests::new(SURFACE, &label)), label, path, policy }
     }
 
@@ -174,6 +213,21 @@ impl Route {
             && self.policy.key == KeyMode::Optional
             && self.policy.classifier != Classifier::Grpc
             && grpc::is_grpc(fields.first(&CONTENT_TYPE))
+    }
+
+    fn says_of(&self, method: &Method) -> Says {
+        let policy = &self.policy;
+        match is_coverable(method) {
+            true if policy.key == KeyMode::Off => Says::Off,
+            true if policy.methods.contains(method) => Says::Covered,
+            _ if policy.result_header.is_some() => Says::Uncovered,
+            _ => Says::Nothing,
+        }
+    }
+
+    /// Whether it is for this path, whatever the method.
+    fn is_for(&self, path: &str) -> bool {
+        self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
     }
 
     /// The paths it is for, as text; none for the policy of the rest.
@@ -187,39 +241,42 @@ impl Shared {
         &self.routes[index]
     }
 
-    /// The route that a request is for. Of a method that nobody covers, the path is not looked at.
+    /// The route that a request is for. Of a method that no route covers, the path is not looked at.
+    ///
+    /// The methods listed for a path are those that are covered there: what a route names is not left to the rest.
     pub(super) fn find<'a>(&self, method: &Method, path: impl Fn() -> &'a str) -> Found {
-        let mut canonical = None;
+        let Some((rest, named)) = self.routes.split_last() else { return Found::None };
+        let path = LazyCell::new(|| canonical::path(path()));
         let mut uncovered = None;
-        for (index, route) in self.routes.iter().enumerate() {
-            let is_off = route.policy.key == KeyMode::Off && is_coverable(method);
-            let is_covered = is_off || route.policy.methods.contains(method);
-            if !is_covered && route.policy.result_header.is_none() {
-                continue;
-            }
-            let is_matching = route.path.as_ref().is_none_or(|pattern| {
-                pattern.matches(canonical.get_or_insert_with(|| canonical::path(path())))
-            });
-            match (is_matching, is_covered) {
-                (true, true) if is_off => return Found::None,
-                (true, true) => return Found::Covered(index),
-                (true, false) => uncovered = uncovered.or(Some(index)),
-                (false, _) => {}
+        for (index, route) in named.iter().enumerate() {
+            match route.says_of(method) {
+                Says::Nothing => {}
+                _ if !route.is_for(&path) => {}
+                Says::Off => return Found::None,
+                Says::Covered => return Found::Covered(index),
+                Says::Uncovered => uncovered = uncovered.or(Some(index)),
             }
         }
-        uncovered.map_or(Found::None, Found::Uncovered)
+        if let Some(index) = uncovered {
+            return Found::Uncovered(index);
+        }
+        match rest.says_of(method) {
+            Says::Nothing | Says::Off => Found::None,
+            _ if named.iter().any(|route| route.is_for(&path)) => Found::None,
+            Says::Covered => Found::Covered(named.len()),
+            Says::Uncovered => Found::Uncovered(named.len()),
+        }
     }
+}
 
-    fn warn_once(&self) {
-        if self.warned.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        for route in &self.routes {
-            for warning in route.policy.warnings() {
-                tracing::warn!(route = %route.label, "{warning}");
-            }
-        }
-    }
+/// What a route says of a method.
+enum Says {
+    /// Requests pass as they are, and no later route takes them.
+    Off,
+    Covered,
+    /// It is not covered, and callers who send a key are told so.
+    Uncovered,
+    Nothing,
 }
 
 /// Which route a request is for.
@@ -237,7 +294,7 @@ impl<S> Layer<S> for IdempotencyLayer {
     type Service = Idempotency<S>;
 
     fn layer(&self, inner: S) -> Idempotency<S> {
-        self.shared.warn_once();
+        self.warn_once();
         Idempotency::new(inner, self.shared.clone())
     }
 }

@@ -1,14 +1,48 @@
-//! [`PathPattern`]: which paths a route covers.
+//! [`PathPattern`]: which paths a route covers. And which paths are the same: for routes and for scopes.
 //!
-//! It knows texts and compares them byte by byte. What a request's path is, and what happens to a request that is
-//! covered, is for others to say.
+//! It knows texts and compares them byte by byte, or without regard to case. What a request's path is, and what happens
+//! to a request that is covered, is for others to say.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
-use std::str::{FromStr, Split};
+use std::str::FromStr;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::canonical;
+
+/// How the letters of paths are compared, by routes and in the scope of a key (M-01, S-01).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum PathCase {
+    /// As they are: `/Orders` is another path than `/orders`.
+    #[default]
+    Exact,
+    /// Without regard to the case of A to Z, as Express and ASP.NET do.
+    Ignore,
+}
+
+/// The path in the one spelling that stands for all that are the same: without one slash at its end, and in lower
+/// case where case does not count.
+pub(super) fn compared(path: &str, case: PathCase) -> Cow<'_, str> {
+    let path = without_slash(path);
+    match case {
+        PathCase::Exact => Cow::Borrowed(path),
+        PathCase::Ignore => Cow::Owned(path.to_ascii_lowercase()),
+    }
+}
+
+/// Many servers do not tell `/orders/` from `/orders`. Of two slashes, none is left out.
+fn without_slash(path: &str) -> &str {
+    match path.strip_suffix('/') {
+        Some(shorter) if !shorter.is_empty() && !shorter.ends_with('/') => shorter,
+        _ => path,
+    }
+}
 
 /// Which paths a route covers (M-01).
 ///
@@ -19,14 +53,15 @@ use super::canonical;
 /// | `/v1/payments/**` | any number of further segments, also none |
 /// | `~/v[12]/.+` | by a regular expression for the whole path (feature `regex`) |
 ///
-/// A literal may be percent-encoded in any way: `/%7Ejoe` is `/~joe`. A regular expression is compared with the one
-/// spelling that is left: `~`, `%2F`.
+/// One slash at the end makes no other path, neither in a pattern nor in a request. A literal may be percent-encoded in
+/// any way: `/%7Ejoe` is `/~joe`. A regular expression is compared with the one spelling that is left: `~`, `%2F`.
+/// Case counts unless the policy says [`PathCase::Ignore`].
 ///
 /// ```
 /// use hapax::http::PathPattern;
 ///
 /// let payments: PathPattern = "/v1/payments/**".parse()?;
-/// assert!(payments.matches("/v1/payments") && payments.matches("/v1/payments/7/refunds"));
+/// assert!(payments.matches("/v1/payments/") && payments.matches("/v1/payments/7/refunds"));
 /// assert!(!payments.matches("/v1/payments-old"));
 /// # Ok::<(), hapax::http::PathPatternError>(())
 /// ```
@@ -34,13 +69,17 @@ use super::canonical;
 pub struct PathPattern {
     text: Arc<str>,
     kind: Kind,
+    case: PathCase,
 }
 
 #[derive(Clone)]
 enum Kind {
     Segments(Arc<[Segment]>),
     #[cfg(feature = "regex")]
-    Regex(regex::Regex),
+    Regex {
+        exact: regex::Regex,
+        any_case: regex::Regex,
+    },
 }
 
 enum Segment {
@@ -59,20 +98,59 @@ impl PathPattern {
         let compile = |text: &str| regex::Regex::new(text).map_err(PathPatternError::regex);
         // Alone first: `a)|(b` is no expression, but would become one between the anchors.
         compile(expression)?;
-        let kind = Kind::Regex(compile(&format!(r"\A(?:{expression})\z"))?);
-        Ok(Self { text: format!("{REGEX_MARK}{expression}").into(), kind })
+        let kind = Kind::Regex {
+            exact: compile(&format!(r"\A(?:{expression})\z"))?,
+            any_case: compile(&format!(r"\A(?i:{expression})\z"))?,
+        };
+        Ok(Self { text: format!("{REGEX_MARK}{expression}").into(), kind, case: PathCase::Exact })
+    }
+
+    /// The same pattern for paths that are compared in this way.
+    pub(super) fn compared_by(self, case: PathCase) -> Self {
+        Self { case, ..self }
     }
 
     /// Whether the path is covered: one that is spelled as the layer compares paths, with unreserved characters plain
     /// and the hexadecimal digits of others in upper case. Takes time in proportion to the path's length times the
     /// pattern's.
     pub fn matches(&self, path: &str) -> bool {
+        let path = without_slash(path);
         match &self.kind {
-            Kind::Segments(pattern) => {
-                path.strip_prefix('/').is_some_and(|path| covers(pattern, path.split('/')))
+            Kind::Segments(pattern) => path.strip_prefix('/').is_some_and(|path| {
+                covers(pattern, path.split('/'), |segment, text| segment.covers(text, self.case))
+            }),
+            #[cfg(feature = "regex")]
+            Kind::Regex { exact, any_case } => {
+                let regex = if self.case == PathCase::Ignore { any_case } else { exact };
+                // An expression may be written with the slash.
+                regex.is_match(path) || regex.is_match(&format!("{path}/"))
+            }
+        }
+    }
+
+    /// Whether it surely covers every path that the other one covers. What a regular expression describes is told
+    /// only of a few.
+    pub(super) fn includes(&self, other: &Self) -> bool {
+        let cases = (self.case, other.case);
+        match (&self.kind, &other.kind) {
+            (Kind::Segments(all), Kind::Segments(some)) => {
+                covers(all, some.iter(), |segment, one| segment.includes(one, cases))
             }
             #[cfg(feature = "regex")]
-            Kind::Regex(regex) => regex.is_match(path),
+            (Kind::Segments(all), Kind::Regex { .. }) => matches!(**all, [Segment::Any]),
+            #[cfg(feature = "regex")]
+            (Kind::Regex { .. }, Kind::Segments(some)) => {
+                let text = |segment: &Segment| match segment {
+                    Segment::Literal(text) if is_compared_alike(text, cases) => Some(format!("/{text}")),
+                    _ => None,
+                };
+                let path: Option<String> = some.iter().map(text).collect();
+                path.is_some_and(|path| self.matches(&path))
+            }
+            #[cfg(feature = "regex")]
+            (Kind::Regex { .. }, Kind::Regex { .. }) => {
+                self.text == other.text && is_compared_alike(&self.text, cases)
+            }
         }
     }
 
@@ -103,7 +181,7 @@ impl FromStr for PathPattern {
         };
         let mut pattern = Vec::new();
         let mut at = 1;
-        for text in segments.split('/') {
+        for text in without_slash(text).strip_prefix('/').unwrap_or(segments).split('/') {
             let segment = Segment::parse(text, at)?;
             // A second `**` in a row covers nothing more.
             if !matches!((pattern.last(), &segment), (Some(Segment::Any), Segment::Any)) {
@@ -111,7 +189,7 @@ impl FromStr for PathPattern {
             }
             at += text.len() + 1;
         }
-        Ok(Self { text: text.into(), kind: Kind::Segments(pattern.into()) })
+        Ok(Self { text: text.into(), kind: Kind::Segments(pattern.into()), case: PathCase::Exact })
     }
 }
 
@@ -140,13 +218,29 @@ impl Segment {
         }
     }
 
-    fn covers(&self, segment: &str) -> bool {
-        match self {
-            Self::Literal(text) => **text == *segment,
-            Self::One => !segment.is_empty(),
-            Self::Any => true,
+    fn covers(&self, segment: &str, case: PathCase) -> bool {
+        match (self, case) {
+            (Self::Literal(text), PathCase::Exact) => **text == *segment,
+            (Self::Literal(text), PathCase::Ignore) => text.eq_ignore_ascii_case(segment),
+            (Self::One, _) => !segment.is_empty(),
+            (Self::Any, _) => true,
         }
     }
+
+    /// Whether it covers all that a segment of another pattern covers.
+    fn includes(&self, other: &Self, cases: (PathCase, PathCase)) -> bool {
+        match (self, other) {
+            (Self::Any, _) | (Self::One, Self::One) => true,
+            (_, Self::Any) | (Self::Literal(_), Self::One) => false,
+            (_, Self::Literal(text)) => is_compared_alike(text, cases) && self.covers(text, cases.0),
+        }
+    }
+}
+
+/// Whether a text stands for no more spellings in the second way of comparing than in the first.
+fn is_compared_alike(text: &str, cases: (PathCase, PathCase)) -> bool {
+    cases != (PathCase::Exact, PathCase::Ignore)
+        || !text.contains(|letter: char| letter.is_ascii_alphabetic())
 }
 
 fn parameter(name: &str, at: usize) -> Result<Segment, PathPatternError> {
@@ -173,11 +267,16 @@ fn never_literal(character: char) -> Option<&'static str> {
     }
 }
 
+/// Whether the pattern takes all parts, of a path or of another pattern.
+///
 /// Goes back to the last `**` only: whatever an earlier one could take instead, the last one can take too.
-fn covers(pattern: &[Segment], path: Split<'_, char>) -> bool {
+fn covers<I>(pattern: &[Segment], parts: I, takes: impl Fn(&Segment, I::Item) -> bool) -> bool
+where
+    I: Iterator<Item: Copy> + Clone,
+{
     let mut wanted = pattern;
-    let mut rest = path;
-    let mut again: Option<(&[Segment], Split<'_, char>)> = None;
+    let mut rest = parts;
+    let mut again: Option<(&[Segment], I)> = None;
     loop {
         match wanted.split_first() {
             Some((Segment::Any, [])) => return true,
@@ -189,7 +288,7 @@ fn covers(pattern: &[Segment], path: Split<'_, char>) -> bool {
             Some((segment, after)) => match rest.next() {
                 // Starting later would leave even less.
                 None => return false,
-                Some(found) if segment.covers(found) => {
+                Some(found) if takes(segment, found) => {
                     wanted = after;
                     continue;
                 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hapax_core::{BoxFuture, KeyRules};
-use http::{HeaderName, Method, Response, StatusCode, request};
+use http::{HeaderMap, HeaderName, Method, Response, StatusCode, request};
 
 pub use self::choices::{Classifier, EarlyData, KeyMode, OnStoreError};
 use super::capture::{self, ReplayRules};
@@ -20,6 +20,7 @@ use super::dialect::Dialect;
 use super::fingerprint::{FingerprintRules, NeverCounts, What};
 use super::key_source::{FirstSent, KeySource};
 use super::limits::{LimitRules, Rate};
+use super::path::PathCase;
 use super::problem::{Code, Problem, RefusalRules};
 use super::scope::{Anonymous, Credentials, Endpoint, Principal, ScopeRules};
 #[cfg(feature = "webhook")]
@@ -147,7 +148,8 @@ impl HttpPolicy {
     }
 
     /// Which methods are covered. Default POST, PUT and PATCH. GET, HEAD, OPTIONS, TRACE and CONNECT are never
-    /// covered, also when they are named here.
+    /// covered, also when they are named here. Methods are compared as HTTP compares them, by case: a `Method` that was
+    /// made of `post` is another one than POST and covers nothing.
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.methods = methods.into_iter().filter(is_coverable).collect();
         self
@@ -216,6 +218,14 @@ impl HttpPolicy {
     /// What the same key on another endpoint is. Default: another operation.
     pub fn endpoint(mut self, endpoint: Endpoint) -> Self {
         self.scope.endpoint = endpoint;
+        self
+    }
+
+    /// How the letters of paths are compared, by the route and in the scope of a key. Default: case counts. For services
+    /// that take `/ORDERS` for `/orders`: otherwise a request in another spelling goes past the route, and one key runs
+    /// once for each spelling.
+    pub fn path_case(mut self, path_case: PathCase) -> Self {
+        self.scope.path_case = path_case;
         self
     }
 
@@ -496,6 +506,16 @@ impl HttpPolicy {
             return Vec::new();
         }
         super::scope::warnings(scope)
+    }
+
+    /// Whether a request with these fields has a key, may have it elsewhere, or needs one.
+    pub(super) fn protects(&self, headers: &HeaderMap) -> bool {
+        let source = &self.key_source;
+        let mut names = std::iter::once(&source.header).chain(&source.aliases);
+        self.key == KeyMode::Required
+            || self.is_webhook()
+            || source.pointer.is_some()
+            || names.any(|name| headers.contains_key(name))
     }
 
     pub(super) fn is_webhook(&self) -> bool {

@@ -230,10 +230,9 @@ impl RefusalRules {
     }
 }
 
-/// What clients are told about a replayed answer: a server error that is pinned stays, so there is no use in asking
-/// again. Nothing about other answers; they speak for themselves.
-pub(crate) fn hint_for_replay(status: StatusCode) -> Option<bool> {
-    status.is_server_error().then_some(false)
+/// Whether clients retry after this status by themselves. A replay of it stays as it is, so they are told not to.
+pub(crate) fn is_retried(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 409 | 425 | 429) || status.is_server_error()
 }
 
 #[cfg(test)]

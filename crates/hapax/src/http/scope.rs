@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) use credentials::Credentials;
 pub use principal::{Principal, PrincipalError, Sources};
 
+use super::path::{self, PathCase};
+
 /// How scopes are made of requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeRules {
@@ -27,6 +29,8 @@ pub(crate) struct ScopeRules {
     pub(crate) endpoint: Endpoint,
     /// Whether hosts are kept apart.
     pub(crate) host: bool,
+    /// Whether paths are kept apart by the case of their letters.
+    pub(crate) path_case: PathCase,
 }
 
 impl ScopeRules {
@@ -93,7 +97,7 @@ pub(crate) fn scope_of(
     path: &str,
     authorised: Option<&[u8]>,
 ) -> Result<Scope, PrincipalMissing> {
-    let mut scope = operation(rules, parts, path);
+    let mut scope = operation(rules, parts, &path::compared(path, rules.path_case));
     if !rules.namespace.is_empty() {
         scope = scope.in_namespace(rules.namespace.clone());
     }

@@ -21,6 +21,7 @@ pub use self::webhook::{
     WebhookSender, WebhookTimeUnit,
 };
 use super::dialect::Dialect;
+use super::path::PathCase;
 use super::policy::{Classifier, EarlyData, KeyMode, OnStoreError};
 use super::scope::{Anonymous, Endpoint};
 
@@ -44,7 +45,7 @@ pub struct Settings {
     pub dialect: Option<Dialect>,
     /// Whether a request must have a key. `optional` unless said.
     pub key: Option<KeyMode>,
-    /// The covered methods. GET, HEAD, OPTIONS, TRACE and CONNECT never are.
+    /// The covered methods, in any case. GET, HEAD, OPTIONS, TRACE and CONNECT never are.
     pub methods: Option<Vec<String>>,
     /// The header that holds the key.
     pub header: Option<String>,
@@ -77,6 +78,8 @@ pub struct Settings {
     pub principal_verified: Option<bool>,
     /// What becomes of callers without a principal.
     pub anonymous: Option<Anonymous>,
+    /// How the letters of paths are compared. `ignore` for services that take `/ORDERS` for `/orders`.
+    pub path_case: Option<PathCase>,
     /// What the same key on another endpoint is.
     pub endpoint: Option<Endpoint>,
     /// Whether hosts are told apart.
@@ -117,7 +120,8 @@ pub struct Settings {
     pub expired_keys: Option<ExpiredKeysName>,
     /// What to do when the store cannot take a claim.
     pub on_store_error: Option<OnStoreError>,
-    /// Statuses whose answers are final: `2xx`, `404`. Single statuses count before classes.
+    /// Statuses whose answers are final: `2xx`, `404`, with `grpc = true` also `NOT_FOUND`. Single statuses count before
+    /// classes.
     pub pin: Option<Vec<String>>,
     /// Statuses after which the key is free again.
     pub release: Option<Vec<String>>,

@@ -5,32 +5,22 @@ use std::future::poll_fn;
 
 use futures_util::FutureExt as _;
 use hapax::http::{HttpPolicy, KeyMode};
-use http::StatusCode;
+use hapax::{Hapax, MemoryStore};
+use http::{HeaderName, Method, StatusCode};
 
 use super::*;
 
-fn route(path: Option<&str>, policy: HttpPolicy) -> Route {
-    Route {
-        path: path.map(|path| path.parse().unwrap()),
-        policy,
-        reconcile: None,
-        authorise: None,
-        authorise_principal: None,
-    }
-}
-
-fn routes() -> Vec<Route> {
+fn layer() -> IdempotencyLayer {
     let renamed = HttpPolicy::default()
         .header(HeaderName::from_static("x-request-key"))
         .aliases([HeaderName::from_static("x-alias")]);
-    vec![
-        route(Some("/v1/payments/**"), HttpPolicy::default().key(KeyMode::Required)),
-        route(Some("/exact"), HttpPolicy::default().key(KeyMode::Required)),
-        route(Some("/static/**"), HttpPolicy::off()),
-        route(Some("/renamed/**"), renamed),
-        route(Some("/deletes/**"), HttpPolicy::default().methods([Method::DELETE])),
-        route(None, HttpPolicy::default()),
-    ]
+    let required = HttpPolicy::default().key(KeyMode::Required);
+    IdempotencyLayer::new(&Hapax::new(MemoryStore::new()))
+        .route("/v1/payments/**".parse().unwrap(), required.clone())
+        .route("/exact".parse().unwrap(), required)
+        .route("/static/**".parse().unwrap(), HttpPolicy::off())
+        .route("/renamed/**".parse().unwrap(), renamed)
+        .route("/deletes/**".parse().unwrap(), HttpPolicy::default().methods([Method::DELETE]))
 }
 
 /// Answers 200 with a service behind that answers everything.
@@ -52,7 +42,7 @@ impl Service<Request<()>> for Everything {
 }
 
 fn is_refused(method: &str, path: &str, header: Option<&str>) -> bool {
-    let mut service = Unambiguous::new(Everything, &routes());
+    let mut service = Unambiguous::new(Everything, layer());
     let mut request = Request::builder().method(method).uri(path);
     if let Some(header) = header {
         request = request.header(header, "k");
@@ -149,7 +139,8 @@ fn everything_else_passes() {
 #[test]
 fn routes_whose_keys_cannot_be_seen_take_one_reading_only() {
     let pointed = HttpPolicy::default().key_pointer("/id".parse().unwrap());
-    let service = Unambiguous::new(Everything, &[route(Some("/pointed/**"), pointed)]);
+    let layer = IdempotencyLayer::new(&Hapax::new(MemoryStore::new()));
+    let service = Unambiguous::new(Everything, layer.route("/pointed/**".parse().unwrap(), pointed));
     let refused = |path: &str| service.is_refused(&Request::post(path).body(()).unwrap());
     assert!(refused("/pointed//x") && refused("/x/../pointed"));
     assert!(!refused("/pointed/x") && !refused("/x//y"));

@@ -78,6 +78,7 @@ async fn every_loss_is_told_once_with_all_its_routes() {
         ("anonymous = \"refuse\"", "", "anonymous = \"refuse\" is gone"),
         ("namespace = \"a\"", "namespace = \"b\"", "run again"),
         ("credential_headers = [\"x-own-key\"]", "", "run again"),
+        ("path_case = \"ignore\"", "", "run again"),
         ("retention = \"2h\"", "retention = \"1h\"", "shorter time"),
         ("release = [\"5xx\"]", "release = [\"404\", \"5xx\"]", "free their key"),
         ("expired_keys = \"reject\"", "", "expired_keys = \"reject\" is gone"),
@@ -91,7 +92,8 @@ async fn every_loss_is_told_once_with_all_its_routes() {
 
 #[tokio::test]
 async fn a_route_that_hides_another_one_is_seen() {
-    let hidden = format!("[[route]]\npath = \"/v1/**\"\n{PAYMENTS}");
+    // Only where it is not plain; a route that surely hides another one is refused.
+    let hidden = format!("[[route]]\npath_regex = \"/v1/.*\"\n{PAYMENTS}");
     let removed = removed_between(PAYMENTS, &hidden);
     assert_eq!(
         removed,

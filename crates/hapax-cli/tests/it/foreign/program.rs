@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use super::{ADDRESSES, Ports};
 use crate::tools::{installed_as_in_guide, needs};
 
-/// Where Debian puts nginx, which is not in everybody's path.
-const NGINX: &str = "/usr/sbin/nginx";
+/// Where Debian puts nginx, which is not in every path.
+pub(crate) const NGINX: &str = "/usr/sbin/nginx";
 
 /// A server that is not ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

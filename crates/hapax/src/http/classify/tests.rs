@@ -25,7 +25,23 @@ fn x_11_the_default_table_pins_answers_and_releases_what_asks_for_a_retry() {
     check(&table, Outcome::Pin, &[200, 201, 202, 204, 299, 300, 301, 302, 303, 304]);
     check(&table, Outcome::Pin, &[400, 402, 404, 405, 409, 410, 413, 415, 418, 422, 424, 431, 451, 499]);
     check(&table, Outcome::Release, &[307, 308, 401, 403, 407, 408, 412, 421, 423, 425, 428, 429]);
-    check(&table, Outcome::Release, &[500, 501, 502, 503, 504, 599]);
+    check(&table, Outcome::Release, &[500, 501, 503, 505, 599]);
+}
+
+#[test]
+fn x_11_a_gateway_s_answer_frees_no_key() {
+    let tables = [
+        (Outcomes::default(), Outcome::Uncertain),
+        (Outcomes::success_only(), Outcome::Uncertain),
+        (Outcomes::oasis(), Outcome::Uncertain),
+        (Outcomes::stripe_v1(), Outcome::Pin),
+        (Outcomes::adyen(), Outcome::Pin),
+    ];
+    for (mut table, outcome) in tables {
+        check(&table, outcome, &[502, 504]);
+        table.set("5xx".parse().unwrap(), Outcome::Release);
+        check(&table, Outcome::Release, &[502, 504]);
+    }
 }
 
 #[test]
@@ -49,7 +65,7 @@ fn x_11_the_tables_of_the_dialects() {
     check(&Outcomes::stripe_v1(), Outcome::Pin, &[200, 302, 307, 400, 403, 404, 500, 503]);
     check(&Outcomes::stripe_v1(), Outcome::Release, &[401, 429]);
     check(&Outcomes::success_only(), Outcome::Pin, &[200, 201, 299]);
-    check(&Outcomes::success_only(), Outcome::Release, &[300, 303, 400, 404, 422, 500]);
+    check(&Outcomes::success_only(), Outcome::Release, &[300, 303, 400, 404, 422, 500, 503]);
     check(&Outcomes::oasis(), Outcome::Pin, &[200, 400, 401, 412, 429]);
     check(&Outcomes::oasis(), Outcome::Release, &[500, 503, 307]);
     check(&Outcomes::adyen(), Outcome::Pin, &[200, 422, 500, 503]);
@@ -85,7 +101,13 @@ fn x_11_what_is_not_a_final_status_is_refused_by_name() {
 
 #[test]
 fn e_06_the_published_table_makes_the_same_table() {
-    for table in [Outcomes::default(), Outcomes::stripe_v1(), Outcomes::success_only(), Outcomes::oasis()] {
+    for table in [
+        Outcomes::default(),
+        Outcomes::stripe_v1(),
+        Outcomes::adyen(),
+        Outcomes::success_only(),
+        Outcomes::oasis(),
+    ] {
         let mut made = Outcomes::all(Outcome::Uncertain);
         for (which, outcome) in table.published() {
             made.set(which, outcome);

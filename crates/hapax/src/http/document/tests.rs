@@ -52,6 +52,7 @@ fn e_06_the_default_route_as_it_is_published() {
     let problems = route.as_object_mut().unwrap().remove("problems").unwrap();
     let expected = json!({
         "path": "/**",
+        "path_case": "exact",
         "methods": ["POST", "PUT", "PATCH"],
         "dialect": "default",
         "key": {
@@ -86,6 +87,8 @@ fn e_06_the_default_route_as_it_is_published() {
             { "statuses": "428", "outcome": "release" },
             { "statuses": "429", "outcome": "release" },
             { "statuses": "5xx", "outcome": "release" },
+            { "statuses": "502", "outcome": "uncertain" },
+            { "statuses": "504", "outcome": "uncertain" },
         ],
         "classifier": "status",
         "retention": { "text": "1d", "iso_8601": "P1D" },

@@ -11,6 +11,11 @@ fn parts(status: u16, fields: &[(&'static str, &str)]) -> Parts {
     builder.body(()).unwrap().into_parts().0
 }
 
+/// By the table that holds where nothing else is said.
+fn outcome(parts: &Parts, trailers: Option<&HeaderMap>) -> Option<(Outcome, Class)> {
+    super::outcome(&Outcomes::default(), parts, trailers)
+}
+
 fn trailers(status: &str) -> HeaderMap {
     HeaderMap::from_iter([(STATUS, HeaderValue::from_str(status).unwrap())])
 }
@@ -38,9 +43,14 @@ fn t_05_what_is_grpc() {
 #[test]
 fn t_05_the_status_in_the_trailers_decides() {
     const PINNED: [usize; 8] = [0, 3, 5, 6, 9, 11, 12, 15];
+    const UNCERTAIN: [usize; 3] = [1, 2, 4];
     for number in 0..=16 {
         let expected = (
-            if PINNED.contains(&number) { Outcome::Pin } else { Outcome::Release },
+            match number {
+                _ if PINNED.contains(&number) => Outcome::Pin,
+                _ if UNCERTAIN.contains(&number) => Outcome::Uncertain,
+                _ => Outcome::Release,
+            },
             if number == 0 { Class::Success } else { Class::Error },
         );
         let text = number.to_string();
@@ -77,6 +87,50 @@ fn x_09_the_origin_overrules_the_grpc_status() {
     check("release", "0", Outcome::Release);
     check("?", "0", Outcome::Pin);
     check("?", "14", Outcome::Uncertain);
+}
+
+#[test]
+fn x_11_a_route_says_what_a_grpc_status_means() {
+    let mut outcomes = Outcomes::default();
+    outcomes.set("UNAVAILABLE".parse().unwrap(), Outcome::Uncertain);
+    outcomes.set("not_found".parse().unwrap(), Outcome::Release);
+    // Statuses of HTTP have the same numbers, and nothing to do with it.
+    outcomes.set("5xx".parse().unwrap(), Outcome::Pin);
+    let check = |status, expected| {
+        let said = super::outcome(&outcomes, &parts(200, &[GRPC]), Some(&trailers(status)));
+        assert_eq!(said.unwrap().0, expected, "{status}");
+    };
+    check("14", Outcome::Uncertain);
+    check("5", Outcome::Release);
+    check("13", Outcome::Release);
+    check("4", Outcome::Uncertain);
+    assert!("UNAVAILABLE_".parse::<crate::http::StatusSet>().is_err());
+}
+
+#[test]
+fn x_08_the_deadline_is_taken_off_grpc_calls_only() {
+    for (content_type, is_left) in [("application/grpc+proto", false), ("application/json", true)] {
+        let fields = [("content-type", content_type), ("grpc-timeout", "1S"), ("te", "trailers")];
+        let mut headers = parts(200, &fields).headers;
+        lift_deadline(&mut headers);
+        assert_eq!(headers.contains_key("grpc-timeout"), is_left, "{content_type}");
+        assert_eq!(headers.len(), if is_left { 3 } else { 2 });
+    }
+}
+
+#[test]
+fn e_05_a_retry_is_forbidden_beside_the_status() {
+    let forbidden = HeaderMap::from_iter([(PUSHBACK, NEVER)]);
+    let mut head = HeaderMap::new();
+    let mut said = trailers("14");
+    assert!(is_failed(&head, Some(&said)) && !is_failed(&head, Some(&trailers("0"))));
+    assert!(forbid_retries(&mut head, Some(&mut said)));
+    assert_eq!((head.len(), said.get(PUSHBACK)), (0, forbidden.get(PUSHBACK)));
+    let mut trailers_only = trailers("4");
+    assert!(is_failed(&trailers_only, None) && forbid_retries(&mut trailers_only, None));
+    assert_eq!(trailers_only.get(PUSHBACK), forbidden.get(PUSHBACK));
+    assert!(!is_failed(&head, None) && !forbid_retries(&mut head, Some(&mut HeaderMap::new())));
+    assert!(head.is_empty());
 }
 
 fn refused(problem: &Problem) -> HeaderMap {

@@ -1,4 +1,4 @@
-use super::PathPattern;
+use super::{PathCase, PathPattern, compared};
 
 #[track_caller]
 fn check(pattern: &str, covered: &[&str], others: &[&str]) {
@@ -17,15 +17,15 @@ fn m_01_a_pattern_covers_the_paths_it_describes_and_no_others() {
     check("/", &["/"], &["", "*", "/a", "//"]);
     check(
         "/v1/payments",
-        &["/v1/payments"],
-        &["/v1/payments/", "/v1/Payments", "/v1/payment", "v1/payments"],
+        &["/v1/payments", "/v1/payments/"],
+        &["/v1/payments//", "/v1/Payments", "/v1/payment", "v1/payments", "//v1/payments"],
     );
-    check("/v1/payments/", &["/v1/payments/"], &["/v1/payments"]);
+    check("/v1/payments/", &["/v1/payments/", "/v1/payments"], &["/v1/payments//", "/v1"]);
     check("/a/*/c", &["/a/b/c", "/a/%2F/c"], &["/a/c", "/a//c", "/a/b/b/c"]);
-    check("/a/{id}", &["/a/b", "/a/{id}"], &["/a", "/a/", "/a/b/c"]);
+    check("/a/{id}", &["/a/b", "/a/b/", "/a/{id}"], &["/a", "/a/", "/a//", "/a/b/c", "/a/b//"]);
     check("/**", &["/", "/a", "/a/b/", "//"], &["", "*", "a"]);
     check("/a/**", &["/a", "/a/", "/a/b", "/a/b/c"], &["/", "/ab", "/b/a"]);
-    check("/**/z", &["/z", "/a/z", "/z/z", "/a/z/z"], &["/", "/z/", "/az"]);
+    check("/**/z", &["/z", "/z/", "/a/z", "/z/z", "/a/z/z"], &["/", "/z//", "/az"]);
     check("/a/**/**/b", &["/a/b", "/a/x/b", "/a/b/b"], &["/a", "/a/b/c"]);
     check("/**/a/*/**/b/c", &["/a/x/b/c", "/a/a/x/y/b/c", "/a/x/b/b/c"], &["/a/b/c", "/a/x/b/c/d", "/x/b/c"]);
     check("/pkg.Bank/*", &["/pkg.Bank/Transfer"], &["/pkg.Bank", "/pkg-Bank/Transfer"]);
@@ -34,8 +34,82 @@ fn m_01_a_pattern_covers_the_paths_it_describes_and_no_others() {
 #[test]
 #[cfg(feature = "regex")]
 fn m_01_a_regular_expression_describes_the_whole_path() {
-    check("~/v[12]/pay", &["/v1/pay", "/v2/pay"], &["/v1/pay/more", "/x/v1/pay", "/v1/pay\n"]);
-    check("~/a|/b", &["/a", "/b"], &["/a/b", "/ab", "/b/"]);
+    check("~/v[12]/pay", &["/v1/pay", "/v2/pay/"], &["/v1/pay/more", "/x/v1/pay", "/v1/pay\n", "/V1/pay"]);
+    check("~/a|/b", &["/a", "/b", "/b/"], &["/a/b", "/ab", "/b//"]);
+    check("~/c/", &["/c", "/c/"], &["/c//"]);
+    let any_case = PathPattern::regex("/a|/[b]").unwrap().compared_by(PathCase::Ignore);
+    assert!(any_case.matches("/A") && any_case.matches("/B/") && !any_case.matches("/AB"));
+}
+
+#[test]
+fn m_01_case_counts_unless_the_service_ignores_it() {
+    let pattern: PathPattern = "/v1/Payments/{id}".parse().unwrap();
+    assert!(pattern.matches("/v1/Payments/x") && !pattern.matches("/V1/payments/x"));
+    let pattern = pattern.compared_by(PathCase::Ignore);
+    assert!(pattern.matches("/V1/payments/x") && !pattern.matches("/v1/payment/x"));
+}
+
+#[test]
+fn s_01_paths_that_are_the_same_have_one_spelling() {
+    let check = |case, paths: &[&str], expected| {
+        for path in paths {
+            assert_eq!(compared(path, case), expected, "{path}");
+        }
+    };
+    check(PathCase::Exact, &["/orders", "/orders/"], "/orders");
+    check(PathCase::Exact, &["/Orders/"], "/Orders");
+    check(PathCase::Exact, &["/orders//"], "/orders//");
+    check(PathCase::Exact, &["/"], "/");
+    check(PathCase::Exact, &["//"], "//");
+    check(PathCase::Ignore, &["/orders", "/ORDERS/", "/oRders"], "/orders");
+    // Only A to Z: what a byte beyond them stands for is not known.
+    check(PathCase::Ignore, &["/%C3%84"], "/%c3%84");
+}
+
+#[test]
+fn m_01_a_pattern_includes_another_where_it_covers_all_of_it() {
+    use PathCase::{Exact, Ignore};
+    let check = |all: &str, some: &str, cases: [PathCase; 2], expected: bool| {
+        let pattern = |text: &str, case| text.parse::<PathPattern>().unwrap().compared_by(case);
+        let is_included = pattern(all, cases[0]).includes(&pattern(some, cases[1]));
+        assert_eq!(is_included, expected, "{all} and {some}, {cases:?}");
+    };
+    for (all, some, expected) in [
+        ("/**", "/a", true),
+        ("/**", "/", true),
+        ("/**", "/**/a/*", true),
+        ("/a/**", "/a", true),
+        ("/a/**", "/a/{id}/**", true),
+        ("/a/**", "/**", false),
+        ("/a/*", "/a/b", true),
+        ("/a/*", "/a/{id}", true),
+        ("/a/*", "/a/**", false),
+        ("/a/*", "/a", false),
+        ("/a/b", "/a/*", false),
+        ("/a/b", "/a/b/", true),
+        ("/**/z", "/a/**/z", true),
+        ("/**/z", "/a/**", false),
+        #[cfg(feature = "regex")]
+        ("/**", "~/a.*", true),
+        #[cfg(feature = "regex")]
+        ("/a/**", "~/a.*", false),
+        #[cfg(feature = "regex")]
+        ("~/v[12]/.+", "/v1/payments", true),
+        #[cfg(feature = "regex")]
+        ("~/v[12]/.+", "/v1/{id}", false),
+        #[cfg(feature = "regex")]
+        ("~/a.*", "~/a.*", true),
+        #[cfg(feature = "regex")]
+        ("~/a.*", "~/a", false),
+    ] {
+        check(all, some, [Exact, Exact], expected);
+        check(all, some, [Ignore, Exact], expected);
+    }
+    check("/A", "/a", [Ignore, Exact], true);
+    check("/A", "/a", [Ignore, Ignore], true);
+    check("/a", "/a", [Exact, Ignore], false);
+    check("/1", "/1", [Exact, Ignore], true);
+    check("/a/**", "/A/b", [Exact, Exact], false);
 }
 
 /// Every pattern of some segments against every path of some, judged by a matcher that is slow and plain.
@@ -65,7 +139,14 @@ fn m_01_matching_agrees_with_a_plain_matcher() {
         let parsed: PathPattern = format!("/{}", pattern.join("/")).parse().unwrap();
         for path in &paths {
             let text = format!("/{}", path.join("/"));
-            assert_eq!(parsed.matches(&text), plainly(&pattern, path), "{parsed} and {text}");
+            // One slash at the end, where it is the only one there.
+            let expected = match &path[..] {
+                [before @ .., last, ""] if !last.is_empty() => {
+                    plainly(&pattern, &[before, &[*last]].concat())
+                }
+                path => plainly(&pattern, path),
+            };
+            assert_eq!(parsed.matches(&text), expected, "{parsed} and {text}");
         }
     }
 }

@@ -190,8 +190,12 @@ fn e_05_hints_say_whether_to_retry() {
 }
 
 #[test]
-fn e_05_a_pinned_server_error_is_not_worth_a_retry() {
-    for (status, hint) in [(200, None), (404, None), (500, Some(false)), (503, Some(false))] {
-        assert_eq!(hint_for_replay(StatusCode::from_u16(status).unwrap()), hint, "{status}");
-    }
+fn e_05_clients_retry_some_statuses_by_themselves() {
+    let check = |statuses: &[u16], expected| {
+        for status in statuses {
+            assert_eq!(is_retried(StatusCode::from_u16(*status).unwrap()), expected, "{status}");
+        }
+    };
+    check(&[408, 409, 425, 429, 500, 502, 503, 504, 599], true);
+    check(&[200, 201, 303, 400, 401, 404, 410, 422, 424], false);
 }

@@ -4,8 +4,8 @@ use http::request::Parts;
 use http::{Method, Request};
 
 use super::{
-    Anonymous, Credentials, Endpoint, Principal, PrincipalMissing, ScopeRules, is_http_operation, scope_of,
-    warnings,
+    Anonymous, Credentials, Endpoint, PathCase, Principal, PrincipalMissing, ScopeRules, is_http_operation,
+    scope_of, warnings,
 };
 
 /// A JSON Web Token whose `sub` is `alice`, and another one of hers.
@@ -44,6 +44,17 @@ fn s_01_method_and_path_belong_to_the_scope() {
     assert_eq!(scope(&rules, &parts).to_string(), "shop/PUT /orders/7");
     let sent = scope_of(&rules, &parts, "/nested/orders/7", None).unwrap();
     assert_eq!(sent.operation(), "PUT /nested/orders/7");
+}
+
+#[test]
+fn s_01_one_slash_at_the_end_makes_no_other_operation_and_case_by_choice() {
+    let operation = |rules: &ScopeRules, path: &str| scope(rules, &request(path, &[])).operation().to_owned();
+    let exact = ScopeRules::default();
+    assert_eq!(operation(&exact, "/orders/"), "POST /orders");
+    assert_eq!(operation(&exact, "/"), "POST /");
+    assert_eq!(operation(&exact, "/Orders"), "POST /Orders");
+    let ignoring = ScopeRules { path_case: PathCase::Ignore, host: true, ..exact };
+    assert_eq!(operation(&ignoring, "/Orders/A/"), "POST  /orders/a");
 }
 
 #[test]

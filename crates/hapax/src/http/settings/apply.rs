@@ -131,6 +131,7 @@ impl Settings {
             scope.principal = principal_of(names, &scope.credentials, is_verified)?;
         }
         set(&mut scope.anonymous, self.anonymous);
+        set(&mut scope.path_case, self.path_case);
         set(&mut scope.endpoint, self.endpoint);
         set(&mut scope.host, self.scope_host);
         Ok(())
@@ -247,20 +248,25 @@ impl Settings {
                 said.push((statuses, outcome));
             }
         }
-        said.sort_by_key(|(statuses, _)| matches!(statuses, StatusSet::One(_)));
-        for (statuses, outcome) in said {
-            policy.outcomes.set(statuses, outcome);
+        said.sort_by_key(|(statuses, _)| !matches!(statuses, StatusSet::Class(_)));
+        for (statuses, outcome) in &said {
+            policy.outcomes.set(*statuses, *outcome);
         }
         set(&mut policy.classifier, self.classifier);
         match (self.grpc, policy.classifier) {
             (Some(true), Classifier::GraphQl) | (Some(false), Classifier::Grpc) => {
-                Err(wrong("grpc", "`classifier` says otherwise; leave one of them out"))
+                return Err(wrong("grpc", "`classifier` says otherwise; leave one of them out"));
             }
-            (Some(true), _) => {
-                policy.classifier = Classifier::Grpc;
-                Ok(())
-            }
-            (Some(false) | None, _) => Ok(()),
+            (Some(true), _) => policy.classifier = Classifier::Grpc,
+            (Some(false) | None, _) => {}
+        }
+        let of_grpc = said.iter().find(|(statuses, _)| matches!(statuses, StatusSet::Grpc(_)));
+        match of_grpc {
+            Some((status, outcome)) if policy.classifier != Classifier::Grpc => Err(wrong(
+                outcome.name(),
+                format_args!("{status} is a status of gRPC; say `grpc = true` too, or leave it out"),
+            )),
+            _ => Ok(()),
         }
     }
 

@@ -42,14 +42,52 @@ pub(super) fn pointers(option: &'static str, texts: &[String]) -> Result<Vec<Jso
     texts.iter().map(|text| parsed(option, text)).collect()
 }
 
+/// The methods with effects, as they are registered: those of HTTP, and those of WebDAV and its extensions.
+const METHODS: [&str; 30] = [
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "ACL",
+    "BASELINE-CONTROL",
+    "BIND",
+    "CHECKIN",
+    "CHECKOUT",
+    "COPY",
+    "LABEL",
+    "LINK",
+    "LOCK",
+    "MERGE",
+    "MKACTIVITY",
+    "MKCALENDAR",
+    "MKCOL",
+    "MKREDIRECTREF",
+    "MKWORKSPACE",
+    "MOVE",
+    "ORDERPATCH",
+    "PROPPATCH",
+    "REBIND",
+    "UNBIND",
+    "UNCHECKOUT",
+    "UNLINK",
+    "UNLOCK",
+    "UPDATE",
+    "UPDATEREDIRECTREF",
+    "VERSION-CONTROL",
+];
+
+/// A method in any case. One that is misspelled would cover nothing, and its requests would run unprotected.
 pub(super) fn coverable(text: &str) -> Result<Method, SettingsError> {
-    let method: Method = text
-        .parse()
-        .map_err(|_| wrong("methods", format_args!("{text:?} is no method; write it as in \"POST\"")))?;
-    if is_coverable(&method) {
-        Ok(method)
-    } else {
-        Err(wrong("methods", format_args!("{method} is never covered; leave it out")))
+    let upper = text.to_ascii_uppercase();
+    match upper.parse::<Method>() {
+        Ok(method) if !is_coverable(&method) => {
+            Err(wrong("methods", format_args!("{method} is never covered; leave it out")))
+        }
+        Ok(method) if METHODS.contains(&&*upper) => Ok(method),
+        _ => Err(wrong(
+            "methods",
+            format_args!("there is no method {text:?} with an effect; write it as in \"POST\""),
+        )),
     }
 }
 

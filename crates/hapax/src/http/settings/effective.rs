@@ -6,7 +6,7 @@ use http::HeaderName;
 use super::{
     ExpiredKeysName, FingerprintName, KeyFormatName, KeySpelling, OnLapseName, PrincipalNames, Settings, Span,
 };
-use crate::http::classify::{Outcome, Outcomes};
+use crate::http::classify::Outcome;
 use crate::http::fingerprint::What;
 use crate::http::policy::{Classifier, HttpPolicy};
 use crate::http::scope::Principal;
@@ -23,7 +23,7 @@ impl HttpPolicy {
         let first_sent = source.first_sent.as_ref();
         let engine = &self.engine;
         let decode = self.decoding();
-        let listed = |outcome| Some(listed(&self.outcomes, outcome));
+        let listed = |outcome| Some(listed(self, outcome));
         Settings {
             dialect: Some(self.dialect),
             key: Some(self.key),
@@ -47,6 +47,7 @@ impl HttpPolicy {
             credential_headers: Some(texts(self.scope.credentials.names())),
             principal_verified: Some(self.scope.principal.must_be_verified(&self.scope.credentials)),
             anonymous: Some(self.scope.anonymous),
+            path_case: Some(self.scope.path_case),
             endpoint: Some(self.scope.endpoint),
             scope_host: Some(self.scope.host),
             fingerprint: Some(match self.fingerprint.what {
@@ -135,8 +136,9 @@ fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
     values.into_iter().map(|value| value.to_string()).collect()
 }
 
-fn listed(outcomes: &Outcomes, wanted: Outcome) -> Vec<String> {
-    let published = outcomes.published().into_iter();
+fn listed(policy: &HttpPolicy, wanted: Outcome) -> Vec<String> {
+    let of_grpc = (policy.classifier == Classifier::Grpc).then(|| policy.outcomes.published_grpc());
+    let published = policy.outcomes.published().into_iter().chain(of_grpc.into_iter().flatten());
     texts(published.filter(|(_, outcome)| *outcome == wanted).map(|(statuses, _)| statuses))
 }
 

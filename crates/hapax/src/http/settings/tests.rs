@@ -35,6 +35,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("credential_headers", r#"{ "credential_headers": ["x-a", "x-b"] }"#),
     ("principal_verified", r#"{ "principal": "jwt:sub", "principal_verified": true }"#),
     ("anonymous", r#"{ "anonymous": "refuse" }"#),
+    ("path_case", r#"{ "path_case": "ignore" }"#),
     ("endpoint", r#"{ "endpoint": "fingerprint" }"#),
     ("scope_host", r#"{ "scope_host": true }"#),
     ("fingerprint", r#"{ "fingerprint": "key" }"#),
@@ -155,7 +156,10 @@ fn options_that_make_no_sense_are_named_with_the_way_out() {
     };
     check(r#"{ "methods": ["GET"] }"#, "methods", "GET is never covered; leave it out");
     check(r#"{ "methods": ["CONNECT"] }"#, "methods", "never covered");
-    check(r#"{ "methods": ["PO ST"] }"#, "methods", "write it as in");
+    check(r#"{ "methods": ["get"] }"#, "methods", "GET is never covered; leave it out");
+    for unknown in ["PO ST", "PSOT", "", "PURGE", "PROPFIND", "P\u{f6}ST"] {
+        check(&format!(r#"{{ "methods": ["{unknown}"] }}"#), "methods", "write it as in");
+    }
     check(r#"{ "methods": [] }"#, "methods", "key = \"off\"");
     for option in ["header", "first_sent", "replay_marker", "retry_hint"] {
         check(&format!(r#"{{ "{option}": "a b" }}"#), option, "letters, digits and `-`");
@@ -205,6 +209,10 @@ fn options_that_make_no_sense_are_named_with_the_way_out() {
         check(&format!(r#"{{ "{option}": ["6xx"] }}"#), option, "a class such as 2xx");
     }
     check(r#"{ "pin": ["404"], "release": ["404"] }"#, "release", "name it once");
+    check(r#"{ "grpc": true, "pin": ["OK"], "release": ["ok"] }"#, "release", "name it once");
+    for grpc in [r#""pin": ["2xx"]"#, r#""grpc": false"#, r#""classifier": "graphql""#] {
+        check(&format!(r#"{{ {grpc}, "uncertain": ["UNAVAILABLE"] }}"#), "uncertain", "`grpc = true`");
+    }
     check(r#"{ "pin": ["5xx"], "uncertain": ["5XX"] }"#, "uncertain", "name it once");
     check(r#"{ "classifier": "graphql", "grpc": true }"#, "grpc", "leave one of them out");
     check(r#"{ "classifier": "grpc", "grpc": false }"#, "grpc", "leave one of them out");
@@ -241,6 +249,7 @@ fn words_that_are_not_known_are_refused_with_those_that_are() {
     check(r#"{ "key_format": "guid" }"#, &["any", "uuid", "uuidv7", "ulid"]);
     check(r#"{ "principal": 5 }"#, &["header:NAME", "a list of such texts"]);
     check(r#"{ "anonymous": "no" }"#, &["share", "refuse"]);
+    check(r#"{ "path_case": "no" }"#, &["exact", "ignore"]);
     check(r#"{ "endpoint": "no" }"#, &["scope", "fingerprint"]);
     check(r#"{ "fingerprint": "no" }"#, &["request", "key"]);
     check(r#"{ "on_lapse": "retry" }"#, &["uncertain", "rerun"]);
@@ -274,6 +283,20 @@ fn s_06_secrets_are_shown_by_nothing() {
 }
 
 #[test]
+fn x_11_statuses_of_grpc_are_named_where_it_is_spoken() {
+    let settings = settings(&said(
+        r#"{ "grpc": true, "pin": ["UNAVAILABLE"], "release": ["cancelled", "5xx"], "uncertain": ["INTERNAL"] }"#,
+    ));
+    let effective = settings.policy().unwrap().settings();
+    let lists = |list: &Option<Vec<String>>, status: &str| list.iter().flatten().any(|said| said == status);
+    assert!(lists(&effective.pin, "UNAVAILABLE") && lists(&effective.pin, "2xx"));
+    assert!(lists(&effective.release, "CANCELLED") && lists(&effective.release, "5xx"));
+    assert!(lists(&effective.uncertain, "INTERNAL") && lists(&effective.uncertain, "DEADLINE_EXCEEDED"));
+    assert_eq!(effective.policy().unwrap().settings(), effective);
+    assert!(!lists(&HttpPolicy::default().settings().pin, "OK"));
+}
+
+#[test]
 fn x_11_single_statuses_count_before_classes() {
     let settings = settings(&said(r#"{ "pin": ["503"], "release": ["404", "5xx"], "uncertain": ["4xx"] }"#));
     let policy = settings.policy().unwrap();
@@ -286,6 +309,12 @@ fn x_11_single_statuses_count_before_classes() {
     check(400, Uncertain);
     check(503, Pin);
     check(500, Release);
+}
+
+#[test]
+fn m_01_methods_are_read_without_regard_to_case() {
+    let policy = settings(&said(r#"{ "methods": ["post", "Delete", "mkcol"] }"#)).policy().unwrap();
+    assert_eq!(policy.settings().methods.unwrap(), ["POST", "DELETE", "MKCOL"]);
 }
 
 #[test]

@@ -92,6 +92,36 @@ async fn m_05_a_route_that_is_off_is_off_for_every_method() {
 }
 
 #[tokio::test]
+async fn m_01_methods_listed_for_a_path_are_those_that_are_covered_there() {
+    let service = Service::start(Setup {
+        policy: HttpPolicy::default().key(KeyMode::Required),
+        layer: |layer: IdempotencyLayer| {
+            layer
+                .route("/orders".parse().unwrap(), HttpPolicy::default().methods([Method::POST]))
+                .route("/orders".parse().unwrap(), HttpPolicy::default().methods([Method::DELETE]))
+        },
+        routes: || Router::new().fallback(super::service::order),
+        ..Setup::default()
+    })
+    .await;
+    for (method, path, is_covered) in [
+        ("POST", "/orders", true),
+        ("DELETE", "/orders", true),
+        ("PUT", "/orders", false),
+        ("PUT", "/orders/7", true),
+        ("DELETE", "/orders/7", false),
+    ] {
+        let ask = Ask::new(method, path).key("k");
+        let first = service.ask(&ask).await;
+        assert_eq!((first.status, first.is_replayed()), (201, false), "{method} {path}");
+        assert_eq!(service.ask(&ask).await.is_replayed(), is_covered, "{method} {path}");
+    }
+    // Nor is a key asked for.
+    assert_eq!(service.ask(&Ask::new("PUT", "/orders")).await.status, 201);
+    service.ask(&Ask::new("PUT", "/orders/7")).await.assert_problem(400, "key-missing");
+}
+
+#[tokio::test]
 async fn m_01_a_pattern_names_its_paths_however_they_are_encoded() {
     let service = Service::start(Setup {
         layer: |layer: IdempotencyLayer| {

@@ -23,7 +23,7 @@ use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Code, Response, Status};
 use tonic_prost::ProstCodec;
-use tower::service_fn;
+use tower::{ServiceExt as _, service_fn};
 
 use crate::world::{Effects, World};
 
@@ -67,17 +67,25 @@ pub(crate) struct Bookkeeper {
 
 impl Bookkeeper {
     pub(crate) fn start() -> Self {
+        Self::with(HttpPolicy::grpc().key(KeyMode::Required))
+    }
+
+    fn with(policy: HttpPolicy) -> Self {
         let world = World::new();
         let ledger = Ledger { effects: world.effects.clone(), began: Arc::default(), finish: Arc::default() };
         let (began, finish) = (ledger.began.clone(), ledger.finish.clone());
-        let idempotency = IdempotencyLayer::new(&world.hapax)
-            .policy(HttpPolicy::off())
-            .route(LISTED.parse().unwrap(), HttpPolicy::grpc().key(KeyMode::Required));
-        let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let address = incoming.local_addr().unwrap();
-        let server = Server::builder().layer(idempotency).add_service(ledger).serve_with_incoming(incoming);
-        let server = tokio::spawn(async move { server.await.unwrap() });
+        let (address, server) = served(&world, policy, ledger);
         Self { world, began, finish, address, server }
+    }
+
+    /// A gateway with the layer, and the service behind it, which has none.
+    pub(crate) fn behind_a_gateway() -> (Self, Self) {
+        let service = Self::with(HttpPolicy::off());
+        let channel = Endpoint::from_shared(format!("http://{}", service.address)).unwrap().connect_lazy();
+        let world = World::new();
+        let policy = HttpPolicy::grpc().key(KeyMode::Required);
+        let (address, server) = served(&world, policy, Gateway { channel });
+        (Self { world, began: Arc::default(), finish: Arc::default(), address, server }, service)
     }
 
     async fn client(&self) -> Client<Channel> {
@@ -147,6 +155,25 @@ impl Drop for Bookkeeper {
     }
 }
 
+/// The service on a free port, behind a layer with this policy for [`LISTED`].
+fn served<S>(world: &World, policy: HttpPolicy, service: S) -> (SocketAddr, JoinHandle<()>)
+where
+    S: Service<Request<Body>, Response = http::Response<Body>, Error = Infallible>
+        + NamedService
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+{
+    let idempotency =
+        IdempotencyLayer::new(&world.hapax).policy(HttpPolicy::off()).route(LISTED.parse().unwrap(), policy);
+    let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = incoming.local_addr().unwrap();
+    let server = Server::builder().layer(idempotency).add_service(service).serve_with_incoming(incoming);
+    (address, tokio::spawn(async move { server.await.unwrap() }))
+}
+
 fn request(ask: Ask, metadata: &[(&'static str, &str)]) -> tonic::Request<Ask> {
     let mut request = tonic::Request::new(ask);
     for (name, value) in metadata {
@@ -189,6 +216,33 @@ impl Ledger {
         response.metadata_mut().append("x-page", "1".parse().unwrap());
         response.metadata_mut().append("x-page", "2".parse().unwrap());
         Ok(response)
+    }
+}
+
+/// Passes calls on to a service of the same name.
+#[derive(Clone)]
+struct Gateway {
+    channel: Channel,
+}
+
+impl NamedService for Gateway {
+    const NAME: &'static str = Ledger::NAME;
+}
+
+impl Service<Request<Body>> for Gateway {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<http::Response<Body>, Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let answer = self.channel.clone().oneshot(request);
+        Box::pin(async {
+            Ok(answer.await.unwrap_or_else(|error| Status::from_error(error.into()).into_http()))
+        })
     }
 }
 
