@@ -272,7 +272,7 @@ fn never_literal(character: char) -> Option<&'static str> {
 /// Goes back to the last `**` only: whatever an earlier one could take instead, the last one can take too.
 fn covers<I>(pattern: &[Segment], parts: I, takes: impl Fn(&Segment, I::Item) -> bool) -> bool
 where
-    I: Iterator + Clone,
+    I: Iterator<Item: Copy> + Clone,
 {
     let mut wanted = pattern;
     let mut rest = parts;
