@@ -173,7 +173,7 @@ const SKIPPED_OVER_HTTP_1: [(&str, usize); 9] = [
     ("the surface cannot clock", 26),
     ("the surface cannot clock, store-faults", 2),
     ("the surface cannot gate", 8),
-    ("the surface cannot grpc", 11),
+    ("the surface cannot grpc", 18),
     ("the surface cannot grpc, store-faults", 1),
     ("the surface cannot panics", 4),
     ("the surface cannot store-faults", 16),
