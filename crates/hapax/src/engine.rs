@@ -91,7 +91,7 @@ pub(crate) struct Ended<V> {
 pub(crate) enum Finish {
     Pin(Recorded),
     Release(Option<Recorded>),
-    Uncertain,
+    Uncertain(Reason),
 }
 
 /// What an execution gives its caller.
@@ -510,8 +510,8 @@ impl Engine {
                 let release = || store.release(lease, answered.as_ref());
                 self.calls.insist("release", within, tries, release).await
             }
-            Finish::Uncertain => {
-                let abandon = || store.abandon(lease, Reason::Declared);
+            Finish::Uncertain(reason) => {
+                let abandon = || store.abandon(lease, *reason);
                 self.calls.insist("abandon", within, tries, abandon).await
             }
         }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use hapax::http::{Code, Outcome, RequestBody};
+use hapax_core::Reason;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, request};
 use http_body::Body as _;
@@ -124,15 +125,15 @@ impl Shared {
             };
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 let (Some(client), Wish::Kept, By::Http1(link, _)) = (client, wish, by) else {
-                    // Nobody asked for it, so nobody knows what the origin takes this request for.
-                    return uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc);
+                    // The request did not ask for it, so what the origin takes it for is not known.
+                    return uncertain(StatusCode::BAD_GATEWAY, Reason::NoAnswer, UNCLEAR, is_grpc);
                 };
                 response.extensions_mut().insert(Switch::new(client, link, self.tunnel_idle));
                 fields::leave_upstream(response.headers_mut(), Wish::Kept);
                 return response.map(|_| ForwardBody::whole(Bytes::new()));
             }
             if !fields::is_framing_clear(response.headers()) {
-                return uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc);
+                return uncertain(StatusCode::BAD_GATEWAY, Reason::NoAnswer, UNCLEAR, is_grpc);
             }
             fields::leave_upstream(response.headers_mut(), Wish::Dropped);
             if !is_claimed {
@@ -148,10 +149,11 @@ impl Shared {
 
 const NOT_SENT: &str = "no address of the origin took the request; nothing was sent";
 const FULL: &str = "every connection to the origin is in use; nothing was sent";
-const BROKE_OFF: &str = "the exchange with the origin broke off; nobody knows what came of the operation";
+const BROKE_OFF: &str = "the connection to the origin broke off; it is not known what came of the operation";
+const UNCLEAR: &str = "the origin's answer cannot be understood; it is not known what came of the operation";
 const BODY_SLOW: &str = "the body came too slowly and was given up; the origin has the beginning of it";
 const BODY_CUT: &str = "the body broke off; the origin has the beginning of it";
-const LATE: &str = "the origin did not answer in time; nobody knows what came of the operation";
+const LATE: &str = "the origin did not answer in time; it is not known what came of the operation";
 
 /// The answer where the origin has none.
 fn refusal(why: &NoAnswer, is_grpc: bool) -> Response<ForwardBody> {
@@ -161,23 +163,35 @@ fn refusal(why: &NoAnswer, is_grpc: bool) -> Response<ForwardBody> {
             let status = Some(StatusCode::SERVICE_UNAVAILABLE);
             problem(Code::UpstreamUnavailable, status, FULL, Outcome::Release, is_grpc)
         }
-        NoAnswer::Late => uncertain(StatusCode::GATEWAY_TIMEOUT, LATE, is_grpc),
+        NoAnswer::Late => uncertain(StatusCode::GATEWAY_TIMEOUT, Reason::TimedOut, LATE, is_grpc),
         NoAnswer::Lost(error) => {
             tracing::debug!(%error, "the exchange with the upstream broke off");
             match error.source().and_then(|source| source.downcast_ref::<Broken>()) {
                 // The origin has the beginning of the request. Only it knows what it makes of that.
-                Some(Broken::TooSlow) => uncertain(StatusCode::REQUEST_TIMEOUT, BODY_SLOW, is_grpc),
-                Some(Broken::CutShort(_) | Broken::Stopping) => {
-                    uncertain(StatusCode::BAD_REQUEST, BODY_CUT, is_grpc)
+                Some(Broken::TooSlow) => {
+                    uncertain(StatusCode::REQUEST_TIMEOUT, Reason::NoAnswer, BODY_SLOW, is_grpc)
                 }
-                None => uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc),
+                Some(Broken::CutShort(_) | Broken::Stopping) => {
+                    uncertain(StatusCode::BAD_REQUEST, Reason::NoAnswer, BODY_CUT, is_grpc)
+                }
+                None if error.is_parse() => {
+                    uncertain(StatusCode::BAD_GATEWAY, Reason::NoAnswer, UNCLEAR, is_grpc)
+                }
+                None => uncertain(StatusCode::BAD_GATEWAY, Reason::Reset, BROKE_OFF, is_grpc),
             }
         }
     }
 }
 
-fn uncertain(status: StatusCode, detail: &'static str, is_grpc: bool) -> Response<ForwardBody> {
-    problem(Code::Uncertain, Some(status), detail, Outcome::Uncertain, is_grpc)
+fn uncertain(
+    status: StatusCode,
+    reason: Reason,
+    detail: &'static str,
+    is_grpc: bool,
+) -> Response<ForwardBody> {
+    let mut response = problem(Code::Uncertain, Some(status), detail, Outcome::Uncertain, is_grpc);
+    response.extensions_mut().insert(reason);
+    response
 }
 
 fn problem(

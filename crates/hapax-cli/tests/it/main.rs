@@ -29,6 +29,7 @@ mod packaging;
 mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
+mod refusing;
 mod secrets;
 mod serving;
 mod settling;

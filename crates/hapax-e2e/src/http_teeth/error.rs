@@ -114,8 +114,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "statuses cannot be mapped",
         file: PROBLEM,
-        find: "self.status.unwrap_or_else(|| rules.status(self.code))",
-        replace: "self.status.unwrap_or_else(|| self.code.status())",
+        find: "chosen.next().map(|(_, status)| *status)",
+        replace: "chosen.next().and(None)",
         breaks: &["E-04"],
         caught_by: Proof::HttpCases,
     },

@@ -177,6 +177,7 @@ pub(crate) fn refusal(problem: &Problem) -> Response<Bytes> {
         None => HeaderValue::from_static("-1"),
     };
     headers.insert(PUSHBACK, pushback);
+    response.extensions_mut().insert(problem.code);
     response
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Problem {
     pub(crate) code: Code,
     /// What went wrong this time, for people. Never a key, a body or anything of another caller.
     pub(crate) detail: Cow<'static, str>,
-    /// Another status than the code's, for this refusal only. It wins over the route's.
+    /// Another status than the code's, for this refusal only.
     pub(crate) status: Option<StatusCode>,
     /// When it is worth asking again.
     pub(crate) retry_after: Option<Duration>,
@@ -93,7 +93,7 @@ impl Problem {
 
     /// The refusal as a response.
     pub(crate) fn response(&self, rules: &RefusalRules) -> Response<Bytes> {
-        let status = self.status.unwrap_or_else(|| rules.status(self.code));
+        let status = rules.status(self);
         let kind = format!("{}{}", rules.type_base, self.code.name());
         let mut response = Response::new(self.document(&kind, status));
         *response.status_mut() = status;
@@ -108,6 +108,7 @@ impl Problem {
             headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
         }
         rules.hint(self.code.retryable(), headers);
+        response.extensions_mut().insert(self.code);
         response
     }
 
@@ -128,7 +129,8 @@ impl Problem {
 }
 
 impl Code {
-    /// The refusal as a response, for what stands behind the layer and refuses in the same words.
+    /// The refusal as a response, for what stands behind the layer and refuses in the same words. A layer around it
+    /// answers with it as its route says refusals, with the statuses and fields of the route, and names the record.
     ///
     /// `status` replaces the code's own where the place of the failure has another: 502 or 504 for an
     /// [`Uncertain`](Self::Uncertain) that came just now.
@@ -141,13 +143,26 @@ impl Code {
     /// ```
     pub fn response(self, status: Option<StatusCode>, detail: &'static str) -> Response<Bytes> {
         let problem = Problem { status, ..Problem::of(self, detail) };
-        problem.response(&RefusalRules::default())
+        let mut response = problem.response(&RefusalRules::default());
+        response.extensions_mut().insert(Refused { problem, is_grpc: false });
+        response
     }
 
     /// The same for a gRPC call: an answer of nothing but trailers.
     pub fn grpc_response(self, detail: &'static str) -> Response<Bytes> {
-        super::grpc::refusal(&Problem::of(self, detail))
+        let problem = Problem::of(self, detail);
+        let mut response = super::grpc::refusal(&problem);
+        response.extensions_mut().insert(Refused { problem, is_grpc: true });
+        response
     }
+}
+
+/// In the extensions of a response: the refusal that it tells, by what stands behind the layer.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    pub(crate) problem: Problem,
+    /// The request was a gRPC call, whatever its route speaks.
+    pub(crate) is_grpc: bool,
 }
 
 /// The refusal that these are the fields of, when another layer made it in another process.
@@ -215,10 +230,23 @@ impl Default for RefusalRules {
 }
 
 impl RefusalRules {
-    /// The status that this code is answered with.
-    pub(crate) fn status(&self, code: Code) -> StatusCode {
-        let other = self.statuses.iter().rev().find(|(remapped, _)| *remapped == code);
-        other.map_or_else(|| code.status(), |(_, status)| *status)
+    /// The status that this code is usually answered with.
+    pub(crate) fn usual_status(&self, code: Code) -> StatusCode {
+        self.chosen(code).unwrap_or_else(|| code.status())
+    }
+
+    /// The status of this refusal. What the route chose counts also where the request itself was cut off, except when it
+    /// goes on out of sight: a layer in front knows that by the status alone (X-05).
+    fn status(&self, problem: &Problem) -> StatusCode {
+        let (code, own) = (problem.code, problem.status);
+        let told =
+            if code == Code::InProgress { own.or(self.chosen(code)) } else { self.chosen(code).or(own) };
+        told.unwrap_or_else(|| code.status())
+    }
+
+    fn chosen(&self, code: Code) -> Option<StatusCode> {
+        let mut chosen = self.statuses.iter().rev().filter(|(remapped, _)| *remapped == code);
+        chosen.next().map(|(_, status)| *status)
     }
 
     /// Tells clients whether to retry.

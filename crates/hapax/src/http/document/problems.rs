@@ -41,7 +41,7 @@ pub(super) fn of(policy: &HttpPolicy) -> Vec<ProblemDocument> {
         code: code.name(),
         type_uri: format!("{}{}", policy.refusals.type_base, code.name()),
         title: code.title(),
-        status: policy.refusals.status(code).as_u16(),
+        status: policy.refusals.usual_status(code).as_u16(),
         statuses_further: further(policy, code).iter().map(StatusCode::as_u16).collect(),
         grpc_status: (policy.classifier == Classifier::Grpc).then(|| code.grpc()),
         retryable: code.retryable(),
