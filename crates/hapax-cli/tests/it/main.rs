@@ -30,6 +30,8 @@ mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 mod refusing;
+#[cfg(unix)]
+mod sdks;
 mod secrets;
 mod serving;
 mod settling;

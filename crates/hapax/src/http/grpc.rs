@@ -67,7 +67,7 @@ impl Status {
     }
 
     /// The name that gRPC has for it.
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ok => "OK",
             Self::Cancelled => "CANCELLED",

@@ -20,7 +20,7 @@ use super::dialect::Dialect;
 use super::fingerprint::{FingerprintRules, NeverCounts, What};
 use super::key_source::{FirstSent, KeySource};
 use super::limits::{LimitRules, Rate};
-use super::problem::{Code, Problem, RefusalRules};
+use super::problem::{Code, Problem, RefusalRules, RefusalShape};
 use super::scope::{Anonymous, Credentials, Endpoint, Principal, ScopeRules};
 #[cfg(feature = "webhook")]
 use super::webhook::Webhook;
@@ -367,6 +367,12 @@ impl HttpPolicy {
     /// A header that tells clients `true` or `false` whether a retry is worth it. Default `X-Should-Retry`.
     pub fn retry_hint(mut self, hint: HeaderName) -> Self {
         self.refusals.hints = vec![hint];
+        self
+    }
+
+    /// What the body of a refusal looks like. Default: problem details.
+    pub fn refusals(mut self, shape: RefusalShape) -> Self {
+        self.refusals.shape = shape;
         self
     }
 

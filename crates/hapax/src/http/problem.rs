@@ -1,8 +1,10 @@
 //! Every refusal that comes from us and not from the handler: its code, and the response that carries it.
 //!
-//! The table of codes is in `problem/table.rs`. This file writes problem details (RFC 9457). It does not know when
-//! a request is refused, and it never sees a stored answer or a key: what it is not given it cannot tell.
+//! The table of codes is in `problem/table.rs`, what bodies look like in `problem/shape.rs`. This file writes problem
+//! details (RFC 9457). It does not know when a request is refused, and it never sees a stored answer or a key: what it is
+//! not given it cannot tell.
 
+mod shape;
 mod table;
 
 use std::borrow::Cow;
@@ -17,6 +19,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
 use super::classify::Outcome;
+pub use shape::{RefusalShape, RefusalShapeError, RefusalShapeName};
 pub use table::Code;
 
 /// What the `type` of a problem begins with; the code follows. The page is `docs/errors/CODE.md`.
@@ -24,9 +27,6 @@ pub const TYPE_BASE: &str = "https://hapax.dev/errors/";
 
 /// What follows the `type` where a refusal links to its page.
 const LINK_END: &str = ">; rel=\"describedby\"";
-
-/// The type of the body.
-const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// Nobody is told to wait for longer: an early question costs little, and what is waited for may have ended.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
@@ -95,10 +95,11 @@ impl Problem {
     pub(crate) fn response(&self, rules: &RefusalRules) -> Response<Bytes> {
         let status = rules.status(self);
         let kind = format!("{}{}", rules.type_base, self.code.name());
-        let mut response = Response::new(self.document(&kind, status));
+        let told = shape::Told { problem: self, kind: &kind, status };
+        let mut response = Response::new(rules.shape.fill(&told, &self.document(&kind, status)));
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, PROBLEM_JSON);
+        headers.insert(CONTENT_TYPE, rules.shape.media_type().clone());
         headers.insert(CONTENT_LANGUAGE, HeaderValue::from_static("en"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Ok(link) = HeaderValue::try_from(format!("<{kind}{LINK_END}")) {
@@ -112,8 +113,8 @@ impl Problem {
         response
     }
 
-    fn document(&self, kind: &str, status: StatusCode) -> Bytes {
-        let document = Document {
+    fn document<'a>(&'a self, kind: &'a str, status: StatusCode) -> Document<'a> {
+        Document {
             kind,
             title: self.code.title(),
             status: status.as_u16(),
@@ -123,8 +124,7 @@ impl Problem {
             retry_with_same_key: self.keeps_key || self.code.retry_with_same_key(),
             safe_new_key: !self.keeps_key && self.code.safe_new_key(),
             operation: self.reference.map(|id| id.to_string()),
-        };
-        serde_json::to_vec(&document).expect("text and numbers always have a JSON form").into()
+        }
     }
 }
 
@@ -165,13 +165,13 @@ pub(crate) struct Refused {
     pub(crate) is_grpc: bool,
 }
 
-/// The refusal that these are the fields of, when another layer made it in another process.
+/// The refusal that these are the fields of, when another layer made it in another process. Its link tells, whatever the
+/// shape of its body.
 pub(crate) fn refused_with(headers: &HeaderMap) -> Option<Code> {
     let code = |link: &HeaderValue| {
         let name = link.to_str().ok()?.strip_prefix('<')?.strip_prefix(TYPE_BASE)?.strip_suffix(LINK_END)?;
         Code::from_name(name)
     };
-    headers.get(CONTENT_TYPE).filter(|content_type| **content_type == PROBLEM_JSON)?;
     headers.get_all(LINK).iter().find_map(code)
 }
 
@@ -220,12 +220,15 @@ pub(crate) struct RefusalRules {
     pub(crate) hints: Vec<HeaderName>,
     /// What the type begins with.
     pub(crate) type_base: Arc<str>,
+    /// What bodies look like.
+    pub(crate) shape: RefusalShape,
 }
 
 impl Default for RefusalRules {
     fn default() -> Self {
         let hints = vec![HeaderName::from_static("x-should-retry")];
-        Self { statuses: Vec::new(), hints, type_base: Arc::from(TYPE_BASE) }
+        let shape = RefusalShape::default();
+        Self { statuses: Vec::new(), hints, type_base: Arc::from(TYPE_BASE), shape }
     }
 }
 
@@ -244,7 +247,8 @@ impl RefusalRules {
         told.unwrap_or_else(|| code.status())
     }
 
-    fn chosen(&self, code: Code) -> Option<StatusCode> {
+    /// The status that the route has chosen for this code.
+    pub(crate) fn chosen(&self, code: Code) -> Option<StatusCode> {
         let mut chosen = self.statuses.iter().rev().filter(|(remapped, _)| *remapped == code);
         chosen.next().map(|(_, status)| *status)
     }
