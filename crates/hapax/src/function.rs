@@ -194,6 +194,7 @@ impl Once {
             fingerprint: self.input.map_err(OnceError::Input)?,
             policy: self.policy,
             reconcile: self.reconcile,
+            route: None,
         }))
     }
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use hapax::http::{Code, Outcome, RequestBody};
+use hapax::observe::Outage;
 use hapax_core::Reason;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, request};
@@ -44,6 +45,7 @@ struct Shared {
     upstreams: Upstreams,
     body_idle: Duration,
     tunnel_idle: Duration,
+    outage: Outage,
 }
 
 impl Forward {
@@ -51,7 +53,8 @@ impl Forward {
     pub(crate) fn new(addresses: &[Uri], options: &UpstreamOptions) -> Result<Self, Failure> {
         let upstreams = Upstreams::new(addresses, options)?;
         let (body_idle, tunnel_idle) = (options.body_idle.0, options.tunnel_idle.0);
-        Ok(Self { shared: Arc::new(Shared { upstreams, body_idle, tunnel_idle }) })
+        let outage = Outage::new("the service is unreachable", "the service is reached again");
+        Ok(Self { shared: Arc::new(Shared { upstreams, body_idle, tunnel_idle, outage }) })
     }
 }
 
@@ -94,7 +97,8 @@ impl Shared {
         mut body: RequestBody<Received>,
     ) -> impl Future<Output = Response<ForwardBody>> + Send {
         async move {
-            let is_claimed = parts.extensions.get::<hapax::Context>().is_some();
+            let context = parts.extensions.remove::<hapax::Context>();
+            let is_claimed = context.is_some();
             let client = parts.extensions.remove::<OnUpgrade>();
             // A claimed request has one answer, so it stays HTTP.
             let client = client.filter(|_| !is_claimed && fields::is_upgrade(&parts.headers));
@@ -118,10 +122,18 @@ impl Shared {
 
             // In a box: it is handed on until it is sent, and sometimes handed back.
             let request = Box::new(Request::from_parts(parts, Outgoing::new(body)));
-            let sent = self.upstreams.send(request, needs).await;
+            let sent = self.upstreams.send(request, needs, context.as_ref()).await;
             let Answer { mut response, by } = match sent {
-                Ok(answer) => answer,
-                Err(why) => return refusal(&why, is_grpc),
+                Ok(answer) => {
+                    self.outage.succeeded();
+                    answer
+                }
+                Err(why) => {
+                    if matches!(why, NoAnswer::NotSent) {
+                        self.outage.failed(&NOT_SENT);
+                    }
+                    return refusal(&why, is_grpc);
+                }
             };
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 let (Some(client), Wish::Kept, By::Http1(link, _)) = (client, wish, by) else {

@@ -31,6 +31,8 @@ mod postgres;
 mod redis;
 mod refusing;
 #[cfg(unix)]
+mod reporting;
+#[cfg(unix)]
 mod sdks;
 mod secrets;
 mod serving;

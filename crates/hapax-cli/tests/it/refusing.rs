@@ -45,7 +45,8 @@ fn x_07_the_reason_of_a_record_is_what_happened() {
         ("declared", answering(declared), 201, "the handler said that it does not know"),
         ("answered", answering(gateway), 502, "the status of the answer leaves it open"),
     ] {
-        let file = "[upstream]\nresponse = \"100ms\"\n[[route]]\npath = \"/**\"\nuncertain = [\"502\"]\n";
+        let file =
+            "[upstream_options]\nresponse = \"100ms\"\n[[route]]\npath = \"/**\"\nuncertain = [\"502\"]\n";
         let (fixture, sidecar) = serve(file, &origin.url());
         assert_eq!(order(&sidecar).status(), status, "{name}");
         let id = origin.seen()[0].header("idempotency-operation").unwrap().to_owned();
@@ -56,7 +57,7 @@ fn x_07_the_reason_of_a_record_is_what_happened() {
     }
     // The service goes away within its answer.
     let origin = Origin::start(move |_, number| (number == 1).then(|| short.to_owned()));
-    let file = "[upstream]\nbody_idle = \"100ms\"\n";
+    let file = "[upstream_options]\nbody_idle = \"100ms\"\n";
     let (fixture, sidecar) = serve(file, &origin.url());
     let answer = order(&sidecar);
     assert_eq!(answer.status(), 502);
@@ -64,7 +65,7 @@ fn x_07_the_reason_of_a_record_is_what_happened() {
     assert_eq!(shown(&fixture, &id)["reason"], "truncated");
 }
 
-const OWN: &str = "[upstream]\nresponse = \"100ms\"\n\
+const OWN: &str = "[upstream_options]\nresponse = \"100ms\"\n\
                    [[route]]\npath = \"/**\"\nretry_hint = \"Stripe-Should-Retry\"\n";
 
 /// The document of a refusal that follows the route, and names the record where there is one.

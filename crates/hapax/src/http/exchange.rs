@@ -324,6 +324,7 @@ impl Exchange {
             fingerprint: asked.fingerprint,
             policy: policy.engine,
             reconcile: policy.reconcile.clone(),
+            route: Some(self.route().label.clone()),
         });
         let said = said_by(&parts.headers, policy.replay.echo_key.as_ref());
         let spare = (policy.on_store_error == OnStoreError::Pass)
@@ -452,7 +453,12 @@ impl Exchange {
         };
         let (finish, counted) = match outcome {
             Outcome::Pin => (Finish::Pin(recorded), observe::Outcome::Ran),
-            Outcome::Release => (Finish::Release(Some(recorded)), observe::Outcome::Failed),
+            Outcome::Release => {
+                let is_unreachable = parts.extensions.get() == Some(&Code::UpstreamUnavailable);
+                let counted =
+                    if is_unreachable { observe::Outcome::Unreachable } else { observe::Outcome::Failed };
+                (Finish::Release(Some(recorded)), counted)
+            }
             Outcome::Uncertain => {
                 (Finish::Uncertain(classify::reason(&mut parts)), observe::Outcome::Uncertain)
             }

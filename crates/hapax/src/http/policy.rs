@@ -494,6 +494,9 @@ impl HttpPolicy {
     /// What people should know about this policy before the first request, such as that callers share a scope.
     pub fn warnings(&self) -> Vec<&'static str> {
         let scope = &self.scope;
+        if self.key == KeyMode::Off {
+            return Vec::new();
+        }
         if self.is_webhook()
             && matches!(scope.principal, Principal::None)
             && scope.anonymous == Anonymous::Share

@@ -113,7 +113,7 @@ fn e_06_the_effective_policy_says_the_same_again() {
         assert_eq!(second.engine, first.engine, "{text}");
         assert_eq!(second.replay, first.replay, "{text}");
         assert_eq!(second.result_header, first.result_header, "{text}");
-        assert_eq!(second.refusals, first.refusals, "{text}");
+        assert_eq!(second.refusals.shape, first.refusals.shape, "{text}");
     };
     for (_, text) in OPTIONS {
         check(text);
