@@ -32,7 +32,7 @@ pub(crate) struct LogOptions {
     pub(crate) format: LogFormat,
     /// The least that is logged: `error`, `warn`, `info`, `debug`, `trace`; by part, as in `info,hapax=debug`.
     pub(crate) level: String,
-    /// Whether each request has a line, whatever the level: its id, method, route, outcome, status, milliseconds and record.
+    /// Whether each request has a line, whatever the level: its id, method, route, outcome, status, problem, milliseconds and record.
     pub(crate) requests: bool,
 }
 

@@ -169,7 +169,7 @@ impl fmt::Display for State {
     }
 }
 
-/// Why nobody knows whether the operation happened.
+/// Why it is not known whether the operation happened.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reason {
     /// The lease ended without a word from its owner.
@@ -180,11 +180,31 @@ pub enum Reason {
     Restarted,
     /// The handler itself declared that it does not know.
     Declared,
+    /// The connection to the handler broke off before its answer.
+    Reset,
+    /// The handler did not answer in time.
+    TimedOut,
+    /// The handler's answer broke off before its end.
+    Truncated,
+    /// The answer is one that leaves the outcome open, such as a gateway's 502 or 504.
+    Answered,
+    /// The service ended with an error instead of an answer, or with an answer that cannot be used.
+    NoAnswer,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 4] = [Self::Lapsed, Self::Panicked, Self::Restarted, Self::Declared];
+    pub const ALL: [Self; 9] = [
+        Self::Lapsed,
+        Self::Panicked,
+        Self::Restarted,
+        Self::Declared,
+        Self::Reset,
+        Self::TimedOut,
+        Self::Truncated,
+        Self::Answered,
+        Self::NoAnswer,
+    ];
 
     /// The name used in SQL, JSON, metrics and documents.
     pub const fn name(self) -> &'static str {
@@ -193,6 +213,26 @@ impl Reason {
             Self::Panicked => "panicked",
             Self::Restarted => "restarted",
             Self::Declared => "declared",
+            Self::Reset => "reset",
+            Self::TimedOut => "timed_out",
+            Self::Truncated => "truncated",
+            Self::Answered => "answered",
+            Self::NoAnswer => "no_answer",
+        }
+    }
+
+    /// The sentence for it, for logs and people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Lapsed => "the lease ended without a word from its owner",
+            Self::Panicked => "the handler panicked",
+            Self::Restarted => "the process that ran it ended before it did",
+            Self::Declared => "the handler said that it does not know",
+            Self::Reset => "the connection to the service broke off before its answer",
+            Self::TimedOut => "the service did not answer in time",
+            Self::Truncated => "the answer of the service broke off before its end",
+            Self::Answered => "the status of the answer leaves it open, such as a gateway's 502 or 504",
+            Self::NoAnswer => "the service ended with an error instead of an answer that can be used",
         }
     }
 }

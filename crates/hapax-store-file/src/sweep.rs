@@ -1,9 +1,10 @@
 //! Finding records by state and time, and removing those that are due. Touches only what the index says is due.
 
 use hapax_core::transition::{self, Due};
-use hapax_core::{State, Swept};
+use hapax_core::{Reason, State, Swept};
 use rusqlite::Connection;
 
+use crate::error::Failure;
 use crate::row::{self, Row, Stored, millis, state_number};
 use crate::work::Work;
 
@@ -13,6 +14,21 @@ const BATCH_MAX: usize = 10_000;
 const DUE: &str = "SELECT rowid FROM record INDEXED BY record_by_state WHERE state = ?1 AND due_ms <= ?2 \
                    ORDER BY due_ms";
 const IN_STATE: &str = "SELECT rowid FROM record INDEXED BY record_by_state WHERE state = ?1";
+
+/// Decides a claim of an earlier process anew, and says so if it becomes uncertain.
+pub(crate) fn restart(work: &mut Work<'_>, row: Box<Row>) -> Result<bool, Failure> {
+    let change = transition::restart(&row.record, work.now);
+    let (key, attempt) = (row.record.key.clone(), row.record.fence.attempt);
+    let is_changed = work.change(row, change)?;
+    if is_changed {
+        let (operation, reason) = (key.scope.operation(), Reason::Restarted);
+        tracing::warn!(
+            id = %key.id, attempt, operation, cause = reason.name(),
+            "a record becomes uncertain: {}", reason.words()
+        );
+    }
+    Ok(is_changed)
+}
 
 /// Removes at most `batch_max` records that are due, each decided anew from what its row says now.
 ///

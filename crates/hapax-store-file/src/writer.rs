@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hapax_core::transition::Answer;
-use hapax_core::{Deleted, Deletions, StoreError, StoreErrorKind, Swept, Timestamp, transition};
+use hapax_core::{Deleted, Deletions, StoreError, StoreErrorKind, Swept, Timestamp};
 use rusqlite::Connection;
 
 use self::commit::Entries;
@@ -175,8 +175,7 @@ impl Writer {
             work.claims.clear();
             for rowid in sweep::in_progress(work.prepared.connection)? {
                 if let Stored::Found(row) = row::at(work.prepared.connection, rowid)? {
-                    let change = transition::restart(&row.record, work.now);
-                    restarted += usize::from(work.change(row, change)?);
+                    restarted += usize::from(sweep::restart(work, row)?);
                 }
             }
             Ok(restarted)

@@ -30,8 +30,8 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use hapax_core::{
-    Claim, ClaimRequest, Fenced, Fingerprint, Format, Lease, Nonce, Reason, RecordId, Recorded, ScopedKey,
-    StoreError, StoreErrorKind,
+    Claim, ClaimRequest, Fence, Fenced, Fingerprint, Format, Lease, Nonce, Reason, RecordId, Recorded,
+    ScopedKey, StoreError, StoreErrorKind,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -49,7 +49,7 @@ pub(crate) use self::reconcile::Reconcile;
 pub use self::reconcile::{Question, Reconciled};
 pub(crate) use self::sweep::sweep_for_ever;
 use self::wait::Waiters;
-use crate::observe::{self, Present};
+use crate::observe::{self, Outage, Present};
 use crate::policy::Policy;
 
 /// How often a claim whose answer was lost is asked for again before the caller is refused.
@@ -72,6 +72,8 @@ pub(crate) struct Job {
     pub(crate) reconcile: Option<Reconcile>,
     /// From when on a record of this key may be forgotten, where such keys are to be refused.
     pub(crate) expires_at: Option<SystemTime>,
+    /// The route that the request came by, where there is one.
+    pub(crate) route: Option<Arc<str>>,
 }
 
 impl Job {
@@ -91,7 +93,7 @@ pub(crate) struct Ended<V> {
 pub(crate) enum Finish {
     Pin(Recorded),
     Release(Option<Recorded>),
-    Uncertain,
+    Uncertain(Reason),
 }
 
 /// What an execution gives its caller.
@@ -142,6 +144,7 @@ pub(crate) struct Engine {
     pub(crate) facts: Facts,
     pub(crate) tasks: TaskTracker,
     pub(crate) draining: AtomicBool,
+    pub(crate) outage: Outage,
     pub(crate) _keeper: KeeperGuard,
 }
 
@@ -247,10 +250,14 @@ impl Engine {
                 Claim::Uncertain { fence, reason } if reconciliations < RECONCILE_MAX => {
                     reconciliations += 1;
                     if !Box::pin(self.reconcile(&job, fence, reason)).await? {
+                        self.report_lapsed(&job, fence, reason);
                         return Err(Refusal::Uncertain { id, reason });
                     }
                 }
-                Claim::Uncertain { reason, .. } => return Err(Refusal::Uncertain { id, reason }),
+                Claim::Uncertain { fence, reason } => {
+                    self.report_lapsed(&job, fence, reason);
+                    return Err(Refusal::Uncertain { id, reason });
+                }
                 Claim::Replay { recorded, remaining } => {
                     let recorded = self.facts.share(&id, recorded);
                     self.facts.keep(id, job.fingerprint, &recorded, asked_at, remaining);
@@ -259,6 +266,13 @@ impl Engine {
                 Claim::Mismatch => return Err(Refusal::Mismatch),
                 Claim::Unreadable | Claim::Acquired(_) => return Err(Refusal::Unreadable { id }),
             }
+        }
+    }
+
+    /// Says that an owner was lost, where this process sees it first by a claim. Other causes were told by the owner.
+    fn report_lapsed(&self, job: &Job, fence: Fence, reason: Reason) {
+        if reason == Reason::Lapsed && self.leases.is_first_report(job.key.id, fence.attempt) {
+            observe::became_uncertain(&job.key.id, fence.attempt, job.route.as_deref(), reason, None);
         }
     }
 
@@ -350,6 +364,7 @@ impl Engine {
                 }
                 Ok(claim) => {
                     observe::claimed_in(took);
+                    self.outage.succeeded();
                     return Ok((claim, asked_at));
                 }
                 Err(error)
@@ -363,6 +378,7 @@ impl Engine {
                     if in_doubt || error.is_unknown() {
                         self.give_up_unanswered(ask);
                     }
+                    self.outage.failed(&error);
                     return Err(error);
                 }
             }
@@ -408,7 +424,7 @@ impl Engine {
         let _present = Present::in_gauge(observe::IN_PROGRESS);
         let id = lease.id;
         observe::attempt(&lease);
-        let Some(hold) = self.leases.hold(lease.clone(), asked_at, job.policy.run_max) else {
+        let Some(hold) = self.leases.hold(lease.clone(), asked_at, job) else {
             Box::pin(self.give_up(lease)).await;
             return Err(Refusal::InProgress { retry_after: RETRY_AFTER_MAX });
         };
@@ -417,7 +433,7 @@ impl Engine {
         match AssertUnwindSafe(async move { work(context).await }).catch_unwind().await {
             Ok(ended) => self.finish(job, hold, ended).await,
             Err(_panic) => {
-                tracing::error!(%id, "the handler panicked; its record is uncertain");
+                hold.held.report_uncertain(Reason::Panicked);
                 let lease = &hold.held.lease;
                 let abandon = || self.calls.store.abandon(lease, Reason::Panicked);
                 let _ = self
@@ -442,6 +458,9 @@ impl Engine {
         let started = self.facts.moment(&job.key.id);
         let fenced = self.record(job, &hold, &finish, started, RECORD_TRIES).await;
         observe::recorded_in(started.at.elapsed());
+        if let (Finish::Uncertain(reason), Ok(Fenced::Applied) | Err(_)) = (&finish, &fenced) {
+            hold.held.report_uncertain(*reason);
+        }
         let recorded = match fenced {
             Ok(Fenced::Applied) => true,
             Ok(Fenced::Lost) => {
@@ -510,8 +529,8 @@ impl Engine {
                 let release = || store.release(lease, answered.as_ref());
                 self.calls.insist("release", within, tries, release).await
             }
-            Finish::Uncertain => {
-                let abandon = || store.abandon(lease, Reason::Declared);
+            Finish::Uncertain(reason) => {
+                let abandon = || store.abandon(lease, *reason);
                 self.calls.insist("abandon", within, tries, abandon).await
             }
         }
@@ -520,7 +539,7 @@ impl Engine {
     /// Goes on recording after the caller was answered; the lease is renewed meanwhile.
     fn record_behind(self: &Arc<Self>, job: &Job, hold: Hold, finish: Finish, ended_at: Moment) {
         let engine = self.clone();
-        let job = Job { key: job.key.clone(), reconcile: None, ..*job };
+        let job = Job { key: job.key.clone(), reconcile: None, route: None, ..*job };
         self.tasks.spawn(async move {
             match engine.record(&job, &hold, &finish, ended_at, RECORD_TRIES_BEHIND).await {
                 Ok(Fenced::Applied) => tracing::info!(id = %job.key.id, "outcome recorded after all"),

@@ -10,7 +10,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_core::{Class, Fingerprint, Format, Key, KeyError, OnLapse, Recorded, Scope, ScopedKey};
+use hapax_core::{Class, Fingerprint, Format, Key, KeyError, OnLapse, Reason, Recorded, Scope, ScopedKey};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -194,6 +194,7 @@ impl Once {
             fingerprint: self.input.map_err(OnceError::Input)?,
             policy: self.policy,
             reconcile: self.reconcile,
+            route: None,
         }))
     }
 }
@@ -206,7 +207,7 @@ fn ended<T: Serialize, E>(result: Result<T, Failure<E>>) -> Ended<Result<T, E>> 
             let finish = match meaning {
                 Meaning::Retry => Finish::Release(Some(stored.encode())),
                 Meaning::Final => Finish::Pin(stored.encode()),
-                Meaning::Unknown => Finish::Uncertain,
+                Meaning::Unknown => Finish::Uncertain(Reason::Declared),
             };
             Ended { finish, value: Err(error) }
         }

@@ -16,6 +16,7 @@ use crate::engine::lease::Leases;
 use crate::engine::wait::{Limits, Waiters};
 use crate::engine::{Engine, KeeperGuard, sweep_for_ever};
 use crate::function::{IntoKey, Once};
+use crate::observe::Outage;
 use crate::policy::{Policy, SPAN_MAX};
 
 /// How often a settlement whose answer was lost is sent again.
@@ -255,6 +256,7 @@ impl Builder {
             facts,
             tasks: TaskTracker::new(),
             draining: AtomicBool::new(false),
+            outage: Outage::new("the store takes no claims", "the store takes claims again"),
             _keeper: KeeperGuard { stop, thread },
         };
         Hapax { engine: Arc::new(engine), policy: self.policy }

@@ -89,7 +89,7 @@ pub use self::layer::IdempotencyLayer;
 pub use self::limits::{Rate, RateError};
 pub use self::path::{PathCase, PathPattern, PathPatternError};
 pub use self::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
-pub use self::problem::{Code, TYPE_BASE};
+pub use self::problem::{Code, RefusalShape, RefusalShapeError, RefusalShapeName, TYPE_BASE};
 pub use self::reach::{UnreachableRoute, unreachable_route};
 pub use self::scope::{Anonymous, Endpoint, Principal, PrincipalError, Sources, is_http_operation};
 pub use self::service::Idempotency;

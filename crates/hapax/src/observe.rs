@@ -5,10 +5,14 @@
 //! One span, `hapax.execution`, is around every execution, also when its caller is gone. Its fields are `operation`,
 //! `id` and, once the key is acquired, `attempt`; it is a child of the span in which the caller asked.
 
+mod outage;
+
 use std::time::Duration;
 
-use hapax_core::{Lease, ScopedKey, StoreError, Swept};
+use hapax_core::{Lease, Reason, RecordId, ScopedKey, StoreError, Swept};
 use tracing::Span;
+
+pub use self::outage::Outage;
 
 /// Counter: requests by `surface`, `route` and `outcome`.
 pub const REQUESTS: &str = "hapax_requests_total";
@@ -29,6 +33,9 @@ pub const SWEPT: &str = "hapax_swept_total";
 /// Counter: leases that lapsed or were taken while their run went on.
 pub const LEASE_LOST: &str = "hapax_lease_lost_total";
 
+/// The `outcome` of a request whose service could not be reached: nothing was sent to it.
+pub const UNREACHABLE: &str = "unreachable";
+
 /// What became of one request, as the `outcome` label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
@@ -44,10 +51,12 @@ pub(crate) enum Outcome {
     Deadline,
     Refused,
     StoreError,
+    #[cfg(feature = "http")]
+    Unreachable,
 }
 
 #[cfg(feature = "http")]
-const OUTCOMES: [Outcome; 11] = [
+const OUTCOMES: [Outcome; 12] = [
     Outcome::Ran,
     Outcome::Failed,
     Outcome::Replayed,
@@ -59,6 +68,7 @@ const OUTCOMES: [Outcome; 11] = [
     Outcome::Deadline,
     Outcome::Refused,
     Outcome::StoreError,
+    Outcome::Unreachable,
 ];
 
 impl Outcome {
@@ -76,6 +86,8 @@ impl Outcome {
             Self::Deadline => "deadline",
             Self::Refused => "refused",
             Self::StoreError => "store_error",
+            #[cfg(feature = "http")]
+            Self::Unreachable => UNREACHABLE,
         }
     }
 }
@@ -149,6 +161,31 @@ pub(crate) fn swept(swept: &Swept) {
             "records nobody settled were dropped after their uncertain_retention"
         );
     }
+}
+
+/// Says that a record becomes uncertain: once for every attempt.
+pub(crate) fn became_uncertain(
+    id: &RecordId,
+    attempt: u32,
+    route: Option<&str>,
+    reason: Reason,
+    upstream: Option<&str>,
+) {
+    tracing::warn!(
+        %id, attempt, route, cause = reason.name(), upstream,
+        "a record becomes uncertain: {}", reason.words()
+    );
+}
+
+/// Says the same of an attempt whose run goes on.
+pub(crate) fn lapses(
+    id: &RecordId,
+    attempt: u32,
+    route: Option<&str>,
+    upstream: Option<&str>,
+    what: &'static str,
+) {
+    tracing::warn!(%id, attempt, route, cause = Reason::Lapsed.name(), upstream, "{what}");
 }
 
 pub(crate) fn uncertain(records: u64) {

@@ -1,7 +1,7 @@
 //! What should worry somebody about a configuration, and the configuration in force as a document.
 
 use hapax::http::settings::{FingerprintName, OnLapseName};
-use hapax::http::{EarlyData, OnStoreError, Settings};
+use hapax::http::{EarlyData, KeyMode, OnStoreError, Settings};
 use http::{HeaderName, Uri};
 use serde_json::{Value, json};
 
@@ -21,12 +21,14 @@ impl Route {
         of_policy.chain(self.risks()).collect()
     }
 
-    /// The choices that give up something.
+    /// The choices that give up something. A route that is off gives up nothing.
     fn risks(&self) -> impl Iterator<Item = String> {
         let settings = self.policy.settings();
-        let taken = RISKS.iter().filter(move |(is_taken, _)| is_taken(&settings));
+        let is_on = settings.key != Some(KeyMode::Off);
+        let taken = RISKS.iter().filter(move |(is_taken, _)| is_on && is_taken(&settings));
         let asked = [("reconcile", &self.reconcile), ("authorise", &self.authorise)];
-        let in_clear = asked.into_iter().filter_map(|(name, url)| in_clear(name, url.as_ref()?));
+        let asked = asked.into_iter().filter(move |_| is_on);
+        let in_clear = asked.filter_map(|(name, url)| in_clear(name, url.as_ref()?));
         taken.map(|(_, why)| (*why).to_owned()).chain(in_clear)
     }
 
@@ -127,11 +129,19 @@ impl Config {
         warnings
     }
 
-    /// The choices of routes that give up something, with their paths. Their layer tells the rest itself.
-    pub(crate) fn risks(&self) -> impl Iterator<Item = String> {
-        self.routes
-            .iter()
-            .flat_map(|route| route.risks().map(move |risk| format!("{}: {risk}", route.paths())))
+    /// The choices of routes that give up something, each with the paths of all that have made it. Their layer tells the
+    /// rest itself.
+    pub(crate) fn risks(&self) -> Vec<String> {
+        let mut taken: Vec<(String, Vec<&str>)> = Vec::new();
+        for route in &self.routes {
+            for risk in route.risks() {
+                match taken.iter_mut().find(|(known, _)| *known == risk) {
+                    Some((_, paths)) => paths.push(route.paths()),
+                    None => taken.push((risk, vec![route.paths()])),
+                }
+            }
+        }
+        taken.into_iter().map(|(risk, paths)| format!("{}: {risk}", paths.join(" "))).collect()
     }
 
     /// What is in force, option by option. Secrets are left out.

@@ -2,7 +2,8 @@ mod surroundings;
 
 use std::path::Path;
 
-use hapax::http::{KeyMode, settings::Span};
+use hapax::http::settings::{Refusals, Span};
+use hapax::http::{KeyMode, RefusalShapeName};
 use tempfile::TempDir;
 
 use super::*;
@@ -118,6 +119,7 @@ fn every_kind_of_value_can_be_said_by_a_variable() {
         ("HAPAX_DEFAULTS_KEY_LENGTH_MAX", "64"),
         ("HAPAX_DEFAULTS_MARK_FIRST", "true"),
         ("HAPAX_DEFAULTS_STATUSES", "{ key-reused = 400 }"),
+        ("HAPAX_DEFAULTS_REFUSALS", "google"),
         ("HAPAX_DEFAULTS_WAIT", "2s"),
         ("HAPAX_STORE_SWEEP", "off"),
     ];
@@ -128,7 +130,11 @@ fn every_kind_of_value_can_be_said_by_a_variable() {
     assert_eq!(settings.aliases.unwrap(), ["x-one", "x-two"]);
     assert_eq!((settings.key_length_max, settings.mark_first), (Some(64), Some(true)));
     assert_eq!(settings.statuses.unwrap()["key-reused"], 400);
+    assert_eq!(settings.refusals, Some(Refusals::Named(RefusalShapeName::Google)));
     assert_eq!(settings.wait, Some("2s".parse().unwrap()));
+    let own = "{ media_type = \"text/html\", body = \"<p>{detail}</p>\" }";
+    let own = load("", &[("HAPAX_DEFAULTS_REFUSALS", own)]).1.unwrap().routes[0].policy.settings();
+    assert!(matches!(own.refusals, Some(Refusals::Template(_))), "{own:?}");
     assert_eq!(config.store_options.sweep.0, None);
 }
 
@@ -318,7 +324,7 @@ fn questions_that_others_could_read_are_told_without_their_secrets() {
         "[[route]]\npath = \"/a\"\nreconcile = \"http://10.0.0.7/asked?token=canary\"\n\
          authorise = \"http://127.0.0.1/may-they\"\n[[route]]\npath = \"/b\"\nauthorise = \"https://10.0.0.7/\"",
     );
-    let risks: Vec<String> = config.risks().collect();
+    let risks = config.risks();
     let expected = "/a: reconcile: http://10.0.0.7/asked?… is elsewhere and is talked to in plain HTTP";
     assert_eq!(risks, [expected]);
 }

@@ -52,7 +52,7 @@ const BANDS: [(&str, &str, &[&str]); 7] = [
     (
         "failed or refused",
         "c5",
-        &["failed", "refused", "store_error", "deadline", "unrecorded", "unprotected"],
+        &["failed", "refused", "store_error", "unreachable", "deadline", "unrecorded", "unprotected"],
     ),
     ("passed", "c7", &["passed"]),
 ];

@@ -17,6 +17,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use hapax::http::{Code, Outcome, RequestBody};
+use hapax::observe::Outage;
+use hapax_core::Reason;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, request};
 use http_body::Body as _;
@@ -43,6 +45,7 @@ struct Shared {
     upstreams: Upstreams,
     body_idle: Duration,
     tunnel_idle: Duration,
+    outage: Outage,
 }
 
 impl Forward {
@@ -50,7 +53,8 @@ impl Forward {
     pub(crate) fn new(addresses: &[Uri], options: &UpstreamOptions) -> Result<Self, Failure> {
         let upstreams = Upstreams::new(addresses, options)?;
         let (body_idle, tunnel_idle) = (options.body_idle.0, options.tunnel_idle.0);
-        Ok(Self { shared: Arc::new(Shared { upstreams, body_idle, tunnel_idle }) })
+        let outage = Outage::new("the service is unreachable", "the service is reached again");
+        Ok(Self { shared: Arc::new(Shared { upstreams, body_idle, tunnel_idle, outage }) })
     }
 }
 
@@ -93,7 +97,8 @@ impl Shared {
         mut body: RequestBody<Received>,
     ) -> impl Future<Output = Response<ForwardBody>> + Send {
         async move {
-            let is_claimed = parts.extensions.get::<hapax::Context>().is_some();
+            let context = parts.extensions.remove::<hapax::Context>();
+            let is_claimed = context.is_some();
             let client = parts.extensions.remove::<OnUpgrade>();
             // A claimed request has one answer, so it stays HTTP.
             let client = client.filter(|_| !is_claimed && fields::is_upgrade(&parts.headers));
@@ -117,22 +122,30 @@ impl Shared {
 
             // In a box: it is handed on until it is sent, and sometimes handed back.
             let request = Box::new(Request::from_parts(parts, Outgoing::new(body)));
-            let sent = self.upstreams.send(request, needs).await;
+            let sent = self.upstreams.send(request, needs, context.as_ref()).await;
             let Answer { mut response, by } = match sent {
-                Ok(answer) => answer,
-                Err(why) => return refusal(&why, is_grpc),
+                Ok(answer) => {
+                    self.outage.succeeded();
+                    answer
+                }
+                Err(why) => {
+                    if matches!(why, NoAnswer::NotSent) {
+                        self.outage.failed(&NOT_SENT);
+                    }
+                    return refusal(&why, is_grpc);
+                }
             };
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 let (Some(client), Wish::Kept, By::Http1(link, _)) = (client, wish, by) else {
-                    // Nobody asked for it, so nobody knows what the origin takes this request for.
-                    return uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc);
+                    // The request did not ask for it, so what the origin takes it for is not known.
+                    return uncertain(StatusCode::BAD_GATEWAY, Reason::NoAnswer, UNCLEAR, is_grpc);
                 };
                 response.extensions_mut().insert(Switch::new(client, link, self.tunnel_idle));
                 fields::leave_upstream(response.headers_mut(), Wish::Kept);
                 return response.map(|_| ForwardBody::whole(Bytes::new()));
             }
             if !fields::is_framing_clear(response.headers()) {
-                return uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc);
+                return uncertain(StatusCode::BAD_GATEWAY, Reason::NoAnswer, UNCLEAR, is_grpc);
             }
             fields::leave_upstream(response.headers_mut(), Wish::Dropped);
             if !is_claimed {
@@ -148,10 +161,11 @@ impl Shared {
 
 const NOT_SENT: &str = "no address of the origin took the request; nothing was sent";
 const FULL: &str = "every connection to the origin is in use; nothing was sent";
-const BROKE_OFF: &str = "the exchange with the origin broke off; nobody knows what came of the operation";
+const BROKE_OFF: &str = "the connection to the origin broke off; it is not known what came of the operation";
+const UNCLEAR: &str = "the origin's answer cannot be understood; it is not known what came of the operation";
 const BODY_SLOW: &str = "the body came too slowly and was given up; the origin has the beginning of it";
 const BODY_CUT: &str = "the body broke off; the origin has the beginning of it";
-const LATE: &str = "the origin did not answer in time; nobody knows what came of the operation";
+const LATE: &str = "the origin did not answer in time; it is not known what came of the operation";
 
 /// The answer where the origin has none.
 fn refusal(why: &NoAnswer, is_grpc: bool) -> Response<ForwardBody> {
@@ -161,23 +175,35 @@ fn refusal(why: &NoAnswer, is_grpc: bool) -> Response<ForwardBody> {
             let status = Some(StatusCode::SERVICE_UNAVAILABLE);
             problem(Code::UpstreamUnavailable, status, FULL, Outcome::Release, is_grpc)
         }
-        NoAnswer::Late => uncertain(StatusCode::GATEWAY_TIMEOUT, LATE, is_grpc),
+        NoAnswer::Late => uncertain(StatusCode::GATEWAY_TIMEOUT, Reason::TimedOut, LATE, is_grpc),
         NoAnswer::Lost(error) => {
             tracing::debug!(%error, "the exchange with the upstream broke off");
             match error.source().and_then(|source| source.downcast_ref::<Broken>()) {
                 // The origin has the beginning of the request. Only it knows what it makes of that.
-                Some(Broken::TooSlow) => uncertain(StatusCode::REQUEST_TIMEOUT, BODY_SLOW, is_grpc),
-                Some(Broken::CutShort(_) | Broken::Stopping) => {
-                    uncertain(StatusCode::BAD_REQUEST, BODY_CUT, is_grpc)
+                Some(Broken::TooSlow) => {
+                    uncertain(StatusCode::REQUEST_TIMEOUT, Reason::NoAnswer, BODY_SLOW, is_grpc)
                 }
-                None => uncertain(StatusCode::BAD_GATEWAY, BROKE_OFF, is_grpc),
+                Some(Broken::CutShort(_) | Broken::Stopping) => {
+                    uncertain(StatusCode::BAD_REQUEST, Reason::NoAnswer, BODY_CUT, is_grpc)
+                }
+                None if error.is_parse() => {
+                    uncertain(StatusCode::BAD_GATEWAY, Reason::NoAnswer, UNCLEAR, is_grpc)
+                }
+                None => uncertain(StatusCode::BAD_GATEWAY, Reason::Reset, BROKE_OFF, is_grpc),
             }
         }
     }
 }
 
-fn uncertain(status: StatusCode, detail: &'static str, is_grpc: bool) -> Response<ForwardBody> {
-    problem(Code::Uncertain, Some(status), detail, Outcome::Uncertain, is_grpc)
+fn uncertain(
+    status: StatusCode,
+    reason: Reason,
+    detail: &'static str,
+    is_grpc: bool,
+) -> Response<ForwardBody> {
+    let mut response = problem(Code::Uncertain, Some(status), detail, Outcome::Uncertain, is_grpc);
+    response.extensions_mut().insert(reason);
+    response
 }
 
 fn problem(

@@ -41,6 +41,8 @@ pub(super) struct Upstreams {
 #[derive(Debug)]
 pub(super) struct Address {
     target: Target,
+    /// What the log calls it.
+    name: Arc<str>,
     connect: Duration,
     response: Duration,
     keep_alive: Duration,
@@ -119,12 +121,18 @@ impl Upstreams {
         self.addresses.iter().all(|address| address.target.can_change_protocol())
     }
 
-    /// Sends a request to the first address that takes it.
+    /// Sends a request to the first address that takes it. The run that it is part of is told which.
     pub(super) async fn send(
         &self,
         mut request: Box<Request<Outgoing>>,
         needs: Needs,
+        context: Option<&hapax::Context>,
     ) -> Result<Answer, NoAnswer> {
+        let asks = |address: &Address| {
+            if let Some(context) = context {
+                context.asks(address.name.clone());
+            }
+        };
         let count = self.addresses.len();
         let first = if count == 1 { 0 } else { self.next.fetch_add(1, Ordering::Relaxed) };
         let in_turn = || (0..count).map(|offset| &self.addresses[(first.wrapping_add(offset)) % count]);
@@ -139,6 +147,7 @@ impl Upstreams {
                 full.push(address);
                 continue;
             };
+            asks(address);
             match address.send(request, needs, way).await {
                 Err(Unanswered::HandedBack(unsent)) => {
                     address.is_up.store(count == 1, Ordering::Relaxed);
@@ -157,6 +166,7 @@ impl Upstreams {
         let first_place = timeout(self.connection_wait, select_all(places)).await;
         let (place, ..) = first_place.map_err(|_| NoAnswer::Full)?;
         let (address, place) = place.ok_or(NoAnswer::Full)?;
+        asks(address);
         address.send(request, needs, Way::Own(place)).await.map_err(NoAnswer::from)
     }
 }
@@ -183,6 +193,7 @@ impl From<Unanswered> for NoAnswer {
 impl Address {
     fn new(target: Target, options: &UpstreamOptions) -> Self {
         Self {
+            name: target.authority().to_string().into(),
             target,
             connect: options.connect.0,
             response: options.response.0,

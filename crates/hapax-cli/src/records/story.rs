@@ -46,7 +46,8 @@ pub(crate) fn story(record: &RecordView, now: Timestamp) -> Vec<Event> {
             events.push(changed(format!("pinned after attempt {attempt}, class {class}")));
         }
         (State::Uncertain | State::InProgress, None) => {
-            let why = record.reason.map_or("nobody knows why", |reason| reason_words(reason.into()));
+            let why =
+                record.reason.map_or("the reason is not recorded", |reason| Reason::from(reason).words());
             events.push(changed(format!("uncertain: {why}")));
         }
         (State::Released, None) => events.push(changed(match record.recorded {
@@ -56,16 +57,6 @@ pub(crate) fn story(record: &RecordView, now: Timestamp) -> Vec<Event> {
     }
     events.push(event(record.expires(), end_words(record, now)));
     events
-}
-
-/// Why nobody knows.
-pub(crate) fn reason_words(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Lapsed => "the lease ended without a word from its owner",
-        Reason::Panicked => "the handler panicked",
-        Reason::Restarted => "the process that ran it ended before it did",
-        Reason::Declared => "the handler said that it does not know",
-    }
 }
 
 fn end_words(record: &RecordView, now: Timestamp) -> String {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use hapax::http::Witness;
+use hapax::http::{Code, Witness};
+use hapax::observe::UNREACHABLE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use metrics::Histogram;
 use pin_project_lite::pin_project;
@@ -112,10 +113,12 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let Ok(response) = ready!(this.answer.poll(cx));
-        let outcome = this.witness.as_ref().and_then(Witness::outcome).unwrap_or(PASSED);
+        let problem = response.extensions().get::<Code>().copied();
+        let passed = if problem == Some(Code::UpstreamUnavailable) { UNREACHABLE } else { PASSED };
+        let outcome = this.witness.as_ref().and_then(Witness::outcome).unwrap_or(passed);
         this.watch.took(outcome, this.begun.elapsed());
         if let Some(mut line) = this.line.take() {
-            line.status = Some(response.status());
+            line.ended = Some(Ended { outcome, status: response.status(), problem });
         }
         Poll::Ready(Ok(response))
     }
@@ -127,27 +130,36 @@ struct Line {
     method: Method,
     witness: Option<Witness>,
     begun: Instant,
-    status: Option<StatusCode>,
+    ended: Option<Ended>,
+}
+
+/// How a request was answered.
+struct Ended {
+    outcome: &'static str,
+    status: StatusCode,
+    /// The refusal that the answer is.
+    problem: Option<Code>,
 }
 
 impl Line {
     fn new<B>(request: &Request<B>, witness: Option<Witness>, begun: Instant) -> Self {
         let id = request.headers().get("x-request-id").cloned();
-        Self { id, method: request.method().clone(), witness, begun, status: None }
+        Self { id, method: request.method().clone(), witness, begun, ended: None }
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let witness = self.witness.as_ref();
-        let left_alone = if self.status.is_some() { PASSED } else { GONE };
+        let (witness, ended) = (self.witness.as_ref(), self.ended.as_ref());
+        let gone = || witness.and_then(Witness::outcome).unwrap_or(GONE);
         tracing::info!(
             target: REQUESTS_LOGGED,
             request_id = self.id.as_ref().and_then(|id| id.to_str().ok()),
             method = self.method.as_str(),
             route = witness.and_then(Witness::route),
-            outcome = witness.and_then(Witness::outcome).unwrap_or(left_alone),
-            status = self.status.map(|status| status.as_u16()),
+            outcome = ended.map_or_else(gone, |ended| ended.outcome),
+            status = ended.map(|ended| ended.status.as_u16()),
+            problem = ended.and_then(|ended| ended.problem).map(Code::name),
             ms = self.begun.elapsed().as_secs_f64() * 1000.0,
             record = witness.and_then(Witness::record).map(tracing::field::display),
             "request",

@@ -45,7 +45,7 @@ impl From<StateView> for State {
     }
 }
 
-/// Why nobody knows whether the operation happened.
+/// Why it is not known whether the operation happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Reason)]
@@ -58,6 +58,16 @@ pub(crate) enum ReasonView {
     Restarted,
     /// The handler said that it does not know.
     Declared,
+    /// The connection to the service broke off before its answer.
+    Reset,
+    /// The service did not answer in time.
+    TimedOut,
+    /// The answer of the service broke off before its end.
+    Truncated,
+    /// The status of the answer leaves it open.
+    Answered,
+    /// The service ended with an error instead of an answer that can be used.
+    NoAnswer,
 }
 
 impl From<Reason> for ReasonView {
@@ -67,6 +77,11 @@ impl From<Reason> for ReasonView {
             Reason::Panicked => Self::Panicked,
             Reason::Restarted => Self::Restarted,
             Reason::Declared => Self::Declared,
+            Reason::Reset => Self::Reset,
+            Reason::TimedOut => Self::TimedOut,
+            Reason::Truncated => Self::Truncated,
+            Reason::Answered => Self::Answered,
+            Reason::NoAnswer => Self::NoAnswer,
         }
     }
 }
@@ -78,6 +93,11 @@ impl From<ReasonView> for Reason {
             ReasonView::Panicked => Self::Panicked,
             ReasonView::Restarted => Self::Restarted,
             ReasonView::Declared => Self::Declared,
+            ReasonView::Reset => Self::Reset,
+            ReasonView::TimedOut => Self::TimedOut,
+            ReasonView::Truncated => Self::Truncated,
+            ReasonView::Answered => Self::Answered,
+            ReasonView::NoAnswer => Self::NoAnswer,
         }
     }
 }

@@ -33,6 +33,11 @@ mod packaging;
 mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
+mod refusing;
+#[cfg(unix)]
+mod reporting;
+#[cfg(unix)]
+mod sdks;
 mod secrets;
 mod serving;
 mod settling;

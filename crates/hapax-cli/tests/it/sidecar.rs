@@ -75,6 +75,15 @@ impl Sidecar {
         }
     }
 
+    /// A line of the log that holds `part`, if there is one by now.
+    #[cfg(unix)]
+    pub(crate) fn logged_so_far(&mut self, part: &str) -> Option<String> {
+        let lines: Vec<_> = self.log.try_iter().collect();
+        let found = lines.iter().find(|line| line.contains(part)).cloned();
+        self.seen.extend(lines);
+        found
+    }
+
     #[cfg(unix)]
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();

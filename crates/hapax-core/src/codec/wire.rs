@@ -173,6 +173,11 @@ const fn reason_number(reason: Reason) -> u32 {
         Reason::Panicked => 2,
         Reason::Restarted => 3,
         Reason::Declared => 4,
+        Reason::Reset => 5,
+        Reason::TimedOut => 6,
+        Reason::Truncated => 7,
+        Reason::Answered => 8,
+        Reason::NoAnswer => 9,
     }
 }
 

@@ -223,8 +223,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a broken answer is proof of no effect",
         file: EXCHANGE,
-        find: "return (Answer { response, counted: observe::Outcome::Uncertain }, Finish::Uncertain);",
-        replace: "return (Answer { response, counted: observe::Outcome::Uncertain }, Finish::Release(None));",
+        find: "let finish = Finish::Uncertain(Reason::Truncated);",
+        replace: "let finish = Finish::Release(None);",
         breaks: &["X-10"],
         caught_by: Proof::HttpCases,
     },

@@ -4,14 +4,31 @@ use hapax_model::teeth::{Proof, Tooth};
 
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
 const PROBLEM: &str = "crates/hapax/src/http/problem.rs";
+const SHAPE: &str = "crates/hapax/src/http/problem/shape.rs";
 const TABLE: &str = "crates/hapax/src/http/problem/table.rs";
 
 pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "a refusal is no problem document",
-        file: PROBLEM,
-        find: "HeaderValue::from_static(\"application/problem+json\")",
-        replace: "HeaderValue::from_static(\"application/json\")",
+        file: SHAPE,
+        find: "const PROBLEM_JSON: &str = \"application/problem+json\";",
+        replace: "const PROBLEM_JSON: &str = \"application/json\";",
+        breaks: &["E-01"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "a library of Stripe's finds no error",
+        file: SHAPE,
+        find: "json!({ \"error\": {\n                    \"type\": \"{stripe_type}\"",
+        replace: "json!({ \"errors\": {\n                    \"type\": \"{stripe_type}\"",
+        breaks: &["E-01"],
+        caught_by: Proof::HttpCases,
+    },
+    Tooth {
+        name: "a shape of one's own is not looked at",
+        file: SHAPE,
+        find: "if self.name == Some(RefusalShapeName::Problem) {",
+        replace: "if self.name != Some(RefusalShapeName::Stripe) {",
         breaks: &["E-01"],
         caught_by: Proof::HttpCases,
     },
@@ -114,8 +131,8 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "statuses cannot be mapped",
         file: PROBLEM,
-        find: "self.status.unwrap_or_else(|| rules.status(self.code))",
-        replace: "self.status.unwrap_or_else(|| self.code.status())",
+        find: "chosen.next().map(|(_, status)| *status)",
+        replace: "chosen.next().and(None)",
         breaks: &["E-04"],
         caught_by: Proof::HttpCases,
     },

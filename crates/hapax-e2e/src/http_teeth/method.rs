@@ -19,7 +19,7 @@ pub(super) const TEETH: &[Tooth] = &[
     Tooth {
         name: "an optional key is required",
         file: SERVICE,
-        find: "KeyMode::Optional | KeyMode::Off => Passage::Unkeyed,",
+        find: "KeyMode::Optional | KeyMode::Off => Passage::Unkeyed(index),",
         replace: "KeyMode::Optional | KeyMode::Off => Passage::Refused(index, policy.key_missing()),",
         breaks: &["M-01"],
         caught_by: Proof::HttpCases,

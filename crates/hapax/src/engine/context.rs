@@ -54,6 +54,12 @@ impl Context {
             .expect("without parameters there is nothing to refuse")
     }
 
+    /// Notes whom the run is about to ask, such as the address of an upstream: the log line about a record that becomes
+    /// uncertain names whom it asked last.
+    pub fn asks(&self, upstream: Arc<str>) {
+        self.held.asks(upstream);
+    }
+
     /// Whether this attempt may no longer own its record, as far as this process knows without asking.
     pub fn is_lease_doubtful(&self) -> bool {
         self.held.is_doubtful()

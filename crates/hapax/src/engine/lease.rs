@@ -8,15 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use hapax_core::{Fenced, Lease, RecordId, StoreError};
+use hapax_core::{Fenced, Lease, Reason, RecordId, StoreError};
 use hashbrown::HashSet;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::Job;
 use super::calls::Calls;
 use crate::observe;
+
+/// Of how many attempts it is remembered that they were reported as uncertain.
+const REPORTED_MAX: usize = 4096;
 
 /// All leases this process holds.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub(crate) struct Leases {
     wakes_at_ms: AtomicU64,
     nudge: Notify,
     idle_pause: Duration,
+    /// Attempts that were reported as uncertain.
+    reported: Mutex<HashSet<(RecordId, u32)>>,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +55,9 @@ pub(crate) struct HeldLease {
     renewing: AtomicBool,
     lost: AtomicBool,
     reported: AtomicBool,
+    route: Option<Arc<str>>,
+    /// Whom the run asked last.
+    upstream: Mutex<Option<Arc<str>>>,
 }
 
 /// A lease is kept as long as this exists.
@@ -75,27 +84,39 @@ impl Leases {
             wakes_at_ms: AtomicU64::new(0),
             nudge: Notify::new(),
             idle_pause: usual / 3,
+            reported: Mutex::default(),
         }
     }
 
     /// Keeps `lease`, which stood at `asked_at`, until the hold is dropped or `run_max` is over. None where the
     /// operation runs here without a lease.
-    pub(crate) fn hold(self: &Arc<Self>, lease: Lease, asked_at: Instant, run_max: Duration) -> Option<Hold> {
+    pub(crate) fn hold(self: &Arc<Self>, lease: Lease, asked_at: Instant, job: &Job) -> Option<Hold> {
         let confirmed_ms = self.ms(asked_at);
         let next_ms = confirmed_ms + ms(lease.length / 3);
         let held = Arc::new(HeldLease {
             lease,
             leases: self.clone(),
-            renewed_until: asked_at.checked_add(run_max),
+            renewed_until: asked_at.checked_add(job.policy.run_max),
             confirmed_ms: AtomicU64::new(confirmed_ms),
             next_ms: AtomicU64::new(next_ms),
             renewing: AtomicBool::new(false),
             lost: AtomicBool::new(false),
             reported: AtomicBool::new(false),
+            route: job.route.clone(),
+            upstream: Mutex::default(),
         });
         let slot = self.slots.lock().put(held.clone())?;
         self.nudge_before(next_ms);
         Some(Hold { slot, held })
+    }
+
+    /// Whether this attempt was not reported as uncertain yet. Of very many, some may be reported again.
+    pub(crate) fn is_first_report(&self, id: RecordId, attempt: u32) -> bool {
+        let mut reported = self.reported.lock();
+        if reported.len() >= REPORTED_MAX {
+            reported.clear();
+        }
+        reported.insert((id, attempt))
     }
 
     /// Lets an operation run without a lease. None where this process runs it already, with a lease or without, or has
@@ -230,7 +251,11 @@ impl HeldLease {
     }
 
     fn is_to_be_renewed(&self, now: Instant) -> bool {
-        if self.renewed_until.is_some_and(|until| now >= until) || self.lost.load(Ordering::Acquire) {
+        let is_over = self.renewed_until.is_some_and(|until| now >= until);
+        if is_over || self.lost.load(Ordering::Acquire) {
+            if is_over {
+                self.report_lapse("a run takes longer than run_max; its lease lapses");
+            }
             // Never due again. The run goes on; its outcome is recorded if the record still holds its nonce.
             self.next_ms.store(u64::MAX, Ordering::Release);
             return false;
@@ -247,8 +272,28 @@ impl HeldLease {
     pub(crate) fn report_lost(&self) {
         if !self.reported.swap(true, Ordering::AcqRel) {
             observe::lease_lost();
-            tracing::warn!(id = %self.lease.id, attempt = self.lease.fence.attempt, "lease lost while its run goes on");
+            self.report_lapse("lease lost while its run goes on");
         }
+    }
+
+    fn report_lapse(&self, what: &'static str) {
+        let Lease { id, fence, .. } = &self.lease;
+        if self.leases.is_first_report(*id, fence.attempt) {
+            observe::lapses(id, fence.attempt, self.route.as_deref(), self.upstream.lock().as_deref(), what);
+        }
+    }
+
+    /// Says that the record becomes uncertain, unless that was said.
+    pub(crate) fn report_uncertain(&self, reason: Reason) {
+        let Lease { id, fence, .. } = &self.lease;
+        if self.leases.is_first_report(*id, fence.attempt) {
+            let (route, upstream) = (self.route.as_deref(), self.upstream.lock());
+            observe::became_uncertain(id, fence.attempt, route, reason, upstream.as_deref());
+        }
+    }
+
+    pub(crate) fn asks(&self, upstream: Arc<str>) {
+        *self.upstream.lock() = Some(upstream);
     }
 }
 

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-use hapax_core::Class;
+use hapax_core::{Class, Reason};
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Deserialize;
@@ -30,7 +30,9 @@ const GATEWAY: [usize; 2] = [502, 504];
 /// What an answer means for its key.
 ///
 /// The status decides by the route's table. A handler that knows better puts this into the extensions of its
-/// response; an origin in another process answers with `Idempotency-Outcome: pin`, `release` or `uncertain`.
+/// response; an origin in another process answers with `Idempotency-Outcome: pin`, `release` or `uncertain`. A service
+/// that knows why an outcome is uncertain, such as a proxy whose connection broke off, adds a
+/// [`Reason`](hapax_core::Reason) to the extensions.
 ///
 /// ```
 /// use hapax::http::Outcome;
@@ -297,6 +299,15 @@ pub(crate) fn overruled(parts: &Parts, otherwise: Outcome) -> Outcome {
         Some(outcome) if lines.all(|line| line == first) => outcome,
         _ => otherwise.doubted(),
     }
+}
+
+/// Why this answer is uncertain, if it is: what stands behind the layer said why, the handler or the origin said that it
+/// does not know, or the status says so.
+pub(crate) fn reason(parts: &mut Parts) -> Reason {
+    let is_declared =
+        parts.extensions.get::<Outcome>().is_some() || header::first(&parts.headers, &OUTCOME).is_some();
+    let told = parts.extensions.remove();
+    told.unwrap_or(if is_declared { Reason::Declared } else { Reason::Answered })
 }
 
 /// Takes the origin's word to us off an answer. Most have none, which is sooner seen than looked up.

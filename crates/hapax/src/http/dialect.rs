@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::classify::Outcomes;
 use super::policy::HttpPolicy;
-use super::problem::Code;
+use super::problem::{Code, RefusalShapeName};
 use super::scope::Endpoint;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -80,13 +80,15 @@ impl Dialect {
                 .endpoint(Endpoint::Fingerprint)
                 .status(Code::KeyReused, StatusCode::BAD_REQUEST)
                 .replay_marker(name("idempotent-replayed"))
-                .retry_hint(name("stripe-should-retry")),
+                .retry_hint(name("stripe-should-retry"))
+                .refusals(RefusalShapeName::Stripe.into()),
             Self::StripeV2 => HttpPolicy { outcomes: Outcomes::success_only(), ..policy }
                 .methods([Method::POST, Method::DELETE])
                 .key_rules(KeyRules::new().raw())
                 .retention(30 * DAY)
                 .replay_marker(name("idempotent-replayed"))
-                .retry_hint(name("stripe-should-retry")),
+                .retry_hint(name("stripe-should-retry"))
+                .refusals(RefusalShapeName::Stripe.into()),
             Self::Adyen => HttpPolicy { outcomes: Outcomes::adyen(), ..policy }
                 .methods([Method::POST])
                 .key_rules(KeyRules::new().raw().length_max(64))

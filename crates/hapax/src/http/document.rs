@@ -16,6 +16,7 @@ use super::fingerprint::What;
 use super::layer::Route;
 use super::path::PathCase;
 use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
+use super::problem::RefusalShapeName;
 use super::scope::{Anonymous, Endpoint};
 use super::settings::{PrincipalNames, Span};
 use crate::policy::ExpiredKeys;
@@ -77,8 +78,22 @@ pub struct RouteDocument {
     pub limits: LimitsDocument,
     /// What of an answer is replayed, and how that is marked.
     pub replay: ReplayDocument,
+    /// What refusals look like.
+    pub refusals: RefusalsDocument,
     /// What a request can be refused with.
     pub problems: Vec<ProblemDocument>,
+}
+
+/// What refusals look like.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[non_exhaustive]
+pub struct RefusalsDocument {
+    /// The name of the shape; `template` for another.
+    pub shape: &'static str,
+    /// The value of `Content-Type`.
+    pub media_type: String,
+    /// Whether the members of problem details are in the body.
+    pub problem_details: bool,
 }
 
 /// Where keys are and what they look like.
@@ -245,6 +260,7 @@ impl RouteDocument {
                 stored_bytes_max: policy.limits.stored_bytes_max,
             },
             replay: ReplayDocument::of(policy),
+            refusals: RefusalsDocument::of(policy),
             problems: problems::of(policy),
         }
     }
@@ -303,6 +319,17 @@ impl ReplayDocument {
             headers_only: replay.only.as_ref().map(texts),
             retry_hints: texts(&policy.refusals.hints),
             result_header: policy.result_header.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+impl RefusalsDocument {
+    fn of(policy: &HttpPolicy) -> Self {
+        let shape = &policy.refusals.shape;
+        Self {
+            shape: shape.name().map_or("template", RefusalShapeName::name),
+            media_type: String::from_utf8_lossy(shape.media_type().as_bytes()).into_owned(),
+            problem_details: shape.has_problem_members(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! already, the body, its digest, the key that only the body holds, the fingerprint, limits; then the claim. What
 //! fails before the claim has executed nothing and stored nothing.
 
+mod behind;
 mod refusal;
 mod unprotected;
 
@@ -13,7 +14,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use hapax_core::key::PrincipalHash;
-use hapax_core::{Fingerprint, Key, Recorded, ScopedKey};
+use hapax_core::{Fingerprint, Key, Reason, RecordId, Recorded, ScopedKey};
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, ORIGIN, TRAILER};
 use http::{
     Extensions, HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, request, response,
@@ -142,6 +143,7 @@ impl Exchange {
                         Box::pin(inner.call(Request::from_parts(parts, RequestBody::read(read)))).await?;
                     if !is_claimed {
                         classify::strip(response.headers_mut());
+                        return Ok(self.passed(response));
                     }
                     Ok(response.map(ResponseBody::passed))
                 }
@@ -323,6 +325,7 @@ impl Exchange {
             fingerprint: asked.fingerprint,
             policy: policy.engine,
             reconcile: policy.reconcile.clone(),
+            route: Some(self.route().label.clone()),
         });
         let said = said_by(&parts.headers, policy.replay.echo_key.as_ref());
         let spare = (policy.on_store_error == OnStoreError::Pass)
@@ -375,18 +378,19 @@ impl Exchange {
     {
         let Asked { read, key, scoped, open: _open, .. } = *asked;
         let origin = parts.headers.get(ORIGIN).cloned();
+        let id = context.id();
         parts.extensions.insert(IdempotencyKey(key));
         parts.extensions.insert(context);
         match inner.call(Request::from_parts(*parts, RequestBody::read(read))).await {
             Ok(response) => {
-                let (answer, finish) = self.conclude(response, origin.as_ref()).await;
+                let (answer, finish) = self.conclude(response, origin.as_ref(), Some(id)).await;
                 if let Finish::Pin(recorded) = &finish {
                     self.count_stored(recorded, scoped.scope.principal_hash().copied());
                 }
                 Ended { value: Ok(Box::new(answer)), finish }
             }
-            // The inner service gave up: whether anything happened, nobody can say.
-            Err(error) => Ended { value: Err(error), finish: Finish::Uncertain },
+            // The inner service gave up: whether anything happened is not known.
+            Err(error) => Ended { value: Err(error), finish: Finish::Uncertain(Reason::NoAnswer) },
         }
     }
 
@@ -398,20 +402,27 @@ impl Exchange {
         }
     }
 
-    /// Reads the handler's response and decides what becomes of its record.
-    async fn conclude<R>(&self, response: Response<R>, origin: Option<&HeaderValue>) -> (Answer<R>, Finish)
+    /// Reads the handler's response and decides what becomes of its record, which is `id` where there is one.
+    async fn conclude<R>(
+        &self,
+        mut response: Response<R>,
+        origin: Option<&HeaderValue>,
+        id: Option<RecordId>,
+    ) -> (Answer<R>, Finish)
     where
         R: Body<Data = Bytes>,
     {
         let policy = self.policy();
-        let (mut parts, body) = response.into_parts();
-        let collected = if is_endless(&parts) {
-            Collected::TooLarge { read: Bytes::new(), body: Box::pin(body) }
-        } else {
-            let announced = read::announced_length(header::first(&parts.headers, &CONTENT_LENGTH))
-                .filter(|_| capture::has_content(parts.status));
-            let bytes_max = self.shared.hapax.engine.outcome_bytes_max(&policy.engine);
-            read::collect(body, announced, bytes_max).await
+        let (mut parts, collected) = match self.restated(&mut response, id) {
+            Some(restated) => {
+                let (parts, data) = restated.into_parts();
+                (parts, Collected::Whole { data, trailers: None })
+            }
+            None => {
+                let (parts, body) = response.into_parts();
+                let collected = self.collect(&parts, body).await;
+                (parts, collected)
+            }
         };
         let (outcome, recorded, body) = match collected {
             Collected::Whole { data, mut trailers } => {
@@ -442,17 +453,38 @@ impl Exchange {
                 (outcome, not_kept(&recorded), ResponseBody::streamed(read, body))
             }
             Collected::CutShort => {
-                let response = self.problem(&refusal::cut_short());
-                return (Answer { response, counted: observe::Outcome::Uncertain }, Finish::Uncertain);
+                let response = self.problem(&Problem { reference: id, ..refusal::cut_short() });
+                let finish = Finish::Uncertain(Reason::Truncated);
+                return (Answer { response, counted: observe::Outcome::Uncertain }, finish);
+            }
+        };
+        let (finish, counted) = match outcome {
+            Outcome::Pin => (Finish::Pin(recorded), observe::Outcome::Ran),
+            Outcome::Release => {
+                let is_unreachable = parts.extensions.get() == Some(&Code::UpstreamUnavailable);
+                let counted =
+                    if is_unreachable { observe::Outcome::Unreachable } else { observe::Outcome::Failed };
+                (Finish::Release(Some(recorded)), counted)
+            }
+            Outcome::Uncertain => {
+                (Finish::Uncertain(classify::reason(&mut parts)), observe::Outcome::Uncertain)
             }
         };
         parts.extensions.remove::<Outcome>();
-        let (finish, counted) = match outcome {
-            Outcome::Pin => (Finish::Pin(recorded), observe::Outcome::Ran),
-            Outcome::Release => (Finish::Release(Some(recorded)), observe::Outcome::Failed),
-            Outcome::Uncertain => (Finish::Uncertain, observe::Outcome::Uncertain),
-        };
         (Answer { response: Response::from_parts(parts, body), counted }, finish)
+    }
+
+    async fn collect<R>(&self, parts: &response::Parts, body: R) -> Collected<R>
+    where
+        R: Body<Data = Bytes>,
+    {
+        if is_endless(parts) {
+            return Collected::TooLarge { read: Bytes::new(), body: Box::pin(body) };
+        }
+        let announced = read::announced_length(header::first(&parts.headers, &CONTENT_LENGTH))
+            .filter(|_| capture::has_content(parts.status));
+        let bytes_max = self.shared.hapax.engine.outcome_bytes_max(&self.policy().engine);
+        read::collect(body, announced, bytes_max).await
     }
 
     fn outcome(&self, parts: &response::Parts, body: &[u8], trailers: Option<&HeaderMap>) -> Outcome {

@@ -10,6 +10,7 @@ use pin_project_lite::pin_project;
 
 use super::body::ResponseBody;
 use super::classify;
+use super::exchange::Exchange;
 
 pin_project! {
     /// The answer to one request.
@@ -24,7 +25,7 @@ pin_project! {
     #[project = KindProjection]
     enum Kind<F, B, E> {
         Passed { #[pin] answer: F },
-        Unkeyed { #[pin] answer: F },
+        Unkeyed { #[pin] answer: F, exchange: Exchange },
         Refused { response: Option<Box<Response<ResponseBody<B>>>> },
         Covered { answer: BoxFuture<'static, Result<Response<ResponseBody<B>>, E>> },
     }
@@ -36,8 +37,8 @@ impl<F, B, E> ResponseFuture<F, B, E> {
     }
 
     /// Passed on without the handler's word to us, which is not for clients.
-    pub(super) fn unkeyed(answer: F) -> Self {
-        Self { kind: Kind::Unkeyed { answer } }
+    pub(super) fn unkeyed(answer: F, exchange: Exchange) -> Self {
+        Self { kind: Kind::Unkeyed { answer, exchange } }
     }
 
     pub(super) fn refused(response: Response<ResponseBody<B>>) -> Self {
@@ -60,10 +61,12 @@ where
             KindProjection::Passed { answer } => {
                 Poll::Ready(ready!(answer.poll(cx)).map(|response| response.map(ResponseBody::passed)))
             }
-            KindProjection::Unkeyed { answer } => Poll::Ready(ready!(answer.poll(cx)).map(|mut response| {
-                classify::strip(response.headers_mut());
-                response.map(ResponseBody::passed)
-            })),
+            KindProjection::Unkeyed { answer, exchange } => {
+                Poll::Ready(ready!(answer.poll(cx)).map(|mut response| {
+                    classify::strip(response.headers_mut());
+                    exchange.passed(response)
+                }))
+            }
             KindProjection::Refused { response } => {
                 Poll::Ready(Ok(*response.take().expect("a future is not polled after it ended")))
             }

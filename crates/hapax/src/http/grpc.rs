@@ -228,6 +228,7 @@ pub(crate) fn refusal(problem: &Problem) -> Response<Bytes> {
         None => NEVER,
     };
     headers.insert(PUSHBACK, pushback);
+    response.extensions_mut().insert(problem.code);
     response
 }
 

@@ -191,10 +191,17 @@ impl IdempotencyLayer {
         if let Err(unreachable) = self.check() {
             tracing::warn!("{unreachable}");
         }
+        let mut told: Vec<(&str, Vec<&str>)> = Vec::new();
         for route in self.routes() {
             for warning in route.policy.warnings() {
-                tracing::warn!(route = %route.label, "{warning}");
+                match told.iter_mut().find(|(known, _)| *known == warning) {
+                    Some((_, routes)) => routes.push(&route.label),
+                    None => told.push((warning, vec![&route.label])),
+                }
             }
+        }
+        for (warning, routes) in told {
+            tracing::warn!(routes = routes.join(" "), "{warning}");
         }
     }
 }

@@ -21,7 +21,7 @@ use super::fingerprint::{FingerprintRules, NeverCounts, What};
 use super::key_source::{FirstSent, KeySource};
 use super::limits::{LimitRules, Rate};
 use super::path::PathCase;
-use super::problem::{Code, Problem, RefusalRules};
+use super::problem::{Code, Problem, RefusalRules, RefusalShape};
 use super::scope::{Anonymous, Credentials, Endpoint, Principal, ScopeRules};
 #[cfg(feature = "webhook")]
 use super::webhook::Webhook;
@@ -380,6 +380,12 @@ impl HttpPolicy {
         self
     }
 
+    /// What the body of a refusal looks like. Default: problem details.
+    pub fn refusals(mut self, shape: RefusalShape) -> Self {
+        self.refusals.shape = shape;
+        self
+    }
+
     /// How often one key may be tried. Default: no limit.
     pub fn attempts_per_key(mut self, rate: Rate) -> Self {
         self.limits.attempts_per_key = Some(rate);
@@ -498,6 +504,9 @@ impl HttpPolicy {
     /// What people should know about this policy before the first request, such as that callers share a scope.
     pub fn warnings(&self) -> Vec<&'static str> {
         let scope = &self.scope;
+        if self.key == KeyMode::Off {
+            return Vec::new();
+        }
         if self.is_webhook()
             && matches!(scope.principal, Principal::None)
             && scope.anonymous == Anonymous::Share

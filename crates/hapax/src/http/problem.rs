@@ -1,8 +1,10 @@
 //! Every refusal that comes from us and not from the handler: its code, and the response that carries it.
 //!
-//! The table of codes is in `problem/table.rs`. This file writes problem details (RFC 9457). It does not know when
-//! a request is refused, and it never sees a stored answer or a key: what it is not given it cannot tell.
+//! The table of codes is in `problem/table.rs`, what bodies look like in `problem/shape.rs`. This file writes problem
+//! details (RFC 9457). It does not know when a request is refused, and it never sees a stored answer or a key: what it is
+//! not given it cannot tell.
 
+mod shape;
 mod table;
 
 use std::borrow::Cow;
@@ -17,6 +19,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
 use super::classify::Outcome;
+pub use shape::{RefusalShape, RefusalShapeError, RefusalShapeName};
 pub use table::Code;
 
 /// What the `type` of a problem begins with; the code follows. The page is `docs/errors/CODE.md`.
@@ -24,9 +27,6 @@ pub const TYPE_BASE: &str = "https://hapax.dev/errors/";
 
 /// What follows the `type` where a refusal links to its page.
 const LINK_END: &str = ">; rel=\"describedby\"";
-
-/// The type of the body.
-const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// Nobody is told to wait for longer: an early question costs little, and what is waited for may have ended.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
@@ -40,7 +40,7 @@ pub(crate) struct Problem {
     pub(crate) code: Code,
     /// What went wrong this time, for people. Never a key, a body or anything of another caller.
     pub(crate) detail: Cow<'static, str>,
-    /// Another status than the code's, for this refusal only. It wins over the route's.
+    /// Another status than the code's, for this refusal only.
     pub(crate) status: Option<StatusCode>,
     /// When it is worth asking again.
     pub(crate) retry_after: Option<Duration>,
@@ -93,12 +93,13 @@ impl Problem {
 
     /// The refusal as a response.
     pub(crate) fn response(&self, rules: &RefusalRules) -> Response<Bytes> {
-        let status = self.status.unwrap_or_else(|| rules.status(self.code));
+        let status = rules.status(self);
         let kind = format!("{}{}", rules.type_base, self.code.name());
-        let mut response = Response::new(self.document(&kind, status));
+        let told = shape::Told { problem: self, kind: &kind, status };
+        let mut response = Response::new(rules.shape.fill(&told, &self.document(&kind, status)));
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, PROBLEM_JSON);
+        headers.insert(CONTENT_TYPE, rules.shape.media_type().clone());
         headers.insert(CONTENT_LANGUAGE, HeaderValue::from_static("en"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Ok(link) = HeaderValue::try_from(format!("<{kind}{LINK_END}")) {
@@ -108,11 +109,12 @@ impl Problem {
             headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
         }
         rules.hint(self.code.retryable(), headers);
+        response.extensions_mut().insert(self.code);
         response
     }
 
-    fn document(&self, kind: &str, status: StatusCode) -> Bytes {
-        let document = Document {
+    fn document<'a>(&'a self, kind: &'a str, status: StatusCode) -> Document<'a> {
+        Document {
             kind,
             title: self.code.title(),
             status: status.as_u16(),
@@ -122,13 +124,13 @@ impl Problem {
             retry_with_same_key: self.keeps_key || self.code.retry_with_same_key(),
             safe_new_key: !self.keeps_key && self.code.safe_new_key(),
             operation: self.reference.map(|id| id.to_string()),
-        };
-        serde_json::to_vec(&document).expect("text and numbers always have a JSON form").into()
+        }
     }
 }
 
 impl Code {
-    /// The refusal as a response, for what stands behind the layer and refuses in the same words.
+    /// The refusal as a response, for what stands behind the layer and refuses in the same words. A layer around it
+    /// answers with it as its route says refusals, with the statuses and fields of the route, and names the record.
     ///
     /// `status` replaces the code's own where the place of the failure has another: 502 or 504 for an
     /// [`Uncertain`](Self::Uncertain) that came just now.
@@ -141,22 +143,35 @@ impl Code {
     /// ```
     pub fn response(self, status: Option<StatusCode>, detail: &'static str) -> Response<Bytes> {
         let problem = Problem { status, ..Problem::of(self, detail) };
-        problem.response(&RefusalRules::default())
+        let mut response = problem.response(&RefusalRules::default());
+        response.extensions_mut().insert(Refused { problem, is_grpc: false });
+        response
     }
 
     /// The same for a gRPC call: an answer of nothing but trailers.
     pub fn grpc_response(self, detail: &'static str) -> Response<Bytes> {
-        super::grpc::refusal(&Problem::of(self, detail))
+        let problem = Problem::of(self, detail);
+        let mut response = super::grpc::refusal(&problem);
+        response.extensions_mut().insert(Refused { problem, is_grpc: true });
+        response
     }
 }
 
-/// The refusal that these are the fields of, when another layer made it in another process.
+/// In the extensions of a response: the refusal that it tells, by what stands behind the layer.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    pub(crate) problem: Problem,
+    /// The request was a gRPC call, whatever its route speaks.
+    pub(crate) is_grpc: bool,
+}
+
+/// The refusal that these are the fields of, when another layer made it in another process. Its link tells, whatever the
+/// shape of its body.
 pub(crate) fn refused_with(headers: &HeaderMap) -> Option<Code> {
     let code = |link: &HeaderValue| {
         let name = link.to_str().ok()?.strip_prefix('<')?.strip_prefix(TYPE_BASE)?.strip_suffix(LINK_END)?;
         Code::from_name(name)
     };
-    headers.get(CONTENT_TYPE).filter(|content_type| **content_type == PROBLEM_JSON)?;
     headers.get_all(LINK).iter().find_map(code)
 }
 
@@ -205,20 +220,37 @@ pub(crate) struct RefusalRules {
     pub(crate) hints: Vec<HeaderName>,
     /// What the type begins with.
     pub(crate) type_base: Arc<str>,
+    /// What bodies look like.
+    pub(crate) shape: RefusalShape,
 }
 
 impl Default for RefusalRules {
     fn default() -> Self {
         let hints = vec![HeaderName::from_static("x-should-retry")];
-        Self { statuses: Vec::new(), hints, type_base: Arc::from(TYPE_BASE) }
+        let shape = RefusalShape::default();
+        Self { statuses: Vec::new(), hints, type_base: Arc::from(TYPE_BASE), shape }
     }
 }
 
 impl RefusalRules {
-    /// The status that this code is answered with.
-    pub(crate) fn status(&self, code: Code) -> StatusCode {
-        let other = self.statuses.iter().rev().find(|(remapped, _)| *remapped == code);
-        other.map_or_else(|| code.status(), |(_, status)| *status)
+    /// The status that this code is usually answered with.
+    pub(crate) fn usual_status(&self, code: Code) -> StatusCode {
+        self.chosen(code).unwrap_or_else(|| code.status())
+    }
+
+    /// The status of this refusal. What the route chose counts also where the request itself was cut off, except when it
+    /// goes on out of sight: a layer in front knows that by the status alone (X-05).
+    fn status(&self, problem: &Problem) -> StatusCode {
+        let (code, own) = (problem.code, problem.status);
+        let told =
+            if code == Code::InProgress { own.or(self.chosen(code)) } else { self.chosen(code).or(own) };
+        told.unwrap_or_else(|| code.status())
+    }
+
+    /// The status that the route has chosen for this code.
+    pub(crate) fn chosen(&self, code: Code) -> Option<StatusCode> {
+        let mut chosen = self.statuses.iter().rev().filter(|(remapped, _)| *remapped == code);
+        chosen.next().map(|(_, status)| *status)
     }
 
     /// Tells clients whether to retry.

@@ -31,7 +31,7 @@ enum Passage {
     /// It is none of our business.
     Untouched,
     /// It is covered, has no key and needs none.
-    Unkeyed,
+    Unkeyed(usize),
     Refused(usize, Problem),
     /// It is covered. Its key may yet be in the body.
     Covered(usize, Option<Key>),
@@ -71,7 +71,7 @@ impl<S> Idempotency<S> {
                     Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),
                     Ok(None) if !policy.key_source.may_be_in_body(fields) => match policy.key {
                         KeyMode::Required => Passage::Refused(index, policy.key_missing()),
-                        KeyMode::Optional | KeyMode::Off => Passage::Unkeyed,
+                        KeyMode::Optional | KeyMode::Off => Passage::Unkeyed(index),
                     },
                     Ok(key) => Passage::Covered(index, key),
                 }
@@ -99,11 +99,16 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         match self.judge(&request) {
             Passage::Untouched => ResponseFuture::passed(self.inner.call(request.map(RequestBody::passed))),
-            Passage::Unkeyed => {
+            Passage::Unkeyed(route) => {
                 let is_claimed = request.extensions().get::<engine::Context>().is_some();
+                let exchange = Exchange::new(self.shared.clone(), route, request.extensions());
                 let answer = self.inner.call(request.map(RequestBody::passed));
                 // What the handler says about its answer is for the layer around this one that has claimed it.
-                if is_claimed { ResponseFuture::passed(answer) } else { ResponseFuture::unkeyed(answer) }
+                if is_claimed {
+                    ResponseFuture::passed(answer)
+                } else {
+                    ResponseFuture::unkeyed(answer, exchange)
+                }
             }
             Passage::Refused(route, problem) => {
                 let exchange = Exchange::new(self.shared.clone(), route, request.extensions());

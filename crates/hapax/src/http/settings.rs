@@ -7,6 +7,7 @@
 mod apply;
 mod check;
 mod effective;
+mod refusals;
 mod span;
 mod webhook;
 
@@ -15,6 +16,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::refusals::{RefusalTemplate, Refusals};
 pub use self::span::{Span, SpanError};
 pub use self::webhook::{
     WebhookAlgorithm, WebhookEncoding, WebhookName, WebhookScheme, WebhookSecretEncoding, WebhookSecrets,
@@ -149,6 +151,9 @@ pub struct Settings {
     pub statuses: Option<BTreeMap<String, u16>>,
     /// The header that tells whether a retry is worth it.
     pub retry_hint: Option<String>,
+    /// What refusals look like: `problem`, `stripe`, `google`, `jsonapi`, `plain`, or a table with a `media_type` and a
+    /// `body` in which `{code}`, `{title}`, `{detail}`, `{status}`, `{operation}` and `{retry}` are filled in.
+    pub refusals: Option<Refusals>,
     /// How often one key may be sent: `10/1m`.
     pub attempts_per_key: Option<String>,
     /// How many operations of one principal this process runs at a time, also those whose caller is gone: 4096 unless set.

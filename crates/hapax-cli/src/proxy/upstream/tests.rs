@@ -96,7 +96,7 @@ async fn whoever_has_room_first_is_sent_the_request() {
         }
         let mut places: Vec<_> = addresses.iter().map(|address| address.room.place()).collect();
         let upstreams = Upstreams { addresses, next: AtomicUsize::new(0), connection_wait: PATIENCE };
-        let mut sent = Box::pin(upstreams.send(request(), Needs::Any));
+        let mut sent = Box::pin(upstreams.send(request(), Needs::Any, None));
         assert!(futures_util::poll!(&mut sent).is_pending(), "neither has room");
         places[freed] = None;
         let (sent, ()) = tokio::join!(sent, async {

@@ -54,7 +54,7 @@ fn a_lapsed_claim_is_told_as_uncertain() {
 fn every_reason_of_uncertainty_has_its_words() {
     for reason in Reason::ALL {
         let lines = told(Status::Uncertain { reason });
-        assert!(lines[1].contains(reason_words(reason)), "{lines:?}");
+        assert!(lines[1].contains(reason.words()), "{lines:?}");
     }
 }
 

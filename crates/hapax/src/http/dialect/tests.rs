@@ -51,6 +51,7 @@ fn x_11_p_01_stripe_v1() {
             "statuses": { "key-reused": 400 },
             "replay_marker": "idempotent-replayed",
             "retry_hint": "stripe-should-retry",
+            "refusals": "stripe",
         }),
     );
 }
@@ -67,6 +68,7 @@ fn x_11_p_01_stripe_v2() {
             "retention": "30d",
             "replay_marker": "idempotent-replayed",
             "retry_hint": "stripe-should-retry",
+            "refusals": "stripe",
         }),
     );
 }

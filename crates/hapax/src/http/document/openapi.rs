@@ -183,18 +183,24 @@ fn response(components: &mut Components, route: &RouteDocument, problem: &Proble
         let truth = json!({ "type": "boolean" });
         add(components, hint, "Whether the same request may succeed after a while.", truth);
     }
-    let details = components.put("schemas", "IdempotencyProblem", problem_schema());
+    let content = content(components, route, problem);
     json!({
         "description": problem.title,
         "headers": headers,
-        "content": {
-            "application/problem+json": {
-                "schema": {
-                    "allOf": [details, { "properties": { "type": { "const": problem.type_uri } } }],
-                },
-            },
-        },
+        "content": { route.refusals.media_type.as_str(): content },
     })
+}
+
+fn content(components: &mut Components, route: &RouteDocument, problem: &ProblemDocument) -> Value {
+    let mut content = json!({});
+    if route.refusals.problem_details {
+        let details = components.put("schemas", "IdempotencyProblem", problem_schema());
+        let type_uri = json!({ "properties": { "type": { "const": problem.type_uri } } });
+        content["schema"] = json!({ "allOf": [details, type_uri] });
+    } else if let Some(example) = &problem.example {
+        content["example"] = example.clone();
+    }
+    content
 }
 
 /// Problem details (RFC 9457) with our own members.

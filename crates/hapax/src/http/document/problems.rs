@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde::Serialize;
 
 use crate::http::policy::{Classifier, EarlyData, HttpPolicy, KeyMode};
-use crate::http::problem::Code;
+use crate::http::problem::{Code, RefusalShapeName};
 use crate::policy::ExpiredKeys;
 
 /// One refusal of a route.
@@ -30,6 +30,9 @@ pub struct ProblemDocument {
     pub retry_with_same_key: bool,
     /// Whether it is certain that another key cannot repeat the operation.
     pub safe_new_key: bool,
+    /// What its body looks like, as far as that is not problem details.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<serde_json::Value>,
 }
 
 pub(super) fn of(policy: &HttpPolicy) -> Vec<ProblemDocument> {
@@ -37,16 +40,22 @@ pub(super) fn of(policy: &HttpPolicy) -> Vec<ProblemDocument> {
         return Vec::new();
     }
     let codes = Code::ALL.into_iter().filter(|code| can_happen(policy, *code));
+    let shape = &policy.refusals.shape;
+    let has_example = shape.name() != Some(RefusalShapeName::Problem);
     let document = |code: Code| ProblemDocument {
         code: code.name(),
         type_uri: format!("{}{}", policy.refusals.type_base, code.name()),
         title: code.title(),
-        status: policy.refusals.status(code).as_u16(),
+        status: policy.refusals.usual_status(code).as_u16(),
         statuses_further: further(policy, code).iter().map(StatusCode::as_u16).collect(),
         grpc_status: (policy.classifier == Classifier::Grpc).then(|| code.grpc()),
         retryable: code.retryable(),
         retry_with_same_key: code.retry_with_same_key(),
         safe_new_key: code.safe_new_key(),
+        example: has_example.then(|| {
+            let kind = format!("{}{}", policy.refusals.type_base, code.name());
+            shape.example(code, policy.refusals.usual_status(code), &kind)
+        }),
     };
     codes.map(document).collect()
 }
@@ -84,7 +93,9 @@ fn can_happen(policy: &HttpPolicy, code: Code) -> bool {
 fn further(policy: &HttpPolicy, code: Code) -> &'static [StatusCode] {
     match code {
         Code::InProgress if policy.engine.deadline.is_some() => &[StatusCode::GATEWAY_TIMEOUT],
-        Code::Uncertain => &[StatusCode::INTERNAL_SERVER_ERROR, StatusCode::BAD_GATEWAY],
+        Code::Uncertain if policy.refusals.chosen(code).is_none() => {
+            &[StatusCode::INTERNAL_SERVER_ERROR, StatusCode::BAD_GATEWAY]
+        }
         Code::KeyExpired if policy.key_source.first_sent.is_some() => &[StatusCode::PRECONDITION_FAILED],
         _ => &[],
     }

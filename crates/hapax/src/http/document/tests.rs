@@ -14,6 +14,9 @@ fn layer() -> IdempotencyLayer {
     for dialect in Dialect::ALL {
         layer = layer.route(format!("/{}/{{id}}", dialect.name()).parse().unwrap(), HttpPolicy::of(dialect));
     }
+    let google = HttpPolicy::default()
+        .refusals(RefusalShapeName::Google.into())
+        .status(Code::Uncertain, http::StatusCode::UNPROCESSABLE_ENTITY);
     let secret = Webhook::github(["s3cret"]).unwrap();
     let strict = HttpPolicy::default()
         .key(KeyMode::Required)
@@ -30,6 +33,7 @@ fn layer() -> IdempotencyLayer {
         .route("/pay.Ledger/Post".parse().unwrap(), HttpPolicy::default().classifier(Classifier::Grpc))
         .route("/strict".parse().unwrap(), strict)
         .route("/named".parse().unwrap(), HttpPolicy::default().principal(Principal::cookie("sid")))
+        .route("/google".parse().unwrap(), google)
 }
 
 fn with_runtime<T>(work: impl FnOnce() -> T) -> T {
@@ -105,6 +109,9 @@ fn e_06_the_default_route_as_it_is_published() {
             "headers_drop": [], "headers_only": null,
             "retry_hints": ["x-should-retry"], "result_header": null,
         },
+        "refusals": {
+            "shape": "problem", "media_type": "application/problem+json", "problem_details": true,
+        },
     });
     assert_eq!(route, expected);
     assert_eq!(
@@ -176,6 +183,7 @@ fn e_04_statuses_are_those_in_force() {
     check("/strict", "in-progress", 409, &[504]);
     check("/**", "in-progress", 409, &[]);
     check("/**", "uncertain", 409, &[500, 502]);
+    check("/google", "uncertain", 422, &[]);
     let grpc = route("/pay.Ledger/Post");
     assert!(grpc.problems.iter().all(|problem| problem.grpc_status.is_some()));
 }
@@ -232,11 +240,25 @@ fn e_06_the_fragment_has_the_form_of_openapi() {
     }
     for response in components["responses"].as_object().unwrap().values() {
         assert!(response["description"].is_string());
-        assert!(response["content"]["application/problem+json"]["schema"]["allOf"].is_array());
+        let content = &response["content"];
+        let is_problem = content["application/problem+json"]["schema"]["allOf"].is_array();
+        assert!(is_problem || content["application/json"]["example"]["error"].is_object(), "{content}");
     }
     for header in components["headers"].as_object().unwrap().values() {
         assert!(header["description"].is_string() && header["schema"]["type"].is_string());
     }
+}
+
+#[test]
+fn e_06_what_refusals_look_like_is_published() {
+    let shape = |path: &str| json!(route(path).refusals);
+    let google = json!({ "shape": "google", "media_type": "application/json", "problem_details": false });
+    assert_eq!(shape("/google"), google);
+    let stripe =
+        json!({ "shape": "stripe", "media_type": "application/problem+json", "problem_details": true });
+    assert_eq!(shape("/stripe-v1/{id}"), stripe);
+    let reused = route("/google").problems.into_iter().find(|problem| problem.code == "key-reused");
+    assert_eq!(reused.unwrap().example.unwrap()["error"]["status"], "FAILED_PRECONDITION");
 }
 
 #[test]

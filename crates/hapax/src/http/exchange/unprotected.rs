@@ -69,7 +69,7 @@ impl Exchange {
     {
         std::future::poll_fn(|cx| inner.poll_ready(cx)).await?;
         let response = inner.call(request).await?;
-        let (answer, _unrecorded) = self.conclude(response, None).await;
+        let (answer, _unrecorded) = self.conclude(response, None, None).await;
         let mut response = answer.response;
         classify::strip(response.headers_mut());
         Ok(response)

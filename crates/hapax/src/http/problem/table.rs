@@ -298,6 +298,11 @@ impl Code {
         self.row().grpc.number()
     }
 
+    /// The name of the gRPC status.
+    pub(super) fn grpc_name(self) -> &'static str {
+        self.row().grpc.name()
+    }
+
     /// Whether the same request may succeed when it is sent again after a while.
     pub fn retryable(self) -> bool {
         self.row().advice == Advice::Later

@@ -305,6 +305,9 @@ impl Settings {
         if let Some(hint) = &self.retry_hint {
             policy.refusals.hints = vec![header_name("retry_hint", hint)?];
         }
+        if let Some(refusals) = &self.refusals {
+            policy.refusals.shape = refusals.shape().map_err(|error| wrong("refusals", error))?;
+        }
         Ok(())
     }
 

@@ -4,7 +4,8 @@ use hapax_core::{KeyFormat, OnLapse};
 use http::HeaderName;
 
 use super::{
-    ExpiredKeysName, FingerprintName, KeyFormatName, KeySpelling, OnLapseName, PrincipalNames, Settings, Span,
+    ExpiredKeysName, FingerprintName, KeyFormatName, KeySpelling, OnLapseName, PrincipalNames, Refusals,
+    Settings, Span,
 };
 use crate::http::classify::Outcome;
 use crate::http::fingerprint::What;
@@ -98,6 +99,7 @@ impl HttpPolicy {
                     .collect(),
             ),
             retry_hint: self.refusals.hints.first().map(HeaderName::to_string),
+            refusals: Some(Refusals::of(&self.refusals.shape)),
             attempts_per_key: self.limits.attempts_per_key.map(|rate| rate.to_string()),
             open_claims_max: Some(self.limits.open_claims_max),
             stored_bytes_max: self.limits.stored_bytes_max,

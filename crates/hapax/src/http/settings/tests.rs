@@ -70,6 +70,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("early_data", r#"{ "early_data": "accept" }"#),
     ("statuses", r#"{ "statuses": { "key-reused": 409 } }"#),
     ("retry_hint", r#"{ "retry_hint": "x-retry" }"#),
+    ("refusals", r#"{ "refusals": { "media_type": "text/html", "body": "<p>{detail}</p>" } }"#),
     ("attempts_per_key", r#"{ "attempts_per_key": "10/1m" }"#),
     ("open_claims_max", r#"{ "open_claims_max": 5 }"#),
     ("stored_bytes_max", r#"{ "stored_bytes_max": 500 }"#),
@@ -113,6 +114,7 @@ fn e_06_the_effective_policy_says_the_same_again() {
         assert_eq!(second.engine, first.engine, "{text}");
         assert_eq!(second.replay, first.replay, "{text}");
         assert_eq!(second.result_header, first.result_header, "{text}");
+        assert_eq!(second.refusals.shape, first.refusals.shape, "{text}");
     };
     for (_, text) in OPTIONS {
         check(text);
@@ -220,6 +222,8 @@ fn options_that_make_no_sense_are_named_with_the_way_out() {
     for status in [200, 399, 600, 1000] {
         check(&format!(r#"{{ "statuses": {{ "uncertain": {status} }} }}"#), "statuses", "400 to 599");
     }
+    check(r#"{ "refusals": { "media_type": "a/b", "body": "{kode}" } }"#, "refusals", "code, title, detail");
+    check(r#"{ "refusals": { "media_type": "text", "body": "" } }"#, "refusals", "application/json");
     check(r#"{ "attempts_per_key": "10" }"#, "attempts_per_key", "10/1m");
     check(r#"{ "webhook": "github" }"#, "webhook_secrets", "");
     check(r#"{ "webhook": "twilio", "webhook_secrets": ["s3cret"] }"#, "webhook", "`url`");
@@ -261,6 +265,9 @@ fn words_that_are_not_known_are_refused_with_those_that_are() {
     check(r#"{ "webhook": { "headers": "x-sig" } }"#, &["header", "signed", "content_exclude"]);
     check(r#"{ "webhook": { "header": "x-sig", "algorithm": "md5" } }"#, &["sha1", "sha256", "sha512"]);
     check(r#"{ "webhook": 7 }"#, &["the name of a sender"]);
+    check(r#"{ "refusals": "xml" }"#, &["problem", "stripe", "google", "jsonapi", "plain"]);
+    check(r#"{ "refusals": 1 }"#, &["the name of a shape", "`media_type`", "`body`"]);
+    check(r#"{ "refusals": { "media": "a/b" } }"#, &["media_type", "body"]);
     check(r#"{ "retention": "2 weeks" }"#, &["a number with a unit", "24h"]);
     check(r#"{ "retention": 5 }"#, &["string"]);
 }

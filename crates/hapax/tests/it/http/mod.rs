@@ -11,6 +11,7 @@ mod expect;
 mod extract;
 mod limits;
 mod order;
+mod reasons;
 mod replay;
 mod request_body;
 mod review_bounds;

@@ -13,7 +13,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
-use hapax::core::{Query, State as RecordState, Store};
+use hapax::core::{Query, Reason, State as RecordState, Status, Store};
 use hapax::http::{HttpPolicy, IdempotencyLayer};
 use hapax::{Builder, Hapax, Keeper, MemoryStore};
 use hapax_testkit::{Faulty, Op, Point};
@@ -232,6 +232,16 @@ impl Service {
     pub(crate) async fn states(&self) -> Vec<RecordState> {
         let page = self.store.list(&Query::default()).await.unwrap();
         page.records.iter().map(|record| record.state_at(page.now)).collect()
+    }
+
+    /// Why records are uncertain, for those that are.
+    pub(crate) async fn reasons(&self) -> Vec<Reason> {
+        let page = self.store.list(&Query::default()).await.unwrap();
+        let reason = |status: &Status| match status {
+            Status::Uncertain { reason } => Some(*reason),
+            _ => None,
+        };
+        page.records.iter().filter_map(|record| reason(&record.status)).collect()
     }
 }
 

@@ -1,0 +1,71 @@
+use std::io::Write;
+use std::sync::Arc;
+
+use super::*;
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is logged, line by line.
+async fn logged(scene: impl AsyncFnOnce(&Outage)) -> Vec<String> {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).without_time();
+    let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+    // With a second subscriber, every thread is asked anew what it wants to hear.
+    let _second = tracing::Dispatch::new(tracing_subscriber::fmt().with_writer(std::io::sink).finish());
+    let _here = tracing::subscriber::set_default(subscriber);
+    scene(&Outage::new("it is down", "it is up again")).await;
+    let text = String::from_utf8(lines.0.lock().clone()).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_has_one_line_for_its_begin_and_one_for_its_end() {
+    let lines = logged(async |outage| {
+        outage.succeeded();
+        for _ in 0..100 {
+            outage.failed(&"no route to host");
+        }
+        tokio::time::advance(Duration::from_secs(90)).await;
+        for _ in 0..100 {
+            outage.succeeded();
+        }
+    })
+    .await;
+    let [begins, ends] = &lines[..] else { panic!("{lines:#?}") };
+    assert!(begins.contains("WARN") && begins.contains("it is down error=no route to host"), "{begins}");
+    assert!(ends.contains("WARN") && ends.contains("it is up again seconds=90 failures=100"), "{ends}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_now_and_then_is_one_outage() {
+    let lines = logged(async |outage| {
+        for _ in 0..100 {
+            outage.failed(&"late");
+            tokio::time::advance(Duration::from_millis(500)).await;
+            outage.succeeded();
+        }
+    })
+    .await;
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    let two = logged(async |outage| {
+        for _ in 0..2 {
+            outage.failed(&"down");
+            tokio::time::advance(QUIET).await;
+            outage.succeeded();
+        }
+    })
+    .await;
+    assert_eq!(two.len(), 4, "the next one is told again: {two:#?}");
+}
