@@ -114,7 +114,6 @@ fn check<const N: usize>(folder: &Path, typed: &[&str], expected: [(&str, &str, 
     for (((sdk, for_reused, for_lost), reused), lost) in expected.into_iter().zip(&reused).zip(&lost) {
         let told = |told: &Value| ["sdk", "class", "code"].map(|name| told[name].as_str().map(str::to_owned));
         let as_told = |class: &str, code: &str| [sdk, class, code].map(|text| Some(text.to_owned()));
-        println!("{reused}\n{lost}");
         assert_eq!(told(reused), as_told(for_reused, "key-reused"), "{reused}");
         assert_eq!(told(lost), as_told(for_lost, "uncertain"), "{lost}");
         assert_eq!((&reused["after"], &lost["after"]), (&2.into(), &1.into()), "{reused} {lost}");
