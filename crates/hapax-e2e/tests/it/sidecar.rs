@@ -44,5 +44,4 @@ fn answers_that_no_client_takes_share_their_memory() {
     let unread = unread::run(&witness::beside().unwrap(), STREAMS).unwrap();
     assert_eq!((unread.streams, unread.resets), (STREAMS, 0));
     assert!(unread.peak_bytes < 256 << 20, "{unread:?}");
-    assert!(unread.after_bytes < unread.peak_bytes, "{unread:?}");
 }
