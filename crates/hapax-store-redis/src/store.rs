@@ -37,9 +37,9 @@ impl RedisStore {
     /// task ends with the store.
     ///
     /// # Errors
-    /// [`Unavailable`](StoreErrorKind::Unavailable) when the server cannot be reached in time or is a replica,
-    /// [`Incompatible`](StoreErrorKind::Incompatible) when it is too old, a member of a cluster that was not named as
-    /// one, or drops keys when it is full, [`Invalid`](StoreErrorKind::Invalid) when the URL is wrong. The source of the latter two is an
+    /// [`Unavailable`](hapax_core::StoreErrorKind::Unavailable) when the server cannot be reached in time or is a replica,
+    /// [`Incompatible`](hapax_core::StoreErrorKind::Incompatible) when it is too old, a member of a cluster that was not named as
+    /// one, or drops keys when it is full, [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is wrong. The source of the latter two is an
     /// [`OpenError`](crate::OpenError), which says what to do.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         Self::options(url)?.connect().await
@@ -48,7 +48,7 @@ impl RedisStore {
     /// More about how to connect.
     ///
     /// # Errors
-    /// [`Invalid`](StoreErrorKind::Invalid) when the URL is wrong.
+    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is wrong.
     pub fn options(url: &str) -> Result<Options, StoreError> {
         Options::from_url(url)
     }
