@@ -27,6 +27,8 @@ fuzz_target!(|input: &[u8]| {
     assert!(claim.operation().starts_with(parts.method.as_str()));
     match fuzzing::scope(Principal::default(), &parts) {
         Some(scope) => assert_eq!(claim.operation(), scope.operation()),
-        None => assert!(parts.headers.contains_key("cookie"), "only a cookie without a credential is refused"),
+        None => {
+            assert!(parts.headers.contains_key("cookie"), "only a cookie without a credential is refused")
+        }
     }
 });
