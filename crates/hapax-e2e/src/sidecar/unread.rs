@@ -35,6 +35,15 @@ const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
+/// Which keys the streams ask with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keys {
+    /// All with one key: replays of one record.
+    One,
+    /// Each with its own key: every request is executed.
+    Own,
+}
+
 /// What came of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Unread {
@@ -54,7 +63,7 @@ pub struct Unread {
 ///
 /// # Errors
 /// When the sidecar does not start or does not answer.
-pub fn run(program: &Path, streams: usize) -> Result<Unread> {
+pub fn run(program: &Path, streams: usize, keys: Keys) -> Result<Unread> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let service = service().await?;
@@ -64,7 +73,9 @@ pub fn run(program: &Path, streams: usize) -> Result<Unread> {
         until_ready(sidecar.admin)?;
         let idle_bytes = memory_bytes(sidecar.id(), "VmRSS")?;
         let connections = streams.div_ceil(STREAMS_A_CONNECTION);
-        let mut clients = try_join_all((0..connections).map(|_| Client::connect(sidecar.address))).await?;
+        let mut clients =
+            try_join_all((0..connections).map(|number| Client::connect(sidecar.address, number, keys)))
+                .await?;
         let (first, others) = clients.split_first_mut().context("there is at least one")?;
         // There is a record from here on.
         timeout(PATIENCE, first.ask()).await.context("the sidecar does not answer in time")??;
@@ -113,21 +124,23 @@ async fn serve(stream: TcpStream) -> Result<()> {
 /// A connection without room for an answer.
 struct Client {
     stream: BufReader<TcpStream>,
+    number: usize,
+    keys: Keys,
     resets: usize,
 }
 
 impl Client {
-    async fn connect(to: SocketAddr) -> Result<Self> {
+    async fn connect(to: SocketAddr, number: usize, keys: Keys) -> Result<Self> {
         let mut stream = TcpStream::connect(to).await?;
         let no_room = [0, INITIAL_WINDOW_SIZE, 0, 0, 0, 0];
         let greeting = [PREFACE, &frame(SETTINGS, 0, 0, &no_room), &frame(SETTINGS, ACK, 0, &[])].concat();
         stream.write_all(&greeting).await?;
-        Ok(Self { stream: BufReader::new(stream), resets: 0 })
+        Ok(Self { stream: BufReader::new(stream), number, keys, resets: 0 })
     }
 
     /// Asks on every stream, and reads until every answer has begun.
     async fn ask(&mut self) -> Result<()> {
-        // The very first request is executed. Others that came before its end would be refused.
+        // The very first request is executed. Others with its key that came before its end would be refused.
         self.ask_for(1).await?;
         self.until_begun(1).await?;
         for stream in 1..STREAMS_A_CONNECTION {
@@ -137,12 +150,16 @@ impl Client {
     }
 
     async fn ask_for(&mut self, stream: usize) -> Result<()> {
+        let key = match self.keys {
+            Keys::One => "one".to_owned(),
+            Keys::Own => format!("{}-{stream}", self.number),
+        };
         let head = [
             (":method", "POST"),
             (":scheme", "http"),
             (":path", "/orders"),
             (":authority", "shop"),
-            ("idempotency-key", "one"),
+            ("idempotency-key", &key),
         ];
         let mut fields = Vec::new();
         for (name, value) in head {

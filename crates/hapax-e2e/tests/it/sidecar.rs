@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use hapax_e2e::sidecar::unread;
+use hapax_e2e::sidecar::unread::{self, Keys};
 use hapax_e2e::witness;
 
 /// Runs the proof for a moment: whether it was content, and what it printed.
@@ -41,7 +41,7 @@ fn a_service_or_an_account_that_lies_is_found_out() {
 #[test]
 fn answers_that_no_client_takes_share_their_memory() {
     const STREAMS: usize = 2_000;
-    let unread = unread::run(&witness::beside().unwrap(), STREAMS).unwrap();
+    let unread = unread::run(&witness::beside().unwrap(), STREAMS, Keys::One).unwrap();
     assert_eq!((unread.streams, unread.resets), (STREAMS, 0));
     assert!(unread.peak_bytes < 256 << 20, "{unread:?}");
 }

@@ -16,13 +16,20 @@ use crate::fixture::{Home, acquire, ask, done, finish, scoped};
 const FRAMES_AT: usize = 1024;
 const FRAME_HEADER: usize = 52;
 
-/// Copies a store's files by another process: closing them in this one would end the engine's own locks.
+const FILES: [&str; 3] = ["hapax.journal", "hapax.db-wal", "hapax.db"];
+
+/// Copies a store's files as a crash would leave them at one moment: a copy that a commit came into is made again.
 ///
-/// The journal first: what is committed in between is in the database then.
+/// Other processes read them: closing them in this one would end the engine's own locks.
 pub(crate) fn copy(home: &Home, to: &Path) {
-    for name in ["hapax.journal", "hapax.db-wal", "hapax.db"] {
-        let copied = Command::new("cp").arg(home.path().join(name)).arg(to).status().unwrap();
-        assert!(copied.success(), "{name}");
+    let run = |program: &str, name: &str| {
+        Command::new(program).arg(home.path().join(name)).arg(to.join(name)).status().unwrap().success()
+    };
+    loop {
+        FILES.into_iter().for_each(|name| assert!(run("cp", name), "{name}"));
+        if FILES.into_iter().all(|name| run("cmp", name)) {
+            return;
+        }
     }
 }
 
