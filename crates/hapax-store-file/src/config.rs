@@ -25,6 +25,7 @@ pub struct Options {
     pub(crate) network: Network,
     pub(crate) index_after: Option<usize>,
     pub(crate) commit_after: Option<u64>,
+    pub(crate) commits: Commits,
 }
 
 /// Whether a commit waits for the disk.
@@ -33,6 +34,16 @@ pub(crate) enum Sync {
     #[default]
     Full,
     Off,
+}
+
+/// When the transaction in the database is committed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Commits {
+    /// When the store is idle for a moment, and when the transaction is old.
+    #[default]
+    Timed,
+    /// Only when a reader needs it or the journal is long.
+    OnDemand,
 }
 
 /// What to do about a directory on a network file system.
@@ -110,6 +121,13 @@ impl Options {
     #[doc(hidden)]
     pub fn commit_after(mut self, bytes: u64) -> Self {
         self.commit_after = Some(bytes);
+        self
+    }
+
+    /// Never commits because time has passed. For tests that must see what is in the journal only.
+    #[doc(hidden)]
+    pub fn commit_on_demand(mut self) -> Self {
+        self.commits = Commits::OnDemand;
         self
     }
 

@@ -205,6 +205,7 @@ impl FileStore {
         let readers = Readers::start(None, || Ok(schema::connect_reader(&database)?))?;
         writer.index().filter.begin(Arc::clone(readers.queue()));
         writer.gather = options.gather;
+        writer.commits = options.commits;
         Ok(Self {
             readers,
             recent,

@@ -15,6 +15,7 @@ use rusqlite::Connection;
 
 use self::commit::Entries;
 use crate::clock::StoreClock;
+use crate::config::Commits;
 use crate::error::{Failure, Phase, Refusal};
 use crate::index::Index;
 use crate::job::{Batch, Job, Step, op, send};
@@ -31,7 +32,7 @@ use crate::{schema, sweep};
 /// the first of them would wait longer.
 const BATCH_MAX: usize = 1_024;
 
-/// How long nobody must have asked for anything before what waits is committed.
+/// How long the store must be idle before what waits is committed.
 const IDLE: Duration = Duration::from_millis(10);
 /// How long a transaction stays open at most: as long as another process may have to wait for what it reads.
 const OPEN_MAX: Duration = Duration::from_millis(50);
@@ -94,6 +95,7 @@ pub(crate) struct Writer {
     /// How many operations were served together last, and how long as many are waited for.
     served: usize,
     pub(crate) gather: Duration,
+    pub(crate) commits: Commits,
     /// Since when a transaction is open, if one is.
     open: Option<Instant>,
     /// Whether the log was shortened for what is being served, because there was no room.
@@ -132,6 +134,7 @@ impl Writer {
             log,
             served: 0,
             gather: Duration::ZERO,
+            commits: Commits::default(),
             open: None,
             shortened: false,
             room: None,
@@ -205,6 +208,9 @@ impl Writer {
 
     /// Waits for work; commits what nobody has asked more of for a moment.
     fn next_jobs(&mut self) -> Option<Vec<Job>> {
+        if self.commits == Commits::OnDemand {
+            return self.queue.take(BATCH_MAX);
+        }
         let mut wait = IDLE;
         if let Some(count) = self.awaited() {
             self.queue.gather(count, Instant::now() + self.gather);
@@ -250,7 +256,8 @@ impl Writer {
         for reply in batch.commits {
             send(reply, self.commit().map_err(|stop| stop.error("commit")));
         }
-        let is_old = self.open.is_some_and(|since| since.elapsed() >= OPEN_MAX);
+        let is_old =
+            self.commits == Commits::Timed && self.open.is_some_and(|since| since.elapsed() >= OPEN_MAX);
         let may_try = self.failed.is_none_or(|at| at.elapsed() >= RETRY);
         if (is_old || self.journal.is_long()) && may_try {
             // That it failed was said, and is tried again.

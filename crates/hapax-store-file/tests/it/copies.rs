@@ -27,7 +27,7 @@ fn refused(home: &Home, dir: &Path) -> String {
 
 /// What a crash leaves of a store in which something is in the journal only.
 async fn crashed(home: &Home) -> TempDir {
-    let store = home.open();
+    let store = home.open_uncommitted();
     for name in ["a", "b"] {
         finish(&store, name, "x").await;
         store.stats().await.unwrap();
@@ -65,7 +65,7 @@ async fn a_journal_that_is_empty_or_zeroed_after_a_crash_is_noticed() {
 #[tokio::test]
 async fn a_journal_that_is_older_than_the_database_is_noticed() {
     let home = Home::new();
-    let store = home.open();
+    let store = home.open_uncommitted();
     finish(&store, "first", "x").await;
     let older = TempDir::new().unwrap();
     copy(&home, older.path());
@@ -93,7 +93,7 @@ async fn a_database_that_was_copied_without_its_journal_is_noticed() {
 #[tokio::test]
 async fn a_store_that_lost_its_database_is_no_fresh_store() {
     let home = Home::new();
-    let store = home.open();
+    let store = home.open_uncommitted();
     finish(&store, "a", "x").await;
     drop(store);
     // All that an orderly end leaves beside it names the last owner.
@@ -114,7 +114,7 @@ async fn a_store_that_lost_its_database_is_no_fresh_store() {
 #[tokio::test]
 async fn a_database_that_goes_back_behind_its_journal_is_noticed() {
     let home = Home::new();
-    let store = home.open();
+    let store = home.open_uncommitted();
     finish(&store, "first", "x").await;
     drop(store);
     let older = fs::read(home.database()).unwrap();
@@ -128,7 +128,7 @@ async fn a_database_that_goes_back_behind_its_journal_is_noticed() {
 #[tokio::test]
 async fn the_database_of_a_store_that_ended_in_an_orderly_way_is_a_whole_copy() {
     let home = Home::new();
-    let store = home.open();
+    let store = home.open_uncommitted();
     finish(&store, "a", "x").await;
     acquire(&store, "open").await;
     drop(store);
@@ -152,18 +152,18 @@ async fn all_files_of_a_crash_are_a_whole_copy() {
 #[tokio::test]
 async fn a_store_whose_start_was_cut_short_is_opened_again() {
     let home = Home::new();
-    drop(home.open());
+    drop(home.open_uncommitted());
     // The journal is there before the database says that it must be.
-    let store = home.open();
+    let store = home.open_uncommitted();
     let journal = fs::read(home.path().join("hapax.journal")).unwrap();
     drop(store);
     fs::write(home.path().join("hapax.journal"), &journal[..journal.len().min(1024)]).unwrap();
-    acquire(&home.open(), "a").await;
+    acquire(&home.open_uncommitted(), "a").await;
 }
 
 /// A store of the version before this one, as its owner left it.
 async fn of_version_before(home: &Home) {
-    let store = home.open();
+    let store = home.open_uncommitted();
     finish(&store, "a", "x").await;
     drop(store);
     home.shell()
@@ -190,7 +190,7 @@ async fn a_store_of_the_version_before_is_brought_to_this_one() {
             let reader = FileStore::options().clock(home.clock.clone()).open_read_only(home.path()).unwrap();
             assert_eq!(reader.stats().await.unwrap().completed, 1);
         }
-        let store = home.open();
+        let store = home.open_uncommitted();
         assert!(matches!(store.claim(&ask("a")).await.unwrap(), Claim::Replay { .. }));
         acquire(&store, "b").await;
         assert_eq!(store.verify().await.unwrap(), Vec::<String>::new());
@@ -214,7 +214,7 @@ async fn a_store_of_the_version_before_that_did_not_end_is_left_to_that_version(
 #[tokio::test]
 async fn a_file_that_was_emptied_by_a_sweep_is_made_smaller_by_a_vacuum() {
     let home = Home::new();
-    let store = home.open();
+    let store = home.open_uncommitted();
     let large = "x".repeat(20_000);
     for n in 0..100 {
         finish(&store, &format!("old-{n}"), &large).await;
@@ -227,7 +227,7 @@ async fn a_file_that_was_emptied_by_a_sweep_is_made_smaller_by_a_vacuum() {
     home.shell().execute_batch("VACUUM").unwrap();
     let after = fs::metadata(home.database()).unwrap().len();
     assert!(after < before / 10, "{before} bytes before, {after} after");
-    let store = home.open();
+    let store = home.open_uncommitted();
     assert!(matches!(store.claim(&ask("young")).await.unwrap(), Claim::Replay { .. }));
     assert_eq!(store.verify().await.unwrap(), Vec::<String>::new());
 }

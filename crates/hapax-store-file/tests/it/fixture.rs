@@ -34,6 +34,11 @@ impl Home {
         FileStore::options().clock(self.clock.clone()).open(self.path()).unwrap()
     }
 
+    /// A store whose transaction stays open until a reader needs it: what was written last is in the journal only.
+    pub(crate) fn open_uncommitted(&self) -> FileStore {
+        FileStore::options().clock(self.clock.clone()).commit_on_demand().open(self.path()).unwrap()
+    }
+
     /// The database as a person with a shell sees it.
     pub(crate) fn shell(&self) -> Connection {
         let shell = Connection::open(self.database()).unwrap();
