@@ -106,9 +106,9 @@ pub(crate) const BENCHES: &[Entry] = &[
     },
     Entry {
         name: "redis",
-        about: "the Redis store against redis-benchmark sending the same commands (--rounds N)",
+        about: "the Redis store against redis-benchmark sending the same commands; axum with the layer on it",
         programs: &[Program::new(E2E, "bench_redis", &[])],
-        goals: &["redis-fresh", "redis-replay"],
+        goals: &["redis-fresh", "redis-replay", "layer-redis-fresh", "layer-redis-replay"],
     },
     Entry {
         name: "postgres",

@@ -3,6 +3,7 @@
 //! Every service stands ready from the start, and all are driven in turn in every round, so that a machine that slows
 //! down slows them all. The stores' threads run where there is room, as those of a store in the same process do.
 
+mod compare;
 pub mod count;
 pub(crate) mod driver;
 mod server;
@@ -12,10 +13,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use hapax::http::IdempotencyLayer;
 use hapax::{Builder, Hapax, MemoryStore, Policy};
 use hapax_store_file::FileStore;
+use hapax_store_redis::RedisStore;
 
+pub use self::compare::{Beside, compare};
 pub use self::driver::{Key, Load};
 pub use self::server::Server;
 pub use self::threads::pin;
@@ -26,7 +30,7 @@ pub const SERVER_CORE: usize = 0;
 pub const OTHER_CORE: usize = 1;
 
 /// What a fresh round stores is over when the next begins, as in a service that has run for a day.
-const RETENTION: Duration = Duration::from_millis(1);
+pub const RETENTION: Duration = Duration::from_millis(1);
 
 /// One kind of service under one kind of load.
 pub struct Scenario {
@@ -55,19 +59,38 @@ pub struct Round {
 impl Scenario {
     /// A service without the layer.
     pub fn bare() -> Self {
-        Self { name: "bare axum", key: Key::Fresh, server: Server::start(|app| app), hapax: None }
+        Self { name: "bare axum", key: Key::Fresh, server: Server::start(async |app| app), hapax: None }
     }
 
     /// A service with the layer on `hapax`.
     pub fn layered(name: &'static str, key: Key, hapax: Hapax) -> Self {
         let layer = IdempotencyLayer::new(&hapax).for_axum();
-        Self { name, key, server: Server::start(|app| app.layer(layer)), hapax: Some(hapax) }
+        Self { name, key, server: Server::start(async |app| app.layer(layer)), hapax: Some(hapax) }
     }
 
     /// The same with bodies of the layer's own, which axum has to put into boxes.
     pub fn layered_plainly(name: &'static str, key: Key, hapax: Hapax) -> Self {
         let layer = IdempotencyLayer::new(&hapax);
-        Self { name, key, server: Server::start(|app| app.layer(layer)), hapax: Some(hapax) }
+        Self { name, key, server: Server::start(async |app| app.layer(layer)), hapax: Some(hapax) }
+    }
+
+    /// A service with the layer on a Redis server, to which the service's own runtime has the connection. `setting` chooses the
+    /// rest.
+    ///
+    /// # Panics
+    /// When the server cannot be a store.
+    pub fn on_redis(
+        name: &'static str,
+        key: Key,
+        url: String,
+        setting: impl FnOnce(Builder) -> Builder + Send + 'static,
+    ) -> Self {
+        let wrap = async move |app: Router| {
+            let store = RedisStore::connect(&url).await.expect("the server can be a store");
+            let hapax = setting(Hapax::builder(Arc::new(store)).sweep(None)).build();
+            app.layer(IdempotencyLayer::new(&hapax).for_axum())
+        };
+        Self { name, key, server: Server::start(wrap), hapax: None }
     }
 
     /// Drives the service for `span`. What a round leaves behind is swept afterwards.

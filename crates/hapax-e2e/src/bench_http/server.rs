@@ -26,11 +26,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the service as `wrap` makes it of the bare one.
+    /// Starts the service as `wrap` makes it of the bare one, in the runtime of the service.
     ///
     /// # Panics
     /// When the machine gives no thread or no port.
-    pub fn start(wrap: impl FnOnce(Router) -> Router + Send + 'static) -> Self {
+    pub fn start(wrap: impl AsyncFnOnce(Router) -> Router + Send + 'static) -> Self {
         let (started, is_started) = mpsc::channel();
         let thread = std::thread::Builder::new().name("server".into());
         let serve = move || {
@@ -42,9 +42,9 @@ impl Server {
             runtime.block_on(async {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port can be had");
                 let address = listener.local_addr().expect("a listener has an address");
+                let app = wrap(Router::new().route("/orders", post(create))).await;
                 let server = Self { address, thread: threads::this(), runtime: Handle::current() };
-                started.send(server).expect("somebody waits for it");
-                let app = wrap(Router::new().route("/orders", post(create)));
+                started.send(server).expect("the caller waits for it");
                 let listener = listener.tap_io(|stream| {
                     // Without it, small answers wait for acknowledgements.
                     let _ = stream.set_nodelay(true);

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | fresh | a claim and a completion through the store, against `redis-benchmark` sending the same two commands |
 //! | replay | a claim of a finished record, against `redis-benchmark` sending `GET` of a value as long |
+//! | layer | CPU time of a service with the layer on the store, against the same service without it ([`Layer`]) |
 //!
 //! Both sides have as many callers, one thread, and a core that is not the server's. `redis-benchmark` has a connection
 //! for each caller; the store shares one. Only ratios of one run travel to another machine: the sides take turns, round
 //! by round.
 
+mod layer;
 mod plain;
 
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use hapax_store_redis::RedisStore;
 use hapax_testkit::servers::RedisServer;
 use tokio::runtime::Runtime;
 
+pub use self::layer::Layer;
 use crate::bench_http::threads;
 use crate::bench_store::callers::{ask, spread};
 use crate::crash::Seed;

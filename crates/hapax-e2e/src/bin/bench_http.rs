@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use hapax_e2e::bench_http::{self, Key, Round, Scenario, count::Counting};
+use hapax_e2e::bench_http::{self, Key, Scenario, count::Counting};
 use hapax_e2e::goal::{self, Goal};
 
 #[global_allocator]
@@ -52,56 +52,14 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    let mut rounds: Vec<Vec<Round>> = scenarios.iter().map(|_| Vec::new()).collect();
-    for round in 0..=args.rounds {
-        for (scenario, rounds) in scenarios.iter().zip(&mut rounds) {
-            let measured = scenario.round(span);
-            if round > 0 {
-                rounds.push(measured);
-            }
-        }
-    }
-    println!(
-        "{:30} {:>9} {:>6} {:>13} {:>9} {:>9} {:>6} {:>7}",
-        "", "req/s", "ratio", "(from to)", "CPU µs", "server µs", "busy", "allocs"
-    );
-    let ratios: Vec<f64> =
-        scenarios.iter().zip(&rounds).map(|(scenario, own)| show(scenario, own, &rounds[0], span)).collect();
+    let beside = bench_http::compare(&scenarios, args.rounds, span);
     let goals = [
-        Goal::at_least("layer-pass", ratios[1], 0.97),
-        Goal::at_least("layer-memory-fresh", ratios[2], 0.60),
-        Goal::at_least("layer-memory-replay", ratios[3], 0.85),
-        Goal::at_least("layer-file-fresh", ratios[4], 0.25),
-        Goal::at_least("layer-file-replay", ratios[5], 0.80),
+        Goal::at_least("layer-pass", beside[1].rate, 0.97),
+        Goal::at_least("layer-memory-fresh", beside[2].rate, 0.60),
+        Goal::at_least("layer-memory-replay", beside[3].rate, 0.85),
+        Goal::at_least("layer-file-fresh", beside[4].rate, 0.25),
+        Goal::at_least("layer-file-replay", beside[5].rate, 0.80),
     ];
     goals.iter().for_each(Goal::print);
     goal::exit(&goals)
-}
-
-/// Prints a scenario's figures; its rate as a ratio to the bare service's in the same round, the median of all.
-fn show(scenario: &Scenario, own: &[Round], bare: &[Round], span: Duration) -> f64 {
-    let ratios = sorted(own.iter().zip(bare).map(|(own, bare)| own.rate / bare.rate));
-    let median = |figure: fn(&Round) -> f64| {
-        let all = sorted(own.iter().map(figure));
-        all[all.len() / 2]
-    };
-    let ratio = ratios[ratios.len() / 2];
-    println!(
-        "{:30} {:9.0} {:6.2} {:>13} {:9.2} {:9.2} {:6.2} {:7.1}",
-        scenario.name,
-        median(|round| round.rate),
-        ratio,
-        format!("({:.2} {:.2})", ratios[0], ratios[ratios.len() - 1]),
-        median(|round| round.cpu_micros),
-        median(|round| round.server_micros),
-        median(|round| round.server_busy),
-        scenario.allocations(span),
-    );
-    ratio
-}
-
-fn sorted(figures: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut figures: Vec<f64> = figures.collect();
-    figures.sort_by(f64::total_cmp);
-    figures
 }

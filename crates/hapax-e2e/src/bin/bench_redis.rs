@@ -1,15 +1,21 @@
-//! Measures the Redis store against `redis-benchmark` on the same server: `cargo xtask bench redis`.
+//! Measures the Redis store against `redis-benchmark` on the same server, and what the layer on it costs a service:
+//! `cargo xtask bench redis`.
 #![allow(clippy::print_stdout, reason = "the figures are what this program is for")]
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
-use hapax_e2e::bench_redis::{Bench, Effort, Round};
+use hapax_e2e::bench_http::count::Counting;
+use hapax_e2e::bench_redis::{Bench, Effort, Layer, Round};
 use hapax_e2e::bench_store::Sample;
 use hapax_e2e::goal::{self, Goal};
 
-/// Measures the Redis store against redis-benchmark on the same server.
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Measures the Redis store against redis-benchmark on the same server, and what the layer on it costs a service.
 #[derive(Parser, Debug)]
 struct Args {
     /// Rounds that count; one more warms up.
@@ -24,10 +30,26 @@ struct Args {
     /// Drive only the store, and judge nothing: for a profiler.
     #[arg(long)]
     store_alone: bool,
+    /// Rounds of the services that count; one more warms up.
+    #[arg(long, default_value_t = 60)]
+    layer_rounds: usize,
+    /// Milliseconds each service is driven in a round.
+    #[arg(long, default_value_t = 100)]
+    millis: u64,
+    /// Drive only the services whose name has this in it, and judge nothing: for a profiler.
+    #[arg(long)]
+    layer_alone: Option<String>,
 }
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
+    let span = Duration::from_millis(args.millis);
+    if let Some(only) = &args.layer_alone {
+        for scenario in Layer::start().scenarios.iter().filter(|scenario| scenario.name.contains(only)) {
+            (0..args.layer_rounds).for_each(|_| println!("{}: {:?}", scenario.name, scenario.round(span)));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let bench = Bench::start(Effort { callers: args.callers, operations: args.operations })?;
     if args.store_alone {
         for round in 0..args.rounds {
@@ -57,9 +79,13 @@ fn main() -> Result<ExitCode> {
         sample(|round| round.cpu_us.0).median(),
         sample(|round| round.cpu_us.1).median()
     );
+    drop(bench);
+    let [fresh, replay] = Layer::start().compare(args.layer_rounds, span);
     let goals = [
         Goal::at_least("redis-fresh", sample(|round| round.fresh / round.plain_pairs).median(), 0.7),
         Goal::at_least("redis-replay", sample(|round| round.replay / round.plain_get).median(), 0.8),
+        Goal::at_least("layer-redis-fresh", fresh.cpu, 0.45),
+        Goal::at_least("layer-redis-replay", replay.cpu, 0.68),
     ];
     goals.iter().for_each(Goal::print);
     Ok(goal::exit(&goals))

@@ -84,7 +84,7 @@ impl Bench {
     /// # Errors
     /// When one of them does not start.
     pub fn start(program: &Path, span: Duration) -> Result<Self> {
-        let upstream = Server::start(|app| app).address;
+        let upstream = Server::start(async |app| app).address;
         let folders = [tempfile::tempdir()?, tempfile::tempdir()?, tempfile::tempdir()?];
         let mut candidates = Vec::new();
         for (workers, folder) in (1..).zip(&folders[..2]) {
