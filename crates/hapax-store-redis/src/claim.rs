@@ -20,13 +20,13 @@ const OP: &str = "claim";
 /// Claims a key.
 pub(crate) async fn claim(way: &Way, ask: &ClaimRequest) -> Result<Claim, StoreError> {
     let key = way.key(&ask.key.id);
-    let (value, keep_ms) = layout::first_claim(ask);
+    let (value, keep_ms) = layout::first_claim(ask, &key);
     let deadline = way.deadline();
     let answer = match way.dialect(&key, OP, deadline).await? {
         Dialect::Six => claim_by_script(way, ask, &key, &value, deadline).await,
         Dialect::Seven => match set_if_absent(way, &key, &value, keep_ms, deadline).await {
             Ok((None, _)) => return Ok(acquired(ask, 1)),
-            Ok((Some(found), link)) => match replay(&link, ask, &found) {
+            Ok((Some(found), link)) => match replay(&link, ask, &key, &found) {
                 Some(claim) => return Ok(claim),
                 None => claim_by_script(way, ask, &key, &value, deadline).await,
             },
@@ -71,9 +71,9 @@ async fn set_if_absent(
 
 /// The answer from what was found, where the time does not matter: an outcome is final, and what is over by the server's
 /// clock is no longer found.
-fn replay(link: &Link, ask: &ClaimRequest, found: &[u8]) -> Option<Claim> {
+fn replay(link: &Link, ask: &ClaimRequest, key: &str, found: &[u8]) -> Option<Claim> {
     let id = &ask.key.id;
-    let Some(stored) = Stored::open(id, found) else { return Some(Claim::Unreadable) };
+    let Some(stored) = Stored::open(key, found) else { return Some(Claim::Unreadable) };
     let now = link.time.at_most().max(stored.updated_at);
     if !stored.is_pinned() || stored.expires_at <= now {
         return None;

@@ -34,6 +34,9 @@ const VERSION_BYTE: u8 = 1;
 const HEAD_BYTES: usize = 96;
 const SEAL_BYTES: usize = 16;
 
+/// The id in hexadecimal, with which the name of a record's key ends.
+pub(crate) const ID_DIGITS: usize = 64;
+
 /// The longest span that is stored, some 35 000 years: numbers beyond 2^53 are not exact in a script.
 const SPAN_MS_MAX: u64 = 1 << 50;
 
@@ -62,8 +65,8 @@ pub(crate) fn span_ms(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX).min(SPAN_MS_MAX)
 }
 
-/// The value that a first claim writes, and how long the server keeps it unless somebody changes it, in milliseconds.
-pub(crate) fn first_claim(ask: &ClaimRequest) -> (Vec<u8>, u64) {
+/// The value that a first claim writes under `key`, and how long the server keeps it unless it is changed, in milliseconds.
+pub(crate) fn first_claim(ask: &ClaimRequest, key: &str) -> (Vec<u8>, u64) {
     let (retention, lease) = (span_ms(ask.uncertain_retention), span_ms(ask.lease));
     let names = names(&ask.key.scope);
     let mut value = Vec::with_capacity(HEAD_BYTES + SEAL_BYTES + names.len());
@@ -77,15 +80,15 @@ pub(crate) fn first_claim(ask: &ClaimRequest) -> (Vec<u8>, u64) {
     value.extend_from_slice(ask.fingerprint.digest());
     let names_bytes = u32::try_from(names.len()).expect("names are limited before they are written");
     value.extend_from_slice(&names_bytes.to_be_bytes());
-    let seal = seal(&value, &ask.key.id, &names);
+    let seal = seal(&value, key, &names);
     value.extend_from_slice(&seal);
     value.extend_from_slice(&names);
     (value, retention.max(lease).max(1))
 }
 
 impl<'a> Stored<'a> {
-    /// Reads the value of the record `id`; `None` when it is not what was written for it.
-    pub(crate) fn open(id: &RecordId, value: &'a [u8]) -> Option<Self> {
+    /// Reads the value under `key`; `None` when it is not what was written for that record.
+    pub(crate) fn open(key: &str, value: &'a [u8]) -> Option<Self> {
         let (head, rest) = value.split_at_checked(HEAD_BYTES)?;
         let (found, rest) = rest.split_at_checked(SEAL_BYTES)?;
         let mut fields = Fields(head);
@@ -106,7 +109,7 @@ impl<'a> Stored<'a> {
         };
         let names_bytes = usize::try_from(u32::from_be_bytes(fields.bytes()?)).ok()?;
         let (names, outcome) = rest.split_at_checked(names_bytes)?;
-        let is_whole = version == VERSION_BYTE && found == seal(head, id, names);
+        let is_whole = version == VERSION_BYTE && found == seal(head, key, names);
         is_whole.then_some(Self { names, outcome, ..stored })
     }
 
@@ -208,9 +211,11 @@ impl Fields<'_> {
     }
 }
 
-fn seal(head: &[u8], id: &RecordId, names: &[u8]) -> [u8; SEAL_BYTES] {
+/// The seal fits one record only: the id at the end of the key's name is part of it.
+fn seal(head: &[u8], key: &str, names: &[u8]) -> [u8; SEAL_BYTES] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digest = Sha1::new().chain_update(head).chain_update(id.to_string()).chain_update(names).finalize();
+    let id = &key.as_bytes()[key.len().saturating_sub(ID_DIGITS)..];
+    let digest = Sha1::new().chain_update(head).chain_update(id).chain_update(names).finalize();
     let mut seal = [0; SEAL_BYTES];
     for (digits, byte) in seal.chunks_exact_mut(2).zip(digest) {
         digits.copy_from_slice(&[byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]));

@@ -74,7 +74,7 @@ pub(crate) async fn stats(way: &Way) -> Result<Stats, StoreError> {
 
 impl Found {
     fn open(&self) -> Option<Stored<'_>> {
-        Stored::open(&self.id, &self.value)
+        Stored::open(&self.id.to_string(), &self.value)
     }
 
     /// Offers the record if it is asked for. What cannot be read always is.

@@ -107,13 +107,9 @@ pub(crate) async fn get(
     id: &RecordId,
     deadline: Deadline,
 ) -> Result<Lookup, StoreError> {
-    let call = Call {
-        op,
-        deadline,
-        effect: Effect::Read,
-        key: &way.key(id),
-        what: What::Script(|scripts| &scripts.get, &[]),
-    };
+    let key = way.key(id);
+    let what = What::Script(|scripts| &scripts.get, &[]);
+    let call = Call { op, deadline, effect: Effect::Read, key: &key, what };
     let (value, expiry, now): (Option<Vec<u8>>, i64, u64) = match way.call(call).await {
         Ok(found) => found,
         Err(error) if is_wrong_type(&error) => {
@@ -122,7 +118,7 @@ pub(crate) async fn get(
         Err(error) => return Err(error),
     };
     let Some(value) = value else { return Ok(Lookup::Absent) };
-    let read = Stored::open(id, &value)
+    let read = Stored::open(&key, &value)
         .ok_or("the value is damaged, of another record, or of an unknown version")
         .and_then(|stored| stored.record(*id, expiry));
     Ok(match read {

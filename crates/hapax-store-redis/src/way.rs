@@ -1,5 +1,6 @@
 //! The way to the records: one server, or a cluster of them. Whoever asks for a key need not know which.
 
+use std::fmt::Write as _;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crate::address::{Address, Place, listed};
 use crate::cluster::Cluster;
 use crate::config::Options;
 use crate::error::{Effect, Refusal};
+use crate::layout::ID_DIGITS;
 use crate::link::{Call, Deadline, Failed, Link, Right};
 use crate::mark::Marks;
 use crate::script::Dialect;
@@ -66,7 +68,11 @@ impl Way {
 
     /// The name of a record's key, and of the channel on which its changes are told.
     pub(crate) fn key(&self, id: &RecordId) -> String {
-        format!("{}{id}", self.options.prefix)
+        let prefix = &self.options.prefix;
+        let mut key = String::with_capacity(prefix.len() + ID_DIGITS);
+        key.push_str(prefix);
+        write!(key, "{id}").expect("a string takes it");
+        key
     }
 
     /// The dialect of the server that has a key.

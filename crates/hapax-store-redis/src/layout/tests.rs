@@ -19,12 +19,17 @@ fn ask() -> ClaimRequest {
     }
 }
 
+fn key(ask: &ClaimRequest) -> String {
+    format!("shop:{}", ask.key.id)
+}
+
 #[test]
 fn a_first_claim_gets_its_times_from_when_the_key_is_dropped() {
     let ask = ask();
-    let (value, keep_ms) = first_claim(&ask);
+    let key = key(&ask);
+    let (value, keep_ms) = first_claim(&ask, &key);
     assert_eq!(keep_ms, 60_000);
-    let stored = Stored::open(&ask.key.id, &value).unwrap();
+    let stored = Stored::open(&key, &value).unwrap();
     let record = stored.record(ask.key.id, 1_000_000).unwrap();
     assert_eq!(
         (record.key, record.fingerprint, record.fence.nonce),
@@ -41,9 +46,10 @@ fn a_first_claim_gets_its_times_from_when_the_key_is_dropped() {
 #[test]
 fn a_claim_is_kept_at_least_for_its_lease() {
     let ask = ClaimRequest { uncertain_retention: Duration::from_secs(10), ..ask() };
-    let (value, keep_ms) = first_claim(&ask);
+    let key = key(&ask);
+    let (value, keep_ms) = first_claim(&ask, &key);
     assert_eq!(keep_ms, 30_000);
-    let record = Stored::open(&ask.key.id, &value).unwrap().record(ask.key.id, 1_000_000).unwrap();
+    let record = Stored::open(&key, &value).unwrap().record(ask.key.id, 1_000_000).unwrap();
     assert_eq!(record.created_at, Timestamp::from_millis(970_000));
     assert_eq!(record.expires_at, Timestamp::from_millis(980_000));
 }
@@ -51,13 +57,24 @@ fn a_claim_is_kept_at_least_for_its_lease() {
 #[test]
 fn any_changed_byte_is_noticed() {
     let ask = ask();
-    let (value, _) = first_claim(&ask);
+    let key = key(&ask);
+    let (value, _) = first_claim(&ask, &key);
     for at in 0..value.len() {
         let mut changed = value.clone();
         changed[at] ^= 1;
-        assert!(Stored::open(&ask.key.id, &changed).is_none(), "byte {at}");
-        assert!(Stored::open(&ask.key.id, &value[..at]).is_none(), "{at} bytes");
+        assert!(Stored::open(&key, &changed).is_none(), "byte {at}");
+        assert!(Stored::open(&key, &value[..at]).is_none(), "{at} bytes");
     }
+    for at in key.len() - super::ID_DIGITS..key.len() {
+        let other = if key.as_bytes()[at] == b'0' { "1" } else { "0" };
+        let mut changed = key.clone();
+        changed.replace_range(at..=at, other);
+        assert!(Stored::open(&changed, &value).is_none(), "digit {at} of another key");
+    }
+    assert!(
+        Stored::open(key.trim_start_matches("shop:"), &value).is_some(),
+        "a prefix is no part of a record"
+    );
 }
 
 #[test]
