@@ -13,7 +13,7 @@ use crate::layout::{self, Stored};
 use crate::link::{Call, Deadline, Link, What};
 use crate::script::Dialect;
 use crate::store::get;
-use crate::way::{self, Way};
+use crate::way::{self, Owner, Way};
 
 const OP: &str = "claim";
 
@@ -22,9 +22,10 @@ pub(crate) async fn claim(way: &Way, ask: &ClaimRequest) -> Result<Claim, StoreE
     let key = way.key(&ask.key.id);
     let (value, keep_ms) = layout::first_claim(ask, &key);
     let deadline = way.deadline();
-    let answer = match way.dialect(&key, OP, deadline).await? {
+    let owner = way.owner(&key, OP, deadline).await?;
+    let answer = match owner.connected.server.dialect {
         Dialect::Six => claim_by_script(way, ask, &key, &value, deadline).await,
-        Dialect::Seven => match set_if_absent(way, &key, &value, keep_ms, deadline).await {
+        Dialect::Seven => match set_if_absent(way, owner, &key, &value, keep_ms, deadline).await {
             Ok((None, _)) => return Ok(acquired(ask, 1)),
             Ok((Some(found), link)) => match replay(&link, ask, &key, &found) {
                 Some(claim) => return Ok(claim),
@@ -57,6 +58,7 @@ async fn from_record(way: &Way, ask: &ClaimRequest, deadline: Deadline) -> Optio
 /// Writes the claim if there is nothing, or answers with what there is, and where.
 async fn set_if_absent(
     way: &Way,
+    owner: Owner,
     key: &str,
     value: &[u8],
     keep_ms: u64,
@@ -65,7 +67,7 @@ async fn set_if_absent(
     let mut set = redis::cmd("SET");
     set.arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(keep_ms);
     let call = Call { op: OP, deadline, effect: Effect::Claim, key, what: What::Command(&set) };
-    let (found, link) = way.answer(&call).await?;
+    let (found, link) = way.answer(&call, owner).await?;
     Ok((way::read(OP, Effect::Claim, found)?, link))
 }
 

@@ -22,6 +22,7 @@ use crate::link::{Call, Deadline, Failed, Link, Right};
 use crate::look::Shown;
 use crate::mark::Marks;
 use crate::slots::{self, Primary, SLOTS, Territory, slot_of};
+use crate::way::Owner;
 
 /// How many members are asked in one search, so that one that hangs leaves time for others.
 const ASKED_MAX: usize = 8;
@@ -79,21 +80,23 @@ impl Cluster {
         self.doubted.clone()
     }
 
-    /// Sends a call to whoever has its key, and returns the answer and who gave it.
-    pub(crate) async fn answer(&self, call: &Call<'_>) -> Result<(Value, Arc<Link>), StoreError> {
-        let mut link = self.owner(call.key, call.op, call.deadline).await?;
-        let mut right = Right::Owner;
+    /// Sends a call to the owner of its key, or to the member that this one names, and returns the answer and who gave it.
+    pub(crate) async fn answer(
+        &self,
+        call: &Call<'_>,
+        owner: Owner,
+    ) -> Result<(Value, Arc<Link>), StoreError> {
+        let Owner { mut link, connected } = owner;
+        let mut answered = link.answer_on(&connected, call, Right::Owner).await;
         let mut redirections = 0;
         loop {
-            let failed = match link.answer(call, right).await {
+            let failed = match answered {
                 Ok(answer) => return Ok((answer, link)),
                 Err(failed) => failed,
             };
-            let Failed::Redirected { to, right: next, error } = failed else {
+            let Failed::Redirected { to, right, error } = failed else {
                 let error = failed.error();
-                if matches!(error.kind(), StoreErrorKind::Unavailable | StoreErrorKind::Unknown) {
-                    self.doubted.notify_one();
-                }
+                self.doubt_by(&error);
                 return Err(error);
             };
             redirections += 1;
@@ -103,22 +106,40 @@ impl Cluster {
                 }
                 tokio::time::sleep(DISAGREEMENT).await;
             }
-            link = match next {
+            link = match right {
                 Right::Sent => self.link(&to).map_err(|error| unreachable(&error))?,
                 Right::Owner => self.moved(slot_of(call.key.as_bytes()), &to, call.deadline).await?,
             };
-            right = next;
+            answered = link.answer(call, right).await;
         }
     }
 
-    /// The member that has a key's slot.
+    /// The member that has a key's slot, and the connection to it.
     pub(crate) async fn owner(
         &self,
         key: &str,
         op: &'static str,
         deadline: Deadline,
+    ) -> Result<Owner, StoreError> {
+        let link = self.owner_of(slot_of(key.as_bytes()), op, deadline).await?;
+        let connected = link.connected(op, deadline).await.inspect_err(|error| self.doubt_by(error))?;
+        Ok(Owner { link, connected })
+    }
+
+    /// Asks for the members anew after a member that cannot be reached, or from which no answer came.
+    fn doubt_by(&self, error: &StoreError) {
+        if matches!(error.kind(), StoreErrorKind::Unavailable | StoreErrorKind::Unknown) {
+            self.doubted.notify_one();
+        }
+    }
+
+    async fn owner_of(
+        &self,
+        slot: u16,
+        op: &'static str,
+        deadline: Deadline,
     ) -> Result<Arc<Link>, StoreError> {
-        let slot = usize::from(slot_of(key.as_bytes()));
+        let slot = usize::from(slot);
         let find = || self.map.read().owners.get(slot).cloned().flatten();
         if let Some(owner) = find() {
             return Ok(owner);

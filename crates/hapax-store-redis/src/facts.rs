@@ -110,7 +110,8 @@ impl RedisFacts {
     async fn write(&self, op: &'static str, key: &str, command: &Cmd) -> Result<(), StoreError> {
         let deadline = self.way.deadline();
         let call = Call { op, deadline, effect: Effect::Write, key, what: What::Command(command) };
-        self.way.answer(&call).await.map(drop)
+        let owner = self.way.owner(key, op, deadline).await?;
+        self.way.answer(&call, owner).await.map(drop)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::error::{Effect, OpenError, Refusal, ends_connection, judge, unreachab
 use crate::look::{self, Shown};
 use crate::mark::Marks;
 use crate::replicas::Replicas;
-use crate::script::{Dialect, Script, Scripts};
+use crate::script::{Script, Scripts};
 use crate::server::Server;
 use crate::slots::{Territory, redirected};
 
@@ -129,11 +129,6 @@ impl Link {
         self.current.read().as_ref().is_some_and(|current| Arc::ptr_eq(current, connected))
     }
 
-    /// The dialect of the server that is connected now.
-    pub(crate) async fn dialect(&self, op: &'static str, deadline: Deadline) -> Result<Dialect, StoreError> {
-        Ok(self.connected(op, deadline).await?.server.dialect)
-    }
-
     /// What the server is, looked at now. One that takes no claims is no store.
     pub(crate) async fn look(&self, op: &'static str, deadline: Deadline) -> Result<Server, StoreError> {
         let connected = self.connected(op, deadline).await?;
@@ -195,17 +190,27 @@ impl Link {
     /// Sends a call and returns what the server answers.
     pub(crate) async fn answer(&self, call: &Call<'_>, right: Right) -> Result<Value, Failed> {
         let connected = self.connected(call.op, call.deadline).await.map_err(Failed::Other)?;
+        self.answer_on(&connected, call, right).await
+    }
+
+    /// The same on a connection that was just read.
+    pub(crate) async fn answer_on(
+        &self,
+        connected: &Arc<Connected>,
+        call: &Call<'_>,
+        right: Right,
+    ) -> Result<Value, Failed> {
         if call.effect == Effect::Claim {
             connected.server.takes_claims().map_err(StoreError::from)?;
         }
         let (script, arguments) = match call.what {
-            What::Command(command) => return self.send(&connected, call, command, right).await,
+            What::Command(command) => return self.send(connected, call, command, right).await,
             What::Script(script, arguments) => (script(connected.server.dialect.scripts()), arguments),
         };
         let by_digest = script.by_digest(call.key, arguments);
-        match self.send(&connected, call, &by_digest, right).await {
+        match self.send(connected, call, &by_digest, right).await {
             Err(Failed::NoScript(_)) => {
-                self.send(&connected, call, &script.by_text(call.key, arguments), right).await
+                self.send(connected, call, &script.by_text(call.key, arguments), right).await
             }
             answer => answer,
         }

@@ -14,9 +14,8 @@ use crate::cluster::Cluster;
 use crate::config::Options;
 use crate::error::{Effect, Refusal};
 use crate::layout::ID_DIGITS;
-use crate::link::{Call, Deadline, Failed, Link, Right};
+use crate::link::{Call, Connected, Deadline, Failed, Link, Right};
 use crate::mark::Marks;
-use crate::script::Dialect;
 use crate::server::Server;
 use crate::slots::Territory;
 
@@ -28,6 +27,12 @@ const SEARCH_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub(crate) struct Way {
     pub(crate) options: Arc<Options>,
     shape: Shape,
+}
+
+/// The server that has a key, and the connection to it that was in use when the server was looked for.
+pub(crate) struct Owner {
+    pub(crate) link: Arc<Link>,
+    pub(crate) connected: Arc<Connected>,
 }
 
 #[derive(Debug)]
@@ -75,33 +80,41 @@ impl Way {
         key
     }
 
-    /// The dialect of the server that has a key.
-    pub(crate) async fn dialect(
+    /// The server that has a key, and the connection to it.
+    pub(crate) async fn owner(
         &self,
         key: &str,
         op: &'static str,
         deadline: Deadline,
-    ) -> Result<Dialect, StoreError> {
+    ) -> Result<Owner, StoreError> {
         match &self.shape {
-            Shape::One(link) => link.dialect(op, deadline).await,
-            Shape::Cluster(cluster) => cluster.owner(key, op, deadline).await?.dialect(op, deadline).await,
+            Shape::One(link) => {
+                let connected = link.connected(op, deadline).await?;
+                Ok(Owner { link: link.clone(), connected })
+            }
+            Shape::Cluster(cluster) => cluster.owner(key, op, deadline).await,
         }
     }
 
     /// Makes a call and reads what is answered.
     pub(crate) async fn call<T: FromRedisValue>(&self, call: Call<'_>) -> Result<T, StoreError> {
-        let (value, _) = self.answer(&call).await?;
+        let owner = self.owner(call.key, call.op, call.deadline).await?;
+        let (value, _) = self.answer(&call, owner).await?;
         read(call.op, call.effect, value)
     }
 
-    /// Makes a call and tells who has answered.
-    pub(crate) async fn answer(&self, call: &Call<'_>) -> Result<(Value, Arc<Link>), StoreError> {
+    /// Makes a call to the server that has the key, and tells who has answered.
+    pub(crate) async fn answer(
+        &self,
+        call: &Call<'_>,
+        owner: Owner,
+    ) -> Result<(Value, Arc<Link>), StoreError> {
         match &self.shape {
-            Shape::One(link) => {
-                let answer = link.answer(call, Right::Owner).await.map_err(Failed::error)?;
-                Ok((answer, link.clone()))
+            Shape::One(_) => {
+                let answer = owner.link.answer_on(&owner.connected, call, Right::Owner).await;
+                Ok((answer.map_err(Failed::error)?, owner.link))
             }
-            Shape::Cluster(cluster) => cluster.answer(call).await,
+            Shape::Cluster(cluster) => cluster.answer(call, owner).await,
         }
     }
 
