@@ -11,7 +11,7 @@ use redis::Value;
 use crate::error::{Effect, Refusal, is_wrong_type, leaves_records_readable};
 use crate::layout::{self, Stored};
 use crate::link::{Call, Deadline, Link, What};
-use crate::script::Dialect;
+use crate::script::{Dialect, sized};
 use crate::store::get;
 use crate::way::{self, Owner, Way};
 
@@ -64,8 +64,8 @@ async fn set_if_absent(
     keep_ms: u64,
     deadline: Deadline,
 ) -> Result<(Option<Vec<u8>>, Arc<Link>), StoreError> {
-    let mut set = redis::cmd("SET");
-    set.arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(keep_ms);
+    let mut set = sized(7, key.len() + value.len());
+    set.arg("SET").arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(keep_ms);
     let call = Call { op: OP, deadline, effect: Effect::Claim, key, what: What::Command(&set) };
     let (found, link) = way.answer(&call, owner).await?;
     Ok((way::read(OP, Effect::Claim, found)?, link))

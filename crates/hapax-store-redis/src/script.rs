@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use redis::{Cmd, ToRedisArgs};
+use redis::Cmd;
 use sha1::{Digest as _, Sha1};
 
 /// Which commands and script flags a server knows.
@@ -94,21 +94,29 @@ impl Script {
     }
 
     /// Calls the script by its digest, on one key.
-    pub(crate) fn by_digest<A: ToRedisArgs>(&self, key: &str, arguments: &[A]) -> Cmd {
+    pub(crate) fn by_digest(&self, key: &str, arguments: &[&[u8]]) -> Cmd {
         Self::call("EVALSHA", &self.digest, key, arguments)
     }
 
     /// Calls the script with its text, for a server that has forgotten it.
-    pub(crate) fn by_text<A: ToRedisArgs>(&self, key: &str, arguments: &[A]) -> Cmd {
+    pub(crate) fn by_text(&self, key: &str, arguments: &[&[u8]]) -> Cmd {
         Self::call("EVAL", &self.text, key, arguments)
     }
 
-    fn call<A: ToRedisArgs>(command: &str, script: &str, key: &str, arguments: &[A]) -> Cmd {
-        let mut call = redis::cmd(command);
-        call.arg(script).arg(1).arg(key);
+    fn call(command: &str, script: &str, key: &str, arguments: &[&[u8]]) -> Cmd {
+        let bytes: usize = arguments.iter().map(|argument| argument.len()).sum();
+        let mut call = sized(4 + arguments.len(), script.len() + key.len() + bytes);
+        call.arg(command).arg(script).arg(1).arg(key);
         for argument in arguments {
             call.arg(argument);
         }
         call
     }
+}
+
+/// A command that has room for so many arguments from the start, with `bytes` in keys and values.
+pub(crate) fn sized(arguments: usize, bytes: usize) -> Cmd {
+    // For the words and numbers beside them: a copy for each doubling costs more than a few bytes that stay empty.
+    const REST: usize = 48;
+    Cmd::with_capacity(arguments, bytes + REST)
 }

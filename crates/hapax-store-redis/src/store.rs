@@ -61,6 +61,7 @@ impl RedisStore {
         Ok(Self { way, wake })
     }
 
+    /// Calls a script that compares the lease's nonce, its first argument, before it writes.
     async fn fenced(
         &self,
         op: &'static str,
@@ -68,14 +69,12 @@ impl RedisStore {
         lease: &Lease,
         arguments: &[&[u8]],
     ) -> Result<Fenced, StoreError> {
-        let nonce: &[u8] = lease.fence.nonce.as_bytes();
-        let arguments: Vec<&[u8]> = std::iter::once(nonce).chain(arguments.iter().copied()).collect();
         let call = Call {
             op,
             deadline: self.way.deadline(),
             effect: Effect::Write,
             key: &self.way.key(&lease.id),
-            what: What::Script(script, &arguments),
+            what: What::Script(script, arguments),
         };
         let word: String = self.way.call(call).await?;
         match word.as_str() {
@@ -141,7 +140,7 @@ impl Store for RedisStore {
     fn renew<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Fenced, StoreError>> {
         Box::pin(async move {
             let lease_ms = span_ms(lease.length).to_string();
-            self.fenced("renew", |scripts| &scripts.renew, lease, &[lease_ms.as_bytes()]).await
+            self.fenced("renew", |scripts| &scripts.renew, lease, &[nonce(lease), lease_ms.as_bytes()]).await
         })
     }
 
@@ -154,7 +153,7 @@ impl Store for RedisStore {
         Box::pin(async move {
             let outcome = self.outcome("complete", &lease.id, lease.fence.nonce, done)?;
             let (state, retention_ms) = (pinned(done).to_string(), span_ms(retention).to_string());
-            let arguments = [state.as_bytes(), retention_ms.as_bytes(), &outcome];
+            let arguments = [nonce(lease), state.as_bytes(), retention_ms.as_bytes(), &outcome];
             self.fenced("complete", |scripts| &scripts.complete, lease, &arguments).await
         })
     }
@@ -170,7 +169,7 @@ impl Store for RedisStore {
                 None => Vec::new(),
             };
             let tombstone_ms = span_ms(TOMBSTONE_RETENTION).to_string();
-            let arguments = [tombstone_ms.as_bytes(), &outcome];
+            let arguments = [nonce(lease), tombstone_ms.as_bytes(), &outcome];
             self.fenced("release", |scripts| &scripts.release, lease, &arguments).await
         })
     }
@@ -178,7 +177,8 @@ impl Store for RedisStore {
     fn abandon<'a>(&'a self, lease: &'a Lease, reason: Reason) -> BoxFuture<'a, Result<Fenced, StoreError>> {
         Box::pin(async move {
             let reason = reason_number(reason).to_string();
-            self.fenced("abandon", |scripts| &scripts.abandon, lease, &[reason.as_bytes()]).await
+            self.fenced("abandon", |scripts| &scripts.abandon, lease, &[nonce(lease), reason.as_bytes()])
+                .await
         })
     }
 
@@ -266,6 +266,11 @@ impl Store for RedisStore {
     fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
         Some(self.wake.watch(self.way.key(id)))
     }
+}
+
+/// What every fenced script compares first.
+fn nonce(lease: &Lease) -> &[u8] {
+    lease.fence.nonce.as_bytes()
 }
 
 /// The state of a record that is pinned with this outcome.
