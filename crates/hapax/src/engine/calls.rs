@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use hapax_core::{Fingerprint, RecordId, Recorded, Store, StoreError, StoreErrorKind};
+use tokio::task::unconstrained;
+use tokio::time::sleep;
 
 use crate::observe;
 
@@ -41,16 +43,26 @@ impl Calls {
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let mut call = pin!(AssertUnwindSafe(call).catch_unwind());
-        // A store in memory answers at once, and then no timer is needed.
-        let bounded = match poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
-            Poll::Ready(ended) => Ok(ended),
-            Poll::Pending => tokio::time::timeout(limit, call).await,
-        };
-        let error = match bounded {
-            Ok(Ok(Ok(answer))) => return Ok(answer),
-            Ok(Ok(Err(error))) => error,
-            Ok(Err(_panic)) => StoreError::new(StoreErrorKind::Unknown, op).with_source("the store panicked"),
-            Err(_elapsed) => {
+        let mut timer = pin!(None);
+        let ended = poll_fn(|cx| {
+            if let Poll::Ready(ended) = call.as_mut().poll(cx) {
+                return Poll::Ready(Some(ended));
+            }
+            // Only now: a store in memory answers at once, and then no timer is needed.
+            if timer.is_none() {
+                // Also looked at when the call has used up what the task may do in its turn.
+                timer.set(Some(unconstrained(sleep(limit))));
+            }
+            let timer = timer.as_mut().as_pin_mut().expect("it was set above");
+            timer.poll(cx).map(|()| None)
+        });
+        let error = match ended.await {
+            Some(Ok(Ok(answer))) => return Ok(answer),
+            Some(Ok(Err(error))) => error,
+            Some(Err(_panic)) => {
+                StoreError::new(StoreErrorKind::Unknown, op).with_source("the store panicked")
+            }
+            None => {
                 StoreError::new(StoreErrorKind::Unknown, op).with_source("the store did not answer in time")
             }
         };
