@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use hapax_core::{Class, Format, State};
+use hapax_core::{ByteSize, Class, Format, State};
 
-use crate::commands::plan::{Rate, parse_rate, parse_size};
+use crate::commands::plan::{Rate, parse_rate};
 use crate::config;
 use crate::nearest::nearest;
 use crate::telemetry::LogFormat;
@@ -406,8 +406,8 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     pub(crate) retention: Duration,
     /// How large the body of an answer is
-    #[arg(long, value_name = "SIZE", default_value = "2KiB", value_parser = parse_size)]
-    pub(crate) body: u64,
+    #[arg(long, value_name = "SIZE", default_value = "2KiB")]
+    pub(crate) body: ByteSize,
 }
 
 #[derive(Debug, clap::Args)]

@@ -30,6 +30,7 @@ pub mod key;
 pub mod newest;
 pub mod record;
 mod sha256;
+mod size;
 pub mod store;
 mod text;
 pub mod transition;
@@ -44,6 +45,7 @@ pub use json::{JsonPointer, JsonPointerError, JsonStringError, json_string_at, j
 pub use key::{Key, KeyError, KeyFormat, KeyRules, RecordId, Scope, ScopedKey};
 pub use newest::Newest;
 pub use record::{Class, Fence, Format, Nonce, Reason, Record, Recorded, State, Status, Timestamp};
+pub use size::{ByteSize, ByteSizeError};
 pub use store::{
     BoxFuture, Claim, ClaimRequest, Deleted, Fenced, Health, Lease, Lookup, OnLapse, Page, Promise, Query,
     Settled, Settlement, Stats, Store, Swept, Verdict,

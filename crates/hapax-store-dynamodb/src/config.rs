@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_core::{Clock, StoreError};
+use hapax_core::{ByteSize, Clock, StoreError};
 
 use crate::connection::Endpoint;
 use crate::credentials::CredentialsSource;
@@ -62,7 +62,7 @@ impl Options {
     /// Reads `dynamodb://TABLE[?option=value…]`.
     ///
     /// Options are `region` (`AWS_REGION` or `AWS_DEFAULT_REGION` without it), `endpoint` (a URL, for DynamoDB Local and
-    /// private endpoints), `timeout_ms`, `outcome_bytes_max`, `connections_max` and `replicas=accept`.
+    /// private endpoints), `timeout_ms`, `outcome_bytes_max` (a size such as `2MiB`), `connections_max` and `replicas=accept`.
     ///
     /// # Errors
     /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is none. The source says why.
@@ -131,10 +131,15 @@ impl Options {
             Ok(0) | Err(_) => Err(format!("{name} is not a number above zero")),
             Ok(number) => Ok(number),
         };
+        let size = || match value.parse::<ByteSize>().and_then(ByteSize::fit::<u32>) {
+            Ok(0) => Err(format!("{name} is not a size above zero")),
+            Ok(bytes) => Ok(bytes as usize),
+            Err(error) => Err(format!("{name}: {error}")),
+        };
         Ok(match (name, value) {
             ("region" | "endpoint", _) => self,
             ("timeout_ms", _) => self.timeout(Duration::from_millis(positive()?.into())),
-            ("outcome_bytes_max", _) => self.outcome_bytes_max(positive()? as usize),
+            ("outcome_bytes_max", _) => self.outcome_bytes_max(size()?),
             ("connections_max", _) => self.connections_max(positive()? as usize),
             ("replicas", "accept") => self.danger_accept_replicas(),
             ("replicas", _) => return Err("replicas may be accept and nothing else".to_owned()),

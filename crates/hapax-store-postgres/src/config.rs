@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use hapax_core::StoreError;
+use hapax_core::{ByteSize, StoreError};
 use tokio_postgres::config::{Host, SslMode};
 
 use crate::error::OpenError;
@@ -66,8 +66,8 @@ pub(crate) enum Making {
 impl Options {
     /// Reads `postgres://[user[:password]@]host[:port]/database[?option=value…]`; `postgresql` is the same.
     ///
-    /// Options are `schema`, `timeout_ms`, `pool`, `ca` (a file), `listen` (`host:port` or `off`), `outcome_bytes_max`, and
-    /// of those that the server's own clients know `sslmode`, `channel_binding`, `application_name`, `host` and
+    /// Options are `schema`, `timeout_ms`, `pool`, `ca` (a file), `listen` (`host:port` or `off`), `outcome_bytes_max` (a size
+    /// such as `16MiB`), and of those that the server's own clients know `sslmode`, `channel_binding`, `application_name`, `host` and
     /// `target_session_attrs`.
     ///
     /// # Errors
@@ -112,6 +112,11 @@ impl Options {
             Ok(0) | Err(_) => Err(format!("{name} is not a number above zero")),
             Ok(number) => Ok(number),
         };
+        let size = || match value.parse::<ByteSize>().and_then(ByteSize::fit::<u32>) {
+            Ok(0) => Err(format!("{name} is not a size above zero")),
+            Ok(bytes) => Ok(bytes as usize),
+            Err(error) => Err(format!("{name}: {error}")),
+        };
         Ok(match name {
             "schema" if is_schema(value) => self.schema(value),
             "schema" => {
@@ -119,7 +124,7 @@ impl Options {
             }
             "timeout_ms" => self.timeout(Duration::from_millis(number()?.into())),
             "pool" => self.pool(number()? as usize),
-            "outcome_bytes_max" => self.outcome_bytes_max(number()? as usize),
+            "outcome_bytes_max" => self.outcome_bytes_max(size()?),
             "listen" if value == "off" => self.without_wake_ups(),
             "listen" => {
                 let address =

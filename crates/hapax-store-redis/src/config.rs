@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use hapax_core::StoreError;
+use hapax_core::{ByteSize, StoreError};
 use redis::io::tcp::TcpSettings;
 use redis::{Client, ConnectionInfo, IntoConnectionInfo};
 
@@ -84,8 +84,8 @@ impl Options {
     /// options `sentinel_user` and `sentinel_password`. A cluster is
     /// `redis+cluster://[user[:password]@]host[:port],…`, with a few of its members: they know the others.
     ///
-    /// Options are `prefix`, `timeout_ms`, `replicas`, `ca` (a file), `outcome_bytes_max`, `evict=accept` and
-    /// `amnesia=accept`.
+    /// Options are `prefix`, `timeout_ms`, `replicas`, `ca` (a file), `outcome_bytes_max` (a size such as `16MiB`),
+    /// `evict=accept` and `amnesia=accept`.
     ///
     /// # Errors
     /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is none. The source says why, without the URL.
@@ -157,6 +157,10 @@ impl Options {
 
     fn set(self, name: &str, value: &str) -> Result<Self, String> {
         let number = || value.parse::<u32>().map_err(|_| format!("{name} is not a number"));
+        let size = || {
+            let size = value.parse::<ByteSize>().and_then(ByteSize::fit::<u32>);
+            size.map(|bytes| bytes as usize).map_err(|error| format!("{name}: {error}"))
+        };
         Ok(match (name, value) {
             ("prefix", _) => self.prefix(value),
             ("timeout_ms", _) => match number()? {
@@ -172,7 +176,7 @@ impl Options {
                 Self { sentinel_login: Some((Some(value.to_owned()), password)), ..self }
             }
             ("replicas", _) => self.replicas(number()?),
-            ("outcome_bytes_max", _) => self.outcome_bytes_max(number()? as usize),
+            ("outcome_bytes_max", _) => self.outcome_bytes_max(size()?),
             ("evict", "accept") => self.danger_accept_eviction(),
             ("amnesia", "accept") => self.danger_accept_amnesia(),
             ("evict" | "amnesia", _) => return Err(format!("{name} may be accept and nothing else")),

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use hapax::http::settings::Span;
+use hapax::http::settings::size::{self, Size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,8 @@ pub(crate) struct AdminOptions {
     /// The most connections at a time. One that nothing is worked on for gives way to a new one.
     pub(crate) connections_max: usize,
     /// The largest body of a request.
+    #[serde(deserialize_with = "size::deserialize")]
+    #[schemars(with = "Size")]
     pub(crate) body_bytes_max: usize,
     /// How long the head of a request may take to come.
     #[schemars(with = "String")]
@@ -34,6 +37,8 @@ pub(crate) struct AdminOptions {
     #[schemars(with = "String")]
     pub(crate) request_time: Span,
     /// Fewer free bytes on the store's disk make the process not ready.
+    #[serde(deserialize_with = "size::deserialize")]
+    #[schemars(with = "Size")]
     pub(crate) disk_free_min: u64,
     /// How often records are counted for the metrics. On a large store a count takes a while.
     #[schemars(with = "String")]
@@ -41,6 +46,8 @@ pub(crate) struct AdminOptions {
     /// The directory of the audit log. Unless said, that of the store where it has one, `./hapax-audit` for a server.
     pub(crate) audit_dir: Option<PathBuf>,
     /// How long a file of the audit log gets before it is put aside and another begun. None is removed.
+    #[serde(deserialize_with = "size::deserialize")]
+    #[schemars(with = "Size")]
     pub(crate) audit_bytes_max: u64,
     /// The token itself, from the environment, unless a flag names a file. It is in no file and is never shown.
     #[serde(skip)]

@@ -64,7 +64,7 @@ struct Need {
 }
 
 pub(crate) fn run(plan: &Plan, output: Output) -> Result<(), Failure> {
-    let needs = needs(plan.rate.per(plan.retention), plan.body);
+    let needs = needs(plan.rate.per(plan.retention), plan.body.0);
     if output.json {
         return output.document(&needs);
     }
@@ -206,20 +206,6 @@ pub(crate) fn parse_rate(text: &str) -> Result<Rate, String> {
 
 const UNITS: [(&str, u64); 5] =
     [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
-
-/// Reads a number of bytes: `2KiB`, `1MiB`, `500`.
-pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let text = text.trim();
-    let digits = text.len() - text.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let bytes = match unit.trim() {
-        "" => Some(1),
-        unit => UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, bytes)| *bytes),
-    };
-    let number = number.parse::<u64>().ok();
-    let size = number.zip(bytes).and_then(|(number, bytes)| number.checked_mul(bytes));
-    size.ok_or_else(|| "a size is a number of bytes, or with a unit such as 2KiB or 1MiB".to_owned())
-}
 
 /// A number of bytes for people.
 fn size(bytes: u64) -> String {

@@ -5,6 +5,7 @@
 use std::sync::LazyLock;
 
 use hapax::http::HttpPolicy;
+use hapax_core::ByteSize;
 use serde_json::Value;
 
 use super::shape::Shape;
@@ -33,6 +34,8 @@ pub(crate) struct Known {
 pub(crate) enum Kind {
     Text,
     Number,
+    /// A number of bytes, or text with a unit.
+    Size,
     Fraction,
     Switch,
     /// A list of texts.
@@ -112,12 +115,14 @@ pub(super) fn section(name: &str) -> Option<&'static str> {
 }
 
 fn option(schema: &Value, section: &str, name: &str, property: &Value, default: &Value) -> Known {
+    let kind = kind(schema, property);
     Known {
         section: section.to_owned(),
         name: name.to_owned(),
-        kind: kind(schema, property),
+        kind,
         words: words(schema, property),
         default: match default {
+            Value::Number(bytes) if kind == Kind::Size => size_default(bytes),
             Value::Null => String::new(),
             Value::Array(list) if list.is_empty() => String::new(),
             Value::Object(table) if table.is_empty() => String::new(),
@@ -125,6 +130,13 @@ fn option(schema: &Value, section: &str, name: &str, property: &Value, default: 
             other => other.to_string(),
         },
     }
+}
+
+/// A size as it would be written: with a unit where it has one.
+fn size_default(bytes: &serde_json::Number) -> String {
+    let text = bytes.as_u64().map_or_else(|| bytes.to_string(), |bytes| ByteSize(bytes).to_string());
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_plain { text } else { Value::String(text).to_string() }
 }
 
 fn properties(schema: &Value) -> impl Iterator<Item = (&str, &Value)> {
@@ -150,6 +162,7 @@ fn kind(schema: &Value, property: &Value) -> Kind {
     let choices = ["anyOf", "oneOf"].into_iter().filter_map(|word| property.get(word)?.as_array());
     let of_choices = choices.flatten().map(|choice| kind(schema, choice));
     let of_types = match property.get("type") {
+        Some(Value::Array(types)) if *types == ["integer", "string"] => vec![Kind::Size],
         Some(Value::Array(types)) => types.iter().map(kind_of_type).collect(),
         Some(one) => vec![kind_of_type(one)],
         None => Vec::new(),

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hapax::http::{Settings, settings::Span};
+use hapax::http::Settings;
+use hapax::http::settings::Span;
+use hapax::http::settings::size::{self, Size};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +100,8 @@ pub(crate) struct StoreOptions {
     /// How long one call of the store may take before its answer counts as lost.
     pub(crate) timeout: Span,
     /// How many bytes of finished records are answered from memory: until their time is over where the store has one owner, and for a minute at most where other processes may delete records. 0: none.
+    #[serde(deserialize_with = "size::deserialize")]
+    #[schemars(with = "Size")]
     pub(crate) cache_bytes: u64,
 }
 
@@ -154,6 +158,8 @@ impl JsonSchema for Every {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LimitOptions {
     /// How many bytes of request bodies are held at a time, by all requests together.
+    #[serde(deserialize_with = "size::deserialize")]
+    #[schemars(with = "Size")]
     pub(crate) body_bytes_in_all_max: usize,
     /// How many duplicates may wait for one key.
     pub(crate) waiters_per_key_max: usize,
@@ -162,6 +168,8 @@ pub(crate) struct LimitOptions {
     /// How long a `reconcile` or `authorise` URL may take to answer.
     pub(crate) ask_timeout: Span,
     /// How many bytes such an answer may have.
+    #[serde(deserialize_with = "size::deserialize")]
+    #[schemars(with = "Size")]
     pub(crate) ask_bytes_max: usize,
     /// How many unused connections are kept to the host of such a URL.
     pub(crate) ask_idle_max: usize,

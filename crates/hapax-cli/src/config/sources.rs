@@ -195,6 +195,8 @@ fn value_of(kind: Kind, text: &str) -> Result<Value, String> {
         Kind::Number => {
             text.trim().parse().map(Value::Integer).map_err(|_| "a whole number was expected".to_owned())
         }
+        // A plain number stays one; what else it may be, the option says.
+        Kind::Size => Ok(text.trim().parse().map_or_else(|_| Value::String(text.to_owned()), Value::Integer)),
         Kind::Fraction => {
             text.trim().parse().map(Value::Float).map_err(|_| "a number was expected".to_owned())
         }

@@ -1,3 +1,4 @@
+mod sizes;
 mod surroundings;
 
 use std::path::Path;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hapax::http::settings::Span;
+use hapax::http::settings::size::{self, Size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,8 @@ pub(crate) struct Transport {
     #[schemars(with = "String")]
     pub(crate) body_idle: Span,
     /// The fewest bytes of body in a second, counted from the beginning once `body_idle` has passed. 0: any rate.
+    #[serde(deserialize_with = "size::deserialize")]
+    #[schemars(with = "Size")]
     pub(crate) body_rate_min: u64,
     /// How long a connection may wait for its next request.
     #[schemars(with = "String")]
@@ -32,12 +35,16 @@ pub(crate) struct Transport {
     pub(crate) write_idle: Span,
     /// The most bytes of answers that clients have not taken yet, on all connections together. Beyond that, the answers that
     /// are taken most slowly are cut off.
+    #[serde(deserialize_with = "size::deserialize")]
+    #[schemars(with = "Size")]
     pub(crate) answer_bytes_in_all_max: usize,
     /// The most open connections.
     pub(crate) connections_max: usize,
     /// The most open connections of one peer address. 0: as many as there are in all.
     pub(crate) connections_per_peer_max: usize,
     /// The most bytes of a request's head.
+    #[serde(deserialize_with = "size::deserialize")]
+    #[schemars(with = "Size")]
     pub(crate) head_bytes_max: usize,
     /// The most fields of a request's head.
     pub(crate) head_fields_max: usize,

@@ -23,6 +23,18 @@ fn urls_are_read() {
 }
 
 #[test]
+fn sizes_have_units() {
+    let options = |size: &str| parse(&format!("dynamodb://hapax?region=eu&outcome_bytes_max={size}"));
+    for (size, bytes) in [("16MiB", 16 << 20), ("1mb", 1_000_000), ("64KiB", 64 << 10), ("7", 7)] {
+        assert_eq!(options(size).unwrap().outcome_bytes_max, bytes, "{size}");
+    }
+    for (size, told) in [("16M", "outcome_bytes_max: a size is"), ("0KiB", "not a size above zero")] {
+        let why = options(size).unwrap_err();
+        assert!(why.contains(told), "{why}");
+    }
+}
+
+#[test]
 fn the_environment_names_the_region_when_nobody_else_does() {
     let named = |name: &str| (name == "AWS_DEFAULT_REGION").then(|| "eu-west-1".to_owned());
     assert_eq!(Options::parse("dynamodb://hapax", named).unwrap().region(), "eu-west-1");

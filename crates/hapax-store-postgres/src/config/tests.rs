@@ -35,6 +35,18 @@ fn defaults_are_told_apart_by_where_the_server_is() {
 }
 
 #[test]
+fn sizes_have_units() {
+    let options = |size: &str| Options::from_url(&format!("postgres://h/a?outcome_bytes_max={size}"));
+    for (size, bytes) in [("16MiB", 16 << 20), ("1mb", 1_000_000), ("64KiB", 64 << 10), ("7", 7)] {
+        assert_eq!(options(size).unwrap().outcome_bytes_max, bytes, "{size}");
+    }
+    for (size, told) in [("16M", "outcome_bytes_max: a size is"), ("4GiB", "is larger than this option")] {
+        let why = format!("{:?}", options(size).unwrap_err());
+        assert!(why.contains(told), "{why}");
+    }
+}
+
+#[test]
 fn a_wrong_url_is_refused_without_being_repeated() {
     for url in [
         "",

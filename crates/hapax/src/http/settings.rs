@@ -8,6 +8,7 @@ mod apply;
 mod check;
 mod effective;
 mod refusals;
+pub mod size;
 mod span;
 mod webhook;
 
@@ -97,10 +98,14 @@ pub struct Settings {
     /// Whether compressed bodies are decoded for the fingerprint (feature `decode`).
     pub decode: Option<bool>,
     /// The most bytes of a decoded body.
+    #[serde(deserialize_with = "size::deserialize_option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<size::Size>"))]
     pub decode_bytes_max: Option<usize>,
     /// The most decoded bytes for each byte sent.
     pub decode_ratio_max: Option<usize>,
     /// The largest request body.
+    #[serde(deserialize_with = "size::deserialize_option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<size::Size>"))]
     pub body_bytes_max: Option<usize>,
     /// How long a finished record answers.
     pub retention: Option<Span>,
@@ -132,6 +137,8 @@ pub struct Settings {
     /// How an answer's outcome is found out.
     pub classifier: Option<Classifier>,
     /// The largest response that is kept.
+    #[serde(deserialize_with = "size::deserialize_option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<size::Size>"))]
     pub outcome_bytes_max: Option<usize>,
     /// The header that marks a replay.
     pub replay_marker: Option<String>,
@@ -159,6 +166,8 @@ pub struct Settings {
     /// How many operations of one principal this process runs at a time, also those whose caller is gone: 4096 unless set.
     pub open_claims_max: Option<u32>,
     /// How many bytes of answers this process keeps for one principal.
+    #[serde(deserialize_with = "size::deserialize_option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<size::Size>"))]
     pub stored_bytes_max: Option<u64>,
     /// Whether the route speaks gRPC.
     pub grpc: Option<bool>,

@@ -67,13 +67,7 @@ fn a_plan_counts_what_is_kept_at_a_time() {
 }
 
 #[test]
-fn rates_and_sizes_are_read_as_people_write_them() {
-    for (text, bytes) in [("500", 500), ("2KiB", 2048), ("2 kib", 2048), ("1MiB", 1 << 20), ("3B", 3)] {
-        assert_eq!(parse_size(text), Ok(bytes), "{text}");
-    }
-    for text in ["", "KiB", "-1", "2kB", "1.5MiB", "99999999999TiB"] {
-        assert!(parse_size(text).is_err(), "{text}");
-    }
+fn rates_and_sizes_are_as_people_write_them() {
     for text in ["", "500", "500/w", "/s", "-1/s", "1.5/s"] {
         assert!(parse_rate(text).is_err(), "{text}");
     }
