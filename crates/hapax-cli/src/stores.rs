@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax::MemoryStore;
-use hapax_core::{Store, StoreError};
+use hapax_core::{Health, Store, StoreError};
 use hapax_store_file::{FileStore, OpenError};
 
 #[cfg(feature = "dynamodb")]
@@ -268,6 +268,37 @@ impl StoreUrl {
             Self::DynamoDb(url) => url.open().await.map(shared),
         };
         opened.map_err(|error| self.failure(error, access))
+    }
+
+    /// What the server promises as it is set up, where no store is on it yet; none for a store that is on no server. Nothing
+    /// is made.
+    pub(crate) async fn server_health(&self) -> Result<Option<Health>, Failure> {
+        let health = match self {
+            Self::Memory | Self::File(_) => return Ok(None),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => url.options.clone().health().await,
+            #[cfg(feature = "redis")]
+            Self::Redis(url) => url.options.clone().health().await,
+            // It is the store behind that promises.
+            #[cfg(feature = "redis")]
+            Self::Tiers(tiers) => return Box::pin(tiers.store.server_health()).await,
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => url.options.health().await,
+        };
+        health.map(Some).map_err(|error: StoreError| self.failure(error, Access::Read))
+    }
+
+    /// Which command makes the store.
+    pub(crate) fn made_by(&self) -> &'static str {
+        match self {
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(_) => "`hapax migrate` makes the table",
+            #[cfg(feature = "redis")]
+            Self::Tiers(tiers) => tiers.store.made_by(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => "`hapax migrate` or `hapax serve` makes it",
+            _ => "`hapax serve` makes it",
+        }
     }
 
     /// Reads all of the store and fails if anything in it is damaged.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_core::{ByteSize, Clock, StoreError};
+use hapax_core::{ByteSize, Clock, Health, StoreError};
 
 use crate::connection::Endpoint;
 use crate::credentials::CredentialsSource;
@@ -199,6 +199,14 @@ impl Options {
     /// As [`DynamoDbStore::connect`].
     pub async fn connect(self) -> Result<DynamoDbStore, StoreError> {
         DynamoDbStore::connect_with(self).await
+    }
+
+    /// What may be promised of the table, or of the one that [`make`](Self::make) would make. Nothing is made.
+    ///
+    /// # Errors
+    /// When the service cannot be asked, or when a table of that name cannot be a store.
+    pub async fn health(&self) -> Result<Health, StoreError> {
+        table::look_ahead(&crate::link::Link::new(self.clone())).await
     }
 
     /// What [`make`](Self::make) would do.

@@ -62,6 +62,11 @@ impl Endpoint {
         Some((Self { host, port, is_tls, authority: authority.as_str().to_owned() }, path))
     }
 
+    /// Whether it is the service itself, a private endpoint of it included.
+    pub(crate) fn is_of_aws(&self) -> bool {
+        [".amazonaws.com", ".amazonaws.com.cn"].iter().any(|domain| self.host.ends_with(domain))
+    }
+
     /// Host and port as a `Host` header has them.
     pub(crate) fn authority(&self) -> &str {
         &self.authority

@@ -15,6 +15,9 @@ use crate::link::{Call, Failed, Link};
 const MADE_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
+/// What this store is called where its health is told.
+const KIND: &str = "dynamodb";
+
 /// One thing that is done to make a table a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -58,7 +61,23 @@ pub(crate) async fn look(link: &Link, op: &'static str) -> Result<Health, StoreE
             "expired records stay until a sweep removes them; `hapax migrate` lets DynamoDB do it".to_owned(),
         );
     }
-    Ok(Health { store: "dynamodb", promise, warnings })
+    Ok(Health { store: KIND, promise, warnings })
+}
+
+/// What may be promised of the table, or of the one that [`make`] would make. It makes nothing.
+pub(crate) async fn look_ahead(link: &Link) -> Result<Health, StoreError> {
+    if describe(link, "health").await?.is_some() {
+        return look(link, "health").await;
+    }
+    if link.options.endpoint.is_of_aws() {
+        return Ok(Health { store: KIND, promise: Promise::AtMostOnce, warnings: Vec::new() });
+    }
+    // A table says by its ARN whether it is of DynamoDB Local; nothing else does.
+    let warning = format!(
+        "{} is not an endpoint of AWS: what it promises is known when there is a table",
+        link.options.endpoint.authority()
+    );
+    Ok(Health { store: KIND, promise: Promise::BestEffort, warnings: vec![warning] })
 }
 
 /// What [`make`] would do.

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use hapax_core::{ByteSize, StoreError};
+use hapax_core::{ByteSize, Health, StoreError};
 use tokio_postgres::config::{Host, SslMode};
 
 use crate::error::OpenError;
 use crate::sql::is_schema;
-use crate::store::PostgresStore;
+use crate::store::{self, PostgresStore};
 use crate::url;
 
 /// The schema that the tables are in unless told otherwise.
@@ -202,6 +202,14 @@ impl Options {
     /// As [`PostgresStore::connect`].
     pub async fn connect(self) -> Result<PostgresStore, StoreError> {
         PostgresStore::connect_with(self).await
+    }
+
+    /// What the server promises as it is set up, whether or not there is a store on it. Nothing is made.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::connect`], but for what is wrong with the tables.
+    pub async fn health(self) -> Result<Health, StoreError> {
+        store::server_health(self).await
     }
 
     /// The most bytes that an outcome may have.

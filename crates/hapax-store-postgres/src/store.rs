@@ -29,6 +29,9 @@ use crate::write::{self, Write};
 /// The most bytes that the names in a scope may have together; they are stored with every record.
 pub const SCOPE_BYTES_MAX: usize = 64 << 10;
 
+/// What this store is called where its health is told.
+const KIND: &str = "postgres";
+
 /// Keeps records in a PostgreSQL database. See the [crate](crate) for what that promises.
 #[derive(Debug)]
 pub struct PostgresStore {
@@ -152,6 +155,12 @@ async fn judge(link: &Link, op: &'static str) -> Result<Judged, StoreError> {
     let asking = async { Settings::read(&lent.client().query_typed_one(&link.sql.settings, &[]).await?) };
     let settings = timeout_at(deadline, asking).await;
     Ok(lent.end(op, Effect::Read, settings)?.judge()?)
+}
+
+/// What the server promises, without a look at the tables.
+pub(crate) async fn server_health(options: Options) -> Result<Health, StoreError> {
+    let Judged { promise, warnings } = judge(&Link::new(options)?, "health").await?;
+    Ok(Health { store: KIND, promise, warnings })
 }
 
 impl Work for ClaimRequest {
@@ -310,7 +319,7 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let Judged { promise, mut warnings } = judge(&self.link, "health").await?;
             warnings.extend(self.wake.as_ref().and_then(Wake::warning).map(str::to_owned));
-            Ok(Health { store: "postgres", promise, warnings })
+            Ok(Health { store: KIND, promise, warnings })
         })
     }
 

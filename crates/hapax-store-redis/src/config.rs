@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use hapax_core::{ByteSize, StoreError};
+use hapax_core::{ByteSize, Health, Store as _, StoreError};
 use redis::io::tcp::TcpSettings;
 use redis::{Client, ConnectionInfo, IntoConnectionInfo};
 
@@ -75,6 +75,8 @@ pub(crate) enum Amnesia {
 pub(crate) enum Making {
     Make,
     Refuse,
+    /// The server is looked at, and nothing is made on it.
+    Leave,
 }
 
 impl Options {
@@ -227,6 +229,15 @@ impl Options {
     pub fn existing(mut self) -> Self {
         self.making = Making::Refuse;
         self
+    }
+
+    /// What the server promises as it is set up, whether or not there is a store on it. Nothing is made.
+    ///
+    /// # Errors
+    /// As [`RedisStore::connect`].
+    pub async fn health(self) -> Result<Health, StoreError> {
+        let store = Self { making: Making::Leave, ..self }.connect().await?;
+        store.health().await
     }
 
     /// How often the server is looked at when nothing else happens; every five seconds by default, and every second where

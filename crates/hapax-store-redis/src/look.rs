@@ -83,7 +83,7 @@ async fn at_mark(link: &Link, connected: &Connected, key: &str) -> Result<Shown,
     let memory = match (id, &greatest_before) {
         (Some(id), _) => link.marks.judge(key, greatest_before.as_ref(), Seen { id, pulse }),
         (None, Some(_)) => Memory::Lost,
-        (None, None) if link.marks.is_home(key) => {
+        (None, None) if link.marks.is_home(key) && link.options.making != Making::Leave => {
             return Err(OpenError::Missing { prefix: link.options.prefix.clone() }.into());
         }
         // It is for those to make who run operations.

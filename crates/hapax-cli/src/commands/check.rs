@@ -19,6 +19,10 @@ use crate::stores::Access;
 const ALWAYS_TOLD: [&str; 9] =
     ["dialect", "header", "key", "lease", "methods", "on_lapse", "on_store_error", "principal", "retention"];
 
+/// How an upstream is configured.
+const UPSTREAM_NEEDED: &str =
+    "`hapax serve` needs one: --upstream http://HOST:PORT, HAPAX_UPSTREAM or `upstream` in the file";
+
 pub(crate) async fn run(check: &Check, flags: &Flags, output: Output) -> Result<(), Failure> {
     if check.schema {
         return output.document(&config::schema());
@@ -54,23 +58,30 @@ fn files(config: &Config) -> Result<(), Failure> {
 /// What the store says of itself.
 struct Found {
     health: Health,
-    stats: Stats,
+    /// None where there is no store yet: the health is then that of its server.
+    stats: Option<Stats>,
 }
 
-/// None where somebody says how to serve and nobody has served yet: the store is made then.
+/// None for a store on no server that is not made yet, where the configuration is that of a sidecar, which makes it.
 async fn store(check: &Check, config: &Config) -> Result<Option<Found>, Failure> {
     let url = &config.store;
     if check.deep {
         Progress::new().during(format_args!("reading {url}"), url.verify()).await?;
     }
     let store = match url.open(Access::Read).await {
-        Err(failure) if failure.code() == Code::StoreMissing && is_to_serve(config) => return Ok(None),
+        Err(failure) if failure.code() == Code::StoreMissing => {
+            return match url.server_health().await? {
+                Some(health) => Ok(Some(Found { health, stats: None })),
+                None if is_to_serve(config) => Ok(None),
+                None => Err(failure),
+            };
+        }
         opened => opened?,
     };
     let failed = |error| Failure::store(error, format!("cannot use {url}"));
     let health = Store::health(&*store).await.map_err(failed)?;
     let stats = store.stats().await.map_err(failed)?;
-    Ok(Some(Found { health, stats }))
+    Ok(Some(Found { health, stats: Some(stats) }))
 }
 
 /// Whether this is the configuration of a sidecar, and not only a store that somebody named.
@@ -82,18 +93,18 @@ fn is_to_serve(config: &Config) -> bool {
 fn warnings(config: &Config, found: Option<&Found>, naming: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     if is_to_serve(config) && config.upstream.is_empty() {
-        warnings.push("nobody says which service is behind: `hapax serve` will want --upstream".to_owned());
+        warnings.push(format!("no upstream is configured; {UPSTREAM_NEEDED}"));
     }
     warnings.extend(config.warnings());
     warnings.extend(config.routes.iter().flat_map(|route| {
         route.warnings().into_iter().map(|warning| format!("{}: {warning}", route.paths()))
     }));
-    let Some(Found { health, stats }) = found else {
-        warnings.push(format!("there is no store at {} yet; `hapax serve` makes it", config.store));
-        return warnings;
-    };
-    warnings.extend(health.warnings.iter().cloned());
-    if stats.uncertain > 0 {
+    let stats = found.and_then(|found| found.stats.as_ref());
+    if stats.is_none() {
+        warnings.push(format!("there is no store at {} yet; {}", config.store, config.store.made_by()));
+    }
+    warnings.extend(found.into_iter().flat_map(|found| found.health.warnings.iter().cloned()));
+    if let Some(stats) = stats.filter(|stats| stats.uncertain > 0) {
         warnings.push(format!(
             "{} uncertain record(s) wait to be settled: hapax records list --state uncertain{naming}",
             stats.uncertain
@@ -117,13 +128,22 @@ fn text(config: &Config, found: Option<&Found>, warnings: &[String]) -> String {
     lines.extend(config.file.iter().map(|file| format!("file     {}", file.display())));
     lines.push(format!("listen   {}", config.listen));
     lines.extend(config.upstream.iter().map(|uri| format!("upstream {uri}")));
+    if config.upstream.is_empty() {
+        // In the configuration of a sidecar it is a warning, which says the rest.
+        let needed = if is_to_serve(config) { String::new() } else { format!("; {UPSTREAM_NEEDED}") };
+        lines.push(format!("upstream none{needed}"));
+    }
     lines.push(format!("admin    {}", config.admin.listen));
     lines.extend(config.audit_dir().map(|directory| format!("audit    {}", directory.display())));
     lines.extend(coverage(&config.routes));
     lines.extend(config.routes.iter().flat_map(route_lines));
     match found {
         None => lines.push(format!("store    {}", config.store)),
-        Some(Found { health, stats }) => {
+        Some(Found { health, stats: None }) => lines.extend([
+            format!("store    {} ({}, not made yet)", config.store, health.store),
+            format!("promise  {}", health.promise.words()),
+        ]),
+        Some(Found { health, stats: Some(stats) }) => {
             let counts: Vec<_> =
                 counts(stats).iter().map(|(state, count)| format!("{state} {count}")).collect();
             lines.extend([
@@ -191,10 +211,14 @@ fn document(config: &Config, found: Option<&Found>, warnings: &[String]) -> Valu
     let audit = config.audit_dir().map(|directory| directory.display().to_string());
     let mut document =
         json!({ "warnings": warnings, "config": config.document(), "audit": audit, "store": store });
-    if let Some(Found { health, stats }) = found {
+    let stats = found.and_then(|found| found.stats.as_ref());
+    document["store"]["exists"] = stats.is_some().into();
+    if let Some(Found { health, .. }) = found {
         document["store"]["kind"] = health.store.into();
-        document["store"]["bytes"] = stats.bytes.into();
         document["promise"] = health.promise.words().into();
+    }
+    if let Some(stats) = stats {
+        document["store"]["bytes"] = stats.bytes.into();
         document["records"] = stats.records().into();
         let counts = counts(stats).into_iter();
         document["states"] = counts.map(|(state, count)| (state.to_owned(), Value::from(count))).collect();

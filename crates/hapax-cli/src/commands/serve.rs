@@ -16,8 +16,9 @@ pub(crate) fn run(typed: &Serve, flags: Flags, verbose: bool, output: Output) ->
     let config = Config::load(&flags, std::env::vars_os())?;
     let config = config.with_token(&flags, std::env::var_os(token::VARIABLE))?;
     if config.upstream.is_empty() && !typed.demo {
-        return Err(Failure::new(Code::ConfigInvalid, "nobody says which service is behind")
-            .hint("name it with --upstream http://HOST:PORT or `upstream` in hapax.toml, or try --demo"));
+        return Err(Failure::new(Code::ConfigInvalid, "no upstream is configured").hint(
+            "name the service with --upstream http://HOST:PORT, HAPAX_UPSTREAM or `upstream` in the file, or try --demo",
+        ));
     }
     telemetry::logs(&config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

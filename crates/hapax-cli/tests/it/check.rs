@@ -158,6 +158,22 @@ fn without_a_file_the_policy_and_what_is_unsafe_are_told_all_the_same() {
 }
 
 #[test]
+fn a_missing_upstream_is_told_with_what_to_do() {
+    let fixture = Fixture::empty();
+    let needed =
+        "`hapax serve` needs one: --upstream http://HOST:PORT, HAPAX_UPSTREAM or `upstream` in the file";
+    let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
+    assert!(text.contains(&format!("upstream none; {needed}\n")), "{text}");
+    std::fs::write(fixture.path().join("hapax.toml"), "").unwrap();
+    let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
+    assert!(text.contains("upstream none\n"), "{text}");
+    assert!(text.contains(&format!("warning  no upstream is configured; {needed}\n")), "{text}");
+    std::fs::write(fixture.path().join("hapax.toml"), "upstream = \"http://127.0.0.1:3000\"").unwrap();
+    let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
+    assert!(!text.contains("upstream none") && !text.contains(needed), "{text}");
+}
+
+#[test]
 fn files_that_serving_needs_are_opened() {
     let fixture = Fixture::empty();
     for (name, code, variables) in [

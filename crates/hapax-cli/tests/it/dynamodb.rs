@@ -45,6 +45,16 @@ fn every_command_takes_the_table_and_sidecars_on_it_act_as_one() {
     let refused = told(&fixture, &url, &["serve", "--demo"]).failed(5, "store-missing");
     assert!(refused.stderr.contains("dynamodb://hapax?region=local"), "{refused:?}");
 
+    let checked = told(&fixture, &url, &["check"]).ended(0).stdout;
+    for part in [
+        "(dynamodb, not made yet)",
+        "promise  best effort",
+        "is not an endpoint of AWS",
+        "`hapax migrate` makes",
+    ] {
+        assert!(checked.contains(part), "{part}: {checked}");
+    }
+
     let planned = told(&fixture, &url, &["migrate", "--dry-run"]).ended(0).stdout;
     assert!(planned.contains("would be brought to version 1: make the table"), "{planned}");
     let done = told(&fixture, &url, &["migrate", "--json"]).ended(0).json();

@@ -28,6 +28,20 @@ fn without_the_server_nothing_runs_and_nobody_restarts_anything() {
 }
 
 #[test]
+fn a_check_tells_what_would_hold_before_there_is_a_store() {
+    let server = alone(|| PostgresServer::options().durable().start());
+    let fixture = Fixture::bare();
+    let run = |args: &[&str]| hapax(fixture.path(), &[args, &["--store", &server.url()]].concat());
+    let checked = run(&["check", "--json"]).ended(0).json();
+    assert_eq!(checked["store"]["exists"], false);
+    assert!(checked["promise"].as_str().unwrap().starts_with("at most once"), "{checked}");
+    run(&["records", "list"]).failed(5, "store-missing");
+    run(&["migrate"]).ended(0);
+    let made = run(&["check", "--json"]).ended(0).json();
+    assert_eq!((&made["store"]["exists"], &made["promise"]), (&true.into(), &checked["promise"]));
+}
+
+#[test]
 fn every_command_takes_the_database() {
     let server = alone(PostgresServer::start);
     let with_password = server.url().replace("postgres@", "postgres:canary-password@");
@@ -38,6 +52,12 @@ fn every_command_takes_the_database() {
 
     let missing = run(&["records", "list"]).failed(5, "store-missing");
     assert!(missing.stderr.contains(&shown) && !missing.stderr.contains("canary-password"), "{missing:?}");
+
+    let checked = run(&["check"]).ended(0).stdout;
+    for part in ["(postgres, not made yet)", "promise  best effort", "fsync is off", "`hapax migrate` or"] {
+        assert!(checked.contains(part), "{part}: {checked}");
+    }
+    run(&["records", "list"]).failed(5, "store-missing");
 
     let tried = run(&["migrate", "--dry-run"]).ended(0).stdout;
     assert_eq!(tried, format!("{shown} would be brought to version 1: records\n"));

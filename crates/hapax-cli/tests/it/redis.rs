@@ -75,6 +75,17 @@ fn every_command_takes_the_server() {
     let missing = run(&["records", "list"]).failed(5, "store-missing");
     assert!(missing.stderr.contains(&shown) && !missing.stderr.contains("canary-password"), "{missing:?}");
 
+    let checked = run(&["check"]).ended(0).stdout;
+    for part in
+        ["(redis, not made yet)", "promise  best effort", "appendonly is off", "`hapax serve` makes it"]
+    {
+        assert!(checked.contains(part), "{part}: {checked}");
+    }
+    let checked = run(&["check", "--json"]).ended(0).json();
+    assert_eq!((&checked["store"]["exists"], &checked["records"]), (&false.into(), &serde_json::Value::Null));
+    run(&["check", "--deep"]).failed(5, "store-missing");
+    run(&["records", "list"]).failed(5, "store-missing");
+
     let origin = Origin::start(|_, _| reply(201, "made"));
     let mut sidecar = Sidecar::start_without_cache(&fixture, &["--upstream", &origin.url(), "--store", &url]);
     let promise = sidecar.logged("the promise of");

@@ -23,6 +23,18 @@ fn urls_are_read() {
 }
 
 #[test]
+fn an_endpoint_of_aws_is_told_from_others() {
+    let is_of_aws = |url: &str| parse(url).unwrap().endpoint.is_of_aws();
+    assert!(is_of_aws("dynamodb://hapax?region=eu-central-1"));
+    assert!(is_of_aws("dynamodb://hapax?region=cn-north-1"));
+    let private = "https://vpce-0a1b.dynamodb.eu-central-1.vpce.amazonaws.com";
+    assert!(is_of_aws(&format!("dynamodb://hapax?region=eu-central-1&endpoint={private}")));
+    for endpoint in ["http://127.0.0.1:8000", "https://dynamodb.example", "https://amazonaws.com.example"] {
+        assert!(!is_of_aws(&format!("dynamodb://hapax?region=local&endpoint={endpoint}")), "{endpoint}");
+    }
+}
+
+#[test]
 fn sizes_have_units() {
     let options = |size: &str| parse(&format!("dynamodb://hapax?region=eu&outcome_bytes_max={size}"));
     for (size, bytes) in [("16MiB", 16 << 20), ("1mb", 1_000_000), ("64KiB", 64 << 10), ("7", 7)] {
