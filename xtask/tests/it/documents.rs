@@ -61,6 +61,53 @@ fn lost_error_pages(files: &[File]) -> Vec<String> {
     lost.map(|page| format!("{}: no page links to it", page.path)).collect()
 }
 
+/// The crates of ours that Rust code in a Markdown text names. Their names in code have `_` for `-`.
+fn crates_in_code(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut is_rust = false;
+    for line in text.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            is_rust = language.starts_with("rust");
+        } else if is_rust {
+            let words = line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            let ours = words.filter(|word| *word == "hapax_core" || word.starts_with("hapax_store_"));
+            found.extend(ours.map(|word| word.replace('_', "-")));
+        }
+    }
+    found
+}
+
+/// The pages of stores whose readers are not told how to add a crate that the code there uses.
+fn crates_that_are_not_added(file: &File) -> Vec<String> {
+    if !file.path.starts_with("docs/guide/") || !STORE_PAGES.iter().any(|page| file.path.ends_with(page)) {
+        return Vec::new();
+    }
+    let added: BTreeSet<&str> =
+        file.text.split("cargo add ").skip(1).flat_map(|rest| rest.split(['\n', '`']).take(1)).collect();
+    let is_added = |name: &String| added.iter().any(|line| line.split(' ').any(|word| word == name));
+    let missing = crates_in_code(&file.text).into_iter().filter(|name| !is_added(name));
+    missing.map(|name| format!("{}: no `cargo add {name}`", file.path)).collect()
+}
+
+/// The pages that show how a store is used from Rust.
+const STORE_PAGES: [&str; 3] = ["/dynamodb.md", "/postgres.md", "/redis.md"];
+
+#[test]
+fn the_pages_of_stores_tell_how_to_add_their_crates() {
+    check(crates_that_are_not_added);
+}
+
+#[test]
+fn crates_that_are_not_added_bite() {
+    let told = |text: &str| crates_that_are_not_added(&sample("docs/guide/redis.md", text)).len();
+    let code = "```rust,no_run\nuse hapax_store_redis::RedisStore;\n```\n";
+    assert_eq!(told(code), 1);
+    assert_eq!(told(&format!("```sh\ncargo add hapax-store\n```\n{code}")), 1);
+    assert_eq!(told(&format!("```sh\ncargo add hapax hapax-store-redis\n```\n{code}")), 0);
+    assert_eq!(told(&format!("After `cargo add hapax-store-redis`:\n{code}")), 0);
+    assert_eq!(told("```toml\nuse hapax_store_redis\n```\nhapax_store_redis"), 0);
+}
+
 #[test]
 fn every_link_leads_somewhere() {
     check(|file| dead_links(file, |path| root().join(path).exists()));
