@@ -43,6 +43,7 @@
 //!
 //! A statement whose answer was lost is sent again on another connection while there is time: it carries its nonce, so
 //! it tells what the first one did. After that the call is [`Unknown`](hapax_core::StoreErrorKind::Unknown).
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "axum")]
 mod axum;

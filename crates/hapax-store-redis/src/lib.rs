@@ -36,6 +36,7 @@
 //! this crate, except when a member of a cluster has refused it and named another: a lost answer is [`Unknown`](hapax_core::StoreErrorKind::Unknown), and the same call with the same nonce tells the
 //! truth. The server removes records itself; a sweep has nothing to do, and uncertain records that nobody settled in
 //! their time go without being counted.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod address;
 mod claim;

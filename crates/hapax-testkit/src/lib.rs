@@ -57,6 +57,7 @@
 //!
 //! With the feature `servers`, `servers` starts what is installed, in a directory of its own, and ends it. A server that
 //! can be given a clock of its own makes time pass at once, so that the suite need not wait for leases to lapse.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod asking;
 mod clock;

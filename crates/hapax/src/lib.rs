@@ -55,6 +55,7 @@
 //!
 //! [`Hapax`] is the front door, [`Once`] one operation, [`Policy`] its rules, [`Context`] what a run may know about
 //! itself, [`observe`] what can be measured. Who writes a store wants `hapax-core` and `hapax-testkit`.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod engine;
 mod function;

@@ -37,6 +37,16 @@ fn undescribed(package: &Value) -> Vec<String> {
     missing.map(|field| format!("{}: no {field}", name(package))).collect()
 }
 
+/// docs.rs builds the default features unless the manifest asks for all: what needs another one would not be there.
+fn undocumented_features(package: &Value) -> Vec<String> {
+    let has_features = package["features"].as_object().is_some_and(|features| !features.is_empty());
+    let documents_all = package["metadata"]["docs"]["rs"]["all-features"] == true;
+    let is_wrong = is_published(package) && has_features && !documents_all;
+    let complaint =
+        || format!("{}: no `all-features = true` under [package.metadata.docs.rs]", name(package));
+    is_wrong.then(complaint).into_iter().collect()
+}
+
 /// A version on an internal dev-dependency would make publishing a circle: the testkit is published after the
 /// crates that it tests.
 fn versioned_dev_dependencies(package: &Value) -> Vec<String> {
@@ -95,6 +105,25 @@ fn every_crate_says_what_it_is() {
 fn undescribed_crates_bite() {
     let bare = json!({ "name": "a", "description": null, "license": "" });
     assert_eq!(undescribed(&bare), ["a: no description", "a: no license"]);
+}
+
+#[test]
+fn every_feature_is_documented() {
+    check(undocumented_features);
+}
+
+#[test]
+fn undocumented_features_bite() {
+    let package = |features: Value, metadata: Value, publish: Value| {
+        let package = json!({ "name": "a", "features": features, "metadata": metadata, "publish": publish });
+        undocumented_features(&package).len()
+    };
+    let (axum, all) = (json!({ "axum": [] }), json!({ "docs": { "rs": { "all-features": true } } }));
+    assert_eq!(package(axum.clone(), Value::Null, Value::Null), 1);
+    assert_eq!(package(axum.clone(), json!({ "docs": { "rs": {} } }), Value::Null), 1);
+    assert_eq!(package(axum.clone(), all, Value::Null), 0);
+    assert_eq!(package(axum, Value::Null, json!([])), 0);
+    assert_eq!(package(json!({}), Value::Null, Value::Null), 0);
 }
 
 #[test]
