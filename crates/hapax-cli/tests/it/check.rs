@@ -2,6 +2,8 @@
 
 use crate::binary::{command, hapax, hapax_with_store, run};
 use crate::fixture::{DAY, Fixture, HOUR};
+#[cfg(target_os = "linux")]
+use crate::sidecar::Sidecar;
 
 #[test]
 fn a_store_is_told_with_its_promise_and_its_counts() {
@@ -171,6 +173,29 @@ fn a_missing_upstream_is_told_with_what_to_do() {
     std::fs::write(fixture.path().join("hapax.toml"), "upstream = \"http://127.0.0.1:3000\"").unwrap();
     let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
     assert!(!text.contains("upstream none") && !text.contains(needed), "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_store_on_tmpfs_is_best_effort_from_the_start_of_serving_and_in_every_check() {
+    let fixture = Fixture::on_tmpfs();
+    let mut sidecar = Sidecar::start(&fixture, &["--upstream", "http://127.0.0.1:9"]);
+    let logged = sidecar.logged("the promise of");
+    assert!(logged.contains("WARN") && logged.contains("file:./hapax-data: best effort"), "{logged}");
+    assert!(logged.contains("tmpfs") && !logged.contains("at most once"), "{logged}");
+    let promised = sidecar.start["promise"].as_str().unwrap();
+    assert!(promised.starts_with("best effort"), "{promised}");
+    let is_best_effort = |checked: &str| {
+        assert!(checked.contains("promise  best effort") && checked.contains("lies on tmpfs"), "{checked}");
+        assert!(!checked.contains("at most once"), "{checked}");
+    };
+    // While the owner is there, and without one.
+    is_best_effort(&hapax(fixture.path(), &["check"]).ended(0).stdout);
+    sidecar.signal("TERM");
+    assert_eq!(sidecar.ended().0, Some(0));
+    is_best_effort(&hapax(fixture.path(), &["check", "--deep"]).ended(0).stdout);
+    let document = hapax(fixture.path(), &["check", "--json"]).ended(0).json();
+    assert!(document["promise"].as_str().unwrap().starts_with("best effort"), "{document}");
 }
 
 #[test]

@@ -32,6 +32,22 @@ impl Fixture {
         Self { dir: tempfile::tempdir().unwrap() }
     }
 
+    /// A directory in memory, without a store. A machine that has no tmpfs there fails the test.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn on_tmpfs() -> Self {
+        const IN_MEMORY: &str = "/dev/shm";
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        // The device, where it is mounted, and the kind of file system; of several mounts, the last is in force.
+        let fields = mounts.lines().map(|mount| mount.split(' ').collect::<Vec<_>>());
+        let kind = fields.filter(|fields| fields[1] == IN_MEMORY).last().map(|fields| fields[2].to_owned());
+        assert_eq!(
+            kind.as_deref(),
+            Some("tmpfs"),
+            "this test needs a tmpfs: mount -t tmpfs tmpfs {IN_MEMORY}"
+        );
+        Self { dir: tempfile::tempdir_in(IN_MEMORY).unwrap() }
+    }
+
     /// A directory with an empty store.
     pub(crate) fn empty() -> Self {
         let fixture = Self::bare();
