@@ -4,9 +4,9 @@
 //!
 //! # The life of a request
 //!
-//! 1. **Taken.** `listen.rs` takes a connection if there is a place for it, and gives it to a lane
-//!    (`lanes.rs`), which it leaves only between two requests. `connection.rs` shakes hands where there is
-//!    TLS and finds out by the first bytes which version of HTTP is spoken. Whoever stays silent is closed.
+//! 1. **Taken.** `listen.rs` takes a connection if there is a place for it, and gives it to a worker
+//!    (`workers.rs`). `connection.rs` does the TLS handshake where there is one and finds out by the first bytes which
+//!    version of HTTP is spoken. A connection that stays silent is closed.
 //! 2. **Looked at.** Of HTTP/1, `socket.rs` lets `head.rs` see every byte before hyper parses it. What two parsers
 //!    could read in two ways is answered 400, and the connection is closed. HTTP/2 leaves less to doubt; what is left
 //!    is checked in `connection.rs`.
@@ -22,10 +22,8 @@
 //! |---|---|
 //! | `options` | what can be configured |
 //! | `listen`, `connection` | clients' connections |
-//! | `lanes`, `roaming` | the threads that they are served on, and going to another |
-//! | `hush` | wakes that nobody needs |
+//! | `workers` | the runtimes that they are served on |
 //! | `runs` | requests that run, also without their stream |
-//! | `parts` | writing a head and its body |
 //! | `untaken` | the memory of answers that clients do not take |
 //! | `socket`, `head`, `frames`, `received`, `deadline` | what clients may send, and how slowly |
 //! | `fields` | header fields on their way |
@@ -38,23 +36,20 @@ mod fields;
 mod forward;
 mod frames;
 mod head;
-mod hush;
-mod lanes;
 mod listen;
 mod options;
-mod parts;
 mod received;
-mod roaming;
 mod runs;
 mod socket;
 mod tls;
 mod untaken;
 mod upstream;
+mod workers;
 
 pub(crate) use self::forward::Forward;
-pub(crate) use self::lanes::LaneThreads;
 pub(crate) use self::listen::Listener;
 pub(crate) use self::options::{Tls, Transport, UpstreamOptions};
+pub(crate) use self::workers::WorkerThreads;
 
 #[cfg(test)]
 mod tests;

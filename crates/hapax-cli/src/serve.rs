@@ -44,7 +44,7 @@ use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
-use crate::proxy::{Forward, LaneThreads, Listener};
+use crate::proxy::{Forward, Listener, WorkerThreads};
 use crate::signals::{Asked, Signals};
 use crate::telemetry;
 use crate::trace::Tracing;
@@ -77,7 +77,7 @@ struct Sidecar {
     promise: Option<Promise>,
     routes: Arc<Routes>,
     listener: Arc<Listener>,
-    threads: LaneThreads,
+    threads: WorkerThreads,
     operators: Option<AdminListener>,
     /// Removed when the process ends.
     local_access: Option<LocalAccess>,
@@ -101,7 +101,7 @@ impl Sidecar {
         let local_access = operators.as_ref().zip(config.store.directory());
         let local_access = local_access.and_then(|(operators, directory)| operators.publish(directory));
         let tracing = Tracing::start(&config.trace)?;
-        let threads = LaneThreads::start()
+        let threads = WorkerThreads::start()
             .map_err(|error| Failure::new(Code::Failed, "cannot start").because(error))?;
         let parts = Parts {
             hapax: hapax.clone(),
@@ -141,8 +141,8 @@ impl Sidecar {
         });
         let serving = tokio::spawn({
             let (listener, service, stop) = (self.listener.clone(), self.routes.in_force(), stop.clone());
-            let lanes = self.threads.lanes();
-            async move { listener.serve(service, lanes, stop).await }
+            let workers = self.threads.workers();
+            async move { listener.serve(service, workers, stop).await }
         });
         notify(sd_notify::NotifyState::Ready);
         while signals.next().await == Asked::ToReload {

@@ -25,6 +25,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::time::{Duration, interval, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -36,15 +37,13 @@ use super::fields::{Client, REQUEST_ID, Security};
 use super::forward::{Switch, is_grpc};
 use super::frames::Frames;
 use super::head::{Inspector, is_host};
-use super::hush::WithHushable;
-use super::lanes::{Lanes, this_stream};
 use super::options::Transport;
 use super::received::{PARTING, Patience, Received};
-use super::roaming::Roaming;
 use super::runs::{Running, Runs};
 use super::socket::{Guarded, Progress, Times, Watched};
 use super::tls::{Certificate, agreed_on_http2};
 use super::untaken::Untaken;
+use super::workers::{Workers, this_stream};
 use crate::problem;
 
 /// What all connections of a listener share.
@@ -54,7 +53,7 @@ pub(super) struct Serving<S> {
     untaken: Arc<Untaken>,
     certificate: Option<Arc<Certificate>>,
     http1: http1::Builder,
-    http2: http2::Builder<Lanes>,
+    http2: http2::Builder<Workers>,
 }
 
 /// What the requests of one connection share. It has a service of its own: one that is cloned for every request counts
@@ -75,12 +74,12 @@ impl<S> Serving<S> {
         transport: &Transport,
         certificate: Option<Arc<Certificate>>,
         service: S,
-        lanes: Lanes,
+        workers: Workers,
     ) -> Self {
         let mut http1 = http1::Builder::new();
         // Deadlines are the socket's: hyper's own would count the time that a request is being answered.
         http1.header_read_timeout(None).max_headers(transport.head_fields_max);
-        let mut http2 = http2::Builder::new(lanes);
+        let mut http2 = http2::Builder::new(workers);
         http2
             .timer(TokioTimer::new())
             .max_concurrent_streams(transport.streams_max)
@@ -109,13 +108,8 @@ where
 {
     /// Serves a connection to its end. What goes wrong on the way is the client's affair, and logged for people who
     /// look for it.
-    pub(super) async fn serve(
-        self: Arc<Self>,
-        stream: Roaming,
-        progress: Arc<Progress>,
-        peer: SocketAddr,
-        stop: CancellationToken,
-    ) {
+    pub(super) async fn serve(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, stop: CancellationToken) {
+        let progress = Arc::new(Progress::until(stop.clone()));
         match &self.certificate {
             None => self.speak(stream, progress, peer, Security::Plain, stop).await,
             // In a box: a connection without TLS does not take the memory of one that has it.
@@ -129,7 +123,7 @@ where
     async fn serve_tls(
         self: &Arc<Self>,
         acceptor: TlsAcceptor,
-        stream: Roaming,
+        stream: TcpStream,
         progress: Arc<Progress>,
         peer: SocketAddr,
         stop: CancellationToken,
@@ -188,7 +182,7 @@ where
         let caller = self.caller(progress, peer, security, &stop);
         match begun {
             // In boxes of their own: a connection takes the memory of what it speaks, not of what it might have spoken.
-            Ok(Sniffed::Http1(bytes)) => WithHushable::new(self.http1(io, bytes, caller, stop)).await,
+            Ok(Sniffed::Http1(bytes)) => Box::pin(self.http1(io, bytes, caller, stop)).await,
             Ok(Sniffed::Http2(bytes)) => Box::pin(self.http2(io, bytes, caller, stop)).await,
             Err(error) => tracing::debug!(%error, "a connection ended before its first request"),
         }
@@ -214,7 +208,6 @@ where
     ) where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        caller.progress.take_turns();
         let inspector = Inspector::new(self.transport.head_bytes_max);
         let io = Guarded::new(io, sniffed, Watched::Http1(inspector), caller.progress.clone(), self.times());
         let progress = caller.progress.clone();
@@ -314,7 +307,7 @@ where
                 let mut service = self.service.lock();
                 let Ok(()) = ready!(service.poll_ready(cx));
                 let (parts, body) = request.take().expect("a request is taken once");
-                let body = Received::new(body, patience, cx.waker(), self.progress.clone());
+                let body = Received::new(body, patience, self.progress.clone());
                 Poll::Ready(service.call(Request::from_parts(parts, body)))
             });
             let Ok(mut response) = answer.await.await;

@@ -32,11 +32,6 @@ impl Deadline {
         self.due.is_some()
     }
 
-    /// Whoever asks next does so in another runtime, which watches it from then on.
-    pub(super) fn change_runtime(&mut self) {
-        self.timer = None;
-    }
-
     /// Ready once the deadline has passed. To be asked when there is nothing else to do.
     pub(super) fn poll_passed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(due) = self.due else { return Poll::Pending };

@@ -15,19 +15,17 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use parking_lot::Mutex;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
 use self::caps::Caps;
 use super::connection::Serving;
-use super::lanes::Lanes;
 use super::options::{Tls, Transport};
 use super::received::Received;
-use super::roaming::Roaming;
-use super::socket::Progress;
 use super::tls::Certificate;
+use super::workers::Workers;
 use crate::failure::{Code, Failure};
 
 /// How long to wait after a connection could not be taken: there may be no room for another file, and asking again
@@ -84,7 +82,7 @@ impl Listener {
     /// last one has. Whoever asks a second time has nothing to serve.
     ///
     /// Every connection has a clone of the service.
-    pub(crate) async fn serve<S, B>(&self, service: S, lanes: Lanes, stop: CancellationToken)
+    pub(crate) async fn serve<S, B>(&self, service: S, workers: Workers, stop: CancellationToken)
     where
         S: Service<Request<Received>, Response = Response<B>, Error = Infallible>
             + Clone
@@ -96,7 +94,7 @@ impl Listener {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let Some(socket) = self.socket.lock().take() else { return };
-        let serving = Serving::new(&self.transport, self.certificate.clone(), service, lanes.clone());
+        let serving = Serving::new(&self.transport, self.certificate.clone(), service, workers.clone());
         let serving = Arc::new(serving);
         let connections = TaskTracker::new();
         loop {
@@ -111,19 +109,19 @@ impl Listener {
                         tracing::debug!("turned a connection away: there are too many");
                         continue;
                     };
-                    // It is told of its bytes by the runtime that it is served on.
+                    // The worker that serves it registers it with its own runtime.
                     let Ok(stream) = stream.into_std() else { continue };
                     let (serving, stop) = (serving.clone(), stop.child_token());
-                    let progress = Arc::new(Progress::until(stop.clone()));
-                    let same_progress = Arc::clone(&progress);
                     let served = async move {
                         let _place = place;
-                        match Roaming::new(stream, Arc::clone(&progress)) {
-                            Ok(socket) => serving.serve(socket, progress, peer, stop).await,
-                            Err(error) => tracing::warn!(%error, "cannot watch a connection"),
+                        match register(stream) {
+                            Ok(stream) => serving.serve(stream, peer, stop).await,
+                            Err(error) => {
+                                tracing::warn!(%error, "cannot register a connection with the runtime")
+                            }
                         }
                     };
-                    lanes.put(connections.track_future(served), same_progress);
+                    workers.spawn(connections.track_future(served));
                 }
                 // The client has gone again; the next one may be there.
                 Err(error) if is_of_one_connection(&error) => {}
@@ -138,6 +136,13 @@ impl Listener {
         connections.close();
         connections.wait().await;
     }
+}
+
+/// Registers a socket with the runtime that this is called in.
+fn register(stream: std::net::TcpStream) -> io::Result<TcpStream> {
+    // Answers are written as a whole; waiting for more to send only delays them.
+    let _unsupported = stream.set_nodelay(true);
+    TcpStream::from_std(stream)
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {

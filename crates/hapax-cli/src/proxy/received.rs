@@ -11,7 +11,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,7 +20,6 @@ use hyper::body::Incoming;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::deadline::Deadline;
-use super::hush::hush;
 use super::socket::Progress;
 
 /// How long a sender may pause, and a client may take to say goodbye, once the listener is to end.
@@ -38,8 +37,6 @@ pub(super) struct Patience {
 #[derive(Debug)]
 pub(crate) struct Received {
     body: Incoming,
-    /// Wakes whoever reads it from its connection.
-    connection: Waker,
     patience: Patience,
     /// Since somebody waits for the next frame.
     pause: Deadline,
@@ -87,15 +84,9 @@ impl Error for Broken {
 }
 
 impl Received {
-    pub(super) fn new(
-        body: Incoming,
-        patience: Patience,
-        connection: &Waker,
-        progress: Arc<Progress>,
-    ) -> Self {
+    pub(super) fn new(body: Incoming, patience: Patience, progress: Arc<Progress>) -> Self {
         Self {
             body,
-            connection: connection.clone(),
             patience,
             pause: Deadline::default(),
             waited: Duration::ZERO,
@@ -139,14 +130,7 @@ impl Body for Received {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        let Self { body, connection, .. } = &mut *self;
-        let next = || {
-            let frame = Pin::new(&mut *body).poll_frame(cx);
-            (frame, body.is_end_stream())
-        };
-        // A connection that has given all of it need not know that it was taken.
-        let (polled, _) = hush(connection, next, |(_, is_whole)| *is_whole);
-        match polled {
+        match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
                 Poll::Ready(Some(if self.keeps_pace(bytes) { Ok(frame) } else { Err(Broken::TooSlow) }))

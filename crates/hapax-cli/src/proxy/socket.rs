@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use super::deadline::Deadline;
 use super::frames::Frames;
 use super::head::{Fault, Inspected, Inspector, SPOILED};
-use super::parts::poll_write_parts;
 use super::untaken::Untaken;
 
 /// How far the requests of a connection are.
@@ -36,10 +35,6 @@ pub(super) struct Progress {
     early: AtomicBool,
     /// Told when an answer was given up because it was not taken.
     given_up: Notify,
-    /// Whether there is one request at a time.
-    takes_turns: AtomicBool,
-    /// How often the connection went to another lane.
-    moves: AtomicUsize,
     /// Cancelled once the listener is to end.
     stop: CancellationToken,
     /// What the bytes of its answers count in.
@@ -82,26 +77,6 @@ impl Progress {
 
     pub(super) fn is_idle(&self) -> bool {
         self.open.load(Ordering::Relaxed) == 0
-    }
-
-    /// The first request is here, and there is one at a time from now on, as on HTTP/1.
-    pub(super) fn take_turns(&self) {
-        self.takes_turns.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether one request was answered, and the next one has not begun.
-    pub(super) fn is_between(&self) -> bool {
-        self.takes_turns.load(Ordering::Relaxed) && self.is_idle()
-    }
-
-    /// The connection goes to another lane.
-    pub(super) fn change_lanes(&self) {
-        self.moves.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How often it did.
-    pub(super) fn moves(&self) -> usize {
-        self.moves.load(Ordering::Relaxed)
     }
 
     pub(super) fn begun(&self) -> usize {
@@ -212,8 +187,6 @@ pub(super) struct Guarded<S> {
     wait: Wait,
     reading: Deadline,
     writing: Deadline,
-    /// How often the connection had changed lanes when the deadlines were set.
-    moves: usize,
     /// Whether the client sends no more, and that was not told yet.
     is_ended: bool,
     /// Whether everything that was written has left.
@@ -228,7 +201,6 @@ impl<S> Guarded<S> {
         progress: Arc<Progress>,
         times: Times,
     ) -> Self {
-        let (reading, writing, moves) = (Deadline::default(), Deadline::default(), progress.moves());
         Self {
             io,
             sniffed,
@@ -237,21 +209,10 @@ impl<S> Guarded<S> {
             progress,
             times,
             wait: Wait::Free,
-            reading,
-            writing,
-            moves,
+            reading: Deadline::default(),
+            writing: Deadline::default(),
             is_ended: false,
             is_flushed: true,
-        }
-    }
-
-    /// Has deadlines watched by the lane that the connection is on.
-    fn follow_lane(&mut self) {
-        let moves = self.progress.moves();
-        if self.moves != moves {
-            self.moves = moves;
-            self.reading.change_runtime();
-            self.writing.change_runtime();
         }
     }
 
@@ -311,7 +272,6 @@ impl<S> Guarded<S> {
 
     /// Sets the deadline for what is waited for now, if it was not set for that before.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.follow_lane();
         let is_between = matches!(&self.watched, Watched::Http1(inspector) if inspector.is_between());
         let (wait, span) = if self.watched.is_in_head() {
             (Wait::Head(self.watched.heads()), self.times.head)
@@ -375,7 +335,6 @@ impl<S: AsyncWrite + Unpin> Guarded<S> {
             self.writing.clear();
             return written;
         }
-        self.follow_lane();
         if !self.writing.is_set() {
             let span = self.times.write_idle;
             self.writing.within(span);
@@ -397,7 +356,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.is_flushed = false;
-        let written = poll_write_parts(Pin::new(&mut self.io), cx, bytes);
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, bytes);
         self.poll_taking(cx, written)
     }
 

@@ -281,7 +281,7 @@ impl Address {
         }
     }
 
-    /// The one that this lane used last. What another one has left is taken up only where too many would be open or
+    /// The one that this worker used last. What another one has left is taken up only where too many would be open or
     /// unused otherwise: its bytes wake that one's thread first.
     fn take_unused(&self) -> Option<Unused> {
         let here = Handle::current().id();

@@ -13,7 +13,7 @@ use super::pieces::Pieces;
 use crate::proxy::socket::Open;
 use crate::proxy::untaken::{COUNTED_MIN, Stream};
 
-/// Over HTTP/1, what the body gives goes on in one piece: a connection may change lanes while the last of it is being sent.
+/// Over HTTP/1, what the body gives goes on in one piece: the connection watches its own pace.
 const PIECE_MAX: usize = usize::MAX;
 
 pin_project! {

@@ -59,7 +59,7 @@ impl Connected {
         S::Future: Send + 'static,
     {
         let (client, io) = duplex(64 * 1024);
-        let serving = Arc::new(Serving::new(&Transport::default(), None, service, Lanes::here()));
+        let serving = Arc::new(Serving::new(&Transport::default(), None, service, Workers::current()));
         let peer = SocketAddr::from(([127, 0, 0, 1], 9));
         let stop = CancellationToken::new();
         let progress = Arc::new(Progress::until(stop.clone()));

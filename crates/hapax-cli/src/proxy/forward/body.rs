@@ -15,7 +15,6 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use crate::proxy::deadline::Deadline;
-use crate::proxy::hush::hush;
 use crate::proxy::upstream::{Address, Http1};
 
 /// The body of an answer.
@@ -142,16 +141,7 @@ impl Body for ForwardBody {
         match &mut self.kind {
             Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Kind::Http1 { body, used, idle } => {
-                let Some((link, _)) = used else { return poll_http1(body, used, *idle, cx) };
-                let waker = link.waker(cx);
-                // Whoever has this frame asks for the next, and that drives the connection again.
-                hush(
-                    &waker,
-                    || poll_http1(body, used, *idle, &mut Context::from_waker(&waker)),
-                    Poll::is_ready,
-                )
-            }
+            Kind::Http1 { body, used, idle } => poll_http1(body, used, *idle, cx),
             Kind::Http2 { body, pause, idle } => match Pin::new(body).poll_frame(cx) {
                 Poll::Ready(frame) => {
                     pause.clear();

@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::rig::{Origin, Rig, Setup, read_until};
-use crate::proxy::LaneThreads;
+use crate::proxy::WorkerThreads;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const KEYED: &str = "POST /orders HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n";
@@ -36,17 +36,17 @@ async fn a_connection_is_used_again() {
 
 /// Unless there may be no more of them, or no more of them are kept.
 #[tokio::test]
-async fn a_lane_uses_the_connections_that_it_opened() {
+async fn a_worker_uses_the_connections_that_it_opened() {
     for (connections_max, idle_max, opened) in [(2, 2, 2), (1, 2, 1), (2, 1, 1)] {
         let origin = Origin::ok().await;
-        let threads = LaneThreads::start_some(2).unwrap();
-        let mut setup = Setup { lanes: Some(threads.lanes()), ..Setup::default() };
+        let threads = WorkerThreads::start_some(2).unwrap();
+        let mut setup = Setup { workers: Some(threads.workers()), ..Setup::default() };
         (setup.upstream.connections_max, setup.upstream.idle_max) = (connections_max, idle_max);
         let rig = Rig::start(&[origin.url()], setup).await;
         let mut clients = Vec::new();
         for turn in 0..6 {
             if turn < 2 {
-                // The first is still there, so the second goes to another lane.
+                // The first is still there, so the second goes to another worker.
                 clients.push(rig.connect().await);
             }
             let client = &mut clients[turn % 2];

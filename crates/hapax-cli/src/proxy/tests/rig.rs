@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tower_layer::Layer;
 
-use crate::proxy::lanes::Lanes;
+use crate::proxy::workers::Workers;
 use crate::proxy::{Forward, Listener, Tls, Transport, UpstreamOptions};
 
 /// As much as no buffer between an origin and a client that takes nothing can hold.
@@ -37,8 +37,8 @@ pub(super) struct Setup {
     pub(super) transport: Transport,
     pub(super) tls: Option<Tls>,
     pub(super) upstream: UpstreamOptions,
-    /// None: everything runs where the test does.
-    pub(super) lanes: Option<Lanes>,
+    /// None: everything runs on the runtime of the test.
+    pub(super) workers: Option<Workers>,
 }
 
 impl Default for Setup {
@@ -47,7 +47,7 @@ impl Default for Setup {
     fn default() -> Self {
         let keep_alive = Span(Duration::from_secs(3600));
         let upstream = UpstreamOptions { keep_alive, ..UpstreamOptions::default() };
-        Self { transport: Transport::default(), tls: None, upstream, lanes: None }
+        Self { transport: Transport::default(), tls: None, upstream, workers: None }
     }
 }
 
@@ -86,8 +86,8 @@ impl Rig {
         let stop = CancellationToken::new();
         let served = tokio::spawn({
             let (listener, stop) = (listener.clone(), stop.clone());
-            let lanes = setup.lanes.unwrap_or_else(Lanes::here);
-            async move { listener.serve(service, lanes, stop).await }
+            let workers = setup.workers.unwrap_or_else(Workers::current);
+            async move { listener.serve(service, workers, stop).await }
         });
         Self { address: listener.local_addr(), listener, stop, served }
     }

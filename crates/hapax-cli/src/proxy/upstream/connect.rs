@@ -23,7 +23,6 @@ use super::link::{Http1, Http2, Link};
 use super::outgoing::Outgoing;
 use crate::failure::{Code, Failure};
 use crate::proxy::options::{Protocol, UpstreamOptions};
-use crate::proxy::parts::poll_write_parts;
 use crate::proxy::tls::{self, agreed_on_http2};
 
 /// How often a silent HTTP/2 connection is asked whether it is alive, and how long it may think about it.
@@ -222,7 +221,7 @@ impl AsyncWrite for Stream {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Plain(stream) => poll_write_parts(Pin::new(stream), cx, bytes),
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bytes),
         }
     }

@@ -21,7 +21,6 @@ use super::connect::Stream;
 use super::outgoing::{Frames, Outgoing};
 use super::room::Place;
 use crate::proxy::deadline::Deadline;
-use crate::proxy::hush::{Hushable, hush};
 
 /// A connection.
 #[derive(Debug)]
@@ -53,8 +52,6 @@ impl From<TrySendError<Request<Outgoing>>> for Unanswered {
 pub(in crate::proxy) struct Http1 {
     sender: http1::SendRequest<Outgoing>,
     connection: Driven,
-    /// What it leaves to the task that drives it is taken by that at once, and need not wake it.
-    waker: Hushable,
     deadline: Deadline,
     /// While it is in use.
     place: Option<Place>,
@@ -87,16 +84,10 @@ impl Http1 {
         Self {
             sender,
             connection,
-            waker: Hushable::default(),
             deadline: Deadline::default(),
             place: None,
             runtime: Handle::current().id(),
         }
-    }
-
-    /// Wakes the task of `cx`, which drives it from now on.
-    pub(in crate::proxy) fn waker(&self, cx: &Context<'_>) -> Waker {
-        self.waker.of(cx).clone()
     }
 
     pub(in crate::proxy) fn drive(&mut self, cx: &mut Context<'_>) {
@@ -138,21 +129,16 @@ impl Http1 {
         let mut upload = Upload::of(&request);
         self.deadline.within(within);
         let mut answer = pin!(self.sender.try_send_request(*request));
-        let (driven, deadline, waker) = (&mut self.connection, &mut self.deadline, &self.waker);
+        let (driven, deadline) = (&mut self.connection, &mut self.deadline);
         poll_fn(|cx| {
-            let waker = waker.of(cx);
-            let exchange = || {
-                let cx = &mut Context::from_waker(waker);
-                driven.drive(cx);
-                let answered = answer.as_mut().poll(cx);
-                if answered.is_ready() || !driven.has_ended {
-                    return answered;
-                }
-                // A request that it did not take is handed back when it goes.
+            driven.drive(cx);
+            let mut answered = answer.as_mut().poll(cx);
+            if answered.is_pending() && driven.has_ended {
+                // A request that the connection did not take is handed back when it is dropped.
                 driven.connection = None;
-                answer.as_mut().poll(cx)
-            };
-            if let Poll::Ready(answer) = hush(waker, exchange, Poll::is_ready) {
+                answered = answer.as_mut().poll(cx);
+            }
+            if let Poll::Ready(answer) = answered {
                 return Poll::Ready(answer.map_err(Unanswered::from));
             }
             while deadline.poll_passed(cx).is_ready() {
