@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
-use crate::sha256::{self, Length};
+use crate::length::Length;
 pub use select::Select;
 
 /// A versioned digest of a request.
@@ -77,18 +77,11 @@ fn words(digest: &[u8; 32]) -> [u64; 4] {
 #[derive(Clone)]
 #[must_use]
 pub struct FingerprintBuilder {
-    /// What did not fit into `pending` any more. Most requests have nothing there, and a builder is moved often.
-    hashed: Option<Box<Sha256>>,
-    /// What is to be hashed next. Parts are short, and one call for many is quicker than many.
-    pending: Vec<u8>,
+    hash: Sha256,
 }
 
 /// The first part of every fingerprint.
 const VERSION_1: &[u8] = b"hapax fingerprint 1";
-/// Where parts are put together to be hashed; what does not fit is hashed where it is.
-const PENDING_MAX: usize = 1024;
-/// Room for the parts of most requests.
-const PENDING_USUAL: usize = 512;
 
 /// How a part's bytes were made; hashed with them, so that raw bytes never pass for canonical ones.
 #[derive(Clone, Copy)]
@@ -100,14 +93,12 @@ enum Kind {
 
 impl FingerprintBuilder {
     fn new() -> Self {
-        let mut pending = Vec::with_capacity(PENDING_USUAL);
-        pending.extend_from_slice(Length::of(VERSION_1).as_bytes());
-        pending.extend_from_slice(VERSION_1);
-        Self { hashed: None, pending }
+        let mut builder = Self { hash: Sha256::new() };
+        builder.add_sized(VERSION_1);
+        builder
     }
 
     /// Adds bytes as they are. Order counts.
-    #[inline]
     pub fn part(mut self, name: &str, bytes: &[u8]) -> Self {
         self.add(name, Kind::Raw, bytes);
         self
@@ -119,21 +110,10 @@ impl FingerprintBuilder {
     /// is no JSON, repeats a name in one object, has half a surrogate pair or nests deeper than
     /// [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX) is taken byte by byte (F-05).
     pub fn json(mut self, name: &str, bytes: &[u8]) -> Self {
-        let start = self.pending.len();
-        self.pending.extend_from_slice(Length::of(name.as_bytes()).as_bytes());
-        self.pending.extend_from_slice(name.as_bytes());
-        // The length comes when it is known; most are one byte.
-        self.pending.extend_from_slice(&[Kind::Json as u8, 0]);
-        let text_at = self.pending.len();
-        if direct::append(&mut self.pending, bytes).is_some() {
-            let length = Length::of(&self.pending[text_at..]);
-            match length.as_bytes() {
-                [length] => self.pending[text_at - 1] = *length,
-                length => drop(self.pending.splice(text_at - 1..text_at, length.iter().copied())),
-            }
-        } else {
-            self.pending.truncate(start);
-            self.add(name, Kind::Raw, bytes);
+        let mut text = Vec::with_capacity(bytes.len());
+        match direct::append(&mut text, bytes) {
+            Some(()) => self.add(name, Kind::Json, &text),
+            None => self.add(name, Kind::Raw, bytes),
         }
         self
     }
@@ -163,55 +143,20 @@ impl FingerprintBuilder {
     }
 
     /// The fingerprint of the parts so far.
-    pub fn build(mut self) -> Fingerprint {
-        let length = self.pending.len();
-        let digest = if self.hashed.is_none() && length <= PENDING_MAX {
-            self.pending.resize(sha256::padded(length), 0);
-            sha256::in_place(&mut self.pending, length)
-        } else {
-            let mut hashed = self.hashed.unwrap_or_default();
-            hashed.update(&self.pending);
-            (*hashed).finalize().into()
-        };
-        Fingerprint { algorithm: ALGORITHM, digest }
+    pub fn build(self) -> Fingerprint {
+        Fingerprint { algorithm: ALGORITHM, digest: self.hash.finalize().into() }
     }
 
-    /// Lengths first, so that no two lists of parts hash alike.
     fn add(&mut self, name: &str, kind: Kind, bytes: &[u8]) {
-        self.push_sized(name.as_bytes());
-        self.push(&[kind as u8]);
-        self.push_sized(bytes);
+        self.add_sized(name.as_bytes());
+        self.hash.update([kind as u8]);
+        self.add_sized(bytes);
     }
 
-    #[inline]
-    fn push_sized(&mut self, bytes: &[u8]) {
-        match bytes.len() {
-            // One byte, which most lengths are.
-            length @ ..0x80 => self.push(&[length as u8]),
-            _ => self.push(Length::of(bytes).as_bytes()),
-        }
-        self.push(bytes);
-    }
-
-    #[inline]
-    fn push(&mut self, bytes: &[u8]) {
-        if self.pending.len() + bytes.len() <= PENDING_MAX {
-            self.pending.extend_from_slice(bytes);
-        } else {
-            self.spill(bytes);
-        }
-    }
-
-    #[cold]
-    fn spill(&mut self, bytes: &[u8]) {
-        let hashed = self.hashed.get_or_insert_default();
-        hashed.update(&self.pending);
-        self.pending.clear();
-        if bytes.len() > PENDING_MAX {
-            hashed.update(bytes);
-        } else {
-            self.pending.extend_from_slice(bytes);
-        }
+    /// The length first, so that no two lists of parts hash alike.
+    fn add_sized(&mut self, bytes: &[u8]) {
+        self.hash.update(Length::of(bytes).as_bytes());
+        self.hash.update(bytes);
     }
 }
 

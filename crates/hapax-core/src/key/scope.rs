@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::Key;
-use crate::sha256::{self, Length};
+use crate::length::Length;
 use crate::text::Text;
 
 /// What a key is unique within: a namespace, a principal and an operation.
@@ -180,27 +180,8 @@ pub fn key_hash(key: &Key) -> [u8; 8] {
     first(&digest([b"hapax key 1", key.0.as_bytes()]))
 }
 
-/// The hash of some parts, each with its length first, so that no two lists of parts hash alike. Short ones are put
-/// together: one call for all is quicker than many.
+/// The hash of some parts, each with its length first, so that no two lists of parts hash alike.
 fn digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
-    const SHORT: usize = 256;
-    let mut buffer = [0; sha256::padded(SHORT)];
-    let mut used = 0;
-    for part in parts {
-        let length = Length::of(part);
-        for bytes in [length.as_bytes(), part] {
-            let end = used + bytes.len();
-            if end > SHORT {
-                return long_digest(parts);
-            }
-            buffer[used..end].copy_from_slice(bytes);
-            used = end;
-        }
-    }
-    sha256::in_place(&mut buffer, used)
-}
-
-fn long_digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update(Length::of(part).as_bytes());
