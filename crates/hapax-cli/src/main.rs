@@ -2,7 +2,6 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`allocator`] | where memory comes from |
 //! | [`args`] | what can be typed |
 //! | [`config`] | what the sidecar runs with, wherever it was said |
 //! | [`serve`] | the sidecar: its parts put together, signals, reloading, ending |
@@ -26,7 +25,6 @@
 //! | [`failure`] | every error with its code, its exit code and what to do about it |
 
 mod admin;
-mod allocator;
 mod args;
 mod commands;
 mod config;
@@ -55,7 +53,7 @@ use clap::Parser;
 
 /// Every request has blocks that are too large for what the C library keeps at hand for a thread (decision 23).
 #[global_allocator]
-static ALLOCATOR: allocator::Allocator = allocator::Allocator;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = args::Args::try_parse().unwrap_or_else(|error| args::explain(error).exit());
