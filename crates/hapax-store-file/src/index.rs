@@ -12,7 +12,6 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use rusqlite::{Connection, Transaction, ffi};
 
-use crate::filter::Filter;
 use crate::leaf::{self, Entry, Hash};
 use crate::meta::{Meta, Tally};
 
@@ -55,8 +54,6 @@ fn rows_of(entries: &BTreeSet<Entry>, hash: &Hash) -> Vec<i64> {
 #[derive(Debug)]
 pub(crate) struct Index {
     recent: Arc<Recent>,
-    /// What is in the database, or has been.
-    pub(crate) filter: Filter,
     waiting_min: usize,
     /// No row ever had this number or a higher one: a number that came again could lie below `indexed_row`.
     next_row: i64,
@@ -106,7 +103,6 @@ impl Index {
         let books = Books::of_round(meta.indexed_row, meta.next_row - 1, meta.waiting);
         Self {
             recent: Arc::default(),
-            filter: Filter::default(),
             waiting_min: WAITING_MIN,
             next_row: meta.next_row,
             added: Vec::new(),
@@ -180,7 +176,6 @@ impl Index {
         let mut fresh = Vec::with_capacity(entries.len());
         for entry in entries {
             if self.gone.insert(*entry) {
-                self.filter.add(&entry.hash());
                 fresh.push(*entry);
             }
         }
@@ -204,7 +199,6 @@ impl Index {
             }
         }
         self.kept = self.books;
-        self.filter.renew_if_full();
     }
 
     /// The transaction left nothing behind.

@@ -67,7 +67,6 @@ mod clock;
 mod config;
 mod directory;
 mod error;
-mod filter;
 mod index;
 mod job;
 mod journal;

@@ -44,11 +44,6 @@ impl Read {
         (Self(read), Found(answer))
     }
 
-    /// One that nobody waits for.
-    pub(crate) fn of(read: impl FnOnce(&Connection) + Send + 'static) -> Self {
-        Self(Box::new(read))
-    }
-
     pub(crate) fn run(self, connection: &Connection) {
         (self.0)(connection);
     }
@@ -127,11 +122,6 @@ impl Readers {
             readers.threads.push(thread);
         }
         Ok(readers)
-    }
-
-    /// The way to them.
-    pub(crate) fn queue(&self) -> &Arc<Queue<Read>> {
-        &self.queue
     }
 
     /// Runs `read` on one of the threads.

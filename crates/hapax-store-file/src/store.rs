@@ -203,7 +203,6 @@ impl FileStore {
         }
         let recent = Some(Arc::clone(writer.index().recent()));
         let readers = Readers::start(None, || Ok(schema::connect_reader(&database)?))?;
-        writer.index().filter.begin(Arc::clone(readers.queue()));
         writer.gather = options.gather;
         writer.commits = options.commits;
         Ok(Self {

@@ -194,9 +194,6 @@ impl Work<'_> {
         }
         let hash = row::hash_of(id);
         let recent = self.index.recent().rows_of(&hash);
-        if recent.is_empty() && !self.index.filter.may_hold(&hash) {
-            return Ok(Ok(Held::Nothing));
-        }
         Ok(match self.prepared.find(recent, id)? {
             Stored::Absent => Ok(Held::Nothing),
             Stored::Found(row) => Ok(Held::Stored(row)),

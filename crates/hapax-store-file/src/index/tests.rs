@@ -1,10 +1,8 @@
 //! What waits for the index is found, is written in rounds, and comes back when a transaction does not hold.
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use super::*;
-use crate::queue::{Queue, Taken};
 use crate::schema;
 
 /// How many entries wait at least, and how many more than that are written.
@@ -331,35 +329,4 @@ fn what_is_rolled_back_and_what_a_crash_forgets_hides_no_record() {
     }
     assert!(marks.len() > 3, "{marks:?}");
     assert_eq!(bench.dangling(), 0);
-}
-
-#[test]
-fn the_filter_knows_what_is_written_and_starts_again_when_that_holds() {
-    let mut bench = Bench::new();
-    let readers = Arc::new(Queue::new());
-    bench.index.filter = Filter::with_room_for(2 * MORE);
-    bench.index.filter.begin(Arc::clone(&readers));
-    let read_all = |bench: &Bench| {
-        let mut count = 0;
-        while let Taken::Jobs(reads) = readers.take_until(1, Instant::now()) {
-            count += reads.len();
-            reads.into_iter().for_each(|read| read.run(&bench.connection));
-        }
-        count
-    };
-    assert_eq!(read_all(&bench), 1, "it begins with a look at what is there");
-    bench.fill();
-    let hashes = Vec::from_iter(bench.records().iter().map(Entry::hash));
-    let (written, waiting) = hashes.split_at(MORE);
-    assert!(written.iter().all(|hash| bench.index.filter.may_hold(hash)));
-    assert!(!waiting.iter().all(|hash| bench.index.filter.may_hold(hash)));
-    bench.keep();
-    assert_eq!(read_all(&bench), 0, "it is not full");
-    for n in 0..MORE {
-        bench.add(spread(n + 1_000_000));
-    }
-    bench.index.place(&bench.connection).unwrap();
-    assert_eq!(read_all(&bench), 0, "others do not see yet what was written");
-    bench.keep();
-    assert_eq!(read_all(&bench), 1);
 }
