@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use hapax_e2e::goal::Goal;
-use hapax_e2e::http_teeth;
+use hapax_e2e::http_teeth::TEETH;
 use hapax_model::teeth::{self, Tally};
 
 /// Checks that the HTTP cases find seeded defects.
@@ -18,6 +18,6 @@ struct Args {
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
-    let Tally { caught, planted } = teeth::run(http_teeth::all(), &args.only)?;
+    let Tally { caught, planted } = teeth::run(TEETH, &args.only)?;
     Ok(Goal::at_most("http-teeth", f64::from(planted - caught), 0.0).print_and_exit())
 }
