@@ -25,6 +25,7 @@ use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
 usage: cargo xtask test [STEP ...]           everything CI runs, or only the steps named
+       cargo xtask test quick                format, lints and tests that need no server
        cargo xtask bench [NAME [FLAGS]]      one benchmark; without a name, the list
        cargo xtask prove [NAME [FLAGS]]      one long proof; without a name, the list
 

@@ -88,6 +88,17 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "fuzz", about: "every parser under inputs that grow by coverage, 20 s each", run: fuzz },
 ];
 
+/// The steps of `cargo xtask test quick`: what can be checked without a server or a system package.
+pub(crate) const QUICK: &[Step] = &[
+    Step { name: "fmt", about: "the code is formatted", run: fmt },
+    Step { name: "clippy", about: "no lint in the core, the library and the file store", run: quick_clippy },
+    Step { name: "tests", about: "tests of the core, the library and the file store", run: quick_tests },
+];
+
+/// The crates whose tests need no server.
+const QUICK_CRATES: &[&str] =
+    &["--package", "hapax-core", "--package", "hapax", "--package", "hapax-store-file", "--all-features"];
+
 fn tools(_: &mut Run) -> Result<End> {
     tools::install_missing().map(|()| End::Passed)
 }
@@ -100,17 +111,23 @@ fn fmt(run: &mut Run) -> Result<End> {
 }
 
 fn deny(run: &mut Run) -> Result<End> {
-    if !process::succeeds(programs::cargo(&run.root).args(["deny", "--version"])) {
-        // Building it takes minutes, so it is not installed behind anyone's back.
-        let reason = "cargo-deny is not installed (cargo install cargo-deny --locked)";
-        return Ok(End::Skipped(reason.to_owned()));
-    }
+    let mut command = Command::new(tools::cargo_deny(&run.root)?);
     // Advisories are left out: they need a database from the network and change without any change of ours.
-    cargo(run, &["deny", "check", "bans", "licenses", "sources"])
+    command.args(["check", "bans", "licenses", "sources"]).current_dir(&run.root);
+    process::run(&mut command, CARGO_LIMIT, |_| {}).map(|()| End::Passed)
 }
 
 fn clippy(run: &mut Run) -> Result<End> {
     cargo(run, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+fn quick_clippy(run: &mut Run) -> Result<End> {
+    cargo(run, &[&["clippy", "--all-targets"], QUICK_CRATES, &["--", "-D", "warnings"]].concat())
+}
+
+fn quick_tests(run: &mut Run) -> Result<End> {
+    let command = test_runner(run, QUICK_CRATES);
+    counted(run, command)
 }
 
 fn features(run: &mut Run) -> Result<End> {
@@ -119,14 +136,20 @@ fn features(run: &mut Run) -> Result<End> {
 
 fn tests(run: &mut Run) -> Result<End> {
     let reports = rules::case_folder()?;
-    let mut command = programs::cargo(&run.root);
+    let mut command = test_runner(run, &["--workspace"]);
     command.env(rules::CASE_REPORT, fresh_folder(&reports)?);
-    if process::succeeds(programs::cargo(&run.root).args(["nextest", "--version"])) {
-        command.args(["nextest", "run", "--workspace"]);
-    } else {
-        command.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"]);
-    }
     counted(run, command)
+}
+
+/// The command that runs unit and integration tests of these packages: nextest where it is installed.
+fn test_runner(run: &Run, packages: &[&str]) -> Command {
+    let mut command = programs::cargo(&run.root);
+    if process::succeeds(programs::cargo(&run.root).args(["nextest", "--version"])) {
+        command.args(["nextest", "run"]).args(packages);
+    } else {
+        command.args(["test", "--no-fail-fast", "--lib", "--bins", "--tests"]).args(packages);
+    }
+    command
 }
 
 fn rules(run: &mut Run) -> Result<End> {

@@ -7,13 +7,19 @@ use anyhow::{Result, bail};
 
 use crate::nearest;
 use crate::rules::Passed;
-use crate::steps::{Run, STEPS, Step};
+use crate::steps::{QUICK, Run, STEPS, Step};
 use crate::tally::Tally;
 use crate::timetable::{End, Timetable};
 
-/// Runs all steps, or only those that `typed` names.
+/// What is typed for the quick steps.
+const QUICKLY: &str = "quick";
+
+/// Runs all steps, only those that `typed` names, or the quick ones.
 pub(crate) fn run(root: &Path, typed: &[String]) -> Result<()> {
-    let steps = chosen(STEPS, typed)?;
+    let steps = match typed {
+        [typed] if typed == QUICKLY => QUICK.iter().collect(),
+        _ => chosen(STEPS, typed)?,
+    };
     let mut run = Run { root: root.to_owned(), tally: Tally::default(), passed: Passed::default() };
     let mut table = Timetable::default();
     let ended = run_steps(&steps, &mut run, &mut table);

@@ -141,6 +141,8 @@ const NPM_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// Must be the version of `gungraun` in hapax-e2e's manifest.
 const GUNGRAUN_VERSION: &str = "0.20.0";
+/// Fixed, so that the same rules are checked everywhere.
+const CARGO_DENY_VERSION: &str = "0.20.2";
 
 /// Installs whatever the tests miss. Where that is not allowed, fails with the line that does it.
 pub(crate) fn install_missing() -> Result<()> {
@@ -198,16 +200,26 @@ fn install_old_redis(folder: &Path) -> Result<()> {
 /// Gungraun's runner, installed beside what cargo builds when it is not there yet.
 pub(crate) fn gungraun_runner(root: &Path) -> Result<PathBuf> {
     install(COUNTING)?;
-    let folder = programs::built()?.join("gungraun");
-    let runner = folder.join("bin/gungraun-runner");
-    if !runner.is_file() {
+    cargo_install(root, "gungraun-runner", GUNGRAUN_VERSION)
+}
+
+/// The program that checks licences, bans and sources of dependencies.
+pub(crate) fn cargo_deny(root: &Path) -> Result<PathBuf> {
+    cargo_install(root, "cargo-deny", CARGO_DENY_VERSION)
+}
+
+/// A program from crates.io, installed below the folder that cargo builds in unless this version is there already.
+fn cargo_install(root: &Path, name: &str, version: &str) -> Result<PathBuf> {
+    let built = programs::built()?;
+    let tools = built.parent().context("the build folder of a profile has a parent")?.join("test-tools");
+    let folder = tools.join(format!("{name}-{version}"));
+    let program = folder.join("bin").join(name);
+    if !program.is_file() {
         let mut command = programs::cargo(root);
-        command
-            .args(["install", "gungraun-runner", "--locked", "--version", GUNGRAUN_VERSION, "--root"])
-            .arg(&folder);
+        command.args(["install", name, "--locked", "--version", version, "--root"]).arg(&folder);
         process::run(&mut command, programs::CARGO_LIMIT, |_| {})?;
     }
-    Ok(runner)
+    Ok(program)
 }
 
 fn install(tools: &[Tool]) -> Result<()> {
