@@ -32,8 +32,9 @@ use toml::{Table, Value};
 
 use self::schema::ROUTE;
 pub(crate) use self::shape::LimitOptions;
+pub(crate) use self::shape::StoreOptions;
 use self::shape::TlsSection;
-use self::shape::{RouteShape, Shape, StoreOptions};
+use self::shape::{RouteShape, Shape};
 use self::sources::{Place, Said};
 use crate::admin::{AdminOptions, Token};
 use crate::failure::{Code, Failure};

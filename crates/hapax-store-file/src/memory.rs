@@ -6,7 +6,8 @@ use crate::{index, reader, schema};
 const WAITING_ENTRY_BYTES: u64 = 64;
 
 /// The most memory, in bytes, that an owner takes for a store with so many records in a database of so many bytes, beside
-/// the calls that are under way and what the operating system keeps of the files by itself.
+/// the calls that are under way and what the operating system keeps of the files by itself. The engine's cache of finished
+/// records comes on top.
 pub fn memory_bytes_max(records: u64, database_bytes: u64) -> u64 {
     let caches = schema::cache_bytes_max(reader::THREADS as u64).min(database_bytes);
     let waiting = records.min(index::WAITING_MIN as u64).saturating_mul(WAITING_ENTRY_BYTES);

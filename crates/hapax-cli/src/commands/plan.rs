@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::args::Plan;
+use crate::config::StoreOptions;
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -105,7 +106,8 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
         Need {
             store: "file:DIR",
             records,
-            memory_bytes: hapax_store_file::memory_bytes_max(records, database),
+            memory_bytes: hapax_store_file::memory_bytes_max(records, database)
+                .saturating_add(cached_bytes(records, outcome)),
             disk_bytes: database.saturating_add(FILE_LOG_BYTES),
             nodes: 1,
             fits: true,
@@ -144,6 +146,11 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
 /// What a record with an outcome of this size takes in memory.
 fn memory_bytes(outcome: u64) -> u64 {
     outcome.saturating_add(MEMORY_RECORD_BYTES)
+}
+
+/// What the cache of finished records takes, as large as it is by default. It counts a record as the memory store does.
+fn cached_bytes(records: u64, outcome: u64) -> u64 {
+    StoreOptions::default().cache_bytes.min(records.saturating_mul(memory_bytes(outcome)))
 }
 
 /// What a record with an outcome of this size takes on a disk.
