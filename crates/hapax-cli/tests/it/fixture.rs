@@ -38,7 +38,7 @@ impl Fixture {
         const IN_MEMORY: &str = "/dev/shm";
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         // The device, where it is mounted, and the kind of file system; of several mounts, the last is in force.
-        let fields = mounts.lines().map(|mount| mount.split(' ').collect::<Vec<_>>());
+        let mut fields = mounts.lines().map(|mount| mount.split(' ').collect::<Vec<_>>());
         let kind = fields.rfind(|fields| fields[1] == IN_MEMORY).map(|fields| fields[2].to_owned());
         assert_eq!(
             kind.as_deref(),
