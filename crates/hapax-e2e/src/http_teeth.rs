@@ -1,6 +1,6 @@
 //! Defects in the HTTP layer that its cases must find: one for each core rule of the protocol.
 //!
-//! The text of each must occur exactly once in its file; a test checks that.
+//! The text of each occurs one time in its file; a test checks that.
 
 use hapax_model::teeth::{Proof, Tooth};
 
