@@ -36,7 +36,7 @@ fn every_preset_is_in_the_guide() {
 
 #[test]
 fn every_problem_is_in_the_guide() {
-    let mut listed = rows("What clients are told");
+    let mut listed = rows("Refusals");
     let mut codes: Vec<_> = Code::ALL.iter().map(|code| code.name()).collect();
     // Only a sidecar has an origin to lose.
     codes.retain(|code| *code != "upstream-unavailable");
