@@ -1,4 +1,4 @@
-// The service of the example: it counts the orders that reach it, and knows nothing of keys.
+// The example service: counts the orders that reach it, and does not handle keys.
 import { createServer } from "node:http";
 
 let orders = 0;
