@@ -1,4 +1,4 @@
-//! [`Caching`]: what may be kept of a store's finished records in front of it, and for how long.
+//! [`Caching`]: how long an in-process cache in front of a store may keep its finished records.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,49 +6,49 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::key::RecordId;
 
-/// How many counters a store has. One deletion makes a cache forget one part in so many.
+/// The number of counters of a store. One deletion invalidates one cache entry in 256.
 const PARTS: usize = 256;
 
-/// How long the finished records of a store may be answered from memory in front of it.
+/// How long an in-process cache may answer with finished records of a store.
 ///
-/// Such a cache only ever answers with what the store has recorded. What it does not hold is asked of the store.
+/// Such a cache holds recorded outcomes only. A miss goes to the store.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Caching {
-    /// Not at all: the store answers from memory itself ([`Store::recall`](crate::Store::recall)).
+    /// No cache: the store answers from its own memory ([`Store::recall`](crate::Store::recall)).
     Needless,
-    /// For a minute at most: other processes use the store as well and may delete a record at any time.
+    /// At most a minute: other processes share the store and may delete a record at any time.
     #[default]
     Shared,
-    /// Until the retention of a record is over: every deletion goes through this store, which counts it here.
+    /// Until the end of a record's retention: every deletion goes through this store, which counts it here.
     Owned(Arc<Deletions>),
 }
 
-/// Counts the deletions in a store that has one owner.
+/// Deletion counters of a store that has a single owner process.
 ///
-/// A cache reads the counter of a record before it asks the store, and keeps it with the answer. When the counter has
-/// changed since, the answer may be out of date and the store is asked again.
+/// A cache reads the counter of a record before it queries the store, and keeps the value with the entry. When the
+/// counter has changed since, the entry may be stale and the cache queries the store again.
 pub struct Deletions([AtomicU64; PARTS]);
 
 impl Deletions {
-    /// No deletion so far.
+    /// All counters at zero.
     pub const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; PARTS])
     }
 
-    /// Counts the deletion of a record. The store calls it when no claim finds the record any more and before it answers
-    /// the deletion.
+    /// Counts the deletion of a record. The store calls this once no claim can find the record any more, and before it
+    /// acknowledges the deletion.
     pub fn count(&self, id: &RecordId) {
         self.counter(id).fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The counter of a record. Records share counters: it may change although this one was not deleted.
+    /// The counter of a record. Records share counters, so it may change although this record was not deleted.
     pub fn of(&self, id: &RecordId) -> u64 {
         self.counter(id).load(Ordering::Acquire)
     }
 
     fn counter(&self, id: &RecordId) -> &AtomicU64 {
-        // The ninth byte is the first of the scoped hash: the first eight are the same for one key everywhere.
+        // The ninth byte is the first of the scoped hash; the first eight are equal for one key in every scope.
         &self.0[usize::from(id.as_bytes()[8])]
     }
 }

@@ -1,4 +1,4 @@
-//! Who says what time it is: [`SystemClock`] for stores of one process, [`ManualClock`] for tests.
+//! The clock of a store: [`SystemClock`] for stores of one process, [`ManualClock`] for tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::record::Timestamp;
 
-/// A store's notion of now.
+/// A store's source of time.
 ///
-/// It must never go backwards while the store is open: a lease that was lapsed stays lapsed.
+/// It must never go backwards while the store is open: a lapsed lease stays lapsed.
 pub trait Clock: Send + Sync + std::fmt::Debug + 'static {
-    /// The current moment.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The wall clock read once, and the monotonic clock from then on.
+/// The wall clock at creation plus the monotonic clock.
 ///
-/// A step of the wall clock (a person, NTP, a restored snapshot) therefore neither ends a lease early nor
-/// keeps a dead one alive.
+/// A step of the wall clock (an operator, NTP, a restored snapshot) therefore neither ends a lease early nor keeps a
+/// lapsed one alive.
 #[derive(Clone, Debug)]
 pub struct SystemClock {
     wall_start: Timestamp,
@@ -25,14 +25,14 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// A clock that starts at the wall clock's now.
+    /// A clock that starts at the current wall-clock time.
     pub fn new() -> Self {
         Self::starting_after(Timestamp::default())
     }
 
-    /// A clock that starts at the wall clock's now, or at `floor` when the wall clock is behind it.
+    /// A clock that starts at the current wall-clock time, or at `floor` when the wall clock is behind it.
     ///
-    /// A store that remembers the last time it saw passes it here when it is opened again.
+    /// A store that persists the last time it read passes it here when it is reopened.
     pub fn starting_after(floor: Timestamp) -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         Self { wall_start: Timestamp::default().after(since_epoch).max(floor), started: Instant::now() }
@@ -51,7 +51,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when told to. Clones share one time.
+/// A clock that moves only by [`advance`](Self::advance). Clones share one time.
 ///
 /// ```
 /// use hapax_core::{Clock, ManualClock};
@@ -68,12 +68,12 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that stands at a fixed moment in 2026.
+    /// A clock set to a fixed time in 2026.
     pub fn new() -> Self {
         Self::at(Timestamp::from_millis(1_790_000_000_000))
     }
 
-    /// A clock that stands at `now`.
+    /// A clock set to `now`.
     pub fn at(now: Timestamp) -> Self {
         Self { now_ms: Arc::new(AtomicU64::new(now.as_millis())) }
     }

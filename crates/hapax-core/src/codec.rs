@@ -1,10 +1,10 @@
-//! Records as bytes: version byte first, then a checksum, then tagged fields.
+//! Binary encoding of records: a version byte, a checksum, tagged fields.
 //!
-//! A record is two blobs. The *head* is small and changes with every step; the *outcome* is written once, when
-//! there is one, and may be large. A store may keep them in two places: each is checked on its own, and an
-//! outcome says which record and which attempt it belongs to.
+//! A record is two blobs. The *head* is small and changes with every step; the *outcome* is written once and may be
+//! large. A store may keep them in two places: each has its own checksum, which covers the record id and, for an
+//! outcome, the attempt.
 //!
-//! What does not read back exactly is [`Unreadable`]. There is no way to get "absent" out of this file.
+//! Bytes that do not decode exactly are [`Unreadable`], never absent.
 //! The layout, version by version, is in `spec/record-format.md`.
 
 mod wire;
@@ -16,16 +16,16 @@ use prost::Message;
 use crate::key::RecordId;
 use crate::record::{Class, Format, Nonce, Record, Recorded};
 
-/// The version of the layout that this crate writes.
+/// The layout version that this crate writes.
 pub const VERSION: u8 = 1;
 
 /// Version byte and checksum, before the fields.
 const PREFIX_LENGTH: usize = 5;
 
-/// A record as bytes.
+/// An encoded record.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Encoded {
-    /// Everything but the outcome; about 120 bytes and the names in the scope.
+    /// All fields but the outcome; about 120 bytes plus the names in the scope.
     pub head: Vec<u8>,
     /// The outcome, when the record has one.
     pub outcome: Option<Vec<u8>>,
@@ -33,7 +33,7 @@ pub struct Encoded {
 
 impl fmt::Debug for Encoded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Sizes only: an outcome may hold what must not reach a log.
+        // Sizes only: an outcome may hold secrets.
         f.debug_struct("Encoded")
             .field("head_bytes", &self.head.len())
             .field("outcome_bytes", &self.outcome.as_ref().map(Vec::len))
@@ -41,7 +41,7 @@ impl fmt::Debug for Encoded {
     }
 }
 
-/// Writes a record down.
+/// Encodes a record.
 ///
 /// ```
 /// # use hapax_core::{codec, transition, ClaimRequest, Fingerprint, Key, Nonce, Scope, ScopedKey, Timestamp};
@@ -66,23 +66,23 @@ pub fn encode(record: &Record) -> Encoded {
     }
 }
 
-/// Writes everything but the outcome down.
+/// Encodes all fields but the outcome.
 pub fn encode_head(record: &Record) -> Vec<u8> {
-    seal(&wire::Head::from_record(record), Seal::head(&record.key.id))
+    encode_blob(&wire::HeadMessage::from_record(record), BlobChecksum::head(&record.key.id))
 }
 
-/// Writes down the outcome of the attempt `nonce` of the record `id`.
+/// Encodes the outcome of the attempt `nonce` of the record `id`.
 pub fn encode_outcome(id: &RecordId, nonce: Nonce, recorded: &Recorded) -> Vec<u8> {
-    seal(&wire::Outcome::from_recorded(recorded), Seal::outcome(id, nonce))
+    encode_blob(&wire::OutcomeMessage::from_recorded(recorded), BlobChecksum::outcome(id, nonce))
 }
 
-/// Reads the record `id` back.
+/// Decodes the record `id`.
 ///
 /// # Errors
-/// [`Unreadable`] when the bytes are not exactly what [`encode`] wrote for this record, or were written by a
-/// version that this one does not know. Such a record is there: answer as if it were uncertain.
+/// [`Unreadable`] when the bytes are not exactly what [`encode`] wrote for this record, or have an unknown version. Such
+/// a record is present: answer as if it were uncertain.
 pub fn decode(id: &RecordId, head: &[u8], outcome: Option<&[u8]>) -> Result<Record, Unreadable> {
-    let head: wire::Head = open(head, Seal::head(id), Part::Head)?;
+    let head: wire::HeadMessage = decode_blob(head, BlobChecksum::head(id), Part::Head)?;
     let nonce = head.nonce()?;
     let recorded = match (head.has_outcome, outcome) {
         (true, Some(bytes)) => Some(decode_outcome(id, nonce, bytes)?),
@@ -93,18 +93,19 @@ pub fn decode(id: &RecordId, head: &[u8], outcome: Option<&[u8]>) -> Result<Reco
     head.into_record(*id, recorded)
 }
 
-/// Reads back the outcome of the attempt `nonce` of the record `id`, for stores that keep heads in a way of their own.
+/// Decodes the outcome of the attempt `nonce` of the record `id`, for stores with their own encoding of heads.
 ///
 /// # Errors
 /// [`Unreadable`] as for [`decode`], about the outcome.
 pub fn decode_outcome(id: &RecordId, nonce: Nonce, outcome: &[u8]) -> Result<Recorded, Unreadable> {
-    let outcome: wire::Outcome = open(outcome, Seal::outcome(id, nonce), Part::Outcome)?;
+    let outcome: wire::OutcomeMessage =
+        decode_blob(outcome, BlobChecksum::outcome(id, nonce), Part::Outcome)?;
     outcome.into_recorded()
 }
 
-/// Reads the record `id` back from its head alone, for those who need its times and not its outcome.
+/// Decodes the record `id` from its head alone, for callers that need its times and not its outcome.
 ///
-/// An outcome that the head tells of is empty in what is returned: do not store it, and answer nobody from it.
+/// If the record has an outcome, the returned one is empty: never store it and never replay it.
 ///
 /// # Errors
 /// [`Unreadable`] as for [`decode`], about the head.
@@ -128,21 +129,21 @@ pub fn decode_outcome(id: &RecordId, nonce: Nonce, outcome: &[u8]) -> Result<Rec
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn decode_head(id: &RecordId, head: &[u8]) -> Result<Record, Unreadable> {
-    let head: wire::Head = open(head, Seal::head(id), Part::Head)?;
+    let head: wire::HeadMessage = decode_blob(head, BlobChecksum::head(id), Part::Head)?;
     if !head.has_outcome {
         return head.into_record(*id, None);
     }
-    // The state says of which class its outcome is; the wrong one is refused.
+    // The state determines the class of its outcome; the other class is refused.
     let empty = |class| Some(Recorded::new(class, Format::OPERATOR, ""));
     head.clone()
         .into_record(*id, empty(Class::Success))
         .or_else(|_| head.into_record(*id, empty(Class::Error)))
 }
 
-/// Which of a record's two blobs.
+/// One of a record's two blobs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Part {
-    /// Everything but the outcome.
+    /// All fields but the outcome.
     Head,
     /// The outcome.
     Outcome,
@@ -157,33 +158,33 @@ impl fmt::Display for Part {
     }
 }
 
-/// Why bytes are not a record that this version can read. It names positions and fields, never content.
+/// Why bytes do not decode to a record. It names blobs and fields, never content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// Too short to hold even a version and a checksum.
+    /// Too short for a version and a checksum.
     Short(Part),
-    /// Written in a layout that this version does not know.
+    /// Unknown layout version.
     Version {
-        /// Where.
+        /// The blob.
         part: Part,
-        /// What its first byte says.
+        /// The version byte.
         found: u8,
     },
     /// Damaged, or taken from another record or another attempt.
     Checksum(Part),
-    /// The checksum is right and the fields are not: not written by this codec.
+    /// Valid checksum and malformed fields: not written by this codec.
     Malformed(Part),
-    /// A field holds a value that this version does not know.
+    /// A field holds an unknown value.
     Field {
-        /// Where.
+        /// The blob.
         part: Part,
-        /// Its name in `spec/record-format.md`.
+        /// The field's name in `spec/record-format.md`.
         name: &'static str,
     },
-    /// The head tells of an outcome that is not there.
+    /// The head has an outcome and its blob is missing.
     OutcomeMissing,
-    /// There is an outcome of which the head knows nothing.
+    /// There is an outcome blob and the head has no outcome.
     OutcomeForeign,
 }
 
@@ -192,38 +193,37 @@ impl fmt::Display for Unreadable {
         match self {
             Self::Short(part) => write!(f, "the record's {part} is cut short"),
             Self::Version { part, found } => {
-                write!(
-                    f,
-                    "the record's {part} is of version {found} and this program reads version {VERSION}"
-                )
+                write!(f, "the record's {part} has version {found} and this program reads version {VERSION}")
             }
             Self::Checksum(part) => {
                 write!(f, "the record's {part} is damaged or belongs to another record or attempt")
             }
-            Self::Malformed(part) => write!(f, "the record's {part} has a right checksum and wrong fields"),
+            Self::Malformed(part) => {
+                write!(f, "the record's {part} has a valid checksum and malformed fields")
+            }
             Self::Field { part, name } => {
                 write!(f, "the field {name} of the record's {part} has an unknown value")
             }
             Self::OutcomeMissing => f.write_str("the record's outcome is missing"),
-            Self::OutcomeForeign => f.write_str("there is an outcome of which the record knows nothing"),
+            Self::OutcomeForeign => f.write_str("there is an outcome and the record has none"),
         }
     }
 }
 
 impl std::error::Error for Unreadable {}
 
-/// A checksum that has already taken in what the blob belongs to, so that it fits nowhere else.
-struct Seal(crc32fast::Hasher);
+/// A checksum seeded with the identity of the blob, so that a blob of another record or attempt does not verify.
+struct BlobChecksum(crc32fast::Hasher);
 
-impl Seal {
+impl BlobChecksum {
     fn head(id: &RecordId) -> Self {
         Self::of(b'h', id)
     }
 
     fn outcome(id: &RecordId, nonce: Nonce) -> Self {
-        let mut seal = Self::of(b'o', id);
-        seal.0.update(nonce.as_bytes());
-        seal
+        let mut checksum = Self::of(b'o', id);
+        checksum.0.update(nonce.as_bytes());
+        checksum
     }
 
     fn of(part: u8, id: &RecordId) -> Self {
@@ -233,22 +233,26 @@ impl Seal {
         Self(hasher)
     }
 
-    fn close(mut self, fields: &[u8]) -> [u8; 4] {
+    fn finish(mut self, fields: &[u8]) -> [u8; 4] {
         self.0.update(fields);
         self.0.finalize().to_be_bytes()
     }
 }
 
-fn seal(message: &impl Message, seal: Seal) -> Vec<u8> {
+fn encode_blob(message: &impl Message, checksum: BlobChecksum) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(PREFIX_LENGTH + message.encoded_len());
     bytes.extend_from_slice(&[VERSION, 0, 0, 0, 0]);
     message.encode_raw(&mut bytes);
-    let checksum = seal.close(&bytes[PREFIX_LENGTH..]);
+    let checksum = checksum.finish(&bytes[PREFIX_LENGTH..]);
     bytes[1..PREFIX_LENGTH].copy_from_slice(&checksum);
     bytes
 }
 
-fn open<M: Message + Default>(bytes: &[u8], seal: Seal, part: Part) -> Result<M, Unreadable> {
+fn decode_blob<M: Message + Default>(
+    bytes: &[u8],
+    checksum: BlobChecksum,
+    part: Part,
+) -> Result<M, Unreadable> {
     match bytes.first() {
         Some(&VERSION) => {}
         Some(&found) => return Err(Unreadable::Version { part, found }),
@@ -257,7 +261,7 @@ fn open<M: Message + Default>(bytes: &[u8], seal: Seal, part: Part) -> Result<M,
     let Some((prefix, fields)) = bytes.split_at_checked(PREFIX_LENGTH) else {
         return Err(Unreadable::Short(part));
     };
-    if prefix[1..] != seal.close(fields) {
+    if prefix[1..] != checksum.finish(fields) {
         return Err(Unreadable::Checksum(part));
     }
     M::decode(fields).map_err(|_| Unreadable::Malformed(part))

@@ -1,27 +1,27 @@
-//! [`StoreError`]: what a store says when it cannot say what happened, or cannot do what was asked.
+//! [`StoreError`]: a failed store call, and whether its write may have been applied.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why a store call failed, and above all: whether it may have been applied.
+/// The kind of failure: above all, whether the write may have been applied.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// Not applied: the store could not be reached or refused before doing anything. Try again later.
+    /// Not applied: the store could not be reached, or refused before doing anything. Retry later.
     Unavailable,
-    /// **Unknown**: the write may or may not have been applied. Send the same call with the same nonce again.
+    /// **Unknown**: the write may or may not have been applied. Repeat the call with the same nonce.
     Unknown,
     /// Not applied: the store has no room. Free some, or wait for a sweep.
     Full,
-    /// Not applied: this value is larger than the store takes.
+    /// Not applied: the value exceeds the store's size limit.
     TooLarge,
-    /// Not applied: the store stopped itself after a failure it cannot judge and must be opened again.
+    /// Not applied: the store stopped itself after a failure of unknown extent and must be reopened.
     Stopped,
-    /// Not applied: the store holds data that this version does not read, or is not what was expected there.
+    /// Not applied: the store holds data that this version cannot read, or is not the expected kind of store.
     Incompatible,
-    /// Not applied: somebody else is using the store.
+    /// Not applied: another process uses the store.
     InUse,
-    /// Not applied: the call makes no sense to this store, such as a cursor that it never gave.
+    /// Not applied: the request is invalid for this store, such as a cursor that it never issued.
     Invalid,
 }
 
@@ -55,29 +55,29 @@ impl StoreError {
         Self { kind, op, source: None }
     }
 
-    /// The same with its cause.
+    /// Attaches the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Why it failed.
+    /// The kind of failure.
     pub fn kind(&self) -> StoreErrorKind {
         self.kind
     }
 
-    /// Which call failed.
+    /// The call that failed.
     pub fn op(&self) -> &'static str {
         self.op
     }
 
-    /// Whether the write may have been applied all the same.
+    /// Whether the write may have been applied despite the error.
     pub fn is_unknown(&self) -> bool {
         self.kind == StoreErrorKind::Unknown
     }
 
-    /// Whether the same call may succeed later without anybody's doing.
+    /// Whether a retry of the same call may succeed without intervention.
     pub fn is_transient(&self) -> bool {
         matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Unknown | StoreErrorKind::Full)
     }
@@ -85,17 +85,17 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.kind {
+        let message = match self.kind {
             StoreErrorKind::Unavailable => "the store is unavailable",
-            StoreErrorKind::Unknown => "the store's answer was lost, it may have been applied",
+            StoreErrorKind::Unknown => "the store's answer was lost, the write may have been applied",
             StoreErrorKind::Full => "the store is full",
             StoreErrorKind::TooLarge => "the value is too large for the store",
-            StoreErrorKind::Stopped => "the store stopped after a failure and must be opened again",
+            StoreErrorKind::Stopped => "the store stopped after a failure and must be reopened",
             StoreErrorKind::Incompatible => "the store's data cannot be read by this version",
             StoreErrorKind::InUse => "the store is in use",
-            StoreErrorKind::Invalid => "the request makes no sense to the store",
+            StoreErrorKind::Invalid => "the request is invalid for this store",
         };
-        write!(f, "{}: {what}", self.op)
+        write!(f, "{}: {message}", self.op)
     }
 }
 

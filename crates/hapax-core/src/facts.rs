@@ -1,7 +1,7 @@
-//! [`FactStore`]: a quick place for finished records, in front of the store that decides.
+//! [`FactStore`]: an external cache of finished records, in front of the authoritative store.
 //!
-//! It is not a store: it claims nothing, decides nothing and may forget everything at any time. What it says about a
-//! record is true, for it is told only what a store holds for good. What it does not know means nothing.
+//! It is not a store: it claims nothing, decides nothing and may lose its content at any time. A hit is always true,
+//! because only pinned records are written to it. A miss proves nothing.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,30 +12,30 @@ use crate::key::RecordId;
 use crate::record::Recorded;
 use crate::store::BoxFuture;
 
-/// A record that is finished.
+/// A finished record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fact {
-    /// What was asked for.
+    /// The fingerprint of the request.
     pub fingerprint: Fingerprint,
-    /// What came of it.
+    /// The recorded outcome.
     pub recorded: Recorded,
-    /// How much longer the store that decides answers with it, at least.
+    /// The remaining retention in the authoritative store, at least.
     pub remaining: Duration,
 }
 
-/// Knows finished records. See the [module](self).
+/// A cache of finished records. See the [module](self).
 pub trait FactStore: fmt::Debug + Send + Sync + 'static {
-    /// What is known of a record. `None` is no evidence of anything.
+    /// Looks a record up. `None` proves nothing.
     fn find<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Option<Fact>, StoreError>>;
 
-    /// Remembers a fact for as long as it remains, unless the record is withheld. A fact that is there stays: it does
-    /// not live longer because somebody tells it again.
+    /// Inserts a fact that expires after [`Fact::remaining`], unless the record is withheld. An existing fact stays, and
+    /// inserting it again does not extend its expiry.
     fn keep<'a>(&'a self, id: &'a RecordId, fact: &'a Fact) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Forgets a record that is about to be deleted, and does not take it again from anybody who read it before: the
-    /// implementation says for how long.
+    /// Removes a record that is about to be deleted and refuses inserts by callers that read it before. The
+    /// implementation documents for how long.
     fn withhold<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Whether it answers.
+    /// Probes the cache: `Ok` when it answers.
     fn health(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 }

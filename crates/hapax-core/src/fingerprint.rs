@@ -1,6 +1,6 @@
-//! [`Fingerprint`]: the digest of what makes two requests the same.
+//! [`Fingerprint`]: the digest by which two requests are compared.
 //!
-//! It knows parts with names; which parts a request has is for its surface to say.
+//! It hashes named parts; the surface (HTTP, functions) chooses the parts of a request.
 
 mod canonical;
 mod direct;
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
-use crate::length::Length;
+use crate::length::LengthPrefix;
 pub use select::Select;
 
 /// A versioned digest of a request.
@@ -21,11 +21,11 @@ pub struct Fingerprint {
     digest: [u8; 32],
 }
 
-/// The algorithm that makes fingerprints now; stored with each, so that a later one never compares them wrongly.
+/// The current algorithm; stored with each fingerprint, so that digests of different algorithms are never compared.
 const ALGORITHM: u8 = 1;
 
 impl Fingerprint {
-    /// The fingerprint of a request of which nothing counts but its key: every use of the key matches.
+    /// The fingerprint without parts, for requests that are identified by their key alone: it matches every use.
     pub fn empty() -> Self {
         static EMPTY: LazyLock<Fingerprint> = LazyLock::new(|| Fingerprint::builder().build());
         *EMPTY
@@ -44,12 +44,12 @@ impl Fingerprint {
         FingerprintBuilder::new()
     }
 
-    /// The fingerprint with these parts, as a store reads them back.
+    /// Restores a fingerprint from its stored parts.
     pub const fn from_parts(algorithm: u8, digest: [u8; 32]) -> Self {
         Self { algorithm, digest }
     }
 
-    /// By which algorithm the digest was made.
+    /// The algorithm of the digest.
     pub const fn algorithm(&self) -> u8 {
         self.algorithm
     }
@@ -59,21 +59,20 @@ impl Fingerprint {
         &self.digest
     }
 
-    /// Whether both are of the same request; `None` when they were made by different algorithms and cannot be
-    /// compared.
+    /// Whether both are of the same request; `None` when their algorithms differ and they cannot be compared.
     pub fn matches(&self, other: &Self) -> Option<bool> {
         use subtle::ConstantTimeEq;
         (self.algorithm == other.algorithm).then(|| words(&self.digest).ct_eq(&words(&other.digest)).into())
     }
 }
 
-/// Fewer and larger pieces are compared sooner.
+/// The digest as words: the constant-time comparison is faster on fewer, larger items.
 fn words(digest: &[u8; 32]) -> [u64; 4] {
     let (words, _) = digest.as_chunks();
     std::array::from_fn(|at| u64::from_ne_bytes(words[at]))
 }
 
-/// Collects what counts, part by part. Names, kinds and lengths are hashed too, so parts never run together.
+/// Hashes the parts of a request. Names, kinds and lengths are hashed too, so part boundaries are unambiguous.
 #[derive(Clone)]
 #[must_use]
 pub struct FingerprintBuilder {
@@ -83,7 +82,7 @@ pub struct FingerprintBuilder {
 /// The first part of every fingerprint.
 const VERSION_1: &[u8] = b"hapax fingerprint 1";
 
-/// How a part's bytes were made; hashed with them, so that raw bytes never pass for canonical ones.
+/// The encoding of a part; hashed with it, so that raw bytes never equal canonical ones.
 #[derive(Clone, Copy)]
 enum Kind {
     Raw = 0,
@@ -98,17 +97,17 @@ impl FingerprintBuilder {
         builder
     }
 
-    /// Adds bytes as they are. Order counts.
+    /// Adds bytes verbatim. The order of parts counts.
     pub fn part(mut self, name: &str, bytes: &[u8]) -> Self {
         self.add(name, Kind::Raw, bytes);
         self
     }
 
-    /// Adds a JSON text of which neither the order of members nor whitespace nor the spelling of strings counts.
+    /// Adds a JSON text in canonical form: the order of members, whitespace and string escapes do not count.
     ///
     /// Numbers count as written: `1` and `1.0` differ, and so do integers beyond a float's precision. A text that
-    /// is no JSON, repeats a name in one object, has half a surrogate pair or nests deeper than
-    /// [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX) is taken byte by byte (F-05).
+    /// is not JSON, repeats a name in one object, has an unpaired surrogate or nests deeper than
+    /// [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX) is hashed verbatim (F-05).
     pub fn json(mut self, name: &str, bytes: &[u8]) -> Self {
         let mut text = Vec::with_capacity(bytes.len());
         match direct::append(&mut text, bytes) {
@@ -118,10 +117,10 @@ impl FingerprintBuilder {
         self
     }
 
-    /// The same of those values that `select` names (F-06).
+    /// As [`json`](Self::json), restricted to the values that `select` names (F-06).
     ///
-    /// A text that [`json`](Self::json) takes byte by byte is taken so here too, whatever is selected. Included
-    /// values never pass for a whole document.
+    /// A text that [`json`](Self::json) hashes verbatim is hashed verbatim here too, whatever the selection. Included
+    /// values never equal a whole document.
     pub fn json_selected(mut self, name: &str, bytes: &[u8], select: &Select) -> Self {
         if select.include.is_empty() && select.exclude.is_empty() {
             return self.json(name, bytes);
@@ -153,9 +152,9 @@ impl FingerprintBuilder {
         self.add_sized(bytes);
     }
 
-    /// The length first, so that no two lists of parts hash alike.
+    /// Hashes the length first, so that part boundaries are unambiguous.
     fn add_sized(&mut self, bytes: &[u8]) {
-        self.hash.update(Length::of(bytes).as_bytes());
+        self.hash.update(LengthPrefix::of(bytes).as_bytes());
         self.hash.update(bytes);
     }
 }

@@ -1,7 +1,7 @@
-//! A JSON reader that loses nothing: numbers stay as written, members keep their order and their duplicates.
+//! A lossless JSON parser: numbers stay as written, members keep their order and their duplicates.
 //!
-//! It reads RFC 8259 and no more, in one pass, and nests to a [limit](DEPTH_MAX). What to do about duplicate
-//! names is for its users to decide, and how values are written again.
+//! Strict RFC 8259 in one pass, with a nesting [limit](DEPTH_MAX). Its users decide how to treat duplicate names and how
+//! to print values.
 
 mod pointer;
 mod print;
@@ -10,9 +10,9 @@ use std::borrow::Cow;
 
 pub(crate) use pointer::index;
 pub use pointer::{JsonPointer, JsonPointerError, JsonStringError, json_string_at, json_text_at};
-pub(crate) use print::{Spelling, print};
+pub(crate) use print::{JsonStyle, print};
 
-/// How deep arrays and objects may nest: as deep as `serde_json` reads, and far from the end of any stack.
+/// The nesting limit of arrays and objects: that of `serde_json`, far from overflowing any stack.
 pub const DEPTH_MAX: usize = 128;
 
 pub(crate) enum Json<'a> {
@@ -27,7 +27,8 @@ pub(crate) enum Json<'a> {
 pub(crate) type Member<'a> = (Cow<'a, str>, Json<'a>);
 
 impl<'a> Json<'a> {
-    /// Whether `each` object passes, inner ones last. It may change them. Recurses as deep as the reader did.
+    /// Whether every object satisfies `each`, outer objects first. `each` may change them. Recurses as deep as the parser
+    /// did.
     pub(crate) fn objects_all(&mut self, each: &mut impl FnMut(&mut Vec<Member<'a>>) -> bool) -> bool {
         match self {
             Json::Array(items) => items.iter_mut().all(|item| item.objects_all(each)),
@@ -39,13 +40,13 @@ impl<'a> Json<'a> {
     }
 }
 
-/// A number as it was written, and where.
+/// A number as written, and its position.
 pub(crate) struct Number<'a> {
     pub(crate) text: &'a str,
     pub(crate) at: usize,
 }
 
-/// What is wrong with the text, and where.
+/// A syntax error and its position.
 pub(crate) struct JsonError {
     pub(crate) at: usize,
     pub(crate) why: &'static str,
@@ -58,7 +59,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Json<'_>, JsonError> {
     Ok(value)
 }
 
-/// Reads a text from front to back, value by value.
+/// A pull parser over a JSON text.
 pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -72,10 +73,10 @@ impl<'a> Reader<'a> {
         Ok(Self { text, at: 0, depth: 0 })
     }
 
-    /// Nothing may follow but whitespace.
+    /// Refuses anything but trailing whitespace.
     pub(crate) fn end(&mut self) -> Result<(), JsonError> {
         self.skip_whitespace();
-        if self.at < self.text.len() { Err(self.error("there is more after the end")) } else { Ok(()) }
+        if self.at < self.text.len() { Err(self.error("trailing characters")) } else { Ok(()) }
     }
 
     /// Recurses at most [`DEPTH_MAX`] times.
@@ -90,7 +91,7 @@ impl<'a> Reader<'a> {
             Some(b't') => self.word("true", Json::Bool(true)),
             Some(b'f') => self.word("false", Json::Bool(false)),
             Some(_) => Err(self.error("a value was expected")),
-            None => Err(self.error("the text ends too early")),
+            None => Err(self.error("unexpected end of text")),
         }
     }
 
@@ -101,7 +102,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Takes the bracket that opens an array or an object.
+    /// Consumes the opening bracket of an array or an object.
     pub(crate) fn enter(&mut self) -> Result<(), JsonError> {
         if self.depth == DEPTH_MAX {
             return Err(self.error("this nests too deep"));
@@ -111,13 +112,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// What was entered is behind.
+    /// Ends the innermost array or object.
     pub(crate) fn leave(&mut self) {
         self.depth -= 1;
     }
 
-    /// What comes next, behind any whitespace.
-    pub(crate) fn ahead(&mut self) -> Option<u8> {
+    /// Skips whitespace and peeks at the next byte.
+    pub(crate) fn peek_token(&mut self) -> Option<u8> {
         self.skip_whitespace();
         self.peek()
     }
@@ -152,7 +153,7 @@ impl<'a> Reader<'a> {
 
     /// A member's name and its colon.
     fn name(&mut self) -> Result<Cow<'a, str>, JsonError> {
-        if self.ahead() != Some(b'"') {
+        if self.peek_token() != Some(b'"') {
             return Err(self.error("a name in quotes was expected"));
         }
         let name = self.string()?;
@@ -160,12 +161,12 @@ impl<'a> Reader<'a> {
         Ok(name)
     }
 
-    /// How far it has read.
+    /// The position of the next byte.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// Borrowed when nothing is escaped.
+    /// Parses a string; borrowed when nothing is escaped.
     #[inline]
     pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
         self.at += 1;
@@ -190,7 +191,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Characters of a string that stand for themselves.
+    /// A run of characters of a string without escapes.
     #[inline]
     fn run(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
@@ -210,14 +211,14 @@ impl<'a> Reader<'a> {
             Some(b'n') => b'\n',
             Some(b'r') => b'\r',
             Some(b't') => b'\t',
-            _ => return Err(JsonError { at: start, why: "the \\ escapes nothing" }),
+            _ => return Err(JsonError { at: start, why: "invalid escape" }),
         };
         Ok(plain.into())
     }
 
-    /// One `\uXXXX`, or two that are the halves of one character.
+    /// One `\uXXXX`, or two that form a surrogate pair.
     fn unicode_escape(&mut self, start: usize) -> Result<char, JsonError> {
-        let lone = JsonError { at: start, why: "half of a surrogate pair stands alone" };
+        let lone = JsonError { at: start, why: "unpaired surrogate" };
         let first = self.four_digits(start)?;
         if let Some(character) = char::from_u32(first.into()) {
             return Ok(character);
@@ -292,7 +293,7 @@ impl<'a> Reader<'a> {
     }
 
     fn skip_whitespace(&mut self) {
-        // Most documents have none, and everything else is above the space.
+        // Fast path: most documents have no whitespace, and every other token is above the space.
         if self.peek().is_none_or(|byte| byte > b' ') {
             return;
         }
@@ -315,8 +316,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How far it is to the first byte that ends a run of plain characters: a quote, a backslash or a control character.
-/// Eight bytes are looked at together; a byte that is found has its highest bit set, and so may some behind it.
+/// The length of the run of plain characters up to the first quote, backslash or control character.
+///
+/// SWAR, eight bytes at a time: a match sets the highest bit of its byte, and may set those of later bytes too.
 #[inline]
 fn run_length(bytes: &[u8]) -> usize {
     const WORD: usize = size_of::<u64>();
@@ -341,13 +343,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_ends_at_the_first_byte_that_is_not_plain_wherever_that_is() {
+    fn a_run_ends_at_the_first_byte_that_is_not_plain() {
         let is_plain = |byte: &u8| *byte >= 0x20 && !matches!(byte, b'"' | b'\\');
         let check = |bytes: &[u8]| {
             let expected = bytes.iter().take_while(|byte| is_plain(byte)).count();
             assert_eq!(run_length(bytes), expected, "{bytes:x?}");
         };
-        // Neighbours of what ends a run must not be taken for it.
+        // Bytes next to the terminators must not end a run.
         for around in [b'!', b'#', b'[', b']', b' ', 0x7f, 0x80, 0xa2, 0xff] {
             for (byte, at) in (0..=u8::MAX).flat_map(|byte| (0..20).map(move |at| (byte, at))) {
                 let mut bytes = [around; 20];
@@ -355,7 +357,7 @@ mod tests {
                 check(&bytes);
             }
         }
-        // Of several, the first counts, in a text of any length.
+        // The first of several terminators counts, at every length.
         for (length, first, second) in
             (0..20).flat_map(|length| (0..length).flat_map(move |a| (0..length).map(move |b| (length, a, b))))
         {

@@ -1,4 +1,4 @@
-//! What a caller names an operation by ([`Key`]) and what that name is unique within ([`Scope`]).
+//! [`Key`], the caller's name for one operation, and [`Scope`], in which that name is unique.
 //!
 //! `Debug` of everything here shows hashes, never a key or a principal.
 
@@ -17,10 +17,10 @@ pub use scope::{PrincipalHash, RecordId, Scope, ScopedKey, key_hash};
 
 use crate::text::Text;
 
-/// The most characters a key may have: what the APIs that made keys popular allow, so that their clients' keys fit.
+/// The maximum length of a key: that of the APIs that made keys popular, so that their clients' keys fit.
 pub const KEY_LENGTH_MAX: usize = 255;
 
-/// What the caller chose to name one logical operation: 1 to 255 printable ASCII characters, not only spaces.
+/// The caller's name for one logical operation: 1 to 255 printable ASCII characters, not only spaces.
 ///
 /// ```
 /// use hapax_core::Key;
@@ -33,7 +33,7 @@ pub const KEY_LENGTH_MAX: usize = 255;
 pub struct Key(Text);
 
 impl Key {
-    /// The key with this content, as functions and events have it: nothing is quoted, nothing is escaped.
+    /// Creates a key from its content, without quotes or escapes, as functions and events do.
     ///
     /// # Errors
     /// [`KeyError`] when the content is empty, all spaces, too long or not printable ASCII (K-07, K-08).
@@ -52,32 +52,32 @@ impl Key {
         Ok(Self::of(content))
     }
 
-    /// The key with this content, which is known to be one.
+    /// Creates a key from content that is already validated.
     fn of(content: &str) -> Self {
         Self(content.into())
     }
 
-    /// The key in a header's value, quoted or bare, by the default [`KeyRules`] (K-01 to K-08).
+    /// Parses a header value, quoted or bare, by the default [`KeyRules`] (K-01 to K-08).
     ///
     /// # Errors
-    /// [`KeyError`] when the value holds no key. It must be refused then, never ignored (K-05).
+    /// [`KeyError`] when the value is not a key. The request must be refused then; never ignore the error (K-05).
     pub fn parse(header_value: &[u8]) -> Result<Self, KeyError> {
         header::parse(header_value)
     }
 
-    /// A fresh key: a UUID of version 7.
+    /// Generates a key: a UUID of version 7.
     ///
-    /// Make it once per operation, before the first attempt; a key made per attempt protects nothing.
+    /// Generate it once per operation, before the first attempt; a key per attempt protects nothing.
     pub fn random() -> Self {
         Self(uuid::Uuid::now_v7().to_string().as_str().into())
     }
 
-    /// When the key was made, when it tells: a UUID of version 7 and a ULID begin with the time.
+    /// The creation time that the key encodes: a UUID of version 7 and a ULID start with it.
     pub fn made_at(&self) -> Option<SystemTime> {
         rules::made_at_ms(self.as_str()).map(|ms| UNIX_EPOCH + Duration::from_millis(ms))
     }
 
-    /// The key itself. It may identify a customer's order: keep it out of logs.
+    /// The content. It may identify a customer's order: keep it out of logs.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -86,7 +86,7 @@ impl Key {
 /// Refuses all but printable ASCII.
 pub(crate) fn check_printable(bytes: &[u8]) -> Result<(), KeyError> {
     let is_printable = |byte: &u8| matches!(byte, b' '..=b'~');
-    // Without a way out the compiler takes many bytes at a time; where the fault is matters to few.
+    // No early exit, so that the loop is vectorised; the position is only computed for an error.
     if bytes.iter().fold(true, |all, byte| all & is_printable(byte)) {
         return Ok(());
     }

@@ -1,13 +1,13 @@
-//! [`Length`]: a length as it is hashed before the bytes that it counts.
+//! [`LengthPrefix`]: the length that is hashed before the bytes of a part.
 
 /// An unsigned LEB128 number: seven bits a byte beginning with the lowest, every byte but the last with its highest bit
-/// set. Most lengths are one byte.
-pub(crate) struct Length {
+/// set. Most lengths take one byte.
+pub(crate) struct LengthPrefix {
     bytes: [u8; Self::BYTES_MAX],
     used: usize,
 }
 
-impl Length {
+impl LengthPrefix {
     const BYTES_MAX: usize = usize::BITS.div_ceil(7) as usize;
 
     pub(crate) fn of(part: &[u8]) -> Self {
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_is_as_short_as_it_can_be() {
+    fn encodes_each_length_in_the_fewest_bytes() {
         for (length, expected) in [
             (0, &[0][..]),
             (1, &[1]),
@@ -42,7 +42,7 @@ mod tests {
             (16_383, &[0xff, 0x7f]),
             (16_384, &[0x80, 0x80, 1]),
         ] {
-            assert_eq!(Length::of(&vec![0; length]).as_bytes(), expected, "{length}");
+            assert_eq!(LengthPrefix::of(&vec![0; length]).as_bytes(), expected, "{length}");
         }
     }
 }

@@ -1,22 +1,23 @@
-//! The Hapax protocol, for people who write stores and broker adapters.
+//! The Hapax protocol, for authors of stores and broker adapters.
 //!
-//! This crate knows what a key, a record and a claim are and how they may change. It does no I/O, starts no
-//! task and knows no HTTP. People who *use* Hapax want the crate `hapax`.
+//! This crate defines keys, records and claims, and their transitions. It does no I/O, spawns no task and has no
+//! notion of HTTP. Applications use the crate `hapax`.
 //!
 //! In reading order:
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | [`key`] | what a caller names an operation by, and what that name is unique within |
-//! | [`fingerprint`] | the digest of what makes two requests the same |
-//! | [`record`] | what is stored for one key |
-//! | [`transition`] | the state machine, as pure functions: the one truth |
-//! | [`store`] | the contract every store keeps |
-//! | [`newest`] | a page of a store that has no order to page by |
-//! | [`facts`] | a quick place for finished records, in front of a store |
-//! | [`codec`] | records as bytes |
-//! | [`clock`] | who says what time it is |
-//! | [`error`] | what a store may answer when it cannot answer |
+//! | [`key`] | the caller's name for an operation, and the scope in which it is unique |
+//! | [`fingerprint`] | the digest by which two requests are compared |
+//! | [`record`] | the stored state of one key |
+//! | [`transition`] | the state machine, as pure functions: the source of truth |
+//! | [`store`] | the `Store` trait and its contract |
+//! | [`newest`] | pagination for stores without a sorted index |
+//! | [`facts`] | an external cache of finished records, in front of a store |
+//! | [`caching`] | how long an in-process cache may keep finished records |
+//! | [`codec`] | the binary encoding of records |
+//! | [`clock`] | the clock of a store |
+//! | [`error`] | errors of store calls |
 #![warn(missing_docs)]
 
 pub mod caching;

@@ -1,7 +1,7 @@
-//! What is stored for one scoped key: [`Record`], its [`State`], the [`Recorded`] outcome and the [`Fence`].
+//! The stored state of one scoped key: [`Record`], its [`State`], the [`Recorded`] outcome and the [`Fence`].
 //!
-//! This file owns the shape of a record. It does not know how a record may change (that is
-//! [`transition`](crate::transition)) nor how it is written down (that is [`codec`](crate::codec)).
+//! This file owns the shape of a record. [`transition`](crate::transition) owns how a record may change,
+//! [`codec`](crate::codec) how it is encoded.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -13,14 +13,14 @@ use bytes::Bytes;
 use crate::fingerprint::Fingerprint;
 use crate::key::ScopedKey;
 
-/// A moment on the store's clock, in milliseconds since the Unix epoch.
+/// A time on the store's clock, in milliseconds since the Unix epoch.
 ///
-/// Only the store that wrote a timestamp may compare it with "now": two machines do not agree on the time.
+/// Only the store that wrote a timestamp may compare it with "now": clocks of two machines differ.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The moment `ms` milliseconds after the Unix epoch.
+    /// The time `ms` milliseconds after the Unix epoch.
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms)
     }
@@ -30,13 +30,13 @@ impl Timestamp {
         self.0
     }
 
-    /// This moment plus `span`; the far future when that overflows.
+    /// This time plus `span`, saturating.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// How long it is from `earlier` to this moment; zero when `earlier` is not earlier.
+    /// The duration from `earlier` to this time; zero when `earlier` is not earlier.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -44,19 +44,18 @@ impl Timestamp {
 
 /// The random part of a [`Fence`]: 128 bits chosen by the claimant for one attempt, compared by equality.
 ///
-/// Equality survives a store that lost its tail; an ordered counter does not.
+/// Equality survives a store that lost its latest writes; an ordered counter does not.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nonce([u8; 16]);
 
 impl Nonce {
-    /// A fresh nonce: random bytes from the operating system, fetched for several nonces at a time.
+    /// A fresh nonce: random bytes from the operating system, read in blocks.
     ///
     /// # Panics
     /// When the operating system has no random source: a guessable fence would be worse than none.
     pub fn random() -> Self {
-        let mut nonce = RANDOM.with_borrow_mut(Reservoir::take);
-        // A forked process inherits the bytes that are left. Time goes on differently in both, so the nonces
-        // that they make for one key still differ.
+        let mut nonce = RANDOM.with_borrow_mut(RandomBuffer::take);
+        // A forked process inherits the unused bytes. The monotonic clock makes the nonces of both processes differ.
         for (byte, tick) in nonce[8..].iter_mut().zip(nanos_since_start().to_ne_bytes()) {
             *byte ^= tick;
         }
@@ -76,23 +75,23 @@ impl Nonce {
 
 impl fmt::Debug for Nonce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Half of it tells attempts apart for people and does not let a reader of logs forge a write.
+        // Half of it identifies the attempt in logs without letting a reader of logs forge a write.
         self.0[..8].iter().try_for_each(|b| write!(f, "{b:02x}"))?;
         f.write_str("…")
     }
 }
 
-/// Random bytes of one thread, enough for sixty-four nonces: a system call for each would cost more than a claim.
-struct Reservoir {
+/// A thread's buffer of random bytes, for 64 nonces: a system call per nonce would cost more than a claim.
+struct RandomBuffer {
     bytes: [u8; 1024],
     used: usize,
 }
 
 thread_local! {
-    static RANDOM: RefCell<Reservoir> = const { RefCell::new(Reservoir { bytes: [0; 1024], used: 1024 }) };
+    static RANDOM: RefCell<RandomBuffer> = const { RefCell::new(RandomBuffer { bytes: [0; 1024], used: 1024 }) };
 }
 
-impl Reservoir {
+impl RandomBuffer {
     fn take(&mut self) -> [u8; 16] {
         if self.used == self.bytes.len() {
             getrandom::fill(&mut self.bytes).expect("the operating system's random source answers");
@@ -112,36 +111,36 @@ fn nanos_since_start() -> u64 {
     u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The token of one attempt, checked by every later write.
+/// The fencing token of one attempt, checked by every later write.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fence {
     /// Names the attempt; a write applies only while the record holds this nonce.
     pub nonce: Nonce,
-    /// 1 for the first attempt, growing with every later one; for fencing downstream systems.
+    /// 1 for the first attempt, incremented by every later one; for fencing downstream systems.
     pub attempt: u32,
 }
 
-/// Where a record stands.
+/// The state of a record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum State {
-    /// Somebody holds the claim and is believed to be working.
+    /// An owner holds the claim and is presumed to be working.
     InProgress,
     /// A pinned outcome of class success.
     Completed,
     /// A pinned outcome of class error.
     Failed,
-    /// The owner is gone and nobody knows whether the operation happened.
+    /// The owner is gone and it is unknown whether the operation happened.
     Uncertain,
-    /// The key is free again; a tombstone of the last attempt.
+    /// The key is free; a tombstone of the last attempt.
     Released,
 }
 
 impl State {
-    /// Every state, in the order in which people read about them.
+    /// Every state, in the order of the documentation.
     pub const ALL: [Self; 5] =
         [Self::InProgress, Self::Completed, Self::Failed, Self::Uncertain, Self::Released];
 
-    /// Whether the outcome is final: it answers every retry until its retention ends.
+    /// Whether the outcome is final: retries are answered with it until its retention ends.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed)
     }
@@ -169,26 +168,26 @@ impl fmt::Display for State {
     }
 }
 
-/// Why it is not known whether the operation happened.
+/// Why it is unknown whether the operation happened.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reason {
-    /// The lease ended without a word from its owner.
+    /// The lease lapsed.
     Lapsed,
     /// The handler panicked.
     Panicked,
     /// The process that owned the store ended while the claim was open.
     Restarted,
-    /// The handler itself declared that it does not know.
+    /// The handler declared its outcome unknown.
     Declared,
-    /// The connection to the handler broke off before its answer.
+    /// The connection to the handler was reset before its answer.
     Reset,
-    /// The handler did not answer in time.
+    /// The handler timed out.
     TimedOut,
-    /// The handler's answer broke off before its end.
+    /// The handler's answer was truncated.
     Truncated,
-    /// The answer is one that leaves the outcome open, such as a gateway's 502 or 504.
+    /// The status of the answer leaves the outcome open, such as a gateway's 502 or 504.
     Answered,
-    /// The service ended with an error instead of an answer, or with an answer that cannot be used.
+    /// The service failed without an answer, or with an unusable one.
     NoAnswer,
 }
 
@@ -221,7 +220,7 @@ impl Reason {
         }
     }
 
-    /// The sentence for it, for logs and people.
+    /// The reason as a sentence, for logs and refusals.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Lapsed => "the lease ended without a word from its owner",
@@ -246,49 +245,49 @@ pub enum Class {
     Error,
 }
 
-/// Who wrote the bytes of a [`Recorded`] and can read them back.
+/// The encoding of the bytes of a [`Recorded`], by the surface that wrote them.
 ///
-/// A surface must refuse to decode a format that is not its own: a function's result is no HTTP response.
+/// A surface must refuse to decode any other format: a function's result is not an HTTP response.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Format(pub u8);
 
 impl Format {
-    /// Result of a function: JSON in the payload.
+    /// The result of a function: JSON in the payload.
     pub const FUNCTION: Self = Self(1);
     /// An HTTP response: head in the metadata, body in the payload.
     pub const HTTP: Self = Self(2);
-    /// Text written by a person who settled the record.
+    /// Text written by the operator who settled the record.
     pub const OPERATOR: Self = Self(3);
-    /// The outcome was larger than may be kept, or could not be written down: it is known that the operation
-    /// ended, and how, but not what it answered.
+    /// The outcome exceeded the size limit or could not be encoded: the record tells that the operation ended and with
+    /// which class, but not its result.
     pub const NOT_KEPT: Self = Self(4);
 }
 
-/// One outcome as it was recorded: what a retry is answered from.
+/// A recorded outcome, from which retries are answered.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Recorded {
     /// Success or error.
     pub class: Class,
-    /// Who can read `meta` and `payload`.
+    /// The encoding of `meta` and `payload`.
     pub format: Format,
-    /// What goes with the payload: a response head, an error code.
+    /// Metadata of the payload: a response head, an error code.
     pub meta: Bytes,
-    /// The result itself.
+    /// The result.
     pub payload: Bytes,
 }
 
 impl Recorded {
-    /// An outcome of `class` in `format` with nothing but a payload.
+    /// An outcome of `class` in `format` with a payload and no metadata.
     pub fn new(class: Class, format: Format, payload: impl Into<Bytes>) -> Self {
         Self { class, format, meta: Bytes::new(), payload: payload.into() }
     }
 
-    /// Bytes of metadata and payload together.
+    /// The size of metadata and payload together, in bytes.
     pub fn len(&self) -> usize {
         self.meta.len() + self.payload.len()
     }
 
-    /// Whether there is neither metadata nor payload.
+    /// Whether both metadata and payload are empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -296,7 +295,7 @@ impl Recorded {
 
 impl fmt::Debug for Recorded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Sizes only: a stored body may hold what must not reach a log.
+        // Sizes only: a stored body may hold secrets.
         f.debug_struct("Recorded")
             .field("class", &self.class)
             .field("format", &self.format)
@@ -306,43 +305,43 @@ impl fmt::Debug for Recorded {
     }
 }
 
-/// A record's [`State`] with what belongs to it.
+/// A record's [`State`] with its data.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Status {
-    /// Claimed; believed until `lease_until` on the store's clock.
+    /// Claimed; valid until `lease_until` on the store's clock.
     InProgress {
-        /// When the claim stops being believed without renewal.
+        /// When the lease lapses unless it is renewed.
         lease_until: Timestamp,
     },
     /// Final.
     Pinned {
-        /// What every retry is answered with.
+        /// The outcome that retries are answered with.
         recorded: Recorded,
     },
-    /// Nobody knows.
+    /// The outcome is unknown.
     Uncertain {
-        /// Why not.
+        /// Why it is unknown.
         reason: Reason,
     },
     /// Free again.
     Released {
-        /// What the released attempt answered, when it answered at all.
+        /// The answer of the released attempt, if there was one.
         answered: Option<Recorded>,
     },
 }
 
-/// Stored state for one scoped key.
+/// The stored state of one scoped key.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Record {
-    /// Which operation this is the record of.
+    /// The operation.
     pub key: ScopedKey,
-    /// What the claimant asked for; a retry must ask for the same.
+    /// The fingerprint of the request; that of a retry must match.
     pub fingerprint: Fingerprint,
     /// The attempt that wrote last.
     pub fence: Fence,
-    /// How many attempts in a row were taken over from an owner that was gone. A release begins anew.
+    /// The number of consecutive takeovers from an owner that was gone. A release resets it.
     pub takeovers: u32,
-    /// Where the record stands.
+    /// The state and its data.
     pub status: Status,
     /// When the first attempt claimed the key.
     pub created_at: Timestamp,
@@ -353,10 +352,10 @@ pub struct Record {
 }
 
 impl Record {
-    /// The state as it was written.
+    /// The stored state.
     ///
-    /// A lapsed claim is still [`State::InProgress`] here until somebody touches it; people should be shown
-    /// [`state_at`](Self::state_at).
+    /// A lapsed claim stays [`State::InProgress`] here until a later call changes it; show users
+    /// [`state_at`](Self::state_at) instead.
     pub const fn state(&self) -> State {
         match &self.status {
             Status::InProgress { .. } => State::InProgress,
@@ -369,18 +368,17 @@ impl Record {
         }
     }
 
-    /// The state as it is at `now`: a claim whose lease has lapsed is uncertain, whether or not anybody has
-    /// written that down yet.
+    /// The effective state at `now`: a claim whose lease has lapsed is uncertain, whether or not that is stored yet.
     pub fn state_at(&self, now: Timestamp) -> State {
         if self.is_lapsed(now) { State::Uncertain } else { self.state() }
     }
 
-    /// Whether this is a claim that is no longer believed at `now`.
+    /// Whether this is a claim whose lease has lapsed at `now`.
     pub fn is_lapsed(&self, now: Timestamp) -> bool {
         matches!(self.status, Status::InProgress { lease_until } if lease_until <= now)
     }
 
-    /// The outcome that is stored: pinned, or answered by a released attempt.
+    /// The stored outcome: pinned, or the answer of a released attempt.
     pub const fn recorded(&self) -> Option<&Recorded> {
         match &self.status {
             Status::Pinned { recorded } => Some(recorded),

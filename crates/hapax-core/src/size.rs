@@ -1,9 +1,9 @@
-//! [`ByteSize`]: a number of bytes as people write it. Files, flags and the URLs of stores are read by this one parser.
+//! [`ByteSize`]: a human-readable number of bytes. The one parser for files, flags and the URLs of stores.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A number of bytes, written as `64MiB`, `16KiB`, `1GB` or `1048576`. Units are read in any case.
+/// A number of bytes, written as `64MiB`, `16KiB`, `1GB` or `1048576`. Units are case-insensitive.
 ///
 /// ```
 /// use hapax_core::ByteSize;
@@ -21,18 +21,18 @@ const BINARY: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 
 const DECIMAL: [(&str, u64); 5] =
     [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1000), ("B", 1)];
 
-/// Why a text is no [`ByteSize`].
+/// An error parsing a [`ByteSize`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ByteSizeError {
-    /// It is no whole number, or its unit is not known.
+    /// Not a whole number, or an unknown unit.
     Malformed,
-    /// It is a number of bytes that does not fit where it is needed.
+    /// The number of bytes does not fit the target type.
     TooLarge,
 }
 
 impl ByteSizeError {
-    /// What a size looks like.
+    /// The accepted syntax.
     pub const EXPECTED: &str = "a size is a whole number of bytes, or one with a unit: KiB, MiB, GiB or TiB (powers of \
                                 1024), KB, MB, GB or TB (powers of 1000), such as 64MiB";
 }
@@ -49,7 +49,7 @@ impl fmt::Display for ByteSizeError {
 impl std::error::Error for ByteSizeError {}
 
 impl ByteSize {
-    /// The number of bytes as a number of another type.
+    /// Converts the number of bytes to another integer type.
     ///
     /// # Errors
     /// [`TooLarge`](ByteSizeError::TooLarge) when it does not fit.
@@ -72,13 +72,13 @@ impl FromStr for ByteSize {
         let known = || BINARY.iter().chain(&DECIMAL).find(|(name, _)| name.eq_ignore_ascii_case(unit));
         let unit_bytes = if unit.is_empty() { Some(1) } else { known().map(|(_, bytes)| *bytes) };
         let unit_bytes = unit_bytes.ok_or(ByteSizeError::Malformed)?;
-        // Digits alone fail to parse only when there are too many of them.
+        // Digits alone fail to parse only on overflow.
         let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_bytes));
         bytes.map(Self).ok_or(ByteSizeError::TooLarge)
     }
 }
 
-/// In the largest power of 1024 that divides it, or as a plain number: what is written is read as the same size.
+/// In the largest power of 1024 that divides it, or as a plain number, so that it parses back to the same size.
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match BINARY.iter().find(|(_, bytes)| self.0 > 0 && self.0.is_multiple_of(*bytes)) {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_is_a_number_of_bytes_or_one_with_a_unit() {
+    fn parses_plain_numbers_and_units() {
         let cases = [
             ("0", 0),
             ("64", 64),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_refused_with_what_is_accepted() {
+    fn refuses_other_text_and_names_the_accepted_units() {
         for text in ["", "MiB", "64M", "64Mi", "64MiBs", "1.5GiB", "-1", "1 000", "1KiB 1B", "64 Mbit"] {
             assert_eq!(text.parse::<ByteSize>(), Err(ByteSizeError::Malformed), "{text}");
         }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_written_as_it_is_read() {
+    fn display_parses_back_to_the_same_size() {
         let cases =
             [(0, "0"), (64, "64"), (1000, "1000"), (1024, "1KiB"), (32 << 20, "32MiB"), (3 << 29, "1536MiB")];
         for (bytes, text) in cases {

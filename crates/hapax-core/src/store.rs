@@ -1,22 +1,23 @@
-//! The contract every store keeps: [`Store`], its questions and its answers.
+//! The [`Store`] trait, its requests and its answers.
 //!
 //! # The contract
 //!
 //! 1. **One record per key, one atomic step per call.** A call reads the record, decides as
-//!    [`transition`](crate::transition) does and writes, as if nothing else happened meanwhile.
-//! 2. **Durable before it answers**, as far as [`Health::promise`] says.
-//! 3. **Every write names its attempt.** A call whose nonce the record no longer holds changes nothing and
-//!    answers [`Fenced::Lost`].
-//! 4. **The store's clock decides** whether a lease has lapsed or a record has expired; callers compare nothing.
-//! 5. **Expected outcomes are `Ok`.** `Err` means "I cannot" or, with
-//!    [`StoreErrorKind::Unknown`](crate::StoreErrorKind::Unknown), "I do not know whether I did".
-//! 6. **Repeating a call with the same nonce returns its own earlier result**, so that a lost answer is settled
-//!    by asking again, never by guessing.
-//! 7. **A dropped future** leaves the call applied or not applied, never half applied, and harms no other call.
-//! 8. **What cannot be read is present**: answered as [`Claim::Unreadable`] and [`Lookup::Unreadable`], never as
+//!    [`transition`](crate::transition) does and writes, isolated from every other call.
+//! 2. **Durable before it is acknowledged**, as far as [`Health::promise`] says.
+//! 3. **Every write is fenced.** A call whose nonce the record no longer holds changes nothing and answers
+//!    [`Fenced::Lost`].
+//! 4. **The store's clock decides** whether a lease has lapsed or a record has expired; callers never compare times.
+//! 5. **Expected outcomes are `Ok`.** `Err` means that the call failed or, with
+//!    [`StoreErrorKind::Unknown`](crate::StoreErrorKind::Unknown), that it may or may not have been applied.
+//! 6. **Calls are idempotent by nonce.** A repeated call with the same nonce returns its own earlier result, so a lost
+//!    answer is resolved by a retry, never by a guess.
+//! 7. **Cancellation-safe.** Dropping the future leaves the call applied or not applied, never half applied, and affects
+//!    no other call.
+//! 8. **An unreadable record is present**: answered as [`Claim::Unreadable`] and [`Lookup::Unreadable`], never as
 //!    absent.
 //!
-//! `hapax-testkit` holds the suite that checks all of this against any store.
+//! The suite in `hapax-testkit` checks all of this against any store.
 
 use std::fmt;
 use std::future::Future;
@@ -32,38 +33,38 @@ use crate::record::{Fence, Nonce, Reason, Record, Recorded, State, Timestamp};
 /// A boxed future, so that [`Store`] can be a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// How long the tombstone of a released attempt stays: long enough to recognise a delayed duplicate of the
-/// released claim and to show the failed attempt to people.
+/// The retention of a tombstone: long enough to recognise a delayed duplicate of the released claim, and to show the
+/// failed attempt to an operator.
 pub const TOMBSTONE_RETENTION: Duration = Duration::from_secs(600);
 
-/// Keeps records. See the [module](self) for the contract.
+/// A store of records. See the [module](self) for the contract.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Claims a key: creates its record in progress, or tells why that cannot be.
+    /// Claims a key: creates its record in progress, or answers why it cannot.
     ///
-    /// *Atomic*: decides and writes in one step. *Dropped*: the claim may stand; whoever gave it up sends
-    /// [`release`](Self::release) with the same nonce. *Lost answer*: the same request with the same nonce
+    /// *Atomic*: decides and writes in one step. *Dropped*: the claim may have been applied; a caller that abandons it
+    /// sends [`release`](Self::release) with the same nonce. *Lost answer*: the same request with the same nonce
     /// answers [`Claim::Acquired`] again with the same attempt number. Rules, F-01, D-05.
     fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>>;
 
-    /// What a claim of this request would be answered with now, where the store knows without waiting that the
-    /// answer is recorded. `None` says nothing: a claim must be made.
+    /// Returns the outcome that a claim of this request would replay now, if the store has it in memory. `None` proves
+    /// nothing: the caller must claim.
     ///
-    /// It spares retries a claim. A store that has nothing in memory leaves it as it is here.
+    /// Saves retries a claim. A store without such a memory keeps the default.
     fn recall(&self, _id: &RecordId, _fingerprint: &Fingerprint) -> Option<Recorded> {
         None
     }
 
     /// Extends a claim's lease to its full length from now.
     ///
-    /// *Atomic*. *Dropped*: extended or not. *Lost answer*: repeating extends again. A lapsed claim that nobody
-    /// else has taken is extended too. A record already written down as uncertain answers [`Fenced::Lost`]: somebody
-    /// may be deciding about it. Its owner may still complete it. Rules.
+    /// *Atomic*. *Dropped*: extended or not. *Lost answer*: repeating extends again. A lapsed claim that was not taken
+    /// over is extended too. A record already stored as uncertain answers [`Fenced::Lost`], because an operator may be
+    /// settling it; its owner may still complete it. Rules.
     fn renew<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Fenced, StoreError>>;
 
-    /// Pins the outcome of the attempt that holds the record; it answers retries for `retention` from now.
+    /// Pins the outcome of the attempt that holds the record; retries are answered with it for `retention` from now.
     ///
     /// *Atomic*. *Dropped*: pinned or not. *Lost answer*: repeating answers [`Fenced::Applied`] and changes
-    /// nothing. A late completion by the attempt that the record still holds is welcome, also after its lease
+    /// nothing. A late completion by the attempt that the record still holds is accepted, also after its lease
     /// lapsed. After an `Err` the outcome may be recorded or not. Rules X-02, D-01, D-04.
     fn complete<'a>(
         &'a self,
@@ -72,17 +73,17 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         retention: Duration,
     ) -> BoxFuture<'a, Result<Fenced, StoreError>>;
 
-    /// Frees the key for a new run and leaves a tombstone with what the attempt answered, if it did.
+    /// Frees the key for a new run and leaves a tombstone, with the attempt's answer if there was one.
     ///
     /// *Atomic*. *Dropped*: released or not. *Lost answer*: repeating answers [`Fenced::Applied`]. Only for an
-    /// attempt that provably did nothing, or that declared itself retryable. Rule X-09.
+    /// attempt that provably had no effect, or that declared itself retryable. Rule X-09.
     fn release<'a>(
         &'a self,
         lease: &'a Lease,
         answered: Option<&'a Recorded>,
     ) -> BoxFuture<'a, Result<Fenced, StoreError>>;
 
-    /// Makes the record uncertain at once: its owner says that nobody will know, without waiting for the lease.
+    /// Makes the record uncertain without waiting for the lease to lapse: its owner reports that the outcome is unknown.
     ///
     /// *Atomic*. *Dropped*: done or not, and the lease lapses anyway. *Lost answer*: repeating answers
     /// [`Fenced::Applied`]. Rule X-07.
@@ -90,8 +91,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Decides an uncertain record: applied, with this outcome, or not applied.
     ///
-    /// *Atomic*: conditional on the attempt that was looked at. The settlement's own nonce replaces the
-    /// attempt's, so a late owner finds itself fenced out. *Lost answer*: repeating answers
+    /// *Atomic*: conditional on [`Settlement::attempt`]. The settlement's own nonce replaces the
+    /// attempt's, so a late owner is fenced out. *Lost answer*: repeating answers
     /// [`Settled::Applied`]. Rule D-07.
     fn settle<'a>(
         &'a self,
@@ -99,56 +100,56 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         settlement: &'a Settlement,
     ) -> BoxFuture<'a, Result<Settled, StoreError>>;
 
-    /// Reads one record, expired or not. Never a ground for executing anything: only a claim is.
+    /// Reads one record, expired or not. Never execute anything because of a read: only a claim permits that.
     fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>>;
 
-    /// Lists records, newest first, page by page.
+    /// Lists records, newest first, one page per call.
     fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, StoreError>>;
 
-    /// Removes a record that still holds `nonce`. A claim that is in progress is refused: its owner would run on
-    /// while the key looks fresh. Rule D-07.
+    /// Removes a record that still holds `nonce`. A claim in progress is refused: its owner would keep running while
+    /// the key is free. Rule D-07.
     fn delete<'a>(&'a self, id: &'a RecordId, nonce: Nonce) -> BoxFuture<'a, Result<Deleted, StoreError>>;
 
-    /// Removes at most `batch_max` records that are due, each checked again in the step that removes it.
+    /// Removes at most `batch_max` records that are due, re-checking each in the step that removes it.
     fn sweep(&self, batch_max: usize) -> BoxFuture<'_, Result<Swept, StoreError>>;
 
-    /// Counts records. May take a while on a large store.
+    /// Counts records. Slow on a large store.
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>>;
 
-    /// Whether the store can take a claim now, and what it promises.
+    /// Checks that the store can take a claim now, and reports its promise.
     fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>>;
 
-    /// The largest outcome that is taken, in bytes as [`Recorded::len`] counts them: a larger one is refused as
-    /// [`TooLarge`](crate::StoreErrorKind::TooLarge). It is the same for as long as the store lives.
+    /// The size limit of an outcome, in bytes as [`Recorded::len`] counts them: a larger one is refused as
+    /// [`TooLarge`](crate::StoreErrorKind::TooLarge). Constant for the lifetime of the store.
     ///
-    /// Whoever runs operations asks before it runs them, so that what is too large is recorded as not kept. A store that
-    /// takes any outcome leaves it as it is here; one in front of another store asks that one.
+    /// The engine reads it before it runs an operation, so that an oversized outcome is recorded as not kept. A store
+    /// without a limit keeps the default; one in front of another store forwards the call.
     fn outcome_bytes_max(&self) -> usize {
         usize::MAX
     }
 
-    /// How long finished records may be answered from memory in front of this store. It is asked once, when a cache is
-    /// made.
+    /// How long an in-process cache in front of this store may keep finished records. Read once, when the cache is
+    /// created.
     ///
-    /// A store that other processes may change leaves it as it is here. One that answers [`Caching::Owned`] counts every
+    /// A store that other processes may change keeps the default. One that returns [`Caching::Owned`] counts every
     /// [`delete`](Self::delete) that removes a record.
     fn caching(&self) -> Caching {
         Caching::default()
     }
 
-    /// A future that ends when the record may have changed, where the store can push such news.
+    /// A future that completes when the record may have changed, if the store can push notifications.
     ///
-    /// A hint only: it may come for nothing, late or never, so callers poll as well.
+    /// A hint only: it may be spurious, late or lost, so callers poll as well.
     fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
         let _ = id;
         None
     }
 }
 
-/// What happens to a claim whose lease has lapsed.
+/// The handling of a claim whose lease has lapsed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OnLapse {
-    /// At most once: the record becomes uncertain and nothing runs until somebody settles it.
+    /// At most once: the record becomes uncertain and nothing runs until it is settled.
     #[default]
     Uncertain,
     /// At least once: a later claim takes over and runs again.
@@ -160,90 +161,90 @@ pub enum OnLapse {
 pub struct ClaimRequest {
     /// The operation.
     pub key: ScopedKey,
-    /// What is asked for.
+    /// The fingerprint of the request.
     pub fingerprint: Fingerprint,
-    /// Fresh for every attempt; the same when a lost answer is asked for again.
+    /// Fresh for every attempt; the same when the call is repeated after a lost answer.
     pub nonce: Nonce,
-    /// How long the claim is believed without renewal.
+    /// The length of the lease.
     pub lease: Duration,
-    /// What to do with a lapsed claim.
+    /// The handling of a lapsed claim.
     pub on_lapse: OnLapse,
-    /// How many attempts in a row may end without a word from their owner; then the record becomes uncertain
-    /// instead of being taken over. Attempts that released the key do not count.
+    /// The maximum number of consecutive attempts that lapse; the record then becomes uncertain instead of being taken
+    /// over. Attempts that released the key do not count.
     pub attempts_max: u32,
-    /// How long a record that never finishes is kept for people before a sweep drops it.
+    /// How long an unfinished record is kept before a sweep drops it.
     pub uncertain_retention: Duration,
 }
 
 /// The right to work on a key, as long as the record holds its fence.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Lease {
-    /// Which record.
+    /// The record.
     pub id: RecordId,
-    /// Which attempt.
+    /// The attempt.
     pub fence: Fence,
-    /// How long the claim is believed without renewal.
+    /// How long the claim is valid without renewal.
     pub length: Duration,
 }
 
 /// Answer to a claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Claim {
-    /// The key is yours: run.
+    /// The caller owns the key: run the operation.
     Acquired(Lease),
-    /// Somebody else is working on it.
+    /// Another attempt is in progress.
     Busy {
-        /// How long their claim is still believed if they do not renew it.
+        /// The remaining lease of that attempt, unless it is renewed.
         lease_left: Duration,
     },
-    /// The key was used for something else.
+    /// The key was used with another fingerprint.
     Mismatch,
-    /// It has been done; this is the outcome.
+    /// The operation is finished, with this outcome.
     Replay {
         /// The outcome.
         recorded: Recorded,
-        /// How much longer the store will answer with it.
+        /// The remaining retention.
         remaining: Duration,
     },
-    /// Nobody knows whether it has been done.
+    /// It is unknown whether the operation happened.
     Uncertain {
-        /// The attempt of which nobody knows; name it to settle.
+        /// The attempt in question; a settlement names it.
         fence: Fence,
-        /// Why nobody knows.
+        /// Why its outcome is unknown.
         reason: Reason,
     },
     /// There is a record that cannot be read; treated like uncertain.
     Unreadable,
 }
 
-/// Answer to a write that names its attempt.
+/// Answer to a fenced write.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fenced {
-    /// Done, now or by the same call before.
+    /// Applied, now or by an earlier delivery of the same call.
     Applied,
-    /// Nothing changed: the record belongs to somebody else, is final, or is gone.
+    /// Nothing changed: the record belongs to another attempt, is final, or is gone.
     Lost,
 }
 
 /// A decision about an uncertain record.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Settlement {
-    /// The attempt that was looked at; another one in the record refuses the settlement.
+    /// The attempt to settle; refused when the record holds another one.
     pub attempt: Nonce,
-    /// Fresh for every settlement; the same when a lost answer is asked for again.
+    /// Fresh for every settlement; the same when the call is repeated after a lost answer.
     pub nonce: Nonce,
-    /// What is known now.
+    /// The decision.
     pub verdict: Verdict,
 }
 
-/// What is known about an uncertain operation after somebody looked.
+/// Whether an uncertain operation turned out to have happened.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Verdict {
-    /// It happened, and this is its outcome.
+    /// It happened, with this outcome.
     Applied {
-        /// What every retry is answered with.
+        /// The outcome that retries are answered with.
         recorded: Recorded,
-        /// For how long.
+        /// The retention of the outcome.
         retention: Duration,
     },
     /// It did not happen; the key is free.
@@ -253,13 +254,13 @@ pub enum Verdict {
 /// Answer to a settlement.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Settled {
-    /// Done, now or by the same settlement before.
+    /// Applied, now or by an earlier delivery of the same settlement.
     Applied,
-    /// There is nothing to settle: the record is in this state.
+    /// Nothing to settle: the record is in this state.
     NotUncertain(State),
-    /// The record belongs to another attempt than the one that was looked at.
+    /// The record belongs to another attempt.
     Changed,
-    /// There is no such record.
+    /// There is no record.
     Absent,
 }
 
@@ -268,11 +269,11 @@ pub enum Settled {
 pub enum Deleted {
     /// Removed.
     Applied,
-    /// There is no such record.
+    /// There is no record.
     Absent,
-    /// The record belongs to another attempt than the one that was looked at.
+    /// The record belongs to another attempt.
     Changed,
-    /// Somebody is working on it.
+    /// Refused: the claim is in progress.
     InProgress,
 }
 
@@ -281,28 +282,28 @@ pub enum Deleted {
 pub enum Lookup {
     /// There is no record.
     Absent,
-    /// There is one.
+    /// There is a record.
     Found {
         /// The record.
         record: Box<Record>,
-        /// The store's clock when it was read, to judge the record's times by.
+        /// The store's clock at the read, to compare the record's times with.
         now: Timestamp,
     },
-    /// There is one, but it cannot be read.
+    /// There is a record that cannot be read.
     Unreadable {
-        /// What is wrong with it; never its content.
+        /// The cause; never the record's content.
         why: String,
     },
 }
 
-/// Which records to list. The default is all of them, a hundred a page.
+/// The filter of a listing. The default selects all records, 100 per page.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Query {
-    /// Only these states, judged at the time of reading; empty means all.
+    /// Only these states, as of the time of reading; empty means all.
     pub states: Vec<State>,
     /// Only this namespace.
     pub namespace: Option<String>,
-    /// Only operations that start with this.
+    /// Only operations with this prefix.
     pub operation_prefix: Option<String>,
     /// Only records whose id starts with these hexadecimal digits. The first sixteen are the key's hash.
     pub id_prefix: Option<String>,
@@ -310,9 +311,9 @@ pub struct Query {
     pub age_min: Option<Duration>,
     /// Only records whose status is at most this old.
     pub age_max: Option<Duration>,
-    /// How many at most.
+    /// The maximum number of records per page.
     pub limit: usize,
-    /// Where the page before ended: [`Page::next`].
+    /// The end of the previous page: [`Page::next`].
     pub cursor: Option<String>,
 }
 
@@ -332,7 +333,7 @@ impl Default for Query {
 }
 
 impl Query {
-    /// Whether `record` is asked for, all but the limit and the cursor.
+    /// Whether `record` matches the filter, ignoring the limit and the cursor.
     pub fn admits(&self, record: &Record, now: Timestamp) -> bool {
         let scope = &record.key.scope;
         let age = now.since(record.updated_at);
@@ -350,44 +351,44 @@ impl Query {
 pub struct Page {
     /// The records, newest first.
     pub records: Vec<Record>,
-    /// Records on this page's stretch that could not be read; they are never left out silently.
+    /// Unreadable records in the range of this page; never omitted silently.
     pub unreadable: Vec<RecordId>,
-    /// Where the next page starts; none when this is the last.
+    /// The cursor of the next page; none when this is the last.
     pub next: Option<String>,
-    /// The store's clock when it was read.
+    /// The store's clock at the read.
     pub now: Timestamp,
 }
 
-/// What a sweep removed.
+/// The result of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Swept {
     /// Finished records and tombstones whose retention was over.
     pub expired: u64,
-    /// Records that never finished and were dropped after their `uncertain_retention`. Somebody should know.
+    /// Unfinished records dropped after their `uncertain_retention`. Worth an alert.
     pub dropped: u64,
-    /// Whether more is due than fitted in the batch.
+    /// Whether more records are due than fit in the batch.
     pub more: bool,
 }
 
-/// How many records there are.
+/// Record counts by state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Stats {
-    /// Claims believed at the time of reading.
+    /// Claims whose lease has not lapsed at the time of reading.
     pub in_progress: u64,
     /// Pinned successes.
     pub completed: u64,
     /// Pinned errors.
     pub failed: u64,
-    /// Records of which nobody knows, lapsed claims included.
+    /// Uncertain records, lapsed claims included.
     pub uncertain: u64,
     /// Tombstones.
     pub released: u64,
-    /// Bytes that the store takes up, as well as it knows.
+    /// The store's size in bytes, an estimate.
     pub bytes: u64,
 }
 
 impl Stats {
-    /// Counts one record in `state`.
+    /// Adds one record in `state`.
     pub fn count(&mut self, state: State) {
         match state {
             State::InProgress => self.in_progress += 1,
@@ -398,13 +399,13 @@ impl Stats {
         }
     }
 
-    /// All records.
+    /// The total number of records.
     pub fn records(&self) -> u64 {
         self.in_progress + self.completed + self.failed + self.uncertain + self.released
     }
 }
 
-/// The strongest thing that may honestly be said about a store as it is set up now.
+/// The guarantee that a store gives in its present configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Promise {
@@ -417,7 +418,7 @@ pub enum Promise {
 }
 
 impl Promise {
-    /// The promise in words that documents and health pages use.
+    /// The promise in words, for documents and health pages.
     pub const fn words(self) -> &'static str {
         match self {
             Self::OneProcess => "de-duplication inside one living process; a restart forgets everything",
@@ -427,13 +428,13 @@ impl Promise {
     }
 }
 
-/// How a store is.
+/// The health of a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Health {
-    /// What kind of store answers: `memory`, `file`, …
+    /// The kind of store: `memory`, `file`, …
     pub store: &'static str,
-    /// Computed from the settings in force, not from wishes.
+    /// Computed from the server's settings in force.
     pub promise: Promise,
-    /// Settings or conditions that somebody should look at.
+    /// Settings or conditions that need an operator's attention.
     pub warnings: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! [`Text`]: what a key or an operation is kept in. Most are short, and then need no memory of their own: every request
-//! makes one of each.
+//! [`Text`]: an immutable string with inline storage for short ones. Every request creates two, a key and an operation,
+//! and most fit without an allocation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 /// A UUID has 36 bytes; with these, a text has 40 in all.
 const SHORT_MAX: usize = 38;
 
-/// A text that does not change, and is cheap to clone.
+/// An immutable string that is cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Text(Kept);
+pub(crate) struct Text(Repr);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Kept {
-    /// All that fit. The bytes behind the text are zero.
+enum Repr {
+    /// Every text that fits. Unused bytes are zero.
     Short {
         length: u8,
         bytes: [u8; SHORT_MAX],
@@ -22,31 +22,31 @@ enum Kept {
 }
 
 impl Text {
-    /// These put together.
+    /// The concatenation of `texts`.
     pub(crate) fn joined<const N: usize>(texts: [&str; N]) -> Self {
         let mut bytes = [0; SHORT_MAX];
         let mut length = 0;
         for text in texts {
-            let Some(place) = bytes.get_mut(length..length + text.len()) else {
-                return Self(Kept::Long(texts.concat().into()));
+            let Some(target) = bytes.get_mut(length..length + text.len()) else {
+                return Self(Repr::Long(texts.concat().into()));
             };
-            place.copy_from_slice(text.as_bytes());
+            target.copy_from_slice(text.as_bytes());
             length += text.len();
         }
-        Self(Kept::Short { length: length as u8, bytes })
+        Self(Repr::Short { length: length as u8, bytes })
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
         match &self.0 {
-            Kept::Short { length, bytes } => &bytes[..usize::from(*length)],
-            Kept::Long(text) => text.as_bytes(),
+            Repr::Short { length, bytes } => &bytes[..usize::from(*length)],
+            Repr::Long(text) => text.as_bytes(),
         }
     }
 
     pub(crate) fn as_str(&self) -> &str {
         match &self.0 {
-            Kept::Short { .. } => std::str::from_utf8(self.as_bytes()).expect("it was made of a text"),
-            Kept::Long(text) => text,
+            Repr::Short { .. } => std::str::from_utf8(self.as_bytes()).expect("copied from a str"),
+            Repr::Long(text) => text,
         }
     }
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_what_it_was_made_of_whatever_its_length() {
+    fn holds_its_content_at_every_length() {
         let long = "ä".repeat(SHORT_MAX);
         for length in (0..=long.len()).filter(|length| long.is_char_boundary(*length)) {
             let text = &long[..length];

@@ -1,8 +1,8 @@
-//! The state machine: pure functions from a record, a command and the time to a decision. **The truth.**
+//! The state machine: pure functions from a record, a command and the time to a decision. **The source of truth.**
 //!
 //! The memory and file stores call these functions. The scripts, statements and conditions of every other store
-//! must agree with them and are checked against them; the model checker explores them. Nothing here does I/O,
-//! reads a clock or knows a store.
+//! must agree with them and are tested against them; the model checker explores them. Nothing here does I/O,
+//! reads a clock or depends on a store.
 //!
 //! ```text
 //!                 ┌──────────── claim ─────────────┐
@@ -25,23 +25,23 @@ use crate::store::{
     Claim, ClaimRequest, Deleted, Fenced, Lease, OnLapse, Settled, Settlement, TOMBSTONE_RETENTION, Verdict,
 };
 
-/// What to do with the stored record.
+/// A change of the stored record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Leave it as it is, or absent.
+    /// Leave it unchanged, or absent.
     Keep,
-    /// Store this in its place.
+    /// Replace it with this record.
     Put(Box<Record>),
     /// Remove it.
     Remove,
 }
 
-/// What to do with the stored record, and what to answer once that is durable.
+/// A change of the stored record, and the answer to send once the change is durable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decision<A> {
-    /// What to do.
+    /// The change.
     pub change: Change,
-    /// What to answer.
+    /// The answer.
     pub answer: A,
 }
 
@@ -63,7 +63,7 @@ pub fn claim(record: Option<&Record>, ask: &ClaimRequest, now: Timestamp) -> Dec
     if record.fence.nonce == ask.nonce {
         return repeat_claim(record, ask, now);
     }
-    // A released key is free, also for a request that was mended after the refusal it got.
+    // A released key is free, also for a request that was corrected after its refusal.
     if !matches!(record.status, Status::Released { .. }) {
         match record.fingerprint.matches(&ask.fingerprint) {
             Some(true) => {}
@@ -84,7 +84,7 @@ pub fn claim(record: Option<&Record>, ask: &ClaimRequest, now: Timestamp) -> Dec
     }
 }
 
-/// What a [`claim`] of this request would replay, without claiming.
+/// The outcome that a [`claim`] of this request would replay, without claiming.
 pub fn recall<'a>(record: &'a Record, fingerprint: &Fingerprint, now: Timestamp) -> Option<&'a Recorded> {
     match &record.status {
         Status::Pinned { recorded }
@@ -96,7 +96,7 @@ pub fn recall<'a>(record: &'a Record, fingerprint: &Fingerprint, now: Timestamp)
     }
 }
 
-/// The claim was applied before and its answer was lost, or a copy of it was delayed.
+/// The claim was applied before: its answer was lost, or this is a delayed duplicate.
 fn repeat_claim(record: &Record, ask: &ClaimRequest, now: Timestamp) -> Decision<Claim> {
     match &record.status {
         Status::InProgress { lease_until } => {
@@ -110,12 +110,12 @@ fn repeat_claim(record: &Record, ask: &ClaimRequest, now: Timestamp) -> Decision
         Status::Uncertain { reason } => {
             Decision::keep(Claim::Uncertain { fence: record.fence, reason: *reason })
         }
-        // The attempt is over; acquiring again would leave a claim that nobody works on.
+        // The attempt is over; acquiring again would leave a claim without an owner.
         Status::Released { .. } => Decision::keep(Claim::Busy { lease_left: Duration::ZERO }),
     }
 }
 
-/// The owner is gone: its claim lapsed or was already written down as uncertain.
+/// The owner is gone: its claim lapsed or is already stored as uncertain.
 fn claim_lapsed(record: &Record, ask: &ClaimRequest, now: Timestamp) -> Decision<Claim> {
     if may_take_over(record, ask.on_lapse, ask.attempts_max) {
         return acquire(Some(record), ask, now);
@@ -132,7 +132,7 @@ fn claim_lapsed(record: &Record, ask: &ClaimRequest, now: Timestamp) -> Decision
     }
 }
 
-/// Whether a claim with these words takes over a record whose owner is gone (X-04).
+/// Whether a claim with these parameters takes over a record whose owner is gone (X-04).
 pub fn may_take_over(record: &Record, on_lapse: OnLapse, attempts_max: u32) -> bool {
     match on_lapse {
         OnLapse::Rerun => record.takeovers.saturating_add(1) < attempts_max,
@@ -175,7 +175,7 @@ pub fn renew(record: Option<&Record>, lease: &Lease, now: Timestamp) -> Decision
     }
 }
 
-/// Decides a completion (X-02, D-01): final, and welcome as long as the record holds the attempt's nonce.
+/// Decides a completion (X-02, D-01): final, and accepted as long as the record holds the attempt's nonce.
 pub fn complete(
     record: Option<&Record>,
     lease: &Lease,
@@ -195,7 +195,7 @@ pub fn complete(
     }
 }
 
-/// Decides a release by the attempt itself (X-09).
+/// Decides a release by the owner (X-09).
 pub fn release(
     record: Option<&Record>,
     lease: &Lease,
@@ -214,7 +214,7 @@ pub fn release(
     }
 }
 
-/// Decides an owner's word that nobody will know (X-07).
+/// Decides an abandonment by the owner, whose outcome is unknown (X-07).
 pub fn abandon(record: Option<&Record>, lease: &Lease, reason: Reason, now: Timestamp) -> Decision<Fenced> {
     match held(record, lease.fence.nonce) {
         Some(record) => match record.status {
@@ -247,7 +247,7 @@ pub fn settle(record: Option<&Record>, settlement: &Settlement, now: Timestamp) 
         Verdict::Applied { recorded, retention } => pinned(record, recorded, *retention, now),
         Verdict::NotApplied => released(record, None, now),
     };
-    // From here on the attempt that was settled is fenced out.
+    // Fences out the attempt that was settled.
     settled.fence.nonce = settlement.nonce;
     Decision::put(settled, Settled::Applied)
 }
@@ -269,15 +269,15 @@ pub fn delete(record: Option<&Record>, nonce: Nonce, now: Timestamp) -> Decision
 /// Why a sweep may remove a record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Due {
-    /// It was finished or released, and its retention is over.
+    /// It is finished or released, and its retention is over.
     Expired,
-    /// It never finished, and nobody settled it in all its `uncertain_retention`.
+    /// It never finished and was not settled within its `uncertain_retention`.
     Dropped,
 }
 
 /// Whether a sweep may remove the record, and why.
 ///
-/// A claim that is still believed is never due, however old it is (X-03).
+/// A claim whose lease has not lapsed is never due, however old it is (X-03).
 pub fn due(record: &Record, now: Timestamp) -> Option<Due> {
     if record.expires_at > now {
         return None;
@@ -289,7 +289,7 @@ pub fn due(record: &Record, now: Timestamp) -> Option<Due> {
     }
 }
 
-/// What becomes of a record when the only process that could own its claim is known to be gone.
+/// The change of a record when the only process that could own its claim is known to be gone.
 pub fn restart(record: &Record, now: Timestamp) -> Change {
     match record.status {
         Status::InProgress { .. } => {
@@ -299,8 +299,8 @@ pub fn restart(record: &Record, now: Timestamp) -> Change {
     }
 }
 
-/// A finished record or a tombstone whose retention is over is as good as absent (D-01). An uncertain one is
-/// not: only a sweep, which says so and counts it, ends that.
+/// A finished record or a tombstone whose retention is over counts as absent (D-01). An uncertain one does not: only a
+/// sweep, which logs and counts it, removes it.
 fn is_expired(record: &Record, now: Timestamp) -> bool {
     due(record, now) == Some(Due::Expired)
 }
@@ -309,8 +309,8 @@ fn held(record: Option<&Record>, nonce: Nonce) -> Option<&Record> {
     record.filter(|record| record.fence.nonce == nonce)
 }
 
-/// The same claim, believed for `lease` from now. What is kept for people counts from the owner's last sign of
-/// life, so it moves along: an uncertain record is never due the moment it becomes one.
+/// The same claim with its lease extended to `lease` from now. `uncertain_retention` counts from the owner's last
+/// renewal, so the expiry moves along: an uncertain record is never due the moment it becomes one.
 fn extended(record: &Record, lease_until: Timestamp, lease: Duration, now: Timestamp) -> Record {
     let extended_until = now.after(lease);
     let expires_at = record.expires_at.after(extended_until.since(lease_until));
@@ -332,7 +332,7 @@ fn released(record: &Record, answered: Option<&Recorded>, now: Timestamp) -> Rec
     Record { expires_at: now.after(TOMBSTONE_RETENTION), ..changed(record, status, now) }
 }
 
-/// Any one of the commands above, for those who explore them all: models, property tests, recorded histories.
+/// Any of the commands above, for models, property tests and recorded histories.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Command {
@@ -356,7 +356,7 @@ pub enum Answer {
 }
 
 impl Command {
-    /// Which record the command is about.
+    /// The record that the command addresses.
     pub fn id(&self) -> &RecordId {
         match self {
             Self::Claim(ask) => &ask.key.id,

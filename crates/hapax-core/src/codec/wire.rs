@@ -1,4 +1,4 @@
-//! The fields of version 1, and what they mean. Tags are never reused; new ones must be safe to forget.
+//! The protobuf messages of version 1. Tags are never reused; new fields must be safe to ignore.
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use crate::key::{PrincipalHash, RecordId, Scope, ScopedKey};
 use crate::record::{Class, Fence, Format, Nonce, Reason, Record, Recorded, State, Status, Timestamp};
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Head {
+pub(super) struct HeadMessage {
     #[prost(uint32, tag = "1")]
     state: u32,
     #[prost(bytes = "vec", tag = "2")]
@@ -42,7 +42,7 @@ pub(super) struct Head {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Outcome {
+pub(super) struct OutcomeMessage {
     #[prost(uint32, tag = "1")]
     class: u32,
     #[prost(uint32, tag = "2")]
@@ -53,7 +53,7 @@ pub(super) struct Outcome {
     payload: Bytes,
 }
 
-impl Head {
+impl HeadMessage {
     pub(super) fn from_record(record: &Record) -> Self {
         let scope = &record.key.scope;
         let lease_until = match record.status {
@@ -107,7 +107,7 @@ impl Head {
         })
     }
 
-    /// An outcome of the wrong kind for the state would answer a retry with what is not its result.
+    /// Refuses an outcome whose class does not match the state: it would be replayed as another result.
     fn status(&self, recorded: Option<Recorded>) -> Result<Status, Unreadable> {
         let state = State::ALL
             .into_iter()
@@ -134,7 +134,7 @@ impl Head {
     }
 }
 
-impl Outcome {
+impl OutcomeMessage {
     pub(super) fn from_recorded(recorded: &Recorded) -> Self {
         Self {
             class: class_number(recorded.class),
@@ -155,7 +155,7 @@ impl Outcome {
     }
 }
 
-// Zero is never used: it is what a missing field reads as.
+// Zero is never used: a missing field decodes as zero.
 
 const fn state_number(state: State) -> u32 {
     match state {

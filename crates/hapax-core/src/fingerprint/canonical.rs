@@ -1,13 +1,13 @@
-//! One spelling for all JSON texts that say the same: members in RFC 8785's order, no whitespace, strings escaped
-//! one way. Numbers stay as written, unlike in that RFC: through a float, different amounts become equal.
+//! Canonical JSON: members in RFC 8785's order, no whitespace, minimal escapes. Numbers stay as written, unlike in that
+//! RFC: converted to floats, different amounts become equal.
 
 use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 
-use crate::json::{self, Json, Member, Number, Spelling};
+use crate::json::{self, Json, JsonStyle, Member, Number};
 
-/// The value with all members in order; `None` when there is none that is sure to mean the same.
+/// Parses a text and sorts all members; `None` when the text has no unambiguous meaning.
 pub(super) fn read(bytes: &[u8]) -> Option<Json<'_>> {
     let mut value = json::parse(bytes).ok()?;
     value.objects_all(&mut sort).then_some(value)
@@ -15,23 +15,24 @@ pub(super) fn read(bytes: &[u8]) -> Option<Json<'_>> {
 
 /// Appends the canonical text of a value that was [`read`] here.
 pub(super) fn print(text: &mut String, value: &Json<'_>) {
-    let Ok(()) = json::print::<Canonical>(text, value);
+    let Ok(()) = json::print::<CanonicalStyle>(text, value);
 }
 
-/// Appends a string as it stands in canonical text.
+/// Appends a string in canonical form.
 pub(super) fn print_string(text: &mut String, content: &str) {
-    Canonical::string(text, content);
+    CanonicalStyle::string(text, content);
 }
 
-/// By UTF-16 code units; false when two names are equal, because readers disagree on which of them counts.
+/// Sorts by UTF-16 code units; false when two names are equal, because parsers disagree on which of them counts.
 fn sort(members: &mut Vec<Member<'_>>) -> bool {
-    members.sort_unstable_by(|(a, _), (b, _)| order(a, b));
+    members.sort_unstable_by(|(a, _), (b, _)| compare_names(a, b));
     members.windows(2).all(|pair| pair[0].0 != pair[1].0)
 }
 
-pub(super) fn order(a: &str, b: &str) -> Ordering {
-    // The orders of UTF-8 and UTF-16 differ in one thing: characters beyond U+FFFF, which begin with 0xf0 at least, come
-    // before those from U+E000 on, which begin with 0xee or 0xef.
+/// Compares by UTF-16 code units.
+pub(super) fn compare_names(a: &str, b: &str) -> Ordering {
+    // The orders of UTF-8 and UTF-16 differ in one case: characters beyond U+FFFF, whose first byte is at least 0xf0, sort
+    // before those from U+E000 on, whose first byte is 0xee or 0xef.
     let rank = |byte: u8| if matches!(byte, 0xee | 0xef) { u8::MAX } else { byte };
     match a.bytes().zip(b.bytes()).find(|(a, b)| a != b) {
         Some((a, b)) => rank(a).cmp(&rank(b)).then(a.cmp(&b)),
@@ -39,14 +40,14 @@ pub(super) fn order(a: &str, b: &str) -> Ordering {
     }
 }
 
-struct Canonical;
+struct CanonicalStyle;
 
-impl Spelling for Canonical {
+impl JsonStyle for CanonicalStyle {
     type Error = Infallible;
     const COMMA: &'static str = ",";
     const COLON: &'static str = ":";
 
-    /// Escapes what JSON must have escaped, and nothing else.
+    /// Escapes only what JSON requires.
     fn string(text: &mut String, content: &str) {
         text.push('"');
         let mut rest = content;
@@ -83,7 +84,7 @@ mod tests {
             a in "[a\u{7f}\u{80}\u{d7ff}\u{e000}\u{f000}\u{ffff}\u{10000}\u{10ffff}]{0,3}",
             b in "[a\u{7f}\u{80}\u{d7ff}\u{e000}\u{f000}\u{ffff}\u{10000}\u{10ffff}]{0,3}",
         ) {
-            prop_assert_eq!(order(&a, &b), a.encode_utf16().cmp(b.encode_utf16()));
+            prop_assert_eq!(compare_names(&a, &b), a.encode_utf16().cmp(b.encode_utf16()));
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The canonical text of a whole document in one pass, without a tree: most requests with a key need no more.
+//! Canonical JSON of a whole document in one pass, without a tree: the common case.
 //!
-//! It says the same as [`canonical`](super::canonical), which selecting values needs; a test compares them.
+//! Its output equals that of [`canonical`](super::canonical), which the selection of values needs; a test compares them.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -8,10 +8,10 @@ use std::cmp::Ordering;
 use super::canonical;
 use crate::json::{Json, Reader};
 
-/// How many members the objects of most requests have together.
+/// Initial capacity: most requests have no more open members.
 const MEMBERS_USUAL: usize = 8;
 
-/// Appends the canonical text; `None`, and nothing of use, when there is none that is sure to mean the same.
+/// Appends the canonical text. `None`, with `out` in an unspecified state, when the text has no unambiguous meaning.
 pub(super) fn append(out: &mut Vec<u8>, bytes: &[u8]) -> Option<()> {
     let reader = Reader::new(bytes).ok()?;
     let mut writer = Writer { reader, source: bytes, written: 0, out, members: Vec::new() };
@@ -20,18 +20,18 @@ pub(super) fn append(out: &mut Vec<u8>, bytes: &[u8]) -> Option<()> {
     writer.reader.end().ok()
 }
 
-/// Most of a document is spelled as it must be already. What is goes over in long runs: the source from `written` to
-/// where the reader is has been read, belongs to the text as it is, and is not in `out` yet.
+/// Copies long runs, because most of a document is canonical already: the source from `written` to the reader's position
+/// is read and canonical, and not in `out` yet.
 struct Writer<'a> {
     reader: Reader<'a>,
     source: &'a [u8],
     written: usize,
     out: &'a mut Vec<u8>,
-    /// Those of the objects that are open, innermost last.
+    /// The members of all open objects, innermost last.
     members: Vec<Member<'a>>,
 }
 
-/// A member, and where it stands in the text.
+/// A member and its range in the output.
 struct Member<'a> {
     name: Cow<'a, str>,
     start: usize,
@@ -39,13 +39,13 @@ struct Member<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Recurses as deep as the reader lets it.
+    /// Recurses up to the reader's depth limit.
     fn value(&mut self) -> Option<()> {
-        match self.ahead()? {
+        match self.peek_token()? {
             b'{' => self.object(),
             b'[' => self.array(),
             b'"' => self.string().map(|_| ()),
-            // Words have one spelling, and numbers stay as they are.
+            // Literals have one form, and numbers stay as written.
             _ => match self.reader.value() {
                 Ok(Json::Null | Json::Bool(_) | Json::Number(_)) => Some(()),
                 _ => None,
@@ -72,12 +72,12 @@ impl<'a> Writer<'a> {
 
     fn object(&mut self) -> Option<()> {
         self.reader.enter().ok()?;
-        let (first, begin) = (self.members.len(), self.place());
+        let (first, begin) = (self.members.len(), self.output_length());
         if !self.take(b'}') {
             self.members.reserve(MEMBERS_USUAL);
             loop {
                 self.member()?;
-                if self.ahead()? == b'}' {
+                if self.peek_token()? == b'}' {
                     break;
                 }
                 if !self.take(b',') {
@@ -93,20 +93,20 @@ impl<'a> Writer<'a> {
     }
 
     fn member(&mut self) -> Option<()> {
-        if self.ahead()? != b'"' {
+        if self.peek_token()? != b'"' {
             return None;
         }
-        let start = self.place();
+        let start = self.output_length();
         let name = self.string()?;
         if !self.take(b':') {
             return None;
         }
         self.value()?;
-        self.members.push(Member { name, start, end: self.place() });
+        self.members.push(Member { name, start, end: self.output_length() });
         Some(())
     }
 
-    /// A string that has no escapes is spelled as it must be already.
+    /// A string without escapes is canonical already.
     fn string(&mut self) -> Option<Cow<'a, str>> {
         let start = self.reader.at();
         let content = self.reader.string().ok()?;
@@ -120,33 +120,33 @@ impl<'a> Writer<'a> {
         Some(content)
     }
 
-    /// What comes next. Whitespace before it is left out.
+    /// Peeks at the next token and drops whitespace before it.
     #[inline]
-    fn ahead(&mut self) -> Option<u8> {
+    fn peek_token(&mut self) -> Option<u8> {
         match self.reader.peek() {
-            // Most documents have none, and everything else is above the space.
+            // Fast path: most documents have no whitespace, and every other token is above the space.
             Some(byte) if byte > b' ' => Some(byte),
-            _ => self.behind_whitespace(),
+            _ => self.drop_whitespace(),
         }
     }
 
     #[cold]
-    fn behind_whitespace(&mut self) -> Option<u8> {
+    fn drop_whitespace(&mut self) -> Option<u8> {
         let before = self.reader.at();
-        let ahead = self.reader.ahead();
+        let token = self.reader.peek_token();
         if self.reader.at() != before {
             self.out.extend_from_slice(&self.source[self.written..before]);
             self.written = self.reader.at();
         }
-        ahead
+        token
     }
 
     fn take(&mut self, token: u8) -> bool {
-        self.ahead() == Some(token) && self.reader.take_token(token)
+        self.peek_token() == Some(token) && self.reader.take_token(token)
     }
 
-    /// How long the text is so far.
-    fn place(&self) -> usize {
+    /// The length of the output, including the run that is not copied yet.
+    fn output_length(&self) -> usize {
         self.out.len() + (self.reader.at() - self.written)
     }
 
@@ -156,21 +156,23 @@ impl<'a> Writer<'a> {
         self.written = read;
     }
 
-    /// Puts the members from `first` on, which begin at `begin`, in order; `None` when two have one name.
+    /// Sorts the members from `first` on, whose output starts at `begin`; `None` when two names are equal.
     fn sort(&mut self, first: usize, begin: usize) -> Option<()> {
         let members = &mut self.members[first..];
         let in_order = |members: &[Member<'_>]| {
-            members.windows(2).all(|pair| canonical::order(&pair[0].name, &pair[1].name) == Ordering::Less)
+            members
+                .windows(2)
+                .all(|pair| canonical::compare_names(&pair[0].name, &pair[1].name) == Ordering::Less)
         };
         if in_order(members) {
             return Some(());
         }
-        members.sort_unstable_by(|a, b| canonical::order(&a.name, &b.name));
+        members.sort_unstable_by(|a, b| canonical::compare_names(&a.name, &b.name));
         if !in_order(members) {
             return None;
         }
         self.write();
-        // Behind what is there in their order, then all of it to where it belongs.
+        // Append the members in order behind the output, then move them to their place.
         let end = self.out.len();
         for member in &self.members[first..] {
             self.out.extend_from_within(member.start..member.end);

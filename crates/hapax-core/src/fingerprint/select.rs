@@ -1,14 +1,14 @@
-//! [`Select`]: which values of a JSON document count, named by [`JsonPointer`]s (F-06).
+//! [`Select`]: the values of a JSON document that count, by [`JsonPointer`] (F-06).
 
 use std::collections::BTreeSet;
 
 use super::canonical;
 use crate::json::{Json, JsonPointer, index};
 
-/// Which values of a JSON document count. By default all do.
+/// The values of a JSON document that count; by default all.
 ///
-/// An excluded member is as good as absent. An excluded item of an array counts as `null`, so that the others keep
-/// their places.
+/// An excluded member counts as absent. An excluded item of an array counts as `null`, so that the others keep their
+/// index.
 ///
 /// ```
 /// use hapax_core::{Fingerprint, Select};
@@ -23,19 +23,19 @@ use crate::json::{Json, JsonPointer, index};
 pub struct Select {
     /// When not empty, only these values count.
     pub include: BTreeSet<JsonPointer>,
-    /// These never count, also inside of included ones.
+    /// These never count, even inside included values.
     pub exclude: BTreeSet<JsonPointer>,
 }
 
 impl Select {
-    /// Takes what is excluded out of the document.
+    /// Removes the excluded values from the document.
     pub(super) fn prune(&self, document: &mut Json<'_>) {
         for pointer in &self.exclude {
             remove(pointer, document);
         }
     }
 
-    /// Appends the included values, each after its pointer.
+    /// Appends the included values, each preceded by its pointer.
     pub(super) fn print_included(&self, text: &mut String, document: &mut Json<'_>) {
         for pointer in &self.include {
             if let Some(value) = at(document, pointer.names()) {
@@ -48,7 +48,7 @@ impl Select {
     }
 }
 
-/// Takes what is at the pointer out of the document.
+/// Removes the value at the pointer from the document.
 fn remove(pointer: &JsonPointer, document: &mut Json<'_>) {
     let Some((last, parents)) = pointer.names().split_last() else {
         *document = Json::Null;
@@ -65,7 +65,7 @@ fn remove(pointer: &JsonPointer, document: &mut Json<'_>) {
     }
 }
 
-/// The value that is found by going down these names and numbers.
+/// The value at the path of these names and indexes.
 fn at<'j, 'a>(document: &'j mut Json<'a>, names: &[Box<str>]) -> Option<&'j mut Json<'a>> {
     names.iter().try_fold(document, |value, name| child(value, name))
 }

@@ -1,7 +1,6 @@
-//! One value out of a JSON text, by a JSON pointer (RFC 6901).
+//! Extracts one value from a JSON text by a JSON pointer (RFC 6901).
 //!
-//! It says what stands at a place and refuses to guess: where a name on the way is there twice, readers disagree on
-//! which of them counts, and there is no answer. What the string means is for its users to know.
+//! A duplicate name on the path is an error, because parsers disagree on which of the members counts.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +9,7 @@ use std::sync::Arc;
 
 use super::{Json, JsonError, parse};
 
-/// A place in a JSON text, as RFC 6901 spells it: `/order/id`, `/items/0`. The empty pointer is the whole text.
+/// A JSON pointer (RFC 6901): `/order/id`, `/items/0`. The empty pointer is the whole text.
 ///
 /// ```
 /// use hapax_core::{JsonPointer, json_string_at};
@@ -29,18 +28,18 @@ pub struct JsonPointer {
 }
 
 impl JsonPointer {
-    /// The pointer to a member of the outermost object, whatever characters its name has.
+    /// The pointer to a member of the outermost object; escapes `name`.
     pub fn member(name: &str) -> Self {
         let text = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         Self { text: text.into(), names: Arc::new([name.into()]) }
     }
 
-    /// The pointer as it is written.
+    /// The pointer in its escaped form.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The names on the way, outermost first, with nothing escaped.
+    /// The unescaped names of the path, outermost first.
     pub fn names(&self) -> &[Box<str>] {
         &self.names
     }
@@ -76,7 +75,7 @@ impl fmt::Debug for JsonPointer {
     }
 }
 
-/// Why a text is no JSON pointer.
+/// An error parsing a [`JsonPointer`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JsonPointerError {
     at: usize,
@@ -85,28 +84,28 @@ pub struct JsonPointerError {
 
 impl fmt::Display for JsonPointerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the JSON pointer makes no sense at position {}: {}", self.at, self.why)
+        write!(f, "the JSON pointer is malformed at position {}: {}", self.at, self.why)
     }
 }
 
 impl std::error::Error for JsonPointerError {}
 
-/// Why there is no telling which string stands at a place. It shows nothing of the text.
+/// Why a pointer does not lead to a string. It shows nothing of the text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum JsonStringError {
-    /// The text is no JSON, or nests deeper than [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX).
+    /// The text is not JSON, or nests deeper than [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX).
     NotJson {
-        /// Where it stops making sense.
+        /// The position of the first invalid byte.
         at: usize,
-        /// What is wrong there.
+        /// The syntax error.
         why: &'static str,
     },
-    /// A name on the way is there more than once.
+    /// A name on the path occurs more than once.
     Repeated,
-    /// There is something else than a string.
+    /// The value is not a string.
     NotString {
-        /// What there is.
+        /// The kind of the value.
         found: &'static str,
     },
 }
@@ -115,7 +114,7 @@ impl fmt::Display for JsonStringError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotJson { at, why } => write!(f, "the text is not JSON at position {at}: {why}"),
-            Self::Repeated => f.write_str("a name on the way is there more than once; write it once"),
+            Self::Repeated => f.write_str("a name on its path occurs more than once; write it once"),
             Self::NotString { found } => write!(f, "there is {found}; write a string"),
         }
     }
@@ -129,11 +128,10 @@ impl From<JsonError> for JsonStringError {
     }
 }
 
-/// The string at `pointer`; `None` when there is nothing, or `null`.
+/// The string at `pointer`; `None` when the value is missing or `null`.
 ///
 /// # Errors
-/// [`JsonStringError`] when the text is no JSON, when a name on the way is repeated and when something else than a
-/// string is there.
+/// [`JsonStringError`] when the text is not JSON, a name on the path is repeated, or the value is not a string.
 pub fn json_string_at<'a>(
     text: &'a [u8],
     pointer: &JsonPointer,
@@ -148,10 +146,10 @@ pub fn json_string_at<'a>(
     }
 }
 
-/// The same where a number or a boolean is as good as a string: its text, a number as it was written.
+/// As [`json_string_at`], but also accepts a number, as written, and a boolean.
 ///
 /// # Errors
-/// As [`json_string_at`], and never for a number or a boolean.
+/// As [`json_string_at`], except for a number or a boolean.
 pub fn json_text_at<'a>(
     text: &'a [u8],
     pointer: &JsonPointer,
@@ -192,7 +190,7 @@ fn step<'a>(value: Json<'a>, name: &str) -> Result<Option<Json<'a>>, JsonStringE
     }
 }
 
-/// Digits without a leading zero, as RFC 6901 has them.
+/// An array index: digits without a leading zero, as in RFC 6901.
 pub(crate) fn index(name: &str) -> Option<usize> {
     let plain = name.bytes().all(|byte| byte.is_ascii_digit()) && (name == "0" || !name.starts_with('0'));
     plain.then(|| name.parse().ok()).flatten()

@@ -1,10 +1,10 @@
-//! JSON values back to text. How names, strings and numbers are spelled is for a [`Spelling`] to say.
+//! Prints JSON values. A [`JsonStyle`] defines the format of strings, numbers and separators.
 
 use super::{Json, Number};
 
-/// One way to write JSON.
-pub(crate) trait Spelling {
-    /// Why a value cannot be written so.
+/// An output format of JSON.
+pub(crate) trait JsonStyle {
+    /// Why a value cannot be printed in this style.
     type Error;
 
     /// Between two items or members.
@@ -18,8 +18,8 @@ pub(crate) trait Spelling {
     fn number(text: &mut String, number: &Number<'_>) -> Result<(), Self::Error>;
 }
 
-/// Appends the value to the text, members in the order they have. Recurses as deep as the reader did.
-pub(crate) fn print<S: Spelling>(text: &mut String, value: &Json<'_>) -> Result<(), S::Error> {
+/// Appends the value to the text, members in their present order. Recurses as deep as the parser did.
+pub(crate) fn print<S: JsonStyle>(text: &mut String, value: &Json<'_>) -> Result<(), S::Error> {
     match value {
         Json::Null => text.push_str("null"),
         Json::Bool(value) => text.push_str(if *value { "true" } else { "false" }),

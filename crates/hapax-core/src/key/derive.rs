@@ -1,7 +1,7 @@
-//! Keys derived from what the operation is about, the same in every language.
+//! Keys derived from entity, action and parameters, identical in every language.
 //!
-//! The parameters are hashed as Python's `json.dumps(params, sort_keys=True)` prints them: services in other
-//! languages derive the same key with a few lines of their own.
+//! The parameters are hashed as Python's `json.dumps(params, sort_keys=True)` prints them, so that services in other
+//! languages can derive the same key in a few lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,13 +11,13 @@ use sha2::{Digest, Sha256};
 
 use super::scope::{Hex, first};
 use super::{Key, KeyError};
-use crate::json::{self, Json, Number, Spelling};
+use crate::json::{self, Json, JsonStyle, Number};
 
 impl Key {
-    /// The key of doing `action` to `entity`, the same in every process and every language.
+    /// Derives the key of `action` on `entity`, identical in every process and every language.
     ///
     /// It is the first half of SHA-256 over `entity:action` and, when there are parameters, `:` and their JSON as
-    /// Python prints it with sorted names, as 32 hexadecimal digits. `null`, `{}` and `[]` are no parameters.
+    /// Python prints it with sorted names, as 32 hexadecimal digits. `null`, `{}` and `[]` count as no parameters.
     ///
     /// ```
     /// use hapax_core::Key;
@@ -31,18 +31,18 @@ impl Key {
     /// # Errors
     /// [`KeyError::Params`] when the parameters nest deeper than [`JSON_DEPTH_MAX`](crate::JSON_DEPTH_MAX).
     pub fn derive(entity: &str, action: &str, params: Option<&serde_json::Value>) -> Result<Self, KeyError> {
-        // By way of text, so that there is one printer and numbers survive however serde_json keeps them.
+        // Through text, so that there is one printer and numbers survive whatever their representation in serde_json.
         match params {
             Some(params) => Self::derive_json(entity, action, &params.to_string()),
             None => derived(entity, action, Json::Null),
         }
     }
 
-    /// The same from parameters that are still text, with integers of any size.
+    /// As [`derive`](Self::derive), with the parameters as JSON text and integers of any size.
     ///
     /// # Errors
-    /// [`KeyError::Params`] when the text is no JSON, nests too deep, has a number too large for a float, or a
-    /// surrogate without its other half.
+    /// [`KeyError::Params`] when the text is not JSON, nests too deeply, or has a number too large for a float or an
+    /// unpaired surrogate.
     pub fn derive_json(entity: &str, action: &str, params_json: &str) -> Result<Self, KeyError> {
         let params = json::parse(params_json.as_bytes())
             .map_err(|error| KeyError::Params { at: error.at, why: error.why })?;
@@ -65,15 +65,15 @@ fn derived(entity: &str, action: &str, mut params: Json<'_>) -> Result<Key, KeyE
             true
         });
         text.push(':');
-        json::print::<Python>(&mut text, &params)?;
+        json::print::<PythonStyle>(&mut text, &params)?;
     }
     Ok(Key(Hex(&first::<16>(&Sha256::digest(text))).to_string().as_str().into()))
 }
 
-/// As Python's `json.dumps` does.
-struct Python;
+/// Python's `json.dumps`.
+struct PythonStyle;
 
-impl Spelling for Python {
+impl JsonStyle for PythonStyle {
     type Error = KeyError;
     const COMMA: &'static str = ", ";
     const COLON: &'static str = ": ";
@@ -118,8 +118,8 @@ impl Spelling for Python {
     }
 }
 
-/// As Python's `repr` does: the fewest digits that read back as the same float, with an exponent of at least two
-/// digits below 0.0001 and from 1e16 on.
+/// Python's `repr`: the fewest digits that parse back to the same float, with an exponent of at least two digits below
+/// 0.0001 and from 1e16 on.
 fn print_float(text: &mut String, value: f64) {
     let scientific = shortest(value);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -144,10 +144,10 @@ fn print_float(text: &mut String, value: f64) {
     }
 }
 
-/// The fewest digits that read back as `value`, and of those the nearest to it.
+/// The fewest digits that parse back to `value`, and of those the nearest to it.
 ///
-/// Where two are equally near, Rust takes the upper one and Python the even one, as exact formatting does. At a
-/// power of two the gap below is narrower and the nearest may not read back; then the other one is meant.
+/// On a tie Rust takes the upper candidate and Python the even one, as exact formatting does. At a power of two the gap
+/// below is narrower and the even candidate may not parse back; then the upper one is correct.
 fn shortest(value: f64) -> String {
     let shortest = format!("{value:e}");
     let decimals =

@@ -1,75 +1,75 @@
-//! [`KeyError`]: why something is not a key. It names positions and lengths, never the key's content.
+//! [`KeyError`]: why a value is not a key. It carries positions and lengths, never the key's content.
 
 use std::fmt;
 
-/// Why something is not a key.
+/// Why a value is not a key.
 ///
-/// Positions count bytes from zero in what was given.
+/// Positions are byte offsets into the input, from zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// Nothing there (K-07).
+    /// The key is empty (K-07).
     Empty,
-    /// Nothing but spaces (K-07).
+    /// The key has only spaces (K-07).
     OnlySpaces,
     /// Longer than allowed (K-08).
     TooLong {
-        /// How long it is, after unescaping.
+        /// The length after unescaping.
         length: usize,
-        /// How long it may be.
+        /// The maximum length.
         length_max: usize,
     },
-    /// Shorter than the rules ask for (K-08).
+    /// Shorter than the rules require (K-08).
     TooShort {
-        /// How long it is, after unescaping.
+        /// The length after unescaping.
         length: usize,
-        /// How long it must be.
+        /// The minimum length.
         length_min: usize,
     },
     /// Not printable ASCII (K-08).
     Character {
-        /// Where.
+        /// The position of the byte.
         at: usize,
     },
     /// A space, `"`, `;` or `\` in a key without quotes (K-02).
     NeedsQuotes {
-        /// Where.
+        /// The position of the character.
         at: usize,
     },
     /// A comma: more than one key in one line (K-06).
     List {
-        /// Where.
+        /// The position of the comma.
         at: usize,
     },
     /// More than one header line (K-06).
     ManyLines {
-        /// How many.
+        /// The number of lines.
         lines: usize,
     },
     /// No quotes, and the rules are strict (K-01).
     Unquoted,
     /// The closing quote is missing (K-01).
     Unterminated,
-    /// A `\` before something other than `"` or `\` (K-01).
+    /// A `\` before a character other than `"` or `\` (K-01).
     Escape {
-        /// Where the `\` is.
+        /// The position of the `\`.
         at: usize,
     },
-    /// Something that is no parameter after the closing quote (K-04).
+    /// Malformed parameters after the closing quote (K-04).
     Parameter {
-        /// Where it stops making sense.
+        /// The position of the first invalid byte.
         at: usize,
     },
-    /// Not of the format that the rules ask for (K-08).
+    /// Not of the format that the rules require (K-08).
     Format {
-        /// What a key should look like.
+        /// The expected format.
         expected: &'static str,
     },
-    /// The parameters to derive a key from are not JSON that Python could print too.
+    /// The parameters to derive a key from are not JSON that Python could print.
     Params {
-        /// Where they stop making sense.
+        /// The position of the first invalid byte.
         at: usize,
-        /// What is wrong there.
+        /// The syntax error.
         why: &'static str,
     },
 }
@@ -96,22 +96,22 @@ impl fmt::Display for KeyError {
             Self::List { at } => {
                 write!(
                     f,
-                    "there is a comma at position {at}, as in a list; send one key, or write \"…\" around it"
+                    "the key has a comma at position {at}, as a list has; send one key, or write \"…\" around it"
                 )
             }
-            Self::ManyLines { lines } => write!(f, "the key's header is there {lines} times; send it once"),
+            Self::ManyLines { lines } => write!(f, "the key's header occurs {lines} times; send it once"),
             Self::Unquoted => f.write_str("the key is not quoted; write \"…\" around it"),
             Self::Unterminated => f.write_str("the key's closing quote is missing; end it with \""),
             Self::Escape { at } => {
-                write!(f, "the \\ at position {at} escapes nothing; inside quotes write only \\\" and \\\\")
+                write!(f, "the \\ at position {at} is not an escape; inside quotes write only \\\" and \\\\")
             }
             Self::Parameter { at } => write!(
                 f,
-                "what follows the key makes no sense at position {at}; end the value after the closing quote"
+                "the value is malformed after the key, at position {at}; end it after the closing quote"
             ),
             Self::Format { expected } => write!(f, "the key is not {expected}; send one that is"),
             Self::Params { at, why } => {
-                write!(f, "the parameters are not usable JSON at position {at}: {why}; mend them there")
+                write!(f, "the parameters are not usable JSON at position {at}: {why}; correct them there")
             }
         }
     }

@@ -1,7 +1,7 @@
-//! The key in a header's value: a structured-field string, or bare visible ASCII.
+//! Parses the key's header value: a structured-field string, or bare visible ASCII.
 //!
-//! A bare value is read by its own rule and never as a structured field's number, token or date: a bare UUID
-//! starts with a digit more often than not. Parameters after a quoted key must parse and mean nothing (K-04).
+//! A bare value has its own rule and is never parsed as a structured field's number, token or date: a bare UUID starts
+//! with a digit more often than not. Parameters after a quoted key must parse and are ignored (K-04).
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ pub(super) fn is_quoted(value: &[u8]) -> bool {
     value.iter().find(|byte| **byte != b' ') == Some(&b'"')
 }
 
-/// The characters that stand for themselves in a quoted key as in a bare one.
+/// The characters that need no escape in a quoted key and no quotes in a bare one.
 const PLAIN: [bool; 256] = {
     let mut plain = [false; 256];
     let mut visible = b'!';
@@ -24,7 +24,7 @@ const PLAIN: [bool; 256] = {
 };
 
 pub(super) fn parse(value: &[u8]) -> Result<Key, KeyError> {
-    // Most keys are plain: one look at each character is enough.
+    // Fast path: most keys are plain and need one pass.
     let inside = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
     match inside {
         Some(content) if is_plain(content) => Ok(Key::of(&text(content))),
@@ -33,8 +33,8 @@ pub(super) fn parse(value: &[u8]) -> Result<Key, KeyError> {
     }
 }
 
-/// The key in a value that may hold any printable text: by the rules of [`parse`] where they find one, otherwise the text
-/// as it is, without the spaces around it.
+/// Parses a value that may hold any printable text: by the rules of [`parse`] where they find a key, otherwise the text
+/// verbatim, with surrounding spaces trimmed.
 pub(super) fn parse_raw(value: &[u8]) -> Result<Key, KeyError> {
     match parse(value) {
         Err(
@@ -90,7 +90,7 @@ fn quoted(input: &mut Input<'_>) -> Result<Key, KeyError> {
     }
 }
 
-/// A quoted string with its escapes undone.
+/// Unescapes a quoted string.
 fn string<'a>(input: &mut Input<'a>) -> Result<Cow<'a, str>, KeyError> {
     input.next();
     let rest = &input.value[input.at..];
@@ -114,7 +114,7 @@ fn string<'a>(input: &mut Input<'a>) -> Result<Cow<'a, str>, KeyError> {
     }
 }
 
-/// Bytes that are known to be ASCII. Others would not get here, and would be replaced and refused.
+/// Converts bytes that are known to be ASCII. Other bytes would become U+FFFD, which is refused later.
 fn text(ascii: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(ascii).map_or_else(|_| String::from_utf8_lossy(ascii), Cow::Borrowed)
 }
@@ -166,7 +166,7 @@ fn number(input: &mut Input<'_>) -> Option<Number> {
     ((1..=12).contains(&whole) && (1..=3).contains(&fraction)).then_some(Number::Decimal)
 }
 
-/// Base 64 between colons; padding may be left out or cut short, as the RFC tells parsers to allow.
+/// Base 64 between colons; missing or partial padding is accepted, as the RFC requires of parsers.
 fn byte_sequence(input: &mut Input<'_>) -> Option<()> {
     input.next();
     let digits = input.skip_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'));
@@ -225,7 +225,7 @@ impl Input<'_> {
         self.next_if(|byte| byte == wanted).is_some()
     }
 
-    /// How many were skipped.
+    /// Returns the number of skipped bytes.
     fn skip_while(&mut self, wanted: impl Fn(u8) -> bool) -> usize {
         let start = self.at;
         while self.next_if(&wanted).is_some() {}

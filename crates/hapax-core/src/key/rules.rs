@@ -1,4 +1,4 @@
-//! [`KeyRules`]: what a deployment asks of a key beyond being one.
+//! [`KeyRules`]: a deployment's requirements on keys.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{KEY_LENGTH_MAX, Key, KeyError, header};
 
-/// What a deployment asks of the keys it is sent (K-01 to K-08). The default takes every key.
+/// A deployment's requirements on the keys of requests (K-01 to K-08). The default accepts every key.
 ///
 /// ```
 /// use hapax_core::key::{KeyFormat, KeyRules};
@@ -19,139 +19,139 @@ use super::{KEY_LENGTH_MAX, Key, KeyError, header};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct KeyRules {
-    spelling: Spelling,
+    quoting: Quoting,
     length_min: usize,
     length_max: usize,
     format: KeyFormat,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Spelling {
+enum Quoting {
     QuotedOrBare,
     Quoted,
     Raw,
 }
 
-/// What a key must look like.
+/// The required format of a key.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum KeyFormat {
-    /// Anything that is a key.
+    /// Any key.
     #[default]
     Any,
-    /// A UUID of any version, in the usual spelling with hyphens. One of 32 digits without them is the same key as with
-    /// them: a client that keeps its keys as UUIDs may write the next attempt the other way.
+    /// A UUID of any version, hyphenated. 32 digits without hyphens are the same key as with them: a client that stores
+    /// its keys as UUIDs may format the next attempt the other way.
     Uuid,
-    /// The same of version 7, which tells when it was made.
+    /// A UUID of version 7, which encodes its creation time.
     UuidV7,
-    /// A ULID, which tells when it was made.
+    /// A ULID, which encodes its creation time.
     Ulid,
-    /// Whatever the predicate takes.
+    /// A key that satisfies a predicate.
     Custom {
-        /// What the refusal says is expected: it follows "the key is not".
+        /// The format as the refusal names it, after "the key is not".
         expected: &'static str,
-        /// Whether this is such a key.
+        /// The predicate.
         admits: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     },
 }
 
 impl KeyRules {
-    /// Every key is taken: quoted or bare, 1 to 255 characters.
+    /// Accepts every key: quoted or bare, 1 to 255 characters.
     pub fn new() -> Self {
         Self {
-            spelling: Spelling::QuotedOrBare,
+            quoting: Quoting::QuotedOrBare,
             length_min: 1,
             length_max: KEY_LENGTH_MAX,
             format: KeyFormat::Any,
         }
     }
 
-    /// Only quoted keys: the header as the IETF draft defines it, nothing else.
+    /// Accepts only quoted keys: the header as the IETF draft defines it.
     pub fn strict(mut self) -> Self {
-        self.spelling = Spelling::Quoted;
+        self.quoting = Quoting::Quoted;
         self
     }
 
-    /// Quoted and bare keys, as by default.
+    /// Accepts quoted and bare keys (the default).
     pub fn lenient(mut self) -> Self {
-        self.spelling = Spelling::QuotedOrBare;
+        self.quoting = Quoting::QuotedOrBare;
         self
     }
 
-    /// Quoted and bare keys, and every other printable text as it is: with spaces inside, commas, quotes, backslashes. A
-    /// text that is a quoted key by the default rules stays one, so that turning this on makes no other key of any value
-    /// that was a key before.
+    /// Accepts quoted and bare keys, and every other printable text verbatim: with inner spaces, commas, quotes,
+    /// backslashes. A value that is a key by the default rules stays the same key, so turning this on changes no existing
+    /// key.
     pub fn raw(mut self) -> Self {
-        self.spelling = Spelling::Raw;
+        self.quoting = Quoting::Raw;
         self
     }
 
-    /// The fewest characters, after unescaping.
+    /// Sets the minimum length, after unescaping.
     pub fn length_min(mut self, length_min: usize) -> Self {
         self.length_min = length_min;
         self
     }
 
-    /// The most characters, after unescaping. More than [`KEY_LENGTH_MAX`] cannot be allowed.
+    /// Sets the maximum length, after unescaping. Values above [`KEY_LENGTH_MAX`] are clamped to it.
     pub fn length_max(mut self, length_max: usize) -> Self {
         self.length_max = length_max.min(KEY_LENGTH_MAX);
         self
     }
 
-    /// What a key must look like.
+    /// Sets the required format.
     pub fn format(mut self, format: KeyFormat) -> Self {
         self.format = format;
         self
     }
 
-    /// Whether only quoted keys are taken.
+    /// Whether only quoted keys are accepted.
     pub fn is_strict(&self) -> bool {
-        self.spelling == Spelling::Quoted
+        self.quoting == Quoting::Quoted
     }
 
-    /// Whether every printable text is taken.
+    /// Whether every printable text is accepted.
     pub fn is_raw(&self) -> bool {
-        self.spelling == Spelling::Raw
+        self.quoting == Quoting::Raw
     }
 
-    /// How many characters a key may have, after unescaping.
+    /// The accepted lengths, after unescaping.
     pub fn lengths(&self) -> RangeInclusive<usize> {
         self.length_min..=self.length_max
     }
 
-    /// What a key must look like.
+    /// The required format.
     pub fn key_format(&self) -> &KeyFormat {
         &self.format
     }
 
-    /// The key in a header's lines, each given apart; `None` when there is no line.
+    /// Parses the lines of the key's header, one item per line; `None` when there is no line.
     ///
-    /// Whether a missing key is a mistake is for the caller to say. An unusable one always is (K-05).
+    /// The caller decides whether a missing key is an error. An unusable one always is (K-05).
     ///
     /// # Errors
-    /// [`KeyError`] when there is more than one line, or when the line holds no key that the rules take.
+    /// [`KeyError`] when there is more than one line, or when the rules refuse the line.
     pub fn parse<'a>(&self, lines: impl IntoIterator<Item = &'a [u8]>) -> Result<Option<Key>, KeyError> {
         let mut lines = lines.into_iter();
         let Some(line) = lines.next() else {
             return Ok(None);
         };
-        // Judged before joining: two lines can join into one valid string.
+        // Checked before joining: two lines can join into one valid string.
         let further = lines.count();
         if further > 0 {
             return Err(KeyError::ManyLines { lines: further + 1 });
         }
-        if self.spelling == Spelling::Quoted && !header::is_quoted(line) {
+        if self.quoting == Quoting::Quoted && !header::is_quoted(line) {
             return Err(KeyError::Unquoted);
         }
         let key = if self.is_raw() { header::parse_raw(line)? } else { Key::parse(line)? };
         self.admit(key).map(Some)
     }
 
-    /// Admits a key that came by another way than a header. It is another one than the one given where the format has
-    /// two spellings of one key.
+    /// Checks a key from another source than a header and returns its normal form: where the format has two spellings of
+    /// one key, the result may differ from the argument.
     ///
     /// # Errors
-    /// [`KeyError`] when its length or format is not what the rules ask for.
+    /// [`KeyError`] when the rules refuse its length or format.
     pub fn admit(&self, key: Key) -> Result<Key, KeyError> {
         let length = key.0.as_bytes().len();
         if length < self.length_min {
@@ -171,7 +171,7 @@ impl Default for KeyRules {
 }
 
 impl KeyFormat {
-    /// What is expected, for people.
+    /// The format in words, for refusals.
     pub fn expected(&self) -> &'static str {
         match self {
             Self::Any => "a key",
@@ -210,7 +210,7 @@ impl fmt::Debug for KeyFormat {
     }
 }
 
-/// The UUID of 32 digits with its hyphens. The case of the digits stays: it counts in every key (K-03).
+/// Inserts the hyphens into a UUID of 32 digits. The case of the digits stays: keys are case-sensitive (K-03).
 fn with_hyphens(key: Key) -> Key {
     let text = key.as_str();
     if text.len() != 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -221,7 +221,7 @@ fn with_hyphens(key: Key) -> Key {
     Key::of(&format!("{time}-{middle}-{version}-{variant}-{node}"))
 }
 
-/// Only the spelling with hyphens: braces and `urn:` would be other keys for the same UUID, and 32 digits alone may be
+/// Accepts only the hyphenated form: braces and `urn:` would be other keys for the same UUID, and 32 bare digits may be
 /// something else, such as a derived key.
 fn uuid(key: &str) -> Option<uuid::Uuid> {
     const HYPHENATED_LENGTH: usize = 36;
@@ -245,7 +245,7 @@ fn crockford(byte: u8) -> Option<u64> {
     (0..).zip(DIGITS).find(|(_, known)| **known == digit).map(|(value, _)| value)
 }
 
-/// The time with which a key begins, in milliseconds since the Unix epoch, when it is of a form that begins with one.
+/// The creation time at the start of a UUIDv7 or ULID, in milliseconds since the Unix epoch.
 pub(super) fn made_at_ms(key: &str) -> Option<u64> {
     const ULID_TIME_DIGITS: usize = 10;
     if let Some(uuid) = uuid(key).filter(|uuid| is_version_7(*uuid)) {

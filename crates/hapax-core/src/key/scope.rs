@@ -1,4 +1,4 @@
-//! What a key is unique within ([`Scope`]) and what names a record ([`RecordId`]): hashes of length-prefixed parts.
+//! [`Scope`], in which a key is unique, and [`RecordId`], the name of a record: hashes of length-prefixed parts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,50 +6,50 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::Key;
-use crate::length::Length;
+use crate::length::LengthPrefix;
 use crate::text::Text;
 
-/// What a key is unique within: a namespace, a principal and an operation.
+/// The namespace, principal and operation in which a key is unique.
 ///
-/// The principal is hashed on the way in, so that a token passed as one is never kept.
+/// The principal is hashed on entry, so a token passed as one is never stored.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Scope {
-    /// None where it is empty: most have none, and one that all shared would be counted by all of them.
+    /// None when empty, the usual case: a shared empty `Arc` would have a contended reference count.
     namespace: Option<Arc<str>>,
     principal: Option<PrincipalHash>,
     operation: Text,
 }
 
-/// Hash of a principal.
+/// The hash of a principal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PrincipalHash([u8; 16]);
 
 impl Scope {
-    /// The scope of `operation` (method and path, function name, consumer name) for everybody.
+    /// The scope of `operation` (method and path, function name, consumer name), shared by all principals.
     pub fn new(operation: impl AsRef<str>) -> Self {
         Self::of_words([operation.as_ref()])
     }
 
-    /// The same of an operation whose name is these put together. For whoever makes one for every request.
+    /// As [`new`](Self::new), with the operation as parts to concatenate: avoids an allocation per request.
     pub fn of_words<const N: usize>(operation: [&str; N]) -> Self {
         Self { namespace: None, principal: None, operation: Text::joined(operation) }
     }
 
-    /// The same in a namespace: deployments that share a store keep apart by it.
+    /// Sets the namespace, which separates deployments that share a store.
     #[must_use]
     pub fn in_namespace(mut self, namespace: impl Into<Arc<str>>) -> Self {
         self.namespace = Some(namespace.into()).filter(|namespace| !namespace.is_empty());
         self
     }
 
-    /// The same for one principal (tenant, user, account).
+    /// Sets the principal (tenant, user, account).
     #[must_use]
     pub fn principal(mut self, principal: impl AsRef<[u8]>) -> Self {
         self.principal = Some(PrincipalHash(first(&digest([b"hapax principal 1", principal.as_ref()]))));
         self
     }
 
-    /// The namespace; empty when none was chosen.
+    /// The namespace; empty when none is set.
     pub fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or_default()
     }
@@ -59,12 +59,12 @@ impl Scope {
         self.operation.as_str()
     }
 
-    /// The principal's hash, when there is a principal.
+    /// The hash of the principal, when one is set.
     pub fn principal_hash(&self) -> Option<&PrincipalHash> {
         self.principal.as_ref()
     }
 
-    /// The scope with these parts, as a store reads them back.
+    /// Restores a scope from its stored parts.
     pub fn from_parts(namespace: &str, principal: Option<PrincipalHash>, operation: &str) -> Self {
         let namespace = (!namespace.is_empty()).then(|| namespace.into());
         Self { namespace, principal, operation: operation.into() }
@@ -72,7 +72,7 @@ impl Scope {
 }
 
 impl fmt::Display for Scope {
-    /// `namespace/operation` for people; the operation alone when there is no namespace.
+    /// `namespace/operation`; the operation alone without a namespace.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(namespace) = &self.namespace {
             write!(f, "{namespace}/")?;
@@ -88,7 +88,7 @@ impl From<&str> for Scope {
 }
 
 impl PrincipalHash {
-    /// The hash with these bytes, as a store reads them back.
+    /// Restores a hash from its stored bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
@@ -105,10 +105,10 @@ impl fmt::Debug for PrincipalHash {
     }
 }
 
-/// Names one record: 8 bytes of the key's own hash, then 24 bytes of the hash of scope and key.
+/// The name of a record: 8 bytes of the key's own hash, then 24 bytes of the hash of scope and key.
 ///
-/// The first part lets people find a key whose scope they do not know; the second keeps scopes apart. It is not
-/// keyed, so every process derives the same id.
+/// The first part finds a key whose scope is unknown; the second separates scopes. The hash is unkeyed, so every process
+/// derives the same id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordId([u8; 32]);
 
@@ -123,7 +123,7 @@ impl RecordId {
         &self.0
     }
 
-    /// The id that these 64 hexadecimal digits spell.
+    /// Parses 64 hexadecimal digits.
     pub fn parse(hex: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if hex.len() != 2 * bytes.len() || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -148,17 +148,17 @@ impl fmt::Debug for RecordId {
     }
 }
 
-/// A key in its scope: what a record is the record of. It holds no key, only hashes.
+/// The identity of a record: a scope, and the id of a key in it. It holds hashes only, never the key.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ScopedKey {
     /// The scope.
     pub scope: Scope,
-    /// The record's name.
+    /// The record's id.
     pub id: RecordId,
 }
 
 impl ScopedKey {
-    /// `key` in `scope`.
+    /// Derives the id of `key` in `scope`.
     pub fn new(scope: Scope, key: &Key) -> Self {
         let principal = scope.principal.as_ref().map_or(&[][..], |principal| &principal.0);
         let digest = digest([
@@ -175,16 +175,16 @@ impl ScopedKey {
     }
 }
 
-/// The key's own hash, the first part of every id it has in any scope.
+/// The key's own hash: the first part of its id in every scope.
 pub fn key_hash(key: &Key) -> [u8; 8] {
     first(&digest([b"hapax key 1", key.0.as_bytes()]))
 }
 
-/// The hash of some parts, each with its length first, so that no two lists of parts hash alike.
+/// Hashes parts, each with a length prefix, so that no two lists of parts collide.
 fn digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in parts {
-        hash.update(Length::of(part).as_bytes());
+        hash.update(LengthPrefix::of(part).as_bytes());
         hash.update(part);
     }
     hash.finalize().into()
@@ -201,7 +201,7 @@ pub(super) struct Hex<'a>(pub(super) &'a [u8]);
 impl fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        // Many digits at a time: an id is written for every request that runs.
+        // In blocks: an id is formatted for every request that runs.
         for bytes in self.0.chunks(32) {
             let mut text = [0; 64];
             for (digits, byte) in text.chunks_exact_mut(2).zip(bytes) {

@@ -7,7 +7,7 @@ fn id(number: u8) -> RecordId {
 
 fn page(cursor: Option<String>, limit: usize) -> (Vec<RecordId>, Option<String>) {
     let mut newest = Newest::of(&Query { cursor, limit, ..Query::default() }).unwrap();
-    // Two of one moment, and one that cannot be read.
+    // Two with the same creation time, and one unreadable.
     for (number, millis) in [(3, Some(10)), (1, Some(30)), (9, None), (2, Some(30)), (4, Some(20))] {
         newest.offer(id(number), millis.map(Timestamp::from_millis));
     }
@@ -15,30 +15,30 @@ fn page(cursor: Option<String>, limit: usize) -> (Vec<RecordId>, Option<String>)
 }
 
 #[test]
-fn pages_follow_each_other_from_the_newest_to_what_has_no_age() {
+fn lists_newest_first_and_unreadable_records_last() {
     for limit in 1..6 {
         let (mut all, mut cursor) = (Vec::new(), None);
         loop {
             let (ids, next) = page(cursor, limit);
-            assert!(ids.len() == limit || next.is_none(), "only the last page is short");
+            assert!(ids.len() == limit || next.is_none(), "a short page that is not the last");
             all.extend(ids);
             cursor = next;
             if cursor.is_none() {
                 break;
             }
         }
-        assert_eq!(all, [1, 2, 4, 3, 9].map(id), "{limit} at a time");
+        assert_eq!(all, [1, 2, 4, 3, 9].map(id), "limit {limit}");
     }
 }
 
 #[test]
-fn a_page_of_nothing_is_closed_and_empty() {
+fn a_limit_of_zero_gives_a_closed_and_empty_page() {
     assert!(Newest::of(&Query { limit: 0, ..Query::default() }).unwrap().is_closed());
     assert_eq!(page(None, 0), (Vec::new(), None));
 }
 
 #[test]
-fn a_cursor_reads_back_and_nothing_else_does() {
+fn cursors_round_trip_and_malformed_ones_are_refused() {
     let id = "ab".repeat(32);
     for cursor in [format!("0-{id}"), format!("19a8c3f2b11-{id}")] {
         assert_eq!(parse(&cursor).as_ref().map(format).as_deref(), Some(cursor.as_str()));

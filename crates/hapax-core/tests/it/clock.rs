@@ -1,4 +1,4 @@
-//! One clock decides, and it does not go back.
+//! Clocks are monotonic.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn d_02_the_system_clock_never_goes_back() {
 }
 
 #[test]
-fn d_02_a_clock_starts_no_earlier_than_what_was_seen() {
+fn d_02_a_clock_starts_no_earlier_than_its_floor() {
     let in_a_century = SystemClock::new().now().after(Duration::from_secs(100 * 365 * 86_400));
     assert!(SystemClock::starting_after(in_a_century).now() >= in_a_century);
     let long_ago = Timestamp::from_millis(1);
@@ -21,7 +21,7 @@ fn d_02_a_clock_starts_no_earlier_than_what_was_seen() {
 }
 
 #[test]
-fn a_manual_clock_moves_when_told_for_all_who_share_it() {
+fn clones_of_a_manual_clock_share_one_time() {
     let clock = ManualClock::at(Timestamp::from_millis(5));
     let shared = clock.clone();
     assert_eq!(shared.now(), Timestamp::from_millis(5));
@@ -30,7 +30,7 @@ fn a_manual_clock_moves_when_told_for_all_who_share_it() {
 }
 
 #[test]
-fn timestamps_neither_overflow_nor_go_below_zero() {
+fn timestamp_arithmetic_saturates() {
     let end = Timestamp::from_millis(u64::MAX);
     assert_eq!(end.after(Duration::from_millis(1)), end);
     assert_eq!(Timestamp::from_millis(1).after(Duration::MAX), end);

@@ -1,4 +1,4 @@
-//! Records read back exactly, or not at all.
+//! Records decode exactly, or are unreadable.
 
 use hapax_core::codec::{Encoded, Part, Unreadable, VERSION, decode, encode};
 use hapax_core::{Class, Nonce, Record, RecordId, Status};
@@ -12,7 +12,7 @@ fn read(record: &Record, encoded: &Encoded) -> Result<Record, Unreadable> {
 
 proptest! {
     #[test]
-    fn every_record_reads_back_as_it_was(record in sample::any_record()) {
+    fn every_record_round_trips(record in sample::any_record()) {
         let encoded = encode(&record);
         prop_assert_eq!(encoded.outcome.is_some(), record.recorded().is_some());
         prop_assert_eq!(read(&record, &encoded), Ok(record));
@@ -31,9 +31,9 @@ proptest! {
         prop_assert!(decode(&RecordId::from_bytes(id), &head, outcome.as_deref()).is_err());
     }
 
-    /// Past the checksum there is still a parser: it must answer, whatever it is given.
+    /// The parser behind the checksum never panics either.
     #[test]
-    fn arbitrary_fields_under_a_right_checksum_never_panic(fields in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_fields_with_a_valid_checksum_never_panic(fields in prop::collection::vec(any::<u8>(), 0..300)) {
         let (_, record) = &sample::one_of_each()[0];
         if let Ok(read) = decode(&record.key.id, &sealed_head(&record.key.id, &fields), None) {
             prop_assert_eq!(read.key.id, record.key.id);
@@ -58,7 +58,7 @@ proptest! {
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn every_flipped_bit_is_detected() {
     for (name, record) in sample::one_of_each() {
         let encoded = encode(&record);
         for bit in 0..encoded.head.len() * 8 {
@@ -106,7 +106,7 @@ fn an_unknown_version_is_unreadable() {
 }
 
 #[test]
-fn a_head_fits_no_other_record() {
+fn a_head_does_not_decode_for_another_record() {
     for (name, record) in sample::one_of_each() {
         let encoded = encode(&record);
         let other = RecordId::from_bytes([9; 32]);
@@ -116,7 +116,7 @@ fn a_head_fits_no_other_record() {
 }
 
 #[test]
-fn an_outcome_fits_no_other_record_and_no_other_attempt() {
+fn an_outcome_does_not_decode_for_another_record_or_attempt() {
     let (_, record) = &sample::one_of_each()[1];
     let encoded = encode(record);
     let swapped = |change: fn(&mut Record)| {
@@ -132,7 +132,7 @@ fn an_outcome_fits_no_other_record_and_no_other_attempt() {
 }
 
 #[test]
-fn a_head_is_no_outcome_and_an_outcome_is_no_head() {
+fn head_and_outcome_are_not_interchangeable() {
     let (_, record) = &sample::one_of_each()[1];
     let Encoded { head, outcome } = encode(record);
     let outcome = outcome.unwrap();
@@ -141,7 +141,7 @@ fn a_head_is_no_outcome_and_an_outcome_is_no_head() {
 }
 
 #[test]
-fn a_missing_or_a_foreign_outcome_is_unreadable() {
+fn a_missing_or_unexpected_outcome_is_unreadable() {
     let samples = sample::one_of_each();
     let completed = &samples[1].1;
     let with_outcome = encode(completed);
@@ -166,7 +166,7 @@ fn sealed_head(id: &RecordId, fields: &[u8]) -> Vec<u8> {
     sealed(b'h', &[id.as_bytes()], fields)
 }
 
-/// The record with further fields behind those of its head and outcome. A later value of a field wins.
+/// Decodes the record with fields appended to its head and outcome. The last value of a field wins.
 fn read_with(record: &Record, head_fields: &[u8], outcome_fields: &[u8]) -> Result<Record, Unreadable> {
     let id = &record.key.id;
     let encoded = encode(record);
@@ -178,7 +178,7 @@ fn read_with(record: &Record, head_fields: &[u8], outcome_fields: &[u8]) -> Resu
     decode(id, &head, outcome.as_deref())
 }
 
-/// A field whose value is a number below 128 or, as here, of two bytes when it is more.
+/// A varint field of one or two bytes.
 fn number(tag: u8, value: u16) -> Vec<u8> {
     let low = value as u8 & 0x7f;
     if value < 128 { vec![tag << 3, low] } else { vec![tag << 3, low | 0x80, (value >> 7) as u8] }
@@ -189,7 +189,7 @@ fn bytes(tag: u8, value: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn fields_of_a_newer_minor_are_skipped() {
+fn unknown_fields_are_skipped() {
     for (name, record) in sample::one_of_each() {
         // Tag 99, once as a number and once as bytes.
         let newer = b"\x98\x06\x05\x9a\x06\x03new".to_vec();
@@ -223,9 +223,9 @@ fn unknown_values_are_unreadable() {
     assert_eq!(outcome(number(2, 256)), "format");
 }
 
-/// A state and an outcome that do not belong together would answer a retry with something else's result.
+/// A state with an outcome of another class would be replayed as another result.
 #[test]
-fn a_state_without_its_kind_of_outcome_is_unreadable() {
+fn an_outcome_of_the_wrong_class_is_unreadable() {
     const NAMES: [&str; 5] = ["in_progress", "completed", "failed", "uncertain", "released"];
     let outcomes = [None, Some(Class::Success), Some(Class::Error)];
     for (state, name) in (1..).zip(NAMES) {
@@ -251,7 +251,7 @@ fn a_state_without_its_kind_of_outcome_is_unreadable() {
 }
 
 #[test]
-fn wrong_fields_under_a_right_checksum_are_malformed() {
+fn wrong_fields_with_a_valid_checksum_are_malformed() {
     let samples = sample::one_of_each();
     assert_eq!(read_with(&samples[0].1, &[0xff], &[]), Err(Unreadable::Malformed(Part::Head)));
     assert_eq!(read_with(&samples[1].1, &[], &[0xff]), Err(Unreadable::Malformed(Part::Outcome)));
@@ -278,7 +278,7 @@ fn neither_errors_nor_debug_show_content() {
     );
 }
 
-/// The bytes of version 1, which every later version must read. Never change a file, only add some.
+/// Version 1 fixtures, which every later version must decode. Add files; never change one.
 const FIXTURES_V1: [(&str, &str); 6] = [
     ("in_progress", include_str!("fixtures/record-v1/in_progress.hex")),
     ("completed", include_str!("fixtures/record-v1/completed.hex")),
@@ -289,7 +289,7 @@ const FIXTURES_V1: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn d_06_records_of_version_1_read_for_ever() {
+fn d_06_version_1_fixtures_decode() {
     let samples = sample::one_of_each();
     for ((name, file), (sample_name, record)) in FIXTURES_V1.into_iter().zip(samples) {
         assert_eq!(name, sample_name);
@@ -300,9 +300,9 @@ fn d_06_records_of_version_1_read_for_ever() {
     }
 }
 
-/// Version 1 is settled: writing it otherwise needs a new version.
+/// Any change of the encoding needs a new version.
 #[test]
-fn version_1_is_written_as_ever() {
+fn version_1_encoding_is_frozen() {
     for ((name, file), (_, record)) in FIXTURES_V1.into_iter().zip(sample::one_of_each()) {
         let Encoded { head, outcome } = encode(&record);
         let written: Vec<_> = [Some(head), outcome].into_iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! Derived keys are those that Python derives.
+//! Derived keys match those of CPython.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
 
-/// What another service would write: reads one JSON text a line, prints one key a line.
+/// A reference implementation: reads one JSON text per line, prints one key per line.
 const PYTHON: &str = r#"
 import hashlib, json, sys
 for line in sys.stdin.buffer:
@@ -28,7 +28,7 @@ fn keys_by_python(params: &[String]) -> Vec<String> {
         .spawn()
         .expect("python3 runs; install it with: apt-get install python3");
     let mut stdin = child.stdin.as_ref().unwrap();
-    // The answers are short and all fit in a pipe, so writing all before reading any cannot block both sides.
+    // The output fits in the pipe buffer, so writing all input before reading cannot deadlock.
     let input = params.iter().map(|line| format!("{line}\n")).collect::<String>();
     stdin.write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -46,7 +46,7 @@ fn check_against_python(params: &[String]) {
 }
 
 #[test]
-fn keys_are_those_of_python() {
+fn derived_keys_match_python() {
     let table = [
         "null",
         "{}",
@@ -78,10 +78,10 @@ fn keys_are_those_of_python() {
 }
 
 #[test]
-fn hard_floats_print_as_in_python() {
-    // Halfway between two shortest spellings Python takes the even one.
+fn floats_at_ties_and_powers_match_python() {
+    // Halfway between two shortest candidates Python takes the even one.
     let ties = (0..200).map(|step| 2_025_985_384_033_618.0 + 0.25 * f64::from(step));
-    // At powers of two the gap between floats changes, which is where shortest printing goes wrong first.
+    // At powers of two the gap between floats changes, where shortest printing fails first.
     let twos = (-1074..1024).map(|exponent| 2f64.powi(exponent));
     let tens = (-323..309).map(|exponent| format!("1e{exponent}").parse::<f64>().unwrap());
     let floats: Vec<_> = ties.chain(twos).chain(tens).map(|float| format!("{float:e}")).collect();
@@ -109,9 +109,9 @@ fn any_params() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// One Python for all cases: starting one each would take minutes.
+/// One Python process for all cases: a process per case would take minutes.
 #[test]
-fn generated_params_give_the_keys_of_python() {
+fn generated_params_match_python() {
     let mut runner = TestRunner::deterministic();
     let values: Vec<_> = (0..400).map(|_| any_params().new_tree(&mut runner).unwrap().current()).collect();
     let texts: Vec<_> = values.iter().map(ToString::to_string).collect();
@@ -122,7 +122,7 @@ fn generated_params_give_the_keys_of_python() {
 }
 
 #[test]
-fn absent_params_are_as_good_as_empty_ones() {
+fn absent_and_empty_params_derive_one_key() {
     let none = Key::derive("order-123", "refund", None).unwrap();
     assert_eq!(none.as_str().len(), 32);
     for empty in [json!(null), json!({}), json!([])] {
@@ -142,14 +142,14 @@ fn entity_action_and_params_all_count() {
 }
 
 #[test]
-fn integers_of_any_size_stay_apart() {
+fn large_integers_derive_distinct_keys() {
     let key = |params| Key::derive_json("o", "a", params).unwrap();
     assert_ne!(key("[100000000000000000000000000001]"), key("[100000000000000000000000000002]"));
     assert_ne!(key("1"), key("1.0"));
 }
 
 #[test]
-fn unusable_params_are_refused_where_they_go_wrong() {
+fn unusable_params_are_refused_with_the_position() {
     let at = |params: &str| match Key::derive_json("o", "a", params) {
         Err(KeyError::Params { at, .. }) => at,
         other => panic!("{params}: {other:?}"),
@@ -189,7 +189,7 @@ fn unusable_params_are_refused_where_they_go_wrong() {
     assert_eq!(at("\u{feff}1"), 0);
     assert_eq!(
         Key::derive_json("o", "a", "[1 2]").unwrap_err().to_string(),
-        "the parameters are not usable JSON at position 3: a comma or ] was expected; mend them there"
+        "the parameters are not usable JSON at position 3: a comma or ] was expected; correct them there"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Requests that say the same have one fingerprint; all others have another.
+//! Equivalent requests have equal fingerprints; all others differ.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn hex(fingerprint: Fingerprint) -> String {
 }
 
 #[test]
-fn f_02_every_part_counts_and_none_runs_into_the_next() {
+fn f_02_every_part_counts_and_boundaries_are_unambiguous() {
     let build = |parts: &[(&str, &str)]| {
         parts.iter().fold(Fingerprint::builder(), |b, (name, bytes)| b.part(name, bytes.as_bytes())).build()
     };
@@ -41,7 +41,7 @@ fn f_02_every_part_counts_and_none_runs_into_the_next() {
 }
 
 #[test]
-fn f_02_the_algorithm_is_named_and_only_like_is_compared_with_like() {
+fn f_02_fingerprints_of_different_algorithms_are_not_compared() {
     let fingerprint = raw("x");
     assert_eq!(fingerprint.algorithm(), 1);
     assert_eq!(fingerprint.matches(&raw("x")), Some(true));
@@ -50,9 +50,9 @@ fn f_02_the_algorithm_is_named_and_only_like_is_compared_with_like() {
     assert_eq!(fingerprint.matches(&newer), None);
 }
 
-/// Short parts are put together before they are hashed, and long ones are not: that must not show.
+/// Around the buffer sizes of a hash that batches short parts.
 #[test]
-fn f_02_a_part_of_any_length_is_hashed_as_it_is_defined() {
+fn f_02_parts_of_every_length_match_the_definition() {
     use sha2::{Digest, Sha256};
 
     let sized = |hash: &mut Sha256, bytes: &[u8]| {
@@ -74,9 +74,9 @@ fn f_02_a_part_of_any_length_is_hashed_as_it_is_defined() {
     }
 }
 
-/// Fingerprints are kept for days and compared by other processes: algorithm 1 must never change.
+/// Stores keep fingerprints for days and other processes compare them: algorithm 1 must never change.
 #[test]
-fn f_02_algorithm_1_is_settled() {
+fn f_02_algorithm_1_is_frozen() {
     let fingerprint = Fingerprint::builder()
         .part("method", b"POST")
         .json("body", br#"{"b": [1.0, "\u00e9\u0007"], "a": {}}"#)
@@ -141,8 +141,8 @@ fn f_05_meaning_counts() {
 }
 
 #[test]
-fn f_05_what_has_no_sure_meaning_is_taken_byte_by_byte() {
-    let unsure = [
+fn f_05_ambiguous_json_is_hashed_verbatim() {
+    let ambiguous = [
         "",
         " ",
         "{",
@@ -161,7 +161,7 @@ fn f_05_what_has_no_sure_meaning_is_taken_byte_by_byte() {
         r#""\udc00\ud800""#,
         r#"{"\ud800":1}"#,
     ];
-    for body in unsure {
+    for body in ambiguous {
         assert_eq!(of(body), raw(body), "{body}");
     }
     let not_utf8 = b"\"\xff\"";
@@ -180,7 +180,7 @@ fn f_05_canonical_text_as_raw_bytes_is_another_request() {
 
 /// RFC 8785 orders names by UTF-16 code units: U+1F600 starts with a surrogate and comes before U+FF5E.
 #[test]
-fn f_05_names_of_all_planes_are_ordered_alike_everywhere() {
+fn f_05_names_of_all_planes_sort_by_utf_16() {
     assert_eq!(
         hex(of(r#"{"z":3,"😀":1,"～":2}"#)),
         "44def769523dcd3f6f0b95832f5236763004a0567a2956a8a39f425cdb59d139"
@@ -197,11 +197,11 @@ fn f_05_depth_has_a_limit() {
     let objects = "{\"a\":".repeat(100_000);
     assert_eq!(of(&objects), raw(&objects));
     let siblings = format!("[{}]", vec!["[[1]]"; 1000].join(","));
-    assert_ne!(of(&siblings), raw(&siblings), "closing brackets give depth back");
+    assert_ne!(of(&siblings), raw(&siblings), "closing brackets reduce the depth");
 }
 
 #[test]
-fn debug_shows_little_of_a_digest() {
+fn debug_shows_a_prefix_of_the_digest() {
     let fingerprint = Fingerprint::from_parts(1, [0xab; 32]);
     assert_eq!(format!("{fingerprint:?}"), "v1:abababababababab");
     let builder = Fingerprint::builder().part("body", b"secret");
@@ -223,7 +223,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same value written another way: members backwards, spaces everywhere, every character escaped.
+/// The same value in another form: members reversed, spaces everywhere, every character escaped.
 fn respelled(value: &Value) -> String {
     let escaped = |text: &str| {
         let units: String = text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect();
@@ -274,7 +274,7 @@ proptest! {
     }
 
     #[test]
-    fn f_05_what_looks_like_json_has_one_fingerprint(text in "[\\[\\]{}:,\"0-9a-bnul\\\\. -]{0,16}") {
+    fn f_05_invalid_json_is_hashed_verbatim(text in "[\\[\\]{}:,\"0-9a-bnul\\\\. -]{0,16}") {
         let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
         if !is_json {
             prop_assert_eq!(of(&text), raw(&text));
@@ -291,7 +291,7 @@ fn selected(body: &str, select: &Select) -> Fingerprint {
     Fingerprint::builder().json_selected("body", body.as_bytes(), select).build()
 }
 
-/// Selected so, `body` is the same request as all of `same` and as none of `other`.
+/// Under this selection, `body` is the same request as all of `same` and as none of `other`.
 fn check_selected(select: &Select, body: &str, same: &[&str], other: &[&str]) {
     for like in same {
         assert_eq!(selected(like, select), selected(body, select), "{select:?} {body} {like}");
@@ -357,7 +357,7 @@ fn f_06_only_included_values_count() {
 }
 
 #[test]
-fn f_06_selected_values_never_pass_for_a_whole_document() {
+fn f_06_included_values_never_equal_a_whole_document() {
     for (pointer, body) in [("", "1"), ("/a", r#"{"a":1}"#), ("/a", "{}"), ("/a", "\"\"")] {
         assert_ne!(selected(body, &select(&[pointer], &[])), of(body), "{body}");
     }
@@ -367,9 +367,9 @@ fn f_06_selected_values_never_pass_for_a_whole_document() {
 }
 
 #[test]
-fn f_06_what_has_no_sure_meaning_is_taken_byte_by_byte_whatever_is_selected() {
-    for unsure in ["", "{", r#"{"t":1,"t":2}"#, r#"{"t":{"x":1,"x":1}}"#, r#"{"t":"\ud800"}"#] {
-        assert_eq!(selected(unsure, &select(&[], &["/t"])), raw(unsure), "{unsure}");
-        assert_eq!(selected(unsure, &select(&["/a"], &[])), raw(unsure), "{unsure}");
+fn f_06_ambiguous_json_is_hashed_verbatim_under_any_selection() {
+    for ambiguous in ["", "{", r#"{"t":1,"t":2}"#, r#"{"t":{"x":1,"x":1}}"#, r#"{"t":"\ud800"}"#] {
+        assert_eq!(selected(ambiguous, &select(&[], &["/t"])), raw(ambiguous), "{ambiguous}");
+        assert_eq!(selected(ambiguous, &select(&["/a"], &[])), raw(ambiguous), "{ambiguous}");
     }
 }

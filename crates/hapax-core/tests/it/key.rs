@@ -1,4 +1,4 @@
-//! What is a key, what is not, and what never shows.
+//! Parsing of keys, derivation of ids, and redaction.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn k_02_a_bare_key_is_visible_ascii() {
 }
 
 #[test]
-fn k_02_strict_rules_want_quotes() {
+fn k_02_strict_rules_require_quotes() {
     let strict = KeyRules::new().strict();
     assert_eq!(strict.parse([&b"abc"[..]]), Err(KeyError::Unquoted));
     assert_eq!(strict.parse([&b""[..]]), Err(KeyError::Unquoted));
@@ -44,7 +44,7 @@ fn k_02_strict_rules_want_quotes() {
 }
 
 #[test]
-fn k_02_raw_rules_take_every_printable_text() {
+fn k_02_raw_rules_accept_every_printable_text() {
     let rules = KeyRules::new().raw();
     let parsed = |value: &str| rules.parse([value.as_bytes()]).map(Option::unwrap);
     let texts =
@@ -53,7 +53,7 @@ fn k_02_raw_rules_take_every_printable_text() {
         assert_eq!(parsed(text).unwrap().as_str(), text);
         assert_eq!(parsed(&format!("  {text} ")).unwrap().as_str(), text);
     }
-    // What was a key before is the same key.
+    // A key by the default rules stays the same key.
     for (value, content) in [("abc", "abc"), ("\"abc\"", "abc"), ("\"a \\\" b\";v=1", "a \" b")] {
         assert_eq!(parsed(value).unwrap().as_str(), content);
         assert_eq!(Key::parse(value.as_bytes()), parsed(value));
@@ -183,7 +183,7 @@ fn k_08_only_printable_ascii() {
 }
 
 #[test]
-fn k_08_rules_ask_for_a_length() {
+fn k_08_rules_can_limit_the_length() {
     let rules = KeyRules::new().length_min(3).length_max(5);
     let check = |key: &str| rules.parse([key.as_bytes()]).map(|key| key.is_some());
     assert_eq!(check("ab"), Err(KeyError::TooShort { length: 2, length_min: 3 }));
@@ -200,7 +200,7 @@ fn k_08_rules_ask_for_a_length() {
 }
 
 #[test]
-fn k_08_rules_ask_for_a_format() {
+fn k_08_rules_can_require_a_format() {
     let admits = |format: &KeyFormat, key: &str| {
         let key = Key::new(key).unwrap();
         KeyRules::new().format(format.clone()).admit(key).is_ok()
@@ -230,7 +230,7 @@ fn k_08_rules_ask_for_a_format() {
 }
 
 #[test]
-fn k_08_a_uuid_of_32_digits_is_the_one_with_hyphens() {
+fn k_08_a_uuid_without_hyphens_is_the_same_key() {
     let parsed = |format: &KeyFormat, value: &str| {
         KeyRules::new().format(format.clone()).parse([value.as_bytes()]).map(Option::unwrap)
     };
@@ -244,7 +244,7 @@ fn k_08_a_uuid_of_32_digits_is_the_one_with_hyphens() {
             assert_eq!(parsed(&format, &format!("\"{plain}\"")).unwrap(), key);
             assert!(key.made_at().is_some());
         }
-        // Elsewhere 32 digits are 32 digits, and tell no time.
+        // In other formats 32 digits stay as they are and encode no time.
         let any = parsed(&KeyFormat::Any, plain).unwrap();
         assert_eq!((any.as_str(), any.made_at()), (plain, None));
     }
@@ -252,11 +252,14 @@ fn k_08_a_uuid_of_32_digits_is_the_one_with_hyphens() {
     assert_eq!(parsed(&KeyFormat::Uuid, "g18f3a5e7c007abc9def0123456789ab"), format);
     assert_eq!(parsed(&KeyFormat::Uuid, "018f3a5e7c007abc9def0123456789a"), format);
     let short = KeyRules::new().format(KeyFormat::Uuid).length_max(32);
-    assert!(short.parse([&b"018f3a5e7c007abc9def0123456789ab"[..]]).is_ok(), "as it was sent");
+    assert!(
+        short.parse([&b"018f3a5e7c007abc9def0123456789ab"[..]]).is_ok(),
+        "the length counts before normalisation"
+    );
 }
 
 #[test]
-fn errors_say_what_where_and_what_to_do() {
+fn errors_name_cause_position_and_remedy() {
     let text = |value: &[u8]| Key::parse(value).unwrap_err().to_string();
     assert_eq!(text(b""), "the key is empty; send a unique value such as a UUID");
     assert_eq!(
@@ -293,7 +296,7 @@ fn debug_shows_neither_key_nor_principal() {
 }
 
 #[test]
-fn ids_are_written_as_hex_and_read_back() {
+fn ids_round_trip_as_hex() {
     let id = ScopedKey::new(Scope::new("pay"), &Key::new("k").unwrap()).id;
     assert_eq!(RecordId::parse(&id.to_string()), Some(id));
     assert_eq!(RecordId::parse(&id.to_string().to_uppercase()), Some(id));
@@ -312,9 +315,9 @@ fn an_empty_namespace_is_none() {
     assert_eq!(Scope::from_parts("", None, "pay"), plain);
 }
 
-/// Ids are derived by every process and kept for days: these must never change.
+/// Every process derives ids, and stores keep them for days: these values must never change.
 #[test]
-fn s_01_ids_are_settled() {
+fn s_01_ids_are_frozen() {
     let key = Key::new("order-123").unwrap();
     let plain = ScopedKey::new(Scope::new("pay"), &key);
     let full = ScopedKey::new(Scope::new("pay").in_namespace("shop").principal("tenant-7"), &key);
@@ -343,14 +346,14 @@ fn s_01_every_part_of_the_scope_makes_another_record() {
 }
 
 #[test]
-fn s_01_an_id_starts_with_its_keys_own_hash() {
+fn s_01_an_id_starts_with_the_hash_of_its_key() {
     let key = Key::new("k").unwrap();
     for scope in [Scope::new("a"), Scope::new("b").principal("p")] {
         assert_eq!(ScopedKey::new(scope, &key).id.as_bytes()[..8], key_hash(&key));
     }
 }
 
-/// Ids know nothing of what is asked for, so equal requests under two keys never meet.
+/// Ids do not depend on the request, so equal requests under two keys are separate operations.
 #[test]
 fn f_10_two_keys_are_two_operations() {
     let id = |key| ScopedKey::new(Scope::new("pay"), &Key::new(key).unwrap()).id;
@@ -358,7 +361,7 @@ fn f_10_two_keys_are_two_operations() {
 }
 
 #[test]
-fn scopes_read_well() {
+fn scope_displays_namespace_and_operation() {
     assert_eq!(Scope::new("POST /pay").to_string(), "POST /pay");
     assert_eq!(Scope::new("POST /pay").in_namespace("shop").principal("x").to_string(), "shop/POST /pay");
 }
@@ -374,13 +377,13 @@ proptest! {
     }
 
     #[test]
-    fn k_05_parsing_answers_whatever_it_is_given(value in prop::collection::vec(any::<u8>(), 0..60)) {
+    fn k_05_parsing_never_panics(value in prop::collection::vec(any::<u8>(), 0..60)) {
         if let Ok(key) = Key::parse(&value) {
             prop_assert_eq!(Key::new(key.as_str()), Ok(key));
         }
     }
 
-    /// Another parser of structured fields, written by others, must agree about everything quoted.
+    /// An independent parser of structured fields must agree on every quoted value.
     #[test]
     fn k_01_k_04_agrees_with_a_structured_field_parser(
         value in "\"([a-z ]|\\\\[\"\\\\a]){0,4}\"( ?; ?[a-z*A][a-z0-9_.*-]{0,2}(=([?@%:\"-]?[0-9a-fG=.]{0,5}[:\"]?|[a-zA-Z*:/!~\\[]{0,4}|:[a-zA-Z0-9+/=]{0,8}:|[0-9]{10,16}(\\.[0-9]{0,4})?|%\"(%[0-9a-fA-F]{2}|[a-z]){0,4}\"))?){0,3}[ ,]?"
@@ -396,7 +399,7 @@ proptest! {
 }
 
 #[test]
-fn a_key_that_begins_with_the_time_tells_when_it_was_made() {
+fn made_at_is_the_time_in_a_uuid_v7_and_a_ulid() {
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
     let made_at =
         |key: &str| Key::new(key).unwrap().made_at().map(|at| at.duration_since(UNIX_EPOCH).unwrap());
@@ -404,15 +407,15 @@ fn a_key_that_begins_with_the_time_tells_when_it_was_made() {
     assert_eq!(made_at("017F22E2-79B0-7CC3-98C4-DC0C0C07398F"), Some(february_2022));
     assert_eq!(made_at("01FWHE4YDGFK1SHH6W1G60EECF"), Some(february_2022), "the same bits as a ULID");
     assert_eq!(made_at("7ZZZZZZZZZZZZZZZZZZZZZZZZZ"), Some(Duration::from_millis((1 << 48) - 1)));
-    for silent in ["order-1", "8e03978e-40d5-43dd-bc93-6894a57f9324", "81FWHE4YDGFK1SHH6W1G60EECF"] {
-        assert_eq!(made_at(silent), None, "{silent}");
+    for timeless in ["order-1", "8e03978e-40d5-43dd-bc93-6894a57f9324", "81FWHE4YDGFK1SHH6W1G60EECF"] {
+        assert_eq!(made_at(timeless), None, "{timeless}");
     }
     let age = SystemTime::now().duration_since(Key::random().made_at().unwrap()).unwrap();
     assert!(age < Duration::from_secs(60), "{age:?}");
 }
 
 #[test]
-fn long_and_short_scopes_hash_by_one_rule() {
+fn ids_of_every_length_match_the_definition() {
     use sha2::{Digest, Sha256};
     for length in [1, 100, 120, 121, 150, 200, 255] {
         let (operation, key) = ("o".repeat(length), "k".repeat(length));

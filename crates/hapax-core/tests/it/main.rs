@@ -1,4 +1,4 @@
-//! What the core promises, file by file.
+//! Integration tests of the core, one module per subject.
 #![allow(clippy::unwrap_used, reason = "a panic is the report")]
 
 mod clock;
@@ -11,7 +11,7 @@ mod sample;
 mod transition;
 mod walk;
 
-/// A length before what it is the length of, as `spec/protocol.md` writes it (S-01).
+/// A length prefix as `spec/protocol.md` defines it (S-01).
 fn length(length: usize) -> Vec<u8> {
     if length < 128 {
         return vec![length as u8];

@@ -12,7 +12,7 @@ fn found(content: &str) -> Result<Option<String>, JsonStringError> {
 }
 
 #[test]
-fn the_pointers_of_the_rfc_lead_where_it_says() {
+fn resolves_the_examples_of_the_rfc() {
     let text = r#"{"foo": ["bar", "baz"], "": "0", "a/b": "1", "c%d": "2", "e^f": "3", "g|h": "4",
         "i\\j": "5", "k\"l": "6", " ": "7", "m~n": "8", "~1": "9", "deep": {"er": [{"id": "d"}]}}"#;
     let cases = [
@@ -37,7 +37,7 @@ fn the_pointers_of_the_rfc_lead_where_it_says() {
 }
 
 #[test]
-fn nothing_there_and_null_are_no_string_and_no_error() {
+fn a_missing_value_and_null_are_none() {
     let cases = [
         ("/id", "{}"),
         ("/id", r#"{"id": null}"#),
@@ -57,7 +57,7 @@ fn nothing_there_and_null_are_no_string_and_no_error() {
 }
 
 #[test]
-fn a_name_that_is_repeated_on_the_way_is_an_error_and_elsewhere_is_none() {
+fn a_repeated_name_is_an_error_on_the_path_only() {
     let repeated = [
         ("/id", r#"{"id": "x", "id": "x"}"#),
         ("/id", r#"{"id": "x", "\u0069d": "y"}"#),
@@ -71,7 +71,7 @@ fn a_name_that_is_repeated_on_the_way_is_an_error_and_elsewhere_is_none() {
 }
 
 #[test]
-fn what_is_no_string_is_named_by_its_kind() {
+fn a_value_of_another_kind_is_named_in_the_error() {
     let cases = [
         (r#"{"id": 1}"#, "a number"),
         (r#"{"id": true}"#, "a boolean"),
@@ -84,7 +84,7 @@ fn what_is_no_string_is_named_by_its_kind() {
 }
 
 #[test]
-fn a_number_and_a_boolean_have_a_text_where_it_is_asked_for() {
+fn json_text_at_accepts_numbers_and_booleans() {
     let text_at = |text: &str| {
         let id: JsonPointer = "/id".parse().unwrap();
         json_text_at(text.as_bytes(), &id).map(|found| found.map(|content| content.into_owned()))
@@ -102,7 +102,7 @@ fn a_number_and_a_boolean_have_a_text_where_it_is_asked_for() {
 }
 
 #[test]
-fn what_is_no_json_is_an_error() {
+fn invalid_json_is_an_error() {
     let deep = "[".repeat(1_000_000);
     for text in ["", "{", r#"{"id": "x"} x"#, r#"{"id": 'x'}"#, r#"{"id": "x",}"#, &deep] {
         assert!(matches!(at("/id", text), Err(JsonStringError::NotJson { .. })));
@@ -110,7 +110,7 @@ fn what_is_no_json_is_an_error() {
 }
 
 #[test]
-fn a_text_that_is_no_pointer_is_refused_with_its_place() {
+fn malformed_pointers_are_refused_with_the_position() {
     let cases = [("id", "position 0"), ("/a/~", "position 3"), ("/~2", "position 1"), ("#/id", "position 0")];
     for (text, place) in cases {
         let error = text.parse::<JsonPointer>().unwrap_err();
@@ -119,7 +119,7 @@ fn a_text_that_is_no_pointer_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_member_may_have_any_name() {
+fn member_escapes_every_name() {
     for name in ["sub", "https://example.org/tenant", "a~b/c", "~1", ""] {
         let pointer = JsonPointer::member(name);
         assert_eq!(pointer.as_str().parse::<JsonPointer>().unwrap(), pointer, "{name}");

@@ -1,4 +1,4 @@
-//! Records to test with: one of every status with fixed content, and any record at all.
+//! Test records: one of every status with fixed content, and a proptest strategy.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use hapax_core::{
 };
 use proptest::prelude::*;
 
-/// When the fixed records were created; they changed a second later and expire a day after that.
+/// The creation time of the fixed records; they changed a second later and expire a day after that.
 pub(crate) const CREATED: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 
 pub(crate) fn nonce(number: u8) -> Nonce {
@@ -21,7 +21,7 @@ pub(crate) fn recorded(class: Class, payload: &'static str) -> Recorded {
     Recorded { class, format: Format::HTTP, meta: Bytes::from_static(b"201"), payload: payload.into() }
 }
 
-/// A record with fixed content in this status. Its hashes are any: how they are made is none of a record's business.
+/// A record with fixed content in this status. Its hashes are arbitrary.
 pub(crate) fn record(status: Status) -> Record {
     const ID: &str = "5978610a80bbc2161d9e5b99c3b56d4f4f544c7cf38c43f130ccaff314ff1913";
     const DIGEST: &str = "83efa106a124aa4d744d206f912f44e78499dc41323d8d6ae60663ee922ccd30";

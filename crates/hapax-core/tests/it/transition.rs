@@ -1,8 +1,8 @@
 //! Every state and every command, pair by pair, as tables.
 //!
-//! It is second 1000. The record, where there is one, holds the nonce `a` and is the second attempt. A table has a
-//! line for every state: the state, what is answered, what becomes of the record. `b3` is the third attempt, with the
-//! nonce `b`; the three numbers at the end of a record are when it was created, last changed, and expires.
+//! It is second 1000. The record, if there is one, holds the nonce `a` and is the second attempt. A table has a line
+//! for every state: the state, the answer, the change of the record. `b3` is the third attempt, with the nonce `b`; the
+//! three numbers at the end of a record are its times of creation, last change and expiry.
 
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ fn check(command: &Command, table: &str) {
         .filter(|line| !line.trim().is_empty())
         .map(|line| line.split('|').map(str::trim).collect::<Vec<_>>().join(" | "))
         .collect();
-    assert_eq!(got.len(), expected.len(), "a line for every state");
+    assert_eq!(got.len(), expected.len(), "the table needs a line for every state");
     for (got, expected) in got.iter().zip(&expected) {
         assert_eq!(got, expected);
     }
@@ -177,7 +177,7 @@ fn show_outcome(recorded: &Recorded) -> String {
 }
 
 #[test]
-fn x_01_a_claim_by_a_newcomer() {
+fn x_01_a_claim_with_a_new_nonce() {
     check(
         &Command::Claim(ask(B)),
         "
@@ -422,7 +422,7 @@ fn d_07_settled_as_not_applied() {
 }
 
 #[test]
-fn d_07_settled_by_somebody_who_looked_at_another_attempt() {
+fn d_07_a_settlement_of_another_attempt() {
     check(
         &settle(B, S, Verdict::NotApplied),
         "
@@ -482,7 +482,7 @@ fn d_07_a_deletion() {
 }
 
 #[test]
-fn d_07_a_deletion_by_somebody_who_looked_at_another_attempt() {
+fn d_07_a_deletion_of_another_attempt() {
     check(
         &Command::Delete { id: key().id, nonce: B },
         "
@@ -501,17 +501,17 @@ fn d_07_a_deletion_by_somebody_who_looked_at_another_attempt() {
     );
 }
 
-/// A write that names another attempt changes nothing, whatever the state (X-02).
+/// A write that names another attempt changes nothing, in any state (X-02).
 #[test]
-fn x_02_a_stranger_changes_nothing() {
-    let strange = [
+fn x_02_another_nonce_changes_nothing() {
+    let foreign = [
         Command::Renew(lease(B)),
         complete(B),
         Command::Release { lease: lease(B), answered: None },
         Command::Abandon { lease: lease(B), reason: Reason::Panicked },
     ];
     for (state, record) in states() {
-        for command in &strange {
+        for command in &foreign {
             let decision = decide(record.as_ref(), command, NOW);
             assert_eq!(decision.answer, Answer::Fenced(Fenced::Lost), "{state}: {command:?}");
             assert_eq!(decision.change, Change::Keep, "{state}: {command:?}");
@@ -519,7 +519,7 @@ fn x_02_a_stranger_changes_nothing() {
     }
 }
 
-/// Only the nonce is compared: a store that lost its tail may hand out an attempt number twice.
+/// Only the nonce is compared: a store that lost its latest writes may assign an attempt number twice.
 #[test]
 fn x_02_the_nonce_alone_is_the_fence() {
     let (_, in_progress) = &states()[1];
@@ -547,7 +547,7 @@ fn d_01_what_a_sweep_may_remove() {
 }
 
 #[test]
-fn x_03_a_lapsed_claim_that_is_past_its_retention_may_be_swept() {
+fn x_03_a_lapsed_claim_past_its_retention_may_be_swept() {
     let (_, old) = &states()[2];
     let mut lapsed = old.clone().unwrap();
     lapsed.status = Status::InProgress { lease_until: NOW };
@@ -584,7 +584,7 @@ fn a_command_names_its_record() {
 }
 
 #[test]
-fn x_03_what_is_kept_for_people_counts_from_the_owners_last_sign_of_life() {
+fn x_03_uncertain_retention_counts_from_the_last_renewal() {
     let put = |decision: Decision<Answer>| match decision.change {
         Change::Put(record) => *record,
         _ => panic!("the record changes"),

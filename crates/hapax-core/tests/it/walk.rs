@@ -1,7 +1,7 @@
-//! Random walks: whatever is sent in whatever order, the promises hold.
+//! Random walks: the invariants hold for every sequence of commands.
 //!
 //! One key, three nonces, a clock that moves in steps around the length of a lease. After every step the record
-//! before and after are compared; nothing here knows how the decision was made.
+//! before and after are compared; the checks are independent of the implementation.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ fn any_claim() -> impl Strategy<Value = ClaimRequest> {
     (any_nonce(), 0..5u8, on_lapse, 1..5u32).prop_map(|(nonce, request, on_lapse, attempts_max)| {
         ClaimRequest {
             key: key(),
-            // Mostly the same request, or nothing but mismatches would be seen.
+            // Mostly the same request, or most claims would be mismatches.
             fingerprint: Fingerprint::builder().part("body", &[u8::from(request == 0)]).build(),
             nonce,
             lease: LEASE,
@@ -65,7 +65,7 @@ fn any_claim() -> impl Strategy<Value = ClaimRequest> {
 fn any_settlement() -> impl Strategy<Value = Settlement> {
     let applied =
         any_outcome().prop_map(|recorded| Verdict::Applied { recorded, retention: Duration::from_secs(10) });
-    // Settlements have nonces of their own, as the contract asks.
+    // Settlements have nonces of their own, as the contract requires.
     (any_nonce(), 11..=12u8, prop_oneof![Just(Verdict::NotApplied), applied])
         .prop_map(|(attempt, nonce, verdict)| Settlement { attempt, nonce: sample::nonce(nonce), verdict })
 }
@@ -92,7 +92,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Whose word the command is: the attempt it names, or the settlement's or deletion's target.
+/// The nonce of the attempt that the command names, or the target of a settlement or deletion.
 fn named_nonce(command: &Command) -> Nonce {
     match command {
         Command::Claim(ask) => ask.nonce,
@@ -113,7 +113,7 @@ fn after(before: Option<&Record>, change: Change) -> Option<Record> {
     }
 }
 
-/// S6: a pinned outcome stays as it is until it expires, unless a person deletes it.
+/// S6: a pinned outcome does not change until it expires, unless an operator deletes it.
 fn check_final(before: &Record, command: &Command, after: Option<&Record>, now: Timestamp) {
     let is_final = matches!(before.status, Status::Pinned { .. }) && before.expires_at > now;
     if is_final && !matches!(command, Command::Delete { .. }) {
@@ -121,33 +121,33 @@ fn check_final(before: &Record, command: &Command, after: Option<&Record>, now: 
     }
 }
 
-/// S7: a claim that is believed changes only by its owner's word; one that is not, also by a claim that takes
-/// over or writes the lapse down, or by somebody who names the attempt.
+/// S7: a live claim changes only by a command of its owner; a lapsed one also by a claim that takes over or stores the
+/// lapse, or by a command that names the attempt.
 fn check_fence(before: &Record, command: &Command, after: Option<&Record>, now: Timestamp) {
     if before.state() != State::InProgress || after == Some(before) {
         return;
     }
     let by_owner = named_nonce(command) == before.fence.nonce;
-    let by_a_person = matches!(command, Command::Settle { .. } | Command::Delete { .. });
+    let by_operator = matches!(command, Command::Settle { .. } | Command::Delete { .. });
     if before.is_lapsed(now) {
         assert!(by_owner || matches!(command, Command::Claim(_)), "a lapsed claim changed by {command:?}");
     } else {
-        assert!(by_owner && !by_a_person, "a live claim changed by {command:?}");
+        assert!(by_owner && !by_operator, "a live claim changed by {command:?}");
     }
 }
 
-/// At most once: nobody but a claim that may rerun takes over from an owner whose fate is unknown.
+/// At most once: only a claim with `OnLapse::Rerun` takes over from an owner that is gone.
 fn check_takeover(before: &Record, command: &Command, after: Option<&Record>, now: Timestamp) {
     let (Command::Claim(ask), Some(after)) = (command, after) else { return };
     let unknown = before.state_at(now) == State::Uncertain;
     if unknown && after.fence.nonce != before.fence.nonce {
         assert_eq!(ask.on_lapse, OnLapse::Rerun, "a lapsed claim was taken over");
-        assert_eq!(after.takeovers, before.takeovers + 1, "a takeover is counted");
+        assert_eq!(after.takeovers, before.takeovers + 1, "a takeover was not counted");
         assert!(after.takeovers < ask.attempts_max, "more attempts in a row than allowed");
     }
 }
 
-/// Attempt numbers never decrease while a record lives, and every new owner has a higher one.
+/// Attempt numbers never decrease while a record exists, and every new owner has a higher one.
 fn check_attempts(before: &Record, after: Option<&Record>, now: Timestamp) {
     let Some(after) = after.filter(|_| due(before, now) != Some(Due::Expired)) else { return };
     let grown = after.fence.attempt - before.fence.attempt;
@@ -156,7 +156,7 @@ fn check_attempts(before: &Record, after: Option<&Record>, now: Timestamp) {
     assert_eq!(after.created_at, before.created_at);
 }
 
-/// An answer tells what the record now holds.
+/// The answer matches the record after the command.
 fn check_answer(answer: &Answer, command: &Command, after: Option<&Record>, now: Timestamp) {
     match answer {
         Answer::Claim(Claim::Acquired(lease)) => {
@@ -181,11 +181,11 @@ fn check_answer(answer: &Answer, command: &Command, after: Option<&Record>, now:
     }
 }
 
-/// Sending the command once more, as after a lost answer, changes nothing and answers as before.
+/// Repeating the command, as after a lost answer, changes nothing and answers the same.
 fn check_repeat(answer: &Answer, command: &Command, record: Option<&Record>, now: Timestamp) {
     let again = decide(record, command, now);
     match (answer, &again.answer) {
-        // What was deleted is gone; that is not an answer to run anything on.
+        // A repeated deletion answers absent; no caller executes anything because of it.
         (Answer::Deleted(_), _) => {}
         (_, repeated) => assert_eq!(repeated, answer, "{command:?}"),
     }
@@ -210,7 +210,7 @@ fn walk(steps: Vec<Step>) {
             Step::Sweep => {
                 if let Some(due) = record.as_ref().and_then(|record| due(record, now)) {
                     let swept = record.take().expect("only a record can be due");
-                    assert!(swept.expires_at <= now, "swept too early");
+                    assert!(swept.expires_at <= now, "swept before its expiry");
                     match due {
                         Due::Expired => {
                             assert!(swept.state().is_terminal() || swept.state() == State::Released)

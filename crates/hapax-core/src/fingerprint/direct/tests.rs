@@ -5,11 +5,11 @@ use super::*;
 fn text(bytes: &[u8]) -> Option<String> {
     let mut out = b"before ".to_vec();
     append(&mut out, bytes)?;
-    let text = String::from_utf8(out).expect("what was read as text is text");
+    let text = String::from_utf8(out).expect("canonical text is UTF-8");
     text.strip_prefix("before ").map(str::to_owned)
 }
 
-/// The same by way of the tree.
+/// The canonical text through the tree.
 fn by_tree(bytes: &[u8]) -> Option<String> {
     let document = canonical::read(bytes)?;
     let mut text = String::new();
@@ -18,7 +18,7 @@ fn by_tree(bytes: &[u8]) -> Option<String> {
 }
 
 #[test]
-fn f_05_members_are_put_in_order_at_every_depth() {
+fn f_05_members_are_sorted_at_every_depth() {
     let check = |json: &str, canonical: Option<&str>| {
         assert_eq!(text(json.as_bytes()).as_deref(), canonical, "{json}");
         assert_eq!(by_tree(json.as_bytes()).as_deref(), canonical, "{json}");
@@ -46,17 +46,17 @@ fn f_05_members_are_put_in_order_at_every_depth() {
 
 proptest! {
     #[test]
-    fn f_05_one_pass_says_what_the_tree_says(json in r#"[\[\]{}:,"\\a-c0-2 .é-]{0,24}"#) {
+    fn f_05_one_pass_equals_the_tree(json in r#"[\[\]{}:,"\\a-c0-2 .é-]{0,24}"#) {
         prop_assert_eq!(text(json.as_bytes()), by_tree(json.as_bytes()));
     }
 
     #[test]
-    fn f_05_one_pass_says_what_the_tree_says_of_documents(json in document()) {
+    fn f_05_one_pass_equals_the_tree_on_documents(json in document()) {
         prop_assert_eq!(text(json.as_bytes()), by_tree(json.as_bytes()));
     }
 }
 
-/// Mostly well formed, with names that repeat at times.
+/// Mostly well-formed documents, with occasional duplicate names.
 fn document() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![Just("null"), Just("true"), Just("1.0"), Just("\"x\""), Just("\"\\n\"")];
     leaf.prop_map(str::to_owned).prop_recursive(4, 32, 5, |inner| {
