@@ -1,8 +1,8 @@
-//! What is explored: the [`Mode`] of the promise and the [`Bounds`] of the search.
+//! The [`Mode`] to explore and the [`Bounds`] of the search.
 
 use hapax_core::OnLapse;
 
-/// Which promise the executors work under.
+/// The execution mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// A lapsed claim becomes uncertain.
@@ -31,7 +31,7 @@ impl Mode {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
 
-    /// What a claim in this mode asks to be done with a lapsed one.
+    /// The handling of lapsed claims in this mode.
     pub const fn on_lapse(self) -> OnLapse {
         match self {
             Self::AtMostOnce => OnLapse::Uncertain,
@@ -40,32 +40,32 @@ impl Mode {
     }
 }
 
-/// How far the search goes. Crashes, pauses, ticks of the clock, deliveries and store restarts are not bounded.
+/// The bounds of the search. Crashes, pauses, clock ticks, deliveries and store restarts are unbounded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// How many executors there are; 3 at most.
+    /// The number of executors; 3 at most.
     pub executors: usize,
-    /// How many attempts they may start between them; 6 at most.
+    /// The total number of attempts; 6 at most.
     pub nonces: u8,
-    /// How many times an operator may settle or delete; 2 at most.
+    /// The number of settlements and deletions by the operator; 2 at most.
     pub operator_acts_max: usize,
-    /// How many times the retention of a record may end.
+    /// How often the retention of a record may end.
     pub forgets_max: u8,
     /// The `attempts_max` of every claim.
     pub attempts_max: u32,
-    /// The highest attempt number that is explored: delayed claims of released attempts could count for ever.
+    /// The highest attempt number explored: delayed claims of released attempts could increment it without end.
     pub attempts_explored: u8,
-    /// Whether the last attempt may ask for something else under the same key.
+    /// Whether the last attempt may send a different request under the same key.
     pub mismatch: bool,
     /// Whether a handler may declare itself retryable after its effect.
     pub declared: bool,
 }
 
-/// The executors of a state are kept in an array of this length.
+/// The length of the executor array of a state.
 pub(crate) const EXECUTORS_MAX: usize = 3;
 
 impl Bounds {
-    /// Two executors: seconds, for every change. Declared retries are explored where they matter most.
+    /// Two executors: takes seconds, for every change. Declared retries are explored in at most once only.
     pub const fn two(mode: Mode) -> Self {
         Self {
             executors: 2,
@@ -79,7 +79,7 @@ impl Bounds {
         }
     }
 
-    /// Three executors: minutes, before a release.
+    /// Three executors: takes minutes, before a release.
     pub const fn three(mode: Mode) -> Self {
         Self { executors: 3, nonces: 4, attempts_max: 3, attempts_explored: 4, ..Self::two(mode) }
     }

@@ -1,4 +1,4 @@
-//! Runs the checker and says what it found.
+//! Runs the model checker and reports the result.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -10,18 +10,18 @@ use crate::protocol::{Action, Protocol};
 use crate::state::State;
 use crate::steps::Steps;
 
-/// What one search found.
+/// The result of one search.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The promise that was explored.
+    /// The explored mode.
     pub mode: Mode,
-    /// How far.
+    /// The bounds of the search.
     pub bounds: Bounds,
-    /// Different states that were reached.
+    /// The number of distinct states.
     pub states: usize,
-    /// The longest shortest way to a state, or about that with several threads.
+    /// The greatest distance of a state from the initial one; approximate with several threads.
     pub depth: usize,
-    /// How long it took.
+    /// The duration of the search.
     pub time: Duration,
     /// Properties that hold, or were reached.
     pub held: Vec<&'static str>,
@@ -29,26 +29,26 @@ pub struct Report {
     pub violations: Vec<Violation>,
 }
 
-/// A property that does not hold.
+/// A violated property.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// Which one.
+    /// The property's name.
     pub property: &'static str,
-    /// How it comes to pass, step by step; empty when something that must be reachable is not.
+    /// The counterexample, step by step; empty for a state that must be reachable and is not.
     pub path: Vec<String>,
 }
 
-/// When a search ends before everything is explored.
+/// When a search stops early.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Until {
     /// At the first violation of any property.
     AnyViolation,
-    /// At the first violation of one of these. L1 and L2 look ahead, so they often see a defect before the
+    /// At the first violation of one of these. L1 and L2 simulate ahead, so they often detect a defect before the
     /// property that names it.
     Violated(Vec<String>),
 }
 
-/// Explores `mode` within `bounds` with `threads` threads, to the end or `until` a violation.
+/// Explores `mode` within `bounds` with `threads` threads, exhaustively or `until` a violation.
 pub fn check(mode: Mode, bounds: Bounds, threads: usize, until: &Until) -> Report {
     let began = Instant::now();
     let protocol = Protocol(Steps { mode, bounds });
@@ -76,7 +76,7 @@ pub fn check(mode: Mode, bounds: Bounds, threads: usize, until: &Until) -> Repor
     }
     let broken = violations.iter().any(|violation| !violation.path.is_empty());
     if broken {
-        // The search ended early, so what it had not reached yet says nothing.
+        // The search stopped early, so unreached states prove nothing.
         violations.retain(|violation| !violation.path.is_empty());
     }
     held.sort_unstable();
@@ -95,9 +95,9 @@ fn describe(path: Path<State, Action>) -> Vec<String> {
     let mut lines = Vec::new();
     let mut action: Option<Action> = None;
     for (state, next) in path.into_vec() {
-        let did = action.map_or_else(|| "Begin".to_owned(), |action| format!("{action:?}"));
+        let label = action.map_or_else(|| "Begin".to_owned(), |action| format!("{action:?}"));
         lines.push(format!(
-            "{did}: record {:?}, executors {:?}, {:?}",
+            "{label}: record {:?}, executors {:?}, {:?}",
             state.slot, state.executors, state.ghost
         ));
         action = next;
@@ -121,7 +121,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// The head of a table whose lines are reports.
+    /// The header of the table of reports.
     pub const HEAD: &'static str =
         "mode executors attempts operator acts forgets     states depth  seconds  holds or reached";
 }

@@ -1,49 +1,49 @@
-//! [`Protocol`]: everything that can happen next in a [`State`], as a stateright model.
+//! [`Protocol`]: the stateright model, with the actions possible in each [`State`].
 
 use stateright::{Model, Property};
 
 use crate::bounds::Mode;
 use crate::properties;
 use crate::slot::Expiry;
-use crate::state::{Act, Executor, Op, State};
-use crate::steps::{Steps, Told};
+use crate::state::{Executor, Op, OperatorAct, State};
+use crate::steps::{Steps, StoreAnswer};
 
 /// Executors, an operator, a network and a store that work on one key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Protocol(pub Steps);
 
-/// One thing that may happen.
+/// One action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Action {
     /// An idle executor starts an attempt, for the usual request or the other.
     Start { executor: usize, other: bool },
-    /// A request arrives; its answer arrives too, or is lost.
+    /// A request is delivered; its answer is delivered too, or lost.
     Deliver { op: Op, nonce: u8, answered: bool },
-    /// An executor's effect happens.
+    /// An executor performs its effect.
     Effect { executor: usize },
-    /// An executor stops working on its attempt: it crashed and started again, its patience ended, it panicked
-    /// or it gave the key back. Its release and its word that nobody will know may arrive from now on.
+    /// An executor stops working on its attempt: it crashed and restarted, timed out, panicked or released the key. Its
+    /// release and abandonment may be delivered from now on.
     Leave { executor: usize },
     /// An executor's handler declares itself retryable after its effect.
     Declare { executor: usize },
-    /// An executor's completion got no answer in time: the caller gets the true outcome, unrecorded.
+    /// An executor's completion timed out: the caller gets the true outcome, unrecorded.
     TimeOut { executor: usize },
-    /// The operator sends a request after looking at the record.
-    Ask(Act),
-    /// A request of the operator arrives.
-    Operate { index: usize },
-    /// Time passes.
+    /// The operator reads the record and sends a request.
+    OperatorSend(OperatorAct),
+    /// A request of the operator is delivered.
+    OperatorDeliver { index: usize },
+    /// One tick passes.
     Tick,
-    /// As much time passes as the record was to be kept.
+    /// The retention of the record passes.
     Expire,
-    /// The sweeper comes by.
+    /// A sweep runs.
     Sweep,
-    /// The process that owns store and executors dies and starts again.
+    /// The process that owns store and executors crashes and restarts.
     Restart,
 }
 
 impl Protocol {
-    /// Whether effects happen in a step of their own, outside the store.
+    /// Whether effects are separate steps, outside the store.
     pub(crate) fn effect_is_outside(&self) -> bool {
         self.0.mode != Mode::Transactional
     }
@@ -51,7 +51,7 @@ impl Protocol {
     fn executor_actions(&self, state: &State, actions: &mut Vec<Action>) {
         let bounds = &self.0.bounds;
         for executor in 0..bounds.executors {
-            // Equal executors have equal futures.
+            // Symmetry reduction: equal executors have equal successors.
             if executor > 0 && state.executors[executor] == state.executors[executor - 1] {
                 continue;
             }
@@ -82,20 +82,20 @@ impl Protocol {
     }
 
     fn operator_actions(&self, state: &State, actions: &mut Vec<Action>) {
-        let asked = state.acts.iter().flatten().count();
-        actions.extend((0..asked).map(|index| Action::Operate { index }));
-        if asked == self.0.bounds.operator_acts_max {
+        let sent = state.acts.iter().flatten().count();
+        actions.extend((0..sent).map(|index| Action::OperatorDeliver { index }));
+        if sent == self.0.bounds.operator_acts_max {
             return;
         }
         if let Some(nonce) = state.uncertain() {
             if state.ghost.effects_ever.contains(nonce) {
-                actions.push(Action::Ask(Act::SettleApplied { nonce }));
+                actions.push(Action::OperatorSend(OperatorAct::SettleApplied { nonce }));
             } else if state.is_dead(self.0.mode, nonce) {
-                actions.push(Action::Ask(Act::SettleNotApplied { nonce }));
+                actions.push(Action::OperatorSend(OperatorAct::SettleNotApplied { nonce }));
             }
         }
         if let Some(slot) = state.slot {
-            actions.push(Action::Ask(Act::Delete { nonce: slot.nonce }));
+            actions.push(Action::OperatorSend(OperatorAct::Delete { nonce: slot.nonce }));
         }
     }
 
@@ -122,38 +122,40 @@ impl Protocol {
         waits.then_some(executor)
     }
 
-    /// A request arrives, and its answer too when it is `answered` and somebody waits for it.
-    pub(crate) fn deliver(&self, state: &mut State, op: Op, nonce: u8, answered: bool) -> Told {
+    /// Delivers a request, and its answer too if it is `answered` and an executor waits for it.
+    pub(crate) fn deliver(&self, state: &mut State, op: Op, nonce: u8, answered: bool) -> StoreAnswer {
         let waiting = self.waiting_for(state, op, nonce);
-        let told = self.0.deliver(state, op, nonce);
+        let answer = self.0.deliver(state, op, nonce);
         if answered && let Some(executor) = waiting {
-            self.tell(state, executor, nonce, told);
+            self.receive(state, executor, nonce, answer);
         }
-        told
+        answer
     }
 
-    fn tell(&self, state: &mut State, executor: usize, asker: u8, told: Told) {
+    fn receive(&self, state: &mut State, executor: usize, sender: u8, answer: StoreAnswer) {
         let now = &mut state.executors[executor];
-        match (*now, told) {
-            (Executor::Claiming { .. }, Told::Acquired { nonce, attempt }) => {
+        match (*now, answer) {
+            (Executor::Claiming { .. }, StoreAnswer::Acquired { nonce, attempt }) => {
                 *now = Executor::Holding { nonce, attempt };
             }
-            (_, Told::Outcome { value }) => {
+            (_, StoreAnswer::Outcome { value }) => {
                 *now = Executor::Idle;
                 state.ghost.answered.insert(value);
             }
-            (Executor::Completing { nonce }, Told::Lost) => self.answer_unrecorded(state, executor, nonce),
-            (Executor::Holding { .. }, Told::Renewed) | (_, Told::Busy) => {}
-            (_, Told::Pinned) => {
+            (Executor::Completing { nonce }, StoreAnswer::Lost) => {
+                self.answer_unrecorded(state, executor, nonce)
+            }
+            (Executor::Holding { .. }, StoreAnswer::Renewed) | (_, StoreAnswer::Busy) => {}
+            (_, StoreAnswer::Pinned) => {
                 *now = Executor::Idle;
-                state.ghost.answered.insert(asker);
+                state.ghost.answered.insert(sender);
             }
             _ => *now = Executor::Idle,
         }
     }
 
-    /// The effect happened and could not be recorded: the caller gets the true answer all the same. Where a
-    /// rerun is allowed it is marked as unrecorded and promises nothing, so only at most once counts it.
+    /// The effect happened and could not be recorded: the caller still gets the true answer. If reruns are allowed, that
+    /// answer is marked as unrecorded and not binding, so only at most once counts it.
     fn answer_unrecorded(&self, state: &mut State, executor: usize, nonce: u8) {
         state.executors[executor] = Executor::Idle;
         if self.0.mode == Mode::AtMostOnce && !state.ghost.before.contains(nonce) {
@@ -161,7 +163,7 @@ impl Protocol {
         }
     }
 
-    /// The executor at `executor`, which holds the key, performs its effect and sends the outcome.
+    /// An executor that holds the key performs its effect and sends the outcome.
     pub(crate) fn effect(&self, state: &mut State, executor: usize) {
         if let Executor::Holding { nonce, attempt } = state.executors[executor] {
             state.executors[executor] = Executor::Completing { nonce };
@@ -169,7 +171,7 @@ impl Protocol {
         }
     }
 
-    fn happen(&self, state: &mut State, action: Action) {
+    fn apply(&self, state: &mut State, action: Action) {
         match action {
             Action::Start { executor, other } => {
                 state.executors[executor] = Executor::Claiming { nonce: state.started };
@@ -192,12 +194,12 @@ impl Protocol {
                     self.answer_unrecorded(state, executor, nonce);
                 }
             }
-            Action::Ask(act) => {
+            Action::OperatorSend(act) => {
                 if let Some(free) = state.acts.iter_mut().find(|slot| slot.is_none()) {
                     *free = Some(act);
                 }
             }
-            Action::Operate { index } => self.0.operate(state, index),
+            Action::OperatorDeliver { index } => self.0.deliver_act(state, index),
             Action::Tick => state.slot = state.slot.map(|slot| slot.ticked()),
             Action::Expire => {
                 state.slot = state.slot.map(|slot| slot.expired());
@@ -235,7 +237,7 @@ impl Model for Protocol {
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         let mut state = last.clone();
-        self.happen(&mut state, action);
+        self.apply(&mut state, action);
         state.executors[..self.0.bounds.executors].sort_unstable();
         (state != *last).then_some(state)
     }

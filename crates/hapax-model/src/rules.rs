@@ -1,28 +1,28 @@
-//! S5 to S9 as far as they are about single steps of the store: which change of the record may follow from
-//! which request. Written from the protocol, not from the code that is checked.
+//! S5 to S9 for single steps of the store: which change of the record each request may cause. Written from the protocol,
+//! independently of the checked code.
 
 use crate::bounds::Mode;
 use crate::slot::{Expiry, Phase, Slot};
-use crate::state::{Act, Ghost, Rule};
+use crate::state::{Ghost, OperatorAct, Rule};
 
-/// What made the store take a step.
+/// The cause of a store step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
-    /// Attempt `nonce` asked for the key.
+    /// Attempt `nonce` claimed the key.
     Claim { nonce: u8, other: bool },
-    /// Attempt `nonce` asked for more time.
+    /// Attempt `nonce` renewed its lease.
     Renew { nonce: u8 },
-    /// Attempt `nonce` brought its outcome.
+    /// Attempt `nonce` completed.
     Complete { nonce: u8 },
-    /// Attempt `nonce` gave the key back.
+    /// Attempt `nonce` released the key.
     Release { nonce: u8 },
-    /// Attempt `nonce` gave up.
+    /// Attempt `nonce` abandoned the key.
     Abandon { nonce: u8 },
-    /// The operator decided; a settlement brings its own nonce.
-    Operator { act: Act, settlement: u8 },
-    /// The sweeper came by.
+    /// The operator settled or deleted; a settlement has its own nonce.
+    Operator { act: OperatorAct, settlement: u8 },
+    /// A sweep ran.
     Sweep,
-    /// The only process that could own claims was started again.
+    /// The only process that could own claims restarted.
     Restart,
 }
 
@@ -33,59 +33,59 @@ pub(crate) struct Step {
     pub before: Option<Slot>,
     /// The record after.
     pub after: Option<Slot>,
-    /// Why it was taken.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// What a step is held to.
+/// What the rules depend on besides the step.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HeldTo<'a> {
-    /// The promise.
+pub(crate) struct RuleContext<'a> {
+    /// The mode.
     pub mode: Mode,
     /// The `attempts_max` of every claim.
     pub attempts_max: u32,
-    /// What happened so far.
+    /// The history so far.
     pub ghost: &'a Ghost,
 }
 
 const LEASE_TICKS: u8 = 1;
 
 impl Step {
-    /// Whether the record that was there is gone, and may be: its retention was over or the operator wished it.
+    /// Whether the step removed the record, and legitimately: its retention was over or the operator deleted it.
     pub(crate) fn forgets(&self, ghost: &Ghost) -> bool {
         let Some(before) = self.before else { return false };
         match self.after {
             None => match self.cause {
                 Cause::Sweep => ghost.over && !before.is_live(),
-                Cause::Operator { act: Act::Delete { nonce }, .. } => {
+                Cause::Operator { act: OperatorAct::Delete { nonce }, .. } => {
                     before.nonce == nonce && !before.is_live()
                 }
                 _ => false,
             },
-            // Only a finished record is as good as absent once its retention is over.
+            // Only a finished record counts as absent once its retention is over.
             Some(after) => ghost.over && !before.is_open() && after.attempt == 1 && self.acquires(),
         }
     }
 
-    /// Whether the step gave the key to the attempt that asked for it.
+    /// Whether the claiming attempt acquired the key in this step.
     pub(crate) fn acquires(&self) -> bool {
         let Cause::Claim { nonce, .. } = self.cause else { return false };
         let holds = |slot: Slot| slot.nonce == nonce && matches!(slot.phase, Phase::InProgress { .. });
         self.after.is_some_and(holds) && !self.before.is_some_and(holds)
     }
 
-    /// The rule that the step breaks, if any.
-    pub(crate) fn breaks(&self, held: &HeldTo<'_>) -> Option<Rule> {
-        let forgets = self.forgets(held.ghost);
+    /// The rule that the step violates, if any.
+    pub(crate) fn violated_rule(&self, context: &RuleContext<'_>) -> Option<Rule> {
+        let forgets = self.forgets(context.ghost);
         match (self.before, self.after) {
             (None, None) => None,
-            (None, Some(after)) => self.acquisition(0, 0, after),
+            (None, Some(after)) => self.check_acquisition(0, 0, after),
             (Some(_), None) if forgets => None,
-            (Some(_), Some(after)) if forgets => self.acquisition(0, 0, after),
+            (Some(_), Some(after)) if forgets => self.check_acquisition(0, 0, after),
             (Some(before), after) => match before.phase {
                 Phase::Pinned { .. } => (after != self.before).then_some(Rule::Final),
                 Phase::Released => self.after_released(before, after),
-                Phase::InProgress { .. } | Phase::Uncertain => self.after_open(before, after, held),
+                Phase::InProgress { .. } | Phase::Uncertain => self.after_open(before, after, context),
             },
         }
     }
@@ -94,40 +94,40 @@ impl Step {
         let Some(after) = after else { return Some(Rule::Fence) };
         match self.cause {
             _ if after == before => None,
-            // The attempt is over: nobody would work on what its delayed claim gets.
+            // The attempt is over: its delayed claim would acquire the key without an owner.
             Cause::Claim { nonce, .. } if nonce == before.nonce => Some(Rule::NoNonceTwice),
-            _ => self.acquisition(before.attempt, 0, after),
+            _ => self.check_acquisition(before.attempt, 0, after),
         }
     }
 
-    fn after_open(&self, before: Slot, after: Option<Slot>, held: &HeldTo<'_>) -> Option<Rule> {
+    fn after_open(&self, before: Slot, after: Option<Slot>, context: &RuleContext<'_>) -> Option<Rule> {
         let Some(after) = after else { return Some(Rule::Fence) };
         if after == before && !self.must_change(before) {
             return None;
         }
         if let Cause::Claim { nonce, other } = self.cause
-            && held.mode != Mode::AtMostOnce
+            && context.mode != Mode::AtMostOnce
             && nonce != before.nonce
             && nonce == after.nonce
             && other == before.other
             && !before.is_live()
         {
             let takeovers = before.takeovers + 1;
-            let is_last = u32::from(takeovers) >= held.attempts_max;
-            let acquired = || self.acquisition(before.attempt, takeovers, after);
+            let is_last = u32::from(takeovers) >= context.attempts_max;
+            let acquired = || self.check_acquisition(before.attempt, takeovers, after);
             return if is_last { Some(Rule::Explained) } else { acquired() };
         }
-        let undeclared = held.ghost.effects.without(held.ghost.declared);
+        let undeclared = context.ghost.effects.without(context.ghost.declared);
         if after.phase == Phase::Released
             && undeclared.contains(before.nonce)
-            && held.mode != Mode::Transactional
+            && context.mode != Mode::Transactional
         {
             return Some(Rule::NoReleaseAfterEffect);
         }
         let is_pinned = matches!(after.phase, Phase::Pinned { .. });
-        match self.expected(before, held) {
+        match self.expected(before, context) {
             Some(expected) if after == expected => None,
-            // Kept for another time than asked: not final for as long as was promised.
+            // Pinned with another retention than requested.
             Some(expected) if is_pinned && after == (Slot { expiry: after.expiry, ..expected }) => {
                 Some(Rule::Final)
             }
@@ -135,8 +135,8 @@ impl Step {
         }
     }
 
-    /// What an open record becomes, takeovers apart; nothing when the request must leave it alone.
-    fn expected(&self, before: Slot, held: &HeldTo<'_>) -> Option<Slot> {
+    /// The expected change of an open record, takeovers excepted; `None` when the request must not change it.
+    fn expected(&self, before: Slot, context: &RuleContext<'_>) -> Option<Slot> {
         let owner = before.nonce;
         let running = !matches!(before.phase, Phase::Uncertain);
         let phase = Phase::InProgress { ticks_left: LEASE_TICKS };
@@ -147,7 +147,8 @@ impl Step {
         match self.cause {
             Cause::Claim { nonce, .. } if nonce == owner => running.then_some(renewed),
             Cause::Claim { other, .. } => {
-                let reruns = held.mode != Mode::AtMostOnce && u32::from(before.attempt) < held.attempts_max;
+                let reruns =
+                    context.mode != Mode::AtMostOnce && u32::from(before.attempt) < context.attempts_max;
                 let lapsed = running && !before.is_live() && other == before.other;
                 (lapsed && !reruns).then_some(uncertain)
             }
@@ -157,22 +158,22 @@ impl Step {
             Cause::Abandon { nonce } => (nonce == owner && running).then_some(uncertain),
             Cause::Restart => running.then_some(uncertain),
             Cause::Operator { .. } if before.is_live() => None,
-            // From here on the attempt that was settled is fenced out.
+            // The settlement fences out the attempt.
             Cause::Operator { act, settlement } => match act {
-                Act::SettleApplied { nonce } => {
+                OperatorAct::SettleApplied { nonce } => {
                     (nonce == owner).then_some(Slot { nonce: settlement, ..pinned })
                 }
-                Act::SettleNotApplied { nonce } => {
+                OperatorAct::SettleNotApplied { nonce } => {
                     (nonce == owner).then_some(Slot { nonce: settlement, ..released })
                 }
-                Act::Delete { .. } => None,
+                OperatorAct::Delete { .. } => None,
             },
             Cause::Sweep => None,
         }
     }
 
-    /// Whether leaving the record as it was is wrong: a claim that outlives its process, or one that its owner
-    /// renewed and that is not believed for a whole lease.
+    /// Whether an unchanged record is a violation: a claim that outlives its process, or a renewal that does not restore
+    /// the full lease.
     fn must_change(&self, before: Slot) -> bool {
         match (self.cause, before.phase) {
             (Cause::Restart, Phase::InProgress { .. }) => true,
@@ -183,8 +184,8 @@ impl Step {
         }
     }
 
-    /// Judges a record that was claimed after `attempts` earlier attempts, the last `takeovers` of them by takeover.
-    fn acquisition(&self, attempts: u8, takeovers: u8, after: Slot) -> Option<Rule> {
+    /// Checks a record that was acquired after `attempts` earlier attempts, the last `takeovers` of them by takeover.
+    fn check_acquisition(&self, attempts: u8, takeovers: u8, after: Slot) -> Option<Rule> {
         let Cause::Claim { nonce, other } = self.cause else { return Some(Rule::Fence) };
         let phase = Phase::InProgress { ticks_left: LEASE_TICKS };
         let (attempt, expiry) = (attempts + 1, Expiry::Unfinished);

@@ -1,9 +1,9 @@
-//! [`Slot`]: a stored record, small enough to be kept by the million, and its way to and from a real
+//! [`Slot`]: a compact stored record, because the checker keeps millions, and its conversion from and to a real
 //! [`Record`].
 //!
-//! Times are kept relative to now, so the clock of the model has no end. What no decision reads is left out:
-//! when the record was created and updated, why it is uncertain, what a released attempt answered. A test holds
-//! the transition function to that.
+//! Times are relative to now, so the state space is finite. Fields that no decision reads are left out: the times of
+//! creation and update, the reason of uncertainty, the answer of a released attempt. A test checks that the transition
+//! function does not read them.
 
 use std::time::Duration;
 
@@ -13,45 +13,45 @@ use hapax_core::{
     Timestamp,
 };
 
-/// The moment at which every decision is taken; only distances to it matter.
+/// The time of every decision; only differences to it matter.
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
 /// One step of the model's clock.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 /// The length of every lease: one tick, so that a claim is either fresh or lapsed.
 pub(crate) const LEASE: Duration = TICK;
-/// How long pinned outcomes are asked to be kept. Out of reach of the clock: [`Slot::expire`] ends it.
+/// The retention of pinned outcomes. Beyond the reach of ticks: [`Slot::expired`] ends it.
 pub(crate) const RETENTION: Duration = Duration::from_secs(20_000);
-/// How long unfinished records are asked to be kept.
+/// The `uncertain_retention` of every claim.
 pub(crate) const UNCERTAIN_RETENTION: Duration = Duration::from_secs(10_000);
 
-/// Leases and lives longer than any that the protocol asks for are cut to this many ticks.
+/// Durations are clamped to this many ticks, more than the protocol ever sets.
 const TICKS_MAX: u64 = 9;
 
-/// What the store holds for the key.
+/// The stored record of the key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Slot {
-    /// Whose nonce the record holds.
+    /// The attempt or settlement whose nonce the record holds.
     pub nonce: u8,
     /// The attempt number.
     pub attempt: u8,
-    /// How many attempts in a row were taken over.
+    /// The number of consecutive takeovers.
     pub takeovers: u8,
     /// Whether it was claimed for the other request.
     pub other: bool,
-    /// Where it stands.
+    /// The state.
     pub phase: Phase,
     /// When it may be removed.
     pub expiry: Expiry,
 }
 
-/// Where a record stands.
+/// The state of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Phase {
     /// Claimed, with this many ticks of its lease left.
     InProgress { ticks_left: u8 },
-    /// Final, with the value made by this attempt.
+    /// Final, with the value produced by this attempt.
     Pinned { value: u8 },
-    /// Nobody knows.
+    /// The outcome is unknown.
     Uncertain,
     /// Free again.
     Released,
@@ -62,16 +62,16 @@ pub(crate) enum Phase {
 pub(crate) enum Expiry {
     /// In this many ticks.
     Ticks(u8),
-    /// When the tombstone's time is over.
+    /// After the retention of a tombstone.
     Tombstone,
-    /// When the time for unfinished records is over.
+    /// After the `uncertain_retention`.
     Unfinished,
-    /// When the retention of an outcome is over.
+    /// After the retention of an outcome.
     Retention,
 }
 
 impl Slot {
-    /// What `record` is to the model.
+    /// Abstracts `record`.
     pub(crate) fn of(record: &Record) -> Self {
         let phase = match &record.status {
             Status::InProgress { lease_until } => {
@@ -91,7 +91,7 @@ impl Slot {
         }
     }
 
-    /// The record that this stands for.
+    /// A record with this abstraction.
     pub(crate) fn record(&self) -> Record {
         let status = match self.phase {
             Phase::InProgress { .. } => Status::InProgress { lease_until: self.lease_until() },
@@ -111,8 +111,8 @@ impl Slot {
         }
     }
 
-    /// When the claim lapses or lapsed: a whole retention ago when that is over, because renewing it must make up
-    /// for all of that time.
+    /// When the claim lapses or lapsed: a whole retention ago when that is over, because a renewal must make up for all
+    /// of that time.
     fn lease_until(&self) -> Timestamp {
         match self.phase {
             Phase::InProgress { ticks_left: 0 } if self.expiry == Expiry::Ticks(0) => {
@@ -124,17 +124,17 @@ impl Slot {
         }
     }
 
-    /// Whether this is a claim that is still believed.
+    /// Whether this is a claim whose lease has not lapsed.
     pub(crate) fn is_live(&self) -> bool {
         matches!(self.phase, Phase::InProgress { ticks_left } if ticks_left > 0)
     }
 
-    /// Whether somebody claimed the key and nobody has said yet how it ended.
+    /// Whether the key is claimed without a known outcome.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::InProgress { .. } | Phase::Uncertain)
     }
 
-    /// One tick of the clock later.
+    /// The record one tick later.
     #[must_use]
     pub(crate) fn ticked(mut self) -> Self {
         if let Phase::InProgress { ticks_left } = &mut self.phase {
@@ -146,7 +146,7 @@ impl Slot {
         self
     }
 
-    /// After as long as it was asked to be kept; no lease lasts that long.
+    /// The record at the end of its retention; every lease has lapsed by then.
     #[must_use]
     pub(crate) fn expired(self) -> Self {
         let phase = match self.phase {
@@ -159,7 +159,7 @@ impl Slot {
 
 impl Expiry {
     fn of(left: Duration) -> Self {
-        // Ticks are not counted against these: a renewal, which makes up for ticks, may add a few.
+        // Ticks do not reduce these: a renewal, which makes up for ticks, may add a few.
         let is_about = |asked: Duration| left >= asked && left - asked <= TICK * 2;
         if is_about(TOMBSTONE_RETENTION) {
             Self::Tombstone
@@ -186,24 +186,24 @@ fn ticks(left: Duration) -> u8 {
     left.as_secs().min(TICKS_MAX) as u8
 }
 
-/// The nonce that stands for attempt or settlement `id`.
+/// The nonce of attempt or settlement `id`.
 pub(crate) fn nonce(id: u8) -> Nonce {
     Nonce::from_bytes([id; 16])
 }
 
-/// Which attempt or settlement `nonce` stands for.
+/// The attempt or settlement of `nonce`.
 pub(crate) fn nonce_id(nonce: Nonce) -> u8 {
     nonce.as_bytes()[0]
 }
 
-/// The value that attempt `tag` makes.
+/// The value that attempt `tag` produces.
 pub(crate) fn value_of(tag: u8) -> Recorded {
     static TAGS: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
     let at = usize::from(tag);
     Recorded::new(Class::Success, Format::FUNCTION, &TAGS[at..=at])
 }
 
-/// Which attempt made this value.
+/// The attempt that produced this value.
 pub(crate) fn value_tag(recorded: &Recorded) -> u8 {
     recorded.payload[0]
 }
@@ -213,12 +213,12 @@ pub(crate) fn fingerprint(other: bool) -> Fingerprint {
     Fingerprint::from_parts(1, [u8::from(other); 32])
 }
 
-/// The record that everything here is about.
+/// The id of the only record of the model.
 pub(crate) const ID: RecordId = RecordId::from_bytes([7; 32]);
 
 /// The only key of the model.
 pub(crate) fn scoped_key() -> ScopedKey {
-    // One copy per thread: the checker's threads would otherwise fight over its reference counts.
+    // One copy per thread, to avoid contention on its reference counts.
     thread_local!(static SCOPE: Scope = Scope::new("pay"));
     ScopedKey { scope: SCOPE.with(Scope::clone), id: ID }
 }

@@ -1,39 +1,39 @@
-//! One state of the whole system: the stored record, the executors, the network, the operator and the
-//! [`Ghost`], which sees what nobody in the system can see.
+//! One state of the whole system: the stored record, the executors, the network, the operator and the [`Ghost`]
+//! variables, which no component of the system can observe.
 
 use crate::bounds::{Bounds, EXECUTORS_MAX, Mode};
 use crate::slot::Slot;
 
-/// Everything there is at one moment.
+/// A state of the model.
 ///
-/// There is no list of requests under way. The network may hold any request from the moment its sender may have
-/// sent it, for ever: [`State::requests`] derives them.
+/// There is no list of requests in flight. The network may hold any request that its sender may have sent, for ever:
+/// [`State::requests`] derives them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct State {
-    /// What the store holds.
+    /// The stored record.
     pub slot: Option<Slot>,
-    /// Sorted, because executors differ in nothing but what they are doing.
+    /// Sorted: executors are interchangeable.
     pub executors: [Executor; EXECUTORS_MAX],
-    /// What the operator asked for; delivered like any other request.
-    pub acts: [Option<Act>; 2],
-    /// How many attempts were started; the next one gets this number as its nonce.
+    /// The operator's requests; delivered like any other request.
+    pub acts: [Option<OperatorAct>; 2],
+    /// The number of started attempts, and the nonce of the next one.
     pub started: u8,
-    /// Whether the last attempt asks for something else than the others.
+    /// Whether the last attempt sends another request than the others.
     pub last_is_other: bool,
     /// How many more times a retention may end.
     pub forgets_left: u8,
-    /// What the properties are about.
+    /// The input of the properties.
     pub ghost: Ghost,
 }
 
-/// What one executor is doing. One that is paused simply does not move.
+/// The state of one executor. A paused executor takes no action.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Executor {
-    /// Nothing: not started, answered, given up, or crashed and started again.
+    /// Not started, answered, stopped, or crashed and restarted.
     Idle,
     /// It sent its claim or its transaction and waits.
     Claiming { nonce: u8 },
-    /// It was told that the key is its own, with this attempt number; 0 once that record is forgotten.
+    /// It acquired the key with this attempt number; 0 once that record is forgotten.
     Holding { nonce: u8, attempt: u8 },
     /// It performed its effect, sent the outcome and waits.
     Completing { nonce: u8 },
@@ -51,7 +51,7 @@ impl Executor {
     }
 }
 
-/// What an attempt may ask the store for.
+/// A request of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Op {
     /// Claim the key.
@@ -62,20 +62,20 @@ pub(crate) enum Op {
     Complete,
     /// Free the key.
     Release,
-    /// Say that nobody will know.
+    /// Report the outcome as unknown.
     Abandon,
     /// Claim, effect and outcome in one transaction.
     Transact,
 }
 
-/// What an operator may ask for after looking at attempt `nonce`.
+/// A request of the operator about attempt `nonce`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Act {
-    /// It happened: its value is the outcome.
+pub(crate) enum OperatorAct {
+    /// The effect happened: its value is the outcome.
     SettleApplied { nonce: u8 },
-    /// It did not happen.
+    /// The effect did not happen.
     SettleNotApplied { nonce: u8 },
-    /// Forget it.
+    /// Delete the record.
     Delete { nonce: u8 },
 }
 
@@ -89,34 +89,34 @@ impl Set {
         Self((1 << end) - 1)
     }
 
-    /// Puts `member` in; whether it was not there before.
+    /// Inserts `member`; whether it was absent.
     pub(crate) fn insert(&mut self, member: u8) -> bool {
         let fresh = !self.contains(member);
         self.0 |= 1 << (member & 7);
         fresh
     }
 
-    /// Takes `member` out.
+    /// Removes `member`.
     pub(crate) fn remove(&mut self, member: u8) {
         self.0 &= !(1 << (member & 7));
     }
 
-    /// Whether `member` is in.
+    /// Whether the set contains `member`.
     pub(crate) const fn contains(self, member: u8) -> bool {
         self.0 & (1 << (member & 7)) != 0
     }
 
-    /// How many there are.
+    /// The number of members.
     pub(crate) const fn len(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Those that are not in `other`.
+    /// The members that are not in `other`.
     pub(crate) const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
@@ -128,75 +128,75 @@ impl std::fmt::Debug for Set {
     }
 }
 
-/// What only an all-seeing observer knows.
+/// Ghost variables: history for the properties, invisible to the system.
 ///
-/// Everything but `effects_ever`, `declared` and `broken` begins anew when the record is forgotten: the promises hold until
-/// the retention ends.
+/// All but `effects_ever`, `declared` and `violated` are reset when the record is forgotten: the promises hold until the
+/// retention ends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub(crate) struct Ghost {
     /// Attempts whose effect has happened.
     pub effects_ever: Set,
-    /// The same, since the record was last forgotten and by attempts that began since.
+    /// As `effects_ever`, since the record was last forgotten and by attempts that started since.
     pub effects: Set,
-    /// Attempt numbers under which those effects reached the outside.
+    /// The attempt numbers of those effects.
     pub effect_attempts: Set,
     /// Attempts that declared themselves retryable after their effect.
     pub declared: Set,
-    /// Attempts whose value was given to somebody as the outcome.
+    /// Attempts whose value was returned to a caller as the outcome.
     pub answered: Set,
-    /// Attempts that began before the record was last forgotten.
+    /// Attempts that started before the record was last forgotten.
     pub before: Set,
     /// Whether the retention of the stored record is over.
     pub over: bool,
-    /// Rules that a step has broken.
-    pub broken: Set,
+    /// Rules that a step has violated.
+    pub violated: Set,
 }
 
-/// A property that is judged step by step; [`Ghost::broken`] remembers it.
+/// A property that is checked per step; [`Ghost::violated`] accumulates the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rule {
-    /// S2 truth.
+    /// S2: returned values are true.
     Truth,
-    /// S5 no nonce twice.
+    /// S5: no nonce is used twice.
     NoNonceTwice,
-    /// S6 final.
+    /// S6: pinned records are final.
     Final,
-    /// S7 fence.
+    /// S7: writes are fenced.
     Fence,
-    /// S8 no release after effect.
+    /// S8: no release after an effect.
     NoReleaseAfterEffect,
-    /// S9 explained.
+    /// S9: every attempt number is explained by an acquisition.
     Explained,
 }
 
 impl Ghost {
-    /// Remembers that a step broke `rule`.
-    pub(crate) fn breaks(&mut self, rule: Rule) {
-        self.broken.insert(rule as u8);
+    /// Records that a step violated `rule`.
+    pub(crate) fn record_violation(&mut self, rule: Rule) {
+        self.violated.insert(rule as u8);
     }
 
-    /// Whether no step has broken `rule`.
-    pub(crate) const fn keeps(&self, rule: Rule) -> bool {
-        !self.broken.contains(rule as u8)
+    /// Whether no step has violated `rule`.
+    pub(crate) const fn holds(&self, rule: Rule) -> bool {
+        !self.violated.contains(rule as u8)
     }
 
-    /// An effect reaches the outside.
+    /// Records an effect.
     pub(crate) fn effect(&mut self, nonce: u8, attempt: u8) {
         self.effects_ever.insert(nonce);
         if self.before.contains(nonce) {
             return;
         }
         if !self.effects.insert(nonce) {
-            self.breaks(Rule::NoNonceTwice);
+            self.record_violation(Rule::NoNonceTwice);
         }
         if attempt > 0 && !self.effect_attempts.insert(attempt) {
-            self.breaks(Rule::Explained);
+            self.record_violation(Rule::Explained);
         }
     }
 }
 
 impl State {
-    /// Nothing has happened yet.
+    /// The initial state.
     pub(crate) fn initial(bounds: &Bounds) -> Self {
         Self {
             slot: None,
@@ -209,13 +209,13 @@ impl State {
         }
     }
 
-    /// The record is forgotten: promises and attempt numbers begin anew.
+    /// Resets promises and attempt numbers: the record is gone.
     pub(crate) fn forget(&mut self) {
         self.ghost = Ghost {
             effects_ever: self.ghost.effects_ever,
             declared: self.ghost.declared,
             before: Set::below(self.started),
-            broken: self.ghost.broken,
+            violated: self.ghost.violated,
             ..Ghost::default()
         };
         for executor in &mut self.executors {
@@ -225,7 +225,7 @@ impl State {
         }
     }
 
-    /// Whether attempt `nonce` asks for something else than the first one did.
+    /// Whether attempt `nonce` sends another request than the first one.
     pub(crate) const fn is_other(&self, nonce: u8) -> bool {
         self.last_is_other && nonce + 1 == self.started
     }
@@ -235,8 +235,8 @@ impl State {
         self.executors.iter().position(|executor| executor.nonce() == Some(nonce))
     }
 
-    /// Every request that may arrive now. Loss, delay, duplication and a driver's own retries are all one thing:
-    /// a request arrives at any time, any number of times, or never.
+    /// Every request that may be delivered now. This models loss, delay, duplication and driver retries alike: a request
+    /// is delivered at any time, any number of times, or never.
     pub(crate) fn requests(&self, mode: Mode) -> impl Iterator<Item = (Op, u8)> {
         const OPS: [Op; 6] = [Op::Claim, Op::Renew, Op::Complete, Op::Release, Op::Abandon, Op::Transact];
         (0..self.started)
@@ -251,21 +251,21 @@ impl State {
         match (op, mode) {
             (Op::Claim | Op::Renew | Op::Abandon, _) => true,
             (Op::Transact, _) => mode == Mode::Transactional,
-            // What was not pinned was rolled back: it may be tried and given up in any order.
+            // An outcome that was not pinned was rolled back, so completion and release may come in any order.
             (Op::Complete, Mode::Transactional) => true,
             (Op::Release, Mode::Transactional) => has_left,
             (Op::Complete, _) => effected && !declared,
-            // Only an attempt that did nothing, and never will, or one that declared itself retryable.
+            // Only an attempt without an effect, now and later, or one that declared itself retryable.
             (Op::Release, _) => has_left && (!effected || declared),
         }
     }
 
-    /// The attempt that a look at the record shows to be uncertain, if any.
+    /// The attempt that a read of the record shows as uncertain, if any.
     pub(crate) fn uncertain(&self) -> Option<u8> {
         self.slot.filter(|slot| slot.is_open() && !slot.is_live()).map(|slot| slot.nonce)
     }
 
-    /// Whether the operator would be right to say that attempt `nonce` did not and will not happen.
+    /// Whether the effect of attempt `nonce` did not and will not happen.
     pub(crate) fn is_dead(&self, mode: Mode, nonce: u8) -> bool {
         // An effect that commits with the outcome is fenced out by the settlement itself.
         let cannot_act = mode == Mode::Transactional || self.executor_of(nonce).is_none();

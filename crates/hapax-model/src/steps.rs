@@ -1,77 +1,77 @@
-//! The steps of the store: each calls the production transition function, writes what it decided and has the
-//! step judged by [`rules`](crate::rules).
+//! The steps of the store: each calls the production transition function, applies its decision and checks the step
+//! against [`rules`](crate::rules).
 
 use hapax_core::transition::{self, Answer, Change, Command};
 use hapax_core::{Claim, ClaimRequest, Fence, Fenced, Lease, Reason, Record, Settlement, Verdict};
 
 use crate::bounds::{Bounds, Mode};
-use crate::rules::{Cause, HeldTo, Step};
+use crate::rules::{Cause, RuleContext, Step};
 use crate::slot::{
     ID, LEASE, NOW, RETENTION, Slot, UNCERTAIN_RETENTION, fingerprint, nonce as nonce_of, nonce_id,
     scoped_key, value_of, value_tag,
 };
-use crate::state::{Act, Op, Rule, State};
+use crate::state::{Op, OperatorAct, Rule, State};
 
-/// Settlements bring nonces of their own; the first has this one.
+/// The nonce of the first settlement; settlements have nonces of their own.
 const SETTLEMENT_NONCES: u8 = 8;
 
-/// What the store tells whoever waits for a request.
+/// The answer to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Told {
-    /// The key is yours, as this attempt.
+pub(crate) enum StoreAnswer {
+    /// The attempt acquired the key.
     Acquired { nonce: u8, attempt: u8 },
-    /// The outcome, made by this attempt: stored before, or by your own transaction.
+    /// The outcome, produced by this attempt: replayed, or committed by the request's own transaction.
     Outcome { value: u8 },
-    /// Ask again later.
+    /// In progress; retry later.
     Busy,
-    /// No, for another reason.
+    /// Refused for another reason.
     Refused,
-    /// Your outcome is final.
+    /// The completion is applied.
     Pinned,
-    /// Your claim is believed for another lease, or you may still complete.
+    /// The lease is renewed.
     Renewed,
-    /// You have nothing to wait for.
+    /// The release or abandonment was processed.
     Ended,
-    /// The key is not yours.
+    /// The attempt does not hold the key.
     Lost,
 }
 
-/// The store and the rules it is held to.
+/// The store and its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps {
-    /// The promise.
+    /// The mode.
     pub mode: Mode,
     /// The bounds of the search.
     pub bounds: Bounds,
 }
 
 impl Steps {
-    /// The request of attempt `nonce` arrives.
-    pub(crate) fn deliver(&self, state: &mut State, op: Op, nonce: u8) -> Told {
+    /// Delivers a request of attempt `nonce`.
+    pub(crate) fn deliver(&self, state: &mut State, op: Op, nonce: u8) -> StoreAnswer {
         let other = state.is_other(nonce);
         match op {
             Op::Claim => self.claim(state, nonce, other),
             Op::Transact => self.transact(state, nonce, other),
             Op::Complete => self.complete(state, nonce),
             Op::Renew => match self.fenced(state, Command::Renew(lease(nonce)), Cause::Renew { nonce }) {
-                Fenced::Applied => Told::Renewed,
-                Fenced::Lost => Told::Lost,
+                Fenced::Applied => StoreAnswer::Renewed,
+                Fenced::Lost => StoreAnswer::Lost,
             },
             Op::Release => {
                 let command = Command::Release { lease: lease(nonce), answered: None };
                 self.fenced(state, command, Cause::Release { nonce });
-                Told::Ended
+                StoreAnswer::Ended
             }
             Op::Abandon => {
                 let command = Command::Abandon { lease: lease(nonce), reason: Reason::Panicked };
                 self.fenced(state, command, Cause::Abandon { nonce });
-                Told::Ended
+                StoreAnswer::Ended
             }
         }
     }
 
-    /// Attempt `nonce` claims the key, for the usual request or the `other`.
-    pub(crate) fn claim(&self, state: &mut State, nonce: u8, other: bool) -> Told {
+    /// Claims the key for attempt `nonce`, with the usual request or the `other`.
+    pub(crate) fn claim(&self, state: &mut State, nonce: u8, other: bool) -> StoreAnswer {
         let command = Command::Claim(ClaimRequest {
             key: scoped_key(),
             fingerprint: fingerprint(other),
@@ -85,25 +85,25 @@ impl Steps {
             unreachable!("a claim is answered as a claim")
         };
         match answer {
-            Claim::Acquired(lease) => Told::Acquired {
+            Claim::Acquired(lease) => StoreAnswer::Acquired {
                 nonce: nonce_id(lease.fence.nonce),
                 attempt: u8::try_from(lease.fence.attempt).unwrap_or(u8::MAX),
             },
             Claim::Replay { recorded, .. } => {
-                // The outcome of another request is no answer to this one, whoever made it.
+                // The outcome of another request must not be replayed.
                 if state.slot.is_some_and(|slot| slot.other != other) {
-                    state.ghost.breaks(Rule::Truth);
+                    state.ghost.record_violation(Rule::Truth);
                 }
-                Told::Outcome { value: value_tag(&recorded) }
+                StoreAnswer::Outcome { value: value_tag(&recorded) }
             }
-            Claim::Busy { .. } => Told::Busy,
-            Claim::Mismatch | Claim::Uncertain { .. } | Claim::Unreadable => Told::Refused,
+            Claim::Busy { .. } => StoreAnswer::Busy,
+            Claim::Mismatch | Claim::Uncertain { .. } | Claim::Unreadable => StoreAnswer::Refused,
         }
     }
 
-    /// The outcome of attempt `nonce` is pinned. In transactional mode the effect commits with it, so a
-    /// completion that changes nothing rolls its transaction back.
-    pub(crate) fn complete(&self, state: &mut State, nonce: u8) -> Told {
+    /// Pins the outcome of attempt `nonce`. In transactional mode the effect commits with it, so a completion that
+    /// changes nothing rolls its transaction back.
+    pub(crate) fn complete(&self, state: &mut State, nonce: u8) -> StoreAnswer {
         let before = state.slot;
         let command = Command::Complete { lease: lease(nonce), done: value_of(nonce), retention: RETENTION };
         let answer = self.fenced(state, command, Cause::Complete { nonce });
@@ -112,32 +112,32 @@ impl Steps {
             state.ghost.effect(nonce, attempt);
         }
         match answer {
-            Fenced::Applied => Told::Pinned,
-            Fenced::Lost => Told::Lost,
+            Fenced::Applied => StoreAnswer::Pinned,
+            Fenced::Lost => StoreAnswer::Lost,
         }
     }
 
-    /// Claim, effect and outcome in one transaction. The row stays locked from the claim to the commit, so
-    /// nothing can happen between them.
-    fn transact(&self, state: &mut State, nonce: u8, other: bool) -> Told {
+    /// Claim, effect and outcome in one transaction. The row stays locked from the claim to the commit, so no other step
+    /// interleaves.
+    fn transact(&self, state: &mut State, nonce: u8, other: bool) -> StoreAnswer {
         let mut inside = state.clone();
         match self.claim(&mut inside, nonce, other) {
-            Told::Acquired { nonce, .. } => match self.complete(&mut inside, nonce) {
-                Told::Pinned => {
+            StoreAnswer::Acquired { nonce, .. } => match self.complete(&mut inside, nonce) {
+                StoreAnswer::Pinned => {
                     *state = inside;
-                    Told::Outcome { value: nonce }
+                    StoreAnswer::Outcome { value: nonce }
                 }
-                told => told,
+                answer => answer,
             },
-            told => {
+            answer => {
                 *state = inside;
-                told
+                answer
             }
         }
     }
 
-    /// The act of the operator at `index` arrives.
-    pub(crate) fn operate(&self, state: &mut State, index: usize) {
+    /// Delivers the operator's act at `index`.
+    pub(crate) fn deliver_act(&self, state: &mut State, index: usize) {
         let Some(act) = state.acts[index] else { return };
         let settlement = SETTLEMENT_NONCES + index as u8;
         let settle = |nonce, verdict| Command::Settle {
@@ -145,16 +145,16 @@ impl Steps {
             settlement: Settlement { attempt: nonce_of(nonce), nonce: nonce_of(settlement), verdict },
         };
         let command = match act {
-            Act::SettleApplied { nonce } => {
+            OperatorAct::SettleApplied { nonce } => {
                 settle(nonce, Verdict::Applied { recorded: value_of(nonce), retention: RETENTION })
             }
-            Act::SettleNotApplied { nonce } => settle(nonce, Verdict::NotApplied),
-            Act::Delete { nonce } => Command::Delete { id: ID, nonce: nonce_of(nonce) },
+            OperatorAct::SettleNotApplied { nonce } => settle(nonce, Verdict::NotApplied),
+            OperatorAct::Delete { nonce } => Command::Delete { id: ID, nonce: nonce_of(nonce) },
         };
         self.decide(state, &command, Cause::Operator { act, settlement });
     }
 
-    /// The sweeper looks at the record.
+    /// Sweeps the record if it is due.
     pub(crate) fn sweep(&self, state: &mut State) {
         let due = state.slot.is_some_and(|slot| transition::due(&slot.record(), NOW).is_some());
         if due {
@@ -162,7 +162,7 @@ impl Steps {
         }
     }
 
-    /// The process that owns the store is started again.
+    /// Restarts the process that owns the store.
     pub(crate) fn restart(&self, state: &mut State) {
         let Some(slot) = state.slot else { return };
         let change = transition::restart(&slot.record(), NOW);
@@ -183,7 +183,7 @@ impl Steps {
         if let Change::Put(record) = &decision.change
             && !is_repeatable(record, command, &decision.answer)
         {
-            state.ghost.breaks(Rule::NoNonceTwice);
+            state.ghost.record_violation(Rule::NoNonceTwice);
         }
         let after = stored(state.slot, &decision.change);
         self.write(state, after, cause);
@@ -192,9 +192,10 @@ impl Steps {
 
     fn write(&self, state: &mut State, after: Option<Slot>, cause: Cause) {
         let step = Step { before: state.slot, after, cause };
-        let held = HeldTo { mode: self.mode, attempts_max: self.bounds.attempts_max, ghost: &state.ghost };
-        if let Some(rule) = step.breaks(&held) {
-            state.ghost.breaks(rule);
+        let context =
+            RuleContext { mode: self.mode, attempts_max: self.bounds.attempts_max, ghost: &state.ghost };
+        if let Some(rule) = step.violated_rule(&context) {
+            state.ghost.record_violation(rule);
         }
         if step.forgets(&state.ghost) {
             state.forget();
@@ -210,7 +211,7 @@ impl Steps {
     }
 }
 
-/// Whether the same command, arriving again at once, is recognised: same answer, nothing changed.
+/// Whether an immediate duplicate of the command gets the same answer and changes nothing.
 fn is_repeatable(record: &Record, command: &Command, answer: &Answer) -> bool {
     let again = transition::decide(Some(record), command, NOW);
     let unchanged = match &again.change {
@@ -229,8 +230,8 @@ fn stored(before: Option<Slot>, change: &Change) -> Option<Slot> {
     }
 }
 
-/// What attempt `nonce` shows to write. Writes are fenced by the nonce alone; an attempt number that mattered
-/// would be noticed, because nobody could complete.
+/// The lease of attempt `nonce`, with a wrong attempt number: writes are fenced by the nonce alone, and if the number
+/// mattered no completion would apply.
 fn lease(nonce: u8) -> Lease {
     Lease { id: ID, fence: Fence { nonce: nonce_of(nonce), attempt: 0 }, length: LEASE }
 }

@@ -1,5 +1,5 @@
-//! Defects that the proofs must find: each is a small change to the production code that breaks a named
-//! property. A proof that stays quiet about one of them is worth nothing.
+//! Mutation tests of the proofs: each planted defect (a *tooth*) is a small change to the production code that breaks a
+//! named property, and a proof must find it.
 
 use std::path::Path;
 
@@ -10,13 +10,12 @@ mod engine;
 mod list;
 mod run;
 
-pub use copy::{Broken, Copy, Outcome};
+pub use copy::{Broken, ProofRun, WorkspaceCopy};
 pub use engine::ENGINE_TEETH;
 pub use list::TEETH;
 pub use run::{Tally, run};
 
-/// Every defect in the protocol and the engine, those of the protocol first. Those of the HTTP layer are listed
-/// where its cases are played.
+/// Every defect of the protocol and the engine, those of the protocol first. `hapax-e2e` lists those of the HTTP layer.
 pub fn all() -> impl Iterator<Item = &'static Tooth> {
     TEETH.iter().chain(ENGINE_TEETH)
 }
@@ -24,17 +23,17 @@ pub fn all() -> impl Iterator<Item = &'static Tooth> {
 /// One defect: in `file`, `find` becomes `replace`.
 #[derive(Clone, Copy, Debug)]
 pub struct Tooth {
-    /// What the defect is.
+    /// A description of the defect.
     pub name: &'static str,
-    /// The file, from the root of the workspace.
+    /// The file, relative to the workspace root.
     pub file: &'static str,
     /// The text to replace; it occurs exactly once in the file.
     pub find: &'static str,
-    /// What replaces it.
+    /// The replacement.
     pub replace: &'static str,
-    /// The properties of which at least one must be found broken.
+    /// The broken properties; the proof must report at least one of them.
     pub breaks: &'static [&'static str],
-    /// Which proof must find it.
+    /// The proof that must find it.
     pub caught_by: Proof,
 }
 
@@ -43,11 +42,11 @@ pub struct Tooth {
 pub enum Proof {
     /// The model of this crate, with two executors.
     Model,
-    /// The simulation of the engine: all scenarios, and histories until something breaks.
+    /// The simulation of the engine: all scenarios, then random histories until a property breaks.
     Simulation,
-    /// The HTTP cases around a plain hyper service: those of the rules that break first, then the others.
+    /// The HTTP cases around a plain hyper service: those of the broken rules first, then the others.
     HttpCases,
-    /// Real sidecars on a real Redis, under every fault: a short run.
+    /// Real sidecars on a real Redis under all faults: a short run.
     Chaos,
 }
 
@@ -55,11 +54,11 @@ impl Proof {
     /// Every proof.
     pub const ALL: [Self; 4] = [Self::Model, Self::Simulation, Self::HttpCases, Self::Chaos];
 
-    /// What cargo is asked to run; it prints `violated NAME …` for each property that it finds broken, and goes
-    /// on until one of `breaks` is.
+    /// The arguments of cargo. The program prints `violated NAME …` for each broken property and runs until one of
+    /// `breaks` is violated.
     pub fn command(self, breaks: &[&str]) -> Vec<String> {
         let mut command: Vec<String> = match self {
-            // One thread, so that the same defect is always found in the same way.
+            // One thread, for a deterministic counterexample.
             Self::Model => ["run", "--quiet", "-p", "hapax-model", "--bin", "model", "--", "--threads", "1"]
                 .map(Into::into)
                 .into(),
@@ -95,7 +94,7 @@ impl Proof {
         command
     }
 
-    /// Another crate whose programs the proof starts. They are built before it.
+    /// Another crate whose binaries the proof starts. They are built first.
     pub fn starts(self) -> Option<&'static str> {
         match self {
             Self::Model | Self::Simulation | Self::HttpCases => None,
@@ -103,7 +102,7 @@ impl Proof {
         }
     }
 
-    /// What cargo finds in its environment beside its own. Cases are short, so what counts is the build.
+    /// Additional environment variables of cargo. The cases are short, so the build dominates.
     pub fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Model | Self::Simulation | Self::Chaos => &[],
@@ -113,15 +112,15 @@ impl Proof {
 }
 
 impl Tooth {
-    /// Whether its name, or a property that it breaks, contains the text.
+    /// Whether its name, or a property that it breaks, contains `text`.
     pub fn is_about(&self, text: &str) -> bool {
         self.name.contains(text) || self.breaks.iter().any(|property| property.contains(text))
     }
 
-    /// The source with the defect in it.
+    /// The source with the defect planted.
     ///
     /// # Errors
-    /// When the file cannot be read, the text does not occur in it exactly once, or nothing would change.
+    /// When the file cannot be read, the text does not occur in it exactly once, or the replacement changes nothing.
     pub fn apply(&self, workspace: &Path) -> Result<String> {
         let path = workspace.join(self.file);
         let source = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! Explores the protocol and prints what it found. See the crate's documentation for what is checked.
+//! Explores the protocol and prints the result. See the crate's documentation for the properties.
 #![allow(clippy::print_stdout)]
 
 use std::process::ExitCode;
@@ -9,16 +9,16 @@ use hapax_model::{Bounds, Mode, Report, Until, check};
 /// Explores every interleaving of the protocol within bounds.
 #[derive(Parser)]
 struct Args {
-    /// How many executors work on the key.
+    /// Number of executors.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=3))]
     executors: u8,
-    /// Which promise: amo, alo, t or all.
+    /// Mode: amo, alo, t or all.
     #[arg(long, default_value = "all", value_parser = modes)]
     mode: Modes,
-    /// How many threads search.
+    /// Number of search threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Stop at the first violation of one of these properties, not of any.
+    /// Stop only at a violation of one of these properties.
     #[arg(long, value_delimiter = ',')]
     until: Vec<String>,
 }

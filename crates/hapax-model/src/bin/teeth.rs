@@ -1,4 +1,4 @@
-//! Puts each defect of [`hapax_model::teeth`] into a copy of the sources and expects the proof to find it.
+//! Mutation test: plants each defect of [`hapax_model::teeth`] in a copy of the sources and expects its proof to find it.
 #![allow(clippy::print_stdout)]
 
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Parser;
 use hapax_model::teeth::{self, Tally};
 
-/// Checks that the proofs find seeded defects.
+/// Checks that the proofs find planted defects.
 #[derive(Parser)]
 struct Args {
     /// Only defects whose name, or one of whose properties, contains this.

@@ -1,4 +1,4 @@
-//! A slot stands for its record, and for every record that differs only in what no decision reads.
+//! A slot represents its record, and every record that differs only in fields that no decision reads.
 
 use hapax_core::transition::{self, Change, Command};
 use hapax_core::{ClaimRequest, Lease, OnLapse, Settlement, Verdict};
@@ -53,7 +53,7 @@ fn commands() -> Vec<Command> {
     commands
 }
 
-/// What is left of a change in the model.
+/// The abstraction of the changed record.
 fn outcome(record: &Record, command: &Command) -> Option<Slot> {
     match transition::decide(Some(record), command, NOW).change {
         Change::Keep => Some(Slot::of(record)),
@@ -63,14 +63,14 @@ fn outcome(record: &Record, command: &Command) -> Option<Slot> {
 }
 
 #[test]
-fn a_slot_survives_the_way_to_its_record_and_back() {
+fn slots_round_trip_through_records() {
     for slot in slots() {
         assert_eq!(Slot::of(&slot.record()), slot);
     }
 }
 
 #[test]
-fn no_decision_reads_what_a_slot_leaves_out() {
+fn no_decision_reads_a_field_that_slots_leave_out() {
     for slot in slots() {
         let record = slot.record();
         let status = match &record.status {

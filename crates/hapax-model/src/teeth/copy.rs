@@ -1,4 +1,4 @@
-//! A copy of the workspace that may be damaged: puts a defect in, runs its proof, takes the defect out.
+//! A scratch copy of the workspace: plants a defect, runs its proof, restores the file.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -12,30 +12,30 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{Proof, Tooth};
 
-/// What of the workspace a proof is built from and reads.
+/// The folders of the workspace that the proofs build from and read.
 const FOLDERS: [&str; 3] = ["crates", "spec", "xtask"];
 
-/// How much is told of what a proof found.
+/// The number of findings shown per run.
 const FINDINGS_SHOWN: usize = 3;
 
-/// A copy of the workspace's sources, outside it, that may be damaged.
+/// A copy of the workspace's sources in which defects are planted.
 #[derive(Debug)]
-pub struct Copy {
+pub struct WorkspaceCopy {
     original: PathBuf,
     root: PathBuf,
-    /// Apart from the workspace's own: cargo takes a crate at the same place in two workspaces for the same
-    /// crate, and would hand out the damaged one.
+    /// Separate from the workspace's own: cargo identifies a crate by its relative path and would reuse the one built
+    /// with a defect.
     target: PathBuf,
-    /// Held as long as the copy is used: its place is always the same, so that cargo builds little.
+    /// Held while the copy is in use: its path is fixed, for incremental builds.
     _lock: File,
 }
 
-/// How a run of a proof went.
+/// The result of one run of a proof.
 #[derive(Debug)]
-pub struct Outcome {
-    /// What it found broken.
+pub struct ProofRun {
+    /// The broken properties it found.
     pub broken: Vec<Broken>,
-    /// How long it took, with its build.
+    /// The duration in seconds, including the build.
     pub seconds: f64,
 }
 
@@ -44,12 +44,12 @@ pub struct Outcome {
 pub struct Broken {
     /// Its name.
     pub property: String,
-    /// Where it is broken, in the proof's own words.
-    pub place: String,
+    /// The location of the violation as the proof prints it.
+    pub location: String,
 }
 
-impl Copy {
-    /// Brings the copy up to date. Files that are the same are left alone, so that little is built again.
+impl WorkspaceCopy {
+    /// Updates the copy. Unchanged files keep their modification time, so that little is rebuilt.
     ///
     /// # Errors
     /// When the copy cannot be written.
@@ -70,33 +70,33 @@ impl Copy {
         Ok(Self { original, root, target: target.join("teeth"), _lock: lock })
     }
 
-    /// Runs a proof on the copy as it is and expects it to find nothing.
+    /// Runs a proof on the unmodified copy and expects it to find nothing.
     ///
     /// # Errors
-    /// When it finds something, or does not come to its end.
-    pub fn control(&self, proof: Proof) -> Result<Outcome> {
-        let control = self.run(proof, &[])?;
-        ensure!(control.broken.is_empty(), "without any defect {proof:?} finds {control} broken");
-        Ok(control)
+    /// When it finds a violation, or does not run to its end.
+    pub fn run_without_defect(&self, proof: Proof) -> Result<ProofRun> {
+        let run = self.run(proof, &[])?;
+        ensure!(run.broken.is_empty(), "without any defect {proof:?} finds {run} broken");
+        Ok(run)
     }
 
-    /// Puts the defect in, runs its proof and takes it out. What comes of it is an error when the defect does not fit,
-    /// or the proof does not come to its end.
+    /// Plants the defect, runs its proof and restores the file. The inner result is an error when the defect does not
+    /// apply, or the proof does not run to its end.
     ///
     /// # Errors
-    /// When the copy cannot be written, and so is of no more use.
-    pub fn bite(&self, tooth: &Tooth) -> Result<Result<Outcome>> {
-        let damaged = match tooth.apply(&self.original) {
-            Ok(damaged) => damaged,
-            Err(misfit) => return Ok(Err(misfit)),
+    /// When the copy cannot be written and is unusable.
+    pub fn run_with_defect(&self, tooth: &Tooth) -> Result<Result<ProofRun>> {
+        let mutated = match tooth.apply(&self.original) {
+            Ok(mutated) => mutated,
+            Err(error) => return Ok(Err(error)),
         };
-        fs::write(self.root.join(tooth.file), damaged)?;
-        let outcome = self.run(tooth.caught_by, tooth.breaks);
+        fs::write(self.root.join(tooth.file), mutated)?;
+        let run = self.run(tooth.caught_by, tooth.breaks);
         copy_file(&self.original.join(tooth.file), &self.root.join(tooth.file))?;
-        Ok(outcome)
+        Ok(run)
     }
 
-    fn run(&self, proof: Proof, breaks: &[&str]) -> Result<Outcome> {
+    fn run(&self, proof: Proof, breaks: &[&str]) -> Result<ProofRun> {
         let began = Instant::now();
         if let Some(package) = proof.starts() {
             let built = self.cargo(proof).args(["build", "--quiet", "--bins", "-p", package]).output()?;
@@ -107,8 +107,8 @@ impl Copy {
         if !printed.lines().any(|line| line.starts_with("goal ")) {
             bail!("the proof did not run to its end:\n{}", String::from_utf8_lossy(&output.stderr));
         }
-        let broken = printed.lines().filter_map(Broken::read).collect();
-        Ok(Outcome { broken, seconds: began.elapsed().as_secs_f64() })
+        let broken = printed.lines().filter_map(Broken::parse).collect();
+        Ok(ProofRun { broken, seconds: began.elapsed().as_secs_f64() })
     }
 
     fn cargo(&self, proof: Proof) -> Command {
@@ -123,26 +123,26 @@ impl Copy {
 }
 
 impl Broken {
-    /// Reads `violated NAME …`.
-    fn read(line: &str) -> Option<Self> {
+    /// Parses `violated NAME …`.
+    fn parse(line: &str) -> Option<Self> {
         let found = line.strip_prefix("violated ")?;
-        let (property, place) = found.split_once(' ').unwrap_or((found, ""));
-        Some(Self { property: property.to_owned(), place: place.to_owned() })
+        let (property, location) = found.split_once(' ').unwrap_or((found, ""));
+        Some(Self { property: property.to_owned(), location: location.to_owned() })
     }
 }
 
-impl Outcome {
-    /// Whether the proof found what the defect breaks.
+impl ProofRun {
+    /// Whether the proof found a property that the defect breaks.
     pub fn caught(&self, tooth: &Tooth) -> bool {
         self.broken.iter().any(|broken| tooth.breaks.contains(&&*broken.property))
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for ProofRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
-        for Broken { property, place } in self.broken.iter().take(FINDINGS_SHOWN) {
-            write!(f, "{separator}{}", format_args!("{property} {place}").to_string().trim_end())?;
+        for Broken { property, location } in self.broken.iter().take(FINDINGS_SHOWN) {
+            write!(f, "{separator}{}", format_args!("{property} {location}").to_string().trim_end())?;
             separator = ", ";
         }
         match self.broken.len().saturating_sub(FINDINGS_SHOWN) {
@@ -152,7 +152,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Copies the text alone where it differs, so that the copy is newer than whatever was built from the one before.
+/// Copies a file if its content differs, without its modification time: the copy is newer than any earlier build.
 fn copy_file(from: &Path, to: &Path) -> Result<()> {
     let bytes = fs::read(from).with_context(|| format!("read {}", from.display()))?;
     if fs::read(to).is_ok_and(|there| there == bytes) {

@@ -1,4 +1,4 @@
-//! Defects of the engine, which the simulation must find.
+//! Planted defects of the engine, for the simulation.
 
 use super::{Proof, Tooth};
 

@@ -1,4 +1,4 @@
-//! The list. Each entry's text must still occur exactly once in its file; a test sees to that.
+//! Planted defects of the protocol. A test checks that each entry's text occurs exactly once in its file.
 
 use super::{Proof, Tooth};
 

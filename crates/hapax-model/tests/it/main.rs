@@ -1,4 +1,4 @@
-//! The slice of the model that runs with every change, and the list of defects kept from rotting.
+//! The bounded model check that runs with every change, and the validity of the list of defects.
 
 mod model;
 mod teeth;

@@ -1,4 +1,4 @@
-//! Two executors, every mode.
+//! Two executors in every mode.
 
 use hapax_model::{Bounds, Mode, Until, check};
 

@@ -1,26 +1,26 @@
-//! L1 and L2: what becomes of a state once nothing fails any more.
+//! L1 and L2: liveness once faults stop.
 //!
-//! The model has cycles (a claim can be renewed for ever), so "eventually" cannot be read off its paths.
-//! Instead every reachable state is healed by one fair schedule: executors finish what they are doing, owners
-//! first, and leases run out. Requests that are still under way may arrive before; that is another reachable
-//! state, healed as well. So there is no state from which the end is out of reach.
+//! The model has cycles (a claim can be renewed for ever), so "eventually" cannot be checked on its paths. Instead every
+//! reachable state is run to completion under one fair schedule: executors finish, owners first, and leases lapse.
+//! Requests in flight may be delivered first; that is another reachable state, checked as well. So termination is
+//! reachable from every state.
 
 use crate::protocol::Protocol;
 use crate::slot::{Phase, Slot};
 use crate::state::{Executor, Op, State};
-use crate::steps::Told;
+use crate::steps::StoreAnswer;
 
-/// The attempt of somebody who asks once everything is quiet.
+/// The attempt of a caller that arrives after all executors finished.
 const LAST_NONCE: u8 = 7;
 
-/// L1: no executor waits for ever, no claim stays in progress, and an owner that lives and still holds the
-/// record brings its outcome home.
-pub(crate) fn ends(protocol: &Protocol, state: &State) -> bool {
-    let owner = living_owner(state);
+/// L1: no executor waits for ever, no claim stays in progress, and a live owner that still holds the record gets its
+/// outcome pinned.
+pub(crate) fn all_terminate(protocol: &Protocol, state: &State) -> bool {
+    let owner = live_owner(state);
     let mut state = state.clone();
     finish_executors(protocol, &mut state);
-    let brought_home = |owner| state.slot.is_some_and(|slot| slot.phase == Phase::Pinned { value: owner });
-    if !owner.is_none_or(brought_home) {
+    let is_pinned_by = |owner| state.slot.is_some_and(|slot| slot.phase == Phase::Pinned { value: owner });
+    if !owner.is_none_or(is_pinned_by) {
         return false;
     }
     state.slot = state.slot.map(|slot| slot.ticked());
@@ -29,12 +29,12 @@ pub(crate) fn ends(protocol: &Protocol, state: &State) -> bool {
 }
 
 /// L2: one more caller, alone, ends with the outcome pinned, unless the attempts are used up.
-pub(crate) fn ends_done(protocol: &Protocol, state: &State) -> bool {
+pub(crate) fn outcome_gets_pinned(protocol: &Protocol, state: &State) -> bool {
     let mut state = state.clone();
     finish_executors(protocol, &mut state);
     state.slot = state.slot.map(|slot| slot.ticked());
     let other = state.slot.is_some_and(|slot| slot.other);
-    if let Told::Acquired { nonce, attempt } = protocol.0.claim(&mut state, LAST_NONCE, other) {
+    if let StoreAnswer::Acquired { nonce, attempt } = protocol.0.claim(&mut state, LAST_NONCE, other) {
         if protocol.effect_is_outside() {
             state.ghost.effect(nonce, attempt);
         }
@@ -50,7 +50,7 @@ pub(crate) fn ends_done(protocol: &Protocol, state: &State) -> bool {
 }
 
 /// The attempt that works on its effect or its completion while the record still holds its nonce.
-fn living_owner(state: &State) -> Option<u8> {
+fn live_owner(state: &State) -> Option<u8> {
     let slot = state.slot.filter(|slot| slot.is_open())?;
     match state.executors[state.executor_of(slot.nonce)?] {
         Executor::Holding { nonce, .. } | Executor::Completing { nonce } => Some(nonce),
@@ -58,7 +58,7 @@ fn living_owner(state: &State) -> Option<u8> {
     }
 }
 
-/// Lets every executor finish, owners before those who may have to wait for them.
+/// Runs every executor to completion, owners before executors that may have to wait for them.
 fn finish_executors(protocol: &Protocol, state: &mut State) {
     let is_claiming = |executor| matches!(executor, Executor::Claiming { .. });
     for claiming in [false, true] {
@@ -70,9 +70,9 @@ fn finish_executors(protocol: &Protocol, state: &mut State) {
     }
 }
 
-/// Answers one executor until it is idle; when it is told to wait, a lease runs out.
+/// Delivers requests and answers of one executor until it is idle; a busy answer lets the lease lapse.
 fn finish(protocol: &Protocol, state: &mut State, executor: usize) {
-    // Wait, claim, complete; once more, so that a defect that needs a second round is not mistaken for a trap.
+    // Wait, claim, complete; plus spare rounds, so that a defect that needs a second round is not taken for a deadlock.
     const ROUNDS_MAX: usize = 5;
     for _ in 0..ROUNDS_MAX {
         if matches!(state.executors[executor], Executor::Holding { .. }) && protocol.effect_is_outside() {
@@ -83,7 +83,7 @@ fn finish(protocol: &Protocol, state: &mut State, executor: usize) {
             Executor::Claiming { nonce } => (Op::Claim, nonce),
             Executor::Holding { nonce, .. } | Executor::Completing { nonce } => (Op::Complete, nonce),
         };
-        if protocol.deliver(state, op, nonce, true) == Told::Busy {
+        if protocol.deliver(state, op, nonce, true) == StoreAnswer::Busy {
             state.slot = state.slot.map(|slot| slot.ticked());
         }
     }
