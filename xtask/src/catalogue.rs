@@ -1,66 +1,66 @@
-//! What there is to measure and to prove: one table for `bench`, one for `prove`, one for the short runs that
-//! belong to `test`. The goal names are part of what people and scripts rely on.
+//! The catalogue of benchmarks and proofs: one table for `bench`, one for `prove`, one for the short runs (slices) of
+//! `test`. Goal names are stable: scripts rely on them.
 
 use std::time::Duration;
 
-/// One program of the workspace and how it is started.
+/// One program of the workspace and how to run it.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// The crate it belongs to.
+    /// The crate.
     pub(crate) package: &'static str,
-    /// Its name under that crate's `src/bin`, or under `benches` when gungraun runs it. Libfuzzer runs all there are.
+    /// The name under the crate's `src/bin`, or under `benches` for gungraun. Ignored for libfuzzer, which runs all targets.
     pub(crate) bin: &'static str,
-    /// Who runs it.
+    /// The runner.
     pub(crate) runner: Runner,
-    /// The crate's features that it needs.
+    /// The required features of the crate.
     pub(crate) features: &'static [&'static str],
-    /// One flag, with its value if it has one, for when nobody types another.
+    /// A default flag, with its value if it has one; replaced when the same flag is typed.
     pub(crate) flags: &'static [&'static str],
-    /// How cargo is asked for the programs of another crate that it starts. They are built before it.
+    /// The cargo arguments that select the binaries of another crate that it starts. They are built first.
     pub(crate) starts: &'static [&'static str],
-    /// Whether it shows that the next one finds defects, and so comes before it and takes none of its flags.
+    /// Whether it is the mutation test of the next program: it runs first and takes no typed flags.
     pub(crate) is_teeth: bool,
 }
 
-/// Who runs a program.
+/// How to run a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Runner {
-    /// It runs by itself.
-    Itself,
+    /// Directly.
+    Direct,
     /// Gungraun, under valgrind: for instruction counts.
     Gungraun,
-    /// Libfuzzer, in each target of `fuzz/`, which is no member of the workspace.
+    /// Libfuzzer, for each target of `fuzz/`, which is not a member of the workspace.
     Libfuzzer,
 }
 
 /// One benchmark or one long proof.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// What is typed after `bench` or `prove`.
+    /// The name on the command line.
     pub(crate) name: &'static str,
-    /// One line for the list.
+    /// A one-line description.
     pub(crate) about: &'static str,
-    /// Run one after the other; flags that are typed go to the first that shows no teeth.
+    /// Run in order; typed flags go to the first that is not a mutation test.
     pub(crate) programs: &'static [Program],
-    /// The goals that must be printed between them.
+    /// The goals that the programs must print.
     pub(crate) goals: &'static [&'static str],
 }
 
-/// A bounded run of a proof that every change has to pass.
+/// A bounded run of a proof, required for every change.
 #[derive(Debug)]
 pub(crate) struct Slice {
-    /// The program and how far it goes.
+    /// The program and its bounds.
     pub(crate) program: Program,
     /// The goals it must print.
     pub(crate) goals: &'static [&'static str],
-    /// Past it, something hangs. The model takes under two minutes on two busy cores, with its build.
+    /// The time limit. The model takes under two minutes on two busy cores, with its build.
     pub(crate) limit: Duration,
 }
 
 impl Program {
-    /// A program that runs by itself and needs no features.
+    /// A program that runs directly and needs no features.
     const fn new(package: &'static str, bin: &'static str, flags: &'static [&'static str]) -> Self {
-        Self { package, bin, runner: Runner::Itself, features: &[], flags, starts: &[], is_teeth: false }
+        Self { package, bin, runner: Runner::Direct, features: &[], flags, starts: &[], is_teeth: false }
     }
 
     const fn with(self, features: &'static [&'static str]) -> Self {
@@ -71,7 +71,7 @@ impl Program {
         Self { starts: built, ..self }
     }
 
-    const fn showing_teeth(self) -> Self {
+    const fn teeth(self) -> Self {
         Self { is_teeth: true, ..self }
     }
 
@@ -83,7 +83,7 @@ impl Program {
 const E2E: &str = "hapax-e2e";
 const MODEL: &str = "hapax-model";
 const CLI: &[&str] = &["--package", "hapax-cli"];
-/// With the file and memory stores alone, which is what its size and memory are limited for.
+/// With the file and memory stores only: the limits on size and memory apply to this build.
 const SMALL_CLI: &[&str] = &["--package", "hapax-cli", "--no-default-features"];
 const FUZZ: &str = "hapax-fuzz";
 
@@ -91,7 +91,7 @@ const FUZZ: &str = "hapax-fuzz";
 pub(crate) const BENCHES: &[Entry] = &[
     Entry {
         name: "engine",
-        about: "what once() costs over a bare task, on the memory store; instruction counts",
+        about: "overhead of once() over a bare task, on the memory store; instruction counts",
         programs: &[
             Program::new(E2E, "bench_engine", &[]),
             Program::new(E2E, "instructions", &[]).with(&["instructions"]).run_by(Runner::Gungraun),
@@ -154,7 +154,7 @@ pub(crate) const BENCHES: &[Entry] = &[
 pub(crate) const PROOFS: &[Entry] = &[
     Entry {
         name: "model",
-        about: "every interleaving of three executors, then every seeded defect must be caught",
+        about: "every interleaving of three executors, then every planted defect must be caught",
         programs: &[Program::new(MODEL, "model", &["--executors", "3"]), Program::new(MODEL, "teeth", &[])],
         goals: &["model-violations", "model-teeth"],
     },
@@ -166,13 +166,13 @@ pub(crate) const PROOFS: &[Entry] = &[
     },
     Entry {
         name: "crash",
-        about: "the file store under kill -9 and under a disk that forgets what was not synced (--rounds N)",
+        about: "the file store under kill -9 and under a disk that loses unsynced writes (--rounds N)",
         programs: &[Program::new(E2E, "crash", &[])],
         goals: &["crash-lost", "crash-busy-kills"],
     },
     Entry {
         name: "flips",
-        about: "one bit flipped in a file store that no process uses: no operation runs again (--flips N, --seed N)",
+        about: "one bit flipped in a file store at rest: no operation runs again (--flips N, --seed N)",
         programs: &[Program::new(E2E, "flips", &[])],
         goals: &["flips-executed-again", "flips-wrong", "flips-teeth"],
     },
@@ -184,19 +184,19 @@ pub(crate) const PROOFS: &[Entry] = &[
     },
     Entry {
         name: "fuzz",
-        about: "every parser under inputs that grow by coverage (--seconds N for each, --target NAME)",
+        about: "coverage-guided fuzzing of every parser (--seconds N for each, --target NAME)",
         programs: &[Program::new(FUZZ, "*", &["--seconds", "300"]).run_by(Runner::Libfuzzer)],
         goals: &["fuzz-crashes"],
     },
     Entry {
         name: "http",
-        about: "50 identical requests at a time, and clients that hang up (--rounds N, --disconnects N)",
+        about: "50 identical concurrent requests, and clients that disconnect (--rounds N, --disconnects N)",
         programs: &[Program::new(E2E, "http_rounds", &[])],
         goals: &["http-executions", "http-disconnects"],
     },
     Entry {
         name: "sidecar",
-        about: "hapax serve under load and kill -9: every key asked for again (--requests N, --kills N)",
+        about: "hapax serve under load and kill -9: every key is retried (--requests N, --kills N)",
         programs: &[Program::new(E2E, "prove_sidecar", &[]).starting(CLI)],
         goals: SIDECAR_GOALS,
     },
@@ -214,9 +214,9 @@ pub(crate) const PROOFS: &[Entry] = &[
     },
     Entry {
         name: "chaos",
-        about: "sidecars that share a store while everything fails (--store NAME, --requests N, --minutes N, --seed N)",
+        about: "sidecars that share a store under all faults (--store NAME, --requests N, --minutes N, --seed N)",
         programs: &[
-            Program::new(E2E, "chaos_teeth", &[]).showing_teeth(),
+            Program::new(E2E, "chaos_teeth", &[]).teeth(),
             Program::new(
                 E2E,
                 "prove_chaos",
@@ -281,7 +281,7 @@ pub(crate) const CRASH_SLICE: Slice = Slice {
     limit: Duration::from_secs(15 * 60),
 };
 
-/// `cargo xtask test`, step `fuzz`: what each target is given there.
+/// `cargo xtask test`, step `fuzz`: the flags of each target.
 pub(crate) const FUZZ_SLICE_FLAGS: &[&str] = &["--seconds", "20"];
 
 /// `cargo xtask test`, step `http`.

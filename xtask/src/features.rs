@@ -1,4 +1,4 @@
-//! The step `features`: the library builds without its features and with each of them alone.
+//! The step `features`: the library builds without features and with each single feature.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use serde_json::Value;
 use crate::process;
 use crate::programs::{self, CARGO_LIMIT};
 
-/// The one crate whose features people choose from.
+/// The crate with optional features.
 const PACKAGE: &str = "hapax";
 
-/// Checks every choice of at most one feature.
+/// Checks every selection of at most one feature.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let answer = programs::cargo(root)
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .output()
-        .context("failed to ask cargo for the features")?;
-    ensure!(answer.status.success(), "`cargo metadata` ended with {}", answer.status);
+        .context("failed to run `cargo metadata`")?;
+    ensure!(answer.status.success(), "`cargo metadata` failed: {}", answer.status);
     let metadata = serde_json::from_slice(&answer.stdout).context("`cargo metadata` printed no JSON")?;
     for feature in [""].into_iter().chain(features(&metadata)?) {
         let mut command = programs::cargo(root);
@@ -37,12 +37,12 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The names of the package's features, sorted, without `default`, which is a choice of others.
+/// The names of the package's features, sorted, without `default`.
 fn features(metadata: &Value) -> Result<Vec<&str>> {
     let mut packages = metadata["packages"].as_array().into_iter().flatten();
     let package = packages.find(|package| package["name"] == PACKAGE);
     let features = package.and_then(|package| package["features"].as_object());
-    let features = features.with_context(|| format!("cargo knows no features of {PACKAGE}"))?;
+    let features = features.with_context(|| format!("`cargo metadata` lists no features of {PACKAGE}"))?;
     Ok(features.keys().map(String::as_str).filter(|name| *name != "default").collect())
 }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask prove fuzz`: builds the targets of `fuzz/` with counters of coverage, runs each for a while and
-//! counts the crashes. What an input is and what must hold of it, only the targets know.
+//! `cargo xtask prove fuzz`: builds the targets of `fuzz/` with coverage instrumentation, runs each for a while and
+//! counts the crashes.
 
 mod build;
 mod report;
@@ -11,29 +11,29 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use self::report::{Ran, Report};
+use self::report::{FuzzRun, Report};
 use crate::goals::Goals;
 use crate::{nearest, process, programs};
 
-/// Start, seeds and the inputs of earlier runs, beyond the time that a target is given; past this, it hangs.
-const BEYOND: Duration = Duration::from_secs(5 * 60);
+/// Additional time for start-up, seeds and the corpus, beyond the time limit of a target.
+const STARTUP_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// One input takes microseconds; this leaves room for a machine with other things to do.
 const INPUT_SECONDS_MAX: u32 = 5;
 
-/// A target in peace takes some 30 MB. An input that makes it take this much has found a hole.
+/// A target normally takes some 30 MB; an input that exceeds this limit is a crash.
 const MEMORY_MB_MAX: u32 = 1024;
 
-/// What can be typed after `prove fuzz`.
+/// The flags of `prove fuzz`.
 #[derive(Debug, PartialEq, Eq)]
 struct Flags<'a> {
-    /// How long each target runs.
+    /// The run time of each target.
     seconds: u32,
-    /// The one target to run; all of them without it.
+    /// The only target to run; all if `None`.
     target: Option<&'a str>,
 }
 
-/// Runs the targets by the flags `--seconds N` and `--target NAME`, and adds their goal to `goals`.
+/// Runs the targets with the flags `--seconds N` and `--target NAME`, and adds their goal to `goals`.
 pub(crate) fn run(root: &Path, flags: &[&str], goals: &mut Goals) -> Result<()> {
     let flags = read_flags(flags)?;
     let targets = chosen(targets(root)?, flags.target)?;
@@ -45,11 +45,13 @@ pub(crate) fn run(root: &Path, flags: &[&str], goals: &mut Goals) -> Result<()> 
         let program = built.join(target);
         ensure!(program.is_file(), "fuzz/Cargo.toml has no [[bin]] for fuzz/fuzz_targets/{target}.rs");
         match run_target(root, &folder, &program, target, flags.seconds)? {
-            Ran::Through { executions } => println!("{target:<16} {executions:>12} executions, no crash"),
-            Ran::Crashed { executions, input } => {
+            FuzzRun::Completed { executions } => {
+                println!("{target:<16} {executions:>12} executions, no crash")
+            }
+            FuzzRun::Crashed { executions, input } => {
                 crashes += 1;
                 println!("{target:<16} {executions:>12} executions, CRASHED by {input}");
-                println!("again: {} {input}", program.display());
+                println!("reproduce: {} {input}", program.display());
             }
         }
     }
@@ -60,10 +62,10 @@ pub(crate) fn run(root: &Path, flags: &[&str], goals: &mut Goals) -> Result<()> 
     Ok(())
 }
 
-fn run_target(root: &Path, folder: &Path, program: &Path, target: &str, seconds: u32) -> Result<Ran> {
-    // What a run finds interesting is where the next one starts.
-    let found = made(folder.join("corpus").join(target))?;
-    let crashes = made(folder.join("crashes").join(target))?;
+fn run_target(root: &Path, folder: &Path, program: &Path, target: &str, seconds: u32) -> Result<FuzzRun> {
+    // The corpus is kept: the next run starts from it.
+    let found = create_folder(folder.join("corpus").join(target))?;
+    let crashes = create_folder(folder.join("crashes").join(target))?;
     let mut command = Command::new(program);
     command
         .arg(format!("-max_total_time={seconds}"))
@@ -76,14 +78,14 @@ fn run_target(root: &Path, folder: &Path, program: &Path, target: &str, seconds:
         .current_dir(folder);
     println!("── fuzz {target} for {seconds} s");
     let mut report = Report::default();
-    let limit = Duration::from_secs(seconds.into()) + BEYOND;
-    let ended = process::run_unshown(&mut command, limit, |line| {
-        if report::is_for_people(line) {
+    let limit = Duration::from_secs(seconds.into()) + STARTUP_MAX;
+    let ended = process::run_quiet(&mut command, limit, |line| {
+        if report::is_worth_showing(line) {
             println!("{line}");
         }
         report.read(line);
     });
-    report.judge(ended).with_context(|| format!("fuzz target {target}"))
+    report.classify(ended).with_context(|| format!("fuzz target {target}"))
 }
 
 /// The names of all targets, sorted.
@@ -95,7 +97,7 @@ fn targets(root: &Path) -> Result<Vec<String>> {
         }
     }
     names.sort();
-    ensure!(!names.is_empty(), "there is no target in fuzz/fuzz_targets");
+    ensure!(!names.is_empty(), "no target in fuzz/fuzz_targets");
     Ok(names)
 }
 
@@ -103,7 +105,7 @@ fn chosen(targets: Vec<String>, typed: Option<&str>) -> Result<Vec<String>> {
     let Some(name) = typed else { return Ok(targets) };
     if !targets.iter().any(|target| target == name) {
         let hint = nearest::hint(name, targets.iter().map(String::as_str));
-        bail!("there is no fuzz target `{name}`{hint}\n\n{}", targets.join("\n"));
+        bail!("unknown fuzz target `{name}`{hint}\n\n{}", targets.join("\n"));
     }
     Ok(vec![name.to_owned()])
 }
@@ -115,19 +117,20 @@ fn read_flags<'a>(flags: &[&'a str]) -> Result<Flags<'a>> {
         let value = parts.next().with_context(|| format!("`{name}` needs a value"))?;
         match name {
             "--seconds" => {
-                read.seconds = value.parse().with_context(|| format!("`--seconds {value}` is no number"))?;
+                read.seconds =
+                    value.parse().with_context(|| format!("`--seconds {value}` is not a number"))?;
             }
             "--target" => read.target = Some(value),
-            _ => bail!("unknown flag `{name}`; there are `--seconds N` and `--target NAME`"),
+            _ => bail!("unknown flag `{name}`; expected `--seconds N` or `--target NAME`"),
         }
     }
-    // Libfuzzer takes zero for "without end".
+    // Libfuzzer treats zero as unlimited.
     ensure!(read.seconds > 0, "`--seconds` must be at least 1");
     Ok(read)
 }
 
-fn made(folder: PathBuf) -> Result<PathBuf> {
-    fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
+fn create_folder(folder: PathBuf) -> Result<PathBuf> {
+    fs::create_dir_all(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
     Ok(folder)
 }
 

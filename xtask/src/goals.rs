@@ -1,9 +1,8 @@
-//! The lines by which a benchmark or a proof says how far it got:
-//! `goal NAME measured VALUE target VALUE ok|short`.
+//! Parses the result lines of benchmarks and proofs: `goal NAME measured VALUE target VALUE ok|short`.
 
 use anyhow::{Result, ensure};
 
-/// The goal lines of one run, in the order they were printed.
+/// The goal lines of one run, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Goals {
     met: Vec<String>,
@@ -13,28 +12,27 @@ pub(crate) struct Goals {
 }
 
 impl Goals {
-    /// Takes in one line of output; a line that is no goal is passed over.
+    /// Reads one line of output; other lines are ignored.
     pub(crate) fn read(&mut self, line: &str) {
         if !line.starts_with("goal ") {
             return;
         }
         self.lines.push(line.to_owned());
         match verdict(line) {
-            Some((name, Verdict::Met)) => self.met.push(name),
-            Some((name, Verdict::Short)) => self.short.push(name),
+            Some((name, GoalVerdict::Met)) => self.met.push(name),
+            Some((name, GoalVerdict::Short)) => self.short.push(name),
             None => self.unreadable.push(line.to_owned()),
         }
     }
 
-    /// All goal lines as they were printed.
+    /// All goal lines, verbatim.
     pub(crate) fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// What to make of a run that `ended` so. A short goal explains a bad end, a bad end explains a missing goal,
-    /// and a goal of `expected` that is missing is a failure by itself: a program that measures nothing must not
-    /// look like one that succeeded.
-    pub(crate) fn judge(&self, ended: Result<()>, expected: &[&str]) -> Result<()> {
+    /// Checks a run that `ended` so. A short goal takes precedence over a failed program, and that over a missing goal. A
+    /// missing goal of `expected` is an error by itself: a program that measures nothing must not pass.
+    pub(crate) fn check(&self, ended: Result<()>, expected: &[&str]) -> Result<()> {
         ensure!(self.unreadable.is_empty(), "unreadable goal line: {}", self.unreadable.join(" | "));
         ensure!(self.short.is_empty(), "short of the goal: {}", self.short.join(", "));
         ended?;
@@ -45,18 +43,18 @@ impl Goals {
     }
 }
 
-enum Verdict {
+enum GoalVerdict {
     Met,
     Short,
 }
 
-fn verdict(line: &str) -> Option<(String, Verdict)> {
+fn verdict(line: &str) -> Option<(String, GoalVerdict)> {
     let (name, values) = line.strip_prefix("goal ")?.split_once(" measured ")?;
     let (measured, target) = values.split_once(" target ")?;
     let (target, word) = target.rsplit_once(' ')?;
     let verdict = match word {
-        "ok" => Verdict::Met,
-        "short" => Verdict::Short,
+        "ok" => GoalVerdict::Met,
+        "short" => GoalVerdict::Short,
         _ => return None,
     };
     let filled = [name, measured, target].iter().all(|part| !part.trim().is_empty());

@@ -1,4 +1,4 @@
-//! `cargo xtask bench` and `cargo xtask prove`: one entry of a table, built for speed, judged by its goals.
+//! `cargo xtask bench` and `cargo xtask prove`: runs one entry of the catalogue in release mode and checks its goals.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::catalogue::{Entry, Runner};
 use crate::goals::Goals;
 use crate::{fuzz, nearest, process, programs, tools};
 
-/// A proof may be asked to go on for hours; whoever started it also ends it.
+/// A proof may run for hours; its user stops it.
 const NO_LIMIT: Duration = Duration::MAX;
 
-/// Runs the entry that `typed` names, or lists what there is.
+/// Runs the entry that `typed` names, or lists all entries.
 pub(crate) fn run(root: &Path, table: &[Entry], kind: &str, typed: &[String]) -> Result<()> {
     let Some((name, flags)) = typed.split_first() else {
         println!("{}", list(table));
@@ -24,16 +24,16 @@ pub(crate) fn run(root: &Path, table: &[Entry], kind: &str, typed: &[String]) ->
     let ended = run_programs(root, entry, flags, &mut goals);
     println!();
     goals.lines().iter().for_each(|line| println!("{line}"));
-    // Whoever asks for less is not told what is missing.
+    // A narrowed run does not reach every goal.
     let expected = if is_narrowed(entry, flags) { &[] } else { entry.goals };
-    goals.judge(ended, expected).with_context(|| format!("{kind} {name}"))
+    goals.check(ended, expected).with_context(|| format!("{kind} {name}"))
 }
 
 fn run_programs(root: &Path, entry: &Entry, flags: &[String], goals: &mut Goals) -> Result<()> {
     let main = entry.programs.iter().position(|program| !program.is_teeth);
     for (position, program) in entry.programs.iter().enumerate() {
         let typed = if main == Some(position) { flags } else { &[] };
-        let own = unless_typed(program.flags, typed).iter().copied();
+        let own = defaults_unless_typed(program.flags, typed).iter().copied();
         let flags: Vec<&str> = own.chain(typed.iter().map(String::as_str)).collect();
         if !program.starts.is_empty() {
             let mut build = programs::cargo(root);
@@ -42,7 +42,7 @@ fn run_programs(root: &Path, entry: &Entry, flags: &[String], goals: &mut Goals)
         }
         let mut command = programs::cargo(root);
         match program.runner {
-            Runner::Itself => command.args(["run", "--release", "--bin", program.bin]),
+            Runner::Direct => command.args(["run", "--release", "--bin", program.bin]),
             Runner::Gungraun => {
                 command.env("GUNGRAUN_RUNNER", tools::gungraun_runner(root)?);
                 command.args(["bench", "--bench", program.bin])
@@ -60,13 +60,16 @@ fn run_programs(root: &Path, entry: &Entry, flags: &[String], goals: &mut Goals)
     Ok(())
 }
 
-/// Whether what is typed takes the place of something that a program would do by itself.
+/// Whether a typed flag replaces a default flag of a program.
 fn is_narrowed(entry: &Entry, typed: &[String]) -> bool {
-    entry.programs.iter().any(|program| unless_typed(program.flags, typed).len() < program.flags.len())
+    entry
+        .programs
+        .iter()
+        .any(|program| defaults_unless_typed(program.flags, typed).len() < program.flags.len())
 }
 
-/// A program's own flags, unless the first of them was typed with another value.
-fn unless_typed<'a>(own: &'a [&'a str], typed: &[String]) -> &'a [&'a str] {
+/// A program's default flags, unless the first of them was typed.
+fn defaults_unless_typed<'a>(own: &'a [&'a str], typed: &[String]) -> &'a [&'a str] {
     let is_typed = |name: &&str| typed.iter().any(|flag| flag.split('=').next() == Some(name));
     if own.first().is_some_and(is_typed) { &[] } else { own }
 }
@@ -76,7 +79,7 @@ fn find<'a>(table: &'a [Entry], kind: &str, name: &str) -> Result<&'a Entry> {
         Some(entry) => Ok(entry),
         None => {
             let hint = nearest::hint(name, table.iter().map(|entry| entry.name));
-            bail!("`{kind}` knows no `{name}`{hint}\n\n{}", list(table))
+            bail!("unknown {kind} `{name}`{hint}\n\n{}", list(table))
         }
     }
 }

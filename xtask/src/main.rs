@@ -1,6 +1,6 @@
-//! `cargo xtask`: the developer's commands. This file reads what was typed and knows nothing else.
+//! `cargo xtask`: developer commands. This file parses the command line and dispatches.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks through these")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the output of a command-line program")]
 
 mod catalogue;
 mod features;
@@ -59,8 +59,8 @@ fn dispatch(typed: &[String]) -> Result<()> {
     }
 }
 
-/// The workspace's root. Asked of cargo at run time: a build shared between two checkouts must not remember
-/// the other one's folder.
+/// The workspace root, from cargo's environment at run time: a build shared by two checkouts must not embed the path of
+/// one.
 fn root() -> Result<PathBuf> {
     let own = env::var_os("CARGO_MANIFEST_DIR").context("start this through `cargo xtask`")?;
     let root = PathBuf::from(own).parent().map(PathBuf::from);

@@ -1,16 +1,16 @@
-//! The nearest known name to a mistyped one.
+//! Suggests the nearest known name for a mistyped one.
 
-/// `": did you mean `store`?"`, or nothing when no known name is near enough to be meant.
+/// `": did you mean `store`?"`, or an empty string when no known name is near enough.
 pub(crate) fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let near = known.into_iter().map(|name| (distance(typed, name), name)).min();
     match near {
-        // More than half of the name wrong is no typing mistake.
+        // More than half of the name wrong is not a typo.
         Some((wrong, name)) if wrong * 2 <= name.len().max(2) => format!(": did you mean `{name}`?"),
         _ => String::new(),
     }
 }
 
-/// Levenshtein distance by single rows: how many letters to insert, drop or change.
+/// Levenshtein distance with a single row.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -1,4 +1,4 @@
-//! Runs another program: passes its output on line by line as it comes and lets the caller read along.
+//! Runs another program and streams its output line by line to the terminal and to the caller.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// One line a program wrote, and where.
+/// One line of a program's output.
 enum Line {
     Out(String),
     Err(String),
@@ -22,8 +22,8 @@ impl Line {
     }
 }
 
-/// Runs `command` to its end, with no standard input, and shows all that it prints. Fails when it cannot be started,
-/// ends with another code than 0, or is still running at `limit`; then it is ended.
+/// Runs `command` to its end, without standard input, and prints its output. Fails when it cannot be started, exits with
+/// a nonzero code, or exceeds `limit`; then it is killed.
 pub(crate) fn run(command: &mut Command, limit: Duration, mut read: impl FnMut(&str)) -> Result<()> {
     follow(command, limit, |line| {
         match &line {
@@ -34,8 +34,8 @@ pub(crate) fn run(command: &mut Command, limit: Duration, mut read: impl FnMut(&
     })
 }
 
-/// As [`run`], for a program that prints too much: what is worth showing is up to `read`.
-pub(crate) fn run_unshown(command: &mut Command, limit: Duration, mut read: impl FnMut(&str)) -> Result<()> {
+/// As [`run`], without printing the output: `read` decides what to show.
+pub(crate) fn run_quiet(command: &mut Command, limit: Duration, mut read: impl FnMut(&str)) -> Result<()> {
     follow(command, limit, |line| read(line.text()))
 }
 
@@ -56,24 +56,24 @@ fn follow(command: &mut Command, limit: Duration, mut take: impl FnMut(Line)) ->
         match arrived.recv_timeout(limit.saturating_sub(started.elapsed())) {
             Ok(line) => take(line),
             Err(RecvTimeoutError::Timeout) => {
-                child.kill().and_then(|()| child.wait()).context("failed to end it")?;
-                bail!("`{shown}` was still running after {} s and was ended", limit.as_secs());
+                child.kill().and_then(|()| child.wait()).context("failed to kill it")?;
+                bail!("`{shown}` was still running after {} s and was killed", limit.as_secs());
             }
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     let status = child.wait().with_context(|| format!("failed to wait for `{shown}`"))?;
-    ensure!(status.success(), "`{shown}` ended with {status}");
+    ensure!(status.success(), "`{shown}` failed: {status}");
     Ok(())
 }
 
-/// Whether `command` can be started and answers with success; what it prints is dropped.
+/// Whether `command` can be started and succeeds; its output is discarded.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
-/// The command as a person would type it.
+/// The command line, for messages.
 pub(crate) fn shown(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     let name = program.rsplit('/').next().unwrap_or(&program).to_owned();

@@ -1,4 +1,4 @@
-//! The workspace's own programs: cargo to build them, and the examples and slices that are run once built.
+//! Cargo, and the workspace's own binaries and examples.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,28 +11,28 @@ use anyhow::{Context, Result};
 
 use crate::process;
 
-/// Well above the 20 minutes that a cold build on two cores is planned to take; past this, something hangs.
+/// Well above the 20 minutes of a cold build on two cores.
 pub(crate) const CARGO_LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// The cargo that runs us, in the workspace's root.
+/// The cargo that runs this program, in the workspace's root.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     command.current_dir(root);
     command
 }
 
-/// Builds every binary and example. In one call for the whole workspace, because building one package alone
-/// selects other features of the dependencies and compiles them a second time.
+/// Builds every binary and example. In one call for the whole workspace, because building a single package unifies other
+/// features of the dependencies and compiles them again.
 pub(crate) fn build(root: &Path) -> Result<()> {
     let mut command = cargo(root);
     command.args(["build", "--workspace", "--bins", "--examples"]);
     process::run(&mut command, CARGO_LIMIT, |_| {})
 }
 
-/// The folder that holds what [`build`] made: this program's own, because `cargo xtask` is built in the same profile.
+/// The output folder of [`build`]: this program's own, because `cargo xtask` is built in the same profile.
 pub(crate) fn built() -> Result<PathBuf> {
     let own = env::current_exe().context("failed to find this program's own file")?;
-    own.parent().map(PathBuf::from).context("a program lies in a folder")
+    own.parent().map(PathBuf::from).context("the executable has no parent folder")
 }
 
 /// The names of all examples under `crates/`, sorted.
@@ -55,7 +55,7 @@ pub(crate) fn examples(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// What lies in a folder, in any order.
+/// The entries of a folder, unsorted.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(folder).with_context(|| format!("failed to list {}", folder.display()))?;
     listed.map(|entry| Ok(entry?.path())).collect()

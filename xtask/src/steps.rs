@@ -1,4 +1,4 @@
-//! The steps of `cargo xtask test`, cheapest first, so that a small mistake is told in seconds.
+//! The steps of `cargo xtask test`, cheapest first, so that small mistakes fail within seconds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use crate::catalogue::{
 };
 use crate::goals::Goals;
 use crate::programs::{self, CARGO_LIMIT};
-use crate::rules::Passed;
+use crate::rules::PassedTests;
 use crate::tally::Tally;
 use crate::timetable::End;
 use crate::{features, fuzz, process, rules, tools};
 
-/// An example shows one thing and ends; one that needs a minute shows something else.
+/// Time limit of an example; examples are short.
 const EXAMPLE_LIMIT: Duration = Duration::from_secs(60);
 
-/// What the steps of one run share.
+/// State shared by the steps of one run.
 #[derive(Debug)]
 pub(crate) struct Run {
     /// The workspace's root.
@@ -29,31 +29,31 @@ pub(crate) struct Run {
     /// Test cases counted so far.
     pub(crate) tally: Tally,
     /// The tests that passed so far.
-    pub(crate) passed: Passed,
+    pub(crate) passed: PassedTests,
 }
 
 /// One step.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// What is typed to run it alone.
+    /// The name on the command line.
     pub(crate) name: &'static str,
-    /// One line for the reader of the output.
+    /// A one-line description.
     pub(crate) about: &'static str,
-    /// Does it. `Ok(End::Failed)` is never returned: a fault is an `Err` that says what it is.
+    /// Runs the step. Never returns `Ok(End::Failed)`: a failure is an `Err` with its cause.
     pub(crate) run: fn(&mut Run) -> Result<End>,
 }
 
 /// All steps, in the order in which they run.
 pub(crate) const STEPS: &[Step] = &[
-    Step { name: "tools", about: "what the tests need beside Rust, installed if missing", run: tools },
+    Step { name: "tools", about: "system packages that the tests need, installed if missing", run: tools },
     Step { name: "fmt", about: "the code is formatted", run: fmt },
     Step { name: "deny", about: "licences, banned crates and sources of the dependencies", run: deny },
     Step { name: "clippy", about: "no lint in any target", run: clippy },
-    Step { name: "features", about: "the library builds with each of its features alone", run: features },
+    Step { name: "features", about: "the library builds with each single feature", run: features },
     Step { name: "tests", about: "unit, integration and tidy tests", run: tests },
     Step {
         name: "rules",
-        about: "every rule of the protocol is held by a test or a case that passed",
+        about: "every rule of the protocol is covered by a test or a case that passed",
         run: rules,
     },
     Step { name: "doctests", about: "the examples in the documentation run", run: doctests },
@@ -67,12 +67,12 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "crash",
-        about: "the file store under kill -9 and a forgetful disk, 300 rounds",
+        about: "the file store under kill -9 and a disk that loses unsynced writes, 300 rounds",
         run: |run| slice(run, &CRASH_SLICE),
     },
     Step {
         name: "http",
-        about: "50 identical requests at a time and clients that hang up, 550 rounds",
+        about: "50 identical concurrent requests and clients that disconnect, 550 rounds",
         run: |run| slice(run, &HTTP_SLICE),
     },
     Step {
@@ -82,20 +82,20 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "chaos",
-        about: "three sidecars on one Redis while everything fails, 200,000 requests and 180 faults",
+        about: "three sidecars on one Redis under all faults, 200,000 requests and 180 faults",
         run: |run| slice(run, &CHAOS_SLICE),
     },
-    Step { name: "fuzz", about: "every parser under inputs that grow by coverage, 20 s each", run: fuzz },
+    Step { name: "fuzz", about: "coverage-guided fuzzing of every parser, 20 s each", run: fuzz },
 ];
 
-/// The steps of `cargo xtask test quick`: what can be checked without a server or a system package.
+/// The steps of `cargo xtask test quick`, which need neither a server nor a system package.
 pub(crate) const QUICK: &[Step] = &[
     Step { name: "fmt", about: "the code is formatted", run: fmt },
     Step { name: "clippy", about: "no lint in the core, the library and the file store", run: quick_clippy },
     Step { name: "tests", about: "tests of the core, the library and the file store", run: quick_tests },
 ];
 
-/// The crates whose tests need no server.
+/// Crates whose tests need no server.
 const QUICK_CRATES: &[&str] =
     &["--package", "hapax-core", "--package", "hapax", "--package", "hapax-store-file", "--all-features"];
 
@@ -104,15 +104,15 @@ fn tools(_: &mut Run) -> Result<End> {
 }
 
 fn fmt(run: &mut Run) -> Result<End> {
-    cargo(run, &["fmt", "--all", "--check"]).context("not formatted, `cargo fmt --all` puts it right")?;
+    cargo(run, &["fmt", "--all", "--check"]).context("not formatted; run `cargo fmt --all`")?;
     let fuzz = ["fmt", "--manifest-path", "fuzz/Cargo.toml"];
     cargo(run, &[&fuzz[..], &["--check"]].concat())
-        .with_context(|| format!("not formatted, `cargo {}` puts it right", fuzz.join(" ")))
+        .with_context(|| format!("not formatted; run `cargo {}`", fuzz.join(" ")))
 }
 
 fn deny(run: &mut Run) -> Result<End> {
     let mut command = Command::new(tools::cargo_deny(&run.root)?);
-    // Advisories are left out: they need a database from the network and change without any change of ours.
+    // Without advisories: they need a database from the network and change independently of the tree.
     command.args(["check", "bans", "licenses", "sources"]).current_dir(&run.root);
     process::run(&mut command, CARGO_LIMIT, |_| {}).map(|()| End::Passed)
 }
@@ -141,7 +141,7 @@ fn tests(run: &mut Run) -> Result<End> {
     counted(run, command)
 }
 
-/// The command that runs unit and integration tests of these packages: nextest where it is installed.
+/// The command that runs unit and integration tests of these packages: nextest if it is installed.
 fn test_runner(run: &Run, packages: &[&str]) -> Command {
     let mut command = programs::cargo(&run.root);
     if process::succeeds(programs::cargo(&run.root).args(["nextest", "--version"])) {
@@ -163,8 +163,8 @@ fn doctests(run: &mut Run) -> Result<End> {
 }
 
 fn rustdoc(run: &mut Run) -> Result<End> {
-    // The command and the library are both called `hapax`. One after the other, so that they do not write to the
-    // same folder together, and the library last, because its pages are the ones that people read.
+    // The binary and the library are both called `hapax` and share an output folder. The library is last, so that its
+    // pages remain.
     for kind in ["--bins", "--lib"] {
         let mut command = programs::cargo(&run.root);
         command.args(["doc", "--workspace", "--no-deps", kind]).env("RUSTDOCFLAGS", "-D warnings");
@@ -196,13 +196,13 @@ fn slice(run: &mut Run, slice: &Slice) -> Result<End> {
     println!("── {}", process::shown(&command));
     let mut goals = Goals::default();
     let ended = process::run(&mut command, slice.limit, |line| goals.read(line));
-    goals.judge(ended, slice.goals).map(|()| End::Passed)
+    goals.check(ended, slice.goals).map(|()| End::Passed)
 }
 
 fn fuzz(run: &mut Run) -> Result<End> {
     let mut goals = Goals::default();
     let ended = fuzz::run(&run.root, FUZZ_SLICE_FLAGS, &mut goals);
-    goals.judge(ended, &["fuzz-crashes"]).map(|()| End::Passed)
+    goals.check(ended, &["fuzz-crashes"]).map(|()| End::Passed)
 }
 
 fn cargo(run: &Run, arguments: &[&str]) -> Result<End> {
@@ -210,24 +210,24 @@ fn cargo(run: &Run, arguments: &[&str]) -> Result<End> {
     process::run(command.args(arguments), CARGO_LIMIT, |_| {}).map(|()| End::Passed)
 }
 
-/// Runs a test runner, counts its cases and remembers which passed. Output in which nothing can be counted is a failure: otherwise a
-/// runner that changed its words would look like one that ran no test.
+/// Runs a test runner, counts its cases and collects the passed ones. Output without a summary line is an error:
+/// otherwise a runner with a changed output format would look like one without tests.
 fn counted(run: &mut Run, mut command: Command) -> Result<End> {
-    let before = run.tally.closing_lines();
+    let before = run.tally.summary_lines();
     command.env("CARGO_TERM_COLOR", "never");
     process::run(&mut command, CARGO_LIMIT, |line| {
         run.tally.read(line);
         run.passed.read(line);
     })?;
-    ensure!(run.tally.closing_lines() > before, "`{}` printed no closing line", process::shown(&command));
+    ensure!(run.tally.summary_lines() > before, "`{}` printed no summary line", process::shown(&command));
     Ok(End::Passed)
 }
 
-/// An empty folder: what an earlier run left behind must not change what this one does.
+/// Creates the folder, emptied of the files of an earlier run.
 fn fresh_folder(folder: &Path) -> Result<&Path> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("failed to remove {}", folder.display()))?;
     }
-    fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
     Ok(folder)
 }

@@ -1,21 +1,20 @@
-//! Counts test cases from the closing lines of `cargo nextest` and `cargo test`.
+//! Counts test cases from the summary lines of `cargo nextest` and `cargo test`.
 
 use std::fmt;
 
-/// How many test cases passed, failed and were skipped so far.
+/// Numbers of passed, failed and skipped test cases.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tally {
     passed: u64,
     failed: u64,
     skipped: u64,
-    closing_lines: u64,
+    summary_lines: u64,
 }
 
 impl Tally {
-    /// Takes in one line of a runner's output; everything but closing lines is passed over.
+    /// Reads one line of a runner's output; lines other than summaries are ignored.
     pub(crate) fn read(&mut self, line: &str) {
-        // Nextest sets its summary in by some spaces, and by others the output of a failed test, which may hold
-        // a `test result:` of its own.
+        // Nextest indents its summary, and also the output of a failed test, which may contain a `test result:`.
         let counts = if line.trim_start().starts_with("Summary [") {
             line.split_once(" run: ").map(|(_, counts)| counts)
         } else if let Some(result) = line.strip_prefix("test result: ") {
@@ -24,22 +23,22 @@ impl Tally {
             None
         };
         if let Some(counts) = counts {
-            self.closing_lines += 1;
+            self.summary_lines += 1;
             counts.split([',', ';']).for_each(|count| self.add(count.trim()));
         }
     }
 
-    /// How many closing lines were seen: none means the runner's output was not understood.
-    pub(crate) fn closing_lines(&self) -> u64 {
-        self.closing_lines
+    /// The number of summary lines: zero means that the runner's output was not recognised.
+    pub(crate) fn summary_lines(&self) -> u64 {
+        self.summary_lines
     }
 
     fn add(&mut self, count: &str) {
-        let Some((number, what)) = count.split_once(' ') else { return };
+        let Some((number, status)) = count.split_once(' ') else { return };
         let Ok(number) = number.parse::<u64>() else { return };
         // Nextest adds remarks such as `12 passed (1 slow)`.
-        let what = what.split(" (").next().unwrap_or(what);
-        match what {
+        let status = status.split(" (").next().unwrap_or(status);
+        match status {
             "passed" => self.passed += number,
             "failed" | "timed out" | "exec failed" => self.failed += number,
             "skipped" | "ignored" => self.skipped += number,

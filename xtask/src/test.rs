@@ -1,4 +1,4 @@
-//! `cargo xtask test`: runs the steps in order, stops at the first fault and closes with times and counts.
+//! `cargo xtask test`: runs the steps in order, stops at the first failure and prints times and counts.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -6,25 +6,25 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::nearest;
-use crate::rules::Passed;
+use crate::rules::PassedTests;
 use crate::steps::{QUICK, Run, STEPS, Step};
 use crate::tally::Tally;
 use crate::timetable::{End, Timetable};
 
-/// What is typed for the quick steps.
-const QUICKLY: &str = "quick";
+/// Selects the quick steps.
+const QUICK_NAME: &str = "quick";
 
-/// Runs all steps, only those that `typed` names, or the quick ones.
+/// Runs all steps, the steps named in `typed`, or the quick ones.
 pub(crate) fn run(root: &Path, typed: &[String]) -> Result<()> {
     let steps = match typed {
-        [typed] if typed == QUICKLY => QUICK.iter().collect(),
+        [typed] if typed == QUICK_NAME => QUICK.iter().collect(),
         _ => chosen(STEPS, typed)?,
     };
-    let mut run = Run { root: root.to_owned(), tally: Tally::default(), passed: Passed::default() };
+    let mut run = Run { root: root.to_owned(), tally: Tally::default(), passed: PassedTests::default() };
     let mut table = Timetable::default();
     let ended = run_steps(&steps, &mut run, &mut table);
     println!("\n{table}\n");
-    if run.tally.closing_lines() > 0 {
+    if run.tally.summary_lines() > 0 {
         println!("{}", run.tally);
     }
     ended

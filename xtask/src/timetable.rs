@@ -1,16 +1,16 @@
-//! The closing table of `cargo xtask test`: each step, how it ended and how long it took.
+//! The summary table of `cargo xtask test`: the result and duration of each step.
 
 use std::fmt;
 use std::time::Duration;
 
-/// How a step ended.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It did all it is there for.
+    /// It passed.
     Passed,
-    /// It could not run here; the reason says what is missing and how to get it.
+    /// It could not run; the reason names what is missing and how to install it.
     Skipped(String),
-    /// It found a fault.
+    /// It failed.
     Failed,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for End {
     }
 }
 
-/// The steps so far, in order.
+/// The steps run so far, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Timetable {
     rows: Vec<(&'static str, End, Duration)>,

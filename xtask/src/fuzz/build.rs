@@ -1,4 +1,4 @@
-//! Builds the fuzz targets with a stable compiler: the flags that cargo-fuzz would give, and cargo.
+//! Builds the fuzz targets with a stable compiler and the flags of cargo-fuzz.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,53 +9,53 @@ use anyhow::{Context, Result, ensure};
 use crate::process;
 use crate::programs::{self, CARGO_LIMIT};
 
-/// What cargo-fuzz tells the compiler when no sanitizer is asked for. There is no unsafe code of ours for one to watch.
+/// The compiler flags of cargo-fuzz without a sanitizer; the workspace has no unsafe code in its parsers.
 const RUSTFLAGS: &[&str] = &[
     "--cfg=fuzzing",
-    // Counts every edge, and tells libfuzzer what was compared with what.
+    // Counts every edge, and traces comparisons for libfuzzer.
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    // The linker must not drop counters that nothing seems to use.
+    // The linker must keep counters that are not referenced.
     "-Clink-dead-code",
 ];
 
-/// Builds all targets into `folder` and returns where their programs are.
+/// Builds all targets into `folder` and returns the folder of the binaries.
 pub(super) fn build(root: &Path, folder: &Path) -> Result<PathBuf> {
-    take_over_versions(root)?;
+    sync_lock_file(root)?;
     let host = host(root)?;
     let mut command = programs::cargo(&root.join("fuzz"));
     command
-        // With a target named, build scripts and macros are built without the flags; they do not link with them.
+        // With `--target`, build scripts and macros are built without the flags; they do not link with them.
         .args(["build", "--release", "--bins", "--target", &host, "--target-dir"])
         .arg(folder)
-        // The one of cargo's ways to pass flags that outranks all others.
+        // The source of flags with the highest precedence in cargo.
         .env("CARGO_ENCODED_RUSTFLAGS", RUSTFLAGS.join("\x1f"));
     process::run(&mut command, CARGO_LIMIT, |_| {})?;
     Ok(folder.join(host).join("release"))
 }
 
-/// Starts from the workspace's lock file, so that what is fuzzed is what is tested. Cargo adds what only the targets
-/// need; that is kept until the workspace's file changes, because finding it takes a network.
-fn take_over_versions(root: &Path) -> Result<()> {
-    let (ours, theirs) = (root.join("Cargo.lock"), root.join("fuzz/Cargo.lock"));
+/// Copies the workspace's lock file, so that the fuzzed versions are the tested ones. Cargo adds the dependencies of the
+/// targets; those entries are kept until the workspace's file changes, because resolving them needs the network.
+fn sync_lock_file(root: &Path) -> Result<()> {
+    let (workspace, fuzz) = (root.join("Cargo.lock"), root.join("fuzz/Cargo.lock"));
     let changed_at = |file: &Path| fs::metadata(file).and_then(|file| file.modified());
-    let ours_changed_at = changed_at(&ours).context("failed to look at Cargo.lock")?;
-    if changed_at(&theirs).is_ok_and(|theirs| theirs >= ours_changed_at) {
+    let workspace_changed_at = changed_at(&workspace).context("failed to stat Cargo.lock")?;
+    if changed_at(&fuzz).is_ok_and(|fuzz_changed_at| fuzz_changed_at >= workspace_changed_at) {
         return Ok(());
     }
-    fs::copy(ours, theirs).context("failed to copy Cargo.lock to fuzz/")?;
+    fs::copy(workspace, fuzz).context("failed to copy Cargo.lock to fuzz/")?;
     Ok(())
 }
 
-/// The platform that the compiler runs on, in its own words.
+/// The host triple of the compiler.
 fn host(root: &Path) -> Result<String> {
     let answer =
-        Command::new("rustc").arg("-vV").current_dir(root).output().context("failed to ask rustc")?;
-    ensure!(answer.status.success(), "`rustc -vV` ended with {}", answer.status);
+        Command::new("rustc").arg("-vV").current_dir(root).output().context("failed to run rustc")?;
+    ensure!(answer.status.success(), "`rustc -vV` failed: {}", answer.status);
     let answer = String::from_utf8_lossy(&answer.stdout);
     let host = answer.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).context("`rustc -vV` names no host")
+    host.map(str::to_owned).context("`rustc -vV` printed no host")
 }

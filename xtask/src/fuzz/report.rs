@@ -1,33 +1,33 @@
-//! What libfuzzer's output says about one run of a target.
+//! Parses libfuzzer's output of one run of a target.
 
 use anyhow::{Result, ensure};
 
-/// The lines that count, as they come.
+/// The relevant values of the output read so far.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     executions: u64,
     input: Option<String>,
 }
 
-/// How a run of a target ended.
+/// The result of one run of a target.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ran {
-    /// To the end of its time.
-    Through {
-        /// How many inputs it tried.
+pub(super) enum FuzzRun {
+    /// It ran to its time limit.
+    Completed {
+        /// The number of inputs.
         executions: u64,
     },
-    /// Into a panic, an input that takes too long or one that takes too much memory.
+    /// It panicked, or an input exceeded the limit of time or memory.
     Crashed {
-        /// How many inputs it tried until then.
+        /// The number of inputs before the crash.
         executions: u64,
-        /// The file that holds the one that did it.
+        /// The file with the crashing input.
         input: String,
     },
 }
 
 impl Report {
-    /// Takes in one line of output; most are passed over.
+    /// Reads one line of output; most are ignored.
     pub(super) fn read(&mut self, line: &str) {
         if let Some(count) = line.strip_prefix("stat::number_of_executed_units:") {
             self.executions = count.trim().parse().unwrap_or_default();
@@ -36,27 +36,27 @@ impl Report {
         }
     }
 
-    /// What to make of a run that `ended` so. One that tried nothing, or died without an input to show, is no run.
-    pub(super) fn judge(self, ended: Result<()>) -> Result<Ran> {
+    /// Classifies a run that `ended` so. A run without executions, or one that failed without an input, is an error.
+    pub(super) fn classify(self, ended: Result<()>) -> Result<FuzzRun> {
         let Self { executions, input } = self;
         match (ended, input) {
-            (Err(_), Some(input)) => Ok(Ran::Crashed { executions, input }),
+            (Err(_), Some(input)) => Ok(FuzzRun::Crashed { executions, input }),
             (Err(error), None) => Err(error),
             (Ok(()), _) => {
                 ensure!(executions > 0, "it executed nothing");
-                Ok(Ran::Through { executions })
+                Ok(FuzzRun::Completed { executions })
             }
         }
     }
 }
 
-/// How the lines begin that libfuzzer prints about itself: how it was set up, what it advises for the next time.
-const CHATTER: &[&str] =
+/// Prefixes of libfuzzer's informational lines.
+const NOISE: &[&str] =
     &["INFO: ", "WARNING: Failed to find function", "\tNEW_FUNC", "stat::", "\"", "###### "];
 
-/// Whether a line is worth showing. What is left is silence, or the story of a crash.
-pub(super) fn is_for_people(line: &str) -> bool {
-    !CHATTER.iter().any(|start| line.starts_with(start))
+/// Whether to show a line: only crash reports remain.
+pub(super) fn is_worth_showing(line: &str) -> bool {
+    !NOISE.iter().any(|start| line.starts_with(start))
 }
 
 #[cfg(test)]

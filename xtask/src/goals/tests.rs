@@ -9,30 +9,30 @@ fn judged(output: &[&str], expected: &[&str]) -> Result<(), String> {
 fn ended(ended: Result<()>, output: &[&str], expected: &[&str]) -> Result<(), String> {
     let mut goals = Goals::default();
     output.iter().for_each(|line| goals.read(line));
-    goals.judge(ended, expected).map_err(|error| error.to_string())
+    goals.check(ended, expected).map_err(|error| error.to_string())
 }
 
 #[test]
-fn met_goals_pass_whatever_stands_around_them() {
+fn other_output_around_goals_is_ignored() {
     let output = ["table", "goal file-pairs measured 3.4 x target 3.0 x ok", "  goal indented is no goal"];
     assert_eq!(judged(&output, &["file-pairs"]), Ok(()));
 }
 
 #[test]
-fn a_short_goal_fails_by_name() {
+fn a_short_goal_is_named_in_the_error() {
     let output = ["goal a measured 1 target 1 ok", "goal b measured 1 target 2 short"];
     assert_eq!(judged(&output, &["a"]), Err("short of the goal: b".to_owned()));
 }
 
 #[test]
-fn a_goal_that_was_never_printed_fails() {
+fn a_missing_goal_is_an_error() {
     let output = ["goal a measured 1 target 1 ok"];
     assert_eq!(judged(&output, &["a", "b"]), Err("no goal line was printed for b".to_owned()));
     assert!(judged(&[], &["a"]).is_err());
 }
 
 #[test]
-fn a_goal_line_of_another_form_fails_instead_of_being_passed_over() {
+fn a_malformed_goal_line_is_an_error() {
     for line in [
         "goal a measured 1 target 1",
         "goal a measured 1 target 1 fine",
@@ -46,7 +46,7 @@ fn a_goal_line_of_another_form_fails_instead_of_being_passed_over() {
 }
 
 #[test]
-fn a_bad_end_is_told_unless_a_short_goal_explains_it() {
+fn a_failed_program_is_reported_unless_a_goal_is_short() {
     let bad = || Err(anyhow!("ended with 101"));
     assert_eq!(ended(bad(), &[], &["a"]), Err("ended with 101".to_owned()));
     assert_eq!(ended(bad(), &["goal a measured 1 target 1 ok"], &["a"]), Err("ended with 101".to_owned()));

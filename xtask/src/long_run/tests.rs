@@ -1,26 +1,26 @@
-use super::{find, is_narrowed, list, unless_typed};
+use super::{defaults_unless_typed, find, is_narrowed, list};
 use crate::catalogue::{BENCHES, PROOFS};
 
 #[test]
-fn the_list_has_one_line_for_each_entry() {
+fn list_has_one_line_per_entry() {
     let list = list(PROOFS);
     assert_eq!(list.lines().count(), PROOFS.len());
     assert!(PROOFS.iter().all(|entry| list.contains(entry.name) && list.contains(entry.about)));
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_the_nearest_and_the_list() {
+fn an_unknown_name_is_an_error_with_hint_and_list() {
     let error = find(BENCHES, "bench", "stor").unwrap_err().to_string();
-    assert!(error.starts_with("`bench` knows no `stor`: did you mean `store`?"), "{error}");
+    assert!(error.starts_with("unknown bench `stor`: did you mean `store`?"), "{error}");
     assert!(error.contains("engine"), "{error}");
 }
 
 #[test]
-fn a_typed_flag_takes_the_place_of_the_programs_own_and_others_join_it() {
+fn a_typed_flag_replaces_the_default_flag() {
     let own = ["--executors", "3"];
     let with = |typed: &[&str]| {
         let typed: Vec<String> = typed.iter().map(|flag| (*flag).to_owned()).collect();
-        unless_typed(&own, &typed).len()
+        defaults_unless_typed(&own, &typed).len()
     };
     assert_eq!(with(&[]), 2);
     assert_eq!(with(&["--mode", "amo"]), 2);
@@ -29,11 +29,14 @@ fn a_typed_flag_takes_the_place_of_the_programs_own_and_others_join_it() {
 }
 
 #[test]
-fn whoever_names_a_store_is_not_told_of_the_goals_of_others() {
+fn goals_are_not_required_when_the_run_is_narrowed() {
     let chaos = find(PROOFS, "prove", "chaos").unwrap();
     let is_narrowed =
         |typed: &[&str]| is_narrowed(chaos, &typed.iter().map(ToString::to_string).collect::<Vec<_>>());
     assert!(is_narrowed(&["--store", "redis"]) && is_narrowed(&["--store=redis"]));
     assert!(!is_narrowed(&[]) && !is_narrowed(&["--minutes", "30"]));
-    assert!(chaos.programs[0].is_teeth && !chaos.programs[1].is_teeth, "what finds nothing proves nothing");
+    assert!(
+        chaos.programs[0].is_teeth && !chaos.programs[1].is_teeth,
+        "the mutation test runs before the proof"
+    );
 }

@@ -9,7 +9,7 @@ fn distance_counts_single_letters() {
 }
 
 #[test]
-fn a_near_name_is_offered_and_a_far_one_is_not() {
+fn only_a_near_name_is_suggested() {
     assert_eq!(hint("stroe", ["engine", "store"]), ": did you mean `store`?");
     assert_eq!(hint("sidecar", ["engine", "store"]), "");
 }

@@ -3,7 +3,7 @@ use std::fs;
 use super::examples;
 
 #[test]
-fn files_and_folders_with_a_main_are_examples_and_nothing_else_is() {
+fn examples_are_rs_files_and_folders_with_a_main() {
     let root = std::env::temp_dir().join(format!("xtask-examples-{}", std::process::id()));
     let folder = root.join("crates/one/examples");
     fs::create_dir_all(folder.join("large")).unwrap();

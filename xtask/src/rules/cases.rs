@@ -1,5 +1,5 @@
-//! Reports of the cases in `spec/cases`: one file for each surface that ran them, one line for each rule and case:
-//! the rule, the case and its verdict, with tabs between.
+//! Parses the reports of the cases in `spec/cases`: one file per surface, one line per rule and case, with the rule, the
+//! case and its result separated by tabs.
 
 use std::fmt;
 use std::fs;
@@ -16,26 +16,26 @@ pub(super) struct Case {
     pub(super) rule: RuleId,
     surface: String,
     id: String,
-    pub(super) verdict: Verdict,
+    pub(super) result: CaseResult,
 }
 
-/// How a case ended.
+/// The result of a case.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Verdict {
+pub(super) enum CaseResult {
     Passed,
     Failed,
-    /// The surface cannot do what the case asks for, and why.
+    /// The surface does not support the case, for this reason.
     Skipped(String),
 }
 
 impl Case {
-    /// What its file is called; the id also says by which version of HTTP it was asked.
+    /// The name of its file; the id also has the HTTP version.
     pub(super) fn name(&self) -> &str {
         self.id.split(' ').next().unwrap_or_default()
     }
 }
 
-impl Verdict {
+impl CaseResult {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "passed" => Some(Self::Passed),
@@ -48,7 +48,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for CaseResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Passed => f.write_str("passed"),
@@ -64,7 +64,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// All reports in `folder`, sorted. No folder is no report: there may be no surface yet.
+/// All reports in `folder`, sorted. A missing folder has no reports.
 pub(super) fn read(folder: &Path) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     if !folder.is_dir() {
@@ -79,7 +79,7 @@ pub(super) fn read(folder: &Path) -> Result<Vec<Case>> {
         cases.extend(parse(&surface.to_string_lossy(), &text)?);
     }
     cases.sort();
-    // A surface may be run twice, as by two test programs.
+    // Two test programs may run the same surface.
     cases.dedup();
     Ok(cases)
 }
@@ -100,7 +100,7 @@ fn case(surface: &str, line: &str) -> Option<Case> {
         rule: RuleId::parse(rule)?,
         surface: surface.to_owned(),
         id: id.to_owned(),
-        verdict: Verdict::parse(verdict)?,
+        result: CaseResult::parse(verdict)?,
     };
     Some(case).filter(|_| fields.next().is_none() && !id.is_empty())
 }

@@ -1,5 +1,5 @@
-//! Ids of rules, as the protocol writes them (`K-06`) and as the names of tests begin (`k_06_two_lines_are_refused`),
-//! and which tests passed.
+//! Rule ids in the protocol (`K-06`) and as prefixes of test names (`k_06_two_lines_are_refused`), and the set of passed
+//! tests.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,20 +12,20 @@ pub(super) struct RuleId {
 }
 
 impl RuleId {
-    /// Reads `K-06`.
+    /// Parses `K-06`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (letter, digits) = text.split_once('-')?;
         let letter = single(letter).filter(char::is_ascii_uppercase)?;
         Some(Self { letter, number: two_digits(digits)? })
     }
 
-    /// Whether this is the name of a test or a case that holds the rule: `key::k_06_two_lines` or `k-06-comma-list`.
-    pub(super) fn is_borne_by(self, name: &str) -> bool {
+    /// Whether a test or case of this name covers the rule: `key::k_06_two_lines` or `k-06-comma-list`.
+    pub(super) fn is_in_name(self, name: &str) -> bool {
         let case = format!("{self}-").to_lowercase();
         name.starts_with(&case) || Self::named_by(name).contains(&self)
     }
 
-    /// All ids with which parts of a test's path begin: `key::k_01_k_04_agrees` holds two.
+    /// All ids that are prefixes of a segment of the test's path: `key::k_01_k_04_agrees` has two.
     fn named_by(path: &str) -> Vec<Self> {
         path.split("::").flat_map(Self::leading).collect()
     }
@@ -34,7 +34,7 @@ impl RuleId {
         let mut ids = Vec::new();
         let mut words = segment.split('_');
         while let (Some(letter), Some(digits)) = (words.next(), words.next()) {
-            // `a_16_byte_key` begins with an article; no rule has that letter.
+            // `a_16_byte_key` starts with an article; no rule has that letter.
             let letter = single(letter).filter(|letter| letter.is_ascii_lowercase() && *letter != 'a');
             let (Some(letter), Some(number)) = (letter, two_digits(digits)) else { break };
             ids.push(Self { letter: letter.to_ascii_uppercase(), number });
@@ -61,12 +61,12 @@ fn two_digits(text: &str) -> Option<u8> {
 
 /// The names of the tests that ran and passed.
 #[derive(Debug, Default)]
-pub(crate) struct Passed {
+pub(crate) struct PassedTests {
     names: BTreeSet<String>,
 }
 
-impl Passed {
-    /// Takes in one line of a test runner's output; only lines of a test that passed count.
+impl PassedTests {
+    /// Reads one line of a test runner's output; lines other than a passed test are ignored.
     pub(crate) fn read(&mut self, line: &str) {
         if let Some(name) = by_nextest(line).or_else(|| by_cargo_test(line)) {
             self.names.insert(name);
@@ -77,7 +77,7 @@ impl Passed {
         self.names.is_empty()
     }
 
-    /// Each test with the rules that it names.
+    /// Each test with its rule ids.
     pub(super) fn tests(&self) -> impl Iterator<Item = (&str, Vec<RuleId>)> {
         self.names.iter().map(|name| {
             let path = name.rsplit(' ').next().unwrap_or(name);
@@ -86,8 +86,8 @@ impl Passed {
     }
 }
 
-/// `PASS [   0.004s] ( 3/65) hapax-core::it key::k_07_…`, set in by spaces. A leak is a test that passed and left a
-/// process behind.
+/// `PASS [   0.004s] ( 3/65) hapax-core::it key::k_07_…`, indented. `LEAK` is a test that passed and left a process
+/// running.
 fn by_nextest(line: &str) -> Option<String> {
     let line = line.trim_start();
     let rest = line.strip_prefix("PASS [").or_else(|| line.strip_prefix("LEAK ["))?;
@@ -96,7 +96,7 @@ fn by_nextest(line: &str) -> Option<String> {
     Some(format!("{binary} {name}"))
 }
 
-/// `test key::k_07_… ... ok`, with `- should panic` behind the name of some.
+/// `test key::k_07_… ... ok`, with an optional `- should panic` after the name.
 fn by_cargo_test(line: &str) -> Option<String> {
     let name = line.strip_prefix("test ")?.strip_suffix(" ... ok")?;
     Some(name.strip_suffix(" - should panic").unwrap_or(name).to_owned())

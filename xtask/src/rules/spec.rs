@@ -1,4 +1,4 @@
-//! The rules that `spec/protocol.md` has: those that are kept, and those that are deliberately not done.
+//! Parses the rules of `spec/protocol.md`: implemented ones, and those deliberately not done.
 
 use anyhow::{Result, ensure};
 
@@ -8,25 +8,25 @@ use super::names::RuleId;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) id: RuleId,
-    pub(super) fate: Fate,
-    /// What is said to hold it: tests and cases that bear its id.
+    pub(super) status: RuleStatus,
+    /// The cited tests and cases with its id.
     pub(super) named: Vec<String>,
 }
 
-/// What became of a rule.
+/// Whether a rule is implemented.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It is kept, so something must hold it.
+pub(super) enum RuleStatus {
+    /// Implemented: a test or case must cover it.
     Done,
-    /// It is not kept, for this reason.
+    /// Not implemented, for this reason.
     NotDone(String),
 }
 
-/// The heading over the table of rules that are not kept.
+/// The heading over the table of rules that are not done.
 const NOT_DONE: &str = "## Deliberately not done";
 
-/// All rules, in the order in which they are written. A paragraph that starts with `**K-01**` is a rule; under
-/// [`NOT_DONE`], so is a line `| R-12 | reason |`.
+/// All rules, in order. A paragraph that starts with `**K-01**` is a rule; under [`NOT_DONE`], so is a line
+/// `| R-12 | reason |`.
 pub(super) fn parse(text: &str) -> Result<Vec<Rule>> {
     let mut rules: Vec<Rule> = Vec::new();
     let mut not_done = false;
@@ -40,26 +40,26 @@ pub(super) fn parse(text: &str) -> Result<Vec<Rule>> {
             rules.push(rule);
         } else if let Some(rule) = rules.last_mut().filter(|_| line.starts_with("*`")) {
             let id = rule.id;
-            rule.named.extend(quoted(line).filter(|name| id.is_borne_by(name)).map(str::to_owned));
+            rule.named.extend(quoted(line).filter(|name| id.is_in_name(name)).map(str::to_owned));
         }
     }
-    ensure!(!rules.is_empty(), "no rule was found in the protocol");
+    ensure!(!rules.is_empty(), "no rule found in the protocol");
     Ok(rules)
 }
 
 fn paragraph(line: &str) -> Option<Rule> {
     let (id, _) = line.strip_prefix("**")?.split_once("**")?;
-    Some(Rule { id: RuleId::parse(id)?, fate: Fate::Done, named: Vec::new() })
+    Some(Rule { id: RuleId::parse(id)?, status: RuleStatus::Done, named: Vec::new() })
 }
 
 fn row(line: &str) -> Option<Rule> {
     let (id, rest) = line.strip_prefix('|')?.split_once('|')?;
     let reason = rest.trim_end().strip_suffix('|')?.trim();
-    let fate = Fate::NotDone(reason.to_owned());
-    Some(Rule { id: RuleId::parse(id.trim())?, fate, named: Vec::new() }).filter(|_| !reason.is_empty())
+    let status = RuleStatus::NotDone(reason.to_owned());
+    Some(Rule { id: RuleId::parse(id.trim())?, status, named: Vec::new() }).filter(|_| !reason.is_empty())
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }

@@ -7,18 +7,18 @@ fn tally(output: &[&str]) -> Tally {
 }
 
 #[test]
-fn nextest_and_cargo_test_are_added_up() {
+fn sums_nextest_and_cargo_test() {
     let tally = tally(&[
         "        PASS [   0.004s] hapax-core::it key::quoted",
         "     Summary [   1.204s] 12 tests run: 12 passed (1 slow), 2 skipped",
         "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
     ]);
     assert_eq!(tally.to_string(), "17 passed, 0 failed, 3 skipped");
-    assert_eq!(tally.closing_lines(), 2);
+    assert_eq!(tally.summary_lines(), 2);
 }
 
 #[test]
-fn every_way_to_fail_counts_as_failed() {
+fn timeouts_and_exec_failures_count_as_failed() {
     let tally = tally(&[
         "     Summary [   9.1s] 9 tests run: 5 passed, 2 failed, 1 timed out, 1 exec failed, 0 skipped",
         "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s",
@@ -27,7 +27,7 @@ fn every_way_to_fail_counts_as_failed() {
 }
 
 #[test]
-fn other_lines_count_nothing() {
+fn ignores_other_lines() {
     let shown_by_nextest =
         "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 24 filtered out";
     assert_eq!(tally(&[shown_by_nextest]), Tally::default());
@@ -35,7 +35,7 @@ fn other_lines_count_nothing() {
 }
 
 #[test]
-fn one_test_is_counted_like_many() {
+fn counts_a_single_test() {
     let tally = tally(&["     Summary [   0.004s] 1 test run: 1 passed, 0 skipped"]);
     assert_eq!(tally.to_string(), "1 passed, 0 failed");
 }

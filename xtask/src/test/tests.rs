@@ -10,14 +10,14 @@ const SAMPLE: &[Step] = &[
 
 fn ran(typed: &[&str]) -> (Result<()>, String) {
     let typed: Vec<String> = typed.iter().map(|name| (*name).to_owned()).collect();
-    let mut run = Run { root: PathBuf::new(), tally: Tally::default(), passed: Passed::default() };
+    let mut run = Run { root: PathBuf::new(), tally: Tally::default(), passed: PassedTests::default() };
     let mut table = Timetable::default();
     let ended = run_steps(&chosen(SAMPLE, &typed).unwrap(), &mut run, &mut table);
     (ended, table.to_string())
 }
 
 #[test]
-fn the_first_fault_stops_the_run_and_is_named() {
+fn the_first_failed_step_stops_the_run_and_is_named() {
     let (ended, table) = ran(&[]);
     let error = format!("{:#}", ended.unwrap_err());
     assert!(error.contains("step `second` failed") && error.contains("the reason"), "{error}");
@@ -25,14 +25,14 @@ fn the_first_fault_stops_the_run_and_is_named() {
 }
 
 #[test]
-fn named_steps_run_alone() {
+fn only_named_steps_run() {
     let (ended, table) = ran(&["third"]);
     assert!(ended.is_ok());
     assert!(table.contains("third") && table.contains("nothing to do") && !table.contains("first"));
 }
 
 #[test]
-fn an_unknown_step_is_answered_with_the_nearest() {
+fn an_unknown_step_is_an_error_with_a_hint() {
     let error = chosen(SAMPLE, &["secnd".to_owned()]).unwrap_err().to_string();
     assert!(error.starts_with("there is no step `secnd`: did you mean `second`?"), "{error}");
 }

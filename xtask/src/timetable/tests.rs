@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_step_has_a_line_and_the_times_are_added_up() {
+fn the_table_has_a_line_per_step_and_a_total() {
     let mut table = Timetable::default();
     table.add("fmt", End::Passed, Duration::from_millis(1_200));
     table.add("deny", End::Skipped("cargo-deny is not installed".to_owned()), Duration::ZERO);

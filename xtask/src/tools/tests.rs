@@ -1,15 +1,15 @@
-use super::{TOOLS, Tool, is_there, names};
+use super::{TOOLS, Tool, is_installed, names};
 
 #[test]
-fn a_tool_is_there_only_when_its_probe_succeeds() {
+fn a_tool_is_installed_if_its_probe_succeeds() {
     let probe = |probe| Tool { probe, packages: &[], why: "" };
-    assert!(is_there(&probe(&["true"])));
-    assert!(!is_there(&probe(&["false"])));
-    assert!(!is_there(&probe(&["no-such-program"])));
+    assert!(is_installed(&probe(&["true"])));
+    assert!(!is_installed(&probe(&["false"])));
+    assert!(!is_installed(&probe(&["no-such-program"])));
 }
 
 #[test]
-fn every_tool_can_be_installed() {
+fn every_tool_has_a_package() {
     assert!(TOOLS.iter().all(|tool| !tool.packages.is_empty()));
     let known = [
         "cc",

@@ -1,11 +1,11 @@
-//! Rules about Markdown: every relative link leads somewhere, every error page can be reached.
+//! Rules about Markdown: no dead links, and every error page is linked.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use crate::tree::{File, check, files, root, sample};
 
-/// The relative targets of all links in a Markdown text, without their anchors. Code blocks hold no links.
+/// The relative targets of all links in a Markdown text, without their anchors. Code blocks are skipped.
 fn links(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut in_code = false;
@@ -26,7 +26,7 @@ fn links(text: &str) -> Vec<&str> {
     targets.filter(|target| !target.is_empty()).collect()
 }
 
-/// Where a link in the file `from` leads, relative to the root.
+/// The target of a link in the file `from`, relative to the root.
 fn resolve(from: &str, target: &str) -> PathBuf {
     let folder = Path::new(from).parent().unwrap_or(Path::new(""));
     let mut resolved = PathBuf::new();
@@ -45,11 +45,11 @@ fn dead_links(file: &File, exists: impl Fn(&Path) -> bool) -> Vec<String> {
         return Vec::new();
     }
     let dead = links(&file.text).into_iter().filter(|target| !exists(&resolve(&file.path, target)));
-    dead.map(|target| format!("{}: the link to `{target}` leads nowhere", file.path)).collect()
+    dead.map(|target| format!("{}: dead link to `{target}`", file.path)).collect()
 }
 
-/// Pages under `docs/errors` that no other page links to.
-fn lost_error_pages(files: &[File]) -> Vec<String> {
+/// Pages under `docs/errors` without a link from another page.
+fn unlinked_error_pages(files: &[File]) -> Vec<String> {
     let mut linked = BTreeSet::new();
     for file in files.iter().filter(|file| file.path.ends_with(".md")) {
         let targets = links(&file.text).into_iter().map(|target| resolve(&file.path, target));
@@ -61,7 +61,7 @@ fn lost_error_pages(files: &[File]) -> Vec<String> {
     lost.map(|page| format!("{}: no page links to it", page.path)).collect()
 }
 
-/// The crates of ours that Rust code in a Markdown text names. Their names in code have `_` for `-`.
+/// The workspace crates that Rust code in a Markdown text uses. Their names in code have `_` for `-`.
 fn crates_in_code(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut is_rust = false;
@@ -77,8 +77,8 @@ fn crates_in_code(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// The pages of stores whose readers are not told how to add a crate that the code there uses.
-fn crates_that_are_not_added(file: &File) -> Vec<String> {
+/// Store pages without a `cargo add` for a crate that their code uses.
+fn crates_without_cargo_add(file: &File) -> Vec<String> {
     if !file.path.starts_with("docs/guide/") || !STORE_PAGES.iter().any(|page| file.path.ends_with(page)) {
         return Vec::new();
     }
@@ -89,32 +89,32 @@ fn crates_that_are_not_added(file: &File) -> Vec<String> {
     missing.map(|name| format!("{}: no `cargo add {name}`", file.path)).collect()
 }
 
-/// The pages that show how a store is used from Rust.
+/// The pages with Rust code for a store.
 const STORE_PAGES: [&str; 3] = ["/dynamodb.md", "/postgres.md", "/redis.md"];
 
 #[test]
-fn the_pages_of_stores_tell_how_to_add_their_crates() {
-    check(crates_that_are_not_added);
+fn store_pages_have_a_cargo_add_for_each_crate() {
+    check(crates_without_cargo_add);
 }
 
 #[test]
-fn crates_that_are_not_added_bite() {
-    let told = |text: &str| crates_that_are_not_added(&sample("docs/guide/redis.md", text)).len();
+fn crates_without_cargo_add_are_reported() {
+    let count = |text: &str| crates_without_cargo_add(&sample("docs/guide/redis.md", text)).len();
     let code = "```rust,no_run\nuse hapax_store_redis::RedisStore;\n```\n";
-    assert_eq!(told(code), 1);
-    assert_eq!(told(&format!("```sh\ncargo add hapax-store\n```\n{code}")), 1);
-    assert_eq!(told(&format!("```sh\ncargo add hapax hapax-store-redis\n```\n{code}")), 0);
-    assert_eq!(told(&format!("After `cargo add hapax-store-redis`:\n{code}")), 0);
-    assert_eq!(told("```toml\nuse hapax_store_redis\n```\nhapax_store_redis"), 0);
+    assert_eq!(count(code), 1);
+    assert_eq!(count(&format!("```sh\ncargo add hapax-store\n```\n{code}")), 1);
+    assert_eq!(count(&format!("```sh\ncargo add hapax hapax-store-redis\n```\n{code}")), 0);
+    assert_eq!(count(&format!("After `cargo add hapax-store-redis`:\n{code}")), 0);
+    assert_eq!(count("```toml\nuse hapax_store_redis\n```\nhapax_store_redis"), 0);
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn no_dead_links() {
     check(|file| dead_links(file, |path| root().join(path).exists()));
 }
 
 #[test]
-fn dead_links_bite() {
+fn dead_links_are_reported() {
     let exists = |path: &Path| path == Path::new("spec/protocol.md");
     let dead = |text: &str| dead_links(&sample("docs/guide/start.md", text), exists);
     assert!(dead("[a](../../spec/protocol.md#keys) [b](https://example.com/x) [c](#here)").is_empty());
@@ -125,20 +125,20 @@ fn dead_links_bite() {
 }
 
 #[test]
-fn every_error_page_can_be_reached() {
-    let lost = lost_error_pages(&files());
+fn every_error_page_is_linked() {
+    let lost = unlinked_error_pages(&files());
     assert!(lost.is_empty(), "\n{}\n", lost.join("\n"));
 }
 
 #[test]
-fn lost_error_pages_bite() {
+fn unlinked_error_pages_are_reported() {
     let page = || sample("docs/errors/in-use.md", "See [this page](in-use.md).");
-    assert_eq!(lost_error_pages(&[page()]).len(), 1);
+    assert_eq!(unlinked_error_pages(&[page()]).len(), 1);
     let index = sample("docs/errors/README.md", "- [in use](in-use.md)");
-    assert!(lost_error_pages(&[page(), index]).is_empty());
+    assert!(unlinked_error_pages(&[page(), index]).is_empty());
 }
 
-/// The crates of stores that a page does not name.
+/// The store crates that a page does not name.
 fn unnamed_stores(files: &[File], page: &str) -> Vec<String> {
     let text = files.iter().find(|file| file.path == page).map_or("", |file| &file.text);
     let manifests = files.iter().filter_map(|file| file.path.strip_suffix("/Cargo.toml"));
@@ -149,7 +149,7 @@ fn unnamed_stores(files: &[File], page: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_front_pages_name_every_store() {
+fn front_pages_name_every_store() {
     let files = files();
     let unnamed: Vec<_> = ["README.md", "crates/hapax/src/lib.rs"]
         .iter()
@@ -159,7 +159,7 @@ fn the_front_pages_name_every_store() {
 }
 
 #[test]
-fn unnamed_stores_bite() {
+fn unnamed_stores_are_reported() {
     let store = || sample("crates/hapax-store-file/Cargo.toml", "");
     assert_eq!(unnamed_stores(&[store(), sample("README.md", "")], "README.md").len(), 1);
     assert!(unnamed_stores(&[store(), sample("README.md", "`hapax-store-file`")], "README.md").is_empty());

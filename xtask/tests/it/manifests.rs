@@ -1,5 +1,5 @@
-//! Rules about manifests: every crate says what it is, is linted alike, and can be published in the order that
-//! RELEASING.md gives.
+//! Rules about manifests: every crate has a description and the workspace lints, and can be published in the order of
+//! RELEASING.md.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::tree::root;
 
-/// What cargo knows about the packages of the workspace.
+/// The packages of the workspace, from `cargo metadata`.
 fn packages() -> Vec<Value> {
     let cargo = std::env::var_os("CARGO").unwrap();
     let answer = Command::new(cargo)
@@ -37,7 +37,7 @@ fn undescribed(package: &Value) -> Vec<String> {
     missing.map(|field| format!("{}: no {field}", name(package))).collect()
 }
 
-/// docs.rs builds the default features unless the manifest asks for all: what needs another one would not be there.
+/// docs.rs builds only the default features unless the manifest enables all.
 fn undocumented_features(package: &Value) -> Vec<String> {
     let has_features = package["features"].as_object().is_some_and(|features| !features.is_empty());
     let documents_all = package["metadata"]["docs"]["rs"]["all-features"] == true;
@@ -47,8 +47,8 @@ fn undocumented_features(package: &Value) -> Vec<String> {
     is_wrong.then(complaint).into_iter().collect()
 }
 
-/// A version on an internal dev-dependency would make publishing a circle: the testkit is published after the
-/// crates that it tests.
+/// A version on an internal dev-dependency makes publishing cyclic: the testkit is published after the crates that it
+/// tests.
 fn versioned_dev_dependencies(package: &Value) -> Vec<String> {
     let dependencies = package["dependencies"].as_array().unwrap();
     let internal = dependencies.iter().filter(|dependency| dependency["path"].is_string());
@@ -75,7 +75,7 @@ fn unpublishable(packages: &[Value], order: &[&str]) -> Vec<String> {
     let mut complaints = Vec::new();
     for package in published {
         let Some(position) = order.iter().position(|listed| *listed == name(package)) else {
-            complaints.push(format!("{} is published but not in the order", name(package)));
+            complaints.push(format!("{} is published but not in the release order", name(package)));
             continue;
         };
         let dependencies = package["dependencies"].as_array().unwrap().iter();
@@ -86,8 +86,8 @@ fn unpublishable(packages: &[Value], order: &[&str]) -> Vec<String> {
             }
         }
     }
-    let strangers = order.iter().filter(|listed| !internal.contains(*listed));
-    complaints.extend(strangers.map(|listed| format!("{listed} is in the order but not published")));
+    let unknown = order.iter().filter(|listed| !internal.contains(*listed));
+    complaints.extend(unknown.map(|listed| format!("{listed} is in the release order but not published")));
     complaints
 }
 
@@ -97,23 +97,23 @@ fn check(rule: impl Fn(&Value) -> Vec<String>) {
 }
 
 #[test]
-fn every_crate_says_what_it_is() {
+fn every_crate_has_description_and_license() {
     check(undescribed);
 }
 
 #[test]
-fn undescribed_crates_bite() {
+fn crates_without_description_are_reported() {
     let bare = json!({ "name": "a", "description": null, "license": "" });
     assert_eq!(undescribed(&bare), ["a: no description", "a: no license"]);
 }
 
 #[test]
-fn every_feature_is_documented() {
+fn docs_rs_builds_every_feature() {
     check(undocumented_features);
 }
 
 #[test]
-fn undocumented_features_bite() {
+fn undocumented_features_are_reported() {
     let package = |features: Value, metadata: Value, publish: Value| {
         let package = json!({ "name": "a", "features": features, "metadata": metadata, "publish": publish });
         undocumented_features(&package).len()
@@ -132,7 +132,7 @@ fn internal_dev_dependencies_carry_no_version() {
 }
 
 #[test]
-fn versioned_dev_dependencies_bite() {
+fn versioned_dev_dependencies_are_reported() {
     let package = |kind: Value, req: &str, path: Value| json!({ "name": "a", "dependencies": [{ "name": "b", "kind": kind, "req": req, "path": path }] });
     assert_eq!(versioned_dev_dependencies(&package(json!("dev"), "^1", json!("b"))).len(), 1);
     assert!(versioned_dev_dependencies(&package(json!("dev"), "*", json!("b"))).is_empty());
@@ -141,7 +141,7 @@ fn versioned_dev_dependencies_bite() {
 }
 
 #[test]
-fn every_crate_takes_the_lints_of_the_workspace() {
+fn every_crate_inherits_the_workspace_lints() {
     check(|package| {
         let manifest = fs::read_to_string(package["manifest_path"].as_str().unwrap()).unwrap();
         let takes = manifest.contains("[lints]\nworkspace = true");
@@ -150,14 +150,14 @@ fn every_crate_takes_the_lints_of_the_workspace() {
 }
 
 #[test]
-fn the_order_of_release_can_be_followed() {
+fn release_order_satisfies_dependencies() {
     let text = fs::read_to_string(root().join("RELEASING.md")).unwrap();
     let complaints = unpublishable(&packages(), &listed_order(&text));
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 
 #[test]
-fn a_wrong_order_of_release_bites() {
+fn wrong_release_orders_are_reported() {
     let dependency = json!({ "name": "core", "kind": null });
     let packages = [
         json!({ "name": "core", "publish": null, "dependencies": [] }),
@@ -167,6 +167,6 @@ fn a_wrong_order_of_release_bites() {
     let order = |text| unpublishable(&packages, &listed_order(text));
     assert!(order("1. `core`: first\n2. `top`\nNot `this`.").is_empty());
     assert_eq!(order("1. `top`\n2. `core`"), ["top needs core to be published first"]);
-    assert_eq!(order("1. `core`"), ["top is published but not in the order"]);
-    assert_eq!(order("1. `core`\n2. `top`\n3. `own`"), ["own is in the order but not published"]);
+    assert_eq!(order("1. `core`"), ["top is published but not in the release order"]);
+    assert_eq!(order("1. `core`\n2. `top`\n3. `own`"), ["own is in the release order but not published"]);
 }

@@ -1,4 +1,4 @@
-//! The files that are ours: what git tracks or would track.
+//! The files of the tree: tracked by git, or untracked and not ignored.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,17 +8,17 @@ use std::process::Command;
 pub(crate) struct File {
     /// Relative to the root, with `/` between folders.
     pub(crate) path: String,
-    /// All of it.
+    /// The content.
     pub(crate) text: String,
 }
 
-/// The workspace's root, asked at run time: the build may be shared with another checkout.
+/// The workspace root, read at run time: the build may be shared with another checkout.
 pub(crate) fn root() -> PathBuf {
     let own = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap());
     own.parent().unwrap().to_owned()
 }
 
-/// Every text file. Files that are not UTF-8, such as stored bytes for the codec's tests, are left out.
+/// Every text file. Files that are not UTF-8, such as binary fixtures, are skipped.
 pub(crate) fn files() -> Vec<File> {
     let listed = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -36,13 +36,13 @@ pub(crate) fn files() -> Vec<File> {
     files
 }
 
-/// Fails with every complaint of `rule` about the tree, one to a line.
+/// Fails with every violation of `rule` in the tree, one per line.
 pub(crate) fn check(rule: impl Fn(&File) -> Vec<String>) {
     let complaints: Vec<String> = files().iter().flat_map(rule).collect();
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 
-/// A file for showing that a rule bites.
+/// A file for the test of a rule.
 pub(crate) fn sample(path: &str, text: &str) -> File {
     File { path: path.to_owned(), text: text.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! Rules about words: what may be promised, and what must not be told about anybody's machine.
+//! Rules about words: the strongest promise is reserved for transactional mode, and no machine-specific paths.
 
 use crate::tree::{File, check, files, sample};
 
@@ -8,12 +8,12 @@ const PROMISE: [&str; 2] = [concat!("exactly", " once"), concat!("exactly", "-on
 /// Files that may say it, and why.
 const MAY_PROMISE: &[(&str, &str)] = &[
     ("Cargo.toml", "a keyword people search for, not a promise"),
-    ("ARCHITECTURE.md", "says that nobody can promise it outside the store"),
-    ("README.md", "says that nobody can promise it outside a transaction"),
+    ("ARCHITECTURE.md", "says that it cannot be promised outside the store"),
+    ("README.md", "says that it cannot be promised outside a transaction"),
     ("crates/hapax-store-dynamodb/src/lib.rs", "has the transactional mode"),
     ("crates/hapax-store-dynamodb/src/transaction.rs", "is the transactional mode"),
     ("docs/guide/dynamodb.md", "has the transactional mode"),
-    ("CHANGELOG.md", "tells of the transactional mode"),
+    ("CHANGELOG.md", "describes the transactional mode"),
     ("crates/hapax-store-postgres/src/joined.rs", "is the transactional mode of handlers"),
     ("crates/hapax-store-postgres/src/lib.rs", "has the transactional mode"),
     ("crates/hapax-store-postgres/src/tx/native.rs", "is the transactional mode of functions"),
@@ -24,7 +24,7 @@ const MAY_PROMISE: &[(&str, &str)] = &[
     ("crates/hapax-testkit/src/store_suite/list.rs", "counts how often a record is shown"),
 ];
 
-/// Folders that exist on one machine only. Split, so that this file passes its own rule.
+/// Prefixes of machine-specific paths. Split, so that this file passes its own rule.
 const MACHINE_PATHS: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
 fn promises(file: &File) -> Vec<String> {
@@ -35,7 +35,8 @@ fn promises(file: &File) -> Vec<String> {
     for (number, line) in (1..).zip(file.text.lines()) {
         let line = line.to_lowercase();
         if PROMISE.iter().any(|promise| line.contains(promise)) {
-            let complaint = "only transactional mode promises this; list the file if it is about that mode";
+            let complaint =
+                "only transactional mode may promise this; list the file if it is about that mode";
             complaints.push(format!("{}:{number}: {complaint}", file.path));
         }
     }
@@ -46,13 +47,13 @@ fn machine_paths(file: &File) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in (1..).zip(file.text.lines()) {
         for path in MACHINE_PATHS {
-            // Only where a path begins: inside of one, it is a folder of ours.
+            // Only at the start of a path: inside one, it is a folder of the tree.
             let begins = |at: usize| {
                 let before = line[..at].chars().next_back();
                 !before.is_some_and(|c| c.is_alphanumeric() || "._-*}$".contains(c))
             };
             if line.match_indices(path).any(|(at, _)| begins(at)) {
-                complaints.push(format!("{}:{number}: `{path}` exists on one machine only", file.path));
+                complaints.push(format!("{}:{number}: `{path}` is a machine-specific path", file.path));
             }
         }
     }
@@ -60,12 +61,12 @@ fn machine_paths(file: &File) -> Vec<String> {
 }
 
 #[test]
-fn nothing_promises_more_than_it_keeps() {
+fn only_transactional_mode_promises_exactly_one_effect() {
     check(promises);
 }
 
 #[test]
-fn promises_bite() {
+fn promises_are_reported() {
     for promise in PROMISE {
         let text = format!("Delivered\n{}.\n", promise.to_uppercase());
         let complaints = promises(&sample("docs/a.md", &text));
@@ -75,22 +76,22 @@ fn promises_bite() {
 }
 
 #[test]
-fn every_file_that_may_promise_still_does() {
+fn no_exception_for_files_without_the_promise() {
     let files = files();
     for (path, reason) in MAY_PROMISE {
         let text = files.iter().find(|file| file.path == *path).map(|file| file.text.to_lowercase());
         let promises = text.is_some_and(|text| PROMISE.iter().any(|promise| text.contains(promise)));
-        assert!(promises, "{path} ({reason}): take it off the list");
+        assert!(promises, "{path} ({reason}): remove it from the list");
     }
 }
 
 #[test]
-fn no_file_knows_anybodys_machine() {
+fn no_machine_specific_paths() {
     check(machine_paths);
 }
 
 #[test]
-fn machine_paths_bite() {
+fn machine_specific_paths_are_reported() {
     for path in MACHINE_PATHS {
         for text in [format!("{path}x"), format!("see `{path}x`"), format!("file:{path}x")] {
             assert_eq!(machine_paths(&sample("a.md", &text)).len(), 1, "{text}");

@@ -7,7 +7,7 @@ fn fresh(name: &str) -> PathBuf {
 }
 
 #[test]
-fn every_line_is_a_case_and_other_files_are_none() {
+fn reads_one_case_per_line_of_tsv_files() {
     let folder = fresh("read");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("axum.tsv"), "K-06\tlist\tpassed\nK-01\tquoted\tfailed\nK-06\tlist\tpassed\n")
@@ -17,19 +17,19 @@ fn every_line_is_a_case_and_other_files_are_none() {
     let cases = read(&folder).unwrap();
     fs::remove_dir_all(&folder).unwrap();
     let shown: Vec<String> =
-        cases.iter().map(|case| format!("{} {case} {}", case.rule, case.verdict)).collect();
+        cases.iter().map(|case| format!("{} {case} {}", case.rule, case.result)).collect();
     let expected =
         ["K-01 axum quoted failed", "K-06 axum list passed", "K-06 tonic list skipped: one line only"];
     assert_eq!(shown, expected);
 }
 
 #[test]
-fn no_folder_is_no_report() {
+fn a_missing_folder_has_no_reports() {
     assert_eq!(read(&fresh("absent")).unwrap(), []);
 }
 
 #[test]
-fn an_unreadable_line_is_told_by_its_place() {
+fn an_unreadable_line_is_reported_with_its_number() {
     for line in
         ["K-06\tlist", "K-6\tlist\tpassed", "K-06\t\tpassed", "K-06\tlist\tok", "K-06\tlist\tskipped:"]
     {

@@ -14,7 +14,7 @@ fn an_id_is_a_letter_and_two_digits() {
 }
 
 #[test]
-fn a_path_names_the_rules_with_which_its_parts_begin() {
+fn rule_ids_are_prefixes_of_path_segments() {
     assert_eq!(ids("key::k_06_more_than_one_key_is_refused"), "K-06");
     assert_eq!(ids("key::k_01_k_04_agrees_with_a_parser"), "K-01 K-04");
     assert_eq!(ids("x_02::s_01_and_x_03"), "X-02 S-01");
@@ -25,8 +25,8 @@ fn a_path_names_the_rules_with_which_its_parts_begin() {
 }
 
 #[test]
-fn only_tests_that_passed_count_by_either_runner() {
-    let mut passed = Passed::default();
+fn reads_passed_tests_of_both_runners() {
+    let mut passed = PassedTests::default();
     for line in [
         "        PASS [   0.004s] ( 3/65) hapax-core::it key::k_01_one",
         "        LEAK [   0.104s] hapax::it http::k_02_two",

@@ -1,15 +1,15 @@
 use super::*;
 
 fn read(text: &str) -> Result<Vec<String>, String> {
-    let shown = |rule: &Rule| match &rule.fate {
-        Fate::Done => rule.id.to_string(),
-        Fate::NotDone(reason) => format!("{}, {reason}", rule.id),
+    let shown = |rule: &Rule| match &rule.status {
+        RuleStatus::Done => rule.id.to_string(),
+        RuleStatus::NotDone(reason) => format!("{}, {reason}", rule.id),
     };
     parse(text).map(|rules| rules.iter().map(shown).collect()).map_err(|error| error.to_string())
 }
 
 #[test]
-fn rules_are_paragraphs_and_what_is_not_done_is_a_table() {
+fn parses_rule_paragraphs_and_the_table_of_rules_not_done() {
     let text = "\
 ## Keys
 
@@ -35,14 +35,14 @@ fn rules_are_paragraphs_and_what_is_not_done_is_a_table() {
 }
 
 #[test]
-fn a_rule_that_is_there_twice_is_a_mistake() {
+fn a_duplicate_rule_is_an_error() {
     let text = "**K-01** One.\n## Deliberately not done\n| K-01 | other |";
     assert_eq!(read(text), Err("the protocol has K-01 twice".to_owned()));
     assert!(read("no rules").is_err());
 }
 
 #[test]
-fn the_protocol_can_be_read() {
+fn parses_the_protocol() {
     let text = std::fs::read_to_string(crate::root().unwrap().join("spec/protocol.md")).unwrap();
     let ids = read(&text).unwrap();
     assert!(ids.len() > 20 && ids[0] == "K-01", "{ids:?}");
