@@ -1,4 +1,4 @@
-//! A JSON part of a fingerprint: the same value in another spelling is the same request, and another value is not.
+//! JSON parts of fingerprints: equal values have equal fingerprints in every form, and different values do not.
 
 #![no_main]
 
@@ -10,10 +10,10 @@ fuzz_target!(|input: &[u8]| {
         return;
     }
     let syntax = serde_json::from_slice::<serde::de::IgnoredAny>(input);
-    assert!(syntax.is_ok(), "another reader finds no JSON here");
+    assert!(syntax.is_ok(), "serde_json refuses this text");
     assert_eq!(json(input), json(&respelled(input)));
 
-    // One level deeper may be one too deep.
+    // One level deeper may exceed the depth limit.
     let (first, last) = (member_first(input), member_last(input));
     if is_json(&first) {
         assert_eq!(json(&first), json(&last), "the order of members does not count");
@@ -25,7 +25,7 @@ fn json(text: &[u8]) -> Fingerprint {
     Fingerprint::builder().json("body", text).build()
 }
 
-/// What has no canonical text is taken as raw bytes; the kind of a part is hashed with it.
+/// A text without canonical form is hashed verbatim; the kind of a part is hashed with it.
 fn is_json(text: &[u8]) -> bool {
     json(text) != Fingerprint::builder().part("body", text).build()
 }
@@ -38,7 +38,7 @@ fn member_last(value: &[u8]) -> Vec<u8> {
     [br#"{"other":[],"value":"#, value, b"}"].concat()
 }
 
-/// The same value with whitespace around everything, and every letter and digit in strings written by its number.
+/// The same value with whitespace around every token, and every letter and digit in strings escaped.
 fn respelled(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() * 2);
     let mut in_string = false;

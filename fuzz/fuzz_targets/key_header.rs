@@ -1,4 +1,4 @@
-//! The key's header, whatever it holds: it is a key or an error, and a key is the same in every spelling.
+//! The key's header: every value is a key or an error, and a key is the same in every spelling.
 
 #![no_main]
 
@@ -6,7 +6,7 @@ use hapax_core::key::{KEY_LENGTH_MAX, KeyFormat, KeyRules};
 use hapax_core::{Key, KeyError};
 use libfuzzer_sys::fuzz_target;
 
-// Line feeds cannot be part of a header's value, so here they part its lines.
+// A line feed separates header lines: it cannot be part of a value.
 fuzz_target!(|input: &[u8]| {
     let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
     match lines[..] {
@@ -22,7 +22,7 @@ fn one_line(line: &[u8]) {
     assert_eq!(
         KeyRules::new().parse([line]),
         parsed.clone().map(Some),
-        "the default rules ask for nothing more"
+        "the default rules have no further requirements"
     );
 
     let is_quoted = line.trim_ascii_start().starts_with(b"\"");
@@ -35,7 +35,7 @@ fn one_line(line: &[u8]) {
     answers_for_its_format(&key);
 }
 
-/// Another parser of structured fields, written by others, must read the same out of everything quoted.
+/// An independent parser of structured fields must agree on every quoted value.
 fn agrees_with_another_parser(line: &[u8], parsed: &Result<Key, KeyError>) {
     let item = sfv::Parser::new(line).parse::<sfv::Item>().ok();
     let content = item.and_then(|item| Some(item.bare_item.as_string()?.as_str().to_owned()));
@@ -61,7 +61,7 @@ fn is_one_key_in_every_spelling(key: &Key) {
 fn answers_for_its_format(key: &Key) {
     let admitted = |format| KeyRules::new().format(format).admit(key.clone()).ok();
     let of_its_time = admitted(KeyFormat::UuidV7).or(admitted(KeyFormat::Ulid));
-    // A UUID without its hyphens is told from other digits by its format alone.
+    // Only the format distinguishes a UUID without hyphens from other digits.
     let is_itself = of_its_time.as_ref() == Some(key);
     assert_eq!(key.made_at().is_some(), is_itself);
     assert!(of_its_time.is_none_or(|key| key.made_at().is_some()));

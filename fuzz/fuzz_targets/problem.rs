@@ -1,4 +1,4 @@
-//! Refusals: JSON and valid fields, whatever the detail holds and whatever a route is set to.
+//! Refusals: valid JSON and valid header fields for every detail and every configuration of a route.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use hapax::http::{Code, fuzzing};
 use libfuzzer_sys::fuzz_target;
 
-// A byte for the code, one for the wait, and text for the detail and for what the type begins with.
+// A byte for the code, one for the wait, and text for the detail and the prefix of the type.
 fuzz_target!(|input: &[u8]| {
     let [code, wait, text @ ..] = input else { return };
     let code = Code::ALL[usize::from(*code) % Code::ALL.len()];

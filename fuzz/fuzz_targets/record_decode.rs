@@ -1,5 +1,4 @@
-//! Records from bytes: whatever a disk or a server returns is a record or unreadable, and a record that was read
-//! is written and read again as the same.
+//! Decoding of records: every input is a record or unreadable, and a decoded record round-trips.
 
 #![no_main]
 
@@ -7,19 +6,19 @@ use hapax_core::codec::{self, VERSION};
 use hapax_core::{Record, RecordId};
 use libfuzzer_sys::fuzz_target;
 
-/// Of the record that the seeds hold.
+/// The id of the record in the seeds.
 const ID: RecordId = RecordId::from_bytes([0x68; 32]);
 
-// The first byte says how long the head is, and the rest is head and outcome. An outcome of no bytes is no outcome.
+// The first byte is the length of the head, the rest is head and outcome. An empty outcome is none.
 fuzz_target!(|input: &[u8]| {
     let Some((length, rest)) = input.split_first() else { return };
     let (head, outcome) = rest.split_at(rest.len().min(usize::from(*length)));
     let outcome = (!outcome.is_empty()).then_some(outcome);
 
-    // As they are. The checksum stops nearly all of them.
+    // Verbatim. The checksum refuses nearly all of them.
     check(head, outcome);
 
-    // Behind a right checksum, so that the fields are reached.
+    // With a valid checksum, to reach the field parser.
     let head = sealed(b'h', &[], head);
     let attempt = codec::decode_head(&ID, &head).map(|record| record.fence.nonce);
     let nonce = attempt.as_ref().map_or(&[0; 16], |nonce| nonce.as_bytes());
@@ -38,10 +37,10 @@ fn check(head: &[u8], outcome: Option<&[u8]>) {
 fn again(record: &Record) -> Record {
     let encoded = codec::encode(record);
     let read = codec::decode(&ID, &encoded.head, encoded.outcome.as_deref());
-    read.expect("what was just written can be read")
+    read.expect("an encoded record decodes")
 }
 
-/// Version and checksum before the fields, as `spec/record-format.md` has them.
+/// Version and checksum before the fields, as in `spec/record-format.md`.
 fn sealed(part: u8, nonce: &[u8], fields: &[u8]) -> Vec<u8> {
     let mut checksum = crc32fast::Hasher::new();
     for bytes in [&[part, VERSION], &ID.as_bytes()[..], nonce, fields] {

@@ -1,4 +1,4 @@
-//! A request's head: it has a key, none or a fault; a path and a query have one spelling; a scope is one operation's.
+//! Request heads: a key, no key or an error; normalisation of path and query is idempotent; a scope names one operation.
 
 #![no_main]
 
@@ -11,19 +11,19 @@ fuzz_target!(|input: &[u8]| {
     let in_header = fuzzing::key(&parts.headers, &body, None);
     let anywhere = fuzzing::key(&parts.headers, &body, Some("/request_id"));
     if let (Ok(Some(key)), Ok(found)) = (&in_header, &anywhere) {
-        assert_eq!(found.as_ref(), Some(key), "what the header says, the body cannot change");
+        assert_eq!(found.as_ref(), Some(key), "the header takes precedence over the body");
     }
     if let Err(detail) = in_header {
         assert!(!detail.is_empty());
-        assert_eq!(anywhere, Err(detail), "a fault in the header stays one");
+        assert_eq!(anywhere, Err(detail), "an error in the header stays an error");
     }
 
     let path = fuzzing::path(parts.uri.path());
-    assert_eq!(fuzzing::path(&path), path, "one spelling stays as it is");
+    assert_eq!(fuzzing::path(&path), path, "normalisation is idempotent");
     let query = fuzzing::query(parts.uri.query().unwrap_or_default());
-    assert_eq!(fuzzing::query(&query), query, "one spelling stays as it is");
+    assert_eq!(fuzzing::query(&query), query, "normalisation is idempotent");
 
-    let claim = fuzzing::scope(Principal::jwt_claim("sub"), &parts).expect("nameless callers share a scope");
+    let claim = fuzzing::scope(Principal::jwt_claim("sub"), &parts).expect("anonymous callers share a scope");
     assert!(claim.operation().starts_with(parts.method.as_str()));
     match fuzzing::scope(Principal::default(), &parts) {
         Some(scope) => assert_eq!(claim.operation(), scope.operation()),

@@ -1,10 +1,10 @@
-//! Fuzz inputs as HTTP messages: a first line, fields, an empty line and a body, with single line feeds between.
+//! Parses fuzz inputs as HTTP messages: a first line, fields, an empty line and a body, separated by line feeds.
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 
-/// The input as a request; `None` when `http` would refuse it before it reaches us.
+/// The input as a request; `None` when the crate `http` refuses it.
 pub fn request(input: &[u8]) -> Option<(Parts, Bytes)> {
     let (first, headers, body) = message(input)?;
     let (method, uri) = std::str::from_utf8(first).ok()?.split_once(' ')?;
