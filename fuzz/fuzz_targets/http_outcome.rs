@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let (meta, payload) = (Bytes::copy_from_slice(input), Bytes::from_static(b"payload"));
-    let stored = Recorded { class: Class::Success, format: Format::HTTP, meta, payload };
+    let stored = Recorded::new(Class::Success, Format::HTTP, payload).with_meta(meta);
     replays_the_same(&stored);
 
     let Some((status, headers, body)) = hapax_fuzz::message(input) else { return };

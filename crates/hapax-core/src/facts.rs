@@ -14,6 +14,7 @@ use crate::store::BoxFuture;
 
 /// A finished record.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Fact {
     /// The fingerprint of the request.
     pub fingerprint: Fingerprint,
@@ -21,6 +22,13 @@ pub struct Fact {
     pub recorded: Recorded,
     /// The remaining retention in the authoritative store, at least.
     pub remaining: Duration,
+}
+
+impl Fact {
+    /// A finished record with this outcome.
+    pub const fn new(fingerprint: Fingerprint, recorded: Recorded, remaining: Duration) -> Self {
+        Self { fingerprint, recorded, remaining }
+    }
 }
 
 /// A cache of finished records. See the [module](self).

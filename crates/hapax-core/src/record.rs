@@ -265,6 +265,7 @@ impl Format {
 
 /// A recorded outcome, from which retries are answered.
 #[derive(Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Recorded {
     /// Success or error.
     pub class: Class,
@@ -280,6 +281,13 @@ impl Recorded {
     /// An outcome of `class` in `format` with a payload and no metadata.
     pub fn new(class: Class, format: Format, payload: impl Into<Bytes>) -> Self {
         Self { class, format, meta: Bytes::new(), payload: payload.into() }
+    }
+
+    /// Sets the metadata.
+    #[must_use]
+    pub fn with_meta(mut self, meta: impl Into<Bytes>) -> Self {
+        self.meta = meta.into();
+        self
     }
 
     /// The size of metadata and payload together, in bytes.

@@ -228,6 +228,7 @@ pub enum Fenced {
 
 /// A decision about an uncertain record.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct Settlement {
     /// The attempt to settle; refused when the record holds another one.
     pub attempt: Nonce,
@@ -235,6 +236,20 @@ pub struct Settlement {
     pub nonce: Nonce,
     /// The decision.
     pub verdict: Verdict,
+}
+
+impl Settlement {
+    /// A settlement of `attempt` with a fresh nonce.
+    pub fn new(attempt: Nonce, verdict: Verdict) -> Self {
+        Self { attempt, nonce: Nonce::random(), verdict }
+    }
+
+    /// Replaces the settlement's own nonce.
+    #[must_use]
+    pub fn with_nonce(mut self, nonce: Nonce) -> Self {
+        self.nonce = nonce;
+        self
+    }
 }
 
 /// Whether an uncertain operation turned out to have happened.
@@ -348,6 +363,7 @@ impl Query {
 
 /// One page of a listing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Page {
     /// The records, newest first.
     pub records: Vec<Record>,
@@ -357,6 +373,13 @@ pub struct Page {
     pub next: Option<String>,
     /// The store's clock at the read.
     pub now: Timestamp,
+}
+
+impl Page {
+    /// An empty last page, read at `now`.
+    pub const fn new(now: Timestamp) -> Self {
+        Self { records: Vec::new(), unreadable: Vec::new(), next: None, now }
+    }
 }
 
 /// The result of a sweep.
@@ -372,6 +395,7 @@ pub struct Swept {
 
 /// Record counts by state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub struct Stats {
     /// Claims whose lease has not lapsed at the time of reading.
     pub in_progress: u64,
@@ -430,6 +454,7 @@ impl Promise {
 
 /// The health of a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Health {
     /// The kind of store: `memory`, `file`, …
     pub store: &'static str,
@@ -437,4 +462,11 @@ pub struct Health {
     pub promise: Promise,
     /// Settings or conditions that need an operator's attention.
     pub warnings: Vec<String>,
+}
+
+impl Health {
+    /// The health of a store of this kind.
+    pub const fn new(store: &'static str, promise: Promise, warnings: Vec<String>) -> Self {
+        Self { store, promise, warnings }
+    }
 }

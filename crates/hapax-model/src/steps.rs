@@ -142,7 +142,7 @@ impl Steps {
         let settlement = SETTLEMENT_NONCES + index as u8;
         let settle = |nonce, verdict| Command::Settle {
             id: ID,
-            settlement: Settlement { attempt: nonce_of(nonce), nonce: nonce_of(settlement), verdict },
+            settlement: Settlement::new(nonce_of(nonce), verdict).with_nonce(nonce_of(settlement)),
         };
         let command = match act {
             OperatorAct::SettleApplied { nonce } => {

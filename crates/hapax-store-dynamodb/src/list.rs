@@ -19,7 +19,7 @@ const ITEM_BYTES: u64 = 220;
 /// One page of `query`.
 pub(crate) async fn list(link: &Link, query: &Query) -> Result<Page, StoreError> {
     let mut newest = Newest::of(query).ok_or_else(|| Refusal::Cursor.error("list", Effect::Read))?;
-    let mut page = Page { now: link.time.now(), ..Page::default() };
+    let mut page = Page::new(link.time.now());
     if newest.is_closed() {
         return Ok(page);
     }

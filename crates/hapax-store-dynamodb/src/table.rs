@@ -61,7 +61,7 @@ pub(crate) async fn look(link: &Link, op: &'static str) -> Result<Health, StoreE
             "expired records stay until a sweep removes them; `hapax migrate` lets DynamoDB do it".to_owned(),
         );
     }
-    Ok(Health { store: KIND, promise, warnings })
+    Ok(Health::new(KIND, promise, warnings))
 }
 
 /// What may be promised of the table, or of the one that [`make`] would make. It makes nothing.
@@ -70,14 +70,14 @@ pub(crate) async fn look_ahead(link: &Link) -> Result<Health, StoreError> {
         return look(link, "health").await;
     }
     if link.options.endpoint.is_of_aws() {
-        return Ok(Health { store: KIND, promise: Promise::AtMostOnce, warnings: Vec::new() });
+        return Ok(Health::new(KIND, Promise::AtMostOnce, Vec::new()));
     }
     // A table says by its ARN whether it is of DynamoDB Local; nothing else does.
     let warning = format!(
         "{} is not an endpoint of AWS: what it promises is known when there is a table",
         link.options.endpoint.authority()
     );
-    Ok(Health { store: KIND, promise: Promise::BestEffort, warnings: vec![warning] })
+    Ok(Health::new(KIND, Promise::BestEffort, vec![warning]))
 }
 
 /// What [`make`] would do.

@@ -34,7 +34,7 @@ enum Path {
 
 /// One page of `query`.
 pub(crate) fn list(connection: &Connection, query: &Query, now: Timestamp) -> Result<Page, ReadError> {
-    let mut page = Page { now, ..Page::default() };
+    let mut page = Page::new(now);
     let mut before = match &query.cursor {
         Some(cursor) => parse_cursor(cursor).ok_or(ReadError::Refused(Refusal::Cursor))?,
         None => i64::MAX,

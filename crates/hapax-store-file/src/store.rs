@@ -456,7 +456,7 @@ impl Store for FileStore {
                 Sync::Full if self.directory.is_durable() => Promise::AtMostOnce,
                 Sync::Full | Sync::Off => Promise::BestEffort,
             };
-            Ok(Health { store: "file", promise, warnings: self.warnings(pages) })
+            Ok(Health::new("file", promise, self.warnings(pages)))
         })
     }
 

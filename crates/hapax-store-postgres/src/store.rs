@@ -160,7 +160,7 @@ async fn judge(link: &Link, op: &'static str) -> Result<Judged, StoreError> {
 /// What the server promises, without a look at the tables.
 pub(crate) async fn server_health(options: Options) -> Result<Health, StoreError> {
     let Judged { promise, warnings } = judge(&Link::new(options)?, "health").await?;
-    Ok(Health { store: KIND, promise, warnings })
+    Ok(Health::new(KIND, promise, warnings))
 }
 
 impl Work for ClaimRequest {
@@ -319,7 +319,7 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let Judged { promise, mut warnings } = judge(&self.link, "health").await?;
             warnings.extend(self.wake.as_ref().and_then(Wake::warning).map(str::to_owned));
-            Ok(Health { store: KIND, promise, warnings })
+            Ok(Health::new(KIND, promise, warnings))
         })
     }
 

@@ -127,7 +127,7 @@ fn decoded(id: &RecordId, value: &[u8], remaining: Duration) -> Option<Fact> {
     let [VERSION_BYTE, algorithm, rest @ ..] = value else { return None };
     let (digest, outcome) = rest.split_first_chunk::<DIGEST_BYTES>()?;
     let recorded = codec::decode_outcome(id, ANY_ATTEMPT, outcome).ok()?;
-    Some(Fact { fingerprint: Fingerprint::from_parts(*algorithm, *digest), recorded, remaining })
+    Some(Fact::new(Fingerprint::from_parts(*algorithm, *digest), recorded, remaining))
 }
 
 impl FactStore for RedisFacts {

@@ -255,7 +255,7 @@ impl Store for RedisStore {
     fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
         Box::pin(async move {
             let server = self.way.look().await?;
-            Ok(Health { store: "redis", promise: server.promise, warnings: server.warnings })
+            Ok(Health::new("redis", server.promise, server.warnings))
         })
     }
 

@@ -131,12 +131,11 @@ impl ReferenceStore {
             .map(|last| format!("{}-{}", last.created_at.as_millis(), last.key.id));
         let (damaged, readable): (Vec<&Record>, Vec<&Record>) =
             found.into_iter().partition(|record| shelf.damaged.contains(&record.key.id));
-        Ok(Page {
-            records: readable.into_iter().cloned().collect(),
-            unreadable: damaged.into_iter().map(|record| record.key.id).collect(),
-            next,
-            now,
-        })
+        let mut page = Page::new(now);
+        page.records = readable.into_iter().cloned().collect();
+        page.unreadable = damaged.into_iter().map(|record| record.key.id).collect();
+        page.next = next;
+        Ok(page)
     }
 
     fn sweep_now(&self, batch_max: usize) -> Swept {
@@ -278,7 +277,7 @@ impl Store for ReferenceStore {
     fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
         Box::pin(async move {
             let warnings = vec!["for tests only".to_owned()];
-            Ok(Health { store: "reference", promise: Promise::OneProcess, warnings })
+            Ok(Health::new("reference", Promise::OneProcess, warnings))
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hapax_core::{
-    Deleted, Lookup, Nonce, Record, Scope, ScopedKey, Settled, Settlement, Store, StoreError, Verdict,
+    Deleted, Lookup, Record, Scope, ScopedKey, Settled, Settlement, Store, StoreError, Verdict,
 };
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -127,7 +127,7 @@ impl Hapax {
     /// # Errors
     /// When the store cannot answer.
     pub async fn settle(&self, record: &Record, verdict: Verdict) -> Result<Settled, StoreError> {
-        let settlement = Settlement { attempt: record.fence.nonce, nonce: Nonce::random(), verdict };
+        let settlement = Settlement::new(record.fence.nonce, verdict);
         let (calls, id) = (&self.engine.calls, record.key.id);
         let settle = || calls.store.settle(&id, &settlement);
         let settled = calls.insist("settle", calls.timeout.max(WATCH_MAX), SETTLE_TRIES, settle).await;

@@ -222,12 +222,16 @@ impl MemoryStore {
         }
         let (ids, next) = newest.page();
         let found = |id| self.shard(&id).lock().records.get(&id).cloned();
-        Ok(Page { records: ids.into_iter().filter_map(found).collect(), unreadable: Vec::new(), next, now })
+        let mut page = Page::new(now);
+        page.records = ids.into_iter().filter_map(found).collect();
+        page.next = next;
+        Ok(page)
     }
 
     fn stats_now(&self) -> Stats {
         let now = self.clock.now();
-        let mut stats = Stats { bytes: self.bytes.load(Ordering::Relaxed), ..Stats::default() };
+        let mut stats = Stats::default();
+        stats.bytes = self.bytes.load(Ordering::Relaxed);
         for shard in &self.shards {
             shard.lock().records.iter().for_each(|record| stats.count(record.state_at(now)));
         }
@@ -341,7 +345,7 @@ impl Store for MemoryStore {
             if self.is_full() {
                 warnings.push("full: new claims are refused".to_owned());
             }
-            Ok(Health { store: "memory", promise: Promise::OneProcess, warnings })
+            Ok(Health::new("memory", Promise::OneProcess, warnings))
         })
     }
 

@@ -79,8 +79,7 @@ impl Tiers {
         match &claim {
             Claim::Acquired(lease) => self.claims.insert(id, (lease.fence.nonce, ask.fingerprint)),
             Claim::Replay { recorded, remaining } => {
-                let fact =
-                    Fact { fingerprint: ask.fingerprint, recorded: recorded.clone(), remaining: *remaining };
+                let fact = Fact::new(ask.fingerprint, recorded.clone(), *remaining);
                 Fast::keep(&self.fast, id, fact, asked_at);
             }
             _ => {}
@@ -103,7 +102,7 @@ impl Tiers {
             && nonce == lease.fence.nonce
             && fenced == Fenced::Applied
         {
-            let fact = Fact { fingerprint, recorded: done.clone(), remaining: retention };
+            let fact = Fact::new(fingerprint, done.clone(), retention);
             Fast::keep(&self.fast, lease.id, fact, asked_at);
         }
         Ok(fenced)
@@ -148,7 +147,8 @@ impl Fast {
             if remaining.is_zero() {
                 return;
             }
-            let kept = this.facts.keep(&id, &Fact { remaining, ..fact }).await;
+            let fact = Fact::new(fact.fingerprint, fact.recorded, remaining);
+            let kept = this.facts.keep(&id, &fact).await;
             this.judge(kept);
         });
     }

@@ -13,13 +13,14 @@ use crate::json::{Json, JsonPointer, index};
 /// ```
 /// use hapax_core::{Fingerprint, Select};
 ///
-/// let select = Select { exclude: ["/sent_at".parse()?].into(), ..Select::default() };
+/// let select = Select::default().exclude(["/sent_at".parse()?]);
 /// let of = |body: &[u8]| Fingerprint::builder().json_selected("body", body, &select).build();
 /// assert_eq!(of(br#"{"amount": 5, "sent_at": "10:01"}"#), of(br#"{"amount": 5, "sent_at": "10:02"}"#));
 /// assert_ne!(of(br#"{"amount": 5, "sent_at": "10:01"}"#), of(br#"{"amount": 6, "sent_at": "10:01"}"#));
 /// # Ok::<(), hapax_core::JsonPointerError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub struct Select {
     /// When not empty, only these values count.
     pub include: BTreeSet<JsonPointer>,
@@ -28,6 +29,20 @@ pub struct Select {
 }
 
 impl Select {
+    /// Adds values to [`include`](Self::include).
+    #[must_use]
+    pub fn include(mut self, pointers: impl IntoIterator<Item = JsonPointer>) -> Self {
+        self.include.extend(pointers);
+        self
+    }
+
+    /// Adds values to [`exclude`](Self::exclude).
+    #[must_use]
+    pub fn exclude(mut self, pointers: impl IntoIterator<Item = JsonPointer>) -> Self {
+        self.exclude.extend(pointers);
+        self
+    }
+
     /// Removes the excluded values from the document.
     pub(super) fn prune(&self, document: &mut Json<'_>) {
         for pointer in &self.exclude {

@@ -283,8 +283,8 @@ proptest! {
 }
 
 fn select(include: &[&str], exclude: &[&str]) -> Select {
-    let pointers = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-    Select { include: pointers(include), exclude: pointers(exclude) }
+    let pointers = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>();
+    Select::default().include(pointers(include)).exclude(pointers(exclude))
 }
 
 fn selected(body: &str, select: &Select) -> Fingerprint {

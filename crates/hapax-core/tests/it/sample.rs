@@ -18,7 +18,7 @@ pub(crate) fn nonce(number: u8) -> Nonce {
 }
 
 pub(crate) fn recorded(class: Class, payload: &'static str) -> Recorded {
-    Recorded { class, format: Format::HTTP, meta: Bytes::from_static(b"201"), payload: payload.into() }
+    Recorded::new(class, Format::HTTP, payload).with_meta(Bytes::from_static(b"201"))
 }
 
 /// A record with fixed content in this status. Its hashes are arbitrary.
@@ -60,11 +60,8 @@ pub(crate) fn one_of_each() -> [(&'static str, Record); 6] {
 pub(crate) fn any_recorded() -> impl Strategy<Value = Recorded> {
     let class = prop_oneof![Just(Class::Success), Just(Class::Error)];
     let bytes = || prop::collection::vec(any::<u8>(), 0..200);
-    (class, any::<u8>(), bytes(), bytes()).prop_map(|(class, format, meta, payload)| Recorded {
-        class,
-        format: Format(format),
-        meta: meta.into(),
-        payload: payload.into(),
+    (class, any::<u8>(), bytes(), bytes()).prop_map(|(class, format, meta, payload)| {
+        Recorded::new(class, Format(format), payload).with_meta(meta)
     })
 }
 

@@ -93,7 +93,7 @@ fn complete(nonce: Nonce) -> Command {
 }
 
 fn settle(attempt: Nonce, nonce: Nonce, verdict: Verdict) -> Command {
-    Command::Settle { id: key().id, settlement: Settlement { attempt, nonce, verdict } }
+    Command::Settle { id: key().id, settlement: Settlement::new(attempt, verdict).with_nonce(nonce) }
 }
 
 /// Runs the command in every state and compares with the table.

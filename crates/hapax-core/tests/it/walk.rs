@@ -66,8 +66,9 @@ fn any_settlement() -> impl Strategy<Value = Settlement> {
     let applied =
         any_outcome().prop_map(|recorded| Verdict::Applied { recorded, retention: Duration::from_secs(10) });
     // Settlements have nonces of their own, as the contract requires.
-    (any_nonce(), 11..=12u8, prop_oneof![Just(Verdict::NotApplied), applied])
-        .prop_map(|(attempt, nonce, verdict)| Settlement { attempt, nonce: sample::nonce(nonce), verdict })
+    (any_nonce(), 11..=12u8, prop_oneof![Just(Verdict::NotApplied), applied]).prop_map(
+        |(attempt, nonce, verdict)| Settlement::new(attempt, verdict).with_nonce(sample::nonce(nonce)),
+    )
 }
 
 fn any_step() -> impl Strategy<Value = Step> {

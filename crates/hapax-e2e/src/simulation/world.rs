@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use hapax::{OnLapse, Policy, Reconciled};
-use hapax_core::{Class, Format, Nonce, Recorded, Settlement, State, StoreError, Verdict};
+use hapax_core::{Class, Format, Recorded, Settlement, State, StoreError, Verdict};
 use hapax_testkit::History;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -396,7 +396,7 @@ fn settlement(ground: &Ground, key: KeyId, retention: Duration) -> Option<Settle
         Some(run) => Verdict::Applied { recorded: outcome(run), retention },
         None => Verdict::NotApplied,
     };
-    Some(Settlement { attempt, nonce: Nonce::random(), verdict })
+    Some(Settlement::new(attempt, verdict))
 }
 
 fn outcome(run: RunId) -> Recorded {

@@ -45,7 +45,7 @@ fn commands() -> Vec<Command> {
         for verdict in
             [Verdict::NotApplied, Verdict::Applied { recorded: value_of(id), retention: RETENTION }]
         {
-            let settlement = Settlement { attempt: nonce(id), nonce: nonce(8), verdict };
+            let settlement = Settlement::new(nonce(id), verdict).with_nonce(nonce(8));
             commands.push(Command::Settle { id: ID, settlement });
         }
         commands.push(Command::Delete { id: ID, nonce: nonce(id) });

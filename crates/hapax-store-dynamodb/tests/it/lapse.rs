@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hapax_core::{
-    Claim, ClaimRequest, Clock, Deleted, Fenced, ManualClock, Nonce, OnLapse, Reason, Settled, Settlement,
-    State, Store, Timestamp, Verdict,
+    Claim, ClaimRequest, Clock, Deleted, Fenced, ManualClock, OnLapse, Reason, Settled, Settlement, State,
+    Store, Timestamp, Verdict,
 };
 use hapax_testkit::servers::DynamoDbServer;
 
@@ -75,8 +75,7 @@ async fn a_process_that_never_saw_a_claim_watches_it_before_it_settles_or_delete
         ) {}
         let stranger = options(&server, "settled").connect().await.unwrap();
         if name == "settled" {
-            let settlement =
-                Settlement { attempt: nonce, nonce: Nonce::random(), verdict: Verdict::NotApplied };
+            let settlement = Settlement::new(nonce, Verdict::NotApplied);
             assert_eq!(stranger.settle(&id, &settlement).await.unwrap(), Settled::Applied);
         } else {
             assert_eq!(stranger.delete(&id, nonce).await.unwrap(), Deleted::Applied);

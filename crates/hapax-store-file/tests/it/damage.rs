@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use hapax_core::{Claim, Fenced, Lookup, Nonce, Query, Reason, Settlement, Store, StoreErrorKind, Verdict};
+use hapax_core::{Claim, Fenced, Lookup, Query, Reason, Settlement, Store, StoreErrorKind, Verdict};
 use hapax_store_file::FileStore;
 
 use crate::fixture::{Home, RETENTION, acquire, ask, done, finish, scoped};
@@ -43,8 +43,7 @@ async fn a_damaged_record_is_present_and_left_alone() {
             Lookup::Unreadable { why } => assert!(!why.contains("the result"), "{name}: {why}"),
             other => panic!("{name}: {other:?}"),
         }
-        let settlement =
-            Settlement { attempt: lease.fence.nonce, nonce: Nonce::random(), verdict: Verdict::NotApplied };
+        let settlement = Settlement::new(lease.fence.nonce, Verdict::NotApplied);
         let refused = [
             store.renew(&lease).await.unwrap_err(),
             store.complete(&lease, &done("other"), RETENTION).await.unwrap_err(),

@@ -44,7 +44,7 @@ async fn every_ending_is_told() {
             "abandon" => drop(store.abandon(&lease, Reason::Declared).await.unwrap()),
             "settle" => {
                 let (attempt, nonce) = (lease.fence.nonce, Nonce::random());
-                let settlement = Settlement { attempt, nonce, verdict: Verdict::NotApplied };
+                let settlement = Settlement::new(attempt, Verdict::NotApplied).with_nonce(nonce);
                 store.settle(&lease.id, &settlement).await.unwrap();
             }
             _ => drop(store.delete(&lease.id, lease.fence.nonce).await.unwrap()),

@@ -34,7 +34,7 @@ async fn every_ending_is_told() {
             "abandon" => drop(store.abandon(&lease, hapax_core::Reason::Declared).await.unwrap()),
             "settle" => {
                 let (attempt, nonce) = (lease.fence.nonce, hapax_core::Nonce::random());
-                let settlement = hapax_core::Settlement { attempt, nonce, verdict: Verdict::NotApplied };
+                let settlement = hapax_core::Settlement::new(attempt, Verdict::NotApplied).with_nonce(nonce);
                 store.settle(&lease.id, &settlement).await.unwrap();
             }
             _ => drop(store.delete(&lease.id, lease.fence.nonce).await.unwrap()),

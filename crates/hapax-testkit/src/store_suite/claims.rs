@@ -80,12 +80,7 @@ pub async fn a_finished_key_replays(rig: &impl Rig) {
     let outcomes = [
         Recorded::new(Class::Success, Format::FUNCTION, ""),
         Recorded::new(Class::Error, Format::OPERATOR, "no stock"),
-        Recorded {
-            class: Class::Success,
-            format: Format(200),
-            meta: every_byte.clone().into(),
-            payload: every_byte.into(),
-        },
+        Recorded::new(Class::Success, Format(200), every_byte.clone()).with_meta(every_byte),
     ];
     for (number, done) in outcomes.iter().enumerate() {
         let first = ask(rig, &format!("replay {number}"));

@@ -1,6 +1,6 @@
 //! Fences: a write counts only while the record holds its attempt's nonce, and an outcome is final.
 
-use hapax_core::{Class, Fenced, Reason, Recorded, State};
+use hapax_core::{Fenced, Reason, State};
 
 use super::script::*;
 use crate::rig::Rig;
@@ -38,7 +38,7 @@ pub async fn an_outcome_is_final(rig: &impl Rig) {
     for state in [State::Completed, State::Failed] {
         let (ask, lease) = in_state(rig, &*store, state).await;
         let before = record(&*store, &ask.key.id).await;
-        let other = Recorded { class: Class::Success, ..outcome("something else") };
+        let other = outcome("something else");
         assert_eq!(complete(rig, &*store, &lease, &other).await, Fenced::Applied, "as the first time");
         assert_eq!(release(&*store, &lease).await, Fenced::Lost);
         assert_eq!(store.abandon(&lease, Reason::Declared).await.expect("abandon answers"), Fenced::Lost);

@@ -171,8 +171,9 @@ pub async fn counts_agree(rig: &impl Rig) {
         in_state(rig, &*store, state).await;
     }
     let counted = stats(&*store).await;
-    let one_each =
-        Stats { in_progress: 1, completed: 1, failed: 1, uncertain: 1, released: 1, bytes: counted.bytes };
+    let mut one_each = Stats::default();
+    State::ALL.into_iter().for_each(|state| one_each.count(state));
+    one_each.bytes = counted.bytes;
     assert_eq!(counted, one_each);
     rig.advance(rig.facts().lease).await;
     let counted = stats(&*store).await;

@@ -239,15 +239,15 @@ impl Model {
             }
             Step::Settle { key, attempt, settlement, applied } => Command::Settle {
                 id: self.key(key).id,
-                settlement: Settlement {
-                    attempt: self.nonce(key, attempt),
-                    nonce: self.nonce(key, ATTEMPTS + settlement),
-                    verdict: if applied {
+                settlement: {
+                    let verdict = if applied {
                         let recorded = Recorded::new(Class::Success, Format::OPERATOR, vec![settlement]);
                         Verdict::Applied { recorded, retention: self.ticks(4) }
                     } else {
                         Verdict::NotApplied
-                    },
+                    };
+                    let nonce = self.nonce(key, ATTEMPTS + settlement);
+                    Settlement::new(self.nonce(key, attempt), verdict).with_nonce(nonce)
                 },
             },
             Step::Delete { key, attempt } => {

@@ -64,12 +64,7 @@ pub(super) fn retention(rig: &impl Rig) -> Duration {
 
 /// A successful outcome with metadata and payload.
 pub(super) fn outcome(text: &str) -> Recorded {
-    Recorded {
-        class: Class::Success,
-        format: Format::FUNCTION,
-        meta: Bytes::from_static(b"meta"),
-        payload: Bytes::from(text.to_owned()),
-    }
+    Recorded::new(Class::Success, Format::FUNCTION, text.to_owned()).with_meta(Bytes::from_static(b"meta"))
 }
 
 /// The lease of `ask` if it was granted on attempt `attempt`, whether or not it was.
@@ -79,7 +74,7 @@ pub(super) fn lease_of(ask: &ClaimRequest, attempt: u32) -> Lease {
 
 /// A settlement of the attempt with this nonce.
 pub(super) fn settlement(attempt: Nonce, verdict: Verdict) -> Settlement {
-    Settlement { attempt, nonce: Nonce::random(), verdict }
+    Settlement::new(attempt, verdict)
 }
 
 /// Claims, which must succeed.
@@ -170,7 +165,8 @@ pub(super) async fn in_state(rig: &impl Rig, store: &dyn Store, state: State) ->
         State::InProgress => Fenced::Applied,
         State::Completed => complete(rig, store, &lease, &outcome("done")).await,
         State::Failed => {
-            let done = Recorded { class: Class::Error, ..outcome("refused") };
+            let mut done = outcome("refused");
+            done.class = Class::Error;
             complete(rig, store, &lease, &done).await
         }
         State::Uncertain => store.abandon(&lease, Reason::Panicked).await.expect("abandon answers"),

@@ -339,11 +339,8 @@ fn a_second_effect_is_explained_by_a_settlement() {
     tale.acquired(&ask(1), 1);
     tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
     tale.clock.advance(LEASE);
-    let settlement = Settlement {
-        attempt: ask(1).nonce,
-        nonce: Nonce::from_bytes([99; 16]),
-        verdict: Verdict::NotApplied,
-    };
+    let settlement =
+        Settlement::new(ask(1).nonce, Verdict::NotApplied).with_nonce(Nonce::from_bytes([99; 16]));
     tale.call(Command::Settle { id: key().id, settlement }, Answer::Settled(Settled::Applied));
     tale.acquired(&ask(2), 2);
     tale.history.effect("someone", key().id, lease(&ask(2), 2).fence);

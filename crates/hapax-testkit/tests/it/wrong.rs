@@ -204,7 +204,8 @@ impl WrongStore {
             }
             (Wrong::OutcomeTruncated, _) => {
                 let payload = done.payload.slice(..done.payload.len().saturating_sub(1));
-                let done = Recorded { payload, ..done.clone() };
+                let mut done = done.clone();
+                done.payload = payload;
                 return self.inner.complete(lease, &done, retention).await;
             }
             (Wrong::RetentionFromClaim, Some((record, _))) => {
@@ -228,7 +229,8 @@ impl WrongStore {
             self.inner.abandon(&lease, Reason::Declared).await?;
         }
         if self.is(Wrong::SettlesAnyAttempt) && record.fence.nonce != settlement.nonce {
-            let settlement = Settlement { attempt: record.fence.nonce, ..settlement.clone() };
+            let mut settlement = settlement.clone();
+            settlement.attempt = record.fence.nonce;
             return self.inner.settle(id, &settlement).await;
         }
         self.inner.settle(id, settlement).await

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use hapax_core::{BoxFuture, Fence, Nonce, Reason, RecordId, Recorded, Settlement, Verdict};
+use hapax_core::{BoxFuture, Fence, Reason, RecordId, Recorded, Settlement, Verdict};
 
 use super::{Engine, Job, RECORD_TRIES, Refusal, kept};
 
@@ -47,7 +47,7 @@ impl Engine {
             Ok(Reconciled::NotApplied) => Verdict::NotApplied,
             Ok(Reconciled::Unknown) | Err(_) => return Ok(false),
         };
-        let settlement = Settlement { attempt: fence.nonce, nonce: Nonce::random(), verdict };
+        let settlement = Settlement::new(fence.nonce, verdict);
         let settle = || self.calls.store.settle(&id, &settlement);
         let settled = self.calls.insist("settle", self.calls.timeout, RECORD_TRIES, settle).await;
         self.waiters.wake(&id);

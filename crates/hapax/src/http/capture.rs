@@ -114,7 +114,7 @@ pub(crate) fn record(
         }
     }
     let (meta, payload) = writer.finish(body);
-    Recorded { class: classify::class(parts.status), format: Format::HTTP, meta, payload }
+    Recorded::new(classify::class(parts.status), Format::HTTP, payload).with_meta(meta)
 }
 
 /// The answer for this retry, from what was recorded.

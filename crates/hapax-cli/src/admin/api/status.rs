@@ -72,7 +72,7 @@ pub(crate) struct StoreDocument {
 
 impl From<Stats> for RecordCounts {
     fn from(stats: Stats) -> Self {
-        let Stats { in_progress, completed, failed, uncertain, released, bytes } = stats;
+        let Stats { in_progress, completed, failed, uncertain, released, bytes, .. } = stats;
         Self { in_progress, completed, failed, uncertain, released, bytes }
     }
 }

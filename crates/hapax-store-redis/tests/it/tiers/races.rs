@@ -89,7 +89,7 @@ async fn a_fact_does_not_outlive_its_record() {
     let kept_for = world.kept_for(&lease.id);
     assert!(kept_for > Duration::ZERO && kept_for <= left, "{kept_for:?}");
     // Telling it again does not make it live longer.
-    let fact = Fact { fingerprint: Fingerprint::empty(), recorded: done("done"), remaining: RETENTION };
+    let fact = Fact::new(Fingerprint::empty(), done("done"), RETENTION);
     world.facts.keep(&lease.id, &fact).await.unwrap();
     assert!(world.kept_for(&lease.id) <= left);
 }
@@ -102,7 +102,7 @@ async fn a_deleted_record_does_not_come_back() {
     assert!(world.known(&lease.id).await);
     let deleted = world.tiers.delete(&lease.id, lease.fence.nonce).await.unwrap();
     assert_eq!(deleted, Deleted::Applied);
-    let late = Fact { fingerprint: Fingerprint::empty(), recorded: done("old"), remaining: RETENTION };
+    let late = Fact::new(Fingerprint::empty(), done("old"), RETENTION);
     world.facts.keep(&lease.id, &late).await.unwrap();
     finish(&*world.tiers, "finished", "new").await;
     world.tiers.flush().await;
@@ -202,7 +202,7 @@ async fn a_front_names_the_store_behind_it() {
         async |name: &str| RedisFacts::connect(&format!("{}?prefix={name}:", server.url())).await.unwrap();
     let (shop, bank) = (named("shop").await, named("bank").await);
     let id = ask("finished").key.id;
-    let fact = Fact { fingerprint: Fingerprint::empty(), recorded: done("done"), remaining: RETENTION };
+    let fact = Fact::new(Fingerprint::empty(), done("done"), RETENTION);
     // A name is no evidence of another's.
     shop.keep(&id, &fact).await.unwrap();
     assert!(shop.find(&id).await.unwrap().is_some());

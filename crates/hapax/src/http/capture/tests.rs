@@ -375,7 +375,7 @@ fn the_bytes_of_version_1_stay() {
 fn damaged_bytes_never_panic_and_never_reach_beyond_themselves() {
     let retry = map(&[("origin", "https://a.example"), ("accept-encoding", "identity")]);
     let read = |meta: Vec<u8>| {
-        let recorded = Recorded { meta: meta.into(), ..Recorded::new(Class::Success, Format::HTTP, "body") };
+        let recorded = Recorded::new(Class::Success, Format::HTTP, "body").with_meta(meta);
         replay(&ReplayRules::default(), &retry, recorded)
     };
     let mut refused = 0;
@@ -405,7 +405,7 @@ fn more_fields_than_a_map_holds_are_damage() {
         let name = HeaderName::from_bytes(format!("x-{number}").as_bytes()).unwrap();
         writer.field(Kind::Header, &name, &HeaderValue::from_static("1"));
     }
-    let recorded = Recorded { meta: writer.finish(&[]).0, ..Recorded::new(Class::Success, Format::HTTP, "") };
+    let recorded = Recorded::new(Class::Success, Format::HTTP, "").with_meta(writer.finish(&[]).0);
     let refused = replay(&ReplayRules::default(), &HeaderMap::new(), recorded).unwrap_err();
     assert_eq!(refused, NotReplayable::Damaged);
 }

@@ -182,7 +182,7 @@ fn f_05_json_is_what_it_says() {
 #[test]
 fn f_06_values_of_json_can_be_left_out() {
     let rules = FingerprintRules {
-        json: Select { exclude: ["/at".parse().unwrap()].into(), ..Select::default() },
+        json: Select::default().exclude(["/at".parse().unwrap()]),
         ..FingerprintRules::default()
     };
     let with = |body| by(&rules, Sent { fields: &["content-type: application/json"], body, ..POST });

@@ -150,7 +150,7 @@ impl Settings {
                 FingerprintName::Key => What::Key,
             };
         }
-        let Select { include, exclude } = &mut rules.json;
+        let Select { include, exclude, .. } = &mut rules.json;
         if let Some(texts) = &self.json_include {
             *include = pointers("json_include", texts)?.into_iter().collect();
         }

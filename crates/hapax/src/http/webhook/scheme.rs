@@ -107,12 +107,8 @@ impl Scheme {
         let scheme = Self {
             signature,
             key,
-            content: Select {
-                exclude: all(&said.content_exclude, |text| pointer("content_exclude", text))?
-                    .into_iter()
-                    .collect(),
-                ..Select::default()
-            },
+            content: Select::default()
+                .exclude(all(&said.content_exclude, |text| pointer("content_exclude", text))?),
             content_headers: all(&said.content_headers, |text| header("content_headers", text))?,
         };
         scheme.check()?;
