@@ -64,5 +64,5 @@ fn dispatch(typed: &[String]) -> Result<()> {
 fn root() -> Result<PathBuf> {
     let own = env::var_os("CARGO_MANIFEST_DIR").context("start this through `cargo xtask`")?;
     let root = PathBuf::from(own).parent().map(PathBuf::from);
-    root.context("xtask lies in the workspace's root folder")
+    root.context("the folder of xtask has no parent")
 }

@@ -36,7 +36,7 @@ fn chosen<'a>(steps: &'a [Step], typed: &[String]) -> Result<Vec<&'a Step>> {
             let hint = nearest::hint(name, steps.iter().map(|step| step.name));
             let list: Vec<String> =
                 steps.iter().map(|step| format!("{:<12} {}", step.name, step.about)).collect();
-            bail!("there is no step `{name}`{hint}\n\n{}", list.join("\n"));
+            bail!("unknown step `{name}`{hint}\n\n{}", list.join("\n"));
         }
     }
     let is_chosen = |step: &&Step| typed.is_empty() || typed.iter().any(|name| name == step.name);

@@ -148,7 +148,7 @@ const CARGO_DENY_VERSION: &str = "0.20.2";
 pub(crate) fn install_missing() -> Result<()> {
     install(TOOLS)?;
     let built = programs::built()?;
-    let tools = built.parent().context("what is built lies in a folder of its profile")?.join("test-tools");
+    let tools = built.parent().context("the build folder of a profile has a parent")?.join("test-tools");
     install_dynamodb_local(&tools.join("dynamodb-local"))?;
     if cfg!(target_arch = "x86_64") { install_old_redis(&tools.join("redis-6")) } else { Ok(()) }
 }

@@ -239,7 +239,7 @@ impl Reason {
 /// Whether an outcome is a success or an error; a pinned error is *failed*, not *completed*.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Class {
-    /// The operation did what was asked.
+    /// The operation succeeded.
     Success,
     /// The operation ended with an error.
     Error,
@@ -258,7 +258,7 @@ impl Format {
     pub const HTTP: Self = Self(2);
     /// Text written by the operator who settled the record.
     pub const OPERATOR: Self = Self(3);
-    /// The outcome exceeded the size limit or could not be encoded: the record tells that the operation ended and with
+    /// The outcome exceeded the size limit or could not be encoded: the record shows that the operation ended and with
     /// which class, but not its result.
     pub const NOT_KEPT: Self = Self(4);
 }

@@ -43,7 +43,7 @@ impl Report {
             (Err(_), Some(input)) => Ok(FuzzRun::Crashed { executions, input }),
             (Err(error), None) => Err(error),
             (Ok(()), _) => {
-                ensure!(executions > 0, "it executed nothing");
+                ensure!(executions > 0, "no input was executed");
                 Ok(FuzzRun::Completed { executions })
             }
         }

@@ -34,5 +34,5 @@ fn only_named_steps_run() {
 #[test]
 fn an_unknown_step_is_an_error_with_a_hint() {
     let error = chosen(SAMPLE, &["secnd".to_owned()]).unwrap_err().to_string();
-    assert!(error.starts_with("there is no step `secnd`: did you mean `second`?"), "{error}");
+    assert!(error.starts_with("unknown step `secnd`: did you mean `second`?"), "{error}");
 }

@@ -9,7 +9,7 @@ const RECONCILE_RS: &str = "crates/hapax/src/engine/reconcile.rs";
 /// Every defect of the engine.
 pub const ENGINE_TEETH: &[Tooth] = &[
     Tooth {
-        name: "a run is answered before it is recorded",
+        name: "a run is answered before its outcome is recorded",
         file: ENGINE_RS,
         find: "        let fenced = self.record(job, &hold, &finish, started, RECORD_TRIES).await;\n",
         replace: concat!(
@@ -31,7 +31,7 @@ pub const ENGINE_TEETH: &[Tooth] = &[
         caught_by: Proof::Simulation,
     },
     Tooth {
-        name: "a claim is asked for again with a new nonce",
+        name: "a claim is retried with a new nonce",
         file: ENGINE_RS,
         find: "                    in_doubt = true;\n",
         replace: concat!(
@@ -42,7 +42,7 @@ pub const ENGINE_TEETH: &[Tooth] = &[
         caught_by: Proof::Simulation,
     },
     Tooth {
-        name: "a store that is down lets everything through",
+        name: "operations run without a claim while the store is down",
         file: ENGINE_RS,
         find: "            Err(error) => Attempt::Ended(Err(Refusal::Store(error))),\n",
         replace: concat!(
@@ -56,7 +56,7 @@ pub const ENGINE_TEETH: &[Tooth] = &[
         caught_by: Proof::Simulation,
     },
     Tooth {
-        name: "a failed recording is not tried again",
+        name: "a failed recording is not retried",
         file: ENGINE_RS,
         find: "                self.record_behind(job, hold, finish, started);\n",
         replace: "                drop(hold);\n",
@@ -64,7 +64,7 @@ pub const ENGINE_TEETH: &[Tooth] = &[
         caught_by: Proof::Simulation,
     },
     Tooth {
-        name: "memory is filled before the store",
+        name: "the cache is filled before the store",
         file: ENGINE_RS,
         find: "                let complete = || store.complete(lease, recorded, retention);\n",
         replace: concat!(

@@ -47,7 +47,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::Model,
     },
     Tooth {
-        name: "complete overwrites what is pinned",
+        name: "complete overwrites a pinned outcome",
         file: TRANSITION,
         find: "            Status::Pinned { .. } => Decision::keep(Fenced::Applied),",
         replace: "            Status::Pinned { .. } => Decision::put(pinned(record, done, retention, now), Fenced::Applied),",
@@ -104,7 +104,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::Model,
     },
     Tooth {
-        name: "busy judged absent",
+        name: "a live claim counts as absent",
         file: TRANSITION,
         find: "            Decision::keep(Claim::Busy { lease_left: lease_until.since(now) })",
         replace: concat!("            let _ = lease_until;\n", "            acquire(None, ask, now)",),
@@ -120,7 +120,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::Model,
     },
     Tooth {
-        name: "claim's own repeat not recognised",
+        name: "a duplicate claim is not recognised",
         file: TRANSITION,
         find: "    if record.fence.nonce == ask.nonce {",
         replace: "    if false {",
@@ -136,7 +136,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::Model,
     },
     Tooth {
-        name: "mismatch answered with the outcome",
+        name: "a mismatch is answered with the outcome",
         file: TRANSITION,
         find: "            Some(false) => return Decision::keep(Claim::Mismatch),",
         replace: "            Some(false) => {}",
@@ -160,7 +160,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::Model,
     },
     Tooth {
-        name: "expired uncertain is absent",
+        name: "an expired uncertain record counts as absent",
         file: TRANSITION,
         find: "    due(record, now) == Some(Due::Expired)",
         replace: "    due(record, now).is_some()",

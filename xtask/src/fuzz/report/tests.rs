@@ -40,8 +40,11 @@ fn shows_crash_reports_and_hides_libfuzzer_noise() {
 
 #[test]
 fn a_run_without_executions_is_an_error() {
-    assert_eq!(judged(&[], Ok(())), Err("it executed nothing".to_owned()));
-    assert_eq!(judged(&["stat::number_of_executed_units: 0"], Ok(())), Err("it executed nothing".to_owned()));
+    assert_eq!(judged(&[], Ok(())), Err("no input was executed".to_owned()));
+    assert_eq!(
+        judged(&["stat::number_of_executed_units: 0"], Ok(())),
+        Err("no input was executed".to_owned())
+    );
 }
 
 #[test]
