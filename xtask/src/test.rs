@@ -16,13 +16,13 @@ const QUICK_NAME: &str = "quick";
 
 /// Runs all steps, the steps named in `typed`, or the quick ones.
 pub(crate) fn run(root: &Path, typed: &[String]) -> Result<()> {
-    let steps = match typed {
-        [typed] if typed == QUICK_NAME => QUICK.iter().collect(),
-        _ => chosen(STEPS, typed)?,
-    };
+    let is_quick = matches!(typed, [typed] if typed == QUICK_NAME);
+    let steps = if is_quick { QUICK.iter().collect() } else { chosen(STEPS, typed)? };
+    // The quick steps share the names of the full ones and cannot be run one by one.
+    let rerun = is_quick.then_some(QUICK_NAME);
     let mut run = Run { root: root.to_owned(), tally: Tally::default(), passed: PassedTests::default() };
     let mut table = Timetable::default();
-    let ended = run_steps(&steps, &mut run, &mut table);
+    let ended = run_steps(&steps, &mut run, &mut table, rerun);
     println!("\n{table}\n");
     if run.tally.summary_lines() > 0 {
         println!("{}", run.tally);
@@ -43,7 +43,7 @@ fn chosen<'a>(steps: &'a [Step], typed: &[String]) -> Result<Vec<&'a Step>> {
     Ok(steps.iter().filter(is_chosen).collect())
 }
 
-fn run_steps(steps: &[&Step], run: &mut Run, table: &mut Timetable) -> Result<()> {
+fn run_steps(steps: &[&Step], run: &mut Run, table: &mut Timetable, rerun: Option<&str>) -> Result<()> {
     for step in steps {
         println!("\n━━ {}: {}", step.name, step.about);
         let started = Instant::now();
@@ -57,7 +57,8 @@ fn run_steps(steps: &[&Step], run: &mut Run, table: &mut Timetable) -> Result<()
             Err(error) => {
                 report(step, &End::Failed, took);
                 table.add(step.name, End::Failed, took);
-                bail!("step `{0}` failed: {error:#}\nto run it alone: cargo xtask test {0}", step.name);
+                let rerun = rerun.unwrap_or(step.name);
+                bail!("step `{}` failed: {error:#}\nto run it again: cargo xtask test {rerun}", step.name);
             }
         }
     }

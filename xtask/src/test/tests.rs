@@ -12,8 +12,18 @@ fn ran(typed: &[&str]) -> (Result<()>, String) {
     let typed: Vec<String> = typed.iter().map(|name| (*name).to_owned()).collect();
     let mut run = Run { root: PathBuf::new(), tally: Tally::default(), passed: PassedTests::default() };
     let mut table = Timetable::default();
-    let ended = run_steps(&chosen(SAMPLE, &typed).unwrap(), &mut run, &mut table);
+    let ended = run_steps(&chosen(SAMPLE, &typed).unwrap(), &mut run, &mut table, None);
     (ended, table.to_string())
+}
+
+#[test]
+fn a_failed_step_names_the_command_that_repeats_it() {
+    let error = |rerun| {
+        let mut run = Run { root: PathBuf::new(), tally: Tally::default(), passed: PassedTests::default() };
+        run_steps(&[&SAMPLE[1]], &mut run, &mut Timetable::default(), rerun).unwrap_err().to_string()
+    };
+    assert!(error(None).ends_with("cargo xtask test second"), "{}", error(None));
+    assert!(error(Some("quick")).ends_with("cargo xtask test quick"), "{}", error(Some("quick")));
 }
 
 #[test]
