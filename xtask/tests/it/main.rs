@@ -6,5 +6,6 @@
 mod documents;
 mod manifests;
 mod sources;
+mod terms;
 mod tree;
 mod words;
