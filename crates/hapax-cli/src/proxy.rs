@@ -1,55 +1,86 @@
-//! The proxy: takes connections, and forwards requests to the origin.
-//!
-//! It is the transport around the layer, and knows nothing of keys and records.
-//!
-//! # The life of a request
-//!
-//! 1. **Taken.** `listen.rs` takes a connection if there is a place for it, and gives it to a worker
-//!    (`workers.rs`). `connection.rs` does the TLS handshake where there is one and finds out by the first bytes which
-//!    version of HTTP is spoken. A connection that stays silent is closed.
-//! 2. **Looked at.** Of HTTP/1, `socket.rs` lets `head.rs` see every byte before hyper parses it. What two parsers
-//!    could read in two ways is answered 400, and the connection is closed. HTTP/2 leaves less to doubt; what is left
-//!    is checked in `connection.rs`.
-//! 3. **Admitted.** `fields.rs` takes off what a client must not say, and adds where the request came from and its id.
-//!    Its body is `Received`, which does not wait for ever.
-//! 4. **Served** by the service that its connection was given: the layer, and behind it [`Forward`].
-//! 5. **Forwarded.** `forward.rs` takes off what belongs to the connection, and `upstream.rs` finds an address and a
-//!    connection. The request is written anew, with framing of our own. It goes out at most once.
-//! 6. **Answered.** The upstream's answer passes as it comes, over HTTP/2 in pieces that must be taken; or a problem says that nothing was sent, or that nobody
-//!    knows what came of it. Either is told to the layer by an [`Outcome`](hapax::http::Outcome).
+//! The proxy of the sidecar: `hapax-proxy` with the sidecar's options, problem documents and errors.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `options` | what can be configured |
-//! | `listen`, `connection` | clients' connections |
-//! | `workers` | the runtimes that they are served on |
-//! | `runs` | requests that run, also without their stream |
-//! | `untaken` | the memory of answers that clients do not take |
-//! | `socket`, `head`, `frames`, `received`, `deadline` | what clients may send, and how slowly |
-//! | `fields` | header fields on their way |
-//! | `tls` | certificates and trust |
-//! | `forward`, `upstream` | exchanges with the origin |
+//! | `options` | the options in the file |
+//! | `upstream_service` | the service behind the layer: forwards, and tells the layer what an error means for a key |
+//! | `refusals` | responses to requests that the layer never sees |
 
-mod connection;
-mod deadline;
-mod fields;
-mod forward;
-mod frames;
-mod head;
-mod listen;
 mod options;
-mod received;
-mod runs;
-mod socket;
-mod tls;
-mod untaken;
-mod upstream;
-mod workers;
+mod refusals;
+mod upstream_service;
 
-pub(crate) use self::forward::Forward;
-pub(crate) use self::listen::Listener;
+use std::net::SocketAddr;
+
+pub(crate) use hapax_proxy::{Listener, WorkerThreads};
+use hapax_proxy::{ReservedFields, SetupError};
+
 pub(crate) use self::options::{Tls, Transport, UpstreamOptions};
-pub(crate) use self::workers::WorkerThreads;
+use self::refusals::ProblemResponses;
+pub(crate) use self::upstream_service::UpstreamService;
+use crate::failure::{Code, Failure};
+
+/// Fields of requests by which a client could pose as the layer or as the sidecar.
+const RESERVED: ReservedFields = ReservedFields {
+    removed: &[
+        "idempotency-outcome",
+        "idempotency-recorded",
+        "idempotency-protected",
+        "idempotent-replayed",
+        "x-idempotent-replayed",
+    ],
+    set_by_service: &["idempotency-operation", "idempotency-attempt", "x-original-method", "x-original-uri"],
+};
+
+/// Binds the listener of the sidecar.
+pub(crate) async fn bind(
+    address: SocketAddr,
+    transport: &Transport,
+    tls: Option<&Tls>,
+) -> Result<Listener, Failure> {
+    let tls = tls.map(Tls::files);
+    let listener = Listener::bind(address, &transport.listener_options(), tls.as_ref()).await?;
+    Ok(configured(listener))
+}
+
+fn configured(listener: Listener) -> Listener {
+    listener.reserved_fields(RESERVED).refusal_responses(ProblemResponses)
+}
+
+impl From<SetupError> for Failure {
+    fn from(error: SetupError) -> Self {
+        let (code, hint) = match &error {
+            SetupError::Listen { .. } => {
+                (Code::ListenFailed, "choose an address of this machine that is not in use")
+            }
+            SetupError::TlsFile { .. } => {
+                (Code::InputInvalid, "give a certificate with its chain, and its private key, both in PEM")
+            }
+            SetupError::NoUpstream => (Code::InputInvalid, "name one, such as http://127.0.0.1:3000"),
+            SetupError::Upstream { .. } => {
+                (Code::InputInvalid, "write it as http://HOST:PORT or https://HOST:PORT, without a path")
+            }
+            _ => return Self::new(Code::Failed, error.to_string()).caused_by(error),
+        };
+        Self::new(code, error.to_string()).hint(hint).caused_by(error)
+    }
+}
+
+impl Failure {
+    /// Takes over the source of an error whose own text is the message.
+    fn caused_by(self, error: SetupError) -> Self {
+        let source = match error {
+            SetupError::Listen { source, .. } => Some(source.into()),
+            SetupError::TlsFile { source, .. } | SetupError::Upstream { source, .. } => source,
+            SetupError::Tls(source) => Some(source.into()),
+            _ => None,
+        };
+        match source {
+            Some(source) => self.because(source),
+            None => self,
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests;

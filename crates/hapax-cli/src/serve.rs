@@ -44,7 +44,7 @@ use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
-use crate::proxy::{Forward, Listener, WorkerThreads};
+use crate::proxy::{self, Listener, UpstreamService, WorkerThreads};
 use crate::signals::{Asked, Signals};
 use crate::telemetry;
 use crate::trace::Tracing;
@@ -94,9 +94,9 @@ impl Sidecar {
         let store = config.store.open_or_make().await?;
         let promise = promise::tell(&config.store, &*store).await;
         let hapax = hapax(&config, store);
-        let forward = Forward::new(&config.upstream, &config.upstream_options)?;
+        let forward = UpstreamService::new(&config.upstream, &config.upstream_options)?;
         let asker = Asker::new(&config.limits);
-        let listener = Listener::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
+        let listener = proxy::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
         let operators = AdminListener::bind(&config.admin, config.audit_dir()).await?;
         let local_access = operators.as_ref().zip(config.store.directory());
         let local_access = local_access.and_then(|(operators, directory)| operators.publish(directory));
@@ -147,8 +147,8 @@ impl Sidecar {
         notify(sd_notify::NotifyState::Ready);
         while signals.next().await == Asked::ToReload {
             self.routes.reload(flags);
-            if let Err(failure) = self.listener.reload_tls() {
-                tracing::error!("the certificate stays as it was: {}", failure.text());
+            if let Err(error) = self.listener.reload_tls() {
+                tracing::error!("the certificate stays as it was: {}", Failure::from(error).text());
             }
         }
         notify(sd_notify::NotifyState::Stopping);

@@ -1,6 +1,6 @@
-//! [`Guarded`]: a client's connection with an end to patience, whose heads are looked at before they are read.
+//! [`ClientIo`]: a client's connection with timeouts, whose request heads are inspected before they are read.
 //!
-//! It does not know what is asked or answered. What it must know of requests, it is told by [`Progress`].
+//! It does not know requests and responses. What it needs of them is in [`ConnectionState`].
 
 use std::io;
 use std::pin::Pin;
@@ -15,148 +15,146 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::deadline::Deadline;
-use super::frames::Frames;
-use super::head::{Fault, Inspected, Inspector, SPOILED};
-use super::untaken::Untaken;
+use crate::deadline::Deadline;
+use crate::head::{FramingFault, Http1Inspector, INVALID_BYTES, Inspection};
+use crate::http2_frames::FrameTracker;
+use crate::response_budget::ResponseBudget;
 
-/// How far the requests of a connection are.
+/// The state of a connection that its socket and its requests share.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
-    /// Requests whose answer has not left.
+pub(crate) struct ConnectionState {
+    /// Requests whose response has not left.
     open: AtomicUsize,
     /// Requests that began.
     begun: AtomicUsize,
-    /// Requests that were answered. On HTTP/1 they are answered in the order in which their heads came.
-    answered: AtomicUsize,
-    /// Whether the last answer changed the protocol.
-    is_switched: AtomicBool,
-    /// Whether bytes of another protocol came before it was agreed on.
-    early: AtomicBool,
-    /// Told when an answer was given up because it was not taken.
-    given_up: Notify,
-    /// Cancelled once the listener is to end.
-    stop: CancellationToken,
-    /// What the bytes of its answers count in.
-    untaken: OnceLock<Arc<Untaken>>,
-    /// Told when the connection is to end at once.
-    cut_off: Notify,
+    /// Requests that have a response. On HTTP/1 responses come in the order of the heads.
+    responses: AtomicUsize,
+    /// Whether the last response was a 101.
+    is_upgraded: AtomicBool,
+    /// Whether bytes of another protocol came before the upgrade was accepted.
+    has_early_bytes: AtomicBool,
+    /// Notified when a response was abandoned because the client did not read it.
+    abandoned: Notify,
+    /// Cancelled when the listener shuts down.
+    shutdown: CancellationToken,
+    /// Counts the bytes of its responses.
+    budget: OnceLock<Arc<ResponseBudget>>,
+    /// Notified when the connection is to be closed immediately.
+    abort: Notify,
 }
 
-/// One request that is being answered, until its answer has left.
+/// A request in flight, until its response has left.
 #[derive(Debug)]
-pub(super) struct Open(Arc<Progress>);
+pub(crate) struct OpenRequest(Arc<ConnectionState>);
 
-impl Progress {
-    /// Of a connection that is to end with `stop`.
-    pub(super) fn until(stop: CancellationToken) -> Self {
-        Self { stop, ..Self::default() }
+impl ConnectionState {
+    pub(crate) fn with_shutdown(shutdown: CancellationToken) -> Self {
+        Self { shutdown, ..Self::default() }
     }
 
-    /// Cancelled once the listener is to end.
-    pub(super) fn stop(&self) -> &CancellationToken {
-        &self.stop
+    /// Cancelled when the listener shuts down.
+    pub(crate) fn shutdown(&self) -> &CancellationToken {
+        &self.shutdown
     }
 
-    pub(super) fn begin(self: &Arc<Self>) -> Open {
+    pub(crate) fn begin_request(self: &Arc<Self>) -> OpenRequest {
         self.open.fetch_add(1, Ordering::Relaxed);
         self.begun.fetch_add(1, Ordering::Relaxed);
-        Open(self.clone())
+        OpenRequest(self.clone())
     }
 
-    /// What was answered. A connection changes its protocol on 101 and on nothing else.
-    pub(super) fn answered(&self, status: StatusCode) {
-        self.is_switched.store(status == StatusCode::SWITCHING_PROTOCOLS, Ordering::Relaxed);
-        self.answered.fetch_add(1, Ordering::Release);
+    /// Records the status of a response. Only 101 upgrades the connection.
+    pub(crate) fn record_response(&self, status: StatusCode) {
+        self.is_upgraded.store(status == StatusCode::SWITCHING_PROTOCOLS, Ordering::Relaxed);
+        self.responses.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether bytes of another protocol came too early for it.
-    pub(super) fn is_early(&self) -> bool {
-        self.early.load(Ordering::Relaxed)
+    /// Whether bytes of another protocol came before the upgrade was accepted.
+    pub(crate) fn has_early_bytes(&self) -> bool {
+        self.has_early_bytes.load(Ordering::Relaxed)
     }
 
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.open.load(Ordering::Relaxed) == 0
     }
 
-    pub(super) fn begun(&self) -> usize {
+    pub(crate) fn requests_begun(&self) -> usize {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// The bytes of its answers count there from now on.
-    pub(super) fn count_in(&self, untaken: &Arc<Untaken>) {
-        self.untaken.get_or_init(|| Arc::clone(untaken));
+    /// Counts the bytes of its responses there from now on.
+    pub(crate) fn set_budget(&self, budget: &Arc<ResponseBudget>) {
+        self.budget.get_or_init(|| Arc::clone(budget));
     }
 
-    pub(super) fn untaken(&self) -> Option<&Arc<Untaken>> {
-        self.untaken.get()
+    pub(crate) fn budget(&self) -> Option<&Arc<ResponseBudget>> {
+        self.budget.get()
     }
 
-    /// Ends the connection at once, whatever is open on it.
-    pub(super) fn cut_off(&self) {
-        self.cut_off.notify_one();
+    /// Closes the connection immediately, with all its requests.
+    pub(crate) fn abort(&self) {
+        self.abort.notify_one();
     }
 
-    /// Serves the connection, but no longer than until it is cut off.
-    pub(super) async fn unless_cut_off(&self, served: impl Future<Output = ()>) {
+    /// Runs the connection until it ends or is aborted.
+    pub(crate) async fn run_until_aborted(&self, connection: impl Future<Output = ()>) {
         tokio::select! {
             biased;
-            () = served => {}
-            () = self.cut_off.notified() => tracing::debug!("cut off a connection"),
+            () = connection => {}
+            () = self.abort.notified() => tracing::debug!("aborted a connection"),
         }
     }
 
-    /// Resolves once the client left an answer where it is.
-    pub(super) async fn given_up(&self) {
-        self.given_up.notified().await;
+    /// Resolves once the client did not read a response in time.
+    pub(crate) async fn response_abandoned(&self) {
+        self.abandoned.notified().await;
     }
 }
 
-impl Open {
-    /// The connection that it is on.
-    pub(super) fn progress(&self) -> &Arc<Progress> {
+impl OpenRequest {
+    pub(crate) fn connection(&self) -> &Arc<ConnectionState> {
         &self.0
     }
 
-    /// The client does not take the answer.
-    pub(super) fn give_up(&self) {
-        self.0.given_up.notify_one();
+    /// The client does not read the response.
+    pub(crate) fn abandon_response(&self) {
+        self.0.abandoned.notify_one();
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// How long a client may take for what.
+/// The timeouts of a client's connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
-    pub(super) head: Duration,
-    pub(super) keep_alive: Duration,
-    pub(super) write_idle: Duration,
+pub(crate) struct Timeouts {
+    pub(crate) head: Duration,
+    pub(crate) keep_alive: Duration,
+    pub(crate) write_idle: Duration,
 }
 
-/// What is waited for.
+/// What the read deadline is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wait {
+enum ReadWait {
     /// Nothing that has a deadline here.
-    Free,
-    Request,
-    /// The end of a head, and how many whole ones came before it.
+    Unlimited,
+    NextRequest,
+    /// The end of a head, and the number of complete heads before it.
     Head(usize),
 }
 
-/// What is known of what was read.
+/// Follows what is read, by the version of HTTP.
 #[derive(Debug)]
-pub(super) enum Watched {
-    Http1(Inspector),
-    /// Its frames leave no doubt, and only the time of its heads is watched.
-    Http2(Frames),
+pub(crate) enum RequestTracker {
+    Http1(Http1Inspector),
+    /// Frames are unambiguous; only the time of header blocks is limited.
+    Http2(FrameTracker),
 }
 
-impl Watched {
+impl RequestTracker {
     fn is_in_head(&self) -> bool {
         match self {
             Self::Http1(inspector) => inspector.is_in_head(),
@@ -164,7 +162,7 @@ impl Watched {
         }
     }
 
-    /// How many heads are whole.
+    /// Number of complete heads.
     fn heads(&self) -> usize {
         match self {
             Self::Http1(inspector) => inspector.heads(),
@@ -175,179 +173,183 @@ impl Watched {
 
 /// A client's connection.
 #[derive(Debug)]
-pub(super) struct Guarded<S> {
+pub(crate) struct ClientIo<S> {
     io: S,
-    /// What was read to find out which version of HTTP is spoken.
-    sniffed: Bytes,
-    /// What is read in place of what was refused, and the last that is read at all.
-    spoiled: Option<Bytes>,
-    watched: Watched,
-    progress: Arc<Progress>,
-    times: Times,
-    wait: Wait,
-    reading: Deadline,
-    writing: Deadline,
-    /// Whether the client sends no more, and that was not told yet.
-    is_ended: bool,
-    /// Whether everything that was written has left.
+    /// Bytes that were read to detect the version of HTTP.
+    prefix: Bytes,
+    /// Read in place of refused bytes, and the last that is read at all.
+    replacement: Option<Bytes>,
+    tracker: RequestTracker,
+    state: Arc<ConnectionState>,
+    timeouts: Timeouts,
+    wait: ReadWait,
+    read_deadline: Deadline,
+    write_deadline: Deadline,
+    /// Whether the client's end of stream is withheld from hyper.
+    holds_back_eof: bool,
     is_flushed: bool,
 }
 
-impl<S> Guarded<S> {
-    pub(super) fn new(
+impl<S> ClientIo<S> {
+    pub(crate) fn new(
         io: S,
-        sniffed: Bytes,
-        watched: Watched,
-        progress: Arc<Progress>,
-        times: Times,
+        prefix: Bytes,
+        tracker: RequestTracker,
+        state: Arc<ConnectionState>,
+        timeouts: Timeouts,
     ) -> Self {
         Self {
             io,
-            sniffed,
-            spoiled: None,
-            watched,
-            progress,
-            times,
-            wait: Wait::Free,
-            reading: Deadline::default(),
-            writing: Deadline::default(),
-            is_ended: false,
+            prefix,
+            replacement: None,
+            tracker,
+            state,
+            timeouts,
+            wait: ReadWait::Unlimited,
+            read_deadline: Deadline::default(),
+            write_deadline: Deadline::default(),
+            holds_back_eof: false,
             is_flushed: true,
         }
     }
 
-    /// Tells the inspector what became of a wish for another protocol.
+    /// Passes the response to an upgrade request on to the inspector.
     fn follow_upgrade(&mut self) {
-        let Watched::Http1(inspector) = &mut self.watched else { return };
-        // Nothing is read behind a wish, so it is the last head, and its answer makes up the number.
-        if !inspector.is_asked() || self.progress.answered.load(Ordering::Acquire) < inspector.heads() {
+        let RequestTracker::Http1(inspector) = &mut self.tracker else { return };
+        // Nothing is read after an upgrade request, so it is the last head and has a response when all heads have.
+        if !inspector.awaits_upgrade() || self.state.responses.load(Ordering::Acquire) < inspector.heads() {
             return;
         }
-        if self.progress.is_switched.load(Ordering::Relaxed) {
-            inspector.accepted();
+        if self.state.is_upgraded.load(Ordering::Relaxed) {
+            inspector.upgrade_accepted();
         } else {
-            inspector.declined();
+            inspector.upgrade_declined();
         }
     }
 
-    /// Whether the last request is whole, and its answer has not left. Of HTTP/2, hyper knows that itself.
-    fn owes_answer(&self) -> bool {
-        let Watched::Http1(inspector) = &self.watched else { return false };
-        let is_answered = self.progress.answered.load(Ordering::Acquire) >= inspector.heads();
-        inspector.is_between() && !(is_answered && self.progress.is_idle() && self.is_flushed)
+    /// Whether the last request is complete and its response has not left. For HTTP/2, hyper keeps track of that.
+    fn owes_response(&self) -> bool {
+        let RequestTracker::Http1(inspector) = &self.tracker else { return false };
+        let has_response = self.state.responses.load(Ordering::Acquire) >= inspector.heads();
+        inspector.is_between_requests() && !(has_response && self.state.is_idle() && self.is_flushed)
     }
 
-    /// Looks at what was read; the end of what may be seen of it.
+    /// Inspects bytes that were read; returns how many of them may be passed on.
     fn inspect(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let inspector = match &mut self.watched {
-            Watched::Http1(inspector) => inspector,
-            Watched::Http2(frames) => {
+        let inspector = match &mut self.tracker {
+            RequestTracker::Http1(inspector) => inspector,
+            RequestTracker::Http2(frames) => {
                 frames.follow(bytes);
                 return Ok(bytes.len());
             }
         };
         match inspector.inspect(bytes) {
-            Inspected::Fine => Ok(bytes.len()),
-            Inspected::Refused(end, fault) => {
+            Inspection::Accepted => Ok(bytes.len()),
+            Inspection::Refused(end, fault) => {
                 tracing::debug!(?fault, "refused a request head");
-                self.progress.early.fetch_or(fault == Fault::EarlyUpgrade, Ordering::Relaxed);
-                self.spoiled = Some(Bytes::from_static(SPOILED));
+                self.state.has_early_bytes.fetch_or(fault == FramingFault::EarlyUpgrade, Ordering::Relaxed);
+                self.replacement = Some(Bytes::from_static(INVALID_BYTES));
                 Ok(end)
             }
-            Inspected::Broken => {
+            Inspection::InvalidBody => {
                 tracing::debug!("refused a chunked body");
-                Err(io::Error::new(io::ErrorKind::InvalidData, "the framing of the body is wrong"))
+                Err(io::Error::new(io::ErrorKind::InvalidData, "invalid chunked framing"))
             }
         }
     }
 
-    /// Ends the wait that was for the bytes that came, and its deadline. A head has one deadline for all of it.
+    /// Ends the wait for the bytes that came, and its deadline. A head has one deadline for all of it.
     fn end_wait(&mut self) {
-        let is_same_head = self.watched.is_in_head() && self.wait == Wait::Head(self.watched.heads());
+        let is_same_head = self.tracker.is_in_head() && self.wait == ReadWait::Head(self.tracker.heads());
         if !is_same_head {
-            self.wait = Wait::Free;
-            self.reading.clear();
+            self.wait = ReadWait::Unlimited;
+            self.read_deadline.clear();
         }
     }
 
-    /// Sets the deadline for what is waited for now, if it was not set for that before.
-    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let is_between = matches!(&self.watched, Watched::Http1(inspector) if inspector.is_between());
-        let (wait, span) = if self.watched.is_in_head() {
-            (Wait::Head(self.watched.heads()), self.times.head)
-        } else if is_between && self.progress.is_idle() {
-            (Wait::Request, self.times.keep_alive)
+    /// Sets the deadline for what is awaited now, unless it is set for that already. Ready when it has passed.
+    fn poll_read_timeout(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let is_between_requests =
+            matches!(&self.tracker, RequestTracker::Http1(inspector) if inspector.is_between_requests());
+        let (wait, timeout) = if self.tracker.is_in_head() {
+            (ReadWait::Head(self.tracker.heads()), self.timeouts.head)
+        } else if is_between_requests && self.state.is_idle() {
+            (ReadWait::NextRequest, self.timeouts.keep_alive)
         } else {
-            (Wait::Free, Duration::MAX)
+            (ReadWait::Unlimited, Duration::MAX)
         };
         if self.wait != wait {
             self.wait = wait;
-            self.reading.within(span);
+            self.read_deadline.set(timeout);
         }
-        self.reading.poll_passed(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        self.read_deadline.poll_passed(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ClientIo<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if let Some(spoiled) = &mut this.spoiled {
-            hand_over(spoiled, buf);
+        if let Some(replacement) = &mut this.replacement {
+            copy_to(replacement, buf);
             return Poll::Ready(Ok(()));
         }
         this.follow_upgrade();
         let before = buf.filled().len();
-        if this.sniffed.has_remaining() {
-            hand_over(&mut this.sniffed, buf);
+        if this.prefix.has_remaining() {
+            copy_to(&mut this.prefix, buf);
         } else {
             let read = Pin::new(&mut this.io).poll_read(cx, buf)?;
-            // hyper takes the end of what a client sends for the end of the client, and would drop its request.
-            this.is_ended = read.is_ready() && buf.filled().len() == before && this.owes_answer();
-            if read.is_pending() || this.is_ended {
-                return this.poll_patience(cx);
+            // hyper treats a half-closed connection as closed and would cancel the request.
+            this.holds_back_eof = read.is_ready() && buf.filled().len() == before && this.owes_response();
+            if read.is_pending() || this.holds_back_eof {
+                return this.poll_read_timeout(cx);
             }
         }
         if buf.filled().len() > before {
             let end = this.inspect(&buf.filled()[before..])?;
             this.end_wait();
             buf.set_filled(before + end);
-            if let Some(spoiled) = &mut this.spoiled {
-                hand_over(spoiled, buf);
+            if let Some(replacement) = &mut this.replacement {
+                copy_to(replacement, buf);
             }
         }
         Poll::Ready(Ok(()))
     }
 }
 
-fn hand_over(bytes: &mut Bytes, buf: &mut ReadBuf<'_>) {
+fn copy_to(bytes: &mut Bytes, buf: &mut ReadBuf<'_>) {
     let taken = bytes.split_to(bytes.len().min(buf.remaining()));
     buf.put_slice(&taken);
 }
 
-impl<S: AsyncWrite + Unpin> Guarded<S> {
-    /// Gives up on a client that takes nothing.
-    fn poll_taking<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+impl<S: AsyncWrite + Unpin> ClientIo<S> {
+    /// Fails when the client reads nothing for too long.
+    fn poll_write_timeout<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.writing.clear();
+            self.write_deadline.clear();
             return written;
         }
-        if !self.writing.is_set() {
-            let span = self.times.write_idle;
-            self.writing.within(span);
+        if !self.write_deadline.is_set() {
+            let timeout = self.timeouts.write_idle;
+            self.write_deadline.set(timeout);
         }
-        self.writing.poll_passed(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        self.write_deadline.poll_passed(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.is_flushed = false;
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
-        self.poll_taking(cx, written)
+        self.poll_write_timeout(cx, written)
     }
 
     fn poll_write_vectored(
@@ -357,7 +359,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     ) -> Poll<io::Result<usize>> {
         self.is_flushed = false;
         let written = Pin::new(&mut self.io).poll_write_vectored(cx, bytes);
-        self.poll_taking(cx, written)
+        self.poll_write_timeout(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -367,14 +369,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
         self.is_flushed = true;
-        if self.is_ended && !self.owes_answer() {
-            // Only now may hyper know of the end, and it does not ask again by itself.
-            self.is_ended = false;
+        if self.holds_back_eof && !self.owes_response() {
+            // hyper may see the end of the stream now, and does not poll again without a wake-up.
+            self.holds_back_eof = false;
             cx.waker().wake_by_ref();
         }
-        // Nobody reads again before the next request comes, so the time for it begins when the last answer has left.
-        if self.progress.is_idle()
-            && let Poll::Ready(late) = self.poll_patience(cx)
+        // hyper does not read before the next request, so the keep-alive deadline starts when the last response has left.
+        if self.state.is_idle()
+            && let Poll::Ready(late) = self.poll_read_timeout(cx)
         {
             return Poll::Ready(late);
         }

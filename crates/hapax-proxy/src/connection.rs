@@ -1,9 +1,9 @@
-//! One client's connection: TLS, which version of HTTP, and its requests until it ends.
+//! A client's connection: TLS, the version of HTTP, and its requests until it ends.
 
-mod answered;
-mod offered;
-mod pieces;
-mod sniff;
+mod detect;
+mod frame_parts;
+mod paced_body;
+mod response_body;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -15,9 +15,8 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use bytes::Bytes;
-use hapax::http::Code;
 use http::header::HOST;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -31,91 +30,89 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
-use self::answered::Answered;
-use self::sniff::Sniffed;
-use super::fields::{Client, REQUEST_ID, Security};
-use super::forward::{Switch, is_grpc};
-use super::frames::Frames;
-use super::head::{Inspector, is_host};
-use super::options::Transport;
-use super::received::{PARTING, Patience, Received};
-use super::runs::{Running, Runs};
-use super::socket::{Guarded, Progress, Times, Watched};
-use super::tls::{Certificate, agreed_on_http2};
-use super::untaken::Untaken;
-use super::workers::{Workers, this_stream};
-use crate::problem;
+use self::detect::DetectedVersion;
+use self::response_body::OutboundBody;
+use crate::client_io::{ClientIo, ConnectionState, RequestTracker, Timeouts};
+use crate::fields::{ClientInfo, REQUEST_ID, Security};
+use crate::forward::ProtocolSwitch;
+use crate::head::{Http1Inspector, is_host};
+use crate::http2_frames::FrameTracker;
+use crate::listener::ListenerSettings;
+use crate::request_body::{BodyPace, ClientBody, SHUTDOWN_GRACE};
+use crate::request_slots::{RequestSlot, RequestSlots};
+use crate::response_budget::ResponseBudget;
+use crate::tls::negotiated_http2;
+use crate::workers::{StreamExecutor, Workers, current_stream};
 
-/// What all connections of a listener share.
-pub(super) struct Serving<S> {
+/// Shared by all connections of a listener.
+pub(crate) struct ConnectionServer<S> {
     service: S,
-    transport: Transport,
-    untaken: Arc<Untaken>,
-    certificate: Option<Arc<Certificate>>,
+    settings: ListenerSettings,
+    budget: Arc<ResponseBudget>,
     http1: http1::Builder,
-    http2: http2::Builder<Workers>,
+    http2: http2::Builder<StreamExecutor>,
 }
 
-/// What the requests of one connection share. It has a service of its own: one that is cloned for every request counts
-/// every request in and out of what all of them share, and the cores would wait for each other. The streams of HTTP/2
-/// take turns to ask it, so it must be one that does not keep anybody waiting until it is ready.
-struct Caller<S> {
-    serving: Arc<Serving<S>>,
+/// Shared by the requests of one connection. It has its own clone of the service: cloning a shared one for every request
+/// would contend for its reference count on all cores. HTTP/2 streams lock it to call it, so `poll_ready` must not wait.
+struct ConnectionContext<S> {
+    server: Arc<ConnectionServer<S>>,
     service: Mutex<S>,
-    client: Client,
-    progress: Arc<Progress>,
-    runs: Runs,
-    /// Ends what is no longer HTTP, and so has no request that could be the last.
-    stop: CancellationToken,
+    client: ClientInfo,
+    state: Arc<ConnectionState>,
+    slots: RequestSlots,
+    /// Ends tunnels, which have no last request.
+    shutdown: CancellationToken,
 }
 
-impl<S> Serving<S> {
-    pub(super) fn new(
-        transport: &Transport,
-        certificate: Option<Arc<Certificate>>,
-        service: S,
-        workers: Workers,
-    ) -> Self {
+impl<S> ConnectionServer<S> {
+    pub(crate) fn new(settings: ListenerSettings, service: S, workers: Workers) -> Self {
+        let options = &settings.options;
         let mut http1 = http1::Builder::new();
-        // Deadlines are the socket's: hyper's own would count the time that a request is being answered.
-        http1.header_read_timeout(None).max_headers(transport.head_fields_max);
-        let mut http2 = http2::Builder::new(workers);
+        // The timeouts are `ClientIo`'s: hyper's own would count the time that a request is served.
+        http1.header_read_timeout(None).max_headers(options.head_fields_max);
+        let mut http2 = http2::Builder::new(StreamExecutor(workers));
         http2
             .timer(TokioTimer::new())
-            .max_concurrent_streams(transport.streams_max)
-            .max_header_list_size(u32::try_from(transport.head_bytes_max).unwrap_or(u32::MAX))
-            .keep_alive_interval(transport.keep_alive.0)
-            .keep_alive_timeout(transport.head.0);
-        let untaken = Untaken::new(transport.answer_bytes_in_all_max);
-        Self { service, transport: transport.clone(), untaken, certificate, http1, http2 }
+            .max_concurrent_streams(options.streams_max)
+            .max_header_list_size(u32::try_from(options.head_bytes_max).unwrap_or(u32::MAX))
+            .keep_alive_interval(options.keep_alive)
+            .keep_alive_timeout(options.head);
+        let budget = ResponseBudget::new(options.response_bytes_max);
+        Self { service, settings, budget, http1, http2 }
     }
 
-    fn times(&self) -> Times {
-        Times {
-            head: self.transport.head.0,
-            keep_alive: self.transport.keep_alive.0,
-            write_idle: self.transport.write_idle.0,
-        }
+    fn timeouts(&self) -> Timeouts {
+        let options = &self.settings.options;
+        Timeouts { head: options.head, keep_alive: options.keep_alive, write_idle: options.write_idle }
     }
 }
 
-impl<S, B> Serving<S>
+impl<S, B> ConnectionServer<S>
 where
-    S: Service<Request<Received>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S: Service<Request<ClientBody>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    /// Serves a connection to its end. What goes wrong on the way is the client's affair, and logged for people who
-    /// look for it.
-    pub(super) async fn serve(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, stop: CancellationToken) {
-        let progress = Arc::new(Progress::until(stop.clone()));
-        match &self.certificate {
-            None => self.speak(stream, progress, peer, Security::Plain, stop).await,
-            // In a box: a connection without TLS does not take the memory of one that has it.
+    /// Serves a connection to its end. Errors are the client's, and logged at debug level only.
+    pub(crate) async fn serve(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        shutdown: CancellationToken,
+    ) {
+        let state = Arc::new(ConnectionState::with_shutdown(shutdown.clone()));
+        match &self.settings.certificate {
+            None => self.serve_detected(stream, state, peer, Security::Plain, shutdown).await,
+            // Boxed: a plain connection does not take the memory of a TLS connection.
             Some(certificate) => {
                 let acceptor = TlsAcceptor::from(certificate.current());
-                Box::pin(self.serve_tls(acceptor, stream, progress, peer, stop)).await;
+                Box::pin(self.serve_tls(acceptor, stream, state, peer, shutdown)).await;
             }
         }
     }
@@ -124,101 +121,107 @@ where
         self: &Arc<Self>,
         acceptor: TlsAcceptor,
         stream: TcpStream,
-        progress: Arc<Progress>,
+        state: Arc<ConnectionState>,
         peer: SocketAddr,
-        stop: CancellationToken,
+        shutdown: CancellationToken,
     ) {
-        let handshake = timeout(self.transport.first_byte.0, acceptor.accept(stream));
+        let handshake = timeout(self.settings.options.first_byte, acceptor.accept(stream));
         tokio::select! {
             biased;
-            () = stop.cancelled() => {}
+            () = shutdown.cancelled() => {}
             done = handshake => match done {
-                Ok(Ok(stream)) if agreed_on_http2(stream.get_ref().1.alpn_protocol()) => {
-                    let caller = self.caller(progress, peer, Security::Tls, &stop);
-                    Box::pin(self.http2(stream, Bytes::new(), caller, stop)).await;
+                Ok(Ok(stream)) if negotiated_http2(stream.get_ref().1.alpn_protocol()) => {
+                    let context = self.context(state, peer, Security::Tls, &shutdown);
+                    Box::pin(self.serve_http2(stream, Bytes::new(), context, shutdown)).await;
                 }
-                Ok(Ok(stream)) => Box::pin(self.speak(stream, progress, peer, Security::Tls, stop)).await,
-                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                Err(_) => tracing::debug!("a TLS handshake took too long"),
+                Ok(Ok(stream)) => {
+                    Box::pin(self.serve_detected(stream, state, peer, Security::Tls, shutdown)).await;
+                }
+                Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                Err(_) => tracing::debug!("TLS handshake timed out"),
             },
         }
     }
 
-    fn caller(
+    fn context(
         self: &Arc<Self>,
-        progress: Arc<Progress>,
+        state: Arc<ConnectionState>,
         peer: SocketAddr,
         security: Security,
-        stop: &CancellationToken,
-    ) -> Arc<Caller<S>> {
-        let Transport { forwarded, trust_forwarded, .. } = self.transport;
-        progress.count_in(&self.untaken);
-        Arc::new(Caller {
-            serving: self.clone(),
+        shutdown: &CancellationToken,
+    ) -> Arc<ConnectionContext<S>> {
+        let options = &self.settings.options;
+        state.set_budget(&self.budget);
+        Arc::new(ConnectionContext {
+            server: self.clone(),
             service: Mutex::new(self.service.clone()),
-            client: Client::new(peer.ip(), security, forwarded, trust_forwarded),
-            progress,
-            runs: Runs::new(self.transport.streams_max),
-            stop: stop.clone(),
+            client: ClientInfo::new(peer.ip(), security, options, self.settings.reserved),
+            state,
+            slots: RequestSlots::new(options.streams_max),
+            shutdown: shutdown.clone(),
         })
     }
 
-    /// Finds out by the first bytes which version is spoken, and speaks it.
-    async fn speak<I>(
+    /// Detects the version of HTTP and serves it.
+    async fn serve_detected<I>(
         self: &Arc<Self>,
         mut io: I,
-        progress: Arc<Progress>,
+        state: Arc<ConnectionState>,
         peer: SocketAddr,
         security: Security,
-        stop: CancellationToken,
+        shutdown: CancellationToken,
     ) where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let begun = tokio::select! {
+        let detected = tokio::select! {
             biased;
-            () = stop.cancelled() => return,
-            begun = self.begin(&mut io) => begun,
+            () = shutdown.cancelled() => return,
+            detected = self.detect(&mut io) => detected,
         };
-        let caller = self.caller(progress, peer, security, &stop);
-        match begun {
-            // In boxes of their own: a connection takes the memory of what it speaks, not of what it might have spoken.
-            Ok(Sniffed::Http1(bytes)) => Box::pin(self.http1(io, bytes, caller, stop)).await,
-            Ok(Sniffed::Http2(bytes)) => Box::pin(self.http2(io, bytes, caller, stop)).await,
+        let context = self.context(state, peer, security, &shutdown);
+        match detected {
+            // Boxed: a connection takes the memory of one version, not of the larger one.
+            Ok(DetectedVersion::Http1(bytes)) => {
+                Box::pin(self.serve_http1(io, bytes, context, shutdown)).await;
+            }
+            Ok(DetectedVersion::Http2(bytes)) => {
+                Box::pin(self.serve_http2(io, bytes, context, shutdown)).await;
+            }
             Err(error) => tracing::debug!(%error, "a connection ended before its first request"),
         }
     }
 
-    async fn begin(&self, io: &mut (impl AsyncRead + Unpin)) -> io::Result<Sniffed> {
-        let Transport { first_byte, head, head_bytes_max, http2, .. } = &self.transport;
-        match timeout(first_byte.0, sniff::first_bytes(io, *http2)).await?? {
-            Sniffed::Http1(begun) => {
-                let head = timeout(head.0, sniff::first_head(io, begun, *head_bytes_max)).await??;
-                Ok(Sniffed::Http1(head))
+    async fn detect(&self, io: &mut (impl AsyncRead + Unpin)) -> io::Result<DetectedVersion> {
+        let options = &self.settings.options;
+        match timeout(options.first_byte, detect::detect_version(io, options.http2)).await?? {
+            DetectedVersion::Http1(begun) => {
+                let head = detect::read_first_head(io, begun, options.head_bytes_max);
+                Ok(DetectedVersion::Http1(timeout(options.head, head).await??))
             }
-            http2 @ Sniffed::Http2(_) => Ok(http2),
+            http2 @ DetectedVersion::Http2(_) => Ok(http2),
         }
     }
 
-    async fn http1<I>(
+    async fn serve_http1<I>(
         self: &Arc<Self>,
         io: I,
-        sniffed: Bytes,
-        caller: Arc<Caller<S>>,
-        stop: CancellationToken,
+        prefix: Bytes,
+        context: Arc<ConnectionContext<S>>,
+        shutdown: CancellationToken,
     ) where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let inspector = Inspector::new(self.transport.head_bytes_max);
-        let io = Guarded::new(io, sniffed, Watched::Http1(inspector), caller.progress.clone(), self.times());
-        let progress = caller.progress.clone();
-        let service = service_fn(move |request| caller.clone().answer(request));
+        let tracker = RequestTracker::Http1(Http1Inspector::new(self.settings.options.head_bytes_max));
+        let io = ClientIo::new(io, prefix, tracker, context.state.clone(), self.timeouts());
+        let state = context.state.clone();
+        let service = service_fn(move |request| context.clone().handle(request));
         let mut connection = pin!(self.http1.serve_connection(TokioIo::new(io), service).with_upgrades());
-        progress
-            .unless_cut_off(async {
+        state
+            .run_until_aborted(async {
                 let ended = tokio::select! {
                     biased;
                     ended = connection.as_mut() => ended,
-                    () = stop.cancelled() => {
+                    () = shutdown.cancelled() => {
                         connection.as_mut().graceful_shutdown();
                         connection.await
                     }
@@ -228,107 +231,109 @@ where
             .await;
     }
 
-    async fn http2<I>(
+    async fn serve_http2<I>(
         self: &Arc<Self>,
         io: I,
-        sniffed: Bytes,
-        caller: Arc<Caller<S>>,
-        stop: CancellationToken,
+        prefix: Bytes,
+        context: Arc<ConnectionContext<S>>,
+        shutdown: CancellationToken,
     ) where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let io =
-            Guarded::new(io, sniffed, Watched::Http2(Frames::new()), caller.progress.clone(), self.times());
-        let progress = caller.progress.clone();
-        let service = service_fn(move |request| caller.clone().answer(request));
+        let options = &self.settings.options;
+        let tracker = RequestTracker::Http2(FrameTracker::new());
+        let io = ClientIo::new(io, prefix, tracker, context.state.clone(), self.timeouts());
+        let state = context.state.clone();
+        let service = service_fn(move |request| context.clone().handle(request));
         let mut connection = pin!(self.http2.serve_connection(TokioIo::new(io), service));
-        progress
-            .unless_cut_off(async {
-                let ended = tokio::select! {
+        state
+            .run_until_aborted(async {
+                let time_left = tokio::select! {
                     biased;
                     ended = connection.as_mut() => return log_end(ended),
-                    () = stop.cancelled() => None,
-                    () = unused(&progress, self.transport.keep_alive.0) => Some(self.transport.keep_alive.0),
-                    // Whoever does not take one answer gets no new ones, and the others have as long to be taken.
-                    () = progress.given_up() => Some(self.transport.write_idle.0),
+                    () = shutdown.cancelled() => None,
+                    () = idle_for(&state, options.keep_alive) => Some(options.keep_alive),
+                    // A client that stalls one response gets no new ones, and the others have as long to be read.
+                    () = state.response_abandoned() => Some(options.write_idle),
                 };
                 connection.as_mut().graceful_shutdown();
-                match ended {
-                    // What began may finish; how long the process waits for it is not decided here. A client that
-                    // answers nothing, not even that it knows of the end, is waited for no longer than that takes.
+                match time_left {
+                    // Requests in flight may finish; how long the process waits for them is not limited here. A client
+                    // that does not even answer the shutdown's ping is given the grace period only.
                     None => tokio::select! {
                         ended = connection => log_end(ended),
-                        () = unused(&progress, PARTING) => {}
+                        () = idle_for(&state, SHUTDOWN_GRACE) => {}
                     },
-                    Some(patience) => drop(timeout(patience, connection).await),
+                    Some(time_left) => drop(timeout(time_left, connection).await),
                 }
             })
             .await;
     }
 }
 
-impl<S, B> Caller<S>
+impl<S, B> ConnectionContext<S>
 where
-    S: Service<Request<Received>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
+    S: Service<Request<ClientBody>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    #[expect(clippy::manual_async_fn, reason = "an `async fn` has room for its arguments twice")]
-    fn answer(
+    #[expect(clippy::manual_async_fn, reason = "the future of an `async fn` stores its arguments twice")]
+    fn handle(
         self: Arc<Self>,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Result<Response<Answered<B>>, Infallible>> + Send {
+    ) -> impl Future<Output = Result<Response<OutboundBody<B>>, Infallible>> + Send {
         async move {
             let (mut parts, body) = request.into_parts();
+            let ListenerSettings { options, responses, .. } = &self.server.settings;
             if parts.method == Method::CONNECT {
-                return Ok(last(problem::TUNNEL_REFUSED.response()));
+                return Ok(close_after(responses.connect()));
             }
             let is_http2 = parts.version == Version::HTTP_2;
-            // Of HTTP/1, the parser and the inspector have seen to both.
-            if is_http2 && parts.headers.len() > self.serving.transport.head_fields_max {
-                return Ok(refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+            // For HTTP/1, the parser and the inspector have checked both.
+            if is_http2 && parts.headers.len() > options.head_fields_max {
+                return Ok(refuse(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
             }
-            if is_http2 && !is_sound(&mut parts) {
-                return Ok(refused(StatusCode::BAD_REQUEST));
+            if is_http2 && !validate_http2_head(&mut parts) {
+                return Ok(refuse(StatusCode::BAD_REQUEST));
             }
-            let transport = &self.serving.transport;
             if is_http2 {
-                let Some(running) = self.runs.begin().await else {
-                    return Ok(too_many(&parts.headers));
+                let Some(slot) = self.slots.acquire().await else {
+                    return Ok(responses.too_many_requests(&parts.headers).map(OutboundBody::fixed));
                 };
-                parts.extensions.insert(running);
+                parts.extensions.insert(slot);
             }
-            let open = self.progress.begin();
-            let id = self.client.admit(&mut parts.headers, parts.version);
-            let patience = Patience { idle: transport.body_idle.0, rate_min: transport.body_rate_min };
+            let open = self.state.begin_request();
+            let id = self.client.rewrite_request(&mut parts.headers, parts.version);
+            let pace = BodyPace { idle: options.body_idle, rate_min: options.body_rate_min };
             let mut request = Some((parts, body));
-            let answer = poll_fn(|cx| {
+            let response = poll_fn(|cx| {
                 let mut service = self.service.lock();
                 let Ok(()) = ready!(service.poll_ready(cx));
                 let (parts, body) = request.take().expect("a request is taken once");
-                let body = Received::new(body, patience, self.progress.clone());
+                let body = ClientBody::new(body, pace, self.state.clone());
                 Poll::Ready(service.call(Request::from_parts(parts, body)))
             });
-            let Ok(mut response) = answer.await.await;
-            // Before the client knows of the answer, and opens its next stream.
-            drop(response.extensions_mut().remove::<Running>());
-            if let Some(switch) = response.extensions_mut().remove::<Switch>() {
-                if self.progress.is_early() {
-                    // Bytes that came before the agreement belong to nobody.
-                    self.progress.answered(StatusCode::BAD_REQUEST);
-                    return Ok(refused(StatusCode::BAD_REQUEST));
+            let Ok(mut response) = response.await.await;
+            // Released before the client sees the response and opens its next stream.
+            drop(response.extensions_mut().remove::<RequestSlot>());
+            if let Some(switch) = response.extensions_mut().remove::<ProtocolSwitch>() {
+                if self.state.has_early_bytes() {
+                    // Bytes before the 101 belong to no protocol.
+                    self.state.record_response(StatusCode::BAD_REQUEST);
+                    return Ok(refuse(StatusCode::BAD_REQUEST));
                 }
-                let stop = self.stop.clone();
-                tokio::spawn(async move { stop.run_until_cancelled(switch.run()).await });
+                let shutdown = self.shutdown.clone();
+                tokio::spawn(async move { shutdown.run_until_cancelled(switch.run()).await });
             }
-            self.progress.answered(response.status());
+            self.state.record_response(response.status());
             response.headers_mut().entry(REQUEST_ID).or_insert(id);
+            let part_timeout = options.write_idle;
             Ok(response.map(|body| {
                 if is_http2 {
-                    Answered::offered(body, open, this_stream(), self.serving.transport.write_idle.0)
+                    OutboundBody::paced(body, open, current_stream(), part_timeout)
                 } else {
-                    Answered::new(body, open)
+                    OutboundBody::direct(body, open)
                 }
             }))
         }
@@ -336,14 +341,14 @@ where
 }
 
 /// Resolves once no request was open for this long.
-async fn unused(progress: &Progress, span: Duration) {
+async fn idle_for(state: &ConnectionState, span: Duration) {
     let mut ticks = interval(span.max(Duration::from_millis(1)));
     ticks.tick().await;
-    let mut begun = progress.begun();
+    let mut begun = state.requests_begun();
     loop {
         ticks.tick().await;
-        let now = progress.begun();
-        if now == begun && progress.is_idle() {
+        let now = state.requests_begun();
+        if now == begun && state.is_idle() {
             return;
         }
         begun = now;
@@ -352,37 +357,26 @@ async fn unused(progress: &Progress, span: Duration) {
 
 fn log_end(ended: Result<(), hyper::Error>) {
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended with an error");
+        tracing::debug!(%error, "a client's connection ended with an error");
     }
 }
 
-/// A refusal where as many requests of the connection run as it may have open.
-fn too_many<B>(headers: &HeaderMap) -> Response<Answered<B>> {
-    const DETAIL: &str = "as many requests of this connection as it may have open still run, some of them after they were reset";
-    let response = if is_grpc(headers) {
-        Code::RateLimited.grpc_response(DETAIL)
-    } else {
-        Code::RateLimited.response(None, DETAIL)
-    };
-    response.map(Answered::words)
-}
-
-/// A refusal of the connection's own, without a word.
-fn refused<B>(status: StatusCode) -> Response<Answered<B>> {
+/// A response without a body, after which an HTTP/1 connection closes.
+fn refuse<B>(status: StatusCode) -> Response<OutboundBody<B>> {
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = status;
-    last(response)
+    close_after(response)
 }
 
-/// The last answer of its connection, where the version of HTTP has such a thing.
-fn last<B>(response: Response<Bytes>) -> Response<Answered<B>> {
-    let mut response = response.map(Answered::words);
+/// Makes this the last response of an HTTP/1 connection.
+fn close_after<B>(response: Response<Bytes>) -> Response<OutboundBody<B>> {
+    let mut response = response.map(OutboundBody::fixed);
     response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-/// Whether a request of HTTP/2 can be said in HTTP/1.1 without doubt. It gets the `Host` of its authority.
-fn is_sound(parts: &mut http::request::Parts) -> bool {
+/// Whether an HTTP/2 request can be translated to HTTP/1.1 unambiguously. Sets `Host` to its authority.
+fn validate_http2_head(parts: &mut http::request::Parts) -> bool {
     let path = parts.uri.path();
     if !(path.starts_with('/') || (path == "*" && parts.method == Method::OPTIONS)) {
         return false;
@@ -391,7 +385,7 @@ fn is_sound(parts: &mut http::request::Parts) -> bool {
     if !target.bytes().all(|byte| byte.is_ascii_graphic()) {
         return false;
     }
-    // To servers that do not tell `_` from `-`, these would say how long the body is.
+    // Servers that treat `_` as `-` would take the length of the body from these.
     if ["content_length", "transfer_encoding"].iter().any(|name| parts.headers.contains_key(*name)) {
         return false;
     }

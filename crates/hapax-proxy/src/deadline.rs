@@ -1,7 +1,7 @@
 //! A deadline that is moved often and seldom reached.
 //!
-//! Moving it writes down a moment and touches no timer: the timer that is set already goes off too early, looks again
-//! and is set anew. So a connection that is used all the time costs the timers nothing.
+//! Moving it stores an instant and touches no timer: a timer that is already set fires early, compares and is reset.
+//! So a busy connection costs no timer operations.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,30 +10,29 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// When to give up; never, until it is set.
+/// A deadline; none until it is set.
 #[derive(Debug, Default)]
-pub(super) struct Deadline {
+pub(crate) struct Deadline {
     due: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Deadline {
-    /// Gives up this long from now.
-    pub(super) fn within(&mut self, span: Duration) {
-        self.due = Instant::now().checked_add(span);
+    /// Sets it to this long from now.
+    pub(crate) fn set(&mut self, timeout: Duration) {
+        self.due = Instant::now().checked_add(timeout);
     }
 
-    /// Does not give up.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.due = None;
     }
 
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.due.is_some()
     }
 
-    /// Ready once the deadline has passed. To be asked when there is nothing else to do.
-    pub(super) fn poll_passed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready once the deadline has passed. Polled last, when nothing else is ready.
+    pub(crate) fn poll_passed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(due) = self.due else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
         if timer.deadline() > due {

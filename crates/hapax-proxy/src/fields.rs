@@ -1,65 +1,63 @@
-//! Header fields on their way: which stop here, and which are added.
+//! Rewrites header fields: hop-by-hop fields are removed, and the proxy's own are added.
 //!
-//! What a client says about the connection, or in our name, goes no further. It is taken off when a request comes in,
-//! before ours is added: a client cannot name one of our fields in `Connection` and have it dropped.
+//! What a client says about the connection or in the proxy's name is removed when a request comes in, before the proxy's
+//! fields are added: a client cannot name one of them in `Connection` and have it dropped.
 
-mod id;
+mod request_id;
 
 use std::net::IpAddr;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 
-use super::head::is_other_protocol;
+use crate::head::is_other_protocol;
+use crate::options::ListenerOptions;
 
-pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED: HeaderName = http::header::FORWARDED;
-pub(super) const OUTCOME: HeaderName = HeaderName::from_static("idempotency-outcome");
 
-/// Fields that a client has no business to send.
-const NEVER_SAID: [&str; 5] = [
-    "idempotency-outcome",
-    "idempotency-recorded",
-    "idempotency-protected",
-    "idempotent-replayed",
-    "x-idempotent-replayed",
-];
+/// The fields that an upstream believes because the proxy sets them.
+const SET_HERE: [&str; 4] = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-request-id"];
 
-/// Fields that an origin, or whoever else is asked, believes because they come from us.
-const SAID_BY_US: [&str; 8] = [
-    "idempotency-operation",
-    "idempotency-attempt",
-    "x-forwarded-for",
-    "x-forwarded-proto",
-    "x-forwarded-host",
-    "x-request-id",
-    "x-original-method",
-    "x-original-uri",
-];
+/// Fields, in lower case, that clients must not send because of what a service or an upstream takes them for. A variant
+/// with `_` for `-` is removed as well: some servers do not tell them apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReservedFields {
+    /// Removed from every request.
+    pub removed: &'static [&'static str],
+    /// Set by the service. The service replaces the field itself, so only its variants are removed.
+    pub set_by_service: &'static [&'static str],
+}
 
-/// What is said about the client of one connection. Made once for it, and shared by its requests.
+/// What is forwarded about the client of a connection. Made once per connection.
 #[derive(Clone, Debug)]
-pub(super) struct Client {
+pub(crate) struct ClientInfo {
     address: HeaderValue,
     proto: HeaderValue,
-    /// `for=…;proto=…`, where `Forwarded` is wanted.
+    /// `for=…;proto=…`, where `Forwarded` is sent.
     forwarded: Option<HeaderValue>,
-    /// Whether what the client says about others is believed.
+    /// Whether the client's own `Forwarded` fields are kept.
     is_trusted: bool,
+    reserved: ReservedFields,
 }
 
 /// Whether a client's connection is encrypted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Security {
+pub(crate) enum Security {
     Plain,
     Tls,
 }
 
-impl Client {
-    pub(super) fn new(peer: IpAddr, security: Security, forwarded: bool, is_trusted: bool) -> Self {
+impl ClientInfo {
+    pub(crate) fn new(
+        peer: IpAddr,
+        security: Security,
+        options: &ListenerOptions,
+        reserved: ReservedFields,
+    ) -> Self {
         let proto = match security {
             Security::Plain => "http",
             Security::Tls => "https",
@@ -70,19 +68,20 @@ impl Client {
         Self {
             address: text(peer.to_string()),
             proto: HeaderValue::from_static(proto),
-            forwarded: forwarded.then(|| text(format!("for={node};proto={proto}"))),
-            is_trusted,
+            forwarded: options.forwarded.then(|| text(format!("for={node};proto={proto}"))),
+            is_trusted: options.trust_forwarded,
+            reserved,
         }
     }
 
-    /// Makes a request's fields ours: takes off what is not the client's to say, and says what is known of it. The
-    /// request's id, which it carries from now on.
-    pub(super) fn admit(&self, headers: &mut HeaderMap, version: Version) -> HeaderValue {
-        drop_named_by_connection(headers);
-        drop_ours(headers);
+    /// Removes the fields that are not the client's to send, and adds those about the client. Returns the request's id,
+    /// which is in its fields from now on.
+    pub(crate) fn rewrite_request(&self, headers: &mut HeaderMap, version: Version) -> HeaderValue {
+        remove_connection_options(headers);
+        self.remove_reserved(headers);
         let is_chain = self.is_trusted && headers.contains_key(&FORWARDED_FOR);
         if is_chain {
-            extend(headers, FORWARDED_FOR, &self.address);
+            append_to_list(headers, FORWARDED_FOR, &self.address);
         } else {
             headers.insert(FORWARDED_FOR, self.address.clone());
         }
@@ -96,20 +95,27 @@ impl Client {
             };
         }
         match &self.forwarded {
-            Some(forwarded) if self.is_trusted => extend(headers, FORWARDED, forwarded),
+            Some(forwarded) if self.is_trusted => append_to_list(headers, FORWARDED, forwarded),
             Some(forwarded) => drop(headers.insert(FORWARDED, forwarded.clone())),
             None if self.is_trusted => {}
             None => drop(headers.remove(&FORWARDED)),
         }
-        extend(headers, VIA, &HeaderValue::from_static(via(version)));
+        append_to_list(headers, VIA, &HeaderValue::from_static(via(version)));
         match headers.get(&REQUEST_ID) {
-            Some(id) if id::is_id(id) => id.clone(),
+            Some(id) if request_id::is_valid(id) => id.clone(),
             _ => {
-                let id = id::make();
+                let id = request_id::generate();
                 headers.insert(REQUEST_ID, id.clone());
                 id
             }
         }
+    }
+
+    fn remove_reserved(&self, headers: &mut HeaderMap) {
+        let reserved = self.reserved;
+        remove_matching(headers, |name| {
+            reserved.removed.contains(&name) || is_underscore_variant(name, reserved)
+        });
     }
 }
 
@@ -121,8 +127,8 @@ const fn via(version: Version) -> &'static str {
     }
 }
 
-/// Adds to a list, as one line.
-fn extend(headers: &mut HeaderMap, name: HeaderName, last: &HeaderValue) {
+/// Appends to a list field, joined into one line.
+fn append_to_list(headers: &mut HeaderMap, name: HeaderName, last: &HeaderValue) {
     let lines: Vec<&[u8]> = headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
     if lines.is_empty() {
         headers.insert(name, last.clone());
@@ -136,10 +142,10 @@ fn extend(headers: &mut HeaderMap, name: HeaderName, last: &HeaderValue) {
     }
 }
 
-/// Fields that `Connection` names are for this connection only. What the message cannot do without is not.
-fn drop_named_by_connection(headers: &mut HeaderMap) {
+/// Removes the fields that `Connection` names, except those that the message needs.
+fn remove_connection_options(headers: &mut HeaderMap) {
     let Some(first) = headers.get(CONNECTION) else { return };
-    // What nearly everybody sends names nothing.
+    // The usual values name no field.
     if matches!(first.as_bytes(), b"keep-alive" | b"close" | b"Keep-Alive" | b"Upgrade" | b"upgrade") {
         let mut lines = headers.get_all(CONNECTION).iter();
         if lines.nth(1).is_none() {
@@ -158,29 +164,23 @@ fn drop_named_by_connection(headers: &mut HeaderMap) {
     }
 }
 
-/// What only we or an origin may say.
-fn drop_ours(headers: &mut HeaderMap) {
-    drop_those(headers, |name| NEVER_SAID.contains(&name) || is_posing(name));
-}
-
-/// Takes off the fields whose names are meant. There are few fields, and most are not: to look at each is quicker than to
-/// look up every name.
-fn drop_those(headers: &mut HeaderMap, is_meant: impl Fn(&str) -> bool) {
-    while let Some(name) = headers.keys().find(|name| is_meant(name.as_str())).cloned() {
+/// Removes fields by name. There are few fields and most are kept: a scan is quicker than a lookup of every name.
+fn remove_matching(headers: &mut HeaderMap, is_removed: impl Fn(&str) -> bool) {
+    while let Some(name) = headers.keys().find(|name| is_removed(name.as_str())).cloned() {
         headers.remove(name);
     }
 }
 
-/// Whether servers that do not tell `_` from `-` take this for a field that is ours.
-fn is_posing(name: &str) -> bool {
+/// Whether servers that treat `_` as `-` take this for a reserved field.
+fn is_underscore_variant(name: &str, reserved: ReservedFields) -> bool {
     name.contains('_') && {
         let name = name.replace('_', "-");
-        NEVER_SAID.iter().chain(&SAID_BY_US).any(|ours| *ours == name)
+        reserved.removed.iter().chain(reserved.set_by_service).chain(&SET_HERE).any(|field| *field == name)
     }
 }
 
-/// Whether a request asks for another protocol than HTTP.
-pub(super) fn is_upgrade(headers: &HeaderMap) -> bool {
+/// Whether a request asks for an upgrade to a protocol other than HTTP.
+pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
     let has = |name: HeaderName, is_wanted: fn(&[u8]) -> bool| {
         let lines = headers.get_all(name).into_iter();
         lines
@@ -192,21 +192,21 @@ pub(super) fn is_upgrade(headers: &HeaderMap) -> bool {
         && has(UPGRADE, is_other_protocol)
 }
 
-/// What becomes of a request's wish for another protocol.
+/// Whether the fields of an upgrade are forwarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wish {
-    Kept,
-    Dropped,
+pub(crate) enum Upgrade {
+    Keep,
+    Remove,
 }
 
-/// Takes off what belongs to the client's connection, and its framing: the request gets its own on the next one.
-pub(super) fn leave_connection(headers: &mut HeaderMap, version: Version, upgrade: Wish) {
-    // An offer of trailers is made again in our name, for we pass them on. HTTP/2 has them for everybody.
+/// Removes the hop-by-hop fields of the client's connection, and the framing: the request gets its own on the next one.
+pub(crate) fn strip_request(headers: &mut HeaderMap, version: Version, upgrade: Upgrade) {
+    // An offer of trailers is made again, for they are passed on. Over HTTP/2 it is implied.
     let takes_trailers = version == Version::HTTP_2 || headers.get_all(TE).iter().any(takes_trailers);
-    let protocol = (upgrade == Wish::Kept).then(|| headers.get(UPGRADE).cloned()).flatten();
-    drop_those(headers, |name| match name {
+    let protocol = (upgrade == Upgrade::Keep).then(|| headers.get(UPGRADE).cloned()).flatten();
+    remove_matching(headers, |name| match name {
         "content-length" | "expect" | "http2-settings" | "proxy-authorization" | "te" => true,
-        name => is_of_connection(name),
+        name => is_hop_by_hop(name),
     });
     if takes_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
@@ -217,27 +217,27 @@ pub(super) fn leave_connection(headers: &mut HeaderMap, version: Version, upgrad
     }
 }
 
-/// Whether a request without a body says that it has none: always where its method has a meaning for one (RFC 9110,
-/// section 8.6), for some servers refuse it otherwise, and else where its sender said so.
-pub(super) fn says_empty(method: &Method, headers: &HeaderMap) -> bool {
+/// Whether a request without a body gets `Content-Length: 0`: always where the method anticipates a body (RFC 9110, section
+/// 8.6), for some servers refuse it otherwise, and else where the client sent it.
+pub(crate) fn states_empty_body(method: &Method, headers: &HeaderMap) -> bool {
     matches!(*method, Method::POST | Method::PUT | Method::PATCH) || headers.contains_key(CONTENT_LENGTH)
 }
 
-/// Takes off what belongs to the upstream's connection. The length of the body stays: it is the body's.
-pub(super) fn leave_upstream(headers: &mut HeaderMap, upgrade: Wish) {
-    drop_named_by_connection(headers);
-    drop_those(headers, |name| match name {
+/// Removes the hop-by-hop fields of the upstream's connection. `Content-Length` stays.
+pub(crate) fn strip_response(headers: &mut HeaderMap, upgrade: Upgrade) {
+    remove_connection_options(headers);
+    remove_matching(headers, |name| match name {
         "proxy-authenticate" => true,
-        "upgrade" => upgrade == Wish::Dropped,
-        name => is_of_connection(name),
+        "upgrade" => upgrade == Upgrade::Remove,
+        name => is_hop_by_hop(name),
     });
-    if upgrade == Wish::Kept {
+    if upgrade == Upgrade::Keep {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
 }
 
-/// Whether everybody agrees where an upstream's answer ends: it is chunked and nothing else, or not encoded at all.
-pub(super) fn is_framing_clear(headers: &HeaderMap) -> bool {
+/// Whether all parsers agree where an upstream's response ends: it is chunked and nothing else, or not encoded at all.
+pub(crate) fn is_framing_unambiguous(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else { return true };
     codings.next().is_none()
@@ -245,8 +245,8 @@ pub(super) fn is_framing_clear(headers: &HeaderMap) -> bool {
         && !headers.contains_key(CONTENT_LENGTH)
 }
 
-/// Whether a field is about one connection and its framing, in both directions.
-fn is_of_connection(name: &str) -> bool {
+/// Whether a field belongs to one connection and its framing, in both directions.
+fn is_hop_by_hop(name: &str) -> bool {
     matches!(name, "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade")
 }
 

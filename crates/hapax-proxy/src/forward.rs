@@ -1,227 +1,208 @@
-//! [`Forward`]: sends a request to the origin, and says what it means when no answer comes.
+//! [`Forward`]: sends a request to an upstream, at most once.
 //!
-//! A request that was not sent is released, for nothing can have happened. One of which anything may have been sent is
-//! uncertain, whatever went wrong then.
+//! Its errors distinguish a request of which nothing was sent from one that may have been executed.
 
 mod body;
 mod tunnel;
 
-use std::convert::Infallible;
 use std::error::Error;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
-use hapax::http::{Code, Outcome, RequestBody};
-use hapax::observe::Outage;
-use hapax_core::Reason;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, request};
-use http_body::Body as _;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http_body::Body;
+use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use tower_service::Service;
 
-pub(crate) use self::body::ForwardBody;
-pub(super) use self::tunnel::Switch;
-use super::fields::{self, OUTCOME, Wish};
-use super::options::UpstreamOptions;
-use super::received::{Broken, Received};
-use super::runs::Running;
-use super::upstream::{Answer, By, Needs, NoAnswer, Outgoing, Upstreams};
-use crate::failure::Failure;
+pub use self::body::{ForwardBody, ForwardBodyError};
+pub(crate) use self::tunnel::ProtocolSwitch;
+use crate::error::{BoxError, SetupError};
+use crate::fields::{self, Upgrade};
+use crate::options::UpstreamOptions;
+use crate::request_body::ClientBodyError;
+use crate::request_slots::RequestSlot;
+use crate::upstream::{
+    OutgoingBody, RequiredVersion, ResponseConnection, SendError, UpstreamPool, UpstreamResponse,
+};
 
-/// The service behind the layer: the origin.
+/// Sends requests to the addresses of an upstream, over pooled connections. Clones share the pool.
 #[derive(Clone, Debug)]
-pub(crate) struct Forward {
+pub struct Forward {
     shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    upstreams: Upstreams,
+    pool: UpstreamPool,
     body_idle: Duration,
     tunnel_idle: Duration,
-    outage: Outage,
+}
+
+/// Why a request has no response.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForwardError {
+    /// No address could be reached. Nothing was sent.
+    #[error("no address of the upstream took the request; nothing was sent")]
+    NotSent,
+    /// All connections stayed in use. Nothing was sent.
+    #[error("every connection to the upstream is in use; nothing was sent")]
+    NoConnection,
+    /// The request was sent, and the response did not begin in time.
+    #[error("the upstream did not respond in time")]
+    TimedOut,
+    /// The upstream has the beginning of the request, whose body came too slowly.
+    #[error("the client sent the body too slowly; the upstream has the beginning of it")]
+    BodyTooSlow,
+    /// The upstream has the beginning of the request, whose body broke off.
+    #[error("the client's body broke off; the upstream has the beginning of it")]
+    BodyIncomplete,
+    /// The response is not HTTP.
+    #[error("the upstream's response is malformed")]
+    MalformedResponse(#[source] BoxError),
+    /// The end of the response is ambiguous, or it is a 101 that was not requested.
+    #[error("the upstream's response is ambiguous")]
+    AmbiguousResponse,
+    /// The connection broke off before the response.
+    #[error("the connection to the upstream broke off")]
+    ConnectionLost(#[source] BoxError),
+}
+
+impl ForwardError {
+    /// Whether it is certain that nothing was sent. Otherwise the request may have been executed.
+    pub fn is_unsent(&self) -> bool {
+        matches!(self, Self::NotSent | Self::NoConnection)
+    }
+
+    /// The status that tells a client of it.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::NotSent
+            | Self::MalformedResponse(_)
+            | Self::AmbiguousResponse
+            | Self::ConnectionLost(_) => StatusCode::BAD_GATEWAY,
+            Self::NoConnection => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+            Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::BodyIncomplete => StatusCode::BAD_REQUEST,
+        }
+    }
 }
 
 impl Forward {
-    /// Sends to these addresses, in turn. Inside of a runtime it also watches them.
-    pub(crate) fn new(addresses: &[Uri], options: &UpstreamOptions) -> Result<Self, Failure> {
-        let upstreams = Upstreams::new(addresses, options)?;
-        let (body_idle, tunnel_idle) = (options.body_idle.0, options.tunnel_idle.0);
-        let outage = Outage::new("the service is unreachable", "the service is reached again");
-        Ok(Self { shared: Arc::new(Shared { upstreams, body_idle, tunnel_idle, outage }) })
-    }
-}
-
-impl Service<Request<RequestBody<Received>>> for Forward {
-    type Response = Response<ForwardBody>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
+    /// Forwards to these addresses, in turn. Inside of a runtime it also checks their health.
+    ///
+    /// # Errors
+    /// [`SetupError`] when there is no address, or one cannot be used.
+    pub fn new(addresses: &[Uri], options: &UpstreamOptions) -> Result<Self, SetupError> {
+        let pool = UpstreamPool::new(addresses, options)?;
+        let (body_idle, tunnel_idle) = (options.body_idle, options.tunnel_idle);
+        Ok(Self { shared: Arc::new(Shared { pool, body_idle, tunnel_idle }) })
     }
 
-    fn call(&mut self, request: Request<RequestBody<Received>>) -> Self::Future {
-        Box::pin(self.shared.clone().forward(request).map(Ok))
+    /// Sends a request, of which hop-by-hop fields are removed. `sending_to` is called with the address of every
+    /// upstream that is tried.
+    ///
+    /// A request with hyper's `OnUpgrade` in its extensions may switch protocols. Remove the extension to prevent it.
+    ///
+    /// # Errors
+    /// [`ForwardError`] when there is no response. The request is sent again only while
+    /// [nothing of it was sent](ForwardError::is_unsent).
+    #[expect(clippy::manual_async_fn, reason = "the future of an `async fn` stores its arguments twice")]
+    pub fn send<B>(
+        &self,
+        request: Request<B>,
+        sending_to: impl FnMut(&Arc<str>) + Send,
+    ) -> impl Future<Output = Result<Response<ForwardBody>, ForwardError>> + Send
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        async move {
+            let shared = &*self.shared;
+            let (mut parts, body) = request.into_parts();
+            let slot = parts.extensions.remove::<RequestSlot>();
+            let client = parts.extensions.remove::<OnUpgrade>();
+            let client = client.filter(|_| fields::is_upgrade(&parts.headers));
+            let upgrade = if client.is_some() && shared.pool.supports_upgrades() {
+                Upgrade::Keep
+            } else {
+                Upgrade::Remove
+            };
+            let version =
+                if upgrade == Upgrade::Keep { RequiredVersion::Http1 } else { RequiredVersion::Any };
+            let is_empty = body.is_end_stream() && fields::states_empty_body(&parts.method, &parts.headers);
+            fields::strip_request(&mut parts.headers, parts.version, upgrade);
+            if is_empty {
+                parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
+            parts.extensions.clear();
+
+            // Boxed: it is passed on until it is sent, and sometimes handed back.
+            let request = Box::new(Request::from_parts(parts, OutgoingBody::new(body)));
+            let sent = shared.pool.send(request, version, sending_to).await.map_err(forward_error)?;
+            let UpstreamResponse { response, connection } = sent;
+            let mut response = shared.accept(response, connection, client, upgrade)?;
+            // It counts as running until the service has recorded the response.
+            if let Some(slot) = slot {
+                response.extensions_mut().insert(slot);
+            }
+            Ok(response)
+        }
     }
 }
 
 impl Shared {
-    #[expect(clippy::manual_async_fn, reason = "an `async fn` has room for its arguments twice")]
-    fn forward(
-        self: Arc<Self>,
-        request: Request<RequestBody<Received>>,
-    ) -> impl Future<Output = Response<ForwardBody>> + Send {
-        async move {
-            let (mut parts, body) = request.into_parts();
-            let running = parts.extensions.remove::<Running>();
-            let mut response = self.exchange(parts, body).await;
-            // It runs until its answer is recorded.
-            if let Some(running) = running {
-                response.extensions_mut().insert(running);
-            }
-            response
-        }
-    }
-
-    #[expect(clippy::manual_async_fn, reason = "an `async fn` has room for its arguments twice")]
-    fn exchange(
-        self: Arc<Self>,
-        mut parts: request::Parts,
-        mut body: RequestBody<Received>,
-    ) -> impl Future<Output = Response<ForwardBody>> + Send {
-        async move {
-            let context = parts.extensions.remove::<hapax::Context>();
-            let is_claimed = context.is_some();
-            let client = parts.extensions.remove::<OnUpgrade>();
-            // A claimed request has one answer, so it stays HTTP.
-            let client = client.filter(|_| !is_claimed && fields::is_upgrade(&parts.headers));
-            let wish = if client.is_some() && self.upstreams.can_change_protocol() {
-                Wish::Kept
-            } else {
-                Wish::Dropped
+    /// Checks the head of a response and prepares it for the client.
+    fn accept(
+        &self,
+        mut response: Response<Incoming>,
+        connection: ResponseConnection,
+        client: Option<OnUpgrade>,
+        upgrade: Upgrade,
+    ) -> Result<Response<ForwardBody>, ForwardError> {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let (Some(client), Upgrade::Keep, ResponseConnection::Http1(connection, _)) =
+                (client, upgrade, connection)
+            else {
+                // The request did not ask for it, so it is unknown what the upstream made of it.
+                return Err(ForwardError::AmbiguousResponse);
             };
-            let needs = if wish == Wish::Kept { Needs::Http1 } else { Needs::Any };
-            let empty = body.is_end_stream() && fields::says_empty(&parts.method, &parts.headers);
-            fields::leave_connection(&mut parts.headers, parts.version, wish);
-            if empty {
-                parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-            }
-            let is_grpc = is_grpc(&parts.headers);
-            parts.extensions.clear();
-
-            if let Some(received) = body.passed_mut() {
-                received.begin_passing();
-            }
-
-            // In a box: it is handed on until it is sent, and sometimes handed back.
-            let request = Box::new(Request::from_parts(parts, Outgoing::new(body)));
-            let sent = self.upstreams.send(request, needs, context.as_ref()).await;
-            let Answer { mut response, by } = match sent {
-                Ok(answer) => {
-                    self.outage.succeeded();
-                    answer
-                }
-                Err(why) => {
-                    if matches!(why, NoAnswer::NotSent) {
-                        self.outage.failed(&NOT_SENT);
-                    }
-                    return refusal(&why, is_grpc);
-                }
-            };
-            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                let (Some(client), Wish::Kept, By::Http1(link, _)) = (client, wish, by) else {
-                    // The request did not ask for it, so what the origin takes it for is not known.
-                    return uncertain(StatusCode::BAD_GATEWAY, Reason::NoAnswer, UNCLEAR, is_grpc);
-                };
-                response.extensions_mut().insert(Switch::new(client, link, self.tunnel_idle));
-                fields::leave_upstream(response.headers_mut(), Wish::Kept);
-                return response.map(|_| ForwardBody::whole(Bytes::new()));
-            }
-            if !fields::is_framing_clear(response.headers()) {
-                return uncertain(StatusCode::BAD_GATEWAY, Reason::NoAnswer, UNCLEAR, is_grpc);
-            }
-            fields::leave_upstream(response.headers_mut(), Wish::Dropped);
-            if !is_claimed {
-                response.headers_mut().remove(OUTCOME);
-            }
-            response.map(|body| match by {
-                By::Http1(link, address) => ForwardBody::http1(body, link, address, self.body_idle),
-                By::Http2 => ForwardBody::http2(body, self.body_idle),
-            })
+            response.extensions_mut().insert(ProtocolSwitch::new(client, connection, self.tunnel_idle));
+            fields::strip_response(response.headers_mut(), Upgrade::Keep);
+            return Ok(response.map(|_| ForwardBody::from(Bytes::new())));
         }
+        if !fields::is_framing_unambiguous(response.headers()) {
+            return Err(ForwardError::AmbiguousResponse);
+        }
+        fields::strip_response(response.headers_mut(), Upgrade::Remove);
+        Ok(response.map(|body| match connection {
+            ResponseConnection::Http1(connection, address) => {
+                ForwardBody::http1(body, connection, address, self.body_idle)
+            }
+            ResponseConnection::Http2 => ForwardBody::http2(body, self.body_idle),
+        }))
     }
 }
 
-const NOT_SENT: &str = "no address of the origin took the request; nothing was sent";
-const FULL: &str = "every connection to the origin is in use; nothing was sent";
-const BROKE_OFF: &str = "the connection to the origin broke off; it is not known what came of the operation";
-const UNCLEAR: &str = "the origin's answer cannot be understood; it is not known what came of the operation";
-const BODY_SLOW: &str = "the body came too slowly and was given up; the origin has the beginning of it";
-const BODY_CUT: &str = "the body broke off; the origin has the beginning of it";
-const LATE: &str = "the origin did not answer in time; it is not known what came of the operation";
-
-/// The answer where the origin has none.
-fn refusal(why: &NoAnswer, is_grpc: bool) -> Response<ForwardBody> {
-    match why {
-        NoAnswer::NotSent => problem(Code::UpstreamUnavailable, None, NOT_SENT, Outcome::Release, is_grpc),
-        NoAnswer::Full => {
-            let status = Some(StatusCode::SERVICE_UNAVAILABLE);
-            problem(Code::UpstreamUnavailable, status, FULL, Outcome::Release, is_grpc)
-        }
-        NoAnswer::Late => uncertain(StatusCode::GATEWAY_TIMEOUT, Reason::TimedOut, LATE, is_grpc),
-        NoAnswer::Lost(error) => {
+fn forward_error(error: SendError) -> ForwardError {
+    match error {
+        SendError::NotSent => ForwardError::NotSent,
+        SendError::NoConnection => ForwardError::NoConnection,
+        SendError::TimedOut => ForwardError::TimedOut,
+        SendError::Lost(error) => {
             tracing::debug!(%error, "the exchange with the upstream broke off");
-            match error.source().and_then(|source| source.downcast_ref::<Broken>()) {
-                // The origin has the beginning of the request. Only it knows what it makes of that.
-                Some(Broken::TooSlow) => {
-                    uncertain(StatusCode::REQUEST_TIMEOUT, Reason::NoAnswer, BODY_SLOW, is_grpc)
+            match error.source().and_then(|source| source.downcast_ref::<ClientBodyError>()) {
+                Some(ClientBodyError::TooSlow) => ForwardError::BodyTooSlow,
+                Some(ClientBodyError::Incomplete(_) | ClientBodyError::ShuttingDown) => {
+                    ForwardError::BodyIncomplete
                 }
-                Some(Broken::CutShort(_) | Broken::Stopping) => {
-                    uncertain(StatusCode::BAD_REQUEST, Reason::NoAnswer, BODY_CUT, is_grpc)
-                }
-                None if error.is_parse() => {
-                    uncertain(StatusCode::BAD_GATEWAY, Reason::NoAnswer, UNCLEAR, is_grpc)
-                }
-                None => uncertain(StatusCode::BAD_GATEWAY, Reason::Reset, BROKE_OFF, is_grpc),
+                None if error.is_parse() => ForwardError::MalformedResponse(error.into()),
+                None => ForwardError::ConnectionLost(error.into()),
             }
         }
     }
-}
-
-fn uncertain(
-    status: StatusCode,
-    reason: Reason,
-    detail: &'static str,
-    is_grpc: bool,
-) -> Response<ForwardBody> {
-    let mut response = problem(Code::Uncertain, Some(status), detail, Outcome::Uncertain, is_grpc);
-    response.extensions_mut().insert(reason);
-    response
-}
-
-fn problem(
-    code: Code,
-    status: Option<StatusCode>,
-    detail: &'static str,
-    outcome: Outcome,
-    is_grpc: bool,
-) -> Response<ForwardBody> {
-    let mut response = if is_grpc { code.grpc_response(detail) } else { code.response(status, detail) };
-    response.extensions_mut().insert(outcome);
-    response.map(ForwardBody::whole)
-}
-
-pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
-    const ESSENCE: &[u8] = b"application/grpc";
-    let Some(value) = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()) else { return false };
-    value.split_at_checked(ESSENCE.len()).is_some_and(|(essence, rest)| {
-        essence.eq_ignore_ascii_case(ESSENCE) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
-    })
 }

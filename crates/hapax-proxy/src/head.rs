@@ -1,31 +1,31 @@
-//! The bytes of HTTP/1 requests, looked at before anybody parses them: what two parsers could read in two ways goes
-//! no further.
+//! Checks the bytes of HTTP/1 requests before any parser sees them: what two parsers could read differently is refused
+//! (request smuggling).
 //!
-//! [`Inspector`] follows a connection from head to head. It knows where a head begins because it knows how long the
-//! body before it was, and it refuses whatever would make that doubtful. A head is judged as a whole by
-//! `head/judge.rs`, chunks by `head/chunks.rs`. This file does no I/O and answers nobody. What is refused is spoiled
-//! instead, before its last byte, so that the parser behind takes it for an error, says 400 and closes.
+//! [`Http1Inspector`] follows a connection from head to head. It knows where a head begins because it knows the length
+//! of the body before it, and refuses whatever makes that length ambiguous. `head/framing.rs` validates a complete head,
+//! `head/chunked.rs` follows chunked bodies. This module does no I/O and sends no response: a refused head is replaced
+//! by [`INVALID_BYTES`] before its last byte, so that the parser behind fails, responds 400 and closes.
 
-mod chunks;
-mod judge;
+mod chunked;
+mod framing;
 
 use memchr::memchr_iter;
 
-use self::chunks::{Chunks, Progress};
-use self::judge::Body;
-pub(super) use self::judge::{Fault, is_host, is_other_protocol};
+use self::chunked::{ChunkProgress, ChunkTracker};
+use self::framing::BodyFraming;
+pub(crate) use self::framing::{FramingFault, is_host, is_other_protocol};
 
-/// What is read in place of what must not be understood. No part of a head may contain NUL, and with two line feeds no
-/// parser waits for more.
-pub(super) const SPOILED: &[u8] = b"\0\n\n";
+/// Read in place of the rest of a refused head. No part of a head may contain NUL, and with two line feeds no parser
+/// waits for more.
+pub(crate) const INVALID_BYTES: &[u8] = b"\0\n\n";
 
 /// Follows the requests of one connection.
 #[derive(Debug)]
-pub(super) struct Inspector {
+pub(crate) struct Http1Inspector {
     phase: Phase,
-    /// What came of a head, when it did not come at once.
-    begun: Vec<u8>,
-    /// How many heads were taken.
+    /// The beginning of a head that has not arrived completely.
+    partial: Vec<u8>,
+    /// Number of accepted heads.
     heads: usize,
     head_bytes_max: usize,
 }
@@ -34,76 +34,76 @@ pub(super) struct Inspector {
 enum Phase {
     /// In a head, or before one.
     Head,
-    /// This much is left of a body.
+    /// In a body, of which this much is left.
     Length(u64),
-    Chunked(Chunks),
-    /// The client asked for another protocol, and there is no answer yet.
-    Asked,
-    /// It is no longer HTTP.
+    Chunked(ChunkTracker),
+    /// After an upgrade request that has no response yet.
+    UpgradeRequested,
+    /// After a 101: no longer HTTP.
     Tunnel,
-    /// Nothing more is taken from this connection.
+    /// Nothing more is accepted on this connection.
     Refused,
 }
 
-/// What may be done with bytes that were looked at.
+/// The result of inspecting bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Inspected {
+pub(crate) enum Inspection {
     /// They may be read as they are.
-    Fine,
-    /// So many may be read, then [`SPOILED`], then nothing more.
-    Refused(usize, Fault),
-    /// The framing of a body is wrong.
-    Broken,
+    Accepted,
+    /// This many may be read, then [`INVALID_BYTES`], then nothing more.
+    Refused(usize, FramingFault),
+    /// The chunked framing of a body is invalid.
+    InvalidBody,
 }
 
-impl Inspector {
-    pub(super) fn new(head_bytes_max: usize) -> Self {
-        Self { phase: Phase::Head, begun: Vec::new(), heads: 0, head_bytes_max }
+impl Http1Inspector {
+    pub(crate) fn new(head_bytes_max: usize) -> Self {
+        Self { phase: Phase::Head, partial: Vec::new(), heads: 0, head_bytes_max }
     }
 
-    /// Whether a request may begin here and none has.
-    pub(super) fn is_between(&self) -> bool {
-        matches!(self.phase, Phase::Head) && self.begun.is_empty()
+    /// Whether the last request is complete and the next has not begun.
+    pub(crate) fn is_between_requests(&self) -> bool {
+        matches!(self.phase, Phase::Head) && self.partial.is_empty()
     }
 
-    /// Whether a head has begun and is not whole.
-    pub(super) fn is_in_head(&self) -> bool {
-        matches!(self.phase, Phase::Head) && !self.begun.is_empty()
+    /// Whether a head has begun and is incomplete.
+    pub(crate) fn is_in_head(&self) -> bool {
+        matches!(self.phase, Phase::Head) && !self.partial.is_empty()
     }
 
-    /// Whether another protocol was asked for, and nobody said what came of it.
-    pub(super) fn is_asked(&self) -> bool {
-        matches!(self.phase, Phase::Asked)
+    /// Whether an upgrade was requested that has no response yet.
+    pub(crate) fn awaits_upgrade(&self) -> bool {
+        matches!(self.phase, Phase::UpgradeRequested)
     }
 
-    /// How many requests have come so far, with the one that may be asking for another protocol.
-    pub(super) fn heads(&self) -> usize {
+    /// Number of requests so far, including one that requests an upgrade.
+    pub(crate) fn heads(&self) -> usize {
         self.heads
     }
 
-    /// The other protocol was declined: requests go on.
-    pub(super) fn declined(&mut self) {
+    /// The upgrade was declined: requests continue.
+    pub(crate) fn upgrade_declined(&mut self) {
         self.phase = Phase::Head;
     }
 
-    /// The other protocol was taken: what follows is not HTTP.
-    pub(super) fn accepted(&mut self) {
+    /// The upgrade was accepted: what follows is not HTTP.
+    pub(crate) fn upgrade_accepted(&mut self) {
         self.phase = Phase::Tunnel;
     }
 
-    /// Looks at the next bytes of the connection.
-    pub(super) fn inspect(&mut self, bytes: &[u8]) -> Inspected {
+    /// Inspects the next bytes of the connection.
+    pub(crate) fn inspect(&mut self, bytes: &[u8]) -> Inspection {
         let mut at = 0;
         // Where the last head ended, if it did in these bytes.
         let mut head_end = None;
         while at < bytes.len() {
             let rest = &bytes[at..];
             let taken = match &mut self.phase {
-                Phase::Tunnel => return Inspected::Fine,
-                Phase::Refused => return Inspected::Broken,
-                Phase::Asked => Err((1, Fault::EarlyUpgrade)),
+                Phase::Tunnel => return Inspection::Accepted,
+                Phase::Refused => return Inspection::InvalidBody,
+                Phase::UpgradeRequested => Err((1, FramingFault::EarlyUpgrade)),
                 Phase::Head => {
-                    let taken = self.head(rest);
+                    let taken = self.take_head(rest);
                     head_end = taken.as_ref().ok().map(|taken| at + taken);
                     taken
                 }
@@ -116,17 +116,18 @@ impl Inspector {
                     Ok(taken)
                 }
                 Phase::Chunked(chunks) => match chunks.follow(rest, self.head_bytes_max) {
-                    Some(Progress::Within) => Ok(rest.len()),
-                    Some(Progress::Ended(taken)) => {
+                    Some(ChunkProgress::Incomplete) => Ok(rest.len()),
+                    Some(ChunkProgress::Complete(taken)) => {
                         self.phase = Phase::Head;
                         Ok(taken)
                     }
                     None => {
                         self.phase = Phase::Refused;
-                        // A head that nobody has seen yet is refused for its body. One that was seen has its answer
-                        // from whoever reads the body, and that ends here.
-                        return head_end
-                            .map_or(Inspected::Broken, |end| Inspected::Refused(end - 1, Fault::Chunks));
+                        // A head that was not passed on yet is refused for its body. The body of one that was passed on
+                        // fails for its reader, which produces the response.
+                        return head_end.map_or(Inspection::InvalidBody, |end| {
+                            Inspection::Refused(end - 1, FramingFault::Chunks)
+                        });
                     }
                 },
             };
@@ -134,74 +135,74 @@ impl Inspector {
                 Ok(taken) => at += taken,
                 Err((taken, fault)) => {
                     self.phase = Phase::Refused;
-                    // Without its last byte it is not whole, whoever reads it.
-                    return Inspected::Refused(at + taken - 1, fault);
+                    // Without its last byte the head is incomplete for every parser.
+                    return Inspection::Refused(at + taken - 1, fault);
                 }
             }
         }
-        Inspected::Fine
+        Inspection::Accepted
     }
 
-    /// Takes as much of a head as there is. A fault comes with the number of bytes up to where it was certain.
-    fn head(&mut self, bytes: &[u8]) -> Result<usize, (usize, Fault)> {
-        if self.begun.is_empty() {
-            // Usually all of it is there, and nothing needs to be copied.
+    /// Takes as much of a head as there is. A fault comes with the number of bytes after which it was certain.
+    fn take_head(&mut self, bytes: &[u8]) -> Result<usize, (usize, FramingFault)> {
+        if self.partial.is_empty() {
+            // The usual case: the head is complete, and nothing is copied.
             return match end_of_head(bytes, 0)? {
-                Some(end) => self.judge(&bytes[..end]).map(|()| end).map_err(|fault| (end, fault)),
-                None => self.keep(bytes),
+                Some(end) => self.accept_head(&bytes[..end]).map(|()| end).map_err(|fault| (end, fault)),
+                None => self.keep_partial(bytes),
             };
         }
-        let before = self.begun.len();
-        let room = (self.head_bytes_max + 1).saturating_sub(before);
-        self.begun.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        let found = end_of_head(&self.begun, before).map_err(|(taken, fault)| (taken - before, fault))?;
+        let before = self.partial.len();
+        let space = (self.head_bytes_max + 1).saturating_sub(before);
+        self.partial.extend_from_slice(&bytes[..bytes.len().min(space)]);
+        let found = end_of_head(&self.partial, before).map_err(|(taken, fault)| (taken - before, fault))?;
         let Some(end) = found else {
-            let taken = self.begun.len() - before;
-            return if self.begun.len() > self.head_bytes_max {
-                Err((taken, Fault::TooLarge))
+            let taken = self.partial.len() - before;
+            return if self.partial.len() > self.head_bytes_max {
+                Err((taken, FramingFault::TooLarge))
             } else {
                 Ok(taken)
             };
         };
-        let begun = std::mem::take(&mut self.begun);
-        self.judge(&begun[..end]).map(|()| end - before).map_err(|fault| (end - before, fault))
+        let head = std::mem::take(&mut self.partial);
+        self.accept_head(&head[..end]).map(|()| end - before).map_err(|fault| (end - before, fault))
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> Result<usize, (usize, Fault)> {
+    fn keep_partial(&mut self, bytes: &[u8]) -> Result<usize, (usize, FramingFault)> {
         if bytes.len() > self.head_bytes_max {
-            return Err((bytes.len(), Fault::TooLarge));
+            return Err((bytes.len(), FramingFault::TooLarge));
         }
-        self.begun.extend_from_slice(bytes);
+        self.partial.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
-    fn judge(&mut self, head: &[u8]) -> Result<(), Fault> {
+    fn accept_head(&mut self, head: &[u8]) -> Result<(), FramingFault> {
         if head.len() > self.head_bytes_max {
-            return Err(Fault::TooLarge);
+            return Err(FramingFault::TooLarge);
         }
-        self.phase = match judge::judge(head)? {
-            Body::None | Body::Length(0) => Phase::Head,
-            Body::Length(length) => Phase::Length(length),
-            Body::Chunked => Phase::Chunked(Chunks::default()),
-            Body::Upgrade => Phase::Asked,
+        self.phase = match framing::validate_head(head)? {
+            BodyFraming::None | BodyFraming::Length(0) => Phase::Head,
+            BodyFraming::Length(length) => Phase::Length(length),
+            BodyFraming::Chunked => Phase::Chunked(ChunkTracker::default()),
+            BodyFraming::Upgrade => Phase::UpgradeRequested,
         };
         self.heads += 1;
         Ok(())
     }
 }
 
-/// Where a head ends: behind its empty line. Only what begins at `new` was not searched before.
+/// The end of a head, after its empty line. `new` is where the bytes that were not searched before begin.
 ///
-/// A line that does not end as lines do is found here and not later: a parser that takes it for the end of the head
-/// would go on while we wait.
-pub(super) fn end_of_head(bytes: &[u8], new: usize) -> Result<Option<usize>, (usize, Fault)> {
+/// A bare line feed is a fault as soon as it is seen: a parser that takes it for the end of the head would go on while
+/// this proxy waits.
+pub(crate) fn end_of_head(bytes: &[u8], new: usize) -> Result<Option<usize>, (usize, FramingFault)> {
     for at in memchr_iter(b'\n', &bytes[new..]).map(|at| new + at) {
         match &bytes[..at] {
-            // One empty line before a request is somebody's old habit, and forgiven.
+            // One empty line before a request is accepted (RFC 9112, section 2.2).
             [b'\r'] => {}
             [.., b'\r', b'\n', b'\r'] => return Ok(Some(at + 1)),
             [.., b'\r'] => {}
-            _ => return Err((at + 1, Fault::BareLineFeed)),
+            _ => return Err((at + 1, FramingFault::BareLineFeed)),
         }
     }
     Ok(None)

@@ -1,8 +1,8 @@
-//! [`Listener`]: takes connections, within caps, and lets them end well when it is told to stop.
+//! [`Listener`]: accepts connections within limits, and drains them on shutdown.
 //!
 //! It does not know what is spoken on a connection: that is `connection.rs`.
 
-mod caps;
+mod connection_limits;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -20,71 +20,97 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
-use self::caps::Caps;
-use super::connection::Serving;
-use super::options::{Tls, Transport};
-use super::received::Received;
-use super::tls::Certificate;
-use super::workers::Workers;
-use crate::failure::{Code, Failure};
+use self::connection_limits::ConnectionLimits;
+use crate::connection::ConnectionServer;
+use crate::error::SetupError;
+use crate::fields::ReservedFields;
+use crate::options::{ListenerOptions, TlsFiles};
+use crate::refusals::{EmptyResponses, RefusalResponses};
+use crate::request_body::ClientBody;
+use crate::tls::Certificate;
+use crate::workers::Workers;
 
-/// How long to wait after a connection could not be taken: there may be no room for another file, and asking again
-/// at once changes nothing.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The pause after a failed accept: the process may be out of file descriptors, and an immediate retry fails again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// An address that connections are taken at.
+/// A bound address that accepts the connections of clients.
 #[derive(Debug)]
-pub(crate) struct Listener {
-    /// Gone once it serves: whoever serves closes it.
+pub struct Listener {
+    /// Taken by [`serve`](Self::serve), which closes it.
     socket: Mutex<Option<TcpListener>>,
     address: SocketAddr,
-    transport: Transport,
-    certificate: Option<Arc<Certificate>>,
-    caps: Arc<Caps>,
+    settings: ListenerSettings,
+    limits: Arc<ConnectionLimits>,
+}
+
+/// What the connections of a listener are served with.
+#[derive(Clone, Debug)]
+pub(crate) struct ListenerSettings {
+    pub(crate) options: ListenerOptions,
+    pub(crate) certificate: Option<Arc<Certificate>>,
+    pub(crate) reserved: ReservedFields,
+    pub(crate) responses: Arc<dyn RefusalResponses>,
 }
 
 impl Listener {
-    /// Takes the address. Nobody is served before [`serve`](Self::serve).
-    pub(crate) async fn bind(
+    /// Binds the address. Connections are accepted by [`serve`](Self::serve).
+    ///
+    /// # Errors
+    /// [`SetupError`] when the address or the certificate cannot be used.
+    pub async fn bind(
         address: SocketAddr,
-        transport: &Transport,
-        tls: Option<&Tls>,
-    ) -> Result<Self, Failure> {
-        let certificate = tls.map(|tls| Certificate::read(tls, transport.http2)).transpose()?.map(Arc::new);
-        let failed = |error| {
-            Failure::new(Code::ListenFailed, format!("cannot listen at {address}"))
-                .because(error)
-                .hint("choose an address of this machine that nobody listens at")
-        };
+        options: &ListenerOptions,
+        tls: Option<&TlsFiles>,
+    ) -> Result<Self, SetupError> {
+        let certificate = tls.map(|tls| Certificate::read(tls, options.http2)).transpose()?.map(Arc::new);
+        let failed = |source| SetupError::Listen { address, source };
         let socket = TcpListener::bind(address).await.map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
-        let caps = Caps::new(transport.connections_max, transport.connections_per_peer_max);
-        let socket = Mutex::new(Some(socket));
-        Ok(Self { socket, address, transport: transport.clone(), certificate, caps })
+        let limits = ConnectionLimits::new(options.connections_max, options.connections_per_peer_max);
+        let settings = ListenerSettings {
+            options: options.clone(),
+            certificate,
+            reserved: ReservedFields::default(),
+            responses: Arc::new(EmptyResponses),
+        };
+        Ok(Self { socket: Mutex::new(Some(socket)), address, settings, limits })
     }
 
-    /// Whether a certificate and its key can be read and go together.
-    pub(crate) fn check(tls: &Tls) -> Result<(), Failure> {
-        Certificate::read(tls, true).map(drop)
+    /// Fields that requests must not carry when they come from clients. Default: the proxy's own fields only.
+    #[must_use]
+    pub fn reserved_fields(mut self, fields: ReservedFields) -> Self {
+        self.settings.reserved = fields;
+        self
     }
 
-    /// Where it listens; with the port that was found when none was asked for.
-    pub(crate) fn local_addr(&self) -> SocketAddr {
+    /// What clients get for requests that are refused before the service sees them. Default: [`EmptyResponses`].
+    #[must_use]
+    pub fn refusal_responses(mut self, responses: impl RefusalResponses) -> Self {
+        self.settings.responses = Arc::new(responses);
+        self
+    }
+
+    /// The bound address; with the actual port when port 0 was requested.
+    pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Reads the certificate again, for new connections. Those that are open keep theirs.
-    pub(crate) fn reload_tls(&self) -> Result<(), Failure> {
-        self.certificate.as_ref().map_or(Ok(()), |certificate| certificate.reload())
+    /// Reads certificate and key again, for new connections. On an error the old ones stay. Without TLS it does nothing.
+    ///
+    /// # Errors
+    /// [`SetupError`] when the files cannot be used.
+    pub fn reload_tls(&self) -> Result<(), SetupError> {
+        self.settings.certificate.as_ref().map_or(Ok(()), |certificate| certificate.reload())
     }
 
-    /// Serves until `stop`, then gives the address up, lets connections finish what they began and returns when the
-    /// last one has. Whoever asks a second time has nothing to serve.
+    /// Serves until `shutdown` is cancelled, then closes the socket, lets connections finish their requests and returns
+    /// when the last one has ended. A second call returns immediately.
     ///
-    /// Every connection has a clone of the service.
-    pub(crate) async fn serve<S, B>(&self, service: S, workers: Workers, stop: CancellationToken)
+    /// Every connection gets a clone of the service, whose `poll_ready` must not wait: concurrent streams of an HTTP/2
+    /// connection call it in turn.
+    pub async fn serve<S, B>(&self, service: S, workers: Workers, shutdown: CancellationToken)
     where
-        S: Service<Request<Received>, Response = Response<B>, Error = Infallible>
+        S: Service<Request<ClientBody>, Response = Response<B>, Error = Infallible>
             + Clone
             + Send
             + Sync
@@ -94,28 +120,27 @@ impl Listener {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let Some(socket) = self.socket.lock().take() else { return };
-        let serving = Serving::new(&self.transport, self.certificate.clone(), service, workers.clone());
-        let serving = Arc::new(serving);
+        let server = Arc::new(ConnectionServer::new(self.settings.clone(), service, workers.clone()));
         let connections = TaskTracker::new();
         loop {
             let accepted = tokio::select! {
                 biased;
-                () = stop.cancelled() => break,
+                () = shutdown.cancelled() => break,
                 accepted = socket.accept() => accepted,
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    let Some(place) = self.caps.take(peer.ip()) else {
-                        tracing::debug!("turned a connection away: there are too many");
+                    let Some(permit) = self.limits.try_acquire(peer.ip()) else {
+                        tracing::debug!("closed a new connection: connection limit reached");
                         continue;
                     };
                     // The worker that serves it registers it with its own runtime.
                     let Ok(stream) = stream.into_std() else { continue };
-                    let (serving, stop) = (serving.clone(), stop.child_token());
+                    let (server, shutdown) = (server.clone(), shutdown.child_token());
                     let served = async move {
-                        let _place = place;
+                        let _permit = permit;
                         match register(stream) {
-                            Ok(stream) => serving.serve(stream, peer, stop).await,
+                            Ok(stream) => server.serve(stream, peer, shutdown).await,
                             Err(error) => {
                                 tracing::warn!(%error, "cannot register a connection with the runtime")
                             }
@@ -123,24 +148,34 @@ impl Listener {
                     };
                     workers.spawn(connections.track_future(served));
                 }
-                // The client has gone again; the next one may be there.
+                // The client has disconnected before it was accepted.
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "cannot take a connection");
-                    tokio::time::sleep(PAUSE).await;
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
-        // The system would go on taking connections that nobody answers.
+        // The system would keep accepting connections that are never served.
         drop(socket);
         connections.close();
         connections.wait().await;
     }
 }
 
-/// Registers a socket with the runtime that this is called in.
+impl TlsFiles {
+    /// Checks that the certificate and its key can be read and match.
+    ///
+    /// # Errors
+    /// [`SetupError`] when they do not.
+    pub fn check(&self) -> Result<(), SetupError> {
+        Certificate::read(self, true).map(drop)
+    }
+}
+
+/// Registers a socket with the current runtime.
 fn register(stream: std::net::TcpStream) -> io::Result<TcpStream> {
-    // Answers are written as a whole; waiting for more to send only delays them.
+    // Responses are written as a whole; Nagle's algorithm only delays them.
     let _unsupported = stream.set_nodelay(true);
     TcpStream::from_std(stream)
 }

@@ -1,13 +1,10 @@
-//! [`Received`]: a request's body as it comes from the client, with an end to patience.
+//! [`ClientBody`]: a request's body as the client sends it, with an idle timeout and a minimum rate.
 //!
-//! A sender that pauses too long, or drips, fails like one that hangs up. The deadline is only looked at while
-//! somebody waits for bytes: a slow upstream is not the sender's fault.
+//! Time counts only while the body is polled: a slow upstream is not the client's fault.
 //!
-//! Once the listener is to end, a body of which nothing was passed on is given up at once, for nothing was begun with
-//! it. One that the origin has the beginning of may still come, without pauses.
+//! On shutdown, a body of which nothing was forwarded fails immediately, for nothing has begun. One of which the upstream
+//! has the beginning may still arrive, with short pauses only.
 
-use std::error::Error;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,138 +14,131 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio::time::Instant;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::deadline::Deadline;
-use super::socket::Progress;
+use crate::client_io::ConnectionState;
+use crate::deadline::Deadline;
+use crate::error::BoxError;
 
-/// How long a sender may pause, and a client may take to say goodbye, once the listener is to end.
-pub(super) const PARTING: Duration = Duration::from_secs(1);
+/// How long a sender may pause, and a client may take to close its connection, during shutdown.
+pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
-/// How long a sender of a body may take.
+/// How slowly a body may arrive.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
-    pub(super) idle: Duration,
-    /// Bytes in a second; 0 for any.
-    pub(super) rate_min: u64,
+pub(crate) struct BodyPace {
+    pub(crate) idle: Duration,
+    /// Bytes per second; 0 for any.
+    pub(crate) rate_min: u64,
 }
 
-/// The body of a request.
+/// The body of a client's request.
 #[derive(Debug)]
-pub(crate) struct Received {
+pub struct ClientBody {
     body: Incoming,
-    patience: Patience,
-    /// Since somebody waits for the next frame.
+    pace: BodyPace,
+    /// Set while a frame is awaited.
     pause: Deadline,
-    /// How long was waited for what came.
+    /// The time that received frames were awaited for.
     waited: Duration,
-    since: Option<tokio::time::Instant>,
+    waiting_since: Option<Instant>,
     bytes: u64,
-    progress: Arc<Progress>,
-    /// Set once the next frame had to be waited for.
-    stopping: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    /// Whether the pause is short because the listener is to end.
-    is_hurried: bool,
-    /// Whether the origin may have the beginning of it.
-    is_passing: bool,
+    connection: Arc<ConnectionState>,
+    /// Set once a frame was not there when polled.
+    shutdown: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    /// Whether the pause is limited by the shutdown.
+    is_shutting_down: bool,
+    /// Whether the upstream may have the beginning of it.
+    is_forwarding: bool,
 }
 
-/// Why a body is not whole.
-#[derive(Debug)]
-pub(crate) enum Broken {
-    /// The sender paused for too long or was too slow.
+/// Why a client's body is incomplete. The [`source`](std::error::Error::source) of errors downstream can be downcast to
+/// it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientBodyError {
+    /// The client paused for too long or was too slow.
+    #[error("the client sent the body too slowly")]
     TooSlow,
-    /// The listener is to end, and nothing of the body was passed on.
-    Stopping,
-    /// The connection or the stream broke off, or its framing is wrong.
-    CutShort(hyper::Error),
+    /// The listener shut down before anything of the body was forwarded.
+    #[error("the listener shut down before the body was complete")]
+    ShuttingDown,
+    /// The connection or the stream broke off, or the framing is invalid.
+    #[error("the body broke off")]
+    Incomplete(#[source] BoxError),
 }
 
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooSlow => "the sender of the body was too slow",
-            Self::Stopping => "the body was not whole when the process was asked to end",
-            Self::CutShort(_) => "the body broke off",
-        })
-    }
-}
-
-impl Error for Broken {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::TooSlow | Self::Stopping => None,
-            Self::CutShort(error) => Some(error),
-        }
-    }
-}
-
-impl Received {
-    pub(super) fn new(body: Incoming, patience: Patience, progress: Arc<Progress>) -> Self {
+impl ClientBody {
+    pub(crate) fn new(body: Incoming, pace: BodyPace, connection: Arc<ConnectionState>) -> Self {
         Self {
             body,
-            patience,
+            pace,
             pause: Deadline::default(),
             waited: Duration::ZERO,
-            since: None,
+            waiting_since: None,
             bytes: 0,
-            progress,
-            stopping: None,
-            is_hurried: false,
-            is_passing: false,
+            connection,
+            shutdown: None,
+            is_shutting_down: false,
+            is_forwarding: false,
         }
     }
 
-    /// The origin gets it as it comes.
-    pub(super) fn begin_passing(&mut self) {
-        self.is_passing = true;
+    /// Marks the body as forwarded while it arrives: a shutdown then lets it finish. A service calls this before it passes
+    /// the body on unread.
+    pub fn begin_forwarding(&mut self) {
+        self.is_forwarding = true;
     }
 
-    /// Looks whether the listener is to end, and has this task told when it is.
-    fn is_stopping(&mut self, cx: &mut Context<'_>) -> bool {
-        let stopping =
-            self.stopping.get_or_insert_with(|| Box::pin(self.progress.stop().clone().cancelled_owned()));
-        stopping.as_mut().poll(cx).is_ready()
+    /// Whether the listener shuts down; registers the task to be woken when it does.
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> bool {
+        let shutdown = self
+            .shutdown
+            .get_or_insert_with(|| Box::pin(self.connection.shutdown().clone().cancelled_owned()));
+        shutdown.as_mut().poll(cx).is_ready()
     }
 
-    /// Counts a frame, and tells whether the sender keeps the pace. The first pause is free.
+    /// Counts a frame; whether the client keeps the minimum rate. The first `idle` of waiting is not counted.
     fn keeps_pace(&mut self, bytes: usize) -> bool {
         self.bytes = self.bytes.saturating_add(bytes as u64);
-        let Some(since) = self.since.take() else { return true };
+        let Some(since) = self.waiting_since.take() else { return true };
         self.pause.clear();
         self.waited += since.elapsed();
-        let counted = self.waited.saturating_sub(self.patience.idle).as_secs();
-        self.bytes >= self.patience.rate_min.saturating_mul(counted)
+        let counted = self.waited.saturating_sub(self.pace.idle).as_secs();
+        self.bytes >= self.pace.rate_min.saturating_mul(counted)
     }
 }
 
-impl Body for Received {
+impl Body for ClientBody {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = ClientBodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ClientBodyError>>> {
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
-                Poll::Ready(Some(if self.keeps_pace(bytes) { Ok(frame) } else { Err(Broken::TooSlow) }))
+                let keeps_pace = self.keeps_pace(bytes);
+                Poll::Ready(Some(if keeps_pace { Ok(frame) } else { Err(ClientBodyError::TooSlow) }))
             }
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(Broken::CutShort(error)))),
+            Poll::Ready(Some(Err(error))) => {
+                Poll::Ready(Some(Err(ClientBodyError::Incomplete(error.into()))))
+            }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => {
-                let is_stopping = self.is_stopping(cx);
-                if is_stopping && !self.is_passing {
-                    return Poll::Ready(Some(Err(Broken::Stopping)));
+                let is_shutting_down = self.poll_shutdown(cx);
+                if is_shutting_down && !self.is_forwarding {
+                    return Poll::Ready(Some(Err(ClientBodyError::ShuttingDown)));
                 }
-                if self.since.is_none() || is_stopping != self.is_hurried {
-                    self.since.get_or_insert_with(tokio::time::Instant::now);
-                    self.is_hurried = is_stopping;
-                    let idle = self.patience.idle;
-                    self.pause.within(if is_stopping { idle.min(PARTING) } else { idle });
+                if self.waiting_since.is_none() || is_shutting_down != self.is_shutting_down {
+                    self.waiting_since.get_or_insert_with(Instant::now);
+                    self.is_shutting_down = is_shutting_down;
+                    let idle = self.pace.idle;
+                    self.pause.set(if is_shutting_down { idle.min(SHUTDOWN_GRACE) } else { idle });
                 }
-                self.pause.poll_passed(cx).map(|()| Some(Err(Broken::TooSlow)))
+                self.pause.poll_passed(cx).map(|()| Some(Err(ClientBodyError::TooSlow)))
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Requests of one connection that run, also those whose stream is gone.
+//! Limits the running requests of one connection, including those whose stream is gone.
 //!
-//! A client of HTTP/2 that resets a stream may open another one at once, and what it had claimed runs to its end. So a
-//! connection counts what runs and not what is open.
+//! An HTTP/2 client that resets a stream may open another one immediately, while a service may run the first request to
+//! its end. So running requests are counted, not open streams (rapid reset).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,33 +9,33 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// How long a request waits for a place. What was reset before it was claimed ends at once, and what was claimed may run
-/// for long.
+/// How long a request waits for a slot. A reset request that a service cancels ends immediately; one that it runs to its
+/// end may take long.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// The places of a connection for requests that run.
+/// The slots of one connection.
 #[derive(Debug)]
-pub(super) struct Runs(Arc<Semaphore>);
+pub(crate) struct RequestSlots(Arc<Semaphore>);
 
-/// A request that runs, for as long as a clone of this is there. It goes with the request to where it is executed and
-/// comes back with the answer.
+/// In the extensions of an HTTP/2 request: counts it as running for as long as a clone exists. A service that outlives
+/// its caller keeps it while the request runs and puts it in the extensions of the response.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
-    _place: Arc<OwnedSemaphorePermit>,
+pub struct RequestSlot {
+    _permit: Arc<OwnedSemaphorePermit>,
 }
 
-impl Runs {
-    pub(super) fn new(max: u32) -> Self {
+impl RequestSlots {
+    pub(crate) fn new(max: u32) -> Self {
         Self(Arc::new(Semaphore::new(max as usize)))
     }
 
-    /// A place, once there is one; none when there is none for too long. HTTP/2 itself allows no more streams than there are
-    /// places, and a request that was answered does not run any more: only a client that resets streams has to wait.
-    pub(super) async fn begin(&self) -> Option<Running> {
-        let place = match Arc::clone(&self.0).try_acquire_owned() {
-            Ok(place) => place,
+    /// A slot; none when none becomes free in time. HTTP/2 itself allows no more streams than there are slots, and a
+    /// request with a response has none, so only a client that resets streams waits.
+    pub(crate) async fn acquire(&self) -> Option<RequestSlot> {
+        let permit = match Arc::clone(&self.0).try_acquire_owned() {
+            Ok(permit) => permit,
             Err(_full) => timeout(WAIT, Arc::clone(&self.0).acquire_owned()).await.ok()?.ok()?,
         };
-        Some(Running { _place: Arc::new(place) })
+        Some(RequestSlot { _permit: Arc::new(permit) })
     }
 }

@@ -1,8 +1,8 @@
-//! [`Untaken`]: answers that are in memory because their clients have not taken them yet.
+//! [`ResponseBudget`]: limits the response bytes that are buffered for slow clients, on all connections together.
 //!
-//! By its windows, or by not reading, a client can leave an answer where it is for as long as its deadline allows, and do so
-//! with thousands of them. All of them together may have so many bytes. Beyond that, the answers that are taken most
-//! slowly are cut off. Answers from one record share their bytes, which count once.
+//! By its flow-control windows, or by not reading, a client can leave a response unread for as long as `write_idle` allows,
+//! and do so with thousands of them. When the budget is exceeded, the slowest responses are aborted. Replays of one record
+//! share a buffer, which counts once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,106 +13,106 @@ use bytes::Bytes;
 use futures_util::future::AbortHandle;
 use parking_lot::Mutex;
 
-use super::socket::Progress;
+use crate::client_io::ConnectionState;
 
-/// Smaller parts of an answer are not counted: the task that sends them takes as much.
-pub(super) const COUNTED_MIN: usize = 4096;
+/// Smaller buffers are not counted: the task that sends them takes as much memory.
+pub(crate) const COUNTED_MIN: usize = 4096;
 
-/// Which part of the limit is made free when it is reached, so that not every further answer looks for the slowest.
-const FREED: usize = 8;
+/// The fraction of the budget (one in this many) that is freed when it is exceeded, so that not every further response
+/// searches for the slowest.
+const FREED_FRACTION: usize = 8;
 
-/// How long an answer that was cut off may still be there. Where its connection takes nothing any more, the reset of its
-/// stream does not leave either.
-const STUCK: Duration = Duration::from_secs(1);
+/// How long an aborted response may still hold its bytes. Where the connection is stalled, the reset of its stream does
+/// not leave either.
+const STUCK_AFTER: Duration = Duration::from_secs(1);
 
-/// The bytes of all answers that are on their way to clients.
+/// The bytes of all responses on their way to clients.
 #[derive(Debug)]
-pub(super) struct Untaken {
+pub(crate) struct ResponseBudget {
     bytes_max: usize,
-    ledger: Mutex<Ledger>,
+    usage: Mutex<Usage>,
 }
 
 #[derive(Debug, Default)]
-struct Ledger {
-    /// What all buffers have together.
+struct Usage {
+    /// The sum of all distinct buffers.
     bytes: usize,
-    /// How many answers hold each buffer, those that were cut off not counted.
-    buffers: HashMap<Buffer, usize>,
-    holds: HashMap<u64, Hold>,
+    /// The number of responses that hold each buffer, without the aborted ones.
+    buffers: HashMap<BufferId, usize>,
+    held: HashMap<u64, HeldBuffer>,
     next: u64,
 }
 
-/// Where a buffer begins, and its length. As long as it is held, no other one is there.
-type Buffer = (usize, usize);
+/// Address and length. While a buffer is held, no other one has the same.
+type BufferId = (usize, usize);
 
-/// A buffer that is held by an answer.
+/// A buffer held by a response.
 #[derive(Debug)]
-struct Hold {
-    buffer: Buffer,
-    answer: Arc<Leaving>,
-    /// When it was cut off.
-    cut_at: Option<Instant>,
+struct HeldBuffer {
+    buffer: BufferId,
+    response: Arc<BufferedResponse>,
+    aborted_at: Option<Instant>,
 }
 
-/// Answers to be cut off.
-struct Cut {
-    slowest: Vec<Arc<Leaving>>,
-    /// With their connections.
-    stuck: Vec<Arc<Leaving>>,
+/// Responses to be aborted.
+struct Evicted {
+    slowest: Vec<Arc<BufferedResponse>>,
+    /// Aborted earlier and still there: their connections are closed.
+    stuck: Vec<Arc<BufferedResponse>>,
 }
 
-/// An answer on its way to its client.
+/// A response on its way to its client.
 #[derive(Debug)]
-pub(super) struct Leaving {
-    untaken: Arc<Untaken>,
-    connection: Arc<Progress>,
-    /// None over HTTP/1, where an answer ends with its connection.
-    stream: Option<Stream>,
+pub(crate) struct BufferedResponse {
+    budget: Arc<ResponseBudget>,
+    connection: Arc<ConnectionState>,
+    /// None over HTTP/1, where a response is aborted with its connection.
+    stream: Option<StreamHandle>,
     begun: Instant,
-    pieces_taken: AtomicU32,
+    parts_sent: AtomicU32,
 }
 
-/// A stream of HTTP/2, to be reset.
+/// Aborts the task of an HTTP/2 stream, which resets the stream.
 #[derive(Clone, Debug)]
-pub(super) struct Stream {
+pub(crate) struct StreamHandle {
     task: AbortHandle,
-    is_over: Arc<AtomicBool>,
+    is_finished: Arc<AtomicBool>,
 }
 
-/// A buffer, counted for as long as anything of it is there.
-struct Counted {
+/// A buffer that counts for as long as any part of it exists.
+struct CountedBuffer {
     data: Bytes,
-    answer: Arc<Leaving>,
+    response: Arc<BufferedResponse>,
     number: u64,
 }
 
-impl Untaken {
-    pub(super) fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { bytes_max, ledger: Mutex::default() })
+impl ResponseBudget {
+    pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self { bytes_max, usage: Mutex::default() })
     }
 }
 
-impl Ledger {
-    fn add(&mut self, buffer: Buffer, answer: Arc<Leaving>) -> u64 {
+impl Usage {
+    fn add(&mut self, buffer: BufferId, response: Arc<BufferedResponse>) -> u64 {
         let holders = self.buffers.entry(buffer).or_default();
         *holders += 1;
         if *holders == 1 {
             self.bytes += buffer.1;
         }
         self.next += 1;
-        self.holds.insert(self.next, Hold { buffer, answer, cut_at: None });
+        self.held.insert(self.next, HeldBuffer { buffer, response, aborted_at: None });
         self.next
     }
 
     fn remove(&mut self, number: u64) {
-        if let Some(hold) = self.holds.remove(&number)
-            && hold.cut_at.is_none()
+        if let Some(held) = self.held.remove(&number)
+            && held.aborted_at.is_none()
         {
-            self.leave(hold.buffer);
+            self.release(held.buffer);
         }
     }
 
-    fn leave(&mut self, buffer: Buffer) {
+    fn release(&mut self, buffer: BufferId) {
         let Some(holders) = self.buffers.get_mut(&buffer) else { return };
         *holders -= 1;
         if *holders == 0 {
@@ -121,107 +121,111 @@ impl Ledger {
         }
     }
 
-    /// The slowest answers but `newest`, as many as it takes to have no more than `bytes`, and those that were cut off and
-    /// are still there.
-    fn cut_slowest(&mut self, bytes: usize, newest: &Arc<Leaving>) -> Cut {
+    /// Evicts the slowest responses except `newest` until no more than `bytes` are held, and collects those that were
+    /// aborted earlier and are stuck.
+    fn evict_slowest(&mut self, bytes: usize, newest: &Arc<BufferedResponse>) -> Evicted {
         let now = Instant::now();
-        let is_stuck = |hold: &&Hold| hold.cut_at.is_some_and(|at| now.saturating_duration_since(at) > STUCK);
-        let stuck = self.holds.values().filter(is_stuck).map(|hold| Arc::clone(&hold.answer)).collect();
-        let others =
-            self.holds.iter().filter(|(_, hold)| hold.cut_at.is_none() && !Arc::ptr_eq(&hold.answer, newest));
+        let is_stuck = |held: &&HeldBuffer| {
+            held.aborted_at.is_some_and(|at| now.saturating_duration_since(at) > STUCK_AFTER)
+        };
+        let stuck = self.held.values().filter(is_stuck).map(|held| Arc::clone(&held.response)).collect();
+        let others = self
+            .held
+            .iter()
+            .filter(|(_, held)| held.aborted_at.is_none() && !Arc::ptr_eq(&held.response, newest));
         let mut others: Vec<_> =
-            others.map(|(number, hold)| (hold.answer.time_per_piece(now), *number)).collect();
+            others.map(|(number, held)| (held.response.time_per_part(now), *number)).collect();
         others.sort_unstable_by(|one, other| other.cmp(one));
         let mut slowest = Vec::new();
         for (_, number) in others {
             if self.bytes <= bytes {
                 break;
             }
-            let Some(hold) = self.holds.get_mut(&number) else { continue };
-            hold.cut_at = Some(now);
-            let buffer = hold.buffer;
-            slowest.push(Arc::clone(&hold.answer));
-            self.leave(buffer);
+            let Some(held) = self.held.get_mut(&number) else { continue };
+            held.aborted_at = Some(now);
+            let buffer = held.buffer;
+            slowest.push(Arc::clone(&held.response));
+            self.release(buffer);
         }
-        Cut { slowest, stuck }
+        Evicted { slowest, stuck }
     }
 }
 
-impl Leaving {
-    /// An answer of this connection; nothing where its bytes are not counted.
-    pub(super) fn new(connection: &Arc<Progress>, stream: Option<Stream>) -> Option<Arc<Self>> {
+impl BufferedResponse {
+    /// A response on this connection; none where the connection has no budget.
+    pub(crate) fn new(connection: &Arc<ConnectionState>, stream: Option<StreamHandle>) -> Option<Arc<Self>> {
         Some(Arc::new(Self {
-            untaken: Arc::clone(connection.untaken()?),
+            budget: Arc::clone(connection.budget()?),
             connection: Arc::clone(connection),
             stream,
             begun: Instant::now(),
-            pieces_taken: AtomicU32::new(0),
+            parts_sent: AtomicU32::new(0),
         }))
     }
 
-    /// Counts these bytes until the last piece of what comes back is gone.
-    pub(super) fn hold(self: &Arc<Self>, data: Bytes) -> Bytes {
+    /// Counts these bytes until the last part of the returned buffer is dropped.
+    pub(crate) fn count(self: &Arc<Self>, data: Bytes) -> Bytes {
         let buffer = (data.as_ptr().addr(), data.len());
-        let bytes_max = self.untaken.bytes_max;
-        let (number, cut) = {
-            let mut ledger = self.untaken.ledger.lock();
-            let number = ledger.add(buffer, Arc::clone(self));
-            let is_over = ledger.bytes > bytes_max;
-            (number, is_over.then(|| ledger.cut_slowest(bytes_max - bytes_max / FREED, self)))
+        let bytes_max = self.budget.bytes_max;
+        let (number, evicted) = {
+            let mut usage = self.budget.usage.lock();
+            let number = usage.add(buffer, Arc::clone(self));
+            let is_exceeded = usage.bytes > bytes_max;
+            (number, is_exceeded.then(|| usage.evict_slowest(bytes_max - bytes_max / FREED_FRACTION, self)))
         };
-        if let Some(Cut { slowest, stuck }) = cut {
+        if let Some(Evicted { slowest, stuck }) = evicted {
             if !slowest.is_empty() {
                 tracing::warn!(
-                    answers = slowest.len(),
-                    "cut off the slowest answers: too much waits for clients"
+                    responses = slowest.len(),
+                    "aborted the slowest responses: the budget of buffered response bytes is exceeded"
                 );
             }
-            slowest.iter().for_each(|answer| answer.cut_off());
-            stuck.iter().for_each(|answer| answer.connection.cut_off());
+            slowest.iter().for_each(|response| response.abort());
+            stuck.iter().for_each(|response| response.connection.abort());
         }
-        Bytes::from_owner(Counted { data, answer: Arc::clone(self), number })
+        Bytes::from_owner(CountedBuffer { data, response: Arc::clone(self), number })
     }
 
-    /// A piece of it was taken.
-    pub(super) fn taken(&self) {
-        self.pieces_taken.fetch_add(1, Ordering::Relaxed);
+    /// Notes that the client took a part of the response.
+    pub(crate) fn part_sent(&self) {
+        self.parts_sent.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How long its client takes for a piece, the one that it is taking included.
-    fn time_per_piece(&self, now: Instant) -> Duration {
-        let pieces = self.pieces_taken.load(Ordering::Relaxed).saturating_add(1);
-        now.saturating_duration_since(self.begun) / pieces
+    /// The client's mean time per part, including the one that it is reading.
+    fn time_per_part(&self, now: Instant) -> Duration {
+        let parts = self.parts_sent.load(Ordering::Relaxed).saturating_add(1);
+        now.saturating_duration_since(self.begun) / parts
     }
 
-    /// Ends it: with its stream, or with its connection where it has none any more and only the connection still holds it.
-    fn cut_off(&self) {
+    /// Resets the stream; closes the connection where there is no stream, or only the connection still holds the bytes.
+    fn abort(&self) {
         match &self.stream {
-            Some(stream) if !stream.is_over.load(Ordering::Acquire) => stream.task.abort(),
-            _ => self.connection.cut_off(),
+            Some(stream) if !stream.is_finished.load(Ordering::Acquire) => stream.task.abort(),
+            _ => self.connection.abort(),
         }
     }
 }
 
-impl Stream {
-    pub(super) fn new(task: AbortHandle) -> Self {
-        Self { task, is_over: Arc::default() }
+impl StreamHandle {
+    pub(crate) fn new(task: AbortHandle) -> Self {
+        Self { task, is_finished: Arc::default() }
     }
 
-    /// All of its answer was handed to the connection.
-    pub(super) fn over(&self) {
-        self.is_over.store(true, Ordering::Release);
+    /// Notes that the whole response was handed to the connection.
+    pub(crate) fn finished(&self) {
+        self.is_finished.store(true, Ordering::Release);
     }
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.data
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedBuffer {
     fn drop(&mut self) {
-        self.answer.untaken.ledger.lock().remove(self.number);
+        self.response.budget.usage.lock().remove(self.number);
     }
 }
 

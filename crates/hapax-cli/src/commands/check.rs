@@ -12,7 +12,7 @@ use crate::config::{self, Config, Flags, Route};
 use crate::failure::{Code, Failure};
 use crate::output::{Output, printable};
 use crate::progress::Progress;
-use crate::proxy::{Forward, Listener};
+use crate::proxy::UpstreamService;
 use crate::stores::Access;
 
 /// What is told of a route's policy even where it is as usual.
@@ -44,10 +44,10 @@ pub(crate) async fn run(check: &Check, flags: &Flags, output: Output) -> Result<
 /// Whether the files that `hapax serve` needs can be used.
 fn files(config: &Config) -> Result<(), Failure> {
     if let Some(tls) = &config.tls {
-        Listener::check(tls)?;
+        tls.files().check()?;
     }
     if !config.upstream.is_empty() {
-        drop(Forward::new(&config.upstream, &config.upstream_options)?);
+        drop(UpstreamService::new(&config.upstream, &config.upstream_options)?);
     }
     if config.admin.listen != AdminListen::Off {
         drop(config.admin.chosen_token()?);

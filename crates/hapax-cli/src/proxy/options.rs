@@ -1,12 +1,11 @@
-//! What can be said in a file about connections: `[transport]`, `[tls]` and `[upstream_options]`.
-//!
-//! Every limit has its name and its reason here. Nobody in this file acts on them.
+//! The sections `[transport]`, `[tls]` and `[upstream_options]` of the file, and their conversion to the options of
+//! `hapax-proxy`, which has the reasons of the defaults.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use hapax::http::settings::Span;
 use hapax::http::settings::size::{self, Size};
+use hapax_proxy::{ListenerOptions, TlsFiles, UpstreamProtocol};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,24 +59,80 @@ pub(crate) struct Transport {
 
 impl Default for Transport {
     fn default() -> Self {
+        let ListenerOptions {
+            first_byte,
+            head,
+            body_idle,
+            body_rate_min,
+            keep_alive,
+            write_idle,
+            response_bytes_max,
+            connections_max,
+            connections_per_peer_max,
+            head_bytes_max,
+            head_fields_max,
+            streams_max,
+            http2,
+            forwarded,
+            trust_forwarded,
+            ..
+        } = ListenerOptions::default();
         Self {
-            first_byte: Span(Duration::from_secs(10)),
-            head: Span(Duration::from_secs(10)),
-            body_idle: Span(Duration::from_secs(30)),
-            // A body of a few bytes a minute holds memory and a claim for nobody's good.
-            body_rate_min: 64,
-            keep_alive: Span(Duration::from_secs(75)),
-            write_idle: Span(Duration::from_secs(30)),
-            answer_bytes_in_all_max: 128 << 20,
-            connections_max: 20_000,
-            connections_per_peer_max: 0,
-            head_bytes_max: 32 * 1024,
-            head_fields_max: 100,
-            streams_max: 100,
-            http2: true,
-            forwarded: false,
-            trust_forwarded: false,
+            first_byte: Span(first_byte),
+            head: Span(head),
+            body_idle: Span(body_idle),
+            body_rate_min,
+            keep_alive: Span(keep_alive),
+            write_idle: Span(write_idle),
+            answer_bytes_in_all_max: response_bytes_max,
+            connections_max,
+            connections_per_peer_max,
+            head_bytes_max,
+            head_fields_max,
+            streams_max,
+            http2,
+            forwarded,
+            trust_forwarded,
         }
+    }
+}
+
+impl Transport {
+    pub(super) fn listener_options(&self) -> ListenerOptions {
+        let Self {
+            first_byte,
+            head,
+            body_idle,
+            body_rate_min,
+            keep_alive,
+            write_idle,
+            answer_bytes_in_all_max,
+            connections_max,
+            connections_per_peer_max,
+            head_bytes_max,
+            head_fields_max,
+            streams_max,
+            http2,
+            forwarded,
+            trust_forwarded,
+        } = *self;
+        let mut options = ListenerOptions::default();
+        options.first_byte = first_byte.0;
+        options.head = head.0;
+        options.body_idle = body_idle.0;
+        options.body_rate_min = body_rate_min;
+        options.keep_alive = keep_alive.0;
+        options.write_idle = write_idle.0;
+        options.response_bytes_max = answer_bytes_in_all_max;
+        options.connections_max = connections_max;
+        options.connections_per_peer_max = connections_per_peer_max;
+        options.head_bytes_max = head_bytes_max;
+        options.head_fields_max = head_fields_max;
+        options.streams_max = streams_max;
+        options.http2 = http2;
+        options.forwarded = forwarded;
+        options.trust_forwarded = trust_forwarded;
+        options
     }
 }
 
@@ -89,6 +144,12 @@ pub(crate) struct Tls {
     pub(crate) certificate: PathBuf,
     /// The file with its private key, in PEM.
     pub(crate) key: PathBuf,
+}
+
+impl Tls {
+    pub(crate) fn files(&self) -> TlsFiles {
+        TlsFiles { certificate: self.certificate.clone(), key: self.key.clone() }
+    }
 }
 
 /// Which version of HTTP an upstream is spoken to in.
@@ -148,22 +209,72 @@ pub(crate) struct UpstreamOptions {
 
 impl Default for UpstreamOptions {
     fn default() -> Self {
+        let hapax_proxy::UpstreamOptions {
+            connect,
+            response,
+            body_idle,
+            tunnel_idle,
+            keep_alive,
+            connections_max,
+            connection_wait,
+            idle_max,
+            health_interval,
+            health_timeout,
+            ..
+        } = hapax_proxy::UpstreamOptions::default();
         Self {
-            connect: Span(Duration::from_secs(5)),
-            response: Span(Duration::from_secs(60)),
-            body_idle: Span(Duration::from_secs(300)),
-            tunnel_idle: Span(Duration::from_secs(600)),
-            // Gunicorn hangs up after 2 seconds, Node and uvicorn after 5.
-            keep_alive: Span(Duration::from_millis(1500)),
-            // Below what one machine has ports for, and above what most services take.
-            connections_max: 4096,
-            connection_wait: Span(Duration::from_secs(5)),
-            idle_max: 256,
+            connect: Span(connect),
+            response: Span(response),
+            body_idle: Span(body_idle),
+            tunnel_idle: Span(tunnel_idle),
+            keep_alive: Span(keep_alive),
+            connections_max,
+            connection_wait: Span(connection_wait),
+            idle_max,
             protocol: Protocol::Auto,
             ca_file: None,
-            health_interval: Span(Duration::from_secs(2)),
-            health_timeout: Span(Duration::from_secs(1)),
+            health_interval: Span(health_interval),
+            health_timeout: Span(health_timeout),
             health_path: None,
         }
+    }
+}
+
+impl UpstreamOptions {
+    pub(super) fn proxy_options(&self) -> hapax_proxy::UpstreamOptions {
+        let Self {
+            connect,
+            response,
+            body_idle,
+            tunnel_idle,
+            keep_alive,
+            connections_max,
+            connection_wait,
+            idle_max,
+            protocol,
+            ca_file,
+            health_interval,
+            health_timeout,
+            health_path,
+        } = self;
+        let mut options = hapax_proxy::UpstreamOptions::default();
+        options.connect = connect.0;
+        options.response = response.0;
+        options.body_idle = body_idle.0;
+        options.tunnel_idle = tunnel_idle.0;
+        options.keep_alive = keep_alive.0;
+        options.connections_max = *connections_max;
+        options.connection_wait = connection_wait.0;
+        options.idle_max = *idle_max;
+        options.protocol = match protocol {
+            Protocol::Auto => UpstreamProtocol::Auto,
+            Protocol::Http1 => UpstreamProtocol::Http1,
+            Protocol::Http2 => UpstreamProtocol::Http2,
+        };
+        options.ca_file.clone_from(ca_file);
+        options.health_interval = health_interval.0;
+        options.health_timeout = health_timeout.0;
+        options.health_path.clone_from(health_path);
+        options
     }
 }

@@ -19,12 +19,12 @@ use super::protection::{self, Routing};
 use super::told::Told;
 use super::watched::{Watch, Watched};
 use crate::config::{Config, Flags, Route};
-use crate::proxy::Forward;
+use crate::proxy::UpstreamService;
 use crate::records::retention::retention_of;
 use crate::trace::{Traced, TracedUpstream, Tracing};
 
 /// What answers one request.
-type Answering = Watched<Unambiguous<Traced<Idempotency<Told<TracedUpstream<Forward>>>>>>;
+type Answering = Watched<Unambiguous<Traced<Idempotency<Told<TracedUpstream<UpstreamService>>>>>>;
 
 /// The layer in force and the configuration that it is made of.
 pub(super) struct Routes {
@@ -71,7 +71,7 @@ where
 /// What every layer is made of, whatever its routes.
 pub(super) struct Parts {
     pub(super) hapax: Hapax,
-    pub(super) forward: Forward,
+    pub(super) forward: UpstreamService,
     pub(super) asker: Asker,
     pub(super) tracing: Option<Tracing>,
     pub(super) watch: Watch,

@@ -7,7 +7,7 @@ use crate::fixture::{Fixture, HOUR};
 use crate::sidecar::{Origin, Sidecar, reply};
 
 fn pem(name: &str) -> String {
-    let pem = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/proxy/tests/pem").join(name);
+    let pem = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hapax-proxy/tests/it/pem").join(name);
     pem.to_str().unwrap().to_owned()
 }
 

@@ -13,7 +13,7 @@ use crate::fixture::Fixture;
 use crate::sidecar::{Origin, Sidecar, reply};
 
 fn pem(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/proxy/tests/pem").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../hapax-proxy/tests/it/pem").join(name)
 }
 
 fn certificate(name: &str) -> CertificateDer<'static> {
@@ -74,7 +74,7 @@ fn a_certificate_is_exchanged_without_dropping_a_connection() {
 
     put("second");
     sidecar.signal("HUP");
-    sidecar.logged("the certificate is read again");
+    sidecar.logged("certificate reloaded");
     assert_eq!(open.ask(), first, "what is open goes on");
     assert_eq!(Encrypted::to(sidecar.address()).ask(), second);
 

@@ -1,12 +1,12 @@
 //! Unusual requests through the sidecar to servers that are not ours: each finds as many as were admitted.
 
-#[path = "../../src/proxy/tests/smuggling/admitted.rs"]
-mod admitted;
+#[path = "../../../hapax-proxy/tests/it/smuggling/accepted.rs"]
+mod accepted;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use self::admitted::{ADMITTED, LAST};
+use self::accepted::{ACCEPTED, LAST};
 use crate::fixture::Fixture;
 use crate::foreign::{Foreign, Program};
 use crate::sidecar::{Origin, Sidecar, reply};
@@ -21,7 +21,7 @@ fn finds_what_was_admitted(program: Program) {
     let origin = Origin::start_at(place.origin, |_, _| reply(200, "ok"));
     let fixture = Fixture::bare();
     let sidecar = Sidecar::start(&fixture, &["--upstream", &format!("http://{}", place.server)]);
-    for (name, requests, count) in ADMITTED {
+    for (name, requests, count) in ACCEPTED {
         let before = origin.seen().len();
         let mut stream = TcpStream::connect(sidecar.address()).unwrap();
         stream.write_all(format!("{requests}{LAST}").as_bytes()).unwrap();

@@ -1,23 +1,26 @@
-//! What a client says first: which version of HTTP it speaks, and its first head.
+//! Detects the version of HTTP by a connection's first bytes, and reads its first HTTP/1 head.
 
 use std::io;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::proxy::frames::PREFACE;
-use crate::proxy::head::end_of_head;
+use crate::head::end_of_head;
+use crate::http2_frames::PREFACE;
 
-/// The version, and what was read to find it out.
+/// The version, and the bytes that were read to detect it.
 #[derive(Debug)]
-pub(super) enum Sniffed {
+pub(super) enum DetectedVersion {
     Http1(Bytes),
     Http2(Bytes),
 }
 
-/// Reads until it is certain which version is spoken.
-pub(super) async fn first_bytes(io: &mut (impl AsyncRead + Unpin), http2: bool) -> io::Result<Sniffed> {
-    // No more than it takes: a connection that stays silent should hold no memory.
+/// Reads until the version is certain.
+pub(super) async fn detect_version(
+    io: &mut (impl AsyncRead + Unpin),
+    http2: bool,
+) -> io::Result<DetectedVersion> {
+    // The smallest buffer that suffices: a silent connection should hold little memory.
     let mut bytes = [0; PREFACE.len()];
     let mut read = 0;
     loop {
@@ -27,29 +30,29 @@ pub(super) async fn first_bytes(io: &mut (impl AsyncRead + Unpin), http2: bool) 
         }
         read += more;
         if !http2 || bytes[..read] != PREFACE[..read] {
-            return Ok(Sniffed::Http1(Bytes::copy_from_slice(&bytes[..read])));
+            return Ok(DetectedVersion::Http1(Bytes::copy_from_slice(&bytes[..read])));
         }
         if read == PREFACE.len() {
-            return Ok(Sniffed::Http2(Bytes::from_static(PREFACE)));
+            return Ok(DetectedVersion::Http2(Bytes::from_static(PREFACE)));
         }
     }
 }
 
-/// Room for most heads.
+/// The capacity that most heads need.
 const HEAD_USUAL: usize = 512;
 
-/// Reads on until the head that has `begun` is whole, or can be none any more; it is for others to judge. Whoever never
-/// gets that far holds no more memory than was sent.
-pub(super) async fn first_head(
+/// Reads until the head that begins with `begun` is complete or certainly invalid; the inspector validates it. A client
+/// that never completes it holds no more memory than it sent.
+pub(super) async fn read_first_head(
     io: &mut (impl AsyncRead + Unpin),
     begun: Bytes,
     bytes_max: usize,
 ) -> io::Result<Bytes> {
     let mut bytes = Vec::with_capacity(HEAD_USUAL);
     bytes.extend_from_slice(&begun);
-    let mut seen = 0;
-    while bytes.len() <= bytes_max && matches!(end_of_head(&bytes, seen), Ok(None)) {
-        seen = bytes.len();
+    let mut searched = 0;
+    while bytes.len() <= bytes_max && matches!(end_of_head(&bytes, searched), Ok(None)) {
+        searched = bytes.len();
         if io.read_buf(&mut bytes).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

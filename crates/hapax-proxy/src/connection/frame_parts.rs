@@ -1,4 +1,4 @@
-//! [`Pieces`]: an answer's body in pieces, whose bytes count until the last one has left.
+//! [`FrameParts`]: splits a response's frames into parts, whose bytes count in the budget until the last one has left.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -6,49 +6,48 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http_body::Frame;
 
-use crate::proxy::socket::{Open, Progress};
-use crate::proxy::untaken::{COUNTED_MIN, Leaving, Stream};
+use crate::client_io::{ConnectionState, OpenRequest};
+use crate::response_budget::{BufferedResponse, COUNTED_MIN, StreamHandle};
 
-/// What is left of the frame that the body gave last.
+/// The unsent rest of the last data frame.
 #[derive(Debug)]
-pub(super) struct Pieces {
-    connection: Arc<Progress>,
-    stream: Option<Stream>,
-    piece_max: usize,
-    /// Once there was something to count.
-    leaving: Option<Arc<Leaving>>,
+pub(super) struct FrameParts {
+    connection: Arc<ConnectionState>,
+    stream: Option<StreamHandle>,
+    part_max: usize,
+    /// Set by the first frame that is counted.
+    response: Option<Arc<BufferedResponse>>,
     rest: Bytes,
 }
 
-impl Pieces {
-    /// Of an answer that is open, on this stream if it has one.
-    pub(super) fn new(open: &Open, stream: Option<Stream>, piece_max: usize) -> Self {
-        let connection = Arc::clone(open.progress());
-        Self { connection, stream, piece_max, leaving: None, rest: Bytes::new() }
+impl FrameParts {
+    pub(super) fn new(request: &OpenRequest, stream: Option<StreamHandle>, part_max: usize) -> Self {
+        let connection = Arc::clone(request.connection());
+        Self { connection, stream, part_max, response: None, rest: Bytes::new() }
     }
 
-    /// Whether the last frame has been given away.
+    /// Whether all parts of the last frame have been taken.
     pub(super) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// How many bytes of it are left.
+    /// The number of bytes left of the last frame.
     pub(super) fn len(&self) -> usize {
         self.rest.len()
     }
 
-    /// The next piece of the last frame. It is asked for when the one before was taken.
-    pub(super) fn next(&mut self) -> Option<Bytes> {
+    /// The next part of the last frame. Called when the client has taken the part before.
+    pub(super) fn next_part(&mut self) -> Option<Bytes> {
         if self.rest.is_empty() {
             return None;
         }
-        self.taken();
+        self.part_sent();
         Some(self.split())
     }
 
-    /// The first piece of another frame, or the frame where it is no data.
-    pub(super) fn first(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
-        self.taken();
+    /// The first part of another frame, or the frame itself where it holds trailers.
+    pub(super) fn first_part(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        self.part_sent();
         match frame.into_data() {
             Ok(data) => {
                 self.rest = self.counted(data);
@@ -58,17 +57,17 @@ impl Pieces {
         }
     }
 
-    fn taken(&self) {
-        if let Some(leaving) = &self.leaving {
-            leaving.taken();
+    fn part_sent(&self) {
+        if let Some(response) = &self.response {
+            response.part_sent();
         }
     }
 
     fn split(&mut self) -> Bytes {
-        if self.rest.len() <= self.piece_max {
+        if self.rest.len() <= self.part_max {
             take(&mut self.rest)
         } else {
-            self.rest.split_to(self.piece_max)
+            self.rest.split_to(self.part_max)
         }
     }
 
@@ -76,11 +75,11 @@ impl Pieces {
         if data.len() < COUNTED_MIN {
             return data;
         }
-        if self.leaving.is_none() {
-            self.leaving = Leaving::new(&self.connection, self.stream.take());
+        if self.response.is_none() {
+            self.response = BufferedResponse::new(&self.connection, self.stream.take());
         }
-        match &self.leaving {
-            Some(leaving) => leaving.hold(data),
+        match &self.response {
+            Some(response) => response.count(data),
             None => data,
         }
     }

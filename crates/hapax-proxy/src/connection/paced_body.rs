@@ -1,10 +1,8 @@
-//! [`Offered`]: an answer's body over HTTP/2, in pieces. Whoever takes none for too long loses the rest.
+//! [`PacedBody`]: a response's body over HTTP/2, sent in parts with a timeout for each.
 //!
-//! By its flow control a client can leave one answer where it is and keep its connection lively. hyper then asks for
-//! nothing more, and nothing that it polls could watch the time. So a task of its own reads the body, and does.
+//! By its flow-control window a client can stall one stream and keep its connection active. hyper then polls the body no
+//! more, so no deadline inside the body would fire. A separate task reads the body and enforces the timeout.
 
-use std::error::Error;
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
@@ -15,61 +13,57 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc::{self, Permit, Receiver, Sender};
 use tokio::time::timeout;
 
-use super::pieces::Pieces;
-use crate::proxy::socket::Open;
-use crate::proxy::untaken::Stream;
+use super::frame_parts::FrameParts;
+use crate::client_io::OpenRequest;
+use crate::error::BoxError;
+use crate::response_budget::StreamHandle;
 
-/// The most bytes of a piece: those of a frame, unless a client asks for larger ones. So nothing is cut that would
-/// have gone out as one.
-const PIECE_MAX: usize = 16 * 1024;
+/// The size of a DATA frame unless the client allows larger ones: a part never splits what would go out as one frame.
+const PART_MAX: usize = 16 * 1024;
 
-pub(super) type BoxError = Box<dyn Error + Send + Sync>;
-
-/// What hyper sees of the body.
+/// The side that hyper polls.
 #[derive(Debug)]
-pub(super) struct Offered {
-    pieces: Receiver<Piece>,
+pub(super) struct PacedBody {
+    parts: Receiver<Part>,
     hint: SizeHint,
     is_ended: bool,
 }
 
 #[derive(Debug)]
-enum Piece {
+enum Part {
     Frame(Result<Frame<Bytes>, BoxError>),
     /// The last one, where the body knows that it is.
     Last(Frame<Bytes>),
     End,
 }
 
-/// The client took nothing of its answer for too long.
-#[derive(Debug)]
-struct NotTaken;
+/// The client read nothing of the response for too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the client stalled the response")]
+struct ClientStalled;
 
-impl fmt::Display for NotTaken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the client took nothing of its answer")
-    }
-}
-
-impl Error for NotTaken {}
-
-impl Offered {
-    /// Offers this body, each piece for so long. The request is open until the last one is taken.
-    pub(super) fn new<B>(body: B, open: Open, stream: Option<Stream>, patience: Duration) -> Self
+impl PacedBody {
+    /// Sends this body in parts, each within `part_timeout`. The request stays open until the last part is taken.
+    pub(super) fn new<B>(
+        body: B,
+        request: OpenRequest,
+        stream: Option<StreamHandle>,
+        part_timeout: Duration,
+    ) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let (sender, pieces) = mpsc::channel(1);
+        let (sender, parts) = mpsc::channel(1);
         let hint = body.size_hint();
-        let rest = Pieces::new(&open, stream, PIECE_MAX);
+        let rest = FrameParts::new(&request, stream, PART_MAX);
         tokio::spawn(async move {
-            if let Err(NotTaken) = offer(body, rest, sender, patience).await {
-                tracing::debug!("gave up an answer that its client does not take");
-                open.give_up();
+            if let Err(ClientStalled) = send_parts(body, rest, sender, part_timeout).await {
+                tracing::debug!("abandoned a response that the client stalled");
+                request.abandon_response();
             }
         });
-        Self { pieces, hint, is_ended: false }
+        Self { parts, hint, is_ended: false }
     }
 
     pub(super) fn poll_frame(
@@ -79,14 +73,14 @@ impl Offered {
         if self.is_ended {
             return Poll::Ready(None);
         }
-        let piece = ready!(self.pieces.poll_recv(cx));
-        self.is_ended = !matches!(piece, Some(Piece::Frame(Ok(_))));
-        Poll::Ready(match piece {
-            Some(Piece::Frame(frame)) => Some(frame),
-            Some(Piece::Last(frame)) => Some(Ok(frame)),
-            Some(Piece::End) => None,
-            // It was given up. An end would say that this is all of it.
-            None => Some(Err(NotTaken.into())),
+        let part = ready!(self.parts.poll_recv(cx));
+        self.is_ended = !matches!(part, Some(Part::Frame(Ok(_))));
+        Poll::Ready(match part {
+            Some(Part::Frame(frame)) => Some(frame),
+            Some(Part::Last(frame)) => Some(Ok(frame)),
+            Some(Part::End) => None,
+            // Abandoned. A regular end would mark the response as complete.
+            None => Some(Err(ClientStalled.into())),
         })
     }
 
@@ -99,13 +93,13 @@ impl Offered {
     }
 }
 
-/// Reads the body as fast as it is taken. Nobody is late while the body itself pauses.
-async fn offer<B>(
+/// Reads the body as fast as the client takes it. The time that the body itself pauses does not count.
+async fn send_parts<B>(
     body: B,
-    mut rest: Pieces,
-    pieces: Sender<Piece>,
-    patience: Duration,
-) -> Result<(), NotTaken>
+    mut rest: FrameParts,
+    parts: Sender<Part>,
+    part_timeout: Duration,
+) -> Result<(), ClientStalled>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -113,43 +107,46 @@ where
     {
         let mut body = pin!(body);
         loop {
-            let Some(place) = place(&pieces, patience).await? else { return Ok(()) };
-            let frame = match rest.next() {
-                Some(piece) => Frame::data(piece),
+            let Some(permit) = reserve(&parts, part_timeout).await? else { return Ok(()) };
+            let frame = match rest.next_part() {
+                Some(part) => Frame::data(part),
                 None => {
                     let frame = tokio::select! {
                         biased;
-                        () = pieces.closed() => return Ok(()),
+                        () = parts.closed() => return Ok(()),
                         frame = poll_fn(|cx| body.as_mut().poll_frame(cx)) => frame,
                     };
                     match frame {
                         None => {
-                            place.send(Piece::End);
+                            permit.send(Part::End);
                             break;
                         }
                         Some(Err(error)) => {
-                            place.send(Piece::Frame(Err(error.into())));
+                            permit.send(Part::Frame(Err(error.into())));
                             break;
                         }
-                        Some(Ok(frame)) => rest.first(frame),
+                        Some(Ok(frame)) => rest.first_part(frame),
                     }
                 }
             };
             if rest.is_empty() && body.is_end_stream() {
-                place.send(Piece::Last(frame));
+                permit.send(Part::Last(frame));
                 break;
             }
-            place.send(Piece::Frame(Ok(frame)));
+            permit.send(Part::Frame(Ok(frame)));
         }
     }
-    // The body is gone, and what was kept for it. The last piece may still wait in the place or at hyper.
-    if place(&pieces, patience).await?.is_none() {
+    // The body is dropped, with its resources. The last part may still be in the channel or at hyper.
+    if reserve(&parts, part_timeout).await?.is_none() {
         return Ok(());
     }
-    timeout(patience, pieces.closed()).await.map_err(|_| NotTaken)
+    timeout(part_timeout, parts.closed()).await.map_err(|_| ClientStalled)
 }
 
-/// A place for the next piece, once hyper has taken the one before. None when nobody wants any more.
-async fn place(pieces: &Sender<Piece>, patience: Duration) -> Result<Option<Permit<'_, Piece>>, NotTaken> {
-    timeout(patience, pieces.reserve()).await.map(Result::ok).map_err(|_| NotTaken)
+/// Space for the next part, once hyper has taken the one before. None when hyper dropped the body.
+async fn reserve(
+    parts: &Sender<Part>,
+    part_timeout: Duration,
+) -> Result<Option<Permit<'_, Part>>, ClientStalled> {
+    timeout(part_timeout, parts.reserve()).await.map(Result::ok).map_err(|_| ClientStalled)
 }

@@ -1,4 +1,4 @@
-//! The body of an answer, which tells its connection when it has left.
+//! [`OutboundBody`]: the body of a response on a client's connection. It keeps the request open until it has left.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,50 +8,56 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::offered::{BoxError, Offered};
-use super::pieces::Pieces;
-use crate::proxy::socket::Open;
-use crate::proxy::untaken::{COUNTED_MIN, Stream};
+use super::frame_parts::FrameParts;
+use super::paced_body::PacedBody;
+use crate::client_io::OpenRequest;
+use crate::error::BoxError;
+use crate::response_budget::{COUNTED_MIN, StreamHandle};
 
-/// Over HTTP/1, what the body gives goes on in one piece: the connection watches its own pace.
-const PIECE_MAX: usize = usize::MAX;
+/// Over HTTP/1 frames are not split: the write timeout of the connection limits the pace.
+const PART_MAX: usize = usize::MAX;
 
 pin_project! {
-    /// The service's body, or the words of a refusal.
-    #[project = AnsweredProjection]
-    pub(in crate::proxy) enum Answered<B> {
-        /// As it comes. The request counts as open for as long as the body is there.
-        Passed { #[pin] body: B, open: Open, pieces: Option<Box<Pieces>> },
-        /// In pieces that must be taken.
-        Offered { offered: Offered },
-        Words { words: Option<Bytes> },
+    /// The service's body, or the content of a refusal.
+    #[project = OutboundBodyProjection]
+    pub(crate) enum OutboundBody<B> {
+        /// The service's body, polled directly.
+        Direct { #[pin] body: B, request: OpenRequest, parts: Option<Box<FrameParts>> },
+        /// The service's body over HTTP/2, with a timeout for each part.
+        Paced { paced: PacedBody },
+        Fixed { content: Option<Bytes> },
     }
 }
 
-impl<B> Answered<B> {
-    /// The body over HTTP/1, whose pace the connection watches.
-    pub(super) fn new(body: B, open: Open) -> Self {
-        Self::Passed { body, open, pieces: None }
+impl<B> OutboundBody<B> {
+    /// The body over HTTP/1.
+    pub(super) fn direct(body: B, request: OpenRequest) -> Self {
+        Self::Direct { body, request, parts: None }
     }
 
-    /// The body over HTTP/2 on this stream, each piece of which may wait for so long.
-    pub(super) fn offered(body: B, open: Open, stream: Option<Stream>, patience: Duration) -> Self
+    /// The body over HTTP/2, on this stream.
+    pub(super) fn paced(
+        body: B,
+        request: OpenRequest,
+        stream: Option<StreamHandle>,
+        part_timeout: Duration,
+    ) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         if body.is_end_stream() {
-            return Self::new(body, open);
+            return Self::direct(body, request);
         }
-        Self::Offered { offered: Offered::new(body, open, stream, patience) }
+        Self::Paced { paced: PacedBody::new(body, request, stream, part_timeout) }
     }
 
-    pub(super) fn words(words: Bytes) -> Self {
-        Self::Words { words: Some(words).filter(|words| !words.is_empty()) }
+    pub(super) fn fixed(content: Bytes) -> Self {
+        Self::Fixed { content: Some(content).filter(|content| !content.is_empty()) }
     }
 }
 
-impl<B> Body for Answered<B>
+impl<B> Body for OutboundBody<B>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -64,48 +70,48 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.project() {
-            AnsweredProjection::Passed { body, open, pieces } => {
-                if let Some(piece) = pieces.as_mut().and_then(|pieces| pieces.next()) {
-                    return Poll::Ready(Some(Ok(Frame::data(piece))));
+            OutboundBodyProjection::Direct { body, request, parts } => {
+                if let Some(part) = parts.as_mut().and_then(|parts| parts.next_part()) {
+                    return Poll::Ready(Some(Ok(Frame::data(part))));
                 }
                 let Some(frame) = ready!(body.poll_frame(cx)) else { return Poll::Ready(None) };
                 let frame = frame.map_err(Into::into)?;
-                if pieces.is_none() && frame.data_ref().is_none_or(|data| data.len() < COUNTED_MIN) {
+                if parts.is_none() && frame.data_ref().is_none_or(|data| data.len() < COUNTED_MIN) {
                     return Poll::Ready(Some(Ok(frame)));
                 }
-                let pieces = pieces.get_or_insert_with(|| Box::new(Pieces::new(open, None, PIECE_MAX)));
-                Poll::Ready(Some(Ok(pieces.first(frame))))
+                let parts = parts.get_or_insert_with(|| Box::new(FrameParts::new(request, None, PART_MAX)));
+                Poll::Ready(Some(Ok(parts.first_part(frame))))
             }
-            AnsweredProjection::Offered { offered } => offered.poll_frame(cx),
-            AnsweredProjection::Words { words } => {
-                Poll::Ready(words.take().map(|words| Ok(Frame::data(words))))
+            OutboundBodyProjection::Paced { paced } => paced.poll_frame(cx),
+            OutboundBodyProjection::Fixed { content } => {
+                Poll::Ready(content.take().map(|content| Ok(Frame::data(content))))
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Passed { body, pieces, .. } => {
-                body.is_end_stream() && pieces.as_ref().is_none_or(|pieces| pieces.is_empty())
+            Self::Direct { body, parts, .. } => {
+                body.is_end_stream() && parts.as_ref().is_none_or(|parts| parts.is_empty())
             }
-            Self::Offered { offered } => offered.is_end_stream(),
-            Self::Words { words } => words.is_none(),
+            Self::Paced { paced } => paced.is_end_stream(),
+            Self::Fixed { content } => content.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Passed { body, pieces, .. } => {
+            Self::Direct { body, parts, .. } => {
                 let (rest, mut hint) =
-                    (pieces.as_ref().map_or(0, |pieces| pieces.len()) as u64, body.size_hint());
+                    (parts.as_ref().map_or(0, |parts| parts.len()) as u64, body.size_hint());
                 if let Some(upper) = hint.upper() {
                     hint.set_upper(upper.saturating_add(rest));
                 }
                 hint.set_lower(hint.lower().saturating_add(rest));
                 hint
             }
-            Self::Offered { offered } => offered.size_hint(),
-            Self::Words { words } => SizeHint::with_exact(words.as_ref().map_or(0, Bytes::len) as u64),
+            Self::Paced { paced } => paced.size_hint(),
+            Self::Fixed { content } => SizeHint::with_exact(content.as_ref().map_or(0, Bytes::len) as u64),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Connections in use for longer than every deadline. The clock is virtual, so the deadlines are the default ones.
+//! Connections in use for longer than every timeout. The clock is virtual, so the timeouts are the default ones.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,13 +14,16 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::proxy::received::Broken;
+use crate::fields::ReservedFields;
+use crate::options::ListenerOptions;
+use crate::refusals::EmptyResponses;
+use crate::request_body::ClientBodyError;
 
-/// Reads the body, answers with it and 201, and takes as long as it was made for.
+/// Reads the body, waits for this long and responds with 201 and the body.
 #[derive(Clone)]
 struct Slow(Duration);
 
-impl Service<Request<Received>> for Slow {
+impl Service<Request<ClientBody>> for Slow {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
@@ -29,7 +32,7 @@ impl Service<Request<Received>> for Slow {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Received>) -> Self::Future {
+    fn call(&mut self, request: Request<ClientBody>) -> Self::Future {
         let span = self.0;
         Box::pin(async move {
             let body = request.into_body().collect().await.unwrap().to_bytes();
@@ -44,14 +47,14 @@ impl Service<Request<Received>> for Slow {
 /// A connection without TLS.
 struct Connected {
     client: DuplexStream,
-    stop: CancellationToken,
+    shutdown: CancellationToken,
     served: JoinHandle<()>,
 }
 
 impl Connected {
     fn to<S>(service: S) -> Self
     where
-        S: Service<Request<Received>, Response = Response<Full<Bytes>>, Error = Infallible>
+        S: Service<Request<ClientBody>, Response = Response<Full<Bytes>>, Error = Infallible>
             + Clone
             + Send
             + Sync
@@ -59,15 +62,21 @@ impl Connected {
         S::Future: Send + 'static,
     {
         let (client, io) = duplex(64 * 1024);
-        let serving = Arc::new(Serving::new(&Transport::default(), None, service, Workers::current()));
+        let settings = ListenerSettings {
+            options: ListenerOptions::default(),
+            certificate: None,
+            reserved: ReservedFields::default(),
+            responses: Arc::new(EmptyResponses),
+        };
+        let server = Arc::new(ConnectionServer::new(settings, service, Workers::current()));
         let peer = SocketAddr::from(([127, 0, 0, 1], 9));
-        let stop = CancellationToken::new();
-        let progress = Arc::new(Progress::until(stop.clone()));
+        let shutdown = CancellationToken::new();
+        let state = Arc::new(ConnectionState::with_shutdown(shutdown.clone()));
         let served = tokio::spawn({
-            let stop = stop.clone();
-            async move { serving.speak(io, progress, peer, Security::Plain, stop).await }
+            let shutdown = shutdown.clone();
+            async move { server.serve_detected(io, state, peer, Security::Plain, shutdown).await }
         });
-        Self { client, stop, served }
+        Self { client, shutdown, served }
     }
 }
 
@@ -82,16 +91,17 @@ fn post(body: &str) -> Request<Full<Bytes>> {
     Request::post("http://shop/orders").body(Full::from(body.to_owned())).unwrap()
 }
 
-/// Longer than every deadline of the transport.
+/// Longer than every timeout of the listener.
 fn longer_than_all() -> Duration {
-    let Transport { first_byte, head, body_idle, keep_alive, write_idle, .. } = Transport::default();
-    let longest = [first_byte, head, body_idle, keep_alive, write_idle].into_iter().map(|span| span.0).max();
+    let ListenerOptions { first_byte, head, body_idle, keep_alive, write_idle, .. } =
+        ListenerOptions::default();
+    let longest = [first_byte, head, body_idle, keep_alive, write_idle].into_iter().max();
     longest.unwrap() + Duration::from_secs(1)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_of_http2_may_take_longer_than_every_deadline() {
-    for span in [Transport::default().head.0 + Duration::from_secs(2), 3 * longer_than_all()] {
+async fn an_http2_request_may_take_longer_than_every_timeout() {
+    for span in [ListenerOptions::default().head + Duration::from_secs(2), 3 * longer_than_all()] {
         let mut sender = http2_client(Slow(span)).await;
         let response = sender.send_request(post("order")).await.unwrap();
         assert_eq!(response.status(), StatusCode::CREATED);
@@ -99,16 +109,16 @@ async fn a_request_of_http2_may_take_longer_than_every_deadline() {
     }
 }
 
-/// A connection in steady use lives as long as its client wants.
+/// A connection in steady use is never closed.
 #[tokio::test(start_paused = true)]
-async fn slow_requests_on_one_connection_of_http2_are_all_answered() {
+async fn slow_requests_on_one_http2_connection_all_get_a_response() {
     const AT_A_TIME: usize = 8;
     const EACH: usize = 50;
     let sender = http2_client(Slow(longer_than_all())).await;
     let callers = (0..AT_A_TIME).map(|caller| {
         let mut sender = sender.clone();
         async move {
-            // The callers' requests overlap, so that heads come while others are being answered.
+            // The callers' requests overlap, so that heads come while other requests are served.
             sleep(Duration::from_secs(7 * caller as u64)).await;
             for number in 0..EACH {
                 let body = format!("order {caller}-{number}");
@@ -121,10 +131,10 @@ async fn slow_requests_on_one_connection_of_http2_are_all_answered() {
     join_all(callers).await;
 }
 
-/// The time until it is used again does not count against a request that comes within it.
+/// Idle time within the keep-alive timeout does not count against the next request.
 #[tokio::test(start_paused = true)]
-async fn a_connection_of_http1_may_be_unused_before_a_slow_request() {
-    let keep_alive = Transport::default().keep_alive.0;
+async fn an_http1_connection_may_be_idle_before_a_slow_request() {
+    let keep_alive = ListenerOptions::default().keep_alive;
     let io = TokioIo::new(Connected::to(Slow(longer_than_all())).client);
     let (mut sender, connection) = client_http1::handshake(io).await.unwrap();
     tokio::spawn(connection);
@@ -140,15 +150,15 @@ async fn a_connection_of_http1_may_be_unused_before_a_slow_request() {
     }
 }
 
-/// Reads the body, and tells what came of that. Tells before, once it waits for it.
+/// Reads the body and sends the result; sends a signal before it waits for the body.
 #[derive(Clone)]
 struct Reading {
-    is_passing: bool,
+    is_forwarding: bool,
     begun: UnboundedSender<()>,
-    read: UnboundedSender<Result<Bytes, Broken>>,
+    read: UnboundedSender<Result<Bytes, ClientBodyError>>,
 }
 
-impl Service<Request<Received>> for Reading {
+impl Service<Request<ClientBody>> for Reading {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
@@ -157,10 +167,10 @@ impl Service<Request<Received>> for Reading {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Received>) -> Self::Future {
-        let (Self { is_passing, begun, read }, mut body) = (self.clone(), request.into_body());
-        if is_passing {
-            body.begin_passing();
+    fn call(&mut self, request: Request<ClientBody>) -> Self::Future {
+        let (Self { is_forwarding, begun, read }, mut body) = (self.clone(), request.into_body());
+        if is_forwarding {
+            body.begin_forwarding();
         }
         Box::pin(async move {
             begun.send(()).unwrap();
@@ -171,23 +181,23 @@ impl Service<Request<Received>> for Reading {
 }
 
 const HALF: &str = "POST /orders HTTP/1.1\r\nHost: shop\r\nContent-Length: 8\r\n\r\nhalf";
-/// The same over HTTP/2: what a client says first, its settings, a head and a part of the body.
+/// The same over HTTP/2: the preface, settings, a head and a part of the body.
 const HALF_HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\
     \0\0\x06\x01\x04\0\0\0\x01\x83\x86\x84\x01\x01a\0\0\x04\0\0\0\0\0\x01half";
 
-/// Nothing was begun with it, so its client may send it to another process.
+/// Nothing was executed, so the client may send it to another process.
 #[tokio::test(start_paused = true)]
-async fn x_13_half_a_body_is_given_up_at_once_when_the_listener_ends() {
+async fn x_13_an_unforwarded_body_fails_immediately_on_shutdown() {
     for (sent, is_http2) in [(HALF.as_bytes(), false), (HALF_HTTP2, true)] {
         let (begun, mut is_begun) = unbounded_channel();
         let (read, mut is_read) = unbounded_channel();
-        let Connected { mut client, stop, served } =
-            Connected::to(Reading { is_passing: false, begun, read });
+        let Connected { mut client, shutdown, served } =
+            Connected::to(Reading { is_forwarding: false, begun, read });
         client.write_all(sent).await.unwrap();
         is_begun.recv().await.unwrap();
         let asked = Instant::now();
-        stop.cancel();
-        assert!(matches!(is_read.recv().await.unwrap(), Err(Broken::Stopping)));
+        shutdown.cancel();
+        assert!(matches!(is_read.recv().await.unwrap(), Err(ClientBodyError::ShuttingDown)));
         assert_eq!(asked.elapsed(), Duration::ZERO, "by the virtual clock");
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).await.unwrap();
@@ -196,41 +206,45 @@ async fn x_13_half_a_body_is_given_up_at_once_when_the_listener_ends() {
     }
 }
 
-/// What the origin has the beginning of may come to its end, without pauses.
+/// A body of which the upstream has the beginning may still arrive, without long pauses.
 #[tokio::test(start_paused = true)]
-async fn a_body_that_passes_may_still_come_when_the_listener_ends() {
-    for pause in [PARTING / 2, PARTING * 2] {
+async fn a_forwarded_body_may_still_arrive_during_shutdown() {
+    for pause in [SHUTDOWN_GRACE / 2, SHUTDOWN_GRACE * 2] {
         let (begun, mut is_begun) = unbounded_channel();
         let (read, mut is_read) = unbounded_channel();
-        let Connected { mut client, stop, served } = Connected::to(Reading { is_passing: true, begun, read });
+        let Connected { mut client, shutdown, served } =
+            Connected::to(Reading { is_forwarding: true, begun, read });
         client.write_all(HALF.as_bytes()).await.unwrap();
         is_begun.recv().await.unwrap();
-        stop.cancel();
+        shutdown.cancel();
         for byte in [b"b", b"o", b"d", b"y"] {
             sleep(pause).await;
             let _closed = client.write_all(byte).await;
         }
         match is_read.recv().await.unwrap() {
-            Ok(body) => assert!(body == "halfbody" && pause < PARTING, "{body:?}"),
-            Err(broken) => assert!(matches!(broken, Broken::TooSlow) && pause > PARTING, "{broken:?}"),
+            Ok(body) => assert!(body == "halfbody" && pause < SHUTDOWN_GRACE, "{body:?}"),
+            Err(error) => {
+                assert!(matches!(error, ClientBodyError::TooSlow) && pause > SHUTDOWN_GRACE, "{error:?}")
+            }
         }
         served.await.unwrap();
     }
 }
 
-/// A client that answers no pings never says that it knows of the end.
+/// A client that replies to no ping never confirms the shutdown.
 #[tokio::test(start_paused = true)]
-async fn a_client_of_http2_that_says_nothing_more_does_not_hold_up_the_end() {
+async fn a_silent_http2_client_does_not_delay_the_shutdown() {
     let (begun, mut is_begun) = unbounded_channel();
     let (read, mut is_read) = unbounded_channel();
-    let Connected { mut client, stop, served } = Connected::to(Reading { is_passing: false, begun, read });
+    let Connected { mut client, shutdown, served } =
+        Connected::to(Reading { is_forwarding: false, begun, read });
     let whole = HALF_HTTP2.strip_suffix(b"\0\0\x04\0\0\0\0\0\x01half").unwrap();
     client.write_all(whole).await.unwrap();
     client.write_all(b"\0\0\x02\0\x01\0\0\0\x01ok").await.unwrap();
     is_begun.recv().await.unwrap();
     assert_eq!(is_read.recv().await.unwrap().unwrap(), "ok");
-    stop.cancel();
+    shutdown.cancel();
     let asked = Instant::now();
     served.await.unwrap();
-    assert!(asked.elapsed() <= 2 * PARTING, "{:?} by the virtual clock", asked.elapsed());
+    assert!(asked.elapsed() <= 2 * SHUTDOWN_GRACE, "{:?} by the virtual clock", asked.elapsed());
 }

@@ -1,4 +1,4 @@
-//! What is said about a client, and what a client cannot have dropped.
+//! What is forwarded about a client, and what a client cannot have removed.
 
 use super::*;
 
@@ -10,12 +10,18 @@ fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
     headers
 }
 
-fn said(headers: &HeaderMap, name: &str) -> Vec<String> {
+fn values(headers: &HeaderMap, name: &str) -> Vec<String> {
     headers.get_all(name).iter().map(|value| value.to_str().unwrap().to_owned()).collect()
 }
 
+fn client(peer: IpAddr, security: Security, is_trusted: bool) -> ClientInfo {
+    let options =
+        ListenerOptions { forwarded: true, trust_forwarded: is_trusted, ..ListenerOptions::default() };
+    ClientInfo::new(peer, security, &options, ReservedFields::default())
+}
+
 #[test]
-fn only_a_trusted_client_speaks_for_others() {
+fn forwarded_fields_are_kept_only_of_a_trusted_client() {
     let from = [
         ("host", "shop"),
         ("x-forwarded-for", "1.1.1.1"),
@@ -24,32 +30,32 @@ fn only_a_trusted_client_speaks_for_others() {
         ("x-forwarded-host", "front"),
         ("forwarded", "for=1.1.1.1"),
     ];
-    let admitted = |is_trusted| {
+    let rewritten = |is_trusted| {
         let mut headers = headers(&from);
         let peer = "::ffff:9.9.9.9".parse().unwrap();
-        Client::new(peer, Security::Plain, true, is_trusted).admit(&mut headers, Version::HTTP_11);
+        client(peer, Security::Plain, is_trusted).rewrite_request(&mut headers, Version::HTTP_11);
         ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded"]
-            .map(|name| said(&headers, name).join("|"))
+            .map(|name| values(&headers, name).join("|"))
     };
     assert_eq!(
-        admitted(true),
+        rewritten(true),
         ["1.1.1.1, 2.2.2.2, 9.9.9.9", "https", "front", "for=1.1.1.1, for=9.9.9.9;proto=http"]
     );
-    assert_eq!(admitted(false), ["9.9.9.9", "http", "shop", "for=9.9.9.9;proto=http"]);
+    assert_eq!(rewritten(false), ["9.9.9.9", "http", "shop", "for=9.9.9.9;proto=http"]);
 }
 
 #[test]
-fn an_address_of_version_6_is_written_as_each_field_wants_it() {
+fn an_ipv6_address_has_the_form_of_each_field() {
     let mut headers = headers(&[("host", "a")]);
-    Client::new("2001:db8::1".parse().unwrap(), Security::Tls, true, false)
-        .admit(&mut headers, Version::HTTP_2);
-    assert_eq!(said(&headers, "x-forwarded-for"), ["2001:db8::1"]);
-    assert_eq!(said(&headers, "forwarded"), ["for=\"[2001:db8::1]\";proto=https"]);
-    assert_eq!(said(&headers, "via"), ["2 hapax"]);
+    let peer = "2001:db8::1".parse().unwrap();
+    client(peer, Security::Tls, false).rewrite_request(&mut headers, Version::HTTP_2);
+    assert_eq!(values(&headers, "x-forwarded-for"), ["2001:db8::1"]);
+    assert_eq!(values(&headers, "forwarded"), ["for=\"[2001:db8::1]\";proto=https"]);
+    assert_eq!(values(&headers, "via"), ["2 hapax"]);
 }
 
 #[test]
-fn what_a_message_cannot_do_without_is_not_dropped() {
+fn connection_options_remove_no_field_that_the_message_needs() {
     let mut headers = headers(&[
         ("host", "a"),
         ("connection", "Host, Content-Length, x-a"),
@@ -59,27 +65,27 @@ fn what_a_message_cannot_do_without_is_not_dropped() {
         ("x-b", "1"),
         ("te", "trailers, deflate"),
     ]);
-    drop_named_by_connection(&mut headers);
+    remove_connection_options(&mut headers);
     for (name, is_kept) in [("host", true), ("content-length", true), ("x-a", false), ("x-b", false)] {
         assert_eq!(headers.contains_key(name), is_kept, "{name}");
     }
-    leave_connection(&mut headers, Version::HTTP_11, Wish::Dropped);
-    assert_eq!(said(&headers, "te"), ["trailers"]);
+    strip_request(&mut headers, Version::HTTP_11, Upgrade::Remove);
+    assert_eq!(values(&headers, "te"), ["trailers"]);
     for gone in ["connection", "content-length"] {
         assert!(!headers.contains_key(gone), "{gone}");
     }
 }
 
-/// The names that are left of these fields.
-fn left_of(lines: &[(&'static str, &'static str)], leave: impl FnOnce(&mut HeaderMap)) -> Vec<String> {
+/// The names of the fields that remain.
+fn remaining(lines: &[(&'static str, &'static str)], strip: impl FnOnce(&mut HeaderMap)) -> Vec<String> {
     let mut headers = headers(lines);
-    leave(&mut headers);
+    strip(&mut headers);
     let mut left: Vec<_> = headers.keys().map(|name| name.as_str().to_owned()).collect();
     left.sort_unstable();
     left
 }
 
-const OF_A_CONNECTION: [(&str, &str); 5] = [
+const HOP_BY_HOP: [(&str, &str); 5] = [
     ("connection", "keep-alive"),
     ("keep-alive", "timeout=5"),
     ("proxy-connection", "keep-alive"),
@@ -88,7 +94,7 @@ const OF_A_CONNECTION: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn what_is_of_the_client_s_connection_goes_no_further() {
+fn hop_by_hop_fields_of_the_client_are_removed() {
     let from = [
         ("content-length", "3"),
         ("expect", "100-continue"),
@@ -98,23 +104,23 @@ fn what_is_of_the_client_s_connection_goes_no_further() {
         ("host", "a"),
         ("x-kept", "1"),
     ];
-    let from = [&from[..], &OF_A_CONNECTION].concat();
-    let left = |wish| left_of(&from, |headers| leave_connection(headers, Version::HTTP_11, wish));
-    assert_eq!(left(Wish::Dropped), ["host", "x-kept"]);
-    assert_eq!(left(Wish::Kept), ["connection", "host", "upgrade", "x-kept"]);
+    let from = [&from[..], &HOP_BY_HOP].concat();
+    let left = |upgrade| remaining(&from, |headers| strip_request(headers, Version::HTTP_11, upgrade));
+    assert_eq!(left(Upgrade::Remove), ["host", "x-kept"]);
+    assert_eq!(left(Upgrade::Keep), ["connection", "host", "upgrade", "x-kept"]);
 }
 
 #[test]
-fn what_is_of_the_upstream_s_connection_goes_no_further() {
+fn hop_by_hop_fields_of_the_upstream_are_removed() {
     let from = [("content-length", "3"), ("proxy-authenticate", "Basic"), ("x-kept", "1")];
-    let from = [&from[..], &OF_A_CONNECTION].concat();
-    let left = |wish| left_of(&from, |headers| leave_upstream(headers, wish));
-    assert_eq!(left(Wish::Dropped), ["content-length", "x-kept"]);
-    assert_eq!(left(Wish::Kept), ["connection", "content-length", "upgrade", "x-kept"]);
+    let from = [&from[..], &HOP_BY_HOP].concat();
+    let left = |upgrade| remaining(&from, |headers| strip_response(headers, upgrade));
+    assert_eq!(left(Upgrade::Remove), ["content-length", "x-kept"]);
+    assert_eq!(left(Upgrade::Keep), ["connection", "content-length", "upgrade", "x-kept"]);
 }
 
 #[test]
-fn ids_differ() {
-    let ids: std::collections::HashSet<_> = (0..1000).map(|_| id::make()).collect();
+fn generated_ids_differ() {
+    let ids: std::collections::HashSet<_> = (0..1000).map(|_| request_id::generate()).collect();
     assert_eq!(ids.len(), 1000);
 }

@@ -1,10 +1,8 @@
-//! [`ForwardBody`]: an answer's body as it comes from the upstream.
+//! [`ForwardBody`]: a response's body as the upstream sends it.
 //!
-//! Reading it drives its connection. Once it was read to its end, the connection is given back; one that is left
-//! earlier is closed with it.
+//! Polling it drives its connection. Read to its end, it returns the connection to the pool; dropped earlier, it closes
+//! the connection.
 
-use std::error::Error;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,22 +12,23 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::proxy::deadline::Deadline;
-use crate::proxy::upstream::{Address, Http1};
+use crate::deadline::Deadline;
+use crate::error::BoxError;
+use crate::upstream::{Http1Connection, UpstreamAddress};
 
-/// The body of an answer.
+/// The body of an upstream's response, or content of the proxy's own (`ForwardBody::from`).
 #[derive(Debug)]
-pub(crate) struct ForwardBody {
+pub struct ForwardBody {
     kind: Kind,
 }
 
 #[derive(Debug)]
 enum Kind {
-    Whole(Bytes),
+    Fixed(Bytes),
     Http1 {
         body: Incoming,
-        /// None once the connection was given back.
-        used: Option<(Box<Http1>, Arc<Address>)>,
+        /// None once the connection is back in the pool.
+        connection: Option<PooledConnection>,
         idle: Duration,
     },
     Http2 {
@@ -39,45 +38,40 @@ enum Kind {
     },
 }
 
-/// Why an answer is not whole.
-#[derive(Debug)]
-pub(crate) enum CutShort {
+/// A connection and the pool that it returns to.
+type PooledConnection = (Box<Http1Connection>, Arc<UpstreamAddress>);
+
+/// Why a response is incomplete.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForwardBodyError {
     /// The upstream paused for too long.
-    Late,
-    /// Its connection broke off.
-    Lost(hyper::Error),
+    #[error("the upstream paused for too long")]
+    TimedOut,
+    /// The upstream's connection broke off.
+    #[error("the upstream's response broke off")]
+    Incomplete(#[source] BoxError),
 }
 
-impl fmt::Display for CutShort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Late => "the upstream paused for too long",
-            Self::Lost(_) => "the upstream's answer broke off",
-        })
-    }
-}
-
-impl Error for CutShort {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Late => None,
-            Self::Lost(error) => Some(error),
-        }
+impl From<Bytes> for ForwardBody {
+    fn from(content: Bytes) -> Self {
+        Self { kind: Kind::Fixed(content) }
     }
 }
 
 impl ForwardBody {
-    pub(super) fn whole(bytes: Bytes) -> Self {
-        Self { kind: Kind::Whole(bytes) }
-    }
-
-    pub(super) fn http1(body: Incoming, mut link: Box<Http1>, address: Arc<Address>, idle: Duration) -> Self {
-        link.expect_within(idle);
-        let mut used = Some((link, address));
+    pub(super) fn http1(
+        body: Incoming,
+        mut connection: Box<Http1Connection>,
+        address: Arc<UpstreamAddress>,
+        idle: Duration,
+    ) -> Self {
+        connection.set_deadline(idle);
+        let mut connection = Some((connection, address));
         if body.is_end_stream() {
-            give_back(&mut used);
+            return_to_pool(&mut connection);
         }
-        Self { kind: Kind::Http1 { body, used, idle } }
+        Self { kind: Kind::Http1 { body, connection, idle } }
     }
 
     pub(super) fn http2(body: Incoming, idle: Duration) -> Self {
@@ -85,73 +79,78 @@ impl ForwardBody {
     }
 }
 
-/// Gives a connection back, if its exchange is over. One whose request is still being sent cannot be used again.
-fn give_back(used: &mut Option<(Box<Http1>, Arc<Address>)>) {
-    if let Some((link, address)) = used.take()
-        && link.is_free()
+/// Returns a connection whose exchange is over. One whose request is still being sent is closed.
+fn return_to_pool(connection: &mut Option<PooledConnection>) {
+    if let Some((connection, address)) = connection.take()
+        && connection.is_ready()
     {
-        address.keep(link);
+        address.keep(connection);
     }
 }
 
-type Polled = Poll<Option<Result<Frame<Bytes>, CutShort>>>;
+type PolledFrame = Poll<Option<Result<Frame<Bytes>, ForwardBodyError>>>;
 
 fn poll_http1(
     body: &mut Incoming,
-    used: &mut Option<(Box<Http1>, Arc<Address>)>,
+    connection: &mut Option<PooledConnection>,
     idle: Duration,
     cx: &mut Context<'_>,
-) -> Polled {
+) -> PolledFrame {
     let mut polled = Pin::new(&mut *body).poll_frame(cx);
     if polled.is_pending()
-        && let Some((link, _)) = used
+        && let Some((connection, _)) = connection
     {
-        // The body comes by the connection, which nobody else drives.
-        link.drive(cx);
+        // No other task drives the connection that the body comes from.
+        connection.drive(cx);
         polled = Pin::new(&mut *body).poll_frame(cx);
     }
-    let ended = match &polled {
+    let is_ended = match &polled {
         Poll::Ready(Some(Ok(_))) => body.is_end_stream(),
         Poll::Ready(None) => true,
         Poll::Ready(Some(Err(_))) => {
-            *used = None;
+            *connection = None;
             false
         }
         Poll::Pending => {
-            let late = used.as_mut().map_or(Poll::Pending, |(link, _)| link.poll_late(cx));
-            return late.map(|()| Some(Err(CutShort::Late)));
+            let late =
+                connection.as_mut().map_or(Poll::Pending, |(connection, _)| connection.poll_deadline(cx));
+            return late.map(|()| Some(Err(ForwardBodyError::TimedOut)));
         }
     };
-    match used {
-        Some((link, _)) if ended => {
-            link.drive(cx);
-            give_back(used);
+    match connection {
+        Some((used, _)) if is_ended => {
+            used.drive(cx);
+            return_to_pool(connection);
         }
-        Some((link, _)) => link.expect_within(idle),
+        Some((used, _)) => used.set_deadline(idle),
         None => {}
     }
-    polled.map_err(CutShort::Lost)
+    polled.map_err(incomplete)
+}
+
+fn incomplete(error: hyper::Error) -> ForwardBodyError {
+    ForwardBodyError::Incomplete(error.into())
 }
 
 impl Body for ForwardBody {
     type Data = Bytes;
-    type Error = CutShort;
+    type Error = ForwardBodyError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         match &mut self.kind {
-            Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Kind::Http1 { body, used, idle } => poll_http1(body, used, *idle, cx),
+            Kind::Fixed(content) if content.is_empty() => Poll::Ready(None),
+            Kind::Fixed(content) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(content))))),
+            Kind::Http1 { body, connection, idle } => poll_http1(body, connection, *idle, cx),
             Kind::Http2 { body, pause, idle } => match Pin::new(body).poll_frame(cx) {
                 Poll::Ready(frame) => {
                     pause.clear();
-                    Poll::Ready(frame.map(|frame| frame.map_err(CutShort::Lost)))
+                    Poll::Ready(frame.map(|frame| frame.map_err(incomplete)))
                 }
                 Poll::Pending => {
                     if !pause.is_set() {
-                        pause.within(*idle);
+                        pause.set(*idle);
                     }
-                    pause.poll_passed(cx).map(|()| Some(Err(CutShort::Late)))
+                    pause.poll_passed(cx).map(|()| Some(Err(ForwardBodyError::TimedOut)))
                 }
             },
         }
@@ -159,14 +158,14 @@ impl Body for ForwardBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            Kind::Whole(bytes) => bytes.is_empty(),
+            Kind::Fixed(content) => content.is_empty(),
             Kind::Http1 { body, .. } | Kind::Http2 { body, .. } => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Fixed(content) => SizeHint::with_exact(content.len() as u64),
             Kind::Http1 { body, .. } | Kind::Http2 { body, .. } => body.size_hint(),
         }
     }

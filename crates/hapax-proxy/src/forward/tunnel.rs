@@ -1,5 +1,6 @@
-//! A connection that speaks another protocol from now on: bytes both ways, until one side ends or both are silent.
+//! An upgraded connection: bytes in both directions until one side closes or both are silent.
 
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,64 +14,70 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional};
 use tokio::time::interval;
 
-use crate::proxy::upstream::Http1;
+use crate::upstream::Http1Connection;
 
-/// An agreed change of protocol, in the extensions of the answer that agrees to it.
+/// An accepted upgrade, in the extensions of the 101 response.
 ///
-/// It begins when whoever sends that answer [runs](Self::run) it. hyper gives a client's connection away also after
-/// another answer, so it must not be waited for before.
+/// The connection that sends the response [runs](Self::run) it. hyper hands a client's connection over after other
+/// responses as well, so it must not be awaited before.
 #[derive(Clone)]
-pub(in crate::proxy) struct Switch(Arc<Mutex<Option<Sides>>>);
+pub(crate) struct ProtocolSwitch(Arc<Mutex<Option<Sides>>>);
 
 struct Sides {
     client: OnUpgrade,
-    upstream: Box<Http1>,
+    upstream: Box<Http1Connection>,
     idle: Duration,
 }
 
-impl Switch {
-    pub(super) fn new(client: OnUpgrade, upstream: Box<Http1>, idle: Duration) -> Self {
+impl fmt::Debug for ProtocolSwitch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProtocolSwitch")
+    }
+}
+
+impl ProtocolSwitch {
+    pub(super) fn new(client: OnUpgrade, upstream: Box<Http1Connection>, idle: Duration) -> Self {
         Self(Arc::new(Mutex::new(Some(Sides { client, upstream, idle }))))
     }
 
-    /// Joins both sides once the client was told.
-    pub(in crate::proxy) async fn run(self) {
+    /// Connects both sides once the client has the response.
+    pub(crate) async fn run(self) {
         let sides = self.0.lock().take();
         if let Some(Sides { client, upstream, idle }) = sides {
-            join(client, upstream, idle).await;
+            splice(client, upstream, idle).await;
         }
     }
 }
 
-async fn join(client: OnUpgrade, upstream: Box<Http1>, idle: Duration) {
-    let Some((mut upstream, first, _place)) = upstream.into_socket().await else { return };
+async fn splice(client: OnUpgrade, upstream: Box<Http1Connection>, idle: Duration) {
+    let Some((mut upstream, first_bytes, _slot)) = upstream.into_socket().await else { return };
     let client = match client.await {
         Ok(client) => client,
-        Err(error) => return tracing::debug!(%error, "a change of protocol came to nothing"),
+        Err(error) => return tracing::debug!(%error, "an upgrade failed"),
     };
-    let moves = Arc::new(AtomicUsize::new(0));
-    let mut client = Watched { io: TokioIo::new(client), moves: moves.clone() };
-    if client.write_all(&first).await.is_err() {
+    let transfers = Arc::new(AtomicUsize::new(0));
+    let mut client = CountedIo { io: TokioIo::new(client), transfers: transfers.clone() };
+    if client.write_all(&first_bytes).await.is_err() {
         return;
     }
     tokio::select! {
         ended = copy_bidirectional(&mut client, &mut upstream) => {
             if let Err(error) = ended {
-                tracing::debug!(%error, "a connection of another protocol broke off");
+                tracing::debug!(%error, "an upgraded connection broke off");
             }
         }
-        () = silence(&moves, idle) => tracing::debug!("a connection of another protocol was silent for too long"),
+        () = silence(&transfers, idle) => tracing::debug!("an upgraded connection was idle for too long"),
     }
 }
 
-/// Resolves when nothing has moved for this long.
-async fn silence(moves: &AtomicUsize, idle: Duration) {
+/// Resolves when nothing was transferred for this long.
+async fn silence(transfers: &AtomicUsize, idle: Duration) {
     let mut ticks = interval(idle.max(Duration::from_millis(1)));
     ticks.tick().await;
-    let mut seen = moves.load(Ordering::Relaxed);
+    let mut seen = transfers.load(Ordering::Relaxed);
     loop {
         ticks.tick().await;
-        let now = moves.load(Ordering::Relaxed);
+        let now = transfers.load(Ordering::Relaxed);
         if now == seen {
             return;
         }
@@ -78,22 +85,22 @@ async fn silence(moves: &AtomicUsize, idle: Duration) {
     }
 }
 
-/// One side, which counts what passes either way.
-struct Watched {
+/// The client's side; counts transfers in both directions.
+struct CountedIo {
     io: TokioIo<Upgraded>,
-    moves: Arc<AtomicUsize>,
+    transfers: Arc<AtomicUsize>,
 }
 
-impl Watched {
-    fn count<T>(&self, moved: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if moved.is_ready() {
-            self.moves.fetch_add(1, Ordering::Relaxed);
+impl CountedIo {
+    fn count<T>(&self, transfer: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if transfer.is_ready() {
+            self.transfers.fetch_add(1, Ordering::Relaxed);
         }
-        moved
+        transfer
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for CountedIo {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -104,7 +111,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for CountedIo {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
         self.count(written)

@@ -1,25 +1,25 @@
-//! Where a chunked body ends. Sizes are plain, lines end as lines do, and what else a chunk could say is bounded.
+//! Finds the end of a chunked body. Sizes are plain hexadecimal, lines end with CRLF, and extensions are bounded.
 
-use super::judge::{is_of_framing, split_field};
+use super::framing::{is_framing_field, split_field};
 
-/// The most bytes of chunk extensions in one body. Nobody here needs any.
+/// The most bytes of chunk extensions in one body. The proxy uses none.
 const EXTENSIONS_MAX: usize = 1024;
 
-/// The most hexadecimal digits of a size: more could overflow somebody's number.
+/// The most hexadecimal digits of a size: more could overflow an integer of some parser.
 const DIGITS_MAX: u8 = 15;
 
 /// Follows one chunked body.
 #[derive(Debug, Default)]
-pub(super) struct Chunks {
-    place: Place,
+pub(super) struct ChunkTracker {
+    state: ChunkState,
     extensions: usize,
-    /// The line of the trailers that is being read.
+    /// The current line of the trailers.
     line: Vec<u8>,
     trailers: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum ChunkState {
     Size { value: u64, digits: u8 },
     Extension { value: u64 },
     SizeEnd { value: u64 },
@@ -29,68 +29,68 @@ enum Place {
     Trailers,
 }
 
-impl Default for Place {
+impl Default for ChunkState {
     fn default() -> Self {
         Self::Size { value: 0, digits: 0 }
     }
 }
 
-/// How far the body came.
+/// How far the body has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Progress {
-    /// All bytes belong to it.
-    Within,
-    /// It ended behind so many bytes.
-    Ended(usize),
+pub(super) enum ChunkProgress {
+    /// All bytes belong to the body.
+    Incomplete,
+    /// The body ended after this many bytes.
+    Complete(usize),
 }
 
-impl Chunks {
-    /// Follows the body through these bytes. None: this is no chunked body that everybody reads alike.
-    pub(super) fn follow(&mut self, bytes: &[u8], trailers_max: usize) -> Option<Progress> {
+impl ChunkTracker {
+    /// Follows the body through these bytes. None: parsers could disagree about this chunked body.
+    pub(super) fn follow(&mut self, bytes: &[u8], trailers_max: usize) -> Option<ChunkProgress> {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
-            if let Place::Data { left } = &mut self.place {
+            if let ChunkState::Data { left } = &mut self.state {
                 let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len() - at);
                 *left -= taken as u64;
                 at += taken;
                 if *left == 0 {
-                    self.place = Place::DataReturn;
+                    self.state = ChunkState::DataReturn;
                 }
                 continue;
             }
             at += 1;
-            self.place = match (self.place, *byte) {
-                (Place::Size { value, digits: 1.. }, b'\r') => Place::SizeEnd { value },
-                (Place::Size { value, digits: 1.. }, b';') => Place::Extension { value },
-                (Place::Size { value, digits: digits @ ..DIGITS_MAX }, byte) => {
+            self.state = match (self.state, *byte) {
+                (ChunkState::Size { value, digits: 1.. }, b'\r') => ChunkState::SizeEnd { value },
+                (ChunkState::Size { value, digits: 1.. }, b';') => ChunkState::Extension { value },
+                (ChunkState::Size { value, digits: digits @ ..DIGITS_MAX }, byte) => {
                     let digit = char::from(byte).to_digit(16)?;
-                    Place::Size { value: value << 4 | u64::from(digit), digits: digits + 1 }
+                    ChunkState::Size { value: value << 4 | u64::from(digit), digits: digits + 1 }
                 }
-                (Place::Extension { value }, b'\r') => Place::SizeEnd { value },
-                (place @ Place::Extension { .. }, b'\t' | b' '..=b'~')
+                (ChunkState::Extension { value }, b'\r') => ChunkState::SizeEnd { value },
+                (state @ ChunkState::Extension { .. }, b'\t' | b' '..=b'~')
                     if self.extensions < EXTENSIONS_MAX =>
                 {
                     self.extensions += 1;
-                    place
+                    state
                 }
-                (Place::SizeEnd { value: 0 }, b'\n') => Place::Trailers,
-                (Place::SizeEnd { value }, b'\n') => Place::Data { left: value },
-                (Place::DataReturn, b'\r') => Place::DataEnd,
-                (Place::DataEnd, b'\n') => Place::default(),
-                (Place::Trailers, byte) => {
-                    if self.trailer(byte, trailers_max)? {
-                        return Some(Progress::Ended(at));
+                (ChunkState::SizeEnd { value: 0 }, b'\n') => ChunkState::Trailers,
+                (ChunkState::SizeEnd { value }, b'\n') => ChunkState::Data { left: value },
+                (ChunkState::DataReturn, b'\r') => ChunkState::DataEnd,
+                (ChunkState::DataEnd, b'\n') => ChunkState::default(),
+                (ChunkState::Trailers, byte) => {
+                    if self.take_trailer_byte(byte, trailers_max)? {
+                        return Some(ChunkProgress::Complete(at));
                     }
-                    Place::Trailers
+                    ChunkState::Trailers
                 }
                 _ => return None,
             };
         }
-        Some(Progress::Within)
+        Some(ChunkProgress::Incomplete)
     }
 
-    /// Takes one byte of the trailers, and tells whether it was their last.
-    fn trailer(&mut self, byte: u8, trailers_max: usize) -> Option<bool> {
+    /// Whether this byte was the last of the trailers.
+    fn take_trailer_byte(&mut self, byte: u8, trailers_max: usize) -> Option<bool> {
         self.trailers += 1;
         if self.trailers > trailers_max {
             return None;
@@ -105,7 +105,7 @@ impl Chunks {
             return Some(true);
         }
         let (name, _) = split_field(line).ok()?;
-        // Whoever adds trailers to the head would find another request in it.
-        (!is_of_framing(name)).then_some(false)
+        // A server that merges trailers into the head would get another framing of the request.
+        (!is_framing_field(name)).then_some(false)
     }
 }

@@ -1,54 +1,54 @@
-//! One whole head: whether everybody reads it alike, and what body it announces.
+//! Validates one complete head: every parser must read it alike. Tells the framing of the body.
 
 use memchr::memchr;
 
 /// Why a head is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::proxy) enum Fault {
-    /// A line ends with a line feed alone.
+pub(crate) enum FramingFault {
+    /// A line ends with a bare line feed.
     BareLineFeed,
-    /// The first line is no request line.
+    /// The first line is not a request line.
     RequestLine,
-    /// The target is none that is served here, or names another host than `Host`.
+    /// The target has an unsupported form, or names another host than `Host`.
     Target,
-    /// A name is none: there may be a space before its colon, or the line goes on from the one before.
+    /// A field name is invalid: a space before the colon, or a folded line.
     FieldName,
-    /// A value has control characters.
+    /// A field value has control characters.
     FieldValue,
-    /// `Content-Length` is repeated, or no plain number.
+    /// `Content-Length` is repeated, or not a plain number.
     ContentLength,
-    /// `Transfer-Encoding` is repeated, or anything but `chunked`, or not of this version.
+    /// `Transfer-Encoding` is repeated, not exactly `chunked`, or in HTTP/1.0.
     TransferEncoding,
-    /// Both lengths are there.
+    /// Both `Content-Length` and `Transfer-Encoding`.
     TwoLengths,
-    /// `Host` is missing, repeated or none.
+    /// `Host` is missing, repeated or invalid.
     Host,
-    /// Another protocol is asked for together with a body.
+    /// An upgrade is requested together with a body.
     UpgradeWithBody,
-    /// Bytes of the other protocol came before it was agreed on.
+    /// Bytes of the other protocol came before the upgrade was accepted.
     EarlyUpgrade,
     /// The head is larger than allowed.
     TooLarge,
-    /// The chunks that follow it cannot be followed.
+    /// The chunked body after the head is invalid.
     Chunks,
 }
 
-/// Asks for a tunnel. It is let through to be refused in words.
+/// Accepted here, and refused by `connection.rs` with a response that says why.
 const CONNECT: &[u8] = b"CONNECT";
 
-/// What follows a head.
+/// The framing of the body after a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Body {
+pub(super) enum BodyFraming {
     None,
     Length(u64),
     Chunked,
-    /// Nothing, until the other protocol is agreed on. A tunnel never is.
+    /// Nothing until the upgrade is accepted. A tunnel never is.
     Upgrade,
 }
 
-/// What was found in a head.
+/// The framing fields of a head.
 #[derive(Default)]
-struct Found<'a> {
+struct FramingFields<'a> {
     length: Option<u64>,
     is_chunked: bool,
     host: Option<&'a [u8]>,
@@ -56,37 +56,37 @@ struct Found<'a> {
     protocol: bool,
 }
 
-/// Judges a head that ends with its empty line.
-pub(super) fn judge(head: &[u8]) -> Result<Body, Fault> {
+/// Validates a head that ends with its empty line.
+pub(super) fn validate_head(head: &[u8]) -> Result<BodyFraming, FramingFault> {
     let head = head.strip_prefix(b"\r\n").unwrap_or(head);
     let mut lines = Lines(head);
-    let line = lines.next().ok_or(Fault::RequestLine)?;
+    let line = lines.next().ok_or(FramingFault::RequestLine)?;
     let (method, target, is_old) = request_line(line)?;
-    let mut found = Found::default();
+    let mut found = FramingFields::default();
     for line in lines {
         if !line.is_empty() {
-            field(line, &mut found)?;
+            read_field(line, &mut found)?;
         }
     }
     if found.is_chunked && is_old {
-        return Err(Fault::TransferEncoding);
+        return Err(FramingFault::TransferEncoding);
     }
     if found.host.is_none() && !is_old {
-        return Err(Fault::Host);
+        return Err(FramingFault::Host);
     }
     check_target(method, target, found.host)?;
     let is_upgrade = method == CONNECT || (found.connection_upgrades && found.protocol && !is_old);
     match (found.length, found.is_chunked) {
-        (Some(_), true) => Err(Fault::TwoLengths),
-        (Some(1..), _) | (_, true) if is_upgrade => Err(Fault::UpgradeWithBody),
-        (_, false) if is_upgrade => Ok(Body::Upgrade),
-        (Some(length), false) => Ok(Body::Length(length)),
-        (None, true) => Ok(Body::Chunked),
-        (None, false) => Ok(Body::None),
+        (Some(_), true) => Err(FramingFault::TwoLengths),
+        (Some(1..), _) | (_, true) if is_upgrade => Err(FramingFault::UpgradeWithBody),
+        (_, false) if is_upgrade => Ok(BodyFraming::Upgrade),
+        (Some(length), false) => Ok(BodyFraming::Length(length)),
+        (None, true) => Ok(BodyFraming::Chunked),
+        (None, false) => Ok(BodyFraming::None),
     }
 }
 
-/// Lines without their ends. That each ends with CR and LF was seen when the end of the head was looked for.
+/// Lines without their CRLF, which `end_of_head` has checked.
 struct Lines<'a>(&'a [u8]);
 
 impl<'a> Iterator for Lines<'a> {
@@ -101,42 +101,42 @@ impl<'a> Iterator for Lines<'a> {
 }
 
 /// Method, target, and whether it is HTTP/1.0.
-fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), Fault> {
+fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), FramingFault> {
     let mut parts = line.split(|byte| *byte == b' ');
     let (Some(method), Some(target), Some(version), None) =
         (parts.next(), parts.next(), parts.next(), parts.next())
     else {
-        return Err(Fault::RequestLine);
+        return Err(FramingFault::RequestLine);
     };
     let is_old = match version {
         b"HTTP/1.1" => false,
         b"HTTP/1.0" => true,
-        _ => return Err(Fault::RequestLine),
+        _ => return Err(FramingFault::RequestLine),
     };
     if method.is_empty() || !method.iter().all(|byte| is_token(*byte)) {
-        return Err(Fault::RequestLine);
+        return Err(FramingFault::RequestLine);
     }
     if target.is_empty() || target.iter().any(|byte| !byte.is_ascii_graphic() || *byte == b'#') {
-        return Err(Fault::Target);
+        return Err(FramingFault::Target);
     }
     Ok((method, target, is_old))
 }
 
-/// Whether the target is of a form that is served here, and of the host that the head names.
-fn check_target(method: &[u8], target: &[u8], host: Option<&[u8]>) -> Result<(), Fault> {
+/// Whether the target has a supported form and agrees with `Host`.
+fn check_target(method: &[u8], target: &[u8], host: Option<&[u8]>) -> Result<(), FramingFault> {
     if method == CONNECT {
-        return if is_host(target) { Ok(()) } else { Err(Fault::Target) };
+        return if is_host(target) { Ok(()) } else { Err(FramingFault::Target) };
     }
     if target[0] == b'/' || (target == b"*" && method == b"OPTIONS") {
         return Ok(());
     }
-    let rest = strip_scheme(target).ok_or(Fault::Target)?;
+    let rest = strip_scheme(target).ok_or(FramingFault::Target)?;
     let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
     let authority = &rest[..end];
     match host {
         Some(host) if host.eq_ignore_ascii_case(authority) => Ok(()),
         None if is_host(authority) => Ok(()),
-        _ => Err(Fault::Target),
+        _ => Err(FramingFault::Target),
     }
 }
 
@@ -147,13 +147,13 @@ fn strip_scheme(target: &[u8]) -> Option<&[u8]> {
     })
 }
 
-fn field<'a>(line: &'a [u8], found: &mut Found<'a>) -> Result<(), Fault> {
+fn read_field<'a>(line: &'a [u8], found: &mut FramingFields<'a>) -> Result<(), FramingFault> {
     let (name, value) = split_field(line)?;
-    // The lengths of the names that matter; the comparison is for those alone.
+    // Only names of these lengths are compared.
     match name.len() {
         4 if is_named(name, b"host") => {
             if found.host.is_some() || !is_host(value) {
-                return Err(Fault::Host);
+                return Err(FramingFault::Host);
             }
             found.host = Some(value);
         }
@@ -163,11 +163,11 @@ fn field<'a>(line: &'a [u8], found: &mut Found<'a>) -> Result<(), Fault> {
         }
         14 if is_named(name, b"content-length") => {
             let length = plain_number(value).filter(|_| found.length.is_none() && is_exact(name));
-            found.length = Some(length.ok_or(Fault::ContentLength)?);
+            found.length = Some(length.ok_or(FramingFault::ContentLength)?);
         }
         17 if is_named(name, b"transfer-encoding") => {
             if found.is_chunked || !is_exact(name) || !value.eq_ignore_ascii_case(b"chunked") {
-                return Err(Fault::TransferEncoding);
+                return Err(FramingFault::TransferEncoding);
             }
             found.is_chunked = true;
         }
@@ -176,27 +176,27 @@ fn field<'a>(line: &'a [u8], found: &mut Found<'a>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether this field says how long a request is or whom it is for.
-pub(super) fn is_of_framing(name: &[u8]) -> bool {
+/// Whether this field determines the length or the host of a request.
+pub(super) fn is_framing_field(name: &[u8]) -> bool {
     [b"host".as_slice(), b"content-length", b"transfer-encoding"]
         .iter()
         .any(|wanted| name.len() == wanted.len() && is_named(name, wanted))
 }
 
 /// Name and value of a field line.
-pub(super) fn split_field(line: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
+pub(super) fn split_field(line: &[u8]) -> Result<(&[u8], &[u8]), FramingFault> {
     let colon = line.iter().position(|byte| !is_token(*byte)).filter(|at| *at > 0 && line[*at] == b':');
-    let colon = colon.ok_or(Fault::FieldName)?;
+    let colon = colon.ok_or(FramingFault::FieldName)?;
     let value = &line[colon + 1..];
-    // To its end, also behind a fault: without a way out, many bytes are looked at together.
+    // No early exit, so that the loop is vectorised.
     let has_control = value.iter().fold(false, |found, byte| found | is_control(*byte));
     if has_control {
-        return Err(Fault::FieldValue);
+        return Err(FramingFault::FieldValue);
     }
     Ok((&line[..colon], trim(value)))
 }
 
-/// White space of HTTP is these two and no other: what else looks like it to somebody is part of the value.
+/// HTTP's white space is SP and HTAB only; other characters are part of the value.
 fn trim(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
         value = rest;
@@ -204,7 +204,7 @@ fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// Whether this name is meant, also by servers that do not tell `_` from `-`.
+/// Whether the name equals `wanted`, also for servers that treat `_` as `-`.
 fn is_named(name: &[u8], wanted: &[u8]) -> bool {
     name.iter()
         .zip(wanted)
@@ -215,7 +215,7 @@ fn is_exact(name: &[u8]) -> bool {
     !name.contains(&b'_')
 }
 
-/// Digits and nothing else, not more than fit.
+/// Digits only, and no more than fit into the integer.
 fn plain_number(value: &[u8]) -> Option<u64> {
     const DIGITS_MAX: usize = 18;
     if value.is_empty() || value.len() > DIGITS_MAX {
@@ -230,21 +230,24 @@ fn has_token(value: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> bool {
     value.split(|byte| *byte == b',').any(|token| is_wanted(trim(token)))
 }
 
-/// Another protocol than HTTP: an offer of HTTP/2 or TLS is not passed on, so it changes nothing.
-pub(in crate::proxy) fn is_other_protocol(token: &[u8]) -> bool {
-    let begins = |start: &[u8]| {
+/// Whether an `Upgrade` token names a protocol other than HTTP. Offers of HTTP/2 or TLS are not forwarded and change
+/// nothing.
+pub(crate) fn is_other_protocol(token: &[u8]) -> bool {
+    let starts_with = |start: &[u8]| {
         token.get(..start.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(start))
     };
-    !token.is_empty() && !token.eq_ignore_ascii_case(b"h2c") && !begins(b"tls/") && !begins(b"http/")
+    !token.is_empty()
+        && !token.eq_ignore_ascii_case(b"h2c")
+        && !starts_with(b"tls/")
+        && !starts_with(b"http/")
 }
 
-/// A name or an address, with a port or without.
-pub(in crate::proxy) fn is_host(value: &[u8]) -> bool {
+/// Whether this is a host name or address, with or without a port.
+pub(crate) fn is_host(value: &[u8]) -> bool {
     let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+;=".contains(byte);
     !value.is_empty() && value.iter().all(is_allowed)
 }
 
-/// What no value may hold.
 fn is_control(byte: u8) -> bool {
     (byte < b' ') & (byte != b'\t') | (byte == 0x7f)
 }

@@ -1,27 +1,27 @@
-//! The inspector by itself, and against the parser that reads behind it.
+//! The inspector alone, and against the parser behind it.
 
 use super::*;
 
 const MAX: usize = 512;
 
-/// A connection's bytes, and how far they may be read.
-fn inspect(pieces: &[&[u8]]) -> (Inspector, Inspected) {
-    let mut inspector = Inspector::new(MAX);
+/// Inspects the bytes of a connection, read in these pieces.
+fn inspect(pieces: &[&[u8]]) -> (Http1Inspector, Inspection) {
+    let mut inspector = Http1Inspector::new(MAX);
     let mut before = 0;
     for piece in pieces {
         match inspector.inspect(piece) {
-            Inspected::Fine => before += piece.len(),
-            Inspected::Refused(end, fault) => return (inspector, Inspected::Refused(before + end, fault)),
-            Inspected::Broken => return (inspector, Inspected::Broken),
+            Inspection::Accepted => before += piece.len(),
+            Inspection::Refused(end, fault) => return (inspector, Inspection::Refused(before + end, fault)),
+            Inspection::InvalidBody => return (inspector, Inspection::InvalidBody),
         }
     }
-    (inspector, Inspected::Fine)
+    (inspector, Inspection::Accepted)
 }
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
-fn the_place_where_the_next_request_begins_is_known() {
+fn finds_where_the_next_request_begins() {
     for (request, is_between) in [
         (GET.to_owned(), true),
         (format!("\r\n{GET}"), true),
@@ -45,71 +45,74 @@ fn the_place_where_the_next_request_begins_is_known() {
         let bytes = request.as_bytes();
         for split in 0..=bytes.len() {
             let (inspector, inspected) = inspect(&[&bytes[..split], &bytes[split..]]);
-            assert_eq!(inspected, Inspected::Fine, "{request:?} at {split}");
-            assert_eq!(inspector.is_between(), is_between, "{request:?} at {split}");
+            assert_eq!(inspected, Inspection::Accepted, "{request:?} at {split}");
+            assert_eq!(inspector.is_between_requests(), is_between, "{request:?} at {split}");
         }
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        assert_eq!(inspect(&single).1, Inspected::Fine, "{request:?}");
+        assert_eq!(inspect(&single).1, Inspection::Accepted, "{request:?}");
     }
 }
 
 #[test]
-fn a_fault_is_the_same_wherever_the_bytes_are_split() {
+fn finds_the_same_fault_wherever_the_bytes_are_split() {
     let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(MAX));
     for (head, fault) in [
-        ("GET / HTTP/1.1\nHost: a\r\n\r\n", Fault::BareLineFeed),
-        ("GET  / HTTP/1.1\r\nHost: a\r\n\r\n", Fault::RequestLine),
-        ("GET x HTTP/1.1\r\nHost: a\r\n\r\n", Fault::Target),
-        ("GET / HTTP/1.1\r\nHost: a\r\nX : y\r\n\r\n", Fault::FieldName),
-        ("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n", Fault::FieldValue),
-        ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", Fault::ContentLength),
-        ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n", Fault::TransferEncoding),
+        ("GET / HTTP/1.1\nHost: a\r\n\r\n", FramingFault::BareLineFeed),
+        ("GET  / HTTP/1.1\r\nHost: a\r\n\r\n", FramingFault::RequestLine),
+        ("GET x HTTP/1.1\r\nHost: a\r\n\r\n", FramingFault::Target),
+        ("GET / HTTP/1.1\r\nHost: a\r\nX : y\r\n\r\n", FramingFault::FieldName),
+        ("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n", FramingFault::FieldValue),
+        ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", FramingFault::ContentLength),
+        ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n", FramingFault::TransferEncoding),
         (
             "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n",
-            Fault::TwoLengths,
+            FramingFault::TwoLengths,
         ),
-        ("GET / HTTP/1.1\r\n\r\n", Fault::Host),
+        ("GET / HTTP/1.1\r\n\r\n", FramingFault::Host),
         (
             "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 1\r\n\r\n",
-            Fault::UpgradeWithBody,
+            FramingFault::UpgradeWithBody,
         ),
-        ("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nx", Fault::EarlyUpgrade),
-        (&long, Fault::TooLarge),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nx",
+            FramingFault::EarlyUpgrade,
+        ),
+        (&long, FramingFault::TooLarge),
     ] {
         let bytes = [GET.as_bytes(), head.as_bytes()].concat();
         for split in 0..=bytes.len() {
             let (_, inspected) = inspect(&[&bytes[..split], &bytes[split..]]);
-            let Inspected::Refused(end, found) = inspected else {
+            let Inspection::Refused(end, found) = inspected else {
                 panic!("{head:?} at {split}: {inspected:?}")
             };
             assert_eq!(found, fault, "{head:?} at {split}");
-            assert!(end >= GET.len(), "{head:?} at {split}: what came before is not spoiled");
+            assert!(end >= GET.len(), "{head:?} at {split}: requests before the refused one pass");
         }
     }
 }
 
 #[test]
-fn another_protocol_is_looked_at_only_until_it_is_agreed_on() {
-    let wish = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
-    let (mut inspector, _) = inspect(&[wish.as_bytes()]);
-    inspector.accepted();
-    assert_eq!(inspector.inspect(b"\0\n anything"), Inspected::Fine);
-    let (mut inspector, _) = inspect(&[wish.as_bytes()]);
-    inspector.declined();
-    assert_eq!(inspector.inspect(GET.as_bytes()), Inspected::Fine);
-    assert!(inspector.is_between());
+fn does_not_inspect_an_accepted_upgrade() {
+    let upgrade = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+    let (mut inspector, _) = inspect(&[upgrade.as_bytes()]);
+    inspector.upgrade_accepted();
+    assert_eq!(inspector.inspect(b"\0\n anything"), Inspection::Accepted);
+    let (mut inspector, _) = inspect(&[upgrade.as_bytes()]);
+    inspector.upgrade_declined();
+    assert_eq!(inspector.inspect(GET.as_bytes()), Inspection::Accepted);
+    assert!(inspector.is_between_requests());
 }
 
 #[test]
-fn nothing_follows_what_was_refused() {
+fn accepts_nothing_after_a_refused_head() {
     let (mut inspector, _) = inspect(&[b"GET / HTTP/1.1\n"]);
-    assert_eq!(inspector.inspect(GET.as_bytes()), Inspected::Broken);
+    assert_eq!(inspector.inspect(GET.as_bytes()), Inspection::InvalidBody);
 }
 
-/// Whatever the bytes are: the parser behind us never takes a head for whole that was not judged, and what was
-/// admitted it reads to the same end.
+/// For random bytes: the parser behind never completes a head that was not validated, and reads an accepted head to the
+/// same end.
 #[test]
-fn the_parser_never_sees_more_than_was_judged() {
+fn the_parser_completes_only_validated_heads() {
     const SEEDS: [&str; 6] = [
         GET,
         "POST /a?b HTTP/1.1\r\nHost: a:80\r\nContent-Length: 0\r\nX: y z\r\n\r\n",
@@ -126,7 +129,7 @@ fn the_parser_never_sees_more_than_was_judged() {
         state ^= state << 17;
         (state % below as u64) as usize
     };
-    let (mut admitted, mut refused) = (0, 0);
+    let (mut accepted, mut refused) = (0, 0);
     for _ in 0..100_000 {
         let mut bytes = SEEDS[random(SEEDS.len())].as_bytes().to_vec();
         for _ in 0..=random(3) {
@@ -139,36 +142,36 @@ fn the_parser_never_sees_more_than_was_judged() {
         }
         let (inspector, inspected) = inspect(&[&bytes]);
         let mut seen = bytes.clone();
-        if let Inspected::Refused(end, _) = inspected {
+        if let Inspection::Refused(end, _) = inspected {
             seen.truncate(end);
-            seen.extend(SPOILED);
+            seen.extend(INVALID_BYTES);
         }
         let mut fields = [httparse::EMPTY_HEADER; 32];
         let parsed = httparse::Request::new(&mut fields).parse(&seen);
         match inspected {
-            Inspected::Fine if inspector.is_in_head() => {
+            Inspection::Accepted if inspector.is_in_head() => {
                 assert!(
                     !matches!(parsed, Ok(httparse::Status::Complete(_))),
                     "{:?}",
                     seen.escape_ascii().to_string()
                 );
             }
-            Inspected::Fine => {
+            Inspection::Accepted => {
                 assert!(
                     matches!(parsed, Ok(httparse::Status::Complete(_))),
                     "{:?}",
                     seen.escape_ascii().to_string()
                 );
-                admitted += 1;
+                accepted += 1;
             }
-            // A fault of what follows a head leaves the head as it was.
-            Inspected::Refused(end, _) if bytes[..end].windows(4).any(|window| window == b"\r\n\r\n") => {}
-            Inspected::Refused(..) => {
+            // A fault of the body leaves the head unchanged.
+            Inspection::Refused(end, _) if bytes[..end].windows(4).any(|window| window == b"\r\n\r\n") => {}
+            Inspection::Refused(..) => {
                 assert!(parsed.is_err(), "{:?}", seen.escape_ascii().to_string());
                 refused += 1;
             }
-            Inspected::Broken => refused += 1,
+            Inspection::InvalidBody => refused += 1,
         }
     }
-    assert!(admitted > 1000 && refused > 1000, "{admitted} admitted, {refused} refused");
+    assert!(accepted > 1000 && refused > 1000, "{accepted} accepted, {refused} refused");
 }

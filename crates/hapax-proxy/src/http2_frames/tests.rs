@@ -1,4 +1,4 @@
-//! Heads that come in one frame or in several, and in any pieces.
+//! Header blocks in one frame or several, received in chunks of any size.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn frame(kind: u8, flags: u8, length: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_head_is_begun_from_its_first_frame_to_the_end_of_its_last() {
+fn a_header_block_lasts_from_its_first_frame_to_the_end_of_its_last() {
     const SETTINGS: u8 = 4;
     const DATA: u8 = 0;
     let steps = [
@@ -25,22 +25,22 @@ fn a_head_is_begun_from_its_first_frame_to_the_end_of_its_last() {
         (frame(CONTINUATION, END_HEADERS, 0), false),
     ];
     for piece in [1, 2, 7, 1000] {
-        let mut frames = Frames::new();
+        let mut frames = FrameTracker::new();
         for (number, (bytes, is_in_head)) in steps.iter().enumerate() {
             for bytes in bytes.chunks(piece) {
                 frames.follow(bytes);
             }
-            assert_eq!(frames.is_in_head(), *is_in_head, "step {number} in pieces of {piece}");
+            assert_eq!(frames.is_in_head(), *is_in_head, "step {number} in chunks of {piece}");
         }
-        assert_eq!(frames.heads(), 4, "in pieces of {piece}");
+        assert_eq!(frames.heads(), 4, "in chunks of {piece}");
     }
 }
 
 #[test]
-fn a_frame_that_is_not_whole_ends_no_head() {
+fn an_incomplete_frame_ends_no_header_block() {
     let whole = [PREFACE, &frame(HEADERS, END_HEADERS, 20)].concat();
     for cut in 0..whole.len() {
-        let mut frames = Frames::new();
+        let mut frames = FrameTracker::new();
         frames.follow(&whole[..cut]);
         assert!(frames.is_in_head(), "{cut}");
         frames.follow(&whole[cut..]);

@@ -1,4 +1,4 @@
-//! How many connections there may be, in all and of one peer.
+//! Limits the number of open connections, in total and per peer address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,38 +6,38 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The caps, and how far they are used.
+/// The limits and their current use.
 #[derive(Debug)]
-pub(super) struct Caps {
-    all_max: usize,
-    /// 0: no cap of its own.
+pub(super) struct ConnectionLimits {
+    total_max: usize,
+    /// 0: no limit per peer.
     peer_max: usize,
     open: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
 struct OpenConnections {
-    all: usize,
-    /// Only peers that have connections, so it is never larger than those are many.
+    total: usize,
+    /// Only peers with open connections, so it is bounded by `total`.
     by_peer: HashMap<IpAddr, usize>,
 }
 
-/// The place of one connection, given back when it is dropped.
+/// The permit of one connection, returned on drop.
 #[derive(Debug)]
-pub(super) struct Place {
-    caps: Arc<Caps>,
+pub(super) struct ConnectionPermit {
+    limits: Arc<ConnectionLimits>,
     peer: IpAddr,
 }
 
-impl Caps {
-    pub(super) fn new(all_max: usize, peer_max: usize) -> Arc<Self> {
-        Arc::new(Self { all_max, peer_max, open: Mutex::default() })
+impl ConnectionLimits {
+    pub(super) fn new(total_max: usize, peer_max: usize) -> Arc<Self> {
+        Arc::new(Self { total_max, peer_max, open: Mutex::default() })
     }
 
-    /// A place for a connection of this peer, if there is one.
-    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    /// A permit for a connection of this peer, unless a limit is reached.
+    pub(super) fn try_acquire(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionPermit> {
         let mut open = self.open.lock();
-        if open.all >= self.all_max {
+        if open.total >= self.total_max {
             return None;
         }
         if self.peer_max > 0 {
@@ -47,15 +47,15 @@ impl Caps {
             }
             *of_peer += 1;
         }
-        open.all += 1;
-        Some(Place { caps: self.clone(), peer })
+        open.total += 1;
+        Some(ConnectionPermit { limits: self.clone(), peer })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut open = self.caps.open.lock();
-        open.all -= 1;
+        let mut open = self.limits.open.lock();
+        open.total -= 1;
         if let Some(of_peer) = open.by_peer.get_mut(&self.peer) {
             *of_peer -= 1;
             if *of_peer == 0 {

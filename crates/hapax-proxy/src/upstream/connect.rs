@@ -1,4 +1,4 @@
-//! From an address to a connection: name, TCP, TLS, and which version of HTTP.
+//! Connects to an address: name lookup, TCP, TLS, and the version of HTTP.
 
 use std::io;
 use std::pin::Pin;
@@ -18,24 +18,24 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::Needs;
-use super::link::{Http1, Http2, Link};
-use super::outgoing::Outgoing;
-use crate::failure::{Code, Failure};
-use crate::proxy::options::{Protocol, UpstreamOptions};
-use crate::proxy::tls::{self, agreed_on_http2};
+use super::RequiredVersion;
+use super::connection::{Http1Connection, Http2Connection, UpstreamConnection};
+use super::outgoing_body::OutgoingBody;
+use crate::error::SetupError;
+use crate::options::{UpstreamOptions, UpstreamProtocol};
+use crate::tls::{self, negotiated_http2};
 
-/// How often a silent HTTP/2 connection is asked whether it is alive, and how long it may think about it.
-const PING: Duration = Duration::from_secs(20);
-const PONG: Duration = Duration::from_secs(10);
+/// The interval of pings on an idle HTTP/2 connection, and how long the reply may take.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where an upstream is, and how it is spoken to.
+/// An upstream's address and protocol.
 #[derive(Debug)]
 pub(super) struct Target {
     host: String,
     port: u16,
     authority: Authority,
-    protocol: Protocol,
+    protocol: UpstreamProtocol,
     tls: Option<TargetTls>,
 }
 
@@ -43,21 +43,23 @@ pub(super) struct Target {
 struct TargetTls {
     name: ServerName<'static>,
     any: Arc<ClientConfig>,
-    /// For connections that will change their protocol.
+    /// For requests that ask for an upgrade.
     http1: Arc<ClientConfig>,
 }
 
 impl Target {
     /// The targets of all addresses. There is at least one.
-    pub(super) fn all(addresses: &[Uri], options: &UpstreamOptions) -> Result<Vec<Self>, Failure> {
+    pub(super) fn all(addresses: &[Uri], options: &UpstreamOptions) -> Result<Vec<Self>, SetupError> {
         if addresses.is_empty() {
-            return Err(Failure::new(Code::InputInvalid, "there is no upstream")
-                .hint("name one, such as http://127.0.0.1:3000"));
+            return Err(SetupError::NoUpstream);
         }
         let is_encrypted = addresses.iter().any(|address| address.scheme() == Some(&Scheme::HTTPS));
         let ca_file = options.ca_file.as_deref();
         let tls = if is_encrypted {
-            Some((tls::client(ca_file, options.protocol)?, tls::client(ca_file, Protocol::Http1)?))
+            Some((
+                tls::client_config(ca_file, options.protocol)?,
+                tls::client_config(ca_file, UpstreamProtocol::Http1)?,
+            ))
         } else {
             None
         };
@@ -66,75 +68,75 @@ impl Target {
 
     fn new(
         address: &Uri,
-        protocol: Protocol,
+        protocol: UpstreamProtocol,
         tls: Option<&(Arc<ClientConfig>, Arc<ClientConfig>)>,
-    ) -> Result<Self, Failure> {
-        let refused = |why: &str| {
-            Failure::new(Code::InputInvalid, format!("the upstream {address} {why}"))
-                .hint("write it as http://HOST:PORT or https://HOST:PORT, without a path")
-        };
-        let authority = address.authority().ok_or_else(|| refused("names no host"))?.clone();
+    ) -> Result<Self, SetupError> {
+        let unusable = |problem| SetupError::upstream(address, problem);
+        let authority = address.authority().ok_or_else(|| unusable("names no host"))?.clone();
         if authority.as_str().contains('@') {
-            return Err(refused("holds credentials, which nobody would send"));
+            return Err(unusable("holds credentials, which are never sent"));
         }
         if !matches!(address.path(), "" | "/") || address.query().is_some() {
-            return Err(refused("has a path, and requests keep theirs"));
+            return Err(unusable("has a path, and requests keep their own"));
         }
         let (is_tls, port) = match address.scheme_str() {
             Some("http") => (false, 80),
             Some("https") => (true, 443),
-            _ => return Err(refused("is neither http nor https")),
+            _ => return Err(unusable("is neither http nor https")),
         };
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let tls = match tls.filter(|_| is_tls) {
             None => None,
             Some((any, http1)) => {
-                let name = ServerName::try_from(host.clone())
-                    .map_err(|error| refused("has a host that no certificate can name").because(error))?;
+                let name = ServerName::try_from(host.clone()).map_err(|error| SetupError::Upstream {
+                    address: address.clone(),
+                    problem: "has a host that no certificate can name",
+                    source: Some(error.into()),
+                })?;
                 Some(TargetTls { name, any: any.clone(), http1: http1.clone() })
             }
         };
         Ok(Self { host, port: authority.port_u16().unwrap_or(port), authority, protocol, tls })
     }
 
-    /// Whether a new connection will be shared; with TLS, judged by the one before.
-    pub(super) fn speaks_http2(&self, did: bool) -> bool {
+    /// Whether a new connection will be HTTP/2; with ALPN, assumed from the one before.
+    pub(super) fn expects_http2(&self, was_http2: bool) -> bool {
         match self.protocol {
-            Protocol::Auto => did && self.tls.is_some(),
-            Protocol::Http1 => false,
-            Protocol::Http2 => true,
+            UpstreamProtocol::Auto => was_http2 && self.tls.is_some(),
+            UpstreamProtocol::Http1 => false,
+            UpstreamProtocol::Http2 => true,
         }
     }
 
-    pub(super) fn can_change_protocol(&self) -> bool {
-        self.protocol != Protocol::Http2
+    pub(super) fn supports_upgrades(&self) -> bool {
+        self.protocol != UpstreamProtocol::Http2
     }
 
-    /// Opens a socket and nothing more.
+    /// Opens a TCP connection only.
     pub(super) async fn open(&self) -> io::Result<TcpStream> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         stream.set_nodelay(true)?;
         Ok(stream)
     }
 
-    pub(super) async fn connect(&self, needs: Needs) -> io::Result<Link> {
+    pub(super) async fn connect(&self, version: RequiredVersion) -> io::Result<UpstreamConnection> {
         let stream = self.open().await?;
         let Some(tls) = &self.tls else {
-            let is_http2 = self.protocol == Protocol::Http2;
-            return shake_hands(Stream::Plain(stream), is_http2).await;
+            let is_http2 = self.protocol == UpstreamProtocol::Http2;
+            return handshake(UpstreamStream::Plain(stream), is_http2).await;
         };
-        let config = if needs == Needs::Http1 { &tls.http1 } else { &tls.any };
+        let config = if version == RequiredVersion::Http1 { &tls.http1 } else { &tls.any };
         let stream = TlsConnector::from(config.clone()).connect(tls.name.clone(), stream).await?;
-        let is_http2 = agreed_on_http2(stream.get_ref().1.alpn_protocol())
-            || (self.protocol == Protocol::Http2 && needs == Needs::Any);
-        shake_hands(Stream::Tls(Box::new(stream)), is_http2).await
+        let is_http2 = negotiated_http2(stream.get_ref().1.alpn_protocol())
+            || (self.protocol == UpstreamProtocol::Http2 && version == RequiredVersion::Any);
+        handshake(UpstreamStream::Tls(Box::new(stream)), is_http2).await
     }
 
-    /// Gives a request the form that it has on an HTTP/1.1 connection: a path, and a `Host`.
-    pub(super) fn address_http1(&self, request: &mut Request<Outgoing>) {
+    /// Converts a request to HTTP/1.1: a path, and a `Host`.
+    pub(super) fn prepare_http1(&self, request: &mut Request<OutgoingBody>) {
         *request.version_mut() = Version::HTTP_11;
         if request.headers().contains_key(TE) {
-            // What is offered on one connection is said to be of that connection (RFC 9110, section 10.1.4).
+            // `TE` must be named in `Connection` (RFC 9110, section 10.1.4).
             let is_upgrade = request.headers().contains_key(UPGRADE);
             let options = HeaderValue::from_static(if is_upgrade { "upgrade, te" } else { "te" });
             request.headers_mut().insert(CONNECTION, options);
@@ -151,10 +153,10 @@ impl Target {
         }
     }
 
-    /// Gives a request the form that it has on an HTTP/2 connection: everything is in its address.
-    pub(super) fn address_http2(&self, request: &mut Request<Outgoing>) {
+    /// Converts a request to HTTP/2: scheme and authority are part of the URI.
+    pub(super) fn prepare_http2(&self, request: &mut Request<OutgoingBody>) {
         *request.version_mut() = Version::HTTP_2;
-        // It was offered to a connection of HTTP/1.1 before, and handed back.
+        // The request may have been prepared for HTTP/1.1 before, and handed back.
         request.headers_mut().remove(CONNECTION);
         let host = request.headers_mut().remove(HOST);
         let host = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
@@ -170,16 +172,16 @@ impl Target {
     }
 }
 
-async fn shake_hands(stream: Stream, is_http2: bool) -> io::Result<Link> {
+async fn handshake(stream: UpstreamStream, is_http2: bool) -> io::Result<UpstreamConnection> {
     let io = TokioIo::new(stream);
     if !is_http2 {
         let (sender, connection) = http1::handshake(io).await.map_err(io::Error::other)?;
-        return Ok(Link::Http1(Box::new(Http1::new(sender, connection))));
+        return Ok(UpstreamConnection::Http1(Box::new(Http1Connection::new(sender, connection))));
     }
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .keep_alive_interval(PING)
-        .keep_alive_timeout(PONG)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT)
         .handshake(io)
         .await
         .map_err(io::Error::other)?;
@@ -188,17 +190,17 @@ async fn shake_hands(stream: Stream, is_http2: bool) -> io::Result<Link> {
             tracing::debug!(%error, "an HTTP/2 connection to the upstream ended with an error");
         }
     });
-    Ok(Link::Http2(Http2::new(sender)))
+    Ok(UpstreamConnection::Http2(Http2Connection::new(sender)))
 }
 
-/// A socket, encrypted or not.
+/// A socket, with or without TLS.
 #[derive(Debug)]
-pub(in crate::proxy) enum Stream {
+pub(crate) enum UpstreamStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for UpstreamStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
@@ -207,7 +209,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for UpstreamStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),

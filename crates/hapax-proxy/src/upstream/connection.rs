@@ -1,8 +1,7 @@
 //! One connection to an upstream.
 //!
-//! An HTTP/1.1 connection is driven by whoever waits for its answer, in the same task: no other task has to be woken
-//! for a request, and none for its answer. While nobody uses it, nobody drives it; whether it is still open is found
-//! out when it is taken up again.
+//! An HTTP/1.1 connection is driven by the task that waits for its response: no other task has to be woken for a request
+//! or its response. An idle connection is not driven; whether it is still open is checked when it is reused.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -17,29 +16,29 @@ use hyper_util::rt::TokioIo;
 use tokio::runtime::{self, Handle};
 use tokio::time::timeout;
 
-use super::connect::Stream;
-use super::outgoing::{Frames, Outgoing};
-use super::room::Place;
-use crate::proxy::deadline::Deadline;
+use super::connect::UpstreamStream;
+use super::connection_slots::ConnectionSlot;
+use super::outgoing_body::{FrameCounter, OutgoingBody};
+use crate::deadline::Deadline;
 
 /// A connection.
 #[derive(Debug)]
-pub(super) enum Link {
-    Http1(Box<Http1>),
-    Http2(Http2),
+pub(super) enum UpstreamConnection {
+    Http1(Box<Http1Connection>),
+    Http2(Http2Connection),
 }
 
-/// Why a connection gave no answer.
+/// Why a connection gave no response.
 #[derive(Debug)]
-pub(in crate::proxy) enum Unanswered {
-    /// Nothing was sent, and here is the request.
-    HandedBack(Box<Request<Outgoing>>),
-    Late,
+pub(crate) enum ConnectionError {
+    /// Nothing was sent; this is the request.
+    HandedBack(Box<Request<OutgoingBody>>),
+    TimedOut,
     Lost(hyper::Error),
 }
 
-impl From<TrySendError<Request<Outgoing>>> for Unanswered {
-    fn from(mut error: TrySendError<Request<Outgoing>>) -> Self {
+impl From<TrySendError<Request<OutgoingBody>>> for ConnectionError {
+    fn from(mut error: TrySendError<Request<OutgoingBody>>) -> Self {
         match error.take_message() {
             Some(request) => Self::HandedBack(Box::new(request)),
             None => Self::Lost(error.into_error()),
@@ -47,27 +46,27 @@ impl From<TrySendError<Request<Outgoing>>> for Unanswered {
     }
 }
 
-/// A connection that has one request at a time.
+/// An HTTP/1.1 connection: one request at a time.
 #[derive(Debug)]
-pub(in crate::proxy) struct Http1 {
-    sender: http1::SendRequest<Outgoing>,
-    connection: Driven,
+pub(crate) struct Http1Connection {
+    sender: http1::SendRequest<OutgoingBody>,
+    driver: Driver,
     deadline: Deadline,
-    /// While it is in use.
-    place: Option<Place>,
-    /// Which it was opened in.
+    /// Held while in use.
+    slot: Option<ConnectionSlot>,
+    /// The runtime that it was opened in.
     runtime: runtime::Id,
 }
 
-/// The connection's own part of the work.
+/// Polls the connection's I/O.
 #[derive(Debug)]
-struct Driven {
-    connection: Option<http1::Connection<TokioIo<Stream>, Outgoing>>,
+struct Driver {
+    connection: Option<http1::Connection<TokioIo<UpstreamStream>, OutgoingBody>>,
     has_ended: bool,
 }
 
-impl Driven {
-    /// Lets the connection do what there is to do. How it ended is told by what was asked of it.
+impl Driver {
+    /// Polls the I/O. An error is reported by the request in flight.
     fn drive(&mut self, cx: &mut Context<'_>) {
         if let Some(connection) = self.connection.as_mut().filter(|_| !self.has_ended) {
             self.has_ended = Pin::new(connection).poll(cx).is_ready();
@@ -75,114 +74,109 @@ impl Driven {
     }
 }
 
-impl Http1 {
+impl Http1Connection {
     pub(super) fn new(
-        sender: http1::SendRequest<Outgoing>,
-        connection: http1::Connection<TokioIo<Stream>, Outgoing>,
+        sender: http1::SendRequest<OutgoingBody>,
+        connection: http1::Connection<TokioIo<UpstreamStream>, OutgoingBody>,
     ) -> Self {
-        let connection = Driven { connection: Some(connection), has_ended: false };
-        Self {
-            sender,
-            connection,
-            deadline: Deadline::default(),
-            place: None,
-            runtime: Handle::current().id(),
-        }
+        let driver = Driver { connection: Some(connection), has_ended: false };
+        Self { sender, driver, deadline: Deadline::default(), slot: None, runtime: Handle::current().id() }
     }
 
-    pub(in crate::proxy) fn drive(&mut self, cx: &mut Context<'_>) {
-        self.connection.drive(cx);
+    pub(crate) fn drive(&mut self, cx: &mut Context<'_>) {
+        self.driver.drive(cx);
     }
 
-    /// Counts it as one that is in use, until it is closed or [vacated](Self::vacate).
-    pub(super) fn occupy(&mut self, place: Option<Place>) {
-        self.place = place;
+    /// Counts it as in use, until it is closed or [released](Self::release_slot).
+    pub(super) fn hold_slot(&mut self, slot: Option<ConnectionSlot>) {
+        self.slot = slot;
     }
 
-    /// The runtime that is told of its bytes.
+    /// The runtime that receives its I/O events.
     pub(super) fn runtime(&self) -> runtime::Id {
         self.runtime
     }
 
-    pub(super) fn vacate(&mut self) -> Option<Place> {
-        self.place.take()
+    pub(super) fn release_slot(&mut self) -> Option<ConnectionSlot> {
+        self.slot.take()
     }
 
-    /// Whether it can take a request, as far as is known here. It wakes nobody until it is driven again: a request that is
-    /// handed to it would wake the task that does so.
+    /// Whether it can take a request, as far as is known locally. Polled with a no-op waker: it wakes no task until it is
+    /// driven again, by the task that sends the next request.
     pub(super) fn is_open(&mut self) -> bool {
         self.drive(&mut Context::from_waker(Waker::noop()));
-        self.is_free()
+        self.is_ready()
     }
 
-    /// Whether the last exchange is over on both sides.
-    pub(in crate::proxy) fn is_free(&self) -> bool {
-        !self.connection.has_ended && self.sender.is_ready()
+    /// Whether the last exchange is over in both directions.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.driver.has_ended && self.sender.is_ready()
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its response.
     pub(super) async fn send(
         &mut self,
-        request: Box<Request<Outgoing>>,
-        within: Duration,
-    ) -> Result<Response<Incoming>, Unanswered> {
-        let mut upload = Upload::of(&request);
-        self.deadline.within(within);
-        let mut answer = pin!(self.sender.try_send_request(*request));
-        let (driven, deadline) = (&mut self.connection, &mut self.deadline);
+        request: Box<Request<OutgoingBody>>,
+        response_timeout: Duration,
+    ) -> Result<Response<Incoming>, ConnectionError> {
+        let mut upload = UploadProgress::of(&request);
+        self.deadline.set(response_timeout);
+        let mut response = pin!(self.sender.try_send_request(*request));
+        let (driver, deadline) = (&mut self.driver, &mut self.deadline);
         poll_fn(|cx| {
-            driven.drive(cx);
-            let mut answered = answer.as_mut().poll(cx);
-            if answered.is_pending() && driven.has_ended {
-                // A request that the connection did not take is handed back when it is dropped.
-                driven.connection = None;
-                answered = answer.as_mut().poll(cx);
+            driver.drive(cx);
+            let mut polled = response.as_mut().poll(cx);
+            if polled.is_pending() && driver.has_ended {
+                // Dropping the connection hands back a request that it did not take.
+                driver.connection = None;
+                polled = response.as_mut().poll(cx);
             }
-            if let Poll::Ready(answer) = answered {
-                return Poll::Ready(answer.map_err(Unanswered::from));
+            if let Poll::Ready(response) = polled {
+                return Poll::Ready(response.map_err(ConnectionError::from));
             }
             while deadline.poll_passed(cx).is_ready() {
-                if !upload.goes_on() {
-                    return Poll::Ready(Err(Unanswered::Late));
+                if !upload.has_advanced() {
+                    return Poll::Ready(Err(ConnectionError::TimedOut));
                 }
-                deadline.within(within);
+                deadline.set(response_timeout);
             }
             Poll::Pending
         })
         .await
     }
 
-    /// Takes the socket of a connection whose upstream agreed to another protocol, what came by it already, and its
-    /// place.
-    pub(in crate::proxy) async fn into_socket(mut self: Box<Self>) -> Option<(Stream, Bytes, Option<Place>)> {
+    /// The socket of an upgraded connection, the bytes that were read ahead, and its slot.
+    pub(crate) async fn into_socket(
+        mut self: Box<Self>,
+    ) -> Option<(UpstreamStream, Bytes, Option<ConnectionSlot>)> {
         poll_fn(|cx| {
             self.drive(cx);
-            if self.connection.has_ended { Poll::Ready(()) } else { Poll::Pending }
+            if self.driver.has_ended { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
-        let parts = self.connection.connection.take()?.into_parts();
-        Some((parts.io.into_inner(), parts.read_buf, self.place.take()))
+        let parts = self.driver.connection.take()?.into_parts();
+        Some((parts.io.into_inner(), parts.read_buf, self.slot.take()))
     }
 
-    /// Sets how long the upstream may pause from now on.
-    pub(in crate::proxy) fn expect_within(&mut self, span: Duration) {
-        self.deadline.within(span);
+    /// Limits how long the upstream may pause from now on.
+    pub(crate) fn set_deadline(&mut self, timeout: Duration) {
+        self.deadline.set(timeout);
     }
 
     /// Ready when the upstream paused for too long.
-    pub(in crate::proxy) fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.deadline.poll_passed(cx)
     }
 }
 
-/// A connection that has many.
+/// An HTTP/2 connection: many concurrent requests.
 #[derive(Clone, Debug)]
-pub(super) struct Http2 {
-    sender: http2::SendRequest<Outgoing>,
+pub(super) struct Http2Connection {
+    sender: http2::SendRequest<OutgoingBody>,
 }
 
-impl Http2 {
-    pub(super) fn new(sender: http2::SendRequest<Outgoing>) -> Self {
+impl Http2Connection {
+    pub(super) fn new(sender: http2::SendRequest<OutgoingBody>) -> Self {
         Self { sender }
     }
 
@@ -192,35 +186,35 @@ impl Http2 {
 
     pub(super) async fn send(
         &mut self,
-        request: Box<Request<Outgoing>>,
-        within: Duration,
-    ) -> Result<Response<Incoming>, Unanswered> {
-        let mut upload = Upload::of(&request);
-        let mut answer = pin!(self.sender.try_send_request(*request));
+        request: Box<Request<OutgoingBody>>,
+        response_timeout: Duration,
+    ) -> Result<Response<Incoming>, ConnectionError> {
+        let mut upload = UploadProgress::of(&request);
+        let mut response = pin!(self.sender.try_send_request(*request));
         loop {
-            match timeout(within, answer.as_mut()).await {
-                Ok(answer) => return answer.map_err(Unanswered::from),
-                Err(_) if upload.goes_on() => {}
-                Err(_) => return Err(Unanswered::Late),
+            match timeout(response_timeout, response.as_mut()).await {
+                Ok(response) => return response.map_err(ConnectionError::from),
+                Err(_) if upload.has_advanced() => {}
+                Err(_) => return Err(ConnectionError::TimedOut),
             }
         }
     }
 }
 
-/// Whether a request is still being sent.
-struct Upload {
-    frames: Option<Frames>,
+/// Tells whether a request's body is still being sent.
+struct UploadProgress {
+    frames: Option<FrameCounter>,
     seen: usize,
 }
 
-impl Upload {
-    fn of(request: &Request<Outgoing>) -> Self {
+impl UploadProgress {
+    fn of(request: &Request<OutgoingBody>) -> Self {
         Self { frames: request.body().frames(), seen: 0 }
     }
 
-    /// Whether more was sent since this was asked last.
-    fn goes_on(&mut self) -> bool {
-        let sent = self.frames.as_ref().map_or(0, Frames::count);
+    /// Whether more was sent since the last call.
+    fn has_advanced(&mut self) -> bool {
+        let sent = self.frames.as_ref().map_or(0, FrameCounter::count);
         std::mem::replace(&mut self.seen, sent) != sent
     }
 }

@@ -1,46 +1,46 @@
-//! How many connections to one address are in use at a time.
+//! Limits the connections to one address that are in use at a time.
 //!
-//! Unused connections are taken up before more are opened than may be in use, so no more than that many are ever open. A connection of
-//! HTTP/2 is shared by all requests and needs no place.
+//! Idle connections are reused before more are opened than the limit, so no more than that are ever open. An HTTP/2
+//! connection is shared by all requests and needs no slot.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The places at one address.
+/// The slots of one address.
 #[derive(Debug)]
-pub(super) struct Room(Arc<Semaphore>);
+pub(super) struct ConnectionSlots(Arc<Semaphore>);
 
-/// The place of one connection, until it is unused or closed.
+/// The slot of one connection, until it is idle or closed.
 #[derive(Debug)]
-pub(in crate::proxy) struct Place {
+pub(crate) struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Room {
-    /// Room for so many; for any number where that is 0.
+impl ConnectionSlots {
+    /// This many slots; unlimited for 0.
     pub(super) fn new(connections_max: usize) -> Self {
-        let places = if connections_max == 0 { usize::MAX } else { connections_max };
-        Self(Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))))
+        let slots = if connections_max == 0 { usize::MAX } else { connections_max };
+        Self(Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))))
     }
 
-    /// A place, if there is one now.
-    pub(super) fn place(&self) -> Option<Place> {
-        self.0.clone().try_acquire_owned().ok().map(Place::new)
+    /// A slot, if one is free.
+    pub(super) fn try_acquire(&self) -> Option<ConnectionSlot> {
+        self.0.clone().try_acquire_owned().ok().map(ConnectionSlot::new)
     }
 
-    /// Whether so many more could be in use.
-    pub(super) fn is_left_for(&self, more: usize) -> bool {
-        self.0.available_permits() >= more
+    /// Whether at least this many slots are free.
+    pub(super) fn has_free(&self, count: usize) -> bool {
+        self.0.available_permits() >= count
     }
 
-    /// A place, as soon as there is one. None if there never will be.
-    pub(super) async fn next_place(&self) -> Option<Place> {
-        self.0.clone().acquire_owned().await.ok().map(Place::new)
+    /// Waits for a slot. None if there never will be one.
+    pub(super) async fn acquire(&self) -> Option<ConnectionSlot> {
+        self.0.clone().acquire_owned().await.ok().map(ConnectionSlot::new)
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     fn new(permit: OwnedSemaphorePermit) -> Self {
         Self { _permit: permit }
     }

@@ -1,7 +1,7 @@
-//! Which of several addresses can be reached, and the end of connections that nobody uses.
+//! Health checks of several addresses, and the closing of idle connections.
 //!
-//! Each task ends when its address is gone. What an upstream answers to requests is no sign of its health: a handler
-//! that fails is not a machine that is down.
+//! Each task ends when its address is dropped. Responses to requests are no sign of health: a failing handler is not a
+//! machine that is down.
 
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
@@ -10,66 +10,66 @@ use std::time::Duration;
 use http::Request;
 use tokio::time::{sleep, timeout};
 
-use super::link::Link;
-use super::{Address, Needs, Outgoing, UpstreamOptions};
+use super::connection::UpstreamConnection;
+use super::{OutgoingBody, RequiredVersion, UpstreamAddress, UpstreamOptions};
 
-/// No task wakes more often: what it looks for does not change faster.
+/// The shortest interval of a task.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// What is checked, and how often.
 #[derive(Clone, Debug)]
-pub(super) struct Check {
+pub(super) struct HealthCheck {
     interval: Duration,
     timeout: Duration,
     path: Option<String>,
 }
 
-impl Check {
+impl HealthCheck {
     pub(super) fn new(options: &UpstreamOptions) -> Self {
         Self {
-            interval: options.health_interval.0.max(INTERVAL_MIN),
-            timeout: options.health_timeout.0,
+            interval: options.health_interval.max(INTERVAL_MIN),
+            timeout: options.health_timeout,
             path: options.health_path.clone(),
         }
     }
 }
 
-/// Checks an address for as long as somebody may send to it.
-pub(super) async fn watch(address: Weak<Address>, check: Check) {
+/// Checks an address periodically until it is dropped.
+pub(super) async fn watch(address: Weak<UpstreamAddress>, check: HealthCheck) {
     loop {
         let Some(checked) = address.upgrade() else { return };
-        let is_up = timeout(check.timeout, is_up(&checked, check.path.as_deref())).await.unwrap_or(false);
+        let is_up = timeout(check.timeout, probe(&checked, check.path.as_deref())).await.unwrap_or(false);
         if checked.is_up.swap(is_up, Ordering::Relaxed) != is_up {
-            tracing::warn!(upstream = %checked.target.authority(), is_up, "the health of an upstream changed");
+            tracing::warn!(upstream = %checked.target.authority(), is_up, "upstream health changed");
         }
         drop(checked);
         sleep(check.interval).await;
     }
 }
 
-async fn is_up(address: &Address, path: Option<&str>) -> bool {
+async fn probe(address: &UpstreamAddress, path: Option<&str>) -> bool {
     let Some(path) = path else { return address.target.open().await.is_ok() };
-    let Ok(request) = Request::get(path).body(Outgoing::nothing()) else { return false };
+    let Ok(request) = Request::get(path).body(OutgoingBody::empty()) else { return false };
     let mut request = Box::new(request);
-    let answer = match address.target.connect(Needs::Any).await {
+    let response = match address.target.connect(RequiredVersion::Any).await {
         Err(_) => return false,
-        Ok(Link::Http1(mut link)) => {
-            address.target.address_http1(&mut request);
-            link.send(request, address.response).await
+        Ok(UpstreamConnection::Http1(mut connection)) => {
+            address.target.prepare_http1(&mut request);
+            connection.send(request, address.response).await
         }
-        Ok(Link::Http2(mut link)) => {
-            address.target.address_http2(&mut request);
-            link.send(request, address.response).await
+        Ok(UpstreamConnection::Http2(mut connection)) => {
+            address.target.prepare_http2(&mut request);
+            connection.send(request, address.response).await
         }
     };
-    answer.is_ok_and(|answer| !answer.status().is_server_error())
+    response.is_ok_and(|response| !response.status().is_server_error())
 }
 
-/// Closes connections that were not used for long.
-pub(super) async fn forget_unused(address: Weak<Address>) {
+/// Closes connections that were idle for too long.
+pub(super) async fn close_idle(address: Weak<UpstreamAddress>) {
     loop {
         let Some(kept) = address.upgrade() else { return };
-        kept.forget_unused();
+        kept.close_idle();
         let interval = (kept.keep_alive / 2).max(INTERVAL_MIN);
         drop(kept);
         sleep(interval).await;

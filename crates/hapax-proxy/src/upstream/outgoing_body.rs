@@ -1,4 +1,4 @@
-//! The body of a request on its way to the upstream, and how much of it has left.
+//! The body of a request on its way to the upstream, and how much of it has been sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,53 +6,61 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hapax::http::RequestBody;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
 
-use crate::proxy::received::{Broken, Received};
+use crate::error::BoxError;
 
-/// A request's body. While it is being sent, nobody expects an answer yet.
+/// A request's body. While it is being sent, the response timeout does not apply.
 #[derive(Debug)]
-pub(in crate::proxy) struct Outgoing {
-    /// None for a request of our own, which has no body.
-    body: Option<RequestBody<Received>>,
-    frames: Option<Frames>,
+pub(crate) struct OutgoingBody {
+    /// None for an empty body.
+    body: Option<UnsyncBoxBody<Bytes, BoxError>>,
+    frames: Option<FrameCounter>,
 }
 
-/// How many frames of a body were taken.
+/// The number of frames of a body that were sent.
 #[derive(Clone, Debug)]
-pub(super) struct Frames(Arc<AtomicUsize>);
+pub(super) struct FrameCounter(Arc<AtomicUsize>);
 
-impl Frames {
+impl FrameCounter {
     pub(super) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-impl Outgoing {
-    pub(in crate::proxy) fn new(body: RequestBody<Received>) -> Self {
-        // What has no body needs no counter.
-        let frames = (!body.is_end_stream()).then(|| Frames(Arc::default()));
-        Self { body: Some(body), frames }
+impl OutgoingBody {
+    pub(crate) fn new<B>(body: B) -> Self
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        // An empty body takes no memory.
+        if body.is_end_stream() {
+            return Self::empty();
+        }
+        let body = body.map_err(Into::into).boxed_unsync();
+        Self { body: Some(body), frames: Some(FrameCounter(Arc::default())) }
     }
 
-    pub(super) fn nothing() -> Self {
+    pub(super) fn empty() -> Self {
         Self { body: None, frames: None }
     }
 
-    pub(super) fn frames(&self) -> Option<Frames> {
+    pub(super) fn frames(&self) -> Option<FrameCounter> {
         self.frames.clone()
     }
 }
 
-impl Body for Outgoing {
+impl Body for OutgoingBody {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let polled = Pin::new(body).poll_frame(cx);
         if let (Poll::Ready(_), Some(frames)) = (&polled, &self.frames) {

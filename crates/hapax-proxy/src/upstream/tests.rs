@@ -1,55 +1,57 @@
-//! Proof that nothing was sent, and who is waited for.
+//! Requests that are handed back unsent, and requests that wait for a connection slot.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
 
-/// A connection, and the listener's side of it.
-async fn connected() -> (Box<Http1>, tokio::net::TcpStream) {
+/// A connection, and the server's side of it.
+async fn connected() -> (Box<Http1Connection>, tokio::net::TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let target = Target::all(&[address], &UpstreamOptions::default()).unwrap().remove(0);
-    let (link, accepted) = tokio::join!(target.connect(Needs::Any), listener.accept());
-    let Link::Http1(link) = link.unwrap() else { panic!("HTTP/1.1 is spoken without TLS") };
-    (link, accepted.unwrap().0)
+    let (connection, accepted) = tokio::join!(target.connect(RequiredVersion::Any), listener.accept());
+    let UpstreamConnection::Http1(connection) = connection.unwrap() else {
+        panic!("HTTP/1.1 is spoken without TLS")
+    };
+    (connection, accepted.unwrap().0)
 }
 
-fn request() -> Box<Request<Outgoing>> {
+fn request() -> Box<Request<OutgoingBody>> {
     let request = Request::get("/").header("host", "a").header("x-mine", "1");
-    Box::new(request.body(Outgoing::nothing()).unwrap())
+    Box::new(request.body(OutgoingBody::empty()).unwrap())
 }
 
-const PATIENCE: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
 async fn a_closed_connection_hands_the_request_back() {
-    let (mut link, mut upstream) = connected().await;
+    let (mut connection, mut upstream) = connected().await;
     upstream.shutdown().await.unwrap();
-    while link.is_open() {
+    while connection.is_open() {
         tokio::task::yield_now().await;
     }
-    let Err(Unanswered::HandedBack(unsent)) = link.send(request(), PATIENCE).await else {
-        panic!("the request comes back")
+    let Err(ConnectionError::HandedBack(unsent)) = connection.send(request(), HOUR).await else {
+        panic!("the request is handed back")
     };
     assert_eq!(unsent.headers()["x-mine"], "1");
-    drop(link);
+    drop(connection);
     let mut got = Vec::new();
     upstream.read_to_end(&mut got).await.unwrap();
     assert_eq!(got, b"");
 }
 
 #[tokio::test]
-async fn x_10_a_request_that_was_sent_does_not_come_back() {
-    let (mut link, mut upstream) = connected().await;
+async fn x_10_a_sent_request_is_not_handed_back() {
+    let (mut connection, mut upstream) = connected().await;
     let close = tokio::spawn(async move {
         let mut first = [0];
         upstream.read_exact(&mut first).await.unwrap();
         upstream.shutdown().await.unwrap();
         upstream
     });
-    let answer = link.send(request(), PATIENCE).await;
-    assert!(matches!(answer, Err(Unanswered::Lost(_))), "{answer:?}");
+    let response = connection.send(request(), HOUR).await;
+    assert!(matches!(response, Err(ConnectionError::Lost(_))), "{response:?}");
     drop(close.await.unwrap());
 }
 
@@ -58,19 +60,19 @@ async fn a_connection_that_hands_a_request_back_is_replaced() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let uri: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let target = Target::all(&[uri], &UpstreamOptions::default()).unwrap().remove(0);
-    let address = Arc::new(Address::new(target, &UpstreamOptions::default()));
+    let address = Arc::new(UpstreamAddress::new(target, &UpstreamOptions::default()));
     let (mut closed, mut upstream) = connected().await;
     upstream.shutdown().await.unwrap();
     while closed.is_open() {
         tokio::task::yield_now().await;
     }
-    let Err(Unanswered::HandedBack(unsent)) =
-        address.send_on(Link::Http1(closed), request(), &mut None).await
+    let Err(ConnectionError::HandedBack(unsent)) =
+        address.send_on(UpstreamConnection::Http1(closed), request(), &mut None).await
     else {
-        panic!("the request comes back")
+        panic!("the request is handed back")
     };
-    let way = address.way(Needs::Any).unwrap();
-    let (sent, seen) = tokio::join!(address.send(unsent, Needs::Any, way), async {
+    let acquired = address.try_acquire(RequiredVersion::Any).unwrap();
+    let (sent, seen) = tokio::join!(address.send(unsent, RequiredVersion::Any, acquired), async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut head = vec![0; 5];
         stream.read_exact(&mut head).await.unwrap();
@@ -82,7 +84,7 @@ async fn a_connection_that_hands_a_request_back_is_replaced() {
 }
 
 #[tokio::test]
-async fn whoever_has_room_first_is_sent_the_request() {
+async fn a_waiting_request_goes_to_the_first_address_with_a_free_slot() {
     for freed in [0, 1] {
         let mut listeners = Vec::new();
         let mut addresses = Vec::new();
@@ -91,14 +93,14 @@ async fn whoever_has_room_first_is_sent_the_request() {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let uri: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
             let target = Target::all(&[uri], &options).unwrap().remove(0);
-            addresses.push(Arc::new(Address::new(target, &options)));
+            addresses.push(Arc::new(UpstreamAddress::new(target, &options)));
             listeners.push(listener);
         }
-        let mut places: Vec<_> = addresses.iter().map(|address| address.room.place()).collect();
-        let upstreams = Upstreams { addresses, next: AtomicUsize::new(0), connection_wait: PATIENCE };
-        let mut sent = Box::pin(upstreams.send(request(), Needs::Any, None));
-        assert!(futures_util::poll!(&mut sent).is_pending(), "neither has room");
-        places[freed] = None;
+        let mut slots: Vec<_> = addresses.iter().map(|address| address.slots.try_acquire()).collect();
+        let pool = UpstreamPool { addresses, next: AtomicUsize::new(0), connection_wait: HOUR };
+        let mut sent = Box::pin(pool.send(request(), RequiredVersion::Any, |_| {}));
+        assert!(futures_util::poll!(&mut sent).is_pending(), "no address has a free slot");
+        slots[freed] = None;
         let (sent, ()) = tokio::join!(sent, async {
             let (mut stream, _) = listeners[freed].accept().await.unwrap();
             stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();

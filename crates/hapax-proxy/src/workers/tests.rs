@@ -18,7 +18,7 @@ fn task(seen: &mpsc::UnboundedSender<ThreadId>) -> (oneshot::Sender<()>, impl Fu
 
 #[tokio::test]
 async fn connections_are_spread_evenly_over_the_workers() {
-    let threads = WorkerThreads::start_some(3).unwrap();
+    let threads = WorkerThreads::with_count(3).unwrap();
     let workers = threads.workers();
     let (seen, mut seen_on) = mpsc::unbounded_channel();
     let mut running = Vec::new();
@@ -36,12 +36,12 @@ async fn connections_are_spread_evenly_over_the_workers() {
 
 #[tokio::test]
 async fn streams_leave_a_worker_that_has_more_than_twice_the_tasks_of_another() {
-    let threads = WorkerThreads::start_some(2).unwrap();
+    let threads = WorkerThreads::with_count(2).unwrap();
     let workers = threads.workers();
     let (seen, mut seen_on) = mpsc::unbounded_channel();
     let (_running, tasks): (Vec<_>, Vec<_>) = (0..4).map(|_| task(&seen)).unzip();
-    let streams = workers.clone();
-    // The connection that the streams come by is a task as well.
+    let streams = StreamExecutor(workers.clone());
+    // The connection of the streams counts as a task.
     let connection = workers.0[0].spawn(async move {
         let mut is_same_worker = Vec::new();
         for task in tasks {
@@ -55,7 +55,7 @@ async fn streams_leave_a_worker_that_has_more_than_twice_the_tasks_of_another() 
 
 #[test]
 fn tasks_are_dropped_with_their_worker() {
-    let threads = WorkerThreads::start_some(1).unwrap();
+    let threads = WorkerThreads::with_count(1).unwrap();
     let workers = threads.workers();
     let (held, dropped) = std::sync::mpsc::channel::<()>();
     workers.spawn(async move {

@@ -1,22 +1,22 @@
-//! From HTTP/2 to HTTP/1.1: what one can say and the other would say differently is refused, or said in our own
-//! framing. The client writes its frames by hand, for every other client corrects them.
+//! HTTP/2 to HTTP/1.1: requests that have no unambiguous equivalent are refused, others get the proxy's framing. The
+//! client writes raw frames, for real clients correct them.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::rig::{Origin, Rig, read_to_end};
 
 const DATA: u8 = 0;
-pub(super) const HEADERS: u8 = 1;
+pub(crate) const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
-pub(super) const SETTINGS: u8 = 4;
+pub(crate) const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
-pub(super) const CONTINUATION: u8 = 9;
-pub(super) const END_STREAM: u8 = 1;
-pub(super) const END_HEADERS: u8 = 4;
+pub(crate) const CONTINUATION: u8 = 9;
+pub(crate) const END_STREAM: u8 = 1;
+pub(crate) const END_HEADERS: u8 = 4;
 /// `:status: 200` in the static table of HPACK.
 const STATUS_200: u8 = 0x88;
 
-pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     frame.extend([kind, flags]);
     frame.extend(stream.to_be_bytes());
@@ -24,8 +24,8 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     frame
 }
 
-/// Fields as literals that nobody indexes.
-pub(super) fn fields(fields: &[(&str, &str)]) -> Vec<u8> {
+/// Fields as HPACK literals without indexing.
+pub(crate) fn fields(fields: &[(&str, &str)]) -> Vec<u8> {
     fields
         .iter()
         .flat_map(|(name, value)| {
@@ -38,8 +38,8 @@ pub(super) fn fields(fields: &[(&str, &str)]) -> Vec<u8> {
         .collect()
 }
 
-/// Sends one request, and tells whether it was answered with 200.
-async fn is_admitted(rig: &Rig, head: &[(&str, &str)], body: &str) -> bool {
+/// Sends one request; whether the response is 200.
+async fn is_accepted(rig: &Rig, head: &[(&str, &str)], body: &str) -> bool {
     let mut stream = rig.connect().await;
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(frame(SETTINGS, 0, 0, &[]));
@@ -61,11 +61,11 @@ async fn is_admitted(rig: &Rig, head: &[(&str, &str)], body: &str) -> bool {
     }
 }
 
-pub(super) const POST: [(&str, &str); 4] =
+pub(crate) const POST: [(&str, &str); 4] =
     [(":method", "POST"), (":scheme", "http"), (":path", "/x"), (":authority", "a")];
 const BODY: &str = "GET /hidden HTTP/1.1\r\nhost: a\r\n\r\n";
 
-/// Fields that follow the usual head, or stand in its place where they begin with a colon.
+/// Fields that are added to the usual head, or replace pseudo-header fields.
 const REFUSED: &[(&str, &[(&str, &str)])] = &[
     ("a coding", &[("transfer-encoding", "chunked")]),
     ("a coding in capitals", &[("Transfer-Encoding", "chunked")]),
@@ -113,28 +113,28 @@ const REFUSED: &[(&str, &[(&str, &str)])] = &[
 ];
 
 #[tokio::test]
-async fn what_http1_would_say_differently_is_refused() {
+async fn requests_without_an_http1_equivalent_are_refused() {
     for (name, changed) in REFUSED {
         let origin = Origin::ok().await;
-        let rig = Rig::before(&origin).await;
+        let rig = Rig::in_front_of(&origin).await;
         let replaces = |field: &str| changed.iter().any(|(name, _)| *name == field);
         let mut head: Vec<_> = POST.into_iter().filter(|(field, _)| !replaces(field)).collect();
         head.extend_from_slice(changed);
         head.sort_by_key(|(field, _)| !field.starts_with(':'));
-        assert!(!is_admitted(&rig, &head, BODY).await, "{name}");
+        assert!(!is_accepted(&rig, &head, BODY).await, "{name}");
         let got = origin.log.text();
-        // A length turns out to be wrong only when the body is there, and then the head may have been sent.
+        // A wrong length shows only at the end of the body, when the head may have been sent.
         assert!(got.is_empty() || name.ends_with("er length"), "{name}: {got}");
         assert!(!got.contains("/hidden"), "{name}: {got}");
     }
 }
 
-/// However long it goes on, and whether it says anything.
+/// With and without fields in the frames.
 #[tokio::test]
-async fn a_head_of_endless_frames_is_refused() {
+async fn endless_continuation_frames_are_refused() {
     for more in [fields(&[("x", "y")]), Vec::new()] {
         let origin = Origin::ok().await;
-        let rig = Rig::before(&origin).await;
+        let rig = Rig::in_front_of(&origin).await;
         let (mut read, mut write) = rig.connect().await.into_split();
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         bytes.extend(frame(SETTINGS, 0, 0, &[]));
@@ -154,15 +154,15 @@ async fn a_head_of_endless_frames_is_refused() {
 }
 
 #[tokio::test]
-async fn without_any_host_nobody_is_asked() {
+async fn a_request_without_a_host_is_refused() {
     let origin = Origin::ok().await;
-    let rig = Rig::before(&origin).await;
-    assert!(!is_admitted(&rig, &POST[..3], BODY).await);
+    let rig = Rig::in_front_of(&origin).await;
+    assert!(!is_accepted(&rig, &POST[..3], BODY).await);
     assert_eq!(origin.log.text(), "");
 }
 
 #[tokio::test]
-async fn a_body_stays_a_body() {
+async fn a_body_that_looks_like_a_request_stays_a_body() {
     for (name, more) in [
         ("no length", [].as_slice()),
         ("its length", &[("content-length", "33")]),
@@ -170,10 +170,10 @@ async fn a_body_stays_a_body() {
         ("trailers", &[("te", "trailers")]),
     ] {
         let origin = Origin::ok().await;
-        let rig = Rig::before(&origin).await;
+        let rig = Rig::in_front_of(&origin).await;
         let mut head = POST.to_vec();
         head.extend_from_slice(more);
-        assert!(is_admitted(&rig, &head, BODY).await, "{name}");
+        assert!(is_accepted(&rig, &head, BODY).await, "{name}");
         let got = origin.log.text();
         assert!(got.starts_with("POST /x HTTP/1.1\r\n"), "{name}: {got}");
         let is_framed =

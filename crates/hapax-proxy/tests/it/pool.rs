@@ -1,19 +1,18 @@
-//! Connections to the origin: used again, given up, and never the cause of a lost request.
+//! Connections to the origin: reused, closed, and never the cause of a lost request.
 
 use std::time::Duration;
 
-use hapax::http::settings::Span;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::rig::{Origin, Rig, Setup, read_until};
-use crate::proxy::WorkerThreads;
+use hapax_proxy::WorkerThreads;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const KEYED: &str = "POST /orders HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n";
 
 #[tokio::test]
-async fn a_connection_is_used_again() {
+async fn a_connection_is_reused() {
     for answer in [
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
@@ -21,7 +20,7 @@ async fn a_connection_is_used_again() {
         "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
     ] {
         let origin = Origin::always(answer).await;
-        let rig = Rig::before(&origin).await;
+        let rig = Rig::in_front_of(&origin).await;
         for number in 0..10 {
             let request = format!("{KEYED}X-Number: {number}\r\nIdempotency-Key: k{number}\r\n\r\n{{}}");
             let request =
@@ -34,19 +33,19 @@ async fn a_connection_is_used_again() {
     }
 }
 
-/// Unless there may be no more of them, or no more of them are kept.
+/// Unless the limit of connections or of idle connections is reached.
 #[tokio::test]
-async fn a_worker_uses_the_connections_that_it_opened() {
+async fn a_worker_reuses_the_connections_that_it_opened() {
     for (connections_max, idle_max, opened) in [(2, 2, 2), (1, 2, 1), (2, 1, 1)] {
         let origin = Origin::ok().await;
-        let threads = WorkerThreads::start_some(2).unwrap();
+        let threads = WorkerThreads::with_count(2).unwrap();
         let mut setup = Setup { workers: Some(threads.workers()), ..Setup::default() };
         (setup.upstream.connections_max, setup.upstream.idle_max) = (connections_max, idle_max);
         let rig = Rig::start(&[origin.url()], setup).await;
         let mut clients = Vec::new();
         for turn in 0..6 {
             if turn < 2 {
-                // The first is still there, so the second goes to another worker.
+                // The first client is still connected, so the second goes to the other worker.
                 clients.push(rig.connect().await);
             }
             let client = &mut clients[turn % 2];
@@ -58,10 +57,10 @@ async fn a_worker_uses_the_connections_that_it_opened() {
 }
 
 #[tokio::test]
-async fn an_answer_that_ends_its_connection_leaves_none_to_use() {
+async fn connection_close_is_honoured() {
     let origin =
         Origin::answering("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok").await;
-    let rig = Rig::before(&origin).await;
+    let rig = Rig::in_front_of(&origin).await;
     let mut stream = rig.connect().await;
     for _ in 0..3 {
         stream.write_all(GET).await.unwrap();
@@ -72,9 +71,9 @@ async fn an_answer_that_ends_its_connection_leaves_none_to_use() {
     assert_eq!(origin.log.connections(), 3);
 }
 
-/// The origin hangs up between two requests: the second finds the connection closed and takes another one.
+/// The origin closes the connection between two requests: the second one uses another.
 #[tokio::test]
-async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
+async fn a_connection_closed_while_idle_fails_no_request() {
     let (closed, mut is_closed) = tokio::sync::mpsc::unbounded_channel();
     let origin = Origin::start(move |mut peer| {
         let closed = closed.clone();
@@ -86,7 +85,7 @@ async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
         }
     })
     .await;
-    let rig = Rig::before(&origin).await;
+    let rig = Rig::in_front_of(&origin).await;
     for number in 0..20 {
         let request = format!("{KEYED}Idempotency-Key: k{number}\r\n\r\n{{}}");
         let answer = rig.exchange(request).await;
@@ -96,9 +95,8 @@ async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
     assert_eq!(origin.log.requests(), 20);
 }
 
-/// Bytes that nobody asked for are nobody's answer.
 #[tokio::test]
-async fn an_answer_too_many_is_given_to_nobody() {
+async fn an_unsolicited_response_is_discarded() {
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
     let origin = Origin::start(move |mut peer| async move {
         peer.request().await?;
@@ -107,7 +105,7 @@ async fn an_answer_too_many_is_given_to_nobody() {
         Some(())
     })
     .await;
-    let rig = Rig::before(&origin).await;
+    let rig = Rig::in_front_of(&origin).await;
     for number in 0..5 {
         let answer = rig.exchange(format!("{KEYED}Idempotency-Key: k{number}\r\n\r\n{{}}")).await;
         assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
@@ -116,7 +114,7 @@ async fn an_answer_too_many_is_given_to_nobody() {
 }
 
 #[tokio::test]
-async fn an_unused_connection_is_closed() {
+async fn an_idle_connection_is_closed() {
     let (ended, mut is_ended) = tokio::sync::mpsc::unbounded_channel();
     let origin = Origin::start(move |mut peer| {
         let ended = ended.clone();
@@ -129,7 +127,7 @@ async fn an_unused_connection_is_closed() {
     })
     .await;
     let mut setup = Setup::default();
-    setup.upstream.keep_alive = Span(Duration::from_millis(20));
+    setup.upstream.keep_alive = Duration::from_millis(20);
     let rig = Rig::start(&[origin.url()], setup).await;
     let mut stream = rig.connect().await;
     stream.write_all(GET).await.unwrap();
@@ -138,7 +136,7 @@ async fn an_unused_connection_is_closed() {
 }
 
 #[tokio::test]
-async fn several_addresses_are_used_in_turn() {
+async fn addresses_are_used_round_robin() {
     let (one, two) = (Origin::ok().await, Origin::ok().await);
     let rig = Rig::start(&[one.url(), two.url()], Setup::default()).await;
     let mut stream = rig.connect().await;
@@ -150,7 +148,7 @@ async fn several_addresses_are_used_in_turn() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_down_is_passed_over() {
+async fn an_address_that_is_down_is_skipped() {
     let down = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let up = Origin::ok().await;
     let rig = Rig::start(&[format!("http://{down}"), up.url()], Setup::default()).await;
@@ -163,7 +161,7 @@ async fn an_address_that_is_down_is_passed_over() {
     assert_eq!(up.log.requests(), 10);
 }
 
-/// An origin that fails is not down, however often it does.
+/// An origin that responds with errors is not down.
 #[tokio::test]
 async fn statuses_never_eject_an_address() {
     let ok = Origin::ok().await;
@@ -186,7 +184,7 @@ async fn statuses_never_eject_an_address() {
 #[tokio::test]
 async fn an_address_that_comes_back_is_used_again() {
     let mut setup = Setup::default();
-    setup.upstream.health_interval = Span(Duration::from_millis(10));
+    setup.upstream.health_interval = Duration::from_millis(10);
     setup.upstream.health_path = Some("/healthy".to_owned());
     let up = Origin::ok().await;
     let later = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -221,9 +219,9 @@ async fn an_address_that_comes_back_is_used_again() {
     assert!(up.log.text().contains("GET /healthy "));
 }
 
-/// Many at once, with origins that hang up now and then: everybody gets the answer to the own question.
+/// Many concurrent clients, and an origin that closes connections now and then: every client gets its own response.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nobody_gets_the_answer_of_another() {
+async fn every_client_gets_its_own_response() {
     let origin = Origin::start(|mut peer| async move {
         for number in 0.. {
             let (head, body) = peer.request().await?;
@@ -243,7 +241,7 @@ async fn nobody_gets_the_answer_of_another() {
         None
     })
     .await;
-    let rig = std::sync::Arc::new(Rig::before(&origin).await);
+    let rig = std::sync::Arc::new(Rig::in_front_of(&origin).await);
     let clients = (0..32).map(|client| {
         let rig = rig.clone();
         tokio::spawn(async move {

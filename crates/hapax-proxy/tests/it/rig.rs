@@ -1,103 +1,93 @@
-//! A proxy between a client and an origin, each on a socket of its own.
+//! A proxy between a client and an origin, each on its own socket. The tests of `hapax-cli` include this file.
+#![allow(dead_code, reason = "neither of the two crates uses all of it")]
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::http::IdempotencyLayer;
-use hapax::http::settings::Span;
-use hapax::{Hapax, MemoryStore};
-use http::Uri;
+use bytes::Bytes;
+use hapax_proxy::{ClientBody, Listener, ListenerOptions, TlsFiles, UpstreamOptions, Workers};
+use http::{Request, Response};
+use http_body::Body;
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tower_layer::Layer;
+use tower_service::Service;
 
-use crate::proxy::workers::Workers;
-use crate::proxy::{Forward, Listener, Tls, Transport, UpstreamOptions};
+/// More bytes than all buffers between an origin and a client that reads nothing can hold.
+pub(crate) const ENDLESS: usize = 1_000_000_000;
 
-/// As much as no buffer between an origin and a client that takes nothing can hold.
-pub(super) const ENDLESS: usize = 1_000_000_000;
-
-/// A proxy that serves.
-pub(super) struct Rig {
-    pub(super) address: SocketAddr,
-    pub(super) listener: Arc<Listener>,
-    pub(super) stop: CancellationToken,
-    pub(super) served: JoinHandle<()>,
+/// A running proxy.
+pub(crate) struct Rig {
+    pub(crate) address: SocketAddr,
+    pub(crate) listener: Arc<Listener>,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) served: JoinHandle<()>,
 }
 
-/// What can be different about a rig.
-pub(super) struct Setup {
-    pub(super) transport: Transport,
-    pub(super) tls: Option<Tls>,
-    pub(super) upstream: UpstreamOptions,
-    /// None: everything runs on the runtime of the test.
-    pub(super) workers: Option<Workers>,
+/// The settings of a rig.
+pub(crate) struct Setup {
+    pub(crate) transport: ListenerOptions,
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) upstream: UpstreamOptions,
+    /// None: the runtime of the test.
+    pub(crate) workers: Option<Workers>,
+    /// Sets up the listener further.
+    pub(crate) configure: fn(Listener) -> Listener,
 }
 
 impl Default for Setup {
-    /// As it is by default, but with all the time of the world for connections that are not in use: the machine may
-    /// stop for a while between two requests.
+    /// The defaults, except that idle upstream connections are kept for an hour: the machine may pause between two
+    /// requests.
     fn default() -> Self {
-        let keep_alive = Span(Duration::from_secs(3600));
-        let upstream = UpstreamOptions { keep_alive, ..UpstreamOptions::default() };
-        Self { transport: Transport::default(), tls: None, upstream, workers: None }
+        let mut upstream = UpstreamOptions::default();
+        upstream.keep_alive = Duration::from_secs(3600);
+        let configure = |listener| listener;
+        Self { transport: ListenerOptions::default(), tls: None, upstream, workers: None, configure }
     }
 }
 
 impl Rig {
-    /// A proxy with the layer in front of these origins.
-    pub(super) async fn start(origins: &[String], setup: Setup) -> Self {
-        let uris: Vec<Uri> = origins.iter().map(|origin| origin.parse().unwrap()).collect();
-        let forward = Forward::new(&uris, &setup.upstream).unwrap();
-        let hapax = Hapax::new(MemoryStore::new());
-        let service = IdempotencyLayer::new(&hapax).layer(forward);
-        Self::serve(service, setup).await
-    }
-
-    /// A proxy with the layer in front of one origin, and nothing else said.
-    pub(super) async fn before(origin: &Origin) -> Self {
-        Self::start(&[origin.url()], Setup::default()).await
-    }
-
-    pub(super) async fn serve<S, B>(service: S, setup: Setup) -> Self
+    pub(crate) async fn serve<S, B>(service: S, setup: Setup) -> Self
     where
-        S: tower_service::Service<
-                http::Request<crate::proxy::received::Received>,
-                Response = http::Response<B>,
-                Error = Infallible,
-            > + Clone
+        S: Service<Request<ClientBody>, Response = Response<B>, Error = Infallible>
+            + Clone
             + Send
             + Sync
             + 'static,
         S::Future: Send + 'static,
-        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let any = "127.0.0.1:0".parse().unwrap();
         let listener = Listener::bind(any, &setup.transport, setup.tls.as_ref()).await.unwrap();
-        let listener = Arc::new(listener);
-        let stop = CancellationToken::new();
+        let listener = Arc::new((setup.configure)(listener));
+        let shutdown = CancellationToken::new();
         let served = tokio::spawn({
-            let (listener, stop) = (listener.clone(), stop.clone());
+            let (listener, shutdown) = (listener.clone(), shutdown.clone());
             let workers = setup.workers.unwrap_or_else(Workers::current);
-            async move { listener.serve(service, workers, stop).await }
+            async move { listener.serve(service, workers, shutdown).await }
         });
-        Self { address: listener.local_addr(), listener, stop, served }
+        Self { address: listener.local_addr(), listener, shutdown, served }
     }
 
-    pub(super) async fn connect(&self) -> TcpStream {
+    /// A proxy with default settings in front of one origin.
+    pub(crate) async fn in_front_of(origin: &Origin) -> Self {
+        Self::start(&[origin.url()], Setup::default()).await
+    }
+
+    pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Writes these bytes on a connection of their own, and reads until the proxy closes it.
-    pub(super) async fn exchange(&self, bytes: impl AsRef<[u8]>) -> String {
+    /// Writes these bytes on a new connection, and reads until the proxy closes it.
+    pub(crate) async fn exchange(&self, bytes: impl AsRef<[u8]>) -> String {
         let mut stream = self.connect().await;
         // The proxy may close before it has read everything.
         let _closed = stream.write_all(bytes.as_ref()).await;
@@ -105,15 +95,15 @@ impl Rig {
     }
 }
 
-/// Everything until the other side ends, or resets.
-pub(super) async fn read_to_end(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
+/// Reads until the other side closes or resets.
+pub(crate) async fn read_to_end(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut answer = Vec::new();
     let _reset = stream.read_to_end(&mut answer).await;
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Reads until what was read ends like this.
-pub(super) async fn read_until(stream: &mut (impl tokio::io::AsyncRead + Unpin), end: &[u8]) -> String {
+/// Reads until the received bytes end with `end`.
+pub(crate) async fn read_until(stream: &mut (impl AsyncRead + Unpin), end: &[u8]) -> String {
     let mut read = Vec::new();
     while !read.ends_with(end) {
         let byte = stream.read_u8().await;
@@ -123,42 +113,42 @@ pub(super) async fn read_until(stream: &mut (impl tokio::io::AsyncRead + Unpin),
     String::from_utf8_lossy(&read).into_owned()
 }
 
-/// A server that is only what its script does.
-pub(super) struct Origin {
-    pub(super) address: SocketAddr,
-    pub(super) log: Log,
+/// A server that runs a script for each connection.
+pub(crate) struct Origin {
+    pub(crate) address: SocketAddr,
+    pub(crate) log: Log,
 }
 
-/// What an origin got: one entry for each connection.
+/// The bytes that an origin received: one entry per connection.
 #[derive(Clone, Default)]
-pub(super) struct Log(Arc<Mutex<Vec<Vec<u8>>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Log {
-    pub(super) fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.0.lock().len()
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.0.lock().iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
     }
 
-    /// How many requests a reader finds that takes every line for what it says.
-    pub(super) fn requests(&self) -> usize {
+    /// The number of request lines in the received bytes.
+    pub(crate) fn requests(&self) -> usize {
         self.text().matches(" HTTP/1.1\r\n").count()
     }
 }
 
-/// One connection at an origin, which logs what it reads.
-pub(super) struct Peer {
-    pub(super) stream: TcpStream,
+/// One connection of an origin, which logs what it reads.
+pub(crate) struct Peer {
+    pub(crate) stream: TcpStream,
     log: Log,
     index: usize,
     unread: Vec<u8>,
 }
 
 impl Origin {
-    /// Runs the script for every connection.
-    pub(super) async fn start<F, R>(script: F) -> Self
+    /// Runs this script for every connection.
+    pub(crate) async fn start<F, R>(script: F) -> Self
     where
         F: Fn(Peer) -> R + Send + 'static,
         R: Future<Output = Option<()>> + Send + 'static,
@@ -179,13 +169,13 @@ impl Origin {
         Self { address, log }
     }
 
-    /// Answers every request with `200 ok`.
-    pub(super) async fn ok() -> Self {
+    /// Responds to every request with 200 and `ok`.
+    pub(crate) async fn ok() -> Self {
         Self::always("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await
     }
 
-    /// Answers every request with this.
-    pub(super) async fn always(answer: &'static str) -> Self {
+    /// Sends this in response to every request.
+    pub(crate) async fn always(answer: &'static str) -> Self {
         Self::start(move |mut peer| async move {
             loop {
                 peer.request().await?;
@@ -195,8 +185,8 @@ impl Origin {
         .await
     }
 
-    /// Does this with each connection whose first request was read.
-    pub(super) async fn answering(answer: &'static str) -> Self {
+    /// Sends this in response to the first request of a connection, and closes it.
+    pub(crate) async fn answering(answer: &'static str) -> Self {
         Self::start(move |mut peer| async move {
             peer.request().await?;
             peer.write(answer).await
@@ -204,8 +194,9 @@ impl Origin {
         .await
     }
 
-    /// Answers the first request of a connection with so many bytes, and tells when they are sent or nobody takes them.
-    pub(super) async fn sending(bytes: usize) -> (Self, UnboundedReceiver<()>) {
+    /// Responds to the first request of a connection with this many bytes. The channel tells when they are sent, or the
+    /// connection is closed.
+    pub(crate) async fn sending(bytes: usize) -> (Self, UnboundedReceiver<()>) {
         const PART: usize = 65_536;
         let (ended, is_ended) = unbounded_channel();
         let origin = Self::start(move |mut peer| {
@@ -223,14 +214,14 @@ impl Origin {
         (origin.await, is_ended)
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 }
 
 impl Peer {
-    /// Reads some bytes; none at the end.
-    pub(super) async fn read(&mut self) -> Option<Vec<u8>> {
+    /// Reads some bytes; none at the end of the stream.
+    pub(crate) async fn read(&mut self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; 4096];
         let count = self.stream.read(&mut bytes).await.ok().filter(|count| *count > 0)?;
         bytes.truncate(count);
@@ -238,8 +229,8 @@ impl Peer {
         Some(bytes)
     }
 
-    /// Reads one request, as a server does that believes what it is told: its head and its body.
-    pub(super) async fn request(&mut self) -> Option<(String, Vec<u8>)> {
+    /// Reads the head and the body of one request, without validation.
+    pub(crate) async fn request(&mut self) -> Option<(String, Vec<u8>)> {
         let head = self.take_until(b"\r\n\r\n").await?;
         let head = String::from_utf8(head).unwrap();
         let lower = head.to_ascii_lowercase();
@@ -262,7 +253,7 @@ impl Peer {
         Some((head, body))
     }
 
-    pub(super) async fn write(&mut self, bytes: impl AsRef<[u8]>) -> Option<()> {
+    pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) -> Option<()> {
         self.stream.write_all(bytes.as_ref()).await.ok()
     }
 

@@ -1,7 +1,8 @@
-//! Request smuggling over HTTP/1: whatever bytes come, the origin sees one request for each that was admitted, or the
-//! client is told 400 and the connection is closed.
+//! Request smuggling over HTTP/1: for any bytes, the origin sees exactly the accepted requests, or the client gets 400 and
+//! the connection is closed.
 
-mod admitted;
+pub(crate) mod accepted;
+pub(crate) mod invalid_chunks;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,13 +16,11 @@ use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-use self::admitted::{ADMITTED, LAST};
+use self::accepted::{ACCEPTED, LAST};
+use self::invalid_chunks::{HIDDEN, INVALID_CHUNKS};
 use super::rig::{Origin, Rig, Setup, read_to_end, read_until};
 
-/// A request that would be smuggled. It must never reach an origin as a request of its own.
-const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
-
-/// Heads that are refused, and why. `HIDDEN` follows each of them.
+/// Heads that are refused, by name. `HIDDEN` follows each of them.
 const REFUSED: &[(&str, &str)] = &[
     (
         "both lengths",
@@ -171,9 +170,9 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn what_can_be_read_in_two_ways_is_refused() {
+async fn ambiguous_heads_are_refused() {
     let origin = Origin::ok().await;
-    let rig = Rig::before(&origin).await;
+    let rig = Rig::in_front_of(&origin).await;
     for (name, head) in REFUSED {
         let answer = rig.exchange(format!("{head}{HIDDEN}")).await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{name}: {answer:?}");
@@ -183,9 +182,9 @@ async fn what_can_be_read_in_two_ways_is_refused() {
 }
 
 #[tokio::test]
-async fn a_refused_head_may_come_in_any_pieces() {
+async fn ambiguous_heads_are_refused_byte_by_byte() {
     let origin = Origin::ok().await;
-    let rig = Rig::before(&origin).await;
+    let rig = Rig::in_front_of(&origin).await;
     for (name, head) in REFUSED {
         let mut stream = rig.connect().await;
         stream.set_nodelay(true).unwrap();
@@ -196,18 +195,18 @@ async fn a_refused_head_may_come_in_any_pieces() {
             tokio::task::yield_now().await;
         }
         let answer = read_to_end(&mut stream).await;
-        // A connection that is reset because we went on writing may have lost the answer.
+        // A connection that was reset during our writes may have lost the response.
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400 "), "{name}: {answer:?}");
         assert_eq!(origin.log.text(), "", "{name}: something was forwarded");
     }
 }
 
 #[tokio::test]
-async fn what_was_asked_before_is_answered_first() {
+async fn requests_before_a_refused_head_get_their_responses() {
     let first = "GET /first HTTP/1.1\r\nHost: a\r\n\r\n";
     for (name, head) in REFUSED.iter().filter(|(name, _)| !name.contains("before the request")) {
         let origin = Origin::ok().await;
-        let rig = Rig::before(&origin).await;
+        let rig = Rig::in_front_of(&origin).await;
         let answer = rig.exchange(format!("{first}{head}{HIDDEN}")).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK"), "{name}: {answer:?}");
         assert_eq!(answer.matches("HTTP/1.1 400 ").count(), 1, "{name}: {answer:?}");
@@ -216,34 +215,11 @@ async fn what_was_asked_before_is_answered_first() {
     }
 }
 
-/// Bodies whose chunks cannot be followed. Some of the request may be sent; nothing after it.
-const BROKEN: &[(&str, &str)] = &[
-    ("no digit", "\r\n0\r\n\r\n"),
-    ("a sign", "+3\r\nabc\r\n0\r\n\r\n"),
-    ("a prefix", "0x3\r\nabc\r\n0\r\n\r\n"),
-    ("a space before the size", " 3\r\nabc\r\n0\r\n\r\n"),
-    ("a space after the size", "3 \r\nabc\r\n0\r\n\r\n"),
-    ("a line feed alone after the size", "3\nabc\r\n0\r\n\r\n"),
-    ("a line feed alone after the data", "3\r\nabc\n0\r\n\r\n"),
-    ("no end of the data", "3\r\nabc0\r\n\r\n"),
-    ("a size that overflows", "fffffffffffffffff\r\nabc\r\n0\r\n\r\n"),
-    ("a line feed in an extension", "3;a\nb\r\nabc\r\n0\r\n\r\n"),
-    ("NUL in an extension", "3;\0\r\nabc\r\n0\r\n\r\n"),
-    ("a carriage return in an extension", "3;a\rb\r\nabc\r\n0\r\n\r\n"),
-    ("a line feed alone at the end", "0\r\n\n"),
-    ("a trailer that is none", "0\r\nX : y\r\n\r\n"),
-    ("a folded trailer", "0\r\nX: y\r\n z\r\n\r\n"),
-    ("a length among the trailers", "0\r\nContent-Length: 33\r\n\r\n"),
-    ("a length by another spelling among the trailers", "0\r\ncontent_length: 33\r\n\r\n"),
-    ("a coding among the trailers", "0\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n"),
-    ("a host among the trailers", "0\r\nHOST: b\r\n\r\n"),
-];
-
 #[tokio::test]
-async fn chunks_that_cannot_be_followed_are_refused_with_their_request() {
-    for (name, body) in BROKEN {
+async fn invalid_chunks_are_refused_with_their_head() {
+    for (name, body) in INVALID_CHUNKS {
         let origin = Origin::ok().await;
-        let rig = Rig::before(&origin).await;
+        let rig = Rig::in_front_of(&origin).await;
         for key in ["X-No-Key", "Idempotency-Key"] {
             let head =
                 format!("POST / HTTP/1.1\r\nHost: a\r\n{key}: k\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -255,35 +231,11 @@ async fn chunks_that_cannot_be_followed_are_refused_with_their_request() {
     }
 }
 
-/// The request is under way by then: it is given up, and what follows is read by nobody.
 #[tokio::test]
-async fn chunks_that_cannot_be_followed_later_on_end_their_request() {
-    for (name, body) in BROKEN {
+async fn accepted_requests_are_forwarded_one_to_one() {
+    for (name, requests, count) in ACCEPTED {
         let origin = Origin::ok().await;
-        let rig = Rig::before(&origin).await;
-        for (key, kind) in [("X-No-Key", "uncertain"), ("Idempotency-Key", "body-incomplete")] {
-            let mut stream = rig.connect().await;
-            let head = format!(
-                "POST / HTTP/1.1\r\nHost: a\r\n{key}: k\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"
-            );
-            stream.write_all(head.as_bytes()).await.unwrap();
-            read_until(&mut stream, b"HTTP/1.1 100 Continue\r\n\r\n").await;
-            stream.write_all(format!("3\r\nabc\r\n{body}{HIDDEN}").as_bytes()).await.unwrap();
-            let answer = read_to_end(&mut stream).await;
-            assert!(answer.starts_with("HTTP/1.1 400 "), "{name}, {key}: {answer:?}");
-            assert!(answer.contains(&format!("/errors/{kind}\"")), "{name}, {key}: {answer:?}");
-            assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{name}, {key}: {answer:?}");
-        }
-        assert!(origin.log.requests() <= 1, "{name}: {}", origin.log.text());
-        assert!(!origin.log.text().contains("/hidden"), "{name}: {}", origin.log.text());
-    }
-}
-
-#[tokio::test]
-async fn what_is_admitted_is_forwarded_as_one_request_each() {
-    for (name, requests, count) in ADMITTED {
-        let origin = Origin::ok().await;
-        let rig = Rig::before(&origin).await;
+        let rig = Rig::in_front_of(&origin).await;
         let answer = rig.exchange(format!("{requests}{LAST}")).await;
         assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), count + 1, "{name}: {answer:?}");
         let got = origin.log.text();
@@ -296,7 +248,7 @@ async fn what_is_admitted_is_forwarded_as_one_request_each() {
 }
 
 #[tokio::test]
-async fn hyper_finds_what_was_admitted() {
+async fn hyper_finds_the_accepted_requests() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let found = Arc::new(AtomicUsize::new(0));
@@ -314,7 +266,7 @@ async fn hyper_finds_what_was_admitted() {
         }
     });
     let rig = Rig::start(&[url], Setup::default()).await;
-    for (name, requests, count) in ADMITTED {
+    for (name, requests, count) in ACCEPTED {
         found.store(0, Ordering::Relaxed);
         let answer = rig.exchange(format!("{requests}{LAST}")).await;
         assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), count + 1, "{name}: {answer:?}");
@@ -322,17 +274,17 @@ async fn hyper_finds_what_was_admitted() {
     }
 }
 
-/// Asks for another protocol.
-const WISH: &str = "GET /wish HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+/// Requests an upgrade.
+const UPGRADE: &str = "GET /upgrade HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
 
-/// Requests that may come on the same connection before a wish. What became of them says nothing about it.
+/// Requests on the same connection before the upgrade. Their responses do not decide it.
 const BEFORE: [&str; 3] =
     ["", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"];
 
-/// An origin that agrees to every wish, and then repeats what it is sent.
-async fn agreeing() -> Origin {
+/// An origin that accepts every upgrade, and then echoes.
+async fn accepting() -> Origin {
     Origin::start(|mut peer| async move {
-        while !peer.request().await?.0.starts_with("GET /wish ") {
+        while !peer.request().await?.0.starts_with("GET /upgrade ") {
             peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
         }
         peer.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n").await?;
@@ -344,13 +296,13 @@ async fn agreeing() -> Origin {
     .await
 }
 
-/// An upgrade is agreed on by the origin and by nobody else: until then, what follows the request belongs to nobody.
+/// Only the origin accepts an upgrade: until then, bytes after the request belong to no protocol.
 #[tokio::test]
-async fn bytes_after_a_wish_for_another_protocol_are_not_passed_on() {
-    for origin in [Origin::ok().await, agreeing().await] {
-        let rig = Rig::before(&origin).await;
+async fn bytes_before_an_upgrade_is_accepted_are_refused() {
+    for origin in [Origin::ok().await, accepting().await] {
+        let rig = Rig::in_front_of(&origin).await;
         for before in BEFORE {
-            let answer = rig.exchange(format!("{before}{WISH}{HIDDEN}")).await;
+            let answer = rig.exchange(format!("{before}{UPGRADE}{HIDDEN}")).await;
             assert_eq!(answer.matches("HTTP/1.1 400 ").count(), 1, "{before:?}: {answer:?}");
             assert!(!answer.contains("HTTP/1.1 101"), "{before:?}: {answer:?}");
         }
@@ -358,14 +310,14 @@ async fn bytes_after_a_wish_for_another_protocol_are_not_passed_on() {
     }
 }
 
-/// Also when it is not the first request of its connection, and when it came before the others were answered.
+/// Also when it is not the first request of its connection, and when requests are pipelined.
 #[tokio::test]
-async fn another_protocol_that_was_agreed_on_is_not_read_as_requests() {
+async fn an_accepted_upgrade_is_not_inspected() {
     for (before, waits) in BEFORE.into_iter().flat_map(|before| [(before, false), (before, true)]) {
-        let origin = agreeing().await;
-        let rig = Rig::before(&origin).await;
+        let origin = accepting().await;
+        let rig = Rig::in_front_of(&origin).await;
         let mut stream = rig.connect().await;
-        let (first, then) = if waits { (before, WISH) } else { (&*format!("{before}{WISH}"), "") };
+        let (first, then) = if waits { (before, UPGRADE) } else { (&*format!("{before}{UPGRADE}"), "") };
         stream.write_all(first.as_bytes()).await.unwrap();
         if !before.is_empty() {
             read_until(&mut stream, b"\r\n\r\nok").await;
@@ -381,12 +333,12 @@ async fn another_protocol_that_was_agreed_on_is_not_read_as_requests() {
 }
 
 #[tokio::test]
-async fn requests_go_on_after_another_protocol_was_declined() {
+async fn requests_continue_after_a_declined_upgrade() {
     for before in BEFORE {
         let origin = Origin::ok().await;
-        let rig = Rig::before(&origin).await;
+        let rig = Rig::in_front_of(&origin).await;
         let mut stream = rig.connect().await;
-        for request in [before, WISH, before, WISH].into_iter().filter(|request| !request.is_empty()) {
+        for request in [before, UPGRADE, before, UPGRADE].into_iter().filter(|request| !request.is_empty()) {
             stream.write_all(request.as_bytes()).await.unwrap();
             read_until(&mut stream, b"\r\n\r\nok").await;
         }
@@ -394,24 +346,5 @@ async fn requests_go_on_after_another_protocol_was_declined() {
         let answer = read_to_end(&mut stream).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK"), "{before:?}: {answer:?}");
         assert_eq!(origin.log.requests(), if before.is_empty() { 3 } else { 5 });
-    }
-}
-
-/// What follows the wish for a tunnel is not HTTP, so nobody reads it as that.
-#[tokio::test]
-async fn a_tunnel_is_refused_in_words_and_nothing_is_sent_anywhere() {
-    let elsewhere = Origin::ok().await;
-    for rest in ["", HIDDEN, "\u{16}\u{3}\u{1}"] {
-        let origin = Origin::ok().await;
-        let rig = Rig::before(&origin).await;
-        let target = elsewhere.address;
-        let head = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nIdempotency-Key: k\r\n\r\n");
-        let answer = rig.exchange(format!("{head}{rest}")).await;
-        assert!(answer.starts_with("HTTP/1.1 501 "), "{rest:?}: {answer}");
-        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{rest:?}: {answer}");
-        assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
-        assert!(answer.contains("\r\ncontent-type: application/problem+json\r\n"), "{answer}");
-        assert!(answer.contains("https://hapax.dev/errors/tunnel-refused"), "{answer}");
-        assert_eq!((origin.log.connections(), elsewhere.log.connections()), (0, 0), "{rest:?}");
     }
 }

@@ -1,18 +1,16 @@
-//! Only so many connections to the origin: whoever finds none free waits, and is refused unsent when that takes too
-//! long.
+//! The limit of connections to the origin: a request waits for a free one, and is refused unsent after a timeout.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::http::settings::Span;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::rig::{Origin, Rig, Setup, read_until};
 
-const SHORT: Span = Span(Duration::from_millis(20));
-const LONG: Span = Span(Duration::from_secs(3600));
+const SHORT: Duration = Duration::from_millis(20);
+const LONG: Duration = Duration::from_secs(3600);
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 fn request(key: &str) -> String {
@@ -21,14 +19,14 @@ fn request(key: &str) -> String {
     )
 }
 
-fn one_connection(connection_wait: Span) -> Setup {
+fn one_connection(connection_wait: Duration) -> Setup {
     let mut setup = Setup::default();
     setup.upstream.connections_max = 1;
     setup.upstream.connection_wait = connection_wait;
     setup
 }
 
-/// An origin that answers a request for each permit, and tells of each that came.
+/// An origin that responds once per permit, and signals every request.
 async fn held() -> (Origin, Arc<Semaphore>, UnboundedReceiver<()>) {
     let (came, coming) = unbounded_channel();
     let gate = Arc::new(Semaphore::new(0));
@@ -49,7 +47,7 @@ async fn held() -> (Origin, Arc<Semaphore>, UnboundedReceiver<()>) {
 }
 
 #[tokio::test]
-async fn whoever_finds_no_connection_is_refused_unsent_and_may_come_again() {
+async fn a_request_without_a_connection_is_refused_and_its_key_stays_free() {
     let (origin, gate, mut coming) = held().await;
     let rig = Arc::new(Rig::start(&[origin.url()], one_connection(SHORT)).await);
     let first = tokio::spawn({
@@ -71,7 +69,7 @@ async fn whoever_finds_no_connection_is_refused_unsent_and_may_come_again() {
 }
 
 #[tokio::test]
-async fn whoever_waits_gets_the_connection_that_becomes_free() {
+async fn a_waiting_request_gets_the_next_free_connection() {
     let (origin, gate, mut coming) = held().await;
     let rig = Arc::new(Rig::start(&[origin.url()], one_connection(LONG)).await);
     let asking: Vec<_> = (0..5)
@@ -90,7 +88,7 @@ async fn whoever_waits_gets_the_connection_that_becomes_free() {
 }
 
 #[tokio::test]
-async fn an_address_without_room_is_passed_over() {
+async fn an_address_without_a_free_connection_is_skipped() {
     let (full, gate, mut coming) = held().await;
     let free = Origin::ok().await;
     let rig = Arc::new(Rig::start(&[full.url(), free.url()], one_connection(LONG)).await);
@@ -109,7 +107,7 @@ async fn an_address_without_room_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_connection_that_speaks_another_protocol_has_its_place_until_it_ends() {
+async fn a_tunnel_counts_as_a_connection_until_it_ends() {
     let origin = Origin::start(|mut peer| async move {
         let (head, _) = peer.request().await?;
         if !head.contains("upgrade: echo") {
@@ -123,8 +121,8 @@ async fn a_connection_that_speaks_another_protocol_has_its_place_until_it_ends()
     .await;
     let rig = Rig::start(&[origin.url()], one_connection(SHORT)).await;
     let mut tunnel = rig.connect().await;
-    let wish = b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n";
-    tunnel.write_all(wish).await.unwrap();
+    let upgrade = b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n";
+    tunnel.write_all(upgrade).await.unwrap();
     read_until(&mut tunnel, b"\r\n\r\n").await;
     assert!(rig.exchange(request("k")).await.starts_with("HTTP/1.1 503 "));
     drop(tunnel);

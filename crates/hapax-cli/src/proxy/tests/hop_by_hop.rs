@@ -1,12 +1,12 @@
-//! Fields that a client declares to be for its connection only.
+//! Keys in fields that the client names in `Connection`.
 
 use super::rig::{Origin, Rig};
 
-/// The proxy takes such a field off, and the layer behind it sees by `Connection` that it was there.
+/// The proxy removes such a field, and the layer sees by `Connection` that it was there.
 #[tokio::test]
-async fn k_10_a_request_whose_key_was_taken_off_does_not_run() {
+async fn k_10_a_request_whose_key_field_was_removed_does_not_run() {
     let origin = Origin::ok().await;
-    let rig = Rig::before(&origin).await;
+    let rig = Rig::in_front_of(&origin).await;
     let long = format!("Connection: {}Idempotency-Key", "x,".repeat(1000));
     let lines: [&[u8]; 7] = [
         b"Connection: close, Idempotency-Key",

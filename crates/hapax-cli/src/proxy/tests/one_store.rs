@@ -1,4 +1,4 @@
-//! A sidecar before a service that has the layer too, both on one store.
+//! A sidecar in front of a service that has the layer too, both on one store.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use hapax_core::Store;
 use tower_layer::Layer;
 
 use super::rig::{Origin, Rig, Setup};
-use crate::proxy::{Forward, UpstreamOptions};
+use super::upstream;
 
 const KEYED: &str = "POST /orders HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
 
-/// The layer on this store with this policy, before this address.
+/// The layer on this store with this policy, in front of this address.
 async fn layered(store: &Arc<dyn Store>, policy: HttpPolicy, url: String) -> Rig {
-    let forward = Forward::new(&[url.parse().unwrap()], &UpstreamOptions::default()).unwrap();
+    let forward = upstream(&[url], &Setup::default());
     let hapax = Hapax::builder(store.clone()).sweep(None).build();
     let service = IdempotencyLayer::new(&hapax).policy(policy).layer(forward);
     Rig::serve(service, Setup::default()).await
 }
 
-/// What a first request and its retry get from a sidecar with this policy, and how often the service ran.
-async fn asked_twice(sidecar: HttpPolicy) -> (String, String, usize) {
+/// The responses to a request and its retry with this policy of the sidecar, and how often the service ran.
+async fn sent_twice(sidecar: HttpPolicy) -> (String, String, usize) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let origin = Origin::ok().await;
     let service = layered(&store, HttpPolicy::default(), origin.url()).await;
@@ -31,18 +31,18 @@ async fn asked_twice(sidecar: HttpPolicy) -> (String, String, usize) {
 }
 
 #[tokio::test]
-async fn in_one_namespace_the_service_takes_the_sidecars_claim_for_somebody_elses() {
-    let (first, second, runs) = asked_twice(HttpPolicy::default()).await;
+async fn in_one_namespace_the_service_refuses_the_sidecar_s_own_claim() {
+    let (first, second, runs) = sent_twice(HttpPolicy::default()).await;
     for answer in [first, second] {
         assert!(answer.starts_with("HTTP/1.1 409 "), "{answer}");
         assert!(answer.contains("/errors/in-progress\""), "{answer}");
     }
-    assert_eq!(runs, 0, "nothing runs twice, and nothing runs at all");
+    assert_eq!(runs, 0, "the operation never runs");
 }
 
 #[tokio::test]
-async fn in_a_namespace_of_its_own_the_sidecar_claims_for_itself() {
-    let (first, second, runs) = asked_twice(HttpPolicy::default().namespace("sidecar")).await;
+async fn in_separate_namespaces_both_claim() {
+    let (first, second, runs) = sent_twice(HttpPolicy::default().namespace("sidecar")).await;
     assert!(first.starts_with("HTTP/1.1 200 ") && !first.contains("replayed"), "{first}");
     assert!(
         second.starts_with("HTTP/1.1 200 ") && second.contains("x-idempotent-replayed: true"),

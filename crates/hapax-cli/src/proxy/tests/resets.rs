@@ -19,7 +19,7 @@ fn order(number: u32) -> Request<Full<Bytes>> {
 }
 
 #[tokio::test]
-async fn requests_that_outlived_their_stream_count_until_they_end() {
+async fn claimed_requests_count_until_they_end_after_a_reset() {
     let (came, mut coming) = unbounded_channel();
     let (open, gate) = watch::channel(false);
     let origin = Origin::start(move |mut peer| {
@@ -44,7 +44,7 @@ async fn requests_that_outlived_their_stream_count_until_they_end() {
     for number in 0..STREAMS_MAX {
         sender.ready().await.unwrap();
         tokio::select! {
-            // Dropping the answer resets its stream.
+            // Dropping the response resets its stream.
             Some(()) = coming.recv() => {}
             answer = sender.send_request(order(number)) => panic!("answered {}", answer.unwrap().status()),
         }
@@ -60,7 +60,7 @@ async fn requests_that_outlived_their_stream_count_until_they_end() {
     }
     assert_eq!(origin.log.requests(), STREAMS_MAX as usize);
 
-    // They ran all the while, and their places are free when they have ended.
+    // They ran to their end, and free their slots.
     open.send(true).unwrap();
     let first = loop {
         sender.ready().await.unwrap();
@@ -75,9 +75,9 @@ async fn requests_that_outlived_their_stream_count_until_they_end() {
     assert_eq!(first.headers()["x-idempotent-replayed"], "true");
 }
 
-/// What is not claimed goes with its stream, and the next one waits until it has.
+/// An unclaimed request is cancelled with its stream, and the next one waits for that.
 #[tokio::test]
-async fn requests_without_a_key_end_with_their_stream() {
+async fn unclaimed_requests_end_with_their_stream() {
     let (came, mut coming) = unbounded_channel();
     let origin = Origin::start(move |mut peer| {
         let came = came.clone();

@@ -1,4 +1,4 @@
-//! Answers that clients leave where they are.
+//! Responses that clients do not read.
 
 use std::sync::Arc;
 
@@ -12,27 +12,27 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::rig::{Origin, Rig, Setup, read_to_end};
 
-const ANSWER_BYTES: usize = 300_000;
+const RESPONSE_BYTES: usize = 300_000;
 
-/// An origin that answers every request with so many bytes.
+/// An origin that responds with this many bytes.
 async fn large() -> Origin {
     Origin::start(|mut peer| async move {
         loop {
             peer.request().await?;
-            peer.write(format!("HTTP/1.1 200 OK\r\ncontent-length: {ANSWER_BYTES}\r\n\r\n")).await?;
-            peer.write(vec![7; ANSWER_BYTES]).await?;
+            peer.write(format!("HTTP/1.1 200 OK\r\ncontent-length: {RESPONSE_BYTES}\r\n\r\n")).await?;
+            peer.write(vec![7; RESPONSE_BYTES]).await?;
         }
     })
     .await
 }
 
-async fn with_room_for(bytes: usize, origin: &Origin) -> Rig {
+async fn with_budget(bytes: usize, origin: &Origin) -> Rig {
     let mut setup = Setup::default();
-    setup.transport.answer_bytes_in_all_max = bytes;
+    setup.transport.response_bytes_max = bytes;
     Rig::start(&[origin.url()], setup).await
 }
 
-/// A client that takes only the beginning of an answer that is not read.
+/// A client with a small window: it receives only the beginning of a response that is not read.
 async fn client(rig: &Rig) -> SendRequest<Full<Bytes>> {
     let io = TokioIo::new(rig.connect().await);
     let mut builder = http2::Builder::new(TokioExecutor::new());
@@ -48,42 +48,42 @@ async fn ask(sender: &mut SendRequest<Full<Bytes>>, key: &str) -> Incoming {
 }
 
 #[tokio::test]
-async fn the_slowest_streams_are_reset_when_too_much_is_left() {
+async fn the_slowest_streams_are_reset_when_the_budget_is_exceeded() {
     let origin = large().await;
-    let rig = with_room_for(3 * ANSWER_BYTES, &origin).await;
+    let rig = with_budget(3 * RESPONSE_BYTES, &origin).await;
     let mut sender = client(&rig).await;
     let mut answers = Vec::new();
     for key in ["a", "b", "c", "d", "e", "f"] {
         answers.push(ask(&mut sender, key).await);
     }
     let newest = answers.pop().unwrap().collect().await.unwrap().to_bytes();
-    assert_eq!(newest.len(), ANSWER_BYTES);
+    assert_eq!(newest.len(), RESPONSE_BYTES);
     let oldest = answers.remove(0).collect().await.unwrap_err();
     assert!(format!("{oldest:?}").contains("CANCEL"), "{oldest:?}");
-    // The operation has its record, and the connection is as it was.
+    // The operation is recorded, and the connection is still open.
     let again = ask(&mut sender, "a").await.collect().await.unwrap().to_bytes();
-    assert_eq!(again.len(), ANSWER_BYTES);
+    assert_eq!(again.len(), RESPONSE_BYTES);
 }
 
 #[tokio::test]
 async fn replays_of_one_record_share_their_bytes() {
     let origin = large().await;
-    let rig = with_room_for(3 * ANSWER_BYTES, &origin).await;
+    let rig = with_budget(3 * RESPONSE_BYTES, &origin).await;
     let mut sender = client(&rig).await;
     let mut answers = Vec::new();
     for _ in 0..30 {
         answers.push(ask(&mut sender, "a").await);
     }
     for answer in answers {
-        assert_eq!(answer.collect().await.unwrap().to_bytes().len(), ANSWER_BYTES);
+        assert_eq!(answer.collect().await.unwrap().to_bytes().len(), RESPONSE_BYTES);
     }
 }
 
 #[tokio::test]
-async fn connections_of_http1_are_closed_when_too_much_is_left() {
+async fn http1_connections_are_closed_when_the_budget_is_exceeded() {
     const BYTES: usize = 50_000_000;
     let (origin, _ended) = Origin::sending(BYTES).await;
-    let rig = Arc::new(with_room_for(1, &origin).await);
+    let rig = Arc::new(with_budget(1, &origin).await);
     let mut streams = [rig.connect().await, rig.connect().await];
     for stream in &mut streams {
         stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.unwrap();
@@ -91,5 +91,5 @@ async fn connections_of_http1_are_closed_when_too_much_is_left() {
     let [mut one, mut two] = streams;
     let (one, two) = tokio::join!(read_to_end(&mut one), read_to_end(&mut two));
     let whole = [one, two].map(|answer| answer.len() > BYTES);
-    assert!(whole[0] != whole[1], "one is left, and has all the room: {whole:?}");
+    assert!(whole[0] != whole[1], "exactly one response is complete: {whole:?}");
 }

@@ -1,73 +1,37 @@
-//! Deadlines that only TLS and HTTP/2 have, and health checks over TLS.
+//! Timeouts and limits of TLS and HTTP/2, and health checks over TLS.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hapax::http::settings::Span;
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, StreamBody};
-use hyper::body::{Frame, Incoming};
-use hyper::client::conn::http2;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio_rustls::TlsAcceptor;
 
 use super::downgrade::{CONTINUATION, END_HEADERS, END_STREAM, HEADERS, SETTINGS, fields, frame};
-use super::encrypted::{encrypted, http2_on, pem, tls};
 use super::rig::{ENDLESS, Origin, Rig, Setup, read_to_end};
 use super::slow::patient;
-use crate::proxy::frames::PREFACE;
-use crate::proxy::options::Protocol;
-use crate::proxy::tls::Certificate;
+use super::tls::{acceptor, connect_tls, http2_on, pem, tls_files};
 
-/// Short enough to wait for. Everything else has an hour.
-const SHORT: Span = Span(Duration::from_millis(20));
-const LONG: Span = Span(Duration::from_secs(3600));
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-type Parts = StreamBody<futures_util::stream::BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;
+/// Short enough to wait for. All other timeouts are an hour.
+const SHORT: Duration = Duration::from_millis(20);
+const LONG: Duration = Duration::from_secs(3600);
 
-/// A body that begins and never ends.
-fn stalled() -> Parts {
-    use futures_util::StreamExt as _;
-    let first = futures_util::stream::iter([Ok(Frame::data(Bytes::from_static(b"half")))]);
-    StreamBody::new(first.chain(futures_util::stream::pending()).boxed())
-}
-
-fn keyed<B>(body: B) -> Request<B> {
-    Request::post("http://shop/orders").header("idempotency-key", "k").body(body).unwrap()
+fn post(body: Full<Bytes>) -> Request<Full<Bytes>> {
+    Request::post("http://shop/orders").body(body).unwrap()
 }
 
 #[tokio::test]
-async fn an_upstream_that_never_ends_its_handshake_was_sent_nothing() {
-    let silent = Origin::start(|mut peer| async move {
-        while peer.read().await.is_some() {}
-        Some(())
-    })
-    .await;
-    let mut setup = Setup::default();
-    setup.upstream.connect = SHORT;
-    setup.upstream.ca_file = Some(pem("ca.pem"));
-    let rig = Rig::start(&[format!("https://localhost:{}", silent.address.port())], setup).await;
-    let request =
-        "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    // The deadline may pass before there is a connection, so it is the handshakes that are counted.
-    while silent.log.connections() < 2 {
-        let answer = rig.exchange(request).await;
-        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-        assert!(answer.contains("/errors/upstream-unavailable\""), "{answer}");
-        assert!(!answer.to_lowercase().contains("idempotency-replayed"), "the key is free: {answer}");
-    }
-}
-
-#[tokio::test]
-async fn a_client_that_never_ends_its_handshake_is_closed() {
-    // Nothing, and the beginning of a record that announces more.
+async fn an_incomplete_handshake_is_closed() {
+    // No byte, and the beginning of a TLS record.
     for begun in [b"".as_slice(), b"\x16\x03\x01\x02\x00\x01"] {
-        let mut setup = Setup { tls: Some(tls("first")), ..Setup::default() };
+        let mut setup = Setup { tls: Some(tls_files("first")), ..Setup::default() };
         let transport = &mut setup.transport;
         (transport.head, transport.keep_alive, transport.write_idle) = (LONG, LONG, LONG);
         transport.first_byte = SHORT;
@@ -80,57 +44,9 @@ async fn a_client_that_never_ends_its_handshake_is_closed() {
     }
 }
 
+/// Neither other frames nor an earlier request move the deadline of a header block.
 #[tokio::test]
-async fn a_body_of_http2_that_stops_coming_is_given_up() {
-    let origin = Origin::ok().await;
-    let mut setup = Setup::default();
-    setup.transport.body_idle = SHORT;
-    let rig = Rig::start(&[origin.url()], setup).await;
-    let io = TokioIo::new(rig.connect().await);
-    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
-    tokio::spawn(connection);
-    let response = sender.send_request(keyed(stalled())).await.unwrap();
-    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    assert!(String::from_utf8_lossy(&body).contains("/errors/body-incomplete\""), "{body:?}");
-    assert_eq!(origin.log.requests(), 0);
-}
-
-#[tokio::test]
-async fn an_answer_of_http2_that_stops_coming_is_given_up() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let service =
-                service_fn(|_: Request<Incoming>| async { Ok::<_, Infallible>(Response::new(stalled())) });
-            let http2 = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-            tokio::spawn(http2.serve_connection(TokioIo::new(stream), service));
-        }
-    });
-    let mut setup = Setup::default();
-    setup.upstream.protocol = Protocol::Http2;
-    setup.upstream.body_idle = SHORT;
-    let rig = Rig::start(&[format!("http://{address}")], setup).await;
-    let io = TokioIo::new(rig.connect().await);
-    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
-    tokio::spawn(connection);
-    for expected in [StatusCode::BAD_GATEWAY, StatusCode::CONFLICT] {
-        let response = sender.send_request(keyed(Full::<Bytes>::default())).await.unwrap();
-        assert_eq!(response.status(), expected);
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        assert!(String::from_utf8_lossy(&body).contains("/errors/uncertain\""), "{body:?}");
-    }
-    // Without a key the answer is passed on as it comes, and ends with the pause.
-    let plain = Request::post("http://shop/orders").body(Full::default()).unwrap();
-    let response = sender.send_request(plain).await.unwrap();
-    assert_eq!(response.status(), StatusCode::OK);
-    assert!(response.into_body().collect().await.is_err());
-}
-
-/// Nothing that is sent besides, and no request before, moves the deadline of a head.
-#[tokio::test]
-async fn a_head_of_http2_that_never_ends_is_closed() {
+async fn an_incomplete_http2_header_block_is_closed() {
     let greeting = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
     let get = fields(&[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")]);
     let begun = frame(HEADERS, END_STREAM, 1, &get);
@@ -155,9 +71,9 @@ async fn a_head_of_http2_that_never_ends_is_closed() {
     }
 }
 
-/// The time for a head is over long before the answer comes, in the clear and over TLS.
+/// The response takes longer than the head timeout, with and without TLS.
 #[tokio::test]
-async fn a_slow_answer_of_http2_outlives_the_time_for_heads() {
+async fn the_head_timeout_does_not_limit_an_http2_response() {
     const HEAD: Duration = Duration::from_millis(300);
     let origin = Origin::start(|mut peer| async move {
         loop {
@@ -167,33 +83,33 @@ async fn a_slow_answer_of_http2_outlives_the_time_for_heads() {
         }
     })
     .await;
-    for certificate in [None, Some(tls("first"))] {
+    for certificate in [None, Some(tls_files("first"))] {
         let mut setup = Setup { tls: certificate, ..patient() };
-        setup.transport.head = Span(HEAD);
+        setup.transport.head = HEAD;
         let is_encrypted = setup.tls.is_some();
         let rig = Rig::start(&[origin.url()], setup).await;
         let mut sender = match is_encrypted {
-            true => http2_on(encrypted(&rig, b"h2").await).await,
+            true => http2_on(connect_tls(&rig, b"h2").await).await,
             false => http2_on(rig.connect().await).await,
         };
-        let response = sender.send_request(keyed(Full::from("order"))).await.unwrap();
+        let response = sender.send_request(post(Full::from("order"))).await.unwrap();
         assert_eq!(response.status(), StatusCode::CREATED);
         assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "ok");
     }
 }
 
 #[tokio::test]
-async fn a_client_that_agrees_on_http2_and_stays_silent_is_closed() {
+async fn a_client_that_is_silent_after_alpn_is_closed() {
     let origin = Origin::ok().await;
-    let mut setup = Setup { tls: Some(tls("first")), ..patient() };
+    let mut setup = Setup { tls: Some(tls_files("first")), ..patient() };
     setup.transport.head = SHORT;
     let rig = Rig::start(&[origin.url()], setup).await;
-    read_to_end(&mut encrypted(&rig, b"h2").await).await;
+    read_to_end(&mut connect_tls(&rig, b"h2").await).await;
     assert_eq!(origin.log.connections(), 0);
 }
 
 #[tokio::test]
-async fn a_head_of_http2_has_only_so_many_fields() {
+async fn fields_of_an_http2_head_are_limited() {
     let origin = Origin::ok().await;
     let mut setup = patient();
     setup.transport.head_fields_max = 10;
@@ -211,28 +127,28 @@ async fn a_head_of_http2_has_only_so_many_fields() {
     assert_eq!(origin.log.requests(), 2);
 }
 
-/// A client whose window is shut takes nothing, however lively its connection is.
+/// A client with a window of 0 reads nothing of its response, however active its connection is.
 #[tokio::test]
-async fn an_answer_that_a_client_of_http2_does_not_take_is_given_up() {
+async fn a_stalled_http2_response_is_abandoned() {
     for bytes in [2, ENDLESS] {
         let (origin, mut is_ended) = Origin::sending(bytes).await;
         let mut setup = patient();
         setup.transport.write_idle = SHORT;
         let rig = Rig::start(&[origin.url()], setup).await;
         let mut stream = rig.connect().await;
-        // The size of a window at first is the fourth setting.
+        // SETTINGS_INITIAL_WINDOW_SIZE is 4.
         let shut = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
         let get = fields(&[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")]);
         let get = frame(HEADERS, END_STREAM | END_HEADERS, 1, &get);
         stream.write_all(&[PREFACE, &shut, &get].concat()).await.unwrap();
-        is_ended.recv().await.expect("the origin is not kept for it");
+        is_ended.recv().await.expect("the connection to the origin is released");
         read_to_end(&mut stream).await;
     }
 }
 
-/// Larger than every window, and with a trailer behind.
+/// Larger than every window, and with trailers.
 #[tokio::test]
-async fn a_large_answer_reaches_a_client_of_http2_whole() {
+async fn a_large_response_reaches_an_http2_client_completely() {
     let body: String = (0..200_000).map(|number| format!("{number:>10}")).collect();
     let sent = body.clone();
     let origin = Origin::start(move |mut peer| {
@@ -246,18 +162,18 @@ async fn a_large_answer_reaches_a_client_of_http2_whole() {
     .await;
     let rig = Rig::start(&[origin.url()], patient()).await;
     let mut sender = http2_on(rig.connect().await).await;
-    let response = sender.send_request(keyed(Full::default())).await.unwrap();
+    let response = sender.send_request(post(Full::default())).await.unwrap();
     let got = response.into_body().collect().await.unwrap();
     assert_eq!(got.trailers().unwrap()["x-sum"], "7");
     assert!(got.to_bytes() == body);
 }
 
-/// Answers over TLS, and tells the path of each request.
-fn serve_encrypted(listener: TcpListener, seen: UnboundedSender<String>) {
-    let certificate = Certificate::read(&tls("first"), false).unwrap();
+/// Serves over TLS, and sends the path of each request.
+fn serve_tls(listener: TcpListener, seen: UnboundedSender<String>) {
+    let acceptor = acceptor(&[b"http/1.1"]);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let (acceptor, seen) = (TlsAcceptor::from(certificate.current()), seen.clone());
+            let (acceptor, seen) = (acceptor.clone(), seen.clone());
             let service = service_fn(move |request: Request<Incoming>| {
                 let told = seen.send(request.uri().path().to_owned());
                 async move { told.map(|()| Response::new(Full::<Bytes>::from("ok"))) }
@@ -271,15 +187,15 @@ fn serve_encrypted(listener: TcpListener, seen: UnboundedSender<String>) {
     });
 }
 
-/// An address that takes connections and cannot prove who it is counts as down; one that comes back over TLS as up.
+/// An address that accepts connections without TLS is down; once it speaks TLS, it is up.
 #[tokio::test]
-async fn health_is_checked_over_tls() {
+async fn health_checks_use_tls() {
     let (up, later) =
         (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
     let addresses = [up.local_addr().unwrap(), later.local_addr().unwrap()];
     let (seen, mut seen_up) = unbounded_channel();
-    serve_encrypted(up, seen);
-    // Whoever is here before speaks no TLS: every handshake fails.
+    serve_tls(up, seen);
+    // The first server at this address speaks no TLS: every handshake fails.
     let impostor = tokio::spawn(async move {
         for _ in 0..2 {
             let (mut stream, _) = later.accept().await.unwrap();
@@ -290,7 +206,7 @@ async fn health_is_checked_over_tls() {
     });
     let mut setup = Setup::default();
     setup.upstream.ca_file = Some(pem("ca.pem"));
-    setup.upstream.health_interval = Span(Duration::from_millis(10));
+    setup.upstream.health_interval = Duration::from_millis(10);
     setup.upstream.health_timeout = LONG;
     setup.upstream.health_path = Some("/healthy".to_owned());
     let urls = addresses.map(|address| format!("https://localhost:{}", address.port()));
@@ -302,7 +218,7 @@ async fn health_is_checked_over_tls() {
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
     let (seen, mut seen_later) = unbounded_channel();
-    serve_encrypted(later, seen);
+    serve_tls(later, seen);
     assert_eq!(seen_later.recv().await.unwrap(), "/healthy", "it is checked before it is used");
     let mut is_used = false;
     while !is_used {

@@ -1,10 +1,10 @@
-//! Requests that are admitted though something about them is unusual. They are also sent to servers that are not ours.
+//! Unusual requests that are accepted. The tests of `hapax-cli` send them to other servers as well.
 
-/// The last request of a connection that may go on.
+/// Closes the connection.
 pub(crate) const LAST: &str = "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-/// Each with its name, and how many requests an origin sees of it.
-pub(crate) const ADMITTED: &[(&str, &str, usize)] = &[
+/// Each with its name and its number of requests.
+pub(crate) const ACCEPTED: &[(&str, &str, usize)] = &[
     ("nothing odd", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 1),
     ("one empty line before", "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 1),
     ("a body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 1),
