@@ -1,4 +1,4 @@
-//! The problems that only the sidecar answers with, in one table. All others are the layer's.
+//! The problem documents of the sidecar, in one table. All others are the layer's.
 
 use bytes::Bytes;
 use hapax::http::TYPE_BASE;
@@ -6,22 +6,22 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::json;
 
-/// Why the sidecar refuses a request.
+/// A refusal of the sidecar.
 #[derive(Debug)]
-pub(crate) struct Problem {
-    /// The last part of its type, and the name of its page in `docs/errors`.
+pub(crate) struct SidecarProblem {
+    /// The last segment of its type, and the name of its page in `docs/errors`.
     pub(crate) name: &'static str,
     status: StatusCode,
     title: &'static str,
     detail: &'static str,
-    /// Whether the same request may be sent again as it is.
+    /// Whether the same request may be retried unchanged.
     retryable: bool,
     retry_with_same_key: bool,
     safe_new_key: bool,
 }
 
-/// The `authorise` URL has no answer.
-pub(crate) const AUTHORISE_UNAVAILABLE: Problem = Problem {
+/// The `authorise` URL did not respond.
+pub(crate) const AUTHORISE_UNAVAILABLE: SidecarProblem = SidecarProblem {
     name: "authorise-unavailable",
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Nobody could say whether this is allowed",
@@ -31,8 +31,8 @@ pub(crate) const AUTHORISE_UNAVAILABLE: Problem = Problem {
     safe_new_key: true,
 };
 
-/// The origin might take the path of a protected request for another one.
-pub(crate) const PATH_AMBIGUOUS: Problem = Problem {
+/// The upstream could read the path of a protected request as another path.
+pub(crate) const PATH_AMBIGUOUS: SidecarProblem = SidecarProblem {
     name: "path-ambiguous",
     status: StatusCode::BAD_REQUEST,
     title: "The path can be read in two ways",
@@ -43,8 +43,8 @@ pub(crate) const PATH_AMBIGUOUS: Problem = Problem {
     safe_new_key: false,
 };
 
-/// Whoever stands before one service leads nowhere else.
-pub(crate) const TUNNEL_REFUSED: Problem = Problem {
+/// A reverse proxy opens no tunnels.
+pub(crate) const TUNNEL_REFUSED: SidecarProblem = SidecarProblem {
     name: "tunnel-refused",
     status: StatusCode::NOT_IMPLEMENTED,
     title: "No tunnels are opened here",
@@ -54,8 +54,8 @@ pub(crate) const TUNNEL_REFUSED: Problem = Problem {
     safe_new_key: false,
 };
 
-impl Problem {
-    /// The answer that says so.
+impl SidecarProblem {
+    /// The response with the problem document.
     pub(crate) fn response(&self) -> Response<Bytes> {
         let document = json!({
             "type": format!("{TYPE_BASE}{}", self.name),

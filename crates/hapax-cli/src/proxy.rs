@@ -51,33 +51,33 @@ impl From<SetupError> for Failure {
     fn from(error: SetupError) -> Self {
         let (code, hint) = match &error {
             SetupError::Listen { .. } => {
-                (Code::ListenFailed, "choose an address of this machine that is not in use")
+                (Code::ListenFailed, Some("choose an address of this machine that is not in use"))
             }
-            SetupError::TlsFile { .. } => {
-                (Code::InputInvalid, "give a certificate with its chain, and its private key, both in PEM")
-            }
-            SetupError::NoUpstream => (Code::InputInvalid, "name one, such as http://127.0.0.1:3000"),
-            SetupError::Upstream { .. } => {
-                (Code::InputInvalid, "write it as http://HOST:PORT or https://HOST:PORT, without a path")
-            }
-            _ => return Self::new(Code::Failed, error.to_string()).caused_by(error),
+            SetupError::TlsFile { .. } => (
+                Code::InputInvalid,
+                Some("give a certificate with its chain, and its private key, both in PEM"),
+            ),
+            SetupError::NoUpstream => (Code::InputInvalid, Some("name one, such as http://127.0.0.1:3000")),
+            SetupError::Upstream { .. } => (
+                Code::InputInvalid,
+                Some("write it as http://HOST:PORT or https://HOST:PORT, without a path"),
+            ),
+            _ => (Code::Failed, None),
         };
-        Self::new(code, error.to_string()).hint(hint).caused_by(error)
-    }
-}
-
-impl Failure {
-    /// Takes over the source of an error whose own text is the message.
-    fn caused_by(self, error: SetupError) -> Self {
+        let mut failure = Self::new(code, error.to_string());
+        if let Some(hint) = hint {
+            failure = failure.hint(hint);
+        }
+        // The error's own text is the message, so the causes begin with its source.
         let source = match error {
             SetupError::Listen { source, .. } => Some(source.into()),
             SetupError::TlsFile { source, .. } | SetupError::Upstream { source, .. } => source,
-            SetupError::Tls(source) => Some(source.into()),
+            SetupError::Tls(source) => Some(source),
             _ => None,
         };
         match source {
-            Some(source) => self.because(source),
-            None => self,
+            Some(source) => failure.because(source),
+            None => failure,
         }
     }
 }

@@ -45,7 +45,7 @@ use crate::demo::{self, Demo};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::proxy::{self, Listener, UpstreamService, WorkerThreads};
-use crate::signals::{Asked, Signals};
+use crate::signals::{ProcessSignal, Signals};
 use crate::telemetry;
 use crate::trace::Tracing;
 
@@ -145,7 +145,7 @@ impl Sidecar {
             async move { listener.serve(service, workers, stop).await }
         });
         notify(sd_notify::NotifyState::Ready);
-        while signals.next().await == Asked::ToReload {
+        while signals.next().await == ProcessSignal::Reload {
             self.routes.reload(flags);
             if let Err(error) = self.listener.reload_tls() {
                 tracing::error!("the certificate stays as it was: {}", Failure::from(error).text());
@@ -158,7 +158,7 @@ impl Sidecar {
         stop.cancel();
         let config = self.routes.config();
         tracing::info!(limit = ?config.drain, "asked to end: nothing new is taken");
-        let patience = Patience::new(config.drain, async move { signals.end().await });
+        let patience = Patience::new(config.drain, async move { signals.shutdown().await });
         let ended = end(&self.hapax, serving, &patience, &flags.naming()).await;
         if let Some(tracing) = self.tracing {
             let _cut_short = patience.with(tracing.end(patience.left().min(config.trace.timeout.0))).await;

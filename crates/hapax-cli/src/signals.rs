@@ -1,19 +1,19 @@
-//! What the operating system asks of a process that runs for long: to end, or to read its configuration again.
+//! Signals of the operating system: shutdown and reload.
 
 use std::io;
 
 use crate::failure::{Code, Failure};
 
-/// What was asked.
+/// A signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum ProcessSignal {
     /// SIGTERM or SIGINT.
-    ToEnd,
+    Shutdown,
     /// SIGHUP.
-    ToReload,
+    Reload,
 }
 
-/// Signals, from the moment this is made: one that comes while nobody waits is not lost.
+/// Receives signals from its creation on: one that arrives while no task waits is not lost.
 #[derive(Debug)]
 pub(crate) struct Signals {
     #[cfg(unix)]
@@ -44,28 +44,28 @@ impl Signals {
         Ok(Self {})
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     #[cfg(unix)]
-    pub(crate) async fn next(&mut self) -> Asked {
+    pub(crate) async fn next(&mut self) -> ProcessSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Asked::ToEnd,
-            _ = self.terminate.recv() => Asked::ToEnd,
-            _ = self.hang_up.recv() => Asked::ToReload,
+            _ = self.interrupt.recv() => ProcessSignal::Shutdown,
+            _ = self.terminate.recv() => ProcessSignal::Shutdown,
+            _ = self.hang_up.recv() => ProcessSignal::Reload,
         }
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     #[cfg(not(unix))]
-    pub(crate) async fn next(&mut self) -> Asked {
-        // Without a way to be told, the process simply ends when it is ended.
+    pub(crate) async fn next(&mut self) -> ProcessSignal {
+        // Without a handler, the default action of the signal ends the process.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-        Asked::ToEnd
+        ProcessSignal::Shutdown
     }
 
-    /// Waits until the process is asked to end.
-    pub(crate) async fn end(&mut self) {
-        while self.next().await != Asked::ToEnd {}
+    /// Waits for a shutdown signal.
+    pub(crate) async fn shutdown(&mut self) {
+        while self.next().await != ProcessSignal::Shutdown {}
     }
 }

@@ -33,7 +33,7 @@ pub enum SetupError {
     },
     /// TLS cannot be configured.
     #[error("cannot set up TLS")]
-    Tls(#[source] rustls::Error),
+    Tls(#[source] BoxError),
     /// There is no address to forward to.
     #[error("no upstream configured")]
     NoUpstream,

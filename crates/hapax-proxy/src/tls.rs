@@ -56,7 +56,7 @@ fn server_config(files: &TlsFiles, http2: bool) -> Result<Arc<ServerConfig>, Set
         .map_err(|error| unusable(&files.key, "holds no private key in PEM", error))?;
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(SetupError::Tls)?
+        .map_err(tls_error)?
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(|error| unusable(&files.certificate, "does not match its key", error))?;
@@ -71,9 +71,9 @@ pub(crate) fn client_config(
 ) -> Result<Arc<ClientConfig>, SetupError> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(SetupError::Tls)?;
+        .map_err(tls_error)?;
     let mut config = match ca_file {
-        None => builder.with_platform_verifier().map_err(SetupError::Tls)?.with_no_client_auth(),
+        None => builder.with_platform_verifier().map_err(tls_error)?.with_no_client_auth(),
         Some(path) => {
             let mut roots = RootCertStore::empty();
             for root in certificates(path)? {
@@ -107,6 +107,10 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SetupError>
 
 fn read(path: &Path) -> Result<Vec<u8>, SetupError> {
     fs::read(path).map_err(|error| unusable(path, "cannot be read", error))
+}
+
+fn tls_error(error: rustls::Error) -> SetupError {
+    SetupError::Tls(error.into())
 }
 
 fn unusable(path: &Path, problem: &'static str, source: impl Into<BoxError>) -> SetupError {

@@ -89,7 +89,7 @@ fn stop_signal() -> Result<watch::Receiver<bool>, Failure> {
     let (told, stop) = watch::channel(false);
     let mut signals = Signals::new()?;
     tokio::spawn(async move {
-        signals.end().await;
+        signals.shutdown().await;
         told.send_replace(true);
         // Kept until the end: a closed channel would look like a request to stop.
         std::future::pending::<()>().await;

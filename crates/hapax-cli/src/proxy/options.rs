@@ -9,7 +9,7 @@ use hapax_proxy::{ListenerOptions, TlsFiles, UpstreamProtocol};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Deadlines and caps of the listener.
+/// Timeouts and limits of the listener.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Transport {
@@ -19,27 +19,27 @@ pub(crate) struct Transport {
     /// How long the head of a request may take from its first byte.
     #[schemars(with = "String")]
     pub(crate) head: Span,
-    /// How long a sender of a body may pause.
+    /// How long the sender of a body may pause.
     #[schemars(with = "String")]
     pub(crate) body_idle: Span,
-    /// The fewest bytes of body in a second, counted from the beginning once `body_idle` has passed. 0: any rate.
+    /// The minimum rate of a body in bytes per second, enforced once `body_idle` has passed. 0: any rate.
     #[serde(deserialize_with = "size::deserialize")]
     #[schemars(with = "Size")]
     pub(crate) body_rate_min: u64,
     /// How long a connection may wait for its next request.
     #[schemars(with = "String")]
     pub(crate) keep_alive: Span,
-    /// How long a client may take nothing of its answer.
+    /// How long a client may read nothing of its response.
     #[schemars(with = "String")]
     pub(crate) write_idle: Span,
-    /// The most bytes of answers that clients have not taken yet, on all connections together. Beyond that, the answers that
-    /// are taken most slowly are cut off.
+    /// The most response bytes buffered for slow clients, on all connections together. Beyond that, the slowest responses
+    /// are aborted.
     #[serde(deserialize_with = "size::deserialize")]
     #[schemars(with = "Size")]
     pub(crate) answer_bytes_in_all_max: usize,
     /// The most open connections.
     pub(crate) connections_max: usize,
-    /// The most open connections of one peer address. 0: as many as there are in all.
+    /// The most open connections of one peer address. 0: only `connections_max` applies.
     pub(crate) connections_per_peer_max: usize,
     /// The most bytes of a request's head.
     #[serde(deserialize_with = "size::deserialize")]
@@ -47,13 +47,13 @@ pub(crate) struct Transport {
     pub(crate) head_bytes_max: usize,
     /// The most fields of a request's head.
     pub(crate) head_fields_max: usize,
-    /// The most requests that one HTTP/2 connection may have open.
+    /// The most concurrent requests of one HTTP/2 connection.
     pub(crate) streams_max: u32,
-    /// Whether HTTP/2 is spoken: with prior knowledge, and over TLS where the client offers it.
+    /// Whether HTTP/2 is served: with prior knowledge, and over TLS where the client offers it.
     pub(crate) http2: bool,
     /// Whether `Forwarded` (RFC 7239) is sent beside the `X-Forwarded` fields.
     pub(crate) forwarded: bool,
-    /// Whether the `X-Forwarded` fields of clients are kept and added to. Only where every client is a proxy of yours.
+    /// Whether the `X-Forwarded` fields of clients are kept and extended. Only where every client is a trusted proxy.
     pub(crate) trust_forwarded: bool,
 }
 
@@ -136,11 +136,11 @@ impl Transport {
     }
 }
 
-/// Certificate and key of the listener. They are read again on reload.
+/// Certificate and private key of the listener, reloaded on SIGHUP.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tls {
-    /// The file with the certificate and those that lead to its root, in PEM.
+    /// The file with the certificate and the chain to its root, in PEM.
     pub(crate) certificate: PathBuf,
     /// The file with its private key, in PEM.
     pub(crate) key: PathBuf,
@@ -152,11 +152,11 @@ impl Tls {
     }
 }
 
-/// Which version of HTTP an upstream is spoken to in.
+/// The version of HTTP that is spoken to upstreams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Protocol {
-    /// What TLS agrees on; HTTP/1.1 without TLS.
+    /// As negotiated by ALPN; HTTP/1.1 without TLS.
     #[default]
     Auto,
     /// HTTP/1.1.
@@ -169,41 +169,41 @@ pub(crate) enum Protocol {
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct UpstreamOptions {
-    /// How long a connection to an upstream may take, with TLS.
+    /// How long connecting to an upstream may take, including the TLS handshake.
     #[schemars(with = "String")]
     pub(crate) connect: Span,
-    /// How long an upstream may take until the head of its answer.
+    /// How long an upstream may take until the head of its response.
     #[schemars(with = "String")]
     pub(crate) response: Span,
-    /// How long an upstream may pause within an answer.
+    /// How long an upstream may pause within a response.
     #[schemars(with = "String")]
     pub(crate) body_idle: Span,
-    /// How long both sides of a connection that speaks another protocol may be silent.
+    /// How long both sides of an upgraded connection may be silent.
     #[schemars(with = "String")]
     pub(crate) tunnel_idle: Span,
-    /// How long an unused connection is kept. It must be shorter than the upstream keeps it: a request that is sent
-    /// while the upstream hangs up has an unknown outcome.
+    /// How long an idle connection is kept. It must be shorter than the upstream's own timeout: a request that is sent
+    /// while the upstream closes the connection has an unknown outcome.
     #[schemars(with = "String")]
     pub(crate) keep_alive: Span,
-    /// The most open connections to each address, beside those of health checks. Answers that go on, and connections
-    /// that speak another protocol, count for as long as they last. 0: any number.
+    /// The most connections in use for each address, health checks excluded. Streaming responses and upgraded connections
+    /// count for as long as they last. 0: unlimited.
     pub(crate) connections_max: usize,
-    /// How long a request waits for a connection while as many are in use as may be. Then it is refused; nothing was sent.
+    /// How long a request waits for a connection while `connections_max` are in use. Then it is refused; nothing was sent.
     #[schemars(with = "String")]
     pub(crate) connection_wait: Span,
-    /// The most unused connections that are kept for each address.
+    /// The most idle connections kept for each address.
     pub(crate) idle_max: usize,
     /// The version of HTTP.
     pub(crate) protocol: Protocol,
     /// The file with the certificates to trust instead of the platform's, in PEM.
     pub(crate) ca_file: Option<PathBuf>,
-    /// How often each of several addresses is checked.
+    /// The interval of health checks. A single address is not checked.
     #[schemars(with = "String")]
     pub(crate) health_interval: Span,
-    /// How long a check may take.
+    /// How long a health check may take.
     #[schemars(with = "String")]
     pub(crate) health_timeout: Span,
-    /// What is asked for in a check: any answer below 500 is a good one. Without it, taking a connection is enough.
+    /// The path of health checks: any response below 500 is healthy. Without it, an accepted connection is enough.
     pub(crate) health_path: Option<String>,
 }
 

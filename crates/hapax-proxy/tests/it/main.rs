@@ -7,6 +7,7 @@ mod downgrade;
 mod encrypted;
 mod http2;
 mod pool;
+mod refusals;
 mod rig;
 mod slow;
 mod smuggling;
