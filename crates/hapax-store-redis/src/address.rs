@@ -1,8 +1,8 @@
-//! Where a server is: at one address, or wherever Sentinel says that the primary is now. Also how URLs name several.
+//! Server discovery: one fixed address, or the current primary according to Sentinel. Also parses URLs that name several
+//! hosts.
 //!
-//! It is asked for anew with every connection, and from time to time: a primary that another one has replaced may not know
-//! it yet, and would take writes that are lost. Whether what is found there really is a primary is looked at by whoever
-//! connects.
+//! The primary is located again for every connection and periodically: a replaced primary may not know it yet and would
+//! take writes that are lost. The caller that connects verifies that the server found is a primary.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,44 +15,44 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::config::Options;
 
-/// Name and port of a machine.
+/// Host name and port.
 pub(crate) type Host = (String, u16);
 
-/// How long the rest is waited for when most sentinels have answered. One of them is often where the last primary was.
+/// How long to wait for the remaining sentinels once a majority has answered. One of them often ran beside the last primary.
 const REST_MAX: Duration = Duration::from_millis(100);
 
 /// Where a server was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Located {
-    pub(crate) place: Host,
-    /// The number of the failover that brought it there. Zero where nobody counts them.
+    pub(crate) host: Host,
+    /// The configuration epoch of the failover that promoted it. Zero without Sentinel.
     pub(crate) epoch: u64,
 }
 
-/// Which servers there are.
+/// How servers are discovered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
-    /// The one that is named.
-    One,
-    /// The one that these know.
-    Sentinels(Sentinels),
-    /// A cluster with these members, and others.
+pub(crate) enum Discovery {
+    /// One server at a fixed address.
+    Fixed,
+    /// The primary known to these sentinels.
+    Sentinel(Sentinels),
+    /// A cluster; these are its seed nodes.
     Cluster(Vec<Host>),
 }
 
-/// The way to find the server.
+/// Locates the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
-    /// The server, or how to talk to the one that is found.
+    /// The fixed server, or the connection settings for the one that is located.
     client: Client,
     sentinels: Option<Sentinels>,
     sentinel_login: RedisConnectionInfo,
 }
 
-/// Those who know where the primary is.
+/// The sentinels that know the primary.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Sentinels {
-    /// What they call it.
+    /// The name under which they monitor it.
     pub(crate) name: String,
     /// Host and port of each.
     pub(crate) hosts: Vec<Host>,
@@ -60,11 +60,11 @@ pub(crate) struct Sentinels {
 
 impl Address {
     pub(crate) fn new(options: &Options) -> Result<Self, StoreError> {
-        let sentinels = match &options.place {
-            Place::Sentinels(sentinels) => Some(sentinels.clone()),
-            Place::One | Place::Cluster(_) => None,
+        let sentinels = match &options.discovery {
+            Discovery::Sentinel(sentinels) => Some(sentinels.clone()),
+            Discovery::Fixed | Discovery::Cluster(_) => None,
         };
-        // A sentinel has no databases, and is never told the password of the server.
+        // A sentinel has no databases and is never sent the server's password.
         let mut sentinel_login = RedisConnectionInfo::default();
         if let Some((user, password)) = &options.sentinel_login {
             sentinel_login = sentinel_login.set_password(password);
@@ -75,7 +75,7 @@ impl Address {
         Ok(Self { client: options.client()?, sentinels, sentinel_login })
     }
 
-    /// Another server that is talked to in the same way.
+    /// Another server with the same connection settings.
     pub(crate) fn at(&self, host: &Host) -> Result<Self, RedisError> {
         Ok(Self {
             client: self.client(host)?,
@@ -84,34 +84,34 @@ impl Address {
         })
     }
 
-    /// Where the server is, unless sentinels know it.
+    /// The server's address; meaningless with Sentinel.
     pub(crate) fn host(&self) -> Host {
         match self.info().addr() {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
                 (host.clone(), *port)
             }
-            // There is no such URL.
+            // No URL yields another kind.
             _ => (String::new(), 0),
         }
     }
 
-    /// Whether the server may become another one.
+    /// Whether another server may become the primary.
     pub(crate) fn may_fail_over(&self) -> bool {
         self.sentinels.is_some()
     }
 
-    /// Where the server is now, asked for half of `limit` at most. Of sentinels that disagree the one is believed that
-    /// knows of the latest failover.
+    /// Locates the server; takes half of `limit` at most. When sentinels disagree, the highest configuration epoch wins.
     pub(crate) async fn locate(&self, limit: Duration) -> Result<Located, RedisError> {
         let Some(Sentinels { name, hosts }) = &self.sentinels else {
-            return Ok(Located { place: self.host(), epoch: 0 });
+            return Ok(Located { host: self.host(), epoch: 0 });
         };
-        let mut asked: FuturesUnordered<_> = hosts.iter().map(|host| self.ask(host, name)).collect();
+        let mut queries: FuturesUnordered<_> =
+            hosts.iter().map(|host| self.query_sentinel(host, name)).collect();
         let mut until = Instant::now() + limit / 2;
         let mut latest: Option<Located> = None;
         let mut last = RedisError::from((ErrorKind::EmptySentinelList, "no sentinel answered in time"));
         let mut answers = 0;
-        while let Ok(Some(answer)) = timeout_at(until, asked.next()).await {
+        while let Ok(Some(answer)) = timeout_at(until, queries.next()).await {
             match answer {
                 Ok(found) => {
                     answers += 1;
@@ -128,35 +128,35 @@ impl Address {
         latest.ok_or(last)
     }
 
-    /// The server at another place, talked to in the same way.
-    pub(crate) fn client(&self, place: &Host) -> Result<Client, RedisError> {
-        Client::open(self.reached_at(place))
+    /// A client for another host with the same connection settings.
+    pub(crate) fn client(&self, host: &Host) -> Result<Client, RedisError> {
+        Client::open(self.info_for(host))
     }
 
-    /// Where a sentinel says that the primary is.
-    async fn ask(&self, sentinel: &Host, name: &str) -> Result<Located, RedisError> {
-        let info = self.reached_at(sentinel).set_redis_settings(self.sentinel_login.clone());
+    /// Queries one sentinel for the primary.
+    async fn query_sentinel(&self, sentinel: &Host, name: &str) -> Result<Located, RedisError> {
+        let info = self.info_for(sentinel).set_redis_settings(self.sentinel_login.clone());
         let mut connection = Client::open(info)?.get_multiplexed_async_connection().await?;
-        // The number first: with a failover in between the place is newer than its number, and never older.
-        let mut asked = redis::cmd("SENTINEL");
-        asked.arg("MASTER").arg(name);
-        let about: HashMap<String, String> = match asked.query_async(&mut connection).await {
+        // The epoch first: with a failover in between, the host is newer than its epoch, never older.
+        let mut command = redis::cmd("SENTINEL");
+        command.arg("MASTER").arg(name);
+        let about: HashMap<String, String> = match command.query_async(&mut connection).await {
             Ok(about) => about,
-            // One that may not tell counts nothing.
+            // A user without permission for this command gets no epoch.
             Err(error) if error.code().is_some() => HashMap::new(),
             Err(error) => return Err(error),
         };
         let epoch = about.get("config-epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or_default();
-        let mut asked = redis::cmd("SENTINEL");
-        asked.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-        let place: Option<Host> = asked.query_async(&mut connection).await?;
+        let mut command = redis::cmd("SENTINEL");
+        command.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
+        let host: Option<Host> = command.query_async(&mut connection).await?;
         let unknown = (ErrorKind::MasterNameNotFoundBySentinel, "no such name is watched");
-        Ok(Located { place: place.ok_or(unknown)?, epoch })
+        Ok(Located { host: host.ok_or(unknown)?, epoch })
     }
 
-    fn reached_at(&self, primary: &Host) -> ConnectionInfo {
+    fn info_for(&self, primary: &Host) -> ConnectionInfo {
         let info = self.info().clone();
-        let address = moved(info.addr(), primary);
+        let address = with_host(info.addr(), primary);
         info.set_addr(address)
     }
 
@@ -165,8 +165,8 @@ impl Address {
     }
 }
 
-/// The same kind of address elsewhere.
-fn moved(address: &ConnectionAddr, (host, port): &Host) -> ConnectionAddr {
+/// The same kind of address for another host.
+fn with_host(address: &ConnectionAddr, (host, port): &Host) -> ConnectionAddr {
     match address.clone() {
         ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
             ConnectionAddr::TcpTls { host: host.clone(), port: *port, insecure, tls_params }
@@ -175,53 +175,53 @@ fn moved(address: &ConnectionAddr, (host, port): &Host) -> ConnectionAddr {
     }
 }
 
-/// Reads `host:port,host:port/name[/database]` of a URL. What is returned first is the rest as the URL of one server.
+/// Parses `host:port,host:port/name[/database]` of a URL. Returns first the rest as the URL of one server.
 pub(crate) fn parse_sentinels(scheme: &str, rest: &str) -> Result<(String, Sentinels), String> {
-    let several = Several::parse(rest, SENTINEL_PORT).ok_or("a sentinel is written as host or host:port")?;
-    let (name, database) = several.path.split_once('/').unwrap_or((several.path, "0"));
+    let list = HostList::parse(rest, SENTINEL_PORT).ok_or("a sentinel is written as host or host:port")?;
+    let (name, database) = list.path.split_once('/').unwrap_or((list.path, "0"));
     if name.is_empty() {
-        return Err("it does not say what the sentinels call the server".to_owned());
+        return Err("it does not say under which name the sentinels monitor the server".to_owned());
     }
-    let url = several.first(scheme, database);
-    Ok((url, Sentinels { name: name.to_owned(), hosts: several.hosts }))
+    let url = list.first(scheme, database);
+    Ok((url, Sentinels { name: name.to_owned(), hosts: list.hosts }))
 }
 
-/// Reads `host:port,host:port[/0]` of a URL. What is returned first is the first member as the URL of one server.
+/// Parses `host:port,host:port[/0]` of a URL. Returns first the URL of the first member alone.
 pub(crate) fn parse_cluster(scheme: &str, rest: &str) -> Result<(String, Vec<Host>), String> {
-    let several = Several::parse(rest, PORT).ok_or("a member is written as host or host:port")?;
-    if !matches!(several.path, "" | "0") {
-        return Err("a cluster has the database 0 and no other".to_owned());
+    let list = HostList::parse(rest, PORT).ok_or("a member is written as host or host:port")?;
+    if !matches!(list.path, "" | "0") {
+        return Err("a cluster has only database 0".to_owned());
     }
-    Ok((several.first(scheme, "0"), several.hosts))
+    Ok((list.first(scheme, "0"), list.hosts))
 }
 
-/// Where servers listen unless told otherwise.
+/// The default port of a server.
 const PORT: u16 = 6379;
 
-/// Where sentinels listen unless told otherwise.
+/// The default port of a sentinel.
 const SENTINEL_PORT: u16 = 26379;
 
-/// What follows the scheme of a URL that names several machines.
-struct Several<'a> {
-    /// User and password with the at sign, where there are any.
+/// The part after the scheme of a URL that names several hosts.
+struct HostList<'a> {
+    /// User and password with the at sign, if present.
     user: &'a str,
     hosts: Vec<Host>,
     path: &'a str,
-    /// With its question mark.
+    /// Includes the question mark.
     query: &'a str,
 }
 
-impl<'a> Several<'a> {
+impl<'a> HostList<'a> {
     fn parse(rest: &'a str, port: u16) -> Option<Self> {
         let rest = rest.strip_prefix("//")?;
-        let (place, query) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
-        let (authority, path) = place.split_once('/').unwrap_or((place, ""));
+        let (location, query) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
+        let (authority, path) = location.split_once('/').unwrap_or((location, ""));
         let (user, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
         let hosts: Option<Vec<Host>> = hosts.split(',').map(|text| host(text, port)).collect();
         Some(Self { user, hosts: hosts?, path, query })
     }
 
-    /// The first of them alone.
+    /// The URL with only the first host.
     fn first(&self, scheme: &str, database: &str) -> String {
         let (host, port) = &self.hosts[0];
         format!("{scheme}://{}{host}:{port}/{database}{}", self.user, self.query)
@@ -236,8 +236,8 @@ fn host(text: &str, port: u16) -> Option<Host> {
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
-/// Several machines as people write them.
-pub(crate) fn listed(hosts: &[Host]) -> String {
+/// Formats hosts as in a URL.
+pub(crate) fn format_hosts(hosts: &[Host]) -> String {
     let hosts: Vec<String> = hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
     hosts.join(",")
 }

@@ -1,5 +1,5 @@
-//! The claim: one native command for a fresh key and for a replay, one script more for everything else. A server without
-//! room is asked for the record instead.
+//! The claim: one native command for a fresh key and for a replay, one more script for everything else. A server that is
+//! out of memory is only read.
 
 use std::sync::Arc;
 
@@ -8,44 +8,46 @@ use hapax_core::{
 };
 use redis::Value;
 
-use crate::error::{Effect, Refusal, is_wrong_type, leaves_records_readable};
+use crate::connection::{Call, CallBody, Deadline, ServerConnection};
+use crate::error::{CallFailure, Effect, is_wrong_type, leaves_records_readable};
 use crate::layout::{self, Stored};
-use crate::link::{Call, Deadline, Link, What};
-use crate::script::{Dialect, sized};
+use crate::routing::{self, Router, SlotOwner};
+use crate::script::{CommandSet, sized};
 use crate::store::get;
-use crate::way::{self, Owner, Way};
 
 const OP: &str = "claim";
 
 /// Claims a key.
-pub(crate) async fn claim(way: &Way, ask: &ClaimRequest) -> Result<Claim, StoreError> {
-    let key = way.key(&ask.key.id);
+pub(crate) async fn claim(router: &Router, ask: &ClaimRequest) -> Result<Claim, StoreError> {
+    let key = router.key(&ask.key.id);
     let (value, keep_ms) = layout::first_claim(ask, &key);
-    let deadline = way.deadline();
-    let owner = way.owner(&key, OP, deadline).await?;
-    let answer = match owner.connected.server.dialect {
-        Dialect::Six => claim_by_script(way, ask, &key, &value, deadline).await,
-        Dialect::Seven => match set_if_absent(way, owner, &key, &value, keep_ms, deadline).await {
+    let deadline = router.deadline();
+    let owner = router.owner(&key, OP, deadline).await?;
+    let answer = match owner.connected.server.commands {
+        CommandSet::Redis6 => claim_by_script(router, ask, &key, &value, deadline).await,
+        CommandSet::Redis7 => match set_if_absent(router, owner, &key, &value, keep_ms, deadline).await {
             Ok((None, _)) => return Ok(acquired(ask, 1)),
-            Ok((Some(found), link)) => match replay(&link, ask, &key, &found) {
+            Ok((Some(found), server)) => match replay(&server, ask, &key, &found) {
                 Some(claim) => return Ok(claim),
-                None => claim_by_script(way, ask, &key, &value, deadline).await,
+                None => claim_by_script(router, ask, &key, &value, deadline).await,
             },
             Err(error) => Err(error),
         },
     };
     match answer {
-        // What is there is no record at all. It is there.
+        // The key holds another type than a string; it must not be treated as absent.
         Err(error) if is_wrong_type(&error) => Ok(Claim::Unreadable),
-        Err(error) if leaves_records_readable(&error) => from_record(way, ask, deadline).await.ok_or(error),
+        Err(error) if leaves_records_readable(&error) => {
+            from_record(router, ask, deadline).await.ok_or(error)
+        }
         answer => answer,
     }
 }
 
-/// The answer of a server that takes no claim, where the record alone gives one: what is finished is replayed, and what
-/// is busy or uncertain is reported. Nothing is written, so a lapsed claim is marked as such by a later one.
-async fn from_record(way: &Way, ask: &ClaimRequest, deadline: Deadline) -> Option<Claim> {
-    match get(way, OP, &ask.key.id, deadline).await.ok()? {
+/// The answer of a server that refuses the claim, if the stored record alone determines it: finished records are replayed,
+/// busy and uncertain ones reported. Nothing is written, so a lapsed claim is marked as such by a later claim.
+async fn from_record(router: &Router, ask: &ClaimRequest, deadline: Deadline) -> Option<Claim> {
+    match get(router, OP, &ask.key.id, deadline).await.ok()? {
         Lookup::Absent => None,
         Lookup::Unreadable { .. } => Some(Claim::Unreadable),
         Lookup::Found { record, now } => match transition::claim(Some(&record), ask, now).answer {
@@ -55,28 +57,28 @@ async fn from_record(way: &Way, ask: &ClaimRequest, deadline: Deadline) -> Optio
     }
 }
 
-/// Writes the claim if there is nothing, or answers with what there is, and where.
+/// Writes the claim if the key is absent; otherwise returns the stored value and the server that holds it.
 async fn set_if_absent(
-    way: &Way,
-    owner: Owner,
+    router: &Router,
+    owner: SlotOwner,
     key: &str,
     value: &[u8],
     keep_ms: u64,
     deadline: Deadline,
-) -> Result<(Option<Vec<u8>>, Arc<Link>), StoreError> {
+) -> Result<(Option<Vec<u8>>, Arc<ServerConnection>), StoreError> {
     let mut set = sized(7, key.len() + value.len());
     set.arg("SET").arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(keep_ms);
-    let call = Call { op: OP, deadline, effect: Effect::Claim, key, what: What::Command(&set) };
-    let (found, link) = way.answer(&call, owner).await?;
-    Ok((way::read(OP, Effect::Claim, found)?, link))
+    let call = Call { op: OP, deadline, effect: Effect::Claim, key, body: CallBody::Command(&set) };
+    let (found, server) = router.answer(&call, owner).await?;
+    Ok((routing::read(OP, Effect::Claim, found)?, server))
 }
 
-/// The answer from what was found, where the time does not matter: an outcome is final, and what is over by the server's
-/// clock is no longer found.
-fn replay(link: &Link, ask: &ClaimRequest, key: &str, found: &[u8]) -> Option<Claim> {
+/// The answer from a stored value where the time does not matter: an outcome is final, and a record that has expired by the
+/// server's clock is not returned.
+fn replay(server: &ServerConnection, ask: &ClaimRequest, key: &str, found: &[u8]) -> Option<Claim> {
     let id = &ask.key.id;
     let Some(stored) = Stored::open(key, found) else { return Some(Claim::Unreadable) };
-    let now = link.time.at_most().max(stored.updated_at);
+    let now = server.time.at_most().max(stored.updated_at);
     if !stored.is_pinned() || stored.expires_at <= now {
         return None;
     }
@@ -92,7 +94,7 @@ fn replay(link: &Link, ask: &ClaimRequest, key: &str, found: &[u8]) -> Option<Cl
 }
 
 async fn claim_by_script(
-    way: &Way,
+    router: &Router,
     ask: &ClaimRequest,
     key: &str,
     value: &[u8],
@@ -108,13 +110,13 @@ async fn claim_by_script(
         deadline,
         effect: Effect::Claim,
         key,
-        what: What::Script(|scripts| &scripts.claim, &[value, may_rerun, attempts_max.as_bytes()]),
+        body: CallBody::Script(|scripts| &scripts.claim, &[value, may_rerun, attempts_max.as_bytes()]),
     };
-    let reply: Vec<Value> = way.call(call).await?;
-    read(ask, &reply).ok_or_else(|| Refusal::Reply.error(OP, Effect::Claim))
+    let reply: Vec<Value> = router.call(call).await?;
+    read(ask, &reply).ok_or_else(|| CallFailure::Reply.error(OP, Effect::Claim))
 }
 
-/// What the script answered; `None` when it is nothing that it says.
+/// Parses the script's reply; `None` if the script cannot have sent it.
 fn read(ask: &ClaimRequest, reply: &[Value]) -> Option<Claim> {
     let id = &ask.key.id;
     Some(match reply {

@@ -1,8 +1,8 @@
-//! A cluster: which member has which slot, found by asking the members, corrected by what they refer to.
+//! A cluster: the slot map, fetched from the members and corrected by their redirections.
 //!
-//! A call goes to the member that has its key's slot, and follows that member's word when the slot has moved or is just
-//! moving: then nothing was done, so it may be sent again. That is the only thing that is sent twice. When a member fails,
-//! the call fails with it, and the members are asked anew for the next one.
+//! A call goes to the member that owns its key's slot and follows a redirection when the slot has moved or is migrating:
+//! the refused call did nothing, so it may be sent again. Nothing else is sent twice. When a member fails, the call fails
+//! with it, and the slot map is refreshed for the next one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,49 +17,53 @@ use tokio::time::{timeout, timeout_at};
 
 use crate::address::{Address, Host};
 use crate::config::Options;
-use crate::error::{Effect, OpenError, Refusal, unreachable};
-use crate::link::{Call, Deadline, Failed, Link, Right};
-use crate::look::Shown;
-use crate::mark::Marks;
-use crate::slots::{self, Primary, SLOTS, Territory, slot_of};
-use crate::way::Owner;
+use crate::connection::{Call, CallError, Deadline, ServerConnection, SlotAccess};
+use crate::error::{CallFailure, Effect, OpenError, unreachable};
+use crate::generation::GenerationMarks;
+use crate::probe::MarkCheck;
+use crate::routing::SlotOwner;
+use crate::slots::{self, Primary, SLOTS, SlotSet, slot_of};
 
-/// How many members are asked in one search, so that one that hangs leaves time for others.
-const ASKED_MAX: usize = 8;
+/// How many members one refresh queries, so that one that hangs leaves time for others.
+const QUERIES_PER_REFRESH_MAX: usize = 8;
 
-/// How many times a call is sent on at once. More often, two members do not agree yet.
-const REDIRECTIONS_AT_ONCE: u32 = 2;
+/// How many redirections are followed without a pause. With more, two members do not agree yet.
+const IMMEDIATE_REDIRECTIONS_MAX: u32 = 2;
 
-/// How long two members that do not agree are left alone.
-const DISAGREEMENT: Duration = Duration::from_millis(10);
+/// How long to wait while two members disagree.
+const REDIRECTION_BACKOFF: Duration = Duration::from_millis(10);
 
 /// A cluster.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     options: Arc<Options>,
-    marks: Arc<Marks>,
-    /// How to talk to any member.
+    marks: Arc<GenerationMarks>,
+    /// Connection settings for any member.
     address: Address,
-    /// Those who were named.
-    named: Vec<Host>,
-    map: RwLock<Map>,
-    /// Whom to ask next; held by whoever asks.
-    searching: tokio::sync::Mutex<usize>,
-    doubted: Arc<Notify>,
+    /// The seed nodes.
+    seeds: Vec<Host>,
+    map: RwLock<SlotMap>,
+    /// The next member to query; locked during a refresh.
+    next_member: tokio::sync::Mutex<usize>,
+    stale: Arc<Notify>,
 }
 
-/// Who has which slot.
+/// Which member owns which slot.
 #[derive(Debug, Default)]
-struct Map {
-    /// Grows with every search.
+struct SlotMap {
+    /// Incremented by every refresh.
     version: u64,
-    links: HashMap<Host, Arc<Link>>,
-    /// The owner of each slot; empty until the first search.
-    owners: Vec<Option<Arc<Link>>>,
+    connections: HashMap<Host, Arc<ServerConnection>>,
+    /// The owner of each slot; empty until the first refresh.
+    owners: Vec<Option<Arc<ServerConnection>>>,
 }
 
 impl Cluster {
-    pub(crate) fn new(options: Arc<Options>, marks: Arc<Marks>, named: &[Host]) -> Result<Self, StoreError> {
+    pub(crate) fn new(
+        options: Arc<Options>,
+        marks: Arc<GenerationMarks>,
+        seeds: &[Host],
+    ) -> Result<Self, StoreError> {
         if options.prefix.contains('{') {
             let why = "a prefix with a brace would keep all records of a cluster in one slot".to_owned();
             return Err(OpenError::Url { why }.into());
@@ -68,68 +72,71 @@ impl Cluster {
             address: Address::new(&options)?,
             options,
             marks,
-            named: named.to_vec(),
+            seeds: seeds.to_vec(),
             map: RwLock::default(),
-            searching: tokio::sync::Mutex::new(0),
-            doubted: Arc::new(Notify::new()),
+            next_member: tokio::sync::Mutex::new(0),
+            stale: Arc::new(Notify::new()),
         })
     }
 
-    /// Rings when somebody had reason to doubt who has which slot.
-    pub(crate) fn doubted(&self) -> Arc<Notify> {
-        self.doubted.clone()
+    /// Notified when there is reason to believe that the slot map is stale.
+    pub(crate) fn stale(&self) -> Arc<Notify> {
+        self.stale.clone()
     }
 
-    /// Sends a call to the owner of its key, or to the member that this one names, and returns the answer and who gave it.
+    /// Sends a call to the owner of its key, or to the member it redirects to; returns the reply and the member that sent it.
     pub(crate) async fn answer(
         &self,
         call: &Call<'_>,
-        owner: Owner,
-    ) -> Result<(Value, Arc<Link>), StoreError> {
-        let Owner { mut link, connected } = owner;
-        let mut answered = link.answer_on(&connected, call, Right::Owner).await;
+        owner: SlotOwner,
+    ) -> Result<(Value, Arc<ServerConnection>), StoreError> {
+        let SlotOwner { server: mut member, connected } = owner;
+        let mut answered = member.answer_on(&connected, call, SlotAccess::Owned).await;
         let mut redirections = 0;
         loop {
             let failed = match answered {
-                Ok(answer) => return Ok((answer, link)),
+                Ok(answer) => return Ok((answer, member)),
                 Err(failed) => failed,
             };
-            let Failed::Redirected { to, right, error } = failed else {
+            let CallError::Redirected { to, access, error } = failed else {
                 let error = failed.error();
-                self.doubt_by(&error);
+                self.mark_stale_after(&error);
                 return Err(error);
             };
             redirections += 1;
-            if redirections > REDIRECTIONS_AT_ONCE {
-                if tokio::time::Instant::now() + DISAGREEMENT >= call.deadline {
+            if redirections > IMMEDIATE_REDIRECTIONS_MAX {
+                if tokio::time::Instant::now() + REDIRECTION_BACKOFF >= call.deadline {
                     return Err(error);
                 }
-                tokio::time::sleep(DISAGREEMENT).await;
+                tokio::time::sleep(REDIRECTION_BACKOFF).await;
             }
-            link = match right {
-                Right::Sent => self.link(&to).map_err(|error| unreachable(&error))?,
-                Right::Owner => self.moved(slot_of(call.key.as_bytes()), &to, call.deadline).await?,
+            member = match access {
+                SlotAccess::Importing => self.member(&to).map_err(|error| unreachable(&error))?,
+                SlotAccess::Owned => {
+                    self.moved_owner(slot_of(call.key.as_bytes()), &to, call.deadline).await?
+                }
             };
-            answered = link.answer(call, right).await;
+            answered = member.answer(call, access).await;
         }
     }
 
-    /// The member that has a key's slot, and the connection to it.
+    /// The owner of a key's slot, and the connection to it.
     pub(crate) async fn owner(
         &self,
         key: &str,
         op: &'static str,
         deadline: Deadline,
-    ) -> Result<Owner, StoreError> {
-        let link = self.owner_of(slot_of(key.as_bytes()), op, deadline).await?;
-        let connected = link.connected(op, deadline).await.inspect_err(|error| self.doubt_by(error))?;
-        Ok(Owner { link, connected })
+    ) -> Result<SlotOwner, StoreError> {
+        let member = self.owner_of(slot_of(key.as_bytes()), op, deadline).await?;
+        let connected =
+            member.connected(op, deadline).await.inspect_err(|error| self.mark_stale_after(error))?;
+        Ok(SlotOwner { server: member, connected })
     }
 
-    /// Asks for the members anew after a member that cannot be reached, or from which no answer came.
-    fn doubt_by(&self, error: &StoreError) {
+    /// Requests a refresh after a member could not be reached or did not answer.
+    fn mark_stale_after(&self, error: &StoreError) {
         if matches!(error.kind(), StoreErrorKind::Unavailable | StoreErrorKind::Unknown) {
-            self.doubted.notify_one();
+            self.stale.notify_one();
         }
     }
 
@@ -138,62 +145,62 @@ impl Cluster {
         slot: u16,
         op: &'static str,
         deadline: Deadline,
-    ) -> Result<Arc<Link>, StoreError> {
+    ) -> Result<Arc<ServerConnection>, StoreError> {
         let slot = usize::from(slot);
         let find = || self.map.read().owners.get(slot).cloned().flatten();
         if let Some(owner) = find() {
             return Ok(owner);
         }
-        self.search(deadline).await?;
-        find().ok_or_else(|| Refusal::NoOwner.error(op, Effect::Read))
+        self.refresh(deadline).await?;
+        find().ok_or_else(|| CallFailure::NoOwner.error(op, Effect::Read))
     }
 
-    /// All members that have slots.
-    pub(crate) fn owners(&self) -> Vec<Arc<Link>> {
+    /// All members that own slots.
+    pub(crate) fn owners(&self) -> Vec<Arc<ServerConnection>> {
         let map = self.map.read();
-        map.links.values().filter(|link| !link.territory().is_empty()).cloned().collect()
+        map.connections.values().filter(|member| !member.slots().is_empty()).cloned().collect()
     }
 
-    /// Some member, another one each time.
+    /// Any member; round robin.
     pub(crate) async fn any(&self) -> Result<Client, RedisError> {
-        let mut next = self.searching.lock().await;
+        let mut next = self.next_member.lock().await;
         let members = self.members();
         *next = next.wrapping_add(1);
         let host = &members[*next % members.len()];
         self.address.client(host)
     }
 
-    /// Looks at all members that have slots.
+    /// Checks all members that own slots.
     pub(crate) async fn check(&self, deadline: Deadline) {
         let owners = self.owners();
-        let checked = join_all(owners.iter().map(|link| link.check(deadline))).await;
-        if checked.iter().any(|checked| !matches!(checked, Ok(Shown::Whole))) {
-            self.doubted.notify_one();
+        let checked = join_all(owners.iter().map(|member| member.check(deadline))).await;
+        if checked.iter().any(|checked| !matches!(checked, Ok(MarkCheck::Intact))) {
+            self.stale.notify_one();
         }
     }
 
-    /// Asks who has which slot, and looks at the members for which that is news.
-    pub(crate) async fn search(&self, deadline: Deadline) -> Result<(), StoreError> {
-        // Others may be asking already, and whoever waits for them has a deadline of its own.
-        let searched = timeout_at(deadline, self.search_in_turn(deadline)).await;
-        searched.unwrap_or_else(|_| Err(Refusal::TimedOut.error("open", Effect::Read)))
+    /// Refreshes the slot map, and checks the members whose slots have changed.
+    pub(crate) async fn refresh(&self, deadline: Deadline) -> Result<(), StoreError> {
+        // Another task may hold the lock, and every waiting call has a deadline of its own.
+        let refreshed = timeout_at(deadline, self.refresh_locked(deadline)).await;
+        refreshed.unwrap_or_else(|_| Err(CallFailure::TimedOut.error("open", Effect::Read)))
     }
 
-    async fn search_in_turn(&self, deadline: Deadline) -> Result<(), StoreError> {
+    async fn refresh_locked(&self, deadline: Deadline) -> Result<(), StoreError> {
         let seen = self.map.read().version;
-        let mut next = self.searching.lock().await;
+        let mut next = self.next_member.lock().await;
         if self.map.read().version != seen {
-            // Somebody has just asked.
+            // Another task has just refreshed it.
             return Ok(());
         }
         let members = self.members();
-        let asked = members.len().min(ASKED_MAX);
-        let each = self.options.timeout / u32::try_from(asked + 1).unwrap_or(u32::MAX);
-        let mut last = Refusal::ClusterDown.error("open", Effect::Read);
+        let queried = members.len().min(QUERIES_PER_REFRESH_MAX);
+        let each = self.options.timeout / u32::try_from(queried + 1).unwrap_or(u32::MAX);
+        let mut last = CallFailure::ClusterDown.error("open", Effect::Read);
         let mut found = None;
-        for _ in 0..asked {
+        for _ in 0..queried {
             *next = next.wrapping_add(1);
-            match timeout(each, self.ask(&members[*next % members.len()])).await {
+            match timeout(each, self.fetch_slot_map(&members[*next % members.len()])).await {
                 Ok(Ok(primaries)) => {
                     found = Some(primaries);
                     break;
@@ -203,17 +210,17 @@ impl Cluster {
                 Err(_elapsed) => {}
             }
         }
-        let changed = self.redraw(found.ok_or(last)?).map_err(|error| unreachable(&error))?;
+        let changed = self.install(found.ok_or(last)?).map_err(|error| unreachable(&error))?;
         drop(next);
-        // Slots that came without their records are noticed now. Other members are looked at when they are connected.
-        let connected = changed.iter().filter(|link| link.is_connected());
-        join_all(connected.map(|link| link.check(deadline))).await;
+        // Detects slots that arrived without their records. Members without a connection are checked when connecting.
+        let connected = changed.iter().filter(|member| member.is_connected());
+        join_all(connected.map(|member| member.check(deadline))).await;
         Ok(())
     }
 
-    /// What one member says. Only members that think the cluster is up are believed: one that was cut off would go on
-    /// naming those who were primaries before.
-    async fn ask(&self, member: &Host) -> Result<Vec<Primary>, StoreError> {
+    /// The slot map of one member. Only a member that reports the cluster as up is believed: one that is partitioned away
+    /// would keep naming the former primaries.
+    async fn fetch_slot_map(&self, member: &Host) -> Result<Vec<Primary>, StoreError> {
         let cannot = |error: RedisError| match error.detail() {
             Some(detail) if detail.contains("cluster support disabled") => OpenError::NotCluster.into(),
             _ => unreachable(&error),
@@ -227,72 +234,76 @@ impl Cluster {
         let primaries = slots::parse(&slots, member).filter(|primaries| !primaries.is_empty());
         match primaries {
             Some(primaries) if state.contains("cluster_state:ok") => Ok(primaries),
-            _ => Err(Refusal::ClusterDown.error("open", Effect::Read)),
+            _ => Err(CallFailure::ClusterDown.error("open", Effect::Read)),
         }
     }
 
-    /// Takes a new map into use, and names the members whose slots are others now.
-    fn redraw(&self, primaries: Vec<Primary>) -> Result<Vec<Arc<Link>>, RedisError> {
+    /// Installs a new slot map; returns the members whose slots have changed.
+    fn install(&self, primaries: Vec<Primary>) -> Result<Vec<Arc<ServerConnection>>, RedisError> {
         let mut map = self.map.write();
-        let mut links = HashMap::new();
+        let mut connections = HashMap::new();
         let mut owners = vec![None; usize::from(SLOTS)];
         let mut changed = Vec::new();
         for Primary { host, ranges } in primaries {
-            let link = match map.links.remove(&host) {
-                Some(link) => link,
-                None => self.new_link(&host)?,
+            let member = match map.connections.remove(&host) {
+                Some(member) => member,
+                None => self.new_member(&host)?,
             };
             for (first, last) in &ranges {
                 if let Some(slots) = owners.get_mut(usize::from(*first)..=usize::from(*last)) {
-                    slots.fill(Some(link.clone()));
+                    slots.fill(Some(member.clone()));
                 }
             }
-            if link.assign(Territory::Slots(ranges)) {
-                changed.push(link.clone());
+            if member.assign(SlotSet::Ranges(ranges)) {
+                changed.push(member.clone());
             }
-            links.insert(host, link);
+            connections.insert(host, member);
         }
-        // A member to which slots are on their way is asked before it has any.
-        for (host, link) in map.links.drain().filter(|(_, link)| link.is_connected()) {
-            link.assign(Territory::none());
-            links.insert(host, link);
+        // A member that imports slots receives calls before it owns any.
+        for (host, member) in map.connections.drain().filter(|(_, member)| member.is_connected()) {
+            member.assign(SlotSet::none());
+            connections.insert(host, member);
         }
-        *map = Map { version: map.version.wrapping_add(1), links, owners };
+        *map = SlotMap { version: map.version.wrapping_add(1), connections, owners };
         Ok(changed)
     }
 
-    /// The member to which a slot has moved. One that is new here is looked at before it is asked for anything.
-    async fn moved(&self, slot: u16, to: &Host, deadline: Deadline) -> Result<Arc<Link>, StoreError> {
-        self.doubted.notify_one();
-        if !self.map.read().links.contains_key(to) {
-            self.search(deadline).await?;
+    /// The member to which a slot has moved. A new member is checked before it receives calls.
+    async fn moved_owner(
+        &self,
+        slot: u16,
+        to: &Host,
+        deadline: Deadline,
+    ) -> Result<Arc<ServerConnection>, StoreError> {
+        self.stale.notify_one();
+        if !self.map.read().connections.contains_key(to) {
+            self.refresh(deadline).await?;
         }
-        let link = self.link(to).map_err(|error| unreachable(&error))?;
+        let member = self.member(to).map_err(|error| unreachable(&error))?;
         if let Some(owner) = self.map.write().owners.get_mut(usize::from(slot)) {
-            *owner = Some(link.clone());
+            *owner = Some(member.clone());
         }
-        Ok(link)
+        Ok(member)
     }
 
-    fn link(&self, host: &Host) -> Result<Arc<Link>, RedisError> {
-        if let Some(link) = self.map.read().links.get(host) {
-            return Ok(link.clone());
+    fn member(&self, host: &Host) -> Result<Arc<ServerConnection>, RedisError> {
+        if let Some(member) = self.map.read().connections.get(host) {
+            return Ok(member.clone());
         }
-        let link = self.new_link(host)?;
-        Ok(self.map.write().links.entry(host.clone()).or_insert(link).clone())
+        let member = self.new_member(host)?;
+        Ok(self.map.write().connections.entry(host.clone()).or_insert(member).clone())
     }
 
-    fn new_link(&self, host: &Host) -> Result<Arc<Link>, RedisError> {
+    fn new_member(&self, host: &Host) -> Result<Arc<ServerConnection>, RedisError> {
         let address = self.address.at(host)?;
-        Ok(Link::new(self.options.clone(), address, self.marks.clone(), Territory::none()))
+        Ok(ServerConnection::new(self.options.clone(), address, self.marks.clone(), SlotSet::none()))
     }
 
-    /// Everybody who may be asked: those who were found, then those who were named.
+    /// All known members: discovered ones first, then the seed nodes.
     fn members(&self) -> Vec<Host> {
-        let mut members: Vec<Host> = self.map.read().links.keys().cloned().collect();
+        let mut members: Vec<Host> = self.map.read().connections.keys().cloned().collect();
         members.sort_unstable();
-        members
-            .extend(self.named.iter().filter(|named| !members.contains(named)).cloned().collect::<Vec<_>>());
+        members.extend(self.seeds.iter().filter(|seed| !members.contains(seed)).cloned().collect::<Vec<_>>());
         members
     }
 }

@@ -1,4 +1,4 @@
-//! [`Options`]: how to reach a Redis store, also as a URL. Passwords are not shown by `Debug`.
+//! [`Options`]: how to reach a Redis store, also parsed from a URL. `Debug` shows no passwords.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,25 +7,24 @@ use hapax_core::{ByteSize, Health, Store as _, StoreError};
 use redis::io::tcp::TcpSettings;
 use redis::{Client, ConnectionInfo, IntoConnectionInfo};
 
-use crate::address::{self, Place, Sentinels};
+use crate::address::{self, Discovery, Sentinels};
 use crate::error::OpenError;
-use crate::script::Dialect;
+use crate::script::CommandSet;
 use crate::store::RedisStore;
 
-/// What keys begin with unless told otherwise.
+/// The default key prefix.
 pub const PREFIX_DEFAULT: &str = "hapax:";
 
-/// How long one call may take unless told otherwise, connecting included.
+/// The default limit of one call, connecting included.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(2);
 
-/// The most bytes that an outcome may have unless told otherwise. A server and all its clients wait while one value is
-/// copied.
+/// The default limit of an outcome's size. The server blocks all its clients while it copies one value.
 pub const OUTCOME_BYTES_MAX_DEFAULT: usize = 8 << 20;
 
-/// How often the server is looked at when nothing else happens.
+/// How often the server is checked.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 
-/// The same where sentinels watch it: until then, writes may go to a primary that was replaced and does not know it.
+/// The same with Sentinel: until the next check, writes may go to a primary that was replaced and does not know it.
 const SENTINEL_CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// How to reach a [`RedisStore`].
@@ -48,54 +47,54 @@ pub struct Options {
     pub(crate) replicas: u32,
     pub(crate) eviction: Eviction,
     pub(crate) amnesia: Amnesia,
-    pub(crate) making: Making,
-    pub(crate) dialect: Option<Dialect>,
-    pub(crate) place: Place,
-    /// User and password of the sentinels, where they want one.
+    pub(crate) create_mode: CreateMode,
+    pub(crate) commands: Option<CommandSet>,
+    pub(crate) discovery: Discovery,
+    /// User and password of the sentinels, if they require one.
     pub(crate) sentinel_login: Option<(Option<String>, String)>,
     ca: Option<Vec<u8>>,
 }
 
-/// What to do about a server that drops keys when its memory is full.
+/// Whether a server that evicts keys is accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Eviction {
     Refuse,
     Accept,
 }
 
-/// What to do when the server has lost records.
+/// Whether to go on after the server has lost records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Amnesia {
     Stop,
     Accept,
 }
 
-/// Whether a store that is not there yet is made.
+/// Whether a missing store is created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Making {
-    Make,
-    Refuse,
-    /// The server is looked at, and nothing is made on it.
-    Leave,
+pub(crate) enum CreateMode {
+    Create,
+    RequireExisting,
+    /// The server is probed; nothing is written to it.
+    ProbeOnly,
 }
 
 impl Options {
-    /// Reads `redis://[user[:password]@]host[:port][/database][?option=value…]`, or the same with `rediss` for TLS.
-    /// Where Sentinel knows the server, `redis+sentinel://[user[:password]@]host[:port],…/name[/database]` names the
-    /// sentinels and what they call it; the user and the password are the server's, and those of the sentinels are the
-    /// options `sentinel_user` and `sentinel_password`. A cluster is
-    /// `redis+cluster://[user[:password]@]host[:port],…`, with a few of its members: they know the others.
+    /// Parses `redis://[user[:password]@]host[:port][/database][?option=value…]`, or the same with `rediss` for TLS. With
+    /// Sentinel, `redis+sentinel://[user[:password]@]host[:port],…/name[/database]` lists the sentinels and the name under
+    /// which they monitor the server; user and password are the server's, and those of the sentinels are the options
+    /// `sentinel_user` and `sentinel_password`. A cluster is `redis+cluster://[user[:password]@]host[:port],…` with a few seed
+    /// nodes; the other members are discovered.
     ///
     /// Options are `prefix`, `timeout_ms`, `replicas`, `ca` (a file), `outcome_bytes_max` (a size such as `16MiB`),
     /// `evict=accept` and `amnesia=accept`.
     ///
     /// # Errors
-    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is none. The source says why, without the URL.
+    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) if the URL is malformed. The source says why, without the URL.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
         Self::from_url_over(url, &|options| options)
     }
 
-    /// The same with other defaults, which the URL overrules.
+    /// The same with other defaults, which the URL overrides.
     pub(crate) fn from_url_over(url: &str, defaults: &dyn Fn(Self) -> Self) -> Result<Self, StoreError> {
         let wrong = |why: &str| StoreError::from(OpenError::Url { why: why.to_owned() });
         match url.split_once(':') {
@@ -105,7 +104,7 @@ impl Options {
                     address::parse_sentinels(scheme, rest).map_err(|why| wrong(&why))?;
                 let watched = |options| defaults(Self { check_every: SENTINEL_CHECK_EVERY, ..options });
                 return Ok(Self {
-                    place: Place::Sentinels(sentinels),
+                    discovery: Discovery::Sentinel(sentinels),
                     ..Self::from_url_over(&server, &watched)?
                 });
             }
@@ -113,23 +112,23 @@ impl Options {
                 let scheme = scheme.trim_end_matches("+cluster");
                 let (server, members) = address::parse_cluster(scheme, rest).map_err(|why| wrong(&why))?;
                 return Ok(Self {
-                    place: Place::Cluster(members),
+                    discovery: Discovery::Cluster(members),
                     ..Self::from_url_over(&server, defaults)?
                 });
             }
             _ => {}
         }
-        let mut parsed = redis::parse_redis_url(url).ok_or_else(|| wrong("it cannot be read"))?;
+        let mut parsed = redis::parse_redis_url(url).ok_or_else(|| wrong("it cannot be parsed"))?;
         if !matches!(parsed.scheme(), "redis" | "rediss") {
-            return Err(wrong("it begins neither with redis: nor with rediss:"));
+            return Err(wrong("its scheme is neither redis nor rediss"));
         }
         if parsed.fragment().is_some() {
-            return Err(wrong("it may not have a part after #"));
+            return Err(wrong("it may not have a fragment (#)"));
         }
         let pairs: Vec<(String, String)> =
             parsed.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
         parsed.set_query(None);
-        // The driver's own words do not repeat what was typed.
+        // The driver's error category does not repeat the input.
         let info = parsed.into_connection_info().map_err(|error| wrong(error.category()))?;
         let mut options = defaults(Self::new(info));
         for (name, value) in pairs {
@@ -140,7 +139,7 @@ impl Options {
 
     fn new(info: ConnectionInfo) -> Self {
         Self {
-            // Small commands one after the other would otherwise wait for each other's acknowledgement.
+            // Nagle's algorithm would delay pipelined small commands.
             info: info.set_tcp_settings(TcpSettings::default().set_nodelay(true)),
             prefix: PREFIX_DEFAULT.to_owned(),
             timeout: TIMEOUT_DEFAULT,
@@ -149,9 +148,9 @@ impl Options {
             replicas: 0,
             eviction: Eviction::Refuse,
             amnesia: Amnesia::Stop,
-            making: Making::Make,
-            dialect: None,
-            place: Place::One,
+            create_mode: CreateMode::Create,
+            commands: None,
+            discovery: Discovery::Fixed,
             sentinel_login: None,
             ca: None,
         }
@@ -191,63 +190,63 @@ impl Options {
         })
     }
 
-    /// What the names of all keys begin with. Stores with different prefixes know nothing of each other.
+    /// The key prefix. Stores with different prefixes share nothing.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// How long one call may take, connecting included. Two seconds by default.
+    /// The limit of one call, connecting included. Two seconds by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The most bytes that an outcome may have; 8 MiB by default. Larger ones fail with
+    /// The largest outcome in bytes; 8 MiB by default. Larger ones fail with
     /// [`TooLarge`](hapax_core::StoreErrorKind::TooLarge) before anything is sent.
     pub fn outcome_bytes_max(mut self, bytes: usize) -> Self {
         self.outcome_bytes_max = bytes;
         self
     }
 
-    /// Waits until so many replicas have a write before it counts. Fewer make the call
+    /// Waits until this many replicas have acknowledged a write. Fewer make the call
     /// [`Unknown`](hapax_core::StoreErrorKind::Unknown), although the write stands on the primary.
     ///
-    /// It makes it rarer that a failover loses a claim. It does not rule it out.
+    /// It makes losing a claim in a failover less likely. It does not rule it out.
     pub fn replicas(mut self, replicas: u32) -> Self {
         self.replicas = replicas;
         self
     }
 
-    /// Trusts the authorities in this PEM text instead of the system's, for `rediss`.
+    /// Trusts the certificate authorities in this PEM text instead of the system's, for `rediss`.
     pub fn certificate_authority(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.ca = Some(pem.into());
         self
     }
 
-    /// Fails when there are no records yet, instead of beginning with none.
+    /// Fails if there are no records yet, instead of creating an empty store.
     pub fn existing(mut self) -> Self {
-        self.making = Making::Refuse;
+        self.create_mode = CreateMode::RequireExisting;
         self
     }
 
-    /// What the server promises as it is set up, whether or not there is a store on it. Nothing is made.
+    /// What the server's configuration promises, whether or not it holds a store. Nothing is written.
     ///
     /// # Errors
     /// As [`RedisStore::connect`].
     pub async fn health(self) -> Result<Health, StoreError> {
-        let store = Self { making: Making::Leave, ..self }.connect().await?;
+        let store = Self { create_mode: CreateMode::ProbeOnly, ..self }.connect().await?;
         store.health().await
     }
 
-    /// How often the server is looked at when nothing else happens; every five seconds by default, and every second where
-    /// sentinels may have made another one the primary.
+    /// How often the server is checked; every five seconds by default, and every second with Sentinel, which may have promoted
+    /// another primary.
     pub fn check_every(mut self, every: Duration) -> Self {
         self.check_every = every;
         self
     }
 
-    /// Takes a server that drops keys when its memory is full. An operation whose record is dropped runs again.
+    /// Accepts a server that evicts keys when its memory is full. An operation whose record is evicted runs again.
     pub fn danger_accept_eviction(mut self) -> Self {
         self.eviction = Eviction::Accept;
         self
@@ -259,10 +258,10 @@ impl Options {
         self
     }
 
-    /// Claims by script, as on Redis 6.2, whatever the server is. For tests.
+    /// Claims by script, as on Redis 6.2, on any server version. For tests.
     #[doc(hidden)]
     pub fn claim_by_script(mut self) -> Self {
-        self.dialect = Some(Dialect::Six);
+        self.commands = Some(CommandSet::Redis6);
         self
     }
 
@@ -287,25 +286,25 @@ impl Options {
         }
     }
 
-    /// The most bytes that an outcome may have.
+    /// The largest outcome in bytes.
     pub fn outcome_bytes_limit(&self) -> usize {
         self.outcome_bytes_max
     }
 
-    /// What the names of all keys begin with.
+    /// The key prefix.
     pub fn key_prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// The server and the database, or the members that were named, without user and password.
+    /// The server and the database, or the seed nodes, without user and password.
     pub fn address(&self) -> String {
         let database = self.info.redis_settings().db();
-        match &self.place {
-            Place::One => format!("{}/{database}", self.info.addr()),
-            Place::Sentinels(Sentinels { name, hosts }) => {
-                format!("{}/{name}/{database}", address::listed(hosts))
+        match &self.discovery {
+            Discovery::Fixed => format!("{}/{database}", self.info.addr()),
+            Discovery::Sentinel(Sentinels { name, hosts }) => {
+                format!("{}/{name}/{database}", address::format_hosts(hosts))
             }
-            Place::Cluster(members) => address::listed(members),
+            Discovery::Cluster(members) => address::format_hosts(members),
         }
     }
 }

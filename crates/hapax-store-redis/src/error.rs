@@ -1,4 +1,4 @@
-//! What can go wrong, and what it means for those who wait: driver error -> [`StoreErrorKind`], in one place.
+//! Errors: maps driver errors to [`StoreErrorKind`] in one place.
 
 use std::error::Error;
 use std::fmt;
@@ -7,37 +7,37 @@ use hapax_core::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError};
 
 /// Why a server cannot be used as a store; the source of the [`StoreError`] that
-/// [`RedisStore::connect`](crate::RedisStore::connect) returns. Each says what to do.
+/// [`RedisStore::connect`](crate::RedisStore::connect) returns. Each message says what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The URL is not one of a Redis server.
+    /// The URL is not a valid store URL.
     Url {
         /// What is wrong with it. Never the URL itself: it may hold a password.
         why: String,
     },
-    /// The server is a replica: it would answer that keys are absent which its primary has.
+    /// The server is a replica: it may lack keys that its primary has.
     Replica,
-    /// The server is part of a cluster, and was not named as one.
+    /// The server is a cluster member and was not named as one.
     Cluster,
-    /// The server was named as a member of a cluster, and is none.
+    /// The server was named as a cluster member and is not one.
     NotCluster,
-    /// The server is older than what is needed.
+    /// The server is older than the minimum version.
     Version {
-        /// What it says it is.
+        /// The version it reports.
         found: String,
     },
-    /// The server drops keys when it has no room, and an operation whose record is gone runs again.
+    /// The server evicts keys when its memory is full, and an operation whose record is gone runs again.
     Evicts {
         /// Its `maxmemory-policy`.
         policy: String,
     },
     /// There are no records under this prefix.
     Missing {
-        /// Which prefix.
+        /// The prefix.
         prefix: String,
     },
-    /// The certificate of the authority cannot be read.
+    /// The certificate authority cannot be read.
     Certificate {
         /// What is wrong with it.
         why: String,
@@ -92,24 +92,24 @@ impl fmt::Display for OpenError {
 
 impl Error for OpenError {}
 
-/// What a call could do before it failed.
+/// What a call may have changed when it fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effect {
-    /// It changes nothing.
+    /// Nothing.
     Read,
     /// It may have been applied once it was sent.
     Write,
-    /// The same, and what it makes may be new. Servers that evict are not asked for it.
+    /// Like a write, and it may create a record. Not sent to servers that evict keys.
     Claim,
 }
 
-/// What a driver's error means for the caller.
-pub(crate) fn judge(error: &RedisError, effect: Effect) -> StoreErrorKind {
+/// The kind of a driver's error, given what the call may have changed.
+pub(crate) fn classify_error(error: &RedisError, effect: Effect) -> StoreErrorKind {
     use StoreErrorKind::{Full, Incompatible, Unavailable, Unknown};
     match code(error) {
         Some("OOM") => Full,
         Some("WRONGTYPE") => Incompatible,
-        // The server says so before it does anything.
+        // The server refuses before it executes anything.
         Some(
             "LOADING" | "READONLY" | "MASTERDOWN" | "NOREPLICAS" | "MISCONF" | "BUSY" | "CLUSTERDOWN"
             | "TRYAGAIN" | "MOVED" | "ASK" | "NOAUTH" | "NOPERM" | "WRONGPASS" | "NOSCRIPT",
@@ -119,54 +119,54 @@ pub(crate) fn judge(error: &RedisError, effect: Effect) -> StoreErrorKind {
     }
 }
 
-/// Whether the connection is of no use after this error: it is broken, or its server is no primary any more.
+/// Whether the connection must be closed after this error: it is broken, or its server is no longer the primary.
 pub(crate) fn ends_connection(error: &RedisError) -> bool {
     error.is_unrecoverable_error()
         || error.is_io_error()
         || matches!(code(error), Some("READONLY" | "NOAUTH"))
 }
 
-/// Whether a claim was refused by, or kept from, a server whose records are there to be read: one that evicts, or one whose
-/// memory or disk is full.
+/// Whether a claim was refused by a server whose records can still be read: one that evicts keys, or whose memory or disk is
+/// full.
 pub(crate) fn leaves_records_readable(error: &StoreError) -> bool {
     let evicts =
         matches!(error.source().and_then(|source| source.downcast_ref()), Some(OpenError::Evicts { .. }));
     evicts || is_full(error)
 }
 
-/// Whether the server answered that it takes no new data at present, its memory or its disk being full. It still reads.
+/// Whether the server refuses writes at present because its memory or disk is full. Reads still work.
 pub(crate) fn is_full(error: &StoreError) -> bool {
     matches!(code_of(error), Some("OOM" | "MISCONF"))
 }
 
-/// Whether the server answered that the key holds something other than a string.
+/// Whether the key holds another type than a string.
 pub(crate) fn is_wrong_type(error: &StoreError) -> bool {
     code_of(error) == Some("WRONGTYPE")
 }
 
-/// The code of the server's error behind an error of the store.
+/// The code of the server's error behind a store error.
 fn code_of(error: &StoreError) -> Option<&str> {
     error.source().and_then(|source| source.downcast_ref()).and_then(code)
 }
 
-/// What a script can run into. Before Redis 7 it is told in words, behind the code of scripts in general.
+/// Errors inside scripts. Before Redis 7 the server puts them into the message of a generic script error.
 const IN_SCRIPTS: [&str; 5] = ["OOM ", "WRONGTYPE ", "READONLY ", "MISCONF ", "NOREPLICAS "];
 
-/// The code of an error of the server.
+/// The code of the server's error.
 fn code(error: &RedisError) -> Option<&str> {
     let said = error.detail().filter(|said| said.starts_with("Error running script"));
     let inner = said.and_then(|said| IN_SCRIPTS.into_iter().find(|code| said.contains(code)));
     inner.map(str::trim_end).or_else(|| error.code())
 }
 
-/// The server could not be looked at, and nothing was done.
+/// The server could not be probed, and nothing was done.
 pub(crate) fn unreachable(error: &RedisError) -> StoreError {
     StoreError::new(StoreErrorKind::Unavailable, "open").with_source(error.clone())
 }
 
-/// Why a call was refused or given up, in words for people.
+/// Why a call was refused or timed out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum CallFailure {
     TimedOut,
     Amnesia,
     Unreadable,
@@ -179,7 +179,7 @@ pub(crate) enum Refusal {
     NoOwner,
 }
 
-impl Refusal {
+impl CallFailure {
     pub(crate) fn error(self, op: &'static str, effect: Effect) -> StoreError {
         let kind = match (self, effect) {
             (Self::TimedOut | Self::TooFewReplicas | Self::Reply, Effect::Read) => {
@@ -199,27 +199,27 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TimedOut => "the server did not answer in time",
             Self::Amnesia => {
                 "the server has lost records: it was flushed, restored from an old copy or restarted without them, and \
-                 operations could run again; look at what was lost, then start this process again to go on"
+                 operations could run again; find out what was lost, then restart this process to go on"
             }
-            Self::Unreadable => "the record is there and cannot be read, so it is left as it is",
-            Self::Cursor => "the cursor was not given by this store",
-            Self::OutcomeTooLarge => "the outcome is larger than the store was told to take",
-            Self::ScopeTooLarge => "the names in a scope may have 64 KiB together",
+            Self::Unreadable => "the record exists and cannot be read, so it is left unchanged",
+            Self::Cursor => "the cursor is not from this store",
+            Self::OutcomeTooLarge => "the outcome is larger than outcome_bytes_max",
+            Self::ScopeTooLarge => "the names in a scope may have at most 64 KiB together",
             Self::TooFewReplicas => "too few replicas have the write; it stands on the primary",
-            Self::Reply => "the server answered with something that no script of ours says",
-            Self::ClusterDown => "no member of the cluster says that the cluster is up",
-            Self::NoOwner => "no member of the cluster has the record's slot",
+            Self::Reply => "the server sent an unexpected reply",
+            Self::ClusterDown => "no member of the cluster reports that the cluster is up",
+            Self::NoOwner => "no member of the cluster owns the record's slot",
         })
     }
 }
 
-impl Error for Refusal {}
+impl Error for CallFailure {}
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! [`RedisFacts`]: finished records on Redis, in front of another store. It may lose all of them at any time.
+//! [`RedisFacts`]: finished records on Redis, in front of another store. The server may lose all of them at any time.
 //!
 //! A fact is one string: version (1), the fingerprint's algorithm, its digest (32 bytes), then the outcome as
-//! `hapax_core::codec` writes it. An empty string stands for a record that is withheld.
+//! `hapax_core::codec` writes it. An empty string marks a record that is withheld.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,37 +10,36 @@ use hapax_core::{BoxFuture, Fact, FactStore, Fingerprint, Nonce, RecordId, Store
 use redis::Cmd;
 
 use crate::config::Options;
+use crate::connection::{Call, CallBody};
 use crate::error::{Effect, OpenError};
 use crate::layout::span_ms;
-use crate::link::{Call, What};
-use crate::way::Way;
+use crate::routing::Router;
 
-/// How long one call about a fact may take unless told otherwise: it spares a call to the store, which is not far away.
+/// The default limit of one call about a fact: it saves a call to the store, which is not far away.
 pub const FACTS_TIMEOUT_DEFAULT: Duration = Duration::from_millis(100);
 
-/// How long nobody can bring a record back that was withheld. Whoever read it before it was deleted and has been held up
-/// ever since comes too late after that: a day, since deleting is rare.
+/// How long a withheld record cannot be put back. A caller that read it before it was deleted and is delayed for longer
+/// than this could put it back: a day, since deleting is rare.
 const WITHHELD: Duration = Duration::from_secs(24 * 60 * 60);
 
 const VERSION_BYTE: u8 = 1;
 const DIGEST_BYTES: usize = 32;
 
-/// Outcomes are sealed with the attempt that made them. Here it does not matter which: there is only ever one.
+/// Outcomes are sealed with their attempt. A fact has only one outcome, so any attempt number works.
 const ANY_ATTEMPT: Nonce = Nonce::from_bytes([0; 16]);
 
-/// Knows what is finished, on a Redis server or a cluster of them.
+/// A cache of finished records on a Redis server or cluster.
 #[derive(Debug)]
 pub struct RedisFacts {
-    way: Arc<Way>,
+    router: Arc<Router>,
 }
 
 impl RedisFacts {
-    /// Uses the server that a URL of [`Options`] names. It must have a `prefix`, which stands for the store behind: two
-    /// stores under one prefix would be given each other's answers. A call may take 100 milliseconds unless it says
-    /// otherwise.
+    /// Connects to the server that a URL of [`Options`] names. It must have a `prefix`, which identifies the store behind: two
+    /// stores under one prefix would serve each other's outcomes. The default limit of a call is 100 milliseconds.
     ///
-    /// A server that is not there, drops keys or loses all of them is no error: what it does not know, the store does. It
-    /// must be called in a Tokio runtime, in which it leaves a task that looks at the server from time to time.
+    /// A server that is down, evicts keys or loses all of them is no error: a miss goes to the store. It must be called in a
+    /// Tokio runtime, on which it spawns a task that checks the server periodically.
     ///
     /// # Errors
     /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is wrong.
@@ -48,7 +47,7 @@ impl RedisFacts {
         Self::connect_with(Self::options(url)?).await
     }
 
-    /// What such a URL says.
+    /// Parses such a URL.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -57,10 +56,10 @@ impl RedisFacts {
             Options::from_url_over(url, &|options| options.prefix("").timeout(FACTS_TIMEOUT_DEFAULT))?;
         match options.key_prefix() {
             "" => {
-                let why = "it has no prefix: name the store behind it with ?prefix=NAME:, each store with a name of its own";
+                let why = "it has no prefix: name the store behind it with ?prefix=NAME:, a different name for each store";
                 Err(OpenError::Url { why: why.to_owned() }.into())
             }
-            // Apart from the records of a store that has the same prefix.
+            // Keeps facts apart from the records of a store with the same prefix.
             prefix => {
                 let prefix = format!("{prefix}fact:");
                 Ok(options.prefix(prefix))
@@ -69,49 +68,49 @@ impl RedisFacts {
     }
 
     async fn connect_with(options: Options) -> Result<Self, StoreError> {
-        let way = Way::new(options.danger_accept_eviction().danger_accept_amnesia())?;
-        // Later calls connect too; whoever wants to know asks for the health.
-        let _ = way.open().await;
-        tokio::spawn(Way::keep(Arc::downgrade(&way)));
-        Ok(Self { way })
+        let router = Router::new(options.danger_accept_eviction().danger_accept_amnesia())?;
+        // Later calls connect too; `health` reports the state.
+        let _ = router.open().await;
+        tokio::spawn(Router::maintain(Arc::downgrade(&router)));
+        Ok(Self { router })
     }
 
     async fn find(&self, id: &RecordId) -> Result<Option<Fact>, StoreError> {
         let call = Call {
             op: "find",
-            deadline: self.way.deadline(),
+            deadline: self.router.deadline(),
             effect: Effect::Read,
-            key: &self.way.key(id),
-            what: What::Script(|scripts| &scripts.get, &[]),
+            key: &self.router.key(id),
+            body: CallBody::Script(|scripts| &scripts.get, &[]),
         };
-        let (value, expiry, now): (Option<Vec<u8>>, i64, u64) = self.way.call(call).await?;
+        let (value, expiry, now): (Option<Vec<u8>>, i64, u64) = self.router.call(call).await?;
         let remaining = u64::try_from(expiry).unwrap_or_default().saturating_sub(now);
         Ok(value.and_then(|value| decoded(id, &value, Duration::from_millis(remaining))))
     }
 
     async fn keep(&self, id: &RecordId, fact: &Fact) -> Result<(), StoreError> {
         let remaining_ms = span_ms(fact.remaining);
-        if remaining_ms == 0 || fact.recorded.len() > self.way.options.outcome_bytes_max {
+        if remaining_ms == 0 || fact.recorded.len() > self.router.options.outcome_bytes_max {
             return Ok(());
         }
-        let key = self.way.key(id);
+        let key = self.router.key(id);
         let mut set = redis::cmd("SET");
         set.arg(&key).arg(encoded(id, fact)).arg("NX").arg("PX").arg(remaining_ms);
         self.write("keep", &key, &set).await
     }
 
     async fn withhold(&self, id: &RecordId) -> Result<(), StoreError> {
-        let key = self.way.key(id);
+        let key = self.router.key(id);
         let mut set = redis::cmd("SET");
         set.arg(&key).arg("").arg("PX").arg(span_ms(WITHHELD));
         self.write("withhold", &key, &set).await
     }
 
     async fn write(&self, op: &'static str, key: &str, command: &Cmd) -> Result<(), StoreError> {
-        let deadline = self.way.deadline();
-        let call = Call { op, deadline, effect: Effect::Write, key, what: What::Command(command) };
-        let owner = self.way.owner(key, op, deadline).await?;
-        self.way.answer(&call, owner).await.map(drop)
+        let deadline = self.router.deadline();
+        let call = Call { op, deadline, effect: Effect::Write, key, body: CallBody::Command(command) };
+        let owner = self.router.owner(key, op, deadline).await?;
+        self.router.answer(&call, owner).await.map(drop)
     }
 }
 
@@ -122,7 +121,7 @@ fn encoded(id: &RecordId, fact: &Fact) -> Vec<u8> {
     value
 }
 
-/// What cannot be read is not known.
+/// An unreadable value is a miss.
 fn decoded(id: &RecordId, value: &[u8], remaining: Duration) -> Option<Fact> {
     let [VERSION_BYTE, algorithm, rest @ ..] = value else { return None };
     let (digest, outcome) = rest.split_first_chunk::<DIGEST_BYTES>()?;
@@ -144,6 +143,6 @@ impl FactStore for RedisFacts {
     }
 
     fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move { self.way.look().await.map(drop) })
+        Box::pin(async move { self.router.probe().await.map(drop) })
     }
 }

@@ -1,4 +1,4 @@
-//! The value of a record's key: a head at fixed places, which scripts read and write, then names, then the outcome.
+//! The stored value: a fixed-layout head, which scripts read and write, then names, then the outcome.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -13,9 +13,9 @@
 //! | … | names: 1 and the principal's 16 bytes or 0, length of the namespace (4), namespace, operation |
 //! | … | outcome, as `hapax_core::codec` writes it; nothing when there is none |
 //!
-//! Numbers are unsigned, most significant byte first. A first claim is written by a command that knows no time: its
-//! created and updated are zero, and its expires and lease until are spans. The longer one is when the server drops the
-//! key, so the moment of the claim is that moment minus the span. `lua/record.lua` reads and writes the same bytes.
+//! Integers are unsigned and big-endian. A first claim is written by a command that knows no time: its created and updated
+//! are zero, and its expires and lease until are spans. The longer span is the key's time to live, so the time of the
+//! claim is the key's expiry minus that span. `lua/record.lua` reads and writes the same bytes.
 
 use std::time::Duration;
 
@@ -34,13 +34,13 @@ const VERSION_BYTE: u8 = 1;
 const HEAD_BYTES: usize = 96;
 const SEAL_BYTES: usize = 16;
 
-/// The id in hexadecimal, with which the name of a record's key ends.
+/// The length of the id in hexadecimal, with which a record's key ends.
 pub(crate) const ID_DIGITS: usize = 64;
 
-/// The longest span that is stored, some 35 000 years: numbers beyond 2^53 are not exact in a script.
+/// The longest span that is stored, some 35 000 years: integers beyond 2^53 are not exact in Lua.
 const SPAN_MS_MAX: u64 = 1 << 50;
 
-/// A value that was read: its seal is right.
+/// A parsed value with a valid seal.
 #[derive(Debug)]
 pub(crate) struct Stored<'a> {
     pub(crate) state: State,
@@ -57,15 +57,15 @@ pub(crate) struct Stored<'a> {
     names: &'a [u8],
 }
 
-/// Why a value is not a record that this version can read. It names parts, never content.
+/// Why a value is not a readable record. Names fields, never content.
 pub(crate) type Unreadable = &'static str;
 
-/// A span in milliseconds, as scripts and heads hold it.
+/// A span in milliseconds, as scripts and heads store it.
 pub(crate) fn span_ms(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX).min(SPAN_MS_MAX)
 }
 
-/// The value that a first claim writes under `key`, and how long the server keeps it unless it is changed, in milliseconds.
+/// The value that a first claim writes under `key`, and its time to live in milliseconds.
 pub(crate) fn first_claim(ask: &ClaimRequest, key: &str) -> (Vec<u8>, u64) {
     let (retention, lease) = (span_ms(ask.uncertain_retention), span_ms(ask.lease));
     let names = names(&ask.key.scope);
@@ -87,7 +87,7 @@ pub(crate) fn first_claim(ask: &ClaimRequest, key: &str) -> (Vec<u8>, u64) {
 }
 
 impl<'a> Stored<'a> {
-    /// Reads the value under `key`; `None` when it is not what was written for that record.
+    /// Parses the value under `key`; `None` if its seal does not match.
     pub(crate) fn open(key: &str, value: &'a [u8]) -> Option<Self> {
         let (head, rest) = value.split_at_checked(HEAD_BYTES)?;
         let (found, rest) = rest.split_at_checked(SEAL_BYTES)?;
@@ -118,18 +118,18 @@ impl<'a> Stored<'a> {
         self.state.is_terminal()
     }
 
-    /// The outcome that is stored.
+    /// The stored outcome.
     pub(crate) fn recorded(&self, id: &RecordId) -> Result<Recorded, Unreadable> {
         outcome(id, self.nonce, self.outcome)
     }
 
-    /// The whole record. `expiry` is when the server drops its key, and negative when never.
+    /// The whole record. `expiry` is when the server drops its key; negative means never.
     pub(crate) fn record(&self, id: RecordId, expiry: i64) -> Result<Record, Unreadable> {
         let recorded = if self.outcome.is_empty() { None } else { Some(self.recorded(&id)?) };
         self.with_outcome(id, expiry, recorded)
     }
 
-    /// The record without its outcome, which is empty in what is returned: do not answer anybody from it.
+    /// The record with an empty outcome: do not replay from it.
     pub(crate) fn outline(&self, id: RecordId, expiry: i64) -> Result<Record, Unreadable> {
         let class = if self.state == State::Failed { Class::Error } else { Class::Success };
         let recorded = self.is_pinned().then(|| Recorded::new(class, Format::OPERATOR, ""));
@@ -142,21 +142,21 @@ impl<'a> Stored<'a> {
         expiry: i64,
         recorded: Option<Recorded>,
     ) -> Result<Record, Unreadable> {
-        let times = self.times(expiry).ok_or("a claim without a time to live")?;
+        let times = self.times(expiry).ok_or("a claim whose key has no time to live")?;
         let status = match (self.state, recorded) {
             (State::InProgress, None) => Status::InProgress { lease_until: times.lease_until },
             (State::Uncertain, None) => {
-                Status::Uncertain { reason: reason(self.reason).ok_or("an unknown reason")? }
+                Status::Uncertain { reason: reason(self.reason).ok_or("an unknown reason code")? }
             }
             (State::Released, answered) => Status::Released { answered },
             (State::Completed, Some(recorded)) if recorded.class == Class::Success => {
                 Status::Pinned { recorded }
             }
             (State::Failed, Some(recorded)) if recorded.class == Class::Error => Status::Pinned { recorded },
-            _ => return Err("an outcome that does not belong to the state"),
+            _ => return Err("an outcome that contradicts the state"),
         };
         Ok(Record {
-            key: ScopedKey { scope: scope(self.names).ok_or("names that are not text")?, id },
+            key: ScopedKey { scope: scope(self.names).ok_or("names that are not UTF-8")?, id },
             fingerprint: self.fingerprint,
             fence: Fence { nonce: self.nonce, attempt: self.attempt },
             takeovers: self.takeovers,
@@ -191,12 +191,12 @@ struct Times {
     lease_until: Timestamp,
 }
 
-/// The outcome of the attempt `nonce` of the record `id`, from its bytes.
+/// Decodes the outcome of the attempt `nonce` of the record `id`.
 pub(crate) fn outcome(id: &RecordId, nonce: Nonce, bytes: &[u8]) -> Result<Recorded, Unreadable> {
-    codec::decode_outcome(id, nonce, bytes).map_err(|_| "an outcome that is damaged or of another attempt")
+    codec::decode_outcome(id, nonce, bytes).map_err(|_| "a damaged outcome, or one of another attempt")
 }
 
-/// What is left of a head that is being read.
+/// The unread rest of a head.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -211,7 +211,7 @@ impl Fields<'_> {
     }
 }
 
-/// The seal fits one record only: the id at the end of the key's name is part of it.
+/// The seal is bound to one record: the id at the end of the key is part of it.
 fn seal(head: &[u8], key: &str, names: &[u8]) -> [u8; SEAL_BYTES] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let id = &key.as_bytes()[key.len().saturating_sub(ID_DIGITS)..];
@@ -253,7 +253,7 @@ fn scope(names: &[u8]) -> Option<Scope> {
     Some(Scope::from_parts(text(namespace)?, principal, text(operation)?))
 }
 
-/// The number of a state in a head.
+/// The code of a state in a head.
 pub(crate) const fn state_number(state: State) -> u8 {
     match state {
         State::InProgress => 1,
@@ -264,12 +264,12 @@ pub(crate) const fn state_number(state: State) -> u8 {
     }
 }
 
-/// The state with this number.
+/// The state with this code.
 pub(crate) fn state(number: u8) -> Option<State> {
     State::ALL.into_iter().find(|state| state_number(*state) == number)
 }
 
-/// The number of a reason in a head.
+/// The code of a reason in a head.
 pub(crate) const fn reason_number(reason: Reason) -> u8 {
     match reason {
         Reason::Lapsed => 1,
@@ -284,7 +284,7 @@ pub(crate) const fn reason_number(reason: Reason) -> u8 {
     }
 }
 
-/// The reason with this number.
+/// The reason with this code.
 pub(crate) fn reason(number: u8) -> Option<Reason> {
     Reason::ALL.into_iter().find(|reason| reason_number(*reason) == number)
 }

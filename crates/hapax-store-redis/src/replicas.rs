@@ -1,7 +1,7 @@
-//! Writes that wait for replicas, each on a connection that nobody else uses meanwhile.
+//! Writes that wait for replicas, each on an exclusive connection.
 //!
-//! `WAIT` counts the writes of its own connection only, and holds up everything behind it there. So these writes do not
-//! go over the shared connection.
+//! `WAIT` counts only the writes of its own connection and blocks everything behind it there. So these writes do not use the
+//! shared connection.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use redis::{Cmd, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout_at;
 
-use crate::error::{Effect, Refusal, ends_connection};
-use crate::link::{Call, Connected, Failed, Link, Right, send};
+use crate::connection::{Call, CallError, OpenConnection, ServerConnection, SlotAccess, send};
+use crate::error::{CallFailure, Effect, ends_connection};
 
-/// How many writes wait at the same time; more wait for one of them.
+/// How many writes may wait at the same time; further ones queue for a connection.
 const CONNECTIONS_MAX: usize = 32;
 
-/// Connections for writes that wait.
+/// A pool of connections for writes that wait.
 #[derive(Debug)]
 pub(crate) struct Replicas {
     wanted: u32,
@@ -28,74 +28,74 @@ pub(crate) struct Replicas {
 }
 
 impl Replicas {
-    /// Waits for so many replicas; nothing to wait for when there are none.
+    /// Waits for this many replicas; none if the number is zero.
     pub(crate) fn new(wanted: u32) -> Option<Self> {
         (wanted > 0).then(|| Self { wanted, idle: Mutex::default(), room: Semaphore::new(CONNECTIONS_MAX) })
     }
 
-    /// Sends a write and waits until enough replicas have it. Dropped on its way, it takes its connection with it.
+    /// Sends a write and waits for its replicas. If the future is dropped, its connection is closed.
     pub(crate) async fn send(
         &self,
-        link: &Link,
-        connected: &Arc<Connected>,
+        server: &ServerConnection,
+        connected: &Arc<OpenConnection>,
         call: &Call<'_>,
         command: &Cmd,
-        right: Right,
-    ) -> Result<Value, Failed> {
-        let ready = timeout_at(call.deadline, self.ready(link, connected)).await;
-        // Nothing has been sent yet, so whatever fails here was not applied.
-        let ready = ready.unwrap_or_else(|_| Err(Refusal::TimedOut.error(call.op, Effect::Read)));
-        let (mut connection, _place) = ready.map_err(Failed::Other)?;
-        // The server ends the waiting a little before the caller would.
-        let wait_ms = u64::try_from(link.options.timeout.as_millis() / 2).unwrap_or(u64::MAX).max(1);
+        access: SlotAccess,
+    ) -> Result<Value, CallError> {
+        let ready = timeout_at(call.deadline, self.ready(server, connected)).await;
+        // Nothing has been sent yet, so a failure here is not applied.
+        let ready = ready.unwrap_or_else(|_| Err(CallFailure::TimedOut.error(call.op, Effect::Read)));
+        let (mut connection, _permit) = ready.map_err(CallError::Other)?;
+        // The server stops waiting before the caller's timeout.
+        let wait_ms = u64::try_from(server.options.timeout.as_millis() / 2).unwrap_or(u64::MAX).max(1);
         let mut wait = redis::cmd("WAIT");
         wait.arg(self.wanted).arg(wait_ms);
         let mut behind = connection.clone();
-        // Both are on their way before either is answered, in this order.
-        let both = join(send(&mut connection, command, right), behind.send_packed_command(&wait));
+        // Both are pipelined in this order.
+        let both = join(send(&mut connection, command, access), behind.send_packed_command(&wait));
         let Ok((answer, copied)) = timeout_at(call.deadline, both).await else {
-            link.forget(connected);
-            return Err(Refusal::TimedOut.error(call.op, call.effect).into());
+            server.forget(connected);
+            return Err(CallFailure::TimedOut.error(call.op, call.effect).into());
         };
         let copied: Result<u32, _> = copied.and_then(|copied| Ok(redis::from_redis_value(copied)?));
         if answer.as_ref().is_err_and(ends_connection) || copied.is_err() {
-            link.forget(connected);
+            server.forget(connected);
         } else {
             let mut idle = self.idle.lock();
-            // Otherwise it may lead to a server that is the primary no more.
-            if link.uses(connected) {
+            // Otherwise it may lead to a former primary.
+            if server.uses(connected) {
                 idle.push(connection);
             }
         }
-        let answer = answer.map_err(|error| link.failed(error, call.op, call.effect))?;
+        let answer = answer.map_err(|error| server.call_error(error, call.op, call.effect))?;
         match copied {
             Ok(copied) if copied >= self.wanted => Ok(answer),
             _ if is_refusal(&answer) => Ok(answer),
-            _ => Err(Failed::Other(Refusal::TooFewReplicas.error(call.op, call.effect))),
+            _ => Err(CallError::Other(CallFailure::TooFewReplicas.error(call.op, call.effect))),
         }
     }
 
-    /// A connection that nobody uses, looked over like every other, and the place it takes.
+    /// An exclusive connection to a probed server, and its pool permit.
     async fn ready(
         &self,
-        link: &Link,
-        connected: &Connected,
+        server: &ServerConnection,
+        connected: &OpenConnection,
     ) -> Result<(MultiplexedConnection, SemaphorePermit<'_>), StoreError> {
-        let place = self.room.acquire().await.expect("nobody closes it");
+        let permit = self.room.acquire().await.expect("the semaphore is never closed");
         let kept = self.idle.lock().pop();
         match kept {
-            Some(connection) => Ok((connection, place)),
-            None => Ok((link.fresh_at(connected.located.clone()).await?.connection, place)),
+            Some(connection) => Ok((connection, permit)),
+            None => Ok((server.fresh_at(connected.located.clone()).await?.connection, permit)),
         }
     }
 
-    /// Gives up what is unused: all of it is as old and leads to the same server.
+    /// Closes the idle connections: they all lead to the same server.
     pub(crate) fn forget(&self) {
         self.idle.lock().clear();
     }
 }
 
-/// Whether an answer says that nothing was written, so that there is nothing for a replica to have.
+/// Whether a reply says that nothing was written, so that there is nothing to replicate.
 fn is_refusal(answer: &Value) -> bool {
     let word = match answer {
         Value::Array(parts) => parts.first(),

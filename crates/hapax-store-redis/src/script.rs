@@ -1,29 +1,29 @@
-//! The scripts: their texts, put together once, and their digests, by which the server finds them again.
+//! Scripts: their texts, assembled once, and the digests by which the server caches them.
 //!
-//! This file knows which servers take which text. What the scripts do is written in `lua/`.
+//! This module knows which server version takes which text. CallBody the scripts do is written in `lua/`.
 
 use std::sync::LazyLock;
 
 use redis::Cmd;
 use sha1::{Digest as _, Sha1};
 
-/// Which commands and script flags a server knows.
+/// Which commands and script flags a server supports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Dialect {
-    /// Redis 7 and newer: `SET` may both test and answer with what is there, and scripts may say what they need.
-    Seven,
+pub(crate) enum CommandSet {
+    /// Redis 7 and newer: `SET` accepts `NX GET`, and scripts declare flags.
+    Redis7,
     /// Redis 6.2: every claim is a script.
-    Six,
+    Redis6,
 }
 
-/// One script as one dialect takes it.
+/// One script for one server version.
 #[derive(Debug)]
 pub(crate) struct Script {
     text: String,
     digest: String,
 }
 
-/// All scripts in one dialect.
+/// All scripts for one server version.
 #[derive(Debug)]
 pub(crate) struct Scripts {
     pub(crate) claim: Script,
@@ -35,35 +35,35 @@ pub(crate) struct Scripts {
     pub(crate) delete: Script,
     pub(crate) get: Script,
     pub(crate) head: Script,
-    pub(crate) mark: Script,
+    pub(crate) generation: Script,
 }
 
-/// What a script may need beside the ordinary.
+/// The script flags a script needs.
 #[derive(Clone, Copy)]
 enum Needs {
-    /// Memory for a new record: refused when there is none left.
+    /// DataState for a new record: refused when there is none left.
     Room,
-    /// To run also on a server without room: an owner must be able to finish.
+    /// Must also run when memory is full: an owner must be able to finish.
     Nothing,
-    /// Only to read.
+    /// Reads only.
     Reading,
 }
 
-impl Dialect {
-    /// The scripts for this dialect.
+impl CommandSet {
+    /// The scripts for this version.
     pub(crate) fn scripts(self) -> &'static Scripts {
-        static SEVEN: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(Dialect::Seven));
-        static SIX: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(Dialect::Six));
+        static REDIS_7: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(CommandSet::Redis7));
+        static REDIS_6: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(CommandSet::Redis6));
         match self {
-            Self::Seven => &SEVEN,
-            Self::Six => &SIX,
+            Self::Redis7 => &REDIS_7,
+            Self::Redis6 => &REDIS_6,
         }
     }
 }
 
 impl Scripts {
-    fn new(dialect: Dialect) -> Self {
-        let script = |needs, body| Script::new(dialect, needs, body);
+    fn new(commands: CommandSet) -> Self {
+        let script = |needs, body| Script::new(commands, needs, body);
         Self {
             claim: script(Needs::Room, include_str!("lua/claim.lua")),
             renew: script(Needs::Nothing, include_str!("lua/renew.lua")),
@@ -74,19 +74,19 @@ impl Scripts {
             delete: script(Needs::Nothing, include_str!("lua/delete.lua")),
             get: script(Needs::Reading, include_str!("lua/get.lua")),
             head: script(Needs::Reading, include_str!("lua/head.lua")),
-            mark: script(Needs::Nothing, include_str!("lua/mark.lua")),
+            generation: script(Needs::Nothing, include_str!("lua/generation.lua")),
         }
     }
 }
 
 impl Script {
-    fn new(dialect: Dialect, needs: Needs, body: &str) -> Self {
-        let flags = match (dialect, needs) {
-            (Dialect::Six, Needs::Room | Needs::Reading) => "local NEEDS_NO_ROOM = false\n",
-            (Dialect::Six, Needs::Nothing) => "local NEEDS_NO_ROOM = true\n",
-            (Dialect::Seven, Needs::Room) => "#!lua\nlocal NEEDS_NO_ROOM = false\n",
-            (Dialect::Seven, Needs::Nothing) => "#!lua flags=allow-oom\nlocal NEEDS_NO_ROOM = false\n",
-            (Dialect::Seven, Needs::Reading) => "#!lua flags=no-writes\nlocal NEEDS_NO_ROOM = false\n",
+    fn new(commands: CommandSet, needs: Needs, body: &str) -> Self {
+        let flags = match (commands, needs) {
+            (CommandSet::Redis6, Needs::Room | Needs::Reading) => "local NEEDS_NO_ROOM = false\n",
+            (CommandSet::Redis6, Needs::Nothing) => "local NEEDS_NO_ROOM = true\n",
+            (CommandSet::Redis7, Needs::Room) => "#!lua\nlocal NEEDS_NO_ROOM = false\n",
+            (CommandSet::Redis7, Needs::Nothing) => "#!lua flags=allow-oom\nlocal NEEDS_NO_ROOM = false\n",
+            (CommandSet::Redis7, Needs::Reading) => "#!lua flags=no-writes\nlocal NEEDS_NO_ROOM = false\n",
         };
         let text = format!("{flags}{}\n{body}", include_str!("lua/record.lua"));
         let digest = Sha1::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -98,7 +98,7 @@ impl Script {
         Self::call("EVALSHA", &self.digest, key, arguments)
     }
 
-    /// Calls the script with its text, for a server that has forgotten it.
+    /// Calls the script by its text, for a server that does not have it cached.
     pub(crate) fn by_text(&self, key: &str, arguments: &[&[u8]]) -> Cmd {
         Self::call("EVAL", &self.text, key, arguments)
     }
@@ -114,9 +114,9 @@ impl Script {
     }
 }
 
-/// A command that has room for so many arguments from the start, with `bytes` in keys and values.
+/// A command with capacity for this many arguments, with `bytes` in keys and values.
 pub(crate) fn sized(arguments: usize, bytes: usize) -> Cmd {
-    // For the words and numbers beside them: a copy for each doubling costs more than a few bytes that stay empty.
+    // For keywords and numbers: a reallocation costs more than a few unused bytes.
     const REST: usize = 48;
     Cmd::with_capacity(arguments, bytes + REST)
 }

@@ -1,38 +1,38 @@
-//! What a server says about itself, whether it can be a store, and what may honestly be promised on it.
+//! [`Server`]: a server's properties, whether it can be a store, and what can be promised on it.
 //!
-//! Pure: it reads the texts of `INFO` and decides. It sends nothing.
+//! Pure: it parses the output of `INFO`. It sends nothing.
 
 use hapax_core::Promise;
 
 use crate::config::Eviction;
 use crate::error::OpenError;
-use crate::script::Dialect;
+use crate::script::CommandSet;
 
-/// The oldest version that has what the scripts need.
+/// The oldest version with the commands that the scripts need.
 const VERSION_MIN: (u32, u32) = (6, 2);
 
-/// The first version whose `SET` both tests and answers.
+/// The first version whose `SET` accepts `NX GET`.
 const VERSION_SEVEN: (u32, u32) = (7, 0);
 
-/// What nobody can promise away.
+/// The risk that no setting removes.
 const FAILOVER: &str = "the server has replicas: a failover to one loses what it had not copied";
 
-/// What an operator can do about the worst of it.
-const UNAWARE: &str = "min-replicas-to-write is not set: a primary that was replaced takes claims until it hears of it, and \
+/// The setting that reduces it.
+const UNAWARE: &str = "min-replicas-to-write is not set: a replaced primary takes claims until it learns of the failover, and \
                        they are lost; set it on all servers, to 1 with one replica";
 
-/// What was read of a server that can be a store.
+/// The properties of a server that can be a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Server {
-    pub(crate) dialect: Dialect,
+    pub(crate) commands: CommandSet,
     pub(crate) promise: Promise,
     pub(crate) warnings: Vec<String>,
-    /// The policy by which it drops keys, unless that was accepted. No record is made on such a server, and those that it
-    /// has may be read and finished.
+    /// The policy by which it evicts keys, unless that was accepted. No record is created on such a server; existing ones
+    /// may be read and finished.
     pub(crate) evicts: Option<String>,
 }
 
-/// Whether a server is taken for a member of a cluster.
+/// Whether a server is used as a cluster member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Membership {
     Alone,
@@ -40,8 +40,8 @@ pub(crate) enum Membership {
 }
 
 impl Server {
-    /// Judges a server by its `INFO` and, where it may be asked for, its `appendfsync`.
-    pub(crate) fn judge(
+    /// Evaluates a server by its `INFO` and, if CONFIG is permitted, its `appendfsync`.
+    pub(crate) fn evaluate(
         info: &str,
         appendfsync: Option<&str>,
         eviction: Eviction,
@@ -66,16 +66,16 @@ impl Server {
                 refused_policy = Some(policy.to_owned());
             }
             warnings.push(format!(
-                "records may be dropped when the memory is full (maxmemory-policy {policy}), and their operations run again"
+                "records may be evicted when the memory is full (maxmemory-policy {policy}), and their operations run again"
             ));
         } else if evicts {
             warnings.push(format!(
-                "maxmemory-policy is {policy}: records would be dropped once maxmemory is set"
+                "maxmemory-policy is {policy}: records would be evicted once maxmemory is set"
             ));
         }
         if field("maxmemory") == "0" {
             warnings.push(
-                "maxmemory is not set: the server may be ended by its machine when memory runs out"
+                "maxmemory is not set: the operating system may kill the server when memory runs out"
                     .to_owned(),
             );
         }
@@ -87,14 +87,14 @@ impl Server {
         }
         let holds = persistence.is_none() && !has_replicas && !(evicts && field("maxmemory") != "0");
         Ok(Self {
-            dialect: if version >= VERSION_SEVEN { Dialect::Seven } else { Dialect::Six },
+            commands: if version >= VERSION_SEVEN { CommandSet::Redis7 } else { CommandSet::Redis6 },
             promise: if holds { Promise::AtMostOnce } else { Promise::BestEffort },
             warnings,
             evicts: refused_policy,
         })
     }
 
-    /// Whether new records may be made there.
+    /// Fails if no new records may be created there.
     pub(crate) fn takes_claims(&self) -> Result<(), OpenError> {
         match &self.evicts {
             Some(policy) => Err(OpenError::Evicts { policy: policy.clone() }),
@@ -104,42 +104,46 @@ impl Server {
 }
 
 impl Server {
-    /// The same where somebody else may become the primary at any time, also when no replica is there just now.
+    /// The same with possible failover, even if no replica is connected at present.
     pub(crate) fn with_failover(mut self) -> Self {
         self.promise = Promise::BestEffort;
-        let is_told = self.warnings.iter().any(|warning| warning == FAILOVER);
-        if !is_told {
+        let is_listed = self.warnings.iter().any(|warning| warning == FAILOVER);
+        if !is_listed {
             self.warnings.push(FAILOVER.to_owned());
         }
         self
     }
 
-    /// The same where sentinels may replace it. Members of a cluster tell each other who was replaced; a server that
-    /// sentinels watch may hear of it last.
+    /// The same under Sentinel. Cluster members learn of a failover from each other; a server under Sentinel may be the last
+    /// to learn of it.
     pub(crate) fn watched(self, info: &str) -> Self {
         let mut server = self.with_failover();
-        // It counts the replicas that keep up only where it was told how many it needs.
+        // The server reports this field only if min-replicas-to-write is set.
         if field(info, "min_slaves_good_slaves").is_empty() {
             server.warnings.push(UNAWARE.to_owned());
         }
         server
     }
 
-    /// What holds on all of these together: no more than on the weakest. A warning names those whom it is about, unless
-    /// that is all of them.
+    /// Combines several servers: the promise is that of the weakest. A warning lists the servers that it concerns, unless it
+    /// concerns all.
     pub(crate) fn together(servers: Vec<(String, Self)>) -> Option<Self> {
         let count = servers.len();
         let mut warnings: Vec<(String, Vec<String>)> = Vec::new();
         for (address, server) in &servers {
             for warning in &server.warnings {
-                match warnings.iter_mut().find(|(told, _)| told == warning) {
+                match warnings.iter_mut().find(|(known, _)| known == warning) {
                     Some((_, addresses)) => addresses.push(address.clone()),
                     None => warnings.push((warning.clone(), vec![address.clone()])),
                 }
             }
         }
-        let warnings = warnings.into_iter().map(|(told, addresses)| {
-            if addresses.len() == count { told } else { format!("{told} (on {})", addresses.join(", ")) }
+        let warnings = warnings.into_iter().map(|(warning, addresses)| {
+            if addresses.len() == count {
+                warning
+            } else {
+                format!("{warning} (on {})", addresses.join(", "))
+            }
         });
         let (_, weakest) = servers
             .into_iter()
@@ -148,7 +152,7 @@ impl Server {
     }
 }
 
-/// What `INFO` says under a name; nothing where it does not say it.
+/// The value of a field of `INFO`; empty if absent.
 fn field<'a>(info: &'a str, name: &str) -> &'a str {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap_or_default().trim()
 }
@@ -161,16 +165,18 @@ fn version(found: &str) -> Result<(u32, u32), OpenError> {
     }
 }
 
-/// What is lost when the server is killed or its machine loses power; nothing when all is on disk first.
+/// What is lost when the server is killed or loses power; `None` if every write is on disk first.
 fn persistence(aof_enabled: &str, appendfsync: Option<&str>) -> Option<&'static str> {
     match (aof_enabled, appendfsync) {
         ("1", Some("always")) => None,
         ("1", Some("everysec")) => {
             Some("appendfsync is everysec: a power failure or a slow disk loses up to two seconds of claims")
         }
-        ("1", Some(_)) => Some("appendfsync is no: a power failure loses what the system had not written"),
+        ("1", Some(_)) => {
+            Some("appendfsync is no: a power failure loses the writes that were not yet on disk")
+        }
         ("1", None) => {
-            Some("the server does not tell its appendfsync, so nothing is promised about power failures")
+            Some("the server does not reveal its appendfsync, so nothing is promised about power failures")
         }
         _ => Some("appendonly is off: a restart of the server loses claims, and their operations run again"),
     }

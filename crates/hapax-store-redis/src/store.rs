@@ -1,4 +1,4 @@
-//! [`RedisStore`]: the handle that callers hold. It checks sizes, calls scripts and reads what they say.
+//! [`RedisStore`]: checks sizes, calls scripts and parses their replies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,53 +12,53 @@ use hapax_core::{
 use redis::Value;
 
 use crate::config::Options;
-use crate::error::{Effect, Refusal, is_wrong_type};
+use crate::connection::{Call, CallBody, Deadline};
+use crate::error::{CallFailure, Effect, is_wrong_type};
 use crate::layout::{Stored, reason_number, span_ms, state, state_number};
-use crate::link::{Call, Deadline, What};
+use crate::notifications::Notifications;
+use crate::routing::Router;
 use crate::script::{Script, Scripts};
-use crate::wake::Wake;
-use crate::way::Way;
 use crate::{claim, list};
 
-/// The most bytes that the names in a scope may have together; they are stored with every record.
+/// The limit of a scope's names in bytes; they are stored with every record.
 pub const SCOPE_BYTES_MAX: usize = 64 << 10;
 
-/// Keeps records on a Redis server, or on a cluster of them. See the [crate](crate) for what that promises.
+/// Keeps records on a Redis server or cluster. See the [crate](crate) for its guarantees.
 #[derive(Debug)]
 pub struct RedisStore {
-    way: Arc<Way>,
-    wake: Wake,
+    router: Arc<Router>,
+    notifications: Notifications,
 }
 
 impl RedisStore {
-    /// Connects to the server, or to every primary of a cluster, and looks whether it can be a store.
+    /// Connects to the server, or to every primary of a cluster, and verifies that it can be a store.
     ///
-    /// It must be called in a Tokio runtime, in which it leaves a task that looks at the server from time to time. The
-    /// task ends with the store.
+    /// It must be called in a Tokio runtime, on which it spawns a task that checks the server periodically. The task ends
+    /// with the store.
     ///
     /// # Errors
-    /// [`Unavailable`](hapax_core::StoreErrorKind::Unavailable) when the server cannot be reached in time or is a replica,
-    /// [`Incompatible`](hapax_core::StoreErrorKind::Incompatible) when it is too old, a member of a cluster that was not named as
-    /// one, or drops keys when it is full, [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is wrong. The source of the latter two is an
-    /// [`OpenError`](crate::OpenError), which says what to do.
+    /// [`Unavailable`](hapax_core::StoreErrorKind::Unavailable) if the server cannot be reached in time or is a replica,
+    /// [`Incompatible`](hapax_core::StoreErrorKind::Incompatible) if it is too old, evicts keys, or is a cluster member that was
+    /// not named as one, [`Invalid`](hapax_core::StoreErrorKind::Invalid) if the URL is malformed. The source of the latter two
+    /// is an [`OpenError`](crate::OpenError), which says what to do.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         Self::options(url)?.connect().await
     }
 
-    /// More about how to connect.
+    /// Parses a URL, for further options.
     ///
     /// # Errors
-    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is wrong.
+    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) if the URL is malformed.
     pub fn options(url: &str) -> Result<Options, StoreError> {
         Options::from_url(url)
     }
 
     pub(crate) async fn connect_with(options: Options) -> Result<Self, StoreError> {
-        let way = Way::new(options)?;
-        way.open().await?;
-        tokio::spawn(Way::keep(Arc::downgrade(&way)));
-        let wake = Wake::new(way.clone());
-        Ok(Self { way, wake })
+        let router = Router::new(options)?;
+        router.open().await?;
+        tokio::spawn(Router::maintain(Arc::downgrade(&router)));
+        let notifications = Notifications::new(router.clone());
+        Ok(Self { router, notifications })
     }
 
     /// Calls a script that compares the lease's nonce, its first argument, before it writes.
@@ -71,20 +71,20 @@ impl RedisStore {
     ) -> Result<Fenced, StoreError> {
         let call = Call {
             op,
-            deadline: self.way.deadline(),
+            deadline: self.router.deadline(),
             effect: Effect::Write,
-            key: &self.way.key(&lease.id),
-            what: What::Script(script, arguments),
+            key: &self.router.key(&lease.id),
+            body: CallBody::Script(script, arguments),
         };
-        let word: String = self.way.call(call).await?;
+        let word: String = self.router.call(call).await?;
         match word.as_str() {
             "applied" => Ok(Fenced::Applied),
             "lost" => Ok(Fenced::Lost),
-            _ => Err(refused(op, &word)),
+            _ => Err(unexpected_reply(op, &word)),
         }
     }
 
-    /// An outcome as bytes, unless it is too large.
+    /// Encodes an outcome, unless it is too large.
     fn outcome(
         &self,
         op: &'static str,
@@ -92,8 +92,8 @@ impl RedisStore {
         nonce: Nonce,
         recorded: &Recorded,
     ) -> Result<Vec<u8>, StoreError> {
-        if recorded.len() > self.way.options.outcome_bytes_max {
-            return Err(Refusal::OutcomeTooLarge.error(op, Effect::Read));
+        if recorded.len() > self.router.options.outcome_bytes_max {
+            return Err(CallFailure::OutcomeTooLarge.error(op, Effect::Read));
         }
         Ok(codec::encode_outcome(id, nonce, recorded))
     }
@@ -101,24 +101,24 @@ impl RedisStore {
 
 /// Reads one record.
 pub(crate) async fn get(
-    way: &Way,
+    router: &Router,
     op: &'static str,
     id: &RecordId,
     deadline: Deadline,
 ) -> Result<Lookup, StoreError> {
-    let key = way.key(id);
-    let what = What::Script(|scripts| &scripts.get, &[]);
-    let call = Call { op, deadline, effect: Effect::Read, key: &key, what };
-    let (value, expiry, now): (Option<Vec<u8>>, i64, u64) = match way.call(call).await {
+    let key = router.key(id);
+    let body = CallBody::Script(|scripts| &scripts.get, &[]);
+    let call = Call { op, deadline, effect: Effect::Read, key: &key, body };
+    let (value, expiry, now): (Option<Vec<u8>>, i64, u64) = match router.call(call).await {
         Ok(found) => found,
         Err(error) if is_wrong_type(&error) => {
-            return Ok(Lookup::Unreadable { why: "something else stands under the record's key".to_owned() });
+            return Ok(Lookup::Unreadable { why: "the record's key holds another data type".to_owned() });
         }
         Err(error) => return Err(error),
     };
     let Some(value) = value else { return Ok(Lookup::Absent) };
     let read = Stored::open(&key, &value)
-        .ok_or("the value is damaged, of another record, or of an unknown version")
+        .ok_or("the value is damaged, belongs to another record, or has an unknown version")
         .and_then(|stored| stored.record(*id, expiry));
     Ok(match read {
         Ok(record) => Lookup::Found { record: Box::new(record), now: Timestamp::from_millis(now) },
@@ -131,9 +131,9 @@ impl Store for RedisStore {
         Box::pin(async move {
             let scope = &ask.key.scope;
             if scope.namespace().len() + scope.operation().len() > SCOPE_BYTES_MAX {
-                return Err(Refusal::ScopeTooLarge.error("claim", Effect::Read));
+                return Err(CallFailure::ScopeTooLarge.error("claim", Effect::Read));
             }
-            claim::claim(&self.way, ask).await
+            claim::claim(&self.router, ask).await
         })
     }
 
@@ -205,21 +205,21 @@ impl Store for RedisStore {
             ];
             let call = Call {
                 op: "settle",
-                deadline: self.way.deadline(),
+                deadline: self.router.deadline(),
                 effect: Effect::Write,
-                key: &self.way.key(id),
-                what: What::Script(|scripts| &scripts.settle, &arguments),
+                key: &self.router.key(id),
+                body: CallBody::Script(|scripts| &scripts.settle, &arguments),
             };
-            read_settled(&self.way.call::<Vec<Value>>(call).await?)
+            read_settled(&self.router.call::<Vec<Value>>(call).await?)
         })
     }
 
     fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
-        Box::pin(get(&self.way, "get", id, self.way.deadline()))
+        Box::pin(get(&self.router, "get", id, self.router.deadline()))
     }
 
     fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, StoreError>> {
-        Box::pin(list::list(&self.way, query))
+        Box::pin(list::list(&self.router, query))
     }
 
     fn delete<'a>(&'a self, id: &'a RecordId, nonce: Nonce) -> BoxFuture<'a, Result<Deleted, StoreError>> {
@@ -227,48 +227,48 @@ impl Store for RedisStore {
             let arguments: [&[u8]; 1] = [nonce.as_bytes()];
             let call = Call {
                 op: "delete",
-                deadline: self.way.deadline(),
+                deadline: self.router.deadline(),
                 effect: Effect::Write,
-                key: &self.way.key(id),
-                what: What::Script(|scripts| &scripts.delete, &arguments),
+                key: &self.router.key(id),
+                body: CallBody::Script(|scripts| &scripts.delete, &arguments),
             };
-            let word: String = self.way.call(call).await?;
+            let word: String = self.router.call(call).await?;
             match word.as_str() {
                 "applied" => Ok(Deleted::Applied),
                 "absent" => Ok(Deleted::Absent),
                 "changed" => Ok(Deleted::Changed),
                 "in_progress" => Ok(Deleted::InProgress),
-                _ => Err(refused("delete", &word)),
+                _ => Err(unexpected_reply("delete", &word)),
             }
         })
     }
 
-    /// Removes nothing: the server drops every record itself when its time is over, uncertain ones too.
+    /// Removes nothing: the server expires every record itself, uncertain ones too.
     fn sweep(&self, _batch_max: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
         Box::pin(async move { Ok(Swept::default()) })
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
-        Box::pin(list::stats(&self.way))
+        Box::pin(list::stats(&self.router))
     }
 
     fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
         Box::pin(async move {
-            let server = self.way.look().await?;
+            let server = self.router.probe().await?;
             Ok(Health::new("redis", server.promise, server.warnings))
         })
     }
 
     fn outcome_bytes_max(&self) -> usize {
-        self.way.options.outcome_bytes_max
+        self.router.options.outcome_bytes_max
     }
 
     fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
-        Some(self.wake.watch(self.way.key(id)))
+        Some(self.notifications.watch(self.router.key(id)))
     }
 }
 
-/// What every fenced script compares first.
+/// The value that every fenced script compares first.
 fn nonce(lease: &Lease) -> &[u8] {
     lease.fence.nonce.as_bytes()
 }
@@ -294,12 +294,12 @@ fn read_settled(reply: &[Value]) -> Result<Settled, StoreError> {
             .ok()
             .and_then(state)
             .map(Settled::NotUncertain)
-            .ok_or_else(|| Refusal::Unreadable.error("settle", Effect::Write)),
-        (word, _) => Err(refused("settle", &String::from_utf8_lossy(word))),
+            .ok_or_else(|| CallFailure::Unreadable.error("settle", Effect::Write)),
+        (word, _) => Err(unexpected_reply("settle", &String::from_utf8_lossy(word))),
     }
 }
 
-fn refused(op: &'static str, word: &str) -> StoreError {
-    let refusal = if word == "unreadable" { Refusal::Unreadable } else { Refusal::Reply };
-    refusal.error(op, Effect::Write)
+fn unexpected_reply(op: &'static str, word: &str) -> StoreError {
+    let failure = if word == "unreadable" { CallFailure::Unreadable } else { CallFailure::Reply };
+    failure.error(op, Effect::Write)
 }

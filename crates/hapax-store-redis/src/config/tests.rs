@@ -5,7 +5,7 @@ use hapax_core::StoreErrorKind;
 use super::{Amnesia, Eviction, Options};
 
 #[test]
-fn options_are_read_from_the_url() {
+fn parses_options_from_the_url() {
     let url = "redis://user:secret@host:7000/3?prefix=shop:&timeout_ms=250&replicas=2&evict=accept&amnesia=accept\
                &outcome_bytes_max=1000";
     let options = Options::from_url(url).unwrap();
@@ -17,19 +17,20 @@ fn options_are_read_from_the_url() {
 }
 
 #[test]
-fn sizes_have_units() {
+fn parses_sizes_with_units() {
     let options = |size: &str| Options::from_url(&format!("redis://host?outcome_bytes_max={size}"));
     for (size, bytes) in [("16MiB", 16 << 20), ("1mb", 1_000_000), ("64KiB", 64 << 10), ("7", 7)] {
         assert_eq!(options(size).unwrap().outcome_bytes_max, bytes, "{size}");
     }
-    for (size, told) in [("16M", "outcome_bytes_max: a size is"), ("4GiB", "is larger than this option")] {
+    for (size, expected) in [("16M", "outcome_bytes_max: a size is"), ("4GiB", "is larger than this option")]
+    {
         let why = format!("{:?}", options(size).unwrap_err());
-        assert!(why.contains(told), "{why}");
+        assert!(why.contains(expected), "{why}");
     }
 }
 
 #[test]
-fn a_wrong_url_is_refused_without_being_repeated() {
+fn refuses_a_malformed_url_without_repeating_it() {
     for url in [
         "",
         "redis:",
@@ -48,7 +49,7 @@ fn a_wrong_url_is_refused_without_being_repeated() {
     ] {
         let error = Options::from_url(url).unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Invalid, "{url}");
-        let told = format!("{error:?}");
-        assert!(!told.contains("secret"), "{told}");
+        let shown = format!("{error:?}");
+        assert!(!shown.contains("secret"), "{shown}");
     }
 }

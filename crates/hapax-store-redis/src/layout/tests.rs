@@ -24,7 +24,7 @@ fn key(ask: &ClaimRequest) -> String {
 }
 
 #[test]
-fn a_first_claim_gets_its_times_from_when_the_key_is_dropped() {
+fn a_first_claim_derives_its_times_from_the_keys_expiry() {
     let ask = ask();
     let key = key(&ask);
     let (value, keep_ms) = first_claim(&ask, &key);
@@ -40,7 +40,7 @@ fn a_first_claim_gets_its_times_from_when_the_key_is_dropped() {
         (Timestamp::from_millis(940_000), Timestamp::from_millis(1_000_000))
     );
     assert_eq!(record.status, Status::InProgress { lease_until: Timestamp::from_millis(970_000) });
-    assert!(stored.record(ask.key.id, -1).is_err(), "a claim that is never dropped has no age");
+    assert!(stored.record(ask.key.id, -1).is_err(), "without an expiry the times are unknown");
 }
 
 #[test]
@@ -71,14 +71,11 @@ fn any_changed_byte_is_noticed() {
         changed.replace_range(at..=at, other);
         assert!(Stored::open(&changed, &value).is_none(), "digit {at} of another key");
     }
-    assert!(
-        Stored::open(key.trim_start_matches("shop:"), &value).is_some(),
-        "a prefix is no part of a record"
-    );
+    assert!(Stored::open(key.trim_start_matches("shop:"), &value).is_some(), "the prefix is not sealed");
 }
 
 #[test]
-fn every_state_and_reason_reads_back() {
+fn every_state_and_reason_round_trips() {
     for state in State::ALL {
         assert_eq!(super::state(super::state_number(state)), Some(state));
     }
@@ -89,7 +86,7 @@ fn every_state_and_reason_reads_back() {
 }
 
 #[test]
-fn spans_stay_exact_in_a_script() {
+fn spans_stay_exact_in_lua() {
     assert_eq!(span_ms(Duration::from_millis(1500)), 1500);
     assert_eq!(span_ms(Duration::MAX), SPAN_MS_MAX);
 }

@@ -1,6 +1,6 @@
 -- KEYS[1] the record
 -- ARGV[1] the attempt's nonce
--- ARGV[2] the reason
+-- ARGV[2] the reason's code
 -- Rule X-07.
 
 local record = load()

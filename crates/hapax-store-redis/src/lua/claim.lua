@@ -1,14 +1,14 @@
 -- KEYS[1] the record
 -- ARGV[1] the value that a first claim writes: nonce, fingerprint, names, and the spans of lease and retention
 -- ARGV[2] '1' when a lapsed claim may be taken over
--- ARGV[3] how many attempts may end without a word
+-- ARGV[3] the maximum number of attempts that may end without an outcome
 -- Rules X-01 to X-04, F-01, D-01.
 
 local ask = parse(ARGV[1])
 local record = load()
 if record == false or not ask then return {'unreadable'} end
 
--- Finished or released, and its time is over: as good as absent.
+-- Finished or released, and expired: the same as absent.
 if record and not is_open(record) and record.expires_at <= now then record = nil end
 
 local function acquire(before)
@@ -33,7 +33,7 @@ local function uncertain() return {'uncertain', record.nonce, record.attempt, re
 
 if not record then return acquire(nil) end
 
--- The claim was applied before and its answer was lost, or a copy of it was delayed.
+-- The claim was applied before and its reply was lost, or this is a delayed copy of it.
 if record.nonce == ask.nonce then
   if record.state == IN_PROGRESS then
     extend(record, ask.lease_until)
@@ -41,18 +41,18 @@ if record.nonce == ask.nonce then
   end
   if is_pinned(record) then return replay() end
   if record.state == UNCERTAIN then return uncertain() end
-  -- Released: the attempt is over, and acquiring again would leave a claim that nobody works on.
+  -- Released: the attempt is over, and acquiring again would leave a claim without an owner.
   return {'busy', 0}
 end
 
--- A released key is free, also for a request that was mended.
+-- A released key is free, also for a request with another fingerprint.
 if record.state == RELEASED then return acquire(record) end
 if record.algorithm ~= ask.algorithm then return {'unreadable'} end
 if record.digest ~= ask.digest then return {'mismatch'} end
 if is_pinned(record) then return replay() end
 if record.state == IN_PROGRESS and record.lease_until > now then return {'busy', record.lease_until - now} end
 
--- The owner is gone.
+-- The lease has lapsed.
 if ARGV[2] == '1' and record.takeovers + 1 < tonumber(ARGV[3]) then return acquire(record) end
 if record.state == IN_PROGRESS then change(record, UNCERTAIN, LAPSED, record.expires_at, '') end
 return uncertain()

@@ -3,7 +3,7 @@
 -- ARGV[2] completed or failed
 -- ARGV[3] the retention in milliseconds
 -- ARGV[4] the outcome
--- Rules X-02, D-01, D-04: final, and welcome as long as the record holds the attempt's nonce.
+-- Rules X-02, D-01, D-04: final, and accepted as long as the record holds the attempt's nonce.
 
 local record = load()
 if record == false then return 'unreadable' end

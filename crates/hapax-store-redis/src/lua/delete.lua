@@ -1,6 +1,6 @@
 -- KEYS[1] the record
--- ARGV[1] the nonce of the attempt that was looked at
--- Rule D-07: a claim in progress is refused, for its owner would run on while the key looks fresh.
+-- ARGV[1] the nonce of the attempt that the caller has read
+-- Rule D-07: a claim in progress is refused, because its owner would keep running while the key appears to be new.
 
 local record = load()
 if record == false then return 'unreadable' end

@@ -1,4 +1,4 @@
 -- KEYS[1] the record
--- Its value, when the server drops it, and the time, all of one moment.
+-- Returns its value, its expiry and the time, read atomically.
 
 return {redis.call('GET', KEYS[1]), expiry(), now}

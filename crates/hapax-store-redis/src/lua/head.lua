@@ -1,5 +1,5 @@
 -- KEYS[1] the record
--- All of its value but the outcome, when the server drops it, the time, and how long the value is.
+-- Returns its value without the outcome, its expiry, the time, and the length of the value.
 
 local head = redis.call('GETRANGE', KEYS[1], 0, HEAD_BYTES + SEAL_BYTES - 1)
 local names = ''

@@ -1,7 +1,7 @@
--- What all scripts begin with: the time, and the record in KEYS[1] as layout.rs writes it.
+-- The common prefix of all scripts: the time, and the record in KEYS[1] as layout.rs writes it.
 -- The rules themselves are those of hapax-core's transition.rs.
--- NEEDS_NO_ROOM is set before Redis 7 for scripts that must also work when there is no memory left. Such a server refuses
--- only the first write of a script, if that may take memory.
+-- NEEDS_NO_ROOM is set before Redis 7 for scripts that must also work when memory is full. Such a server refuses only the
+-- first write of a script, if that may take memory.
 
 local HEAD = '>BBBBc16I4I4I8I8I8I8c32I4'
 local HEAD_BYTES, SEAL_BYTES, VERSION = 96, 16, 1
@@ -9,11 +9,11 @@ local IN_PROGRESS, COMPLETED, FAILED, UNCERTAIN, RELEASED = 1, 2, 3, 4, 5
 local LAPSED = 1
 local U32_MAX = 4294967295
 
--- The server's clock is the only one that judges.
+-- Only the server's clock decides.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- When the server drops the key. Before Redis 7 there is no command for it.
+-- The key's expiry. Before Redis 7 there is no command for it.
 local function expiry()
   local at = redis.pcall('PEXPIRETIME', KEYS[1])
   if type(at) == 'number' then return at end
@@ -21,12 +21,12 @@ local function expiry()
   return left < 0 and left or now + left
 end
 
--- The seal fits one record only: the id at the end of the key's name is part of it.
+-- The seal is bound to one record: the id at the end of the key is part of it.
 local function seal(head, names)
   return string.sub(redis.sha1hex(head .. string.sub(KEYS[1], -64) .. names), 1, SEAL_BYTES)
 end
 
--- A value as a table; nil when it is not what was written.
+-- Parses a value into a table; nil if its seal does not match.
 local function parse(value)
   if #value < HEAD_BYTES + SEAL_BYTES then return nil end
   local head = string.sub(value, 1, HEAD_BYTES)
@@ -42,14 +42,14 @@ local function parse(value)
   return record
 end
 
--- The record: nil when there is none, false when it cannot be read. What cannot be read is there.
+-- The record: nil if absent, false if unreadable. An unreadable record is not absent.
 local function load()
   local value = redis.call('GET', KEYS[1])
   if not value then return nil end
   local record = parse(value)
   if not record then return false end
   if record.created_at == 0 then
-    -- A first claim, which knew no time: it holds spans, and the longer one is when the server drops the key.
+    -- A first claim, which knew no time: it holds spans, and the longer one is the key's time to live.
     local at = expiry()
     if at < 0 then return false end
     record.created_at = at - math.max(record.expires_at, record.lease_until)
@@ -60,7 +60,7 @@ local function load()
   return record
 end
 
--- When the server drops the record: when it is over, but never a claim that is still believed.
+-- The record's expiry; never before the end of a live lease.
 local function drop_at(record)
   return string.format('%.0f', math.max(record.expires_at, record.lease_until, now + 1))
 end
@@ -75,7 +75,7 @@ local function save(record)
   redis.call('SET', KEYS[1], value, 'PXAT', drop_at(record))
 end
 
--- The same claim, believed for `lease` from now; what is kept for people moves along.
+-- Extends the lease to `lease` from now, and the retention of an uncertain record with it.
 local function extend(record, lease)
   local extended_until = now + lease
   record.expires_at = record.expires_at + math.max(0, extended_until - record.lease_until)
@@ -83,8 +83,8 @@ local function extend(record, lease)
   save(record)
 end
 
--- The record in another state, and whoever waits for it is told. News is a hint: a user who may not publish loses
--- nothing else.
+-- Changes the record's state and notifies watchers. A notification is a hint: without the permission to publish nothing
+-- else is lost.
 local function change(record, state, reason, expires_at, outcome)
   record.state, record.reason, record.lease_until = state, reason, 0
   record.updated_at, record.expires_at, record.outcome = now, expires_at, outcome
@@ -92,8 +92,8 @@ local function change(record, state, reason, expires_at, outcome)
   redis.pcall('PUBLISH', KEYS[1], '')
 end
 
--- Nothing to change, for it was done before. The key is written all the same, so that WAIT on this connection covers
--- what another one wrote. Its time comes from the record: a key that somebody made last for ever has none of its own.
+-- Changes nothing, because it was done before. The key is still written, so that WAIT on this connection covers a write
+-- from another one. The expiry comes from the record: a key that was persisted has none of its own.
 local function touch(record)
   redis.call('PEXPIREAT', KEYS[1], drop_at(record))
 end
@@ -102,7 +102,7 @@ local function is_pinned(record) return record.state == COMPLETED or record.stat
 
 local function is_open(record) return record.state == IN_PROGRESS or record.state == UNCERTAIN end
 
--- The state as it is now: a claim whose lease has lapsed is uncertain.
+-- The state at this time: a claim whose lease has lapsed is uncertain.
 local function state_now(record)
   if record.state == IN_PROGRESS and record.lease_until <= now then return UNCERTAIN end
   return record.state

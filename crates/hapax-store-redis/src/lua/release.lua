@@ -1,7 +1,7 @@
 -- KEYS[1] the record
 -- ARGV[1] the attempt's nonce
--- ARGV[2] how long the tombstone stays, in milliseconds
--- ARGV[3] what the attempt answered; empty when it did not
+-- ARGV[2] the retention of the tombstone in milliseconds
+-- ARGV[3] the attempt's outcome; empty if there is none
 -- Rule X-09.
 
 local record = load()

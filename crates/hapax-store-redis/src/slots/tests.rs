@@ -1,15 +1,15 @@
 use redis::Value;
 
-use super::{Primary, SLOTS, Territory, number_in, parse, redirected, slot_of};
+use super::{Primary, SLOTS, SlotSet, number_in, parse, redirected, slot_of};
 use crate::address::Host;
 
-fn asked() -> Host {
-    ("asked".to_owned(), 7000)
+fn queried() -> Host {
+    ("queried".to_owned(), 7000)
 }
 
 #[test]
-fn slots_are_those_of_the_server() {
-    // As `CLUSTER KEYSLOT` answers.
+fn matches_cluster_keyslot() {
+    // Values from `CLUSTER KEYSLOT`.
     for (key, slot) in [
         ("123456789", 12739),
         ("", 0),
@@ -24,19 +24,19 @@ fn slots_are_those_of_the_server() {
 }
 
 #[test]
-fn every_slot_has_a_number() {
+fn every_slot_has_a_matching_number() {
     for slot in [0, 1, 5461, 12182, SLOTS - 1] {
         assert_eq!(slot_of(format!("hapax:generation{{{}}}", number_in(slot)).as_bytes()), slot);
     }
 }
 
 #[test]
-fn a_territory_has_the_keys_of_its_slots() {
-    let territory = Territory::Slots(vec![(100, 200), (12182, 12182)]);
-    assert!(territory.has("foo") && !territory.has("bar"));
-    assert_eq!((territory.lowest(), territory.is_empty()), (Some(100), false));
-    assert_eq!((Territory::none().lowest(), Territory::none().is_empty()), (None, true));
-    assert!(Territory::Everything.has("bar") && !Territory::Everything.is_member());
+fn contains_the_keys_of_its_slots() {
+    let slots = SlotSet::Ranges(vec![(100, 200), (12182, 12182)]);
+    assert!(slots.has("foo") && !slots.has("bar"));
+    assert_eq!((slots.lowest(), slots.is_empty()), (Some(100), false));
+    assert_eq!((SlotSet::none().lowest(), SlotSet::none().is_empty()), (None, true));
+    assert!(SlotSet::All.has("bar") && !SlotSet::All.is_member());
 }
 
 fn range(first: i64, last: i64, name: Value, port: i64) -> Value {
@@ -46,7 +46,7 @@ fn range(first: i64, last: i64, name: Value, port: i64) -> Value {
 }
 
 #[test]
-fn ranges_are_gathered_by_primary() {
+fn ranges_are_grouped_by_primary() {
     let name = |name: &str| Value::BulkString(name.as_bytes().to_vec());
     let answer = Value::Array(vec![
         range(9, 20, name("a"), 1),
@@ -60,9 +60,9 @@ fn ranges_are_gathered_by_primary() {
     let expected = vec![
         primary("a", 1, &[(5, 6), (9, 20)]),
         primary("b", 1, &[(0, 8)]),
-        primary("asked", 2, &[(21, 22), (30, 40)]),
+        primary("queried", 2, &[(21, 22), (30, 40)]),
     ];
-    assert_eq!(parse(&answer, &asked()), Some(expected));
+    assert_eq!(parse(&answer, &queried()), Some(expected));
     for wrong in [
         Value::Nil,
         Value::Array(vec![Value::Int(1)]),
@@ -71,22 +71,22 @@ fn ranges_are_gathered_by_primary() {
         Value::Array(vec![range(0, 3, name("a"), 70_000)]),
         Value::Array(vec![range(0, 3, Value::Int(1), 1)]),
     ] {
-        assert_eq!(parse(&wrong, &asked()), None, "{wrong:?}");
+        assert_eq!(parse(&wrong, &queried()), None, "{wrong:?}");
     }
 }
 
 #[test]
-fn a_redirection_names_a_server() {
+fn parses_redirections() {
     for (to, expected) in [
         ("10.0.0.1:6379", Some(("10.0.0.1", 6379))),
         ("::1:6379", Some(("::1", 6379))),
-        (":6379", Some(("asked", 6379))),
-        ("?:6379", Some(("asked", 6379))),
+        (":6379", Some(("queried", 6379))),
+        ("?:6379", Some(("queried", 6379))),
         ("a", None),
         ("a:b", None),
         ("a:70000", None),
     ] {
         let expected = expected.map(|(name, port)| (name.to_owned(), port));
-        assert_eq!(redirected(to, &asked()), expected, "{to}");
+        assert_eq!(redirected(to, &queried()), expected, "{to}");
     }
 }

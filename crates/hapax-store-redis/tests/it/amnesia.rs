@@ -1,4 +1,4 @@
-//! A server that has lost records: noticed, and nothing runs on it until somebody has looked.
+//! A server that has lost records: the loss is detected, and nothing runs on it until an operator has restarted the process.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use hapax_testkit::servers::{Aof, RedisServer};
 
 use crate::fixture::{acquire, ask, connect, fail_to_save, options};
 
-/// How often the store looks in these tests.
+/// The interval of checks in these tests.
 const OFTEN: Duration = Duration::from_millis(10);
 
-/// Until the store refuses for good.
+/// Waits until the store has stopped.
 async fn stopped(store: &RedisStore) {
     loop {
         match store.health().await {
@@ -22,7 +22,7 @@ async fn stopped(store: &RedisStore) {
 }
 
 #[tokio::test]
-async fn a_flushed_server_is_noticed_while_connected() {
+async fn a_flushed_server_is_detected_while_connected() {
     let server = RedisServer::start();
     let store = options(&server).check_every(OFTEN).connect().await.unwrap();
     let lease = acquire(&store, "lost").await;
@@ -30,12 +30,12 @@ async fn a_flushed_server_is_noticed_while_connected() {
     stopped(&store).await;
     assert_eq!(store.claim(&ask("lost")).await.unwrap_err().kind(), StoreErrorKind::Stopped);
     assert_eq!(store.renew(&lease).await.unwrap_err().kind(), StoreErrorKind::Stopped);
-    // Whoever starts anew has accepted it.
+    // A new process accepts the loss.
     acquire(&connect(&server).await, "lost").await;
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_empty_is_noticed_when_connecting() {
+async fn an_empty_server_is_detected_after_a_restart() {
     let server = RedisServer::start();
     let store = connect(&server).await;
     acquire(&store, "lost").await;
@@ -46,11 +46,11 @@ async fn a_server_that_comes_back_empty_is_noticed_when_connecting() {
 }
 
 #[tokio::test]
-async fn an_old_copy_that_was_put_back_is_noticed() {
+async fn a_restored_old_copy_is_detected() {
     let server = RedisServer::options().argument("--dbfilename", "copy.rdb").start();
     let store = connect(&server).await;
     server.command(&["SAVE"]);
-    // Something happens after the copy was made, and the server is looked at again.
+    // A write after the copy, and another check.
     acquire(&store, "lost").await;
     connect(&server).await;
     server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
@@ -61,7 +61,7 @@ async fn an_old_copy_that_was_put_back_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_loss_is_noticed_on_a_server_that_takes_no_writes() {
+async fn a_loss_is_detected_on_a_server_that_refuses_writes() {
     let server = RedisServer::start();
     let store = connect(&server).await;
     acquire(&store, "lost").await;
@@ -74,7 +74,7 @@ async fn a_loss_is_noticed_on_a_server_that_takes_no_writes() {
 }
 
 #[tokio::test]
-async fn a_server_that_keeps_everything_is_trusted_after_a_restart() {
+async fn a_durable_server_is_trusted_after_a_restart() {
     let server = RedisServer::options().aof(Aof::Always).start();
     let store = connect(&server).await;
     server.kill();
@@ -84,7 +84,7 @@ async fn a_server_that_keeps_everything_is_trusted_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_loss_may_be_accepted_beforehand() {
+async fn a_loss_may_be_accepted_in_advance() {
     let server = RedisServer::start();
     let store = options(&server).check_every(OFTEN).danger_accept_amnesia().connect().await.unwrap();
     let before = server.command(&["HGET", "hapax:generation", "id"]);

@@ -1,7 +1,7 @@
-//! A cluster: every shard is used and looked at, and calls find their way while slots move and primaries fall.
+//! A cluster: every shard is used and checked, and calls reach their key while slots move and primaries fail.
 
 mod failover;
-mod marks;
+mod generations;
 mod moving;
 #[cfg(feature = "tls")]
 mod tls;
@@ -15,10 +15,10 @@ use parking_lot::Mutex;
 
 use crate::fixture::{PATIENCE, RETENTION, acquire, ask, done, finish, replayed};
 
-/// How many keys have some on every shard.
+/// Enough keys for every shard to have some.
 const MANY: usize = 24;
 
-/// One cluster for all tests that leave it as it was, each under a prefix of its own.
+/// One cluster for all tests that leave it unchanged, each under its own prefix.
 fn shared() -> Arc<RedisCluster> {
     static SHARED: Mutex<Weak<RedisCluster>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock();
@@ -38,13 +38,13 @@ fn names() -> impl Iterator<Item = String> {
     (0..MANY).map(|number| format!("order {number}").replace(' ', "-"))
 }
 
-/// The name of a record's key.
+/// The key of a record.
 fn key(prefix: &str, name: &str) -> String {
     format!("{prefix}{}", hapax_testkit::asking::scoped(name).id)
 }
 
 #[tokio::test]
-async fn records_are_on_all_shards_and_are_listed_and_counted_together() {
+async fn records_on_all_shards_are_listed_and_counted_together() {
     let cluster = shared();
     let store = options(&cluster, "spread:").connect().await.unwrap();
     for name in names() {
@@ -72,30 +72,30 @@ async fn records_are_on_all_shards_and_are_listed_and_counted_together() {
 }
 
 #[tokio::test]
-async fn nothing_more_than_best_effort_is_promised() {
+async fn a_cluster_is_best_effort() {
     let health = options(&shared(), "promise:").connect().await.unwrap().health().await.unwrap();
     assert_eq!((health.store, health.promise), ("redis", Promise::BestEffort));
     assert!(health.warnings.iter().any(|warning| warning.contains("failover")), "{:?}", health.warnings);
 }
 
 #[tokio::test]
-async fn a_waiter_is_told_whichever_shard_the_record_is_on() {
+async fn a_watcher_is_notified_on_every_shard() {
     let cluster = shared();
     let (owner, waiter) =
         (options(&cluster, "wake:").connect().await, options(&cluster, "wake:").connect().await);
     let (owner, waiter) = (owner.unwrap(), waiter.unwrap());
     for name in names().take(8) {
         let lease = acquire(&owner, &name).await;
-        // The first news is that it is being listened to.
+        // The first notification is the subscription itself.
         waiter.watch(&lease.id).unwrap().await;
-        let told = tokio::spawn(waiter.watch(&lease.id).unwrap());
+        let notified = tokio::spawn(waiter.watch(&lease.id).unwrap());
         owner.complete(&lease, &done(&name), RETENTION).await.unwrap();
-        told.await.unwrap();
+        notified.await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_write_counts_when_a_replica_of_its_shard_has_it() {
+async fn a_write_waits_for_a_replica_of_its_shard() {
     let cluster = shared();
     let store = options(&cluster, "wait:").replicas(1).connect().await.unwrap();
     for name in names() {
@@ -109,7 +109,7 @@ async fn a_write_counts_when_a_replica_of_its_shard_has_it() {
 }
 
 #[tokio::test]
-async fn full_shards_replay_what_is_finished() {
+async fn full_shards_replay_finished_records() {
     let cluster = RedisCluster::start();
     let store = options(&cluster, "full:").connect().await.unwrap();
     for name in names() {
@@ -126,20 +126,20 @@ async fn full_shards_replay_what_is_finished() {
 }
 
 #[tokio::test]
-async fn a_store_that_must_exist_is_not_made() {
+async fn a_store_that_must_exist_is_not_created() {
     let cluster = shared();
     let error = options(&cluster, "absent:").existing().connect().await.unwrap_err();
     let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
     assert!(matches!(source, Some(OpenError::Missing { .. })), "{error:?}");
     for primary in cluster.primaries() {
-        assert_eq!(primary.command(&["KEYS", "absent:*"]), "", "looking leaves nothing behind");
+        assert_eq!(primary.command(&["KEYS", "absent:*"]), "", "a probe writes nothing");
     }
     options(&cluster, "absent:").connect().await.unwrap();
     options(&cluster, "absent:").existing().connect().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_prefix_that_would_keep_everything_in_one_slot_is_refused() {
+async fn a_prefix_with_a_hash_tag_is_refused() {
     let error = options(&shared(), "{shop}:").connect().await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Invalid);
 }

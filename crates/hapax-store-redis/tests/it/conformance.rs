@@ -1,5 +1,5 @@
-//! The suite that every store passes, on a server whose clock the test moves: with the claims of Redis 7, with those of
-//! 6.2 on either server, with writes that wait for a replica, with a server that a sentinel knows, and on a cluster.
+//! The conformance suite on a server whose clock the test controls: with the claims of Redis 7, with those of 6.2 on either
+//! server, with writes that wait for a replica, with Sentinel, and on a cluster.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Rig for RedisRig {
     }
 
     async fn advance(&self, span: Duration) {
-        // The server drops a key in the millisecond after its last one.
+        // The server drops a key in the millisecond after its expiry.
         self.server.clock().advance(span + Duration::from_millis(1));
     }
 
@@ -38,7 +38,7 @@ impl Rig for RedisRig {
     }
 }
 
-/// A store under a prefix of its own, on the cluster that all cases share.
+/// A store under its own prefix, on the cluster that all cases share.
 struct ClusterRig {
     store: Arc<RedisStore>,
     cluster: Arc<RedisCluster>,
@@ -67,7 +67,7 @@ impl Rig for ClusterRig {
 fn facts() -> Facts {
     Facts {
         lease: Duration::from_secs(30),
-        // Nobody waits here, but how much longer an outcome is kept is told without asking the server.
+        // No time passes on the server; the remaining retention is computed without a round trip.
         time: Time::Real,
         removal: Removal::ByItself,
     }
@@ -105,7 +105,7 @@ mod six {
     hapax_testkit::store_suite!(rig);
 }
 
-/// Passes every case in one test: as tests of their own, twice as many would have to be compiled.
+/// Runs every case in one test: as separate tests, twice as many would have to be compiled.
 fn pass_all<R: Rig>(rig: impl AsyncFn() -> R) {
     for case in store_suite::cases::<R>() {
         let checked = catch_unwind(AssertUnwindSafe(|| {
@@ -139,7 +139,7 @@ fn with_writes_that_wait_for_a_replica() {
 }
 
 #[test]
-fn with_a_server_that_a_sentinel_knows() {
+fn with_sentinel() {
     pass_all(async || {
         let server = server();
         let sentinel = RedisServer::options().sentinel_of("shop", &server).start();

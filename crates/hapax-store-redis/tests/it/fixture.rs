@@ -1,4 +1,4 @@
-//! A store on a server of its own, and short ways to ask it for things.
+//! A store on its own server, and short helpers for requests to it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use hapax_store_redis::{Options, RedisStore};
 pub(crate) use hapax_testkit::asking::{RETENTION, acquire, ask, done, finish};
 use hapax_testkit::servers::RedisServer;
 
-/// Long enough for a machine that pauses: tests that wait for an answer do not want a timeout.
+/// Long enough for a machine that stalls: tests that wait for an answer do not want a timeout.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn options(server: &RedisServer) -> Options {
-    // Looks that a store takes by itself would be counted with those that a test is about.
+    // Periodic checks would be counted with the calls of the test.
     RedisStore::options(&server.url()).unwrap().timeout(PATIENCE).check_every(RETENTION)
 }
 
-/// Makes a server fail to save to its disk, by a folder in the place of its file. From then on it takes no writes.
+/// Makes a server fail to save to disk, by a folder in place of its file. From then on it refuses writes.
 pub(crate) fn fail_to_save(server: &RedisServer) {
     server.command(&["CONFIG", "SET", "save", "3600 100000"]);
     let setting = server.command(&["CONFIG", "GET", "dir"]);
@@ -32,7 +32,7 @@ pub(crate) async fn connect(server: &RedisServer) -> RedisStore {
     options(server).connect().await.unwrap()
 }
 
-/// What a retry of the operation is answered with.
+/// The outcome that a retry of the operation gets.
 pub(crate) async fn replayed(store: &dyn Store, name: &str) -> Recorded {
     match store.claim(&ask(name)).await.unwrap() {
         Claim::Replay { recorded, .. } => recorded,

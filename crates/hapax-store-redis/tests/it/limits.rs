@@ -1,4 +1,4 @@
-//! A server without room, and values that are no records.
+//! A full server, and values that are not records.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use hapax_testkit::servers::{RedisOptions, RedisServer};
 
 use crate::fixture::{RETENTION, acquire, ask, connect, done, fail_to_save, finish, options, replayed};
 
-/// A server of this version, and one as old as is taken where there is one.
+/// A server of the installed version, and one of the oldest supported version if it is installed.
 fn versions(set_up: impl Fn(RedisOptions) -> RedisOptions) -> Vec<RedisServer> {
     let old = cfg!(target_arch = "x86_64").then(|| RedisServer::options().old());
     [RedisServer::options()].into_iter().chain(old).map(|options| set_up(options).start()).collect()
@@ -35,13 +35,13 @@ async fn full(server: &RedisServer) {
     acquire(&store, "fresh").await;
 }
 
-/// Writes until the server has no room left. What it takes last is large, so that it is full by a margin.
+/// Writes until memory is full. The last write is large, so that it is full by a margin.
 fn fill(server: &RedisServer) {
     const LARGE: &str = "4194304";
     (0..).find(|number| server.try_command(&["SETRANGE", &format!("filler {number}"), LARGE, "x"]).is_err());
 }
 
-/// What every retry is answered, as long as the server takes no claim.
+/// Checks the answers of retries while the server refuses claims.
 async fn answers_from_records(store: &RedisStore, refused: StoreErrorKind) {
     assert_eq!(replayed(store, "finished").await, done("finished"));
     let other = ClaimRequest { fingerprint: Fingerprint::from_parts(1, [7; 32]), ..ask("finished") };
@@ -61,7 +61,7 @@ async fn answers_from_records(store: &RedisStore, refused: StoreErrorKind) {
     }
 }
 
-/// One record of each kind, and the lease of the one that is `open`.
+/// Creates one record of each kind; returns the lease of the one that is `open`.
 async fn one_of_each(server: &RedisServer, store: &RedisStore) -> Lease {
     finish(store, "finished", "finished").await;
     let lost = acquire(store, "lost").await;
@@ -74,30 +74,30 @@ async fn one_of_each(server: &RedisServer, store: &RedisStore) -> Lease {
 }
 
 #[tokio::test]
-async fn a_full_server_replays_what_is_finished() {
+async fn a_full_server_replays_finished_records() {
     for server in versions(|options| options.memory(16 << 20, "noeviction")) {
         let store = connect(&server).await;
         let lease = one_of_each(&server, &store).await;
         fill(&server);
         answers_from_records(&store, StoreErrorKind::Full).await;
-        // A process that starts now is no worse off.
+        // The same for a process that starts now.
         answers_from_records(&connect(&server).await, StoreErrorKind::Full).await;
         assert_eq!(store.complete(&lease, &done("late"), RETENTION).await.unwrap(), Fenced::Applied);
         assert_eq!(replayed(&store, "open").await, done("late"));
     }
 }
 
-/// Redis refuses writes when it could not save them to its disk (`MISCONF`), and goes on reading.
+/// Redis refuses writes if it could not save them to disk (`MISCONF`), and goes on reading.
 #[tokio::test]
-async fn a_server_with_a_full_disk_replays_what_is_finished() {
+async fn a_server_with_a_full_disk_replays_finished_records() {
     for server in versions(|options| options) {
         let store = options(&server).check_every(Duration::from_millis(10)).connect().await.unwrap();
         one_of_each(&server, &store).await;
         fail_to_save(&server);
         answers_from_records(&store, StoreErrorKind::Unavailable).await;
-        // Looks and new connections of a process that knows the server do not need to write.
-        let looks = server.calls("hmget");
-        while server.calls("hmget") < looks + 2 {
+        // Checks and new connections of a process that knows the server do not need to write.
+        let checks = server.calls("hmget");
+        while server.calls("hmget") < checks + 2 {
             tokio::task::yield_now().await;
         }
         server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
@@ -111,7 +111,7 @@ async fn a_server_with_a_full_disk_replays_what_is_finished() {
 }
 
 #[tokio::test]
-async fn something_else_under_a_key_is_there_and_unreadable() {
+async fn another_data_type_under_a_key_is_unreadable() {
     for server in versions(|options| options) {
         something_else(&server).await;
     }
@@ -125,11 +125,11 @@ async fn something_else(server: &RedisServer) {
     assert_eq!(store.claim(&ask).await.unwrap(), Claim::Unreadable);
     assert!(matches!(store.get(&ask.key.id).await.unwrap(), Lookup::Unreadable { .. }));
     assert_eq!(store.list(&Query::default()).await.unwrap().unreadable, [ask.key.id]);
-    assert_eq!(server.command(&["LLEN", &key]), "3", "nobody wrote over it");
+    assert_eq!(server.command(&["LLEN", &key]), "3", "the value is unchanged");
 }
 
 #[tokio::test]
-async fn a_record_in_the_place_of_another_is_unreadable() {
+async fn a_record_under_another_records_key_is_unreadable() {
     let server = RedisServer::start();
     let store = connect(&server).await;
     let (first, second) = (ask("first"), ask("second"));
@@ -141,9 +141,9 @@ async fn a_record_in_the_place_of_another_is_unreadable() {
     assert!(matches!(store.get(&second.key.id).await.unwrap(), Lookup::Unreadable { .. }));
 }
 
-/// A first claim of Redis 7 knows when it was made by that alone.
+/// The times of a first claim on Redis 7 are derived from its expiry.
 #[tokio::test]
-async fn a_claim_that_lost_its_time_to_live_is_unreadable() {
+async fn a_claim_without_a_time_to_live_is_unreadable() {
     let server = RedisServer::start();
     let store = connect(&server).await;
     let ask = ask("persisted");
@@ -153,9 +153,9 @@ async fn a_claim_that_lost_its_time_to_live_is_unreadable() {
     assert!(matches!(store.get(&ask.key.id).await.unwrap(), Lookup::Unreadable { .. }));
 }
 
-/// A completion that comes again must not take a key without a time to live for one whose time is over.
+/// A repeated completion must not treat a key without a time to live as expired.
 #[tokio::test]
-async fn a_finished_record_that_lost_its_time_to_live_stays_and_gets_it_back() {
+async fn a_finished_record_without_a_time_to_live_stays_and_regains_it() {
     for server in versions(|options| options) {
         persisted_when_finished(&server).await;
     }
@@ -173,13 +173,13 @@ async fn persisted_when_finished(server: &RedisServer) {
 }
 
 #[tokio::test]
-async fn stores_with_different_prefixes_know_nothing_of_each_other() {
+async fn stores_with_different_prefixes_share_nothing() {
     let server = RedisServer::start();
     let shop = options(&server).prefix("shop*:").connect().await.unwrap();
     let bank = options(&server).prefix("shop-bank:").connect().await.unwrap();
     acquire(&shop, "same").await;
     assert_eq!(bank.stats().await.unwrap().records(), 0);
     acquire(&bank, "same").await;
-    assert_eq!(shop.stats().await.unwrap().records(), 1, "a star in a prefix is a star");
+    assert_eq!(shop.stats().await.unwrap().records(), 1, "a star in a prefix is literal");
     assert_eq!(bank.list(&Query::default()).await.unwrap().records.len(), 1);
 }

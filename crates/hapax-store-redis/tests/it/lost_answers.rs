@@ -1,4 +1,4 @@
-//! Answers that are lost on their way, and scripts that the server has forgotten: the nonce tells the truth.
+//! Lost replies and forgotten scripts: repeating the call with the same nonce resolves them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use hapax_testkit::servers::RedisServer;
 use crate::fixture::{RETENTION, acquire, ask, connect, done, options, replayed};
 
 #[tokio::test]
-async fn a_forgotten_script_is_sent_again_with_its_text() {
+async fn a_script_missing_from_the_cache_is_sent_again_with_its_text() {
     let server = RedisServer::start();
     let store = connect(&server).await;
     for name in ["first", "second"] {
@@ -20,10 +20,10 @@ async fn a_forgotten_script_is_sent_again_with_its_text() {
     assert_eq!(server.calls("eval"), 3, "the mark and two completions");
 }
 
-/// A server that takes a command, is stopped before it can answer and applies it later: the caller does not know, and
-/// sending the same again tells.
+/// A server takes a command, is stopped before it replies and applies the command later: the result is unknown, and
+/// repeating the call resolves it.
 #[tokio::test]
-async fn a_completion_whose_answer_was_lost_is_sent_again() {
+async fn a_completion_with_a_lost_reply_can_be_repeated() {
     let server = RedisServer::start();
     let patient = connect(&server).await;
     let hasty = options(&server).timeout(Duration::from_millis(200)).connect().await.unwrap();
@@ -35,6 +35,6 @@ async fn a_completion_whose_answer_was_lost_is_sent_again() {
     server.resume();
     assert_eq!(patient.complete(&lease, &done("once"), RETENTION).await.unwrap(), Fenced::Applied);
     assert_eq!(replayed(&patient, "open").await, done("once"));
-    // A copy of the claim that was under way all the time acquires nothing.
+    // A delayed copy of the claim acquires nothing.
     assert!(matches!(patient.claim(&ask).await.unwrap(), Claim::Replay { .. }));
 }

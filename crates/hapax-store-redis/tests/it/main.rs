@@ -1,6 +1,6 @@
-//! The Redis store on real servers: the suite that every store passes, and what only this one can do.
+//! The Redis store on real servers: the conformance suite, and tests for this store only.
 
-// The fixtures are as much a test as those who call them.
+// Fixtures may unwrap as tests do.
 #![allow(clippy::unwrap_used)]
 
 mod amnesia;
@@ -9,6 +9,7 @@ mod conformance;
 mod fixture;
 mod limits;
 mod lost_answers;
+mod notifications;
 mod outage;
 mod promise;
 mod replicas;
@@ -17,4 +18,3 @@ mod sentinel;
 mod tiers;
 #[cfg(feature = "tls")]
 mod tls;
-mod wake;

@@ -1,4 +1,4 @@
-//! Servers that are gone, hang or come back: an answer in time, nothing lost that was promised, no restart needed.
+//! Servers that are down, hang or come back: an answer in time, no promised write lost, no restart needed.
 
 use std::collections::HashSet;
 use std::error::Error as _;
@@ -12,10 +12,10 @@ use hapax_testkit::servers::{Aof, RedisServer};
 
 use crate::fixture::{RETENTION, acquire, ask, connect, done, finish, options, replayed};
 
-/// How long the tests wait for a server that does not answer.
+/// The store's timeout for a server that does not reply.
 const SHORT: Duration = Duration::from_millis(200);
 
-/// Until the store answers again. Each try is bounded by the store's own timeout.
+/// Waits until the store answers again. Each try is bounded by the store's own timeout.
 async fn recovered(store: &RedisStore) {
     while store.health().await.is_err() {
         tokio::task::yield_now().await;
@@ -23,7 +23,7 @@ async fn recovered(store: &RedisStore) {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_killed_server() {
+async fn acknowledged_writes_survive_a_killed_server() {
     let server = RedisServer::options().aof(Aof::Always).start();
     let store = connect(&server).await;
     let lease = acquire(&store, "open").await;
@@ -43,7 +43,7 @@ async fn an_unreachable_server_is_unavailable() {
     let store = connect(&server).await;
     let lease = acquire(&store, "open").await;
     server.kill();
-    // The first one may have been on its way when the connection broke.
+    // The first call may have been in flight when the connection broke.
     store.get(&lease.id).await.unwrap_err();
     for _ in 0..3 {
         assert_eq!(store.claim(&ask("fresh")).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
@@ -54,15 +54,15 @@ async fn an_unreachable_server_is_unavailable() {
     assert_eq!(options(&server).connect().await.unwrap_err().kind(), StoreErrorKind::Unavailable);
 }
 
-/// One that starts, or is worn out, answers sooner when it is not asked for every call.
+/// A starting or overloaded server recovers sooner if it is not probed for every call.
 #[tokio::test]
-async fn a_server_that_cannot_be_reached_is_left_alone_for_a_moment() {
+async fn connecting_backs_off_from_an_unreachable_server() {
     const CALLS: u32 = 400;
     let server = RedisServer::start();
     let store = connect(&server).await;
     let port = server.port();
     server.kill();
-    // Nobody is at home there: connections are taken and closed.
+    // Accepts connections and closes them.
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
     let visits = Arc::new(AtomicU32::new(0));
     let counted = visits.clone();
@@ -71,23 +71,23 @@ async fn a_server_that_cannot_be_reached_is_left_alone_for_a_moment() {
             counted.fetch_add(1, Ordering::Relaxed);
         }
     });
-    // This one may have been on its way when the connection broke.
+    // This call may have been in flight when the connection broke.
     store.claim(&ask("fresh")).await.unwrap_err();
-    let mut told = HashSet::new();
+    let mut reasons = HashSet::new();
     for _ in 0..CALLS {
         let error = store.claim(&ask("fresh")).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
-        told.insert(error.source().unwrap().to_string());
+        reasons.insert(error.source().unwrap().to_string());
     }
     let visits = visits.load(Ordering::Relaxed);
     assert!((1..CALLS / 2).contains(&visits), "{visits} visits");
-    // Whoever is not let through hears what those heard who were.
-    assert!(told.len() as u32 <= visits, "{told:?}");
+    // Calls during the back-off get the same reason.
+    assert!(reasons.len() as u32 <= visits, "{reasons:?}");
 }
 
-/// Whoever comes later has less time left, and no try of its own with the last of it.
+/// Later calls have less time left, and must not spend it on attempts of their own.
 #[tokio::test]
-async fn a_server_that_takes_connections_and_hangs_is_left_alone_too() {
+async fn connecting_backs_off_from_a_server_that_accepts_and_hangs() {
     const CALLS: u32 = 200;
     let server = RedisServer::start();
     let store = Arc::new(options(&server).timeout(SHORT).connect().await.unwrap());
@@ -114,14 +114,14 @@ async fn a_server_that_takes_connections_and_hangs_is_left_alone_too() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_given_up_and_found_again() {
+async fn a_hung_server_is_disconnected_and_reconnected() {
     let server = RedisServer::start();
     let store = options(&server).timeout(SHORT).connect().await.unwrap();
     server.pause();
     let claim = ask("sent");
-    // It was sent, and may be applied when the server wakes up.
+    // It was sent, and may be applied when the server resumes.
     assert_eq!(store.claim(&claim).await.unwrap_err().kind(), StoreErrorKind::Unknown);
-    // From then on there is no connection that anything could be sent on.
+    // From here on there is no connection to send on.
     assert_eq!(store.claim(&ask("fresh")).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
     assert_eq!(store.health().await.unwrap_err().kind(), StoreErrorKind::Unavailable);
     server.resume();
@@ -134,7 +134,7 @@ async fn a_server_that_hangs_is_given_up_and_found_again() {
 }
 
 #[tokio::test]
-async fn a_connection_that_dies_unnoticed_is_replaced_without_calls() {
+async fn a_dead_connection_is_replaced_without_calls() {
     let server = RedisServer::options().aof(Aof::Always).start();
     let store = options(&server).check_every(Duration::from_millis(10)).connect().await.unwrap();
     let connected = |server: &RedisServer| {

@@ -1,4 +1,4 @@
-//! What is promised on which server, and which servers are refused.
+//! The promise for each server configuration, and the servers that are refused.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn refusal(error: &hapax_core::StoreError) -> &OpenError {
 }
 
 #[tokio::test]
-async fn the_promise_is_what_the_settings_allow() {
+async fn the_promise_follows_from_the_settings() {
     let table: [(RedisOptions, Promise, &str); 4] = [
         (RedisServer::options(), Promise::BestEffort, "appendonly is off"),
         (RedisServer::options().aof(Aof::EverySecond), Promise::BestEffort, "everysec"),
@@ -23,19 +23,23 @@ async fn the_promise_is_what_the_settings_allow() {
         (
             RedisServer::options().aof(Aof::Always).memory(0, "allkeys-lru"),
             Promise::AtMostOnce,
-            "would be dropped",
+            "would be evicted",
         ),
     ];
     for (options, promise, warning) in table {
         let server = options.start();
         let health = connect(&server).await.health().await.unwrap();
         assert_eq!((health.store, health.promise), ("redis", promise), "{:?}", health.warnings);
-        assert!(health.warnings.iter().any(|told| told.contains(warning)), "{:?}", health.warnings);
+        assert!(
+            health.warnings.iter().any(|warning_text| warning_text.contains(warning)),
+            "{:?}",
+            health.warnings
+        );
     }
 }
 
 #[tokio::test]
-async fn a_promise_ends_with_the_setting_that_made_it() {
+async fn the_promise_changes_with_the_setting() {
     let server = RedisServer::options().aof(Aof::Always).memory(MEMORY, "noeviction").start();
     let store = connect(&server).await;
     let health = store.health().await.unwrap();
@@ -45,7 +49,7 @@ async fn a_promise_ends_with_the_setting_that_made_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_drops_keys_is_refused_unless_that_is_accepted() {
+async fn a_server_that_evicts_is_refused_unless_that_is_accepted() {
     let server = RedisServer::options().aof(Aof::Always).memory(MEMORY, "volatile-lru").start();
     let error = options(&server).connect().await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Incompatible);
@@ -75,7 +79,7 @@ async fn refused(store: &RedisStore) -> hapax_core::StoreError {
 }
 
 #[tokio::test]
-async fn a_policy_that_changes_later_ends_new_claims_at_the_next_look() {
+async fn a_policy_that_changes_later_stops_new_claims_at_the_next_check() {
     let server = RedisServer::options().memory(MEMORY, "noeviction").start();
     let store = options(&server).check_every(Duration::from_millis(10)).connect().await.unwrap();
     finish(&store, "finished", "finished").await;
@@ -85,7 +89,7 @@ async fn a_policy_that_changes_later_ends_new_claims_at_the_next_look() {
     assert_eq!(error.kind(), StoreErrorKind::Incompatible);
     assert!(matches!(refusal(&error), OpenError::Evicts { policy } if policy == "allkeys-lru"));
 
-    // What is there can be read, and finished. A connection that breaks changes nothing.
+    // Existing records can be read and finished. A broken connection does not change that.
     server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     while store.get(&lease.id).await.is_err() {}
     refused(&store).await;
@@ -98,7 +102,7 @@ async fn a_policy_that_changes_later_ends_new_claims_at_the_next_look() {
 }
 
 #[tokio::test]
-async fn a_replica_and_a_member_of_a_cluster_are_refused() {
+async fn a_replica_and_an_unnamed_cluster_member_are_refused() {
     let primary = RedisServer::start();
     let replica = RedisServer::options().replica_of(&primary).start();
     let error = options(&replica).connect().await.unwrap_err();
@@ -116,7 +120,7 @@ async fn a_replica_and_a_member_of_a_cluster_are_refused() {
 }
 
 #[tokio::test]
-async fn a_store_that_must_exist_is_not_made() {
+async fn a_store_that_must_exist_is_not_created() {
     let server = RedisServer::start();
     let error = options(&server).existing().connect().await.unwrap_err();
     assert!(matches!(refusal(&error), OpenError::Missing { prefix } if prefix == "hapax:"));

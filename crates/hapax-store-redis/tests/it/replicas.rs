@@ -1,4 +1,4 @@
-//! Writes that wait for replicas: too few of them make the answer unknown, and the write stands.
+//! Writes that wait for replicas: with too few replicas the result is unknown, and the write stands.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use hapax_testkit::servers::RedisServer;
 use crate::fixture::{RETENTION, ask, connect, done, finish, options, replayed};
 
 #[tokio::test]
-async fn a_write_counts_when_a_replica_has_it() {
+async fn a_write_waits_for_a_replica() {
     let primary = RedisServer::options().argument("--repl-diskless-sync-delay", "0").start();
     let replica = RedisServer::options().replica_of(&primary).start();
     while !replica.command(&["INFO", "replication"]).contains("master_link_status:up") {}
@@ -31,15 +31,15 @@ async fn a_write_without_replicas_is_unknown_and_stands() {
     assert_eq!(lease.fence.attempt, 1);
     for _ in 0..2 {
         let error = store.complete(&lease, &done("done"), RETENTION).await.unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::Unknown, "also when it was applied before");
+        assert_eq!(error.kind(), StoreErrorKind::Unknown, "also if it was applied before");
     }
-    assert_eq!(replayed(&store, "alone").await, done("done"), "a replay writes nothing and waits for nobody");
+    assert_eq!(replayed(&store, "alone").await, done("done"), "a replay writes nothing and does not wait");
     assert_eq!(plain.release(&lease, None).await.unwrap(), Fenced::Lost);
 }
 
-/// Each write has a connection of its own, and each of those is looked over: the server may not be what it was.
+/// Each write has its own connection, and each of those is probed: the server may have changed.
 #[tokio::test]
-async fn a_write_that_waits_notices_that_records_were_lost() {
+async fn a_write_that_waits_detects_lost_records() {
     let server = RedisServer::start();
     let store = options(&server).replicas(1).connect().await.unwrap();
     server.command(&["FLUSHALL"]);
@@ -48,7 +48,7 @@ async fn a_write_that_waits_notices_that_records_were_lost() {
 }
 
 #[tokio::test]
-async fn after_a_silence_no_old_connection_is_trusted() {
+async fn after_a_timeout_no_old_connection_is_reused() {
     let server = RedisServer::start();
     let store = options(&server).timeout(Duration::from_millis(400)).replicas(1).connect().await.unwrap();
     let connections = || {
@@ -56,7 +56,7 @@ async fn after_a_silence_no_old_connection_is_trusted() {
         let line = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
         line.unwrap().trim().parse::<u64>().unwrap()
     };
-    // One that was used and is kept.
+    // This leaves an idle connection.
     assert_eq!(store.claim(&ask("before")).await.unwrap_err().kind(), StoreErrorKind::Unknown);
     server.pause();
     assert_eq!(store.claim(&ask("silent")).await.unwrap_err().kind(), StoreErrorKind::Unknown);
@@ -64,11 +64,11 @@ async fn after_a_silence_no_old_connection_is_trusted() {
     assert_eq!(refused, StoreErrorKind::Unavailable, "there is no connection, so nothing was sent");
     server.resume();
     let before = connections();
-    // For a moment after a failure it is left alone.
+    // During the back-off after a failure, calls are refused.
     let mut after = store.claim(&ask("after")).await.unwrap_err().kind();
     while after == StoreErrorKind::Unavailable {
         after = store.claim(&ask("after")).await.unwrap_err().kind();
     }
     assert_eq!(after, StoreErrorKind::Unknown);
-    assert!(connections() > before + 1, "the look itself is one of them");
+    assert!(connections() > before + 1, "the probe itself is one of them");
 }

@@ -1,11 +1,11 @@
-//! How often the server is asked: twice for a fresh operation, once for a replay.
+//! Round trips: two for a fresh operation, one for a replay.
 
 use hapax_core::Store;
 use hapax_testkit::servers::RedisServer;
 
 use crate::fixture::{ask, connect, finish, replayed};
 
-/// Commands that clients have sent; what scripts call inside is none of them.
+/// Commands sent by clients, not those called inside scripts.
 fn sent(server: &RedisServer) -> u64 {
     ["set", "evalsha", "eval", "get", "time", "pttl", "wait", "hget", "multi"]
         .iter()
@@ -21,7 +21,7 @@ async fn a_fresh_operation_takes_two_and_a_replay_one() {
     for number in 0..10 {
         server.command(&["CONFIG", "RESETSTAT"]);
         finish(&store, &format!("fresh {number}"), "done").await;
-        // Inside, the script reads the time and the record and writes the record.
+        // The script reads the time and the record, and writes the record.
         assert_eq!((server.calls("set"), server.calls("evalsha"), server.calls("eval")), (2, 1, 0));
         assert_eq!(sent(&server) - server.calls("get") - server.calls("time"), 3);
 
@@ -32,7 +32,7 @@ async fn a_fresh_operation_takes_two_and_a_replay_one() {
 }
 
 #[tokio::test]
-async fn a_busy_key_takes_one_script_more() {
+async fn a_busy_key_takes_one_more_script() {
     let server = RedisServer::start();
     let store = connect(&server).await;
     store.claim(&ask("busy")).await.unwrap();

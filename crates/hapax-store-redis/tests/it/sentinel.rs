@@ -1,4 +1,4 @@
-//! Sentinel: the store finds the primary, and finds the next one without a restart.
+//! Sentinel: the store locates the primary, and follows a failover without a restart.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use hapax_testkit::servers::RedisServer;
 
 use crate::fixture::{acquire, ask, done, finish, replayed};
 
-/// A primary with a replica that has copied it, and a sentinel that knows both.
+/// A primary with a synchronised replica, and a sentinel that knows both.
 struct Watched {
     primary: RedisServer,
     replica: RedisServer,
     sentinel: RedisServer,
 }
 
-/// Whether a server says that it has this role. One whose role changes closes the connections of those who ask.
+/// Whether a server reports this role. On a role change it closes client connections.
 fn is(server: &RedisServer, role: &str) -> bool {
     server.try_command(&["INFO", "replication"]).is_ok_and(|said| said.contains(role))
 }
@@ -26,7 +26,7 @@ fn has(server: &RedisServer, key: &str) -> bool {
     server.try_command(&["EXISTS", &name]).is_ok_and(|there| there == "1")
 }
 
-/// A server, and a sentinel that has heard of no failover and takes it for the primary.
+/// A server, and a sentinel that takes it for the primary because it missed the failover.
 fn lagging() -> (RedisServer, RedisServer) {
     let forgotten = RedisServer::start();
     let sentinel = RedisServer::options().sentinel_of("shop", &forgotten).start();
@@ -44,17 +44,17 @@ impl Watched {
         let replica = RedisServer::options().replica_of(&primary).start();
         while !replica.command(&["INFO", "replication"]).contains("master_link_status:up") {}
         let sentinel = RedisServer::options().sentinel_of("shop", &primary).start();
-        // Only a replica that has told it about itself is one that it would promote.
+        // The sentinel promotes only a replica that it has discovered.
         while !sentinel.command(&["SENTINEL", "REPLICAS", "shop"]).contains("master-link-status\nok") {}
         Self { primary, replica, sentinel }
     }
 
     fn url(&self) -> String {
-        // The first one is not there.
+        // The first one is not running.
         format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{}/shop?timeout_ms=5000", self.sentinel.port())
     }
 
-    /// Until the replica has everything that the primary has.
+    /// Waits until the replica has everything that the primary has.
     fn copied(&self) {
         let field = |server: &RedisServer, name: &str| {
             let info = server.command(&["INFO", "replication"]);
@@ -65,23 +65,23 @@ impl Watched {
         while field(&self.primary, "master_repl_offset:") != field(&self.replica, "slave_repl_offset:") {}
     }
 
-    /// Makes a replica the primary.
+    /// Promotes a replica.
     fn fail_over(&self) {
-        // It knows the replica, and may still want to hear more of it.
+        // The sentinel may not have enough information about the replica yet.
         while self.sentinel.try_command(&["SENTINEL", "FAILOVER", "shop"]).is_err() {}
-        let place = || self.sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "shop"]);
-        while place().ends_with(&format!("\n{}", self.primary.port())) {}
+        let primary = || self.sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "shop"]);
+        while primary().ends_with(&format!("\n{}", self.primary.port())) {}
     }
 
-    /// The primary is told that it is none any more, and does not hear it.
+    /// Keeps the primary from learning that it was replaced.
     fn keep_primary_unaware(&self) {
         self.primary.command(&["ACL", "SETUSER", "default", "-replicaof", "-slaveof"]);
     }
 }
 
-/// A primary that hangs breaks no connection: only the time that passes tells.
+/// A primary that hangs breaks no connection: only a timeout reveals it.
 #[tokio::test]
-async fn a_primary_that_hangs_is_left() {
+async fn the_store_leaves_a_hung_primary() {
     let watched = Watched::start();
     let store = RedisStore::connect(&watched.url().replace("5000", "500")).await.unwrap();
     finish(&store, "before", "done").await;
@@ -93,17 +93,18 @@ async fn a_primary_that_hangs_is_left() {
 }
 
 #[tokio::test]
-async fn whoever_lets_a_replaced_primary_take_claims_is_warned() {
+async fn warns_when_a_replaced_primary_could_take_claims() {
     let watched = Watched::start();
     let store = RedisStore::connect(&watched.url()).await.unwrap();
-    let is_warned = |warnings: &[String]| warnings.iter().any(|told| told.contains("min-replicas-to-write"));
+    let is_warned =
+        |warnings: &[String]| warnings.iter().any(|warning| warning.contains("min-replicas-to-write"));
     assert!(is_warned(&store.health().await.unwrap().warnings));
     watched.primary.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
     assert!(!is_warned(&store.health().await.unwrap().warnings));
 }
 
 #[tokio::test]
-async fn the_next_primary_is_found_without_a_restart() {
+async fn the_next_primary_is_located_without_a_restart() {
     let watched = Watched::start();
     let store = RedisStore::connect(&watched.url()).await.unwrap();
     let health = store.health().await.unwrap();
@@ -122,13 +123,13 @@ async fn the_next_primary_is_found_without_a_restart() {
 }
 
 #[tokio::test]
-async fn a_primary_that_was_made_a_replica_is_left() {
+async fn the_store_leaves_a_demoted_primary() {
     let watched = Watched::start();
     let store = RedisStore::connect(&watched.url()).await.unwrap();
     acquire(&store, "before").await;
     watched.copied();
     watched.fail_over();
-    // The old one goes on answering: with READONLY, once it has been told.
+    // The old one goes on answering: with READONLY, once it was demoted.
     while !is(&watched.primary, "role:slave") {}
     let mut answer = store.claim(&ask("after")).await;
     while let Err(error) = answer {
@@ -138,9 +139,9 @@ async fn a_primary_that_was_made_a_replica_is_left() {
     while !has(&watched.replica, "after") {}
 }
 
-/// As after a pause: what is written there is lost as soon as it hears of its successor.
+/// As after a network partition: writes there are lost as soon as it learns of its successor.
 #[tokio::test]
-async fn a_replaced_primary_that_does_not_know_it_is_left() {
+async fn the_store_leaves_a_replaced_primary_that_does_not_know_it() {
     let watched = Watched::start();
     let store = RedisStore::connect(&watched.url()).await.unwrap();
     finish(&store, "before", "done").await;
@@ -156,7 +157,7 @@ async fn a_replaced_primary_that_does_not_know_it_is_left() {
     assert_eq!(replayed(&store, "before").await, done("done"));
 }
 
-/// They have connections of their own, and one of these is in use when the others are given up.
+/// They have their own connections, and one of these is in use when the others are closed.
 #[tokio::test]
 async fn writes_that_wait_for_replicas_leave_it_too() {
     let watched = Watched::start();
@@ -164,7 +165,7 @@ async fn writes_that_wait_for_replicas_leave_it_too() {
     acquire(&store, "before").await;
     watched.keep_primary_unaware();
     watched.fail_over();
-    // There is no replica any more: every write waits in vain, and for longer than it takes to find the successor.
+    // No replica is left: every write times out waiting, which takes longer than locating the successor.
     let mut writes = 0;
     while {
         writes += 1;
@@ -177,15 +178,15 @@ async fn writes_that_wait_for_replicas_leave_it_too() {
     assert!(has(&watched.replica, &format!("after {writes}")));
 }
 
-/// One that was cut off, and has not heard of a failover yet.
+/// A sentinel that was partitioned away has not learned of the failover.
 #[tokio::test]
-async fn of_sentinels_that_disagree_the_one_with_the_latest_failover_is_believed() {
+async fn the_sentinel_with_the_highest_epoch_is_believed() {
     let watched = Watched::start();
     watched.fail_over();
     let (_forgotten, behind) = lagging();
     for (sentinels, name) in [
-        ([&behind, &watched.sentinel], "the one behind is named first"),
-        ([&watched.sentinel, &behind], "the one behind is named last"),
+        ([&behind, &watched.sentinel], "the stale one is listed first"),
+        ([&watched.sentinel, &behind], "the stale one is listed last"),
     ] {
         let store = RedisStore::connect(&url(sentinels)).await.unwrap();
         acquire(&store, name).await;
@@ -193,7 +194,7 @@ async fn of_sentinels_that_disagree_the_one_with_the_latest_failover_is_believed
     }
 }
 
-/// When the others do not answer, one that lags behind does not lead back to a primary of the past.
+/// If the others do not answer, a sentinel that lags behind must not lead back to a former primary.
 #[tokio::test]
 async fn a_sentinel_that_lags_behind_does_not_lead_back() {
     let watched = Watched::start();
@@ -203,9 +204,9 @@ async fn a_sentinel_that_lags_behind_does_not_lead_back() {
     let options = options.timeout(Duration::from_secs(2)).check_every(Duration::from_millis(10));
     let store = options.connect().await.unwrap();
     watched.sentinel.pause();
-    let looks = || watched.replica.calls("evalsha");
-    let before = looks();
-    while looks() < before + 3 && forgotten.calls("evalsha") == 0 {
+    let checks = || watched.replica.calls("evalsha");
+    let before = checks();
+    while checks() < before + 3 && forgotten.calls("evalsha") == 0 {
         tokio::task::yield_now().await;
     }
     assert_eq!(forgotten.calls("evalsha"), 0);
@@ -215,7 +216,7 @@ async fn a_sentinel_that_lags_behind_does_not_lead_back() {
 }
 
 #[tokio::test]
-async fn a_sentinel_is_asked_with_a_password_of_its_own() {
+async fn sentinels_have_their_own_password() {
     let primary = RedisServer::options().argument("--requirepass", "opensesame").start();
     let sentinel = RedisServer::options().sentinel_of("shop", &primary);
     let sentinel = sentinel.argument("--requirepass", "watchword").start();
@@ -230,7 +231,7 @@ async fn a_sentinel_is_asked_with_a_password_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_watches_is_told() {
+async fn an_unknown_primary_name_is_unavailable() {
     let watched = Watched::start();
     let error = RedisStore::connect(&watched.url().replace("shop", "bank")).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);

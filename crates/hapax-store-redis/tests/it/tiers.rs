@@ -1,4 +1,4 @@
-//! Redis in front of a store that decides: the races that such a front must not have, and a server that goes away.
+//! Redis in front of another store: the races that a cache must not have, and a server that goes away.
 
 mod races;
 
@@ -11,7 +11,7 @@ use hapax_store_redis::RedisFacts;
 use hapax_testkit::servers::RedisServer;
 use hapax_testkit::{Facts, Faulty, ReferenceStore, Rig, Time, store_suite};
 
-/// Everything of one test. The store that decides can be told to fail.
+/// The fixture of one test. The store behind can be made to fail.
 struct World {
     server: RedisServer,
     facts: Arc<RedisFacts>,
@@ -24,20 +24,20 @@ impl World {
     async fn new(server: RedisServer) -> Self {
         let clock = ManualClock::new();
         let store = Faulty::new(Arc::new(MemoryStore::with_clock(clock.clone())));
-        // Long enough for a machine that pauses.
+        // Long enough for a machine that stalls.
         let url = format!("{}?prefix=shop:&timeout_ms=120000", server.url());
         let facts = Arc::new(RedisFacts::connect(&url).await.unwrap());
         let tiers = Arc::new(Tiers::new(facts.clone(), Arc::new(store.clone())));
         Self { server, facts, store, clock, tiers }
     }
 
-    /// What Redis knows of a record after everything that was on its way has arrived.
+    /// The fact in Redis after all calls in flight have arrived.
     async fn known(&self, id: &RecordId) -> bool {
         self.tiers.flush().await;
         self.facts.find(id).await.unwrap().is_some()
     }
 
-    /// How long Redis keeps what it has under the record's key; zero when nothing is there.
+    /// The remaining time to live of a record's fact; zero if there is none.
     fn kept_for(&self, id: &RecordId) -> Duration {
         let reply = self.server.command(&["PTTL", &key(id)]);
         Duration::from_millis(reply.trim().parse().unwrap_or(0))
@@ -54,14 +54,14 @@ impl Rig for World {
     }
 
     async fn advance(&self, span: Duration) {
-        // What is on its way would not notice that a clock was moved.
+        // Calls in flight would not notice the clock change.
         self.tiers.flush().await;
         self.clock.advance(span);
         self.server.clock().advance(span);
     }
 
     fn facts(&self) -> Facts {
-        // How much longer an outcome is kept is told by Redis, whose clock goes on by itself.
+        // The remaining retention comes from Redis, whose clock is not controlled.
         Facts { time: Time::Real, ..Facts::default() }
     }
 }
@@ -77,7 +77,7 @@ mod suite {
 }
 
 #[tokio::test]
-async fn outcomes_are_as_large_as_the_store_behind_takes_them() {
+async fn outcomes_are_limited_by_the_store_behind() {
     let world = World::new(RedisServer::start()).await;
     let store = ReferenceStore::new(ManualClock::new()).outcome_bytes_max(7);
     assert_eq!(Tiers::new(world.facts.clone(), Arc::new(store)).outcome_bytes_max(), 7);

@@ -1,4 +1,4 @@
-//! A primary that falls: its replica takes over, and the store finds it without a restart.
+//! A primary that fails: its replica takes over, and the store locates it without a restart.
 
 use hapax_core::{Claim, Fenced, Store, StoreErrorKind};
 use hapax_testkit::servers::RedisCluster;
@@ -7,7 +7,7 @@ use super::{key, names, options};
 use crate::fixture::{RETENTION, acquire, ask, done, finish, replayed};
 
 #[tokio::test]
-async fn a_replica_that_takes_over_is_found() {
+async fn a_promoted_replica_is_located() {
     let cluster = RedisCluster::start();
     let store = options(&cluster, "fall:").connect().await.unwrap();
     let lease = acquire(&store, "open").await;

@@ -1,4 +1,4 @@
-//! Slots that move: with each step at a time, and under load.
+//! Slot migration: step by step, and under load.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,32 +12,32 @@ use tokio::sync::watch;
 use super::{key, options, shared};
 use crate::fixture::{RETENTION, acquire, ask, done, finish, replayed};
 
-/// Which of the primaries has a slot at the start.
-pub(super) fn place(cluster: &RedisCluster, key: &str) -> usize {
+/// The index of the primary that initially owns a key's slot.
+pub(super) fn owner_index(cluster: &RedisCluster, key: &str) -> usize {
     let owner = cluster.owner_of(key).port();
     cluster.primaries().iter().position(|primary| primary.port() == owner).unwrap()
 }
 
 #[tokio::test]
-async fn a_record_is_found_at_every_step_of_its_slots_way() {
+async fn a_record_is_found_at_every_step_of_a_migration() {
     let cluster = shared();
     for replicas in [0, 1] {
         let prefix = format!("step-{replicas}:");
         let store = options(&cluster, &prefix).replicas(replicas).connect().await.unwrap();
-        // One more key in the same slot could only be found by search, so the key itself is in every state in turn.
+        // Two keys in one slot could only be found by search, so the key itself passes through every state.
         let (slot, from) = {
             let key = key(&prefix, "moving");
-            (cluster.slot_of(&key), place(&cluster, &key))
+            (cluster.slot_of(&key), owner_index(&cluster, &key))
         };
         let to = (from + 1) % 3;
         cluster.begin_move(slot, from, to);
-        // It is nowhere, so the claim is made where the slot is going.
+        // The key is absent, so the claim is made on the importing member.
         let lease = acquire(&store, "moving").await;
         assert!(matches!(store.claim(&ask("moving")).await.unwrap(), Claim::Busy { .. }));
         assert_eq!(store.renew(&lease).await.unwrap(), Fenced::Applied);
         cluster.end_move(slot, from, to);
         assert_eq!(store.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
-        // Back again: this time it is there when the way begins.
+        // Back again: this time the key exists when the migration begins.
         cluster.begin_move(slot, to, from);
         assert_eq!(replayed(&store, "moving").await, done("done"));
         assert!(cluster.move_keys(slot, to, from, 10));
@@ -50,12 +50,12 @@ async fn a_record_is_found_at_every_step_of_its_slots_way() {
 }
 
 #[tokio::test]
-async fn a_script_that_is_unknown_where_a_slot_goes_is_sent_with_its_text() {
+async fn an_importing_member_without_the_script_gets_its_text() {
     let cluster = shared();
     let store = options(&cluster, "text:").connect().await.unwrap();
     let lease = acquire(&store, "moving").await;
     let key = key("text:", "moving");
-    let (slot, from) = (cluster.slot_of(&key), place(&cluster, &key));
+    let (slot, from) = (cluster.slot_of(&key), owner_index(&cluster, &key));
     let to = (from + 1) % 3;
     cluster.begin_move(slot, from, to);
     cluster.move_keys(slot, from, to, 10);
@@ -66,7 +66,7 @@ async fn a_script_that_is_unknown_where_a_slot_goes_is_sent_with_its_text() {
     assert_eq!(replayed(&store, "moving").await, done("done"));
 }
 
-/// Runs the operation `name` as often as it takes to have an outcome.
+/// Runs the operation `name` until it has an outcome.
 async fn operate(store: &RedisStore, name: &str, executed: &AtomicUsize) {
     let ask = ask(name);
     loop {
@@ -108,7 +108,7 @@ async fn operations_run_once_while_their_slots_move() {
                 for (number, name) in names.iter().enumerate() {
                     moving.wait_for(|moving| *moving > number).await.unwrap();
                     operate(&store, name, &executed[number]).await;
-                    // What was done before must be found again, wherever it is now.
+                    // Earlier operations must still be found, wherever they are now.
                     let earlier = number / 2;
                     operate(&store, &names[earlier], &executed[earlier]).await;
                 }
@@ -121,7 +121,7 @@ async fn operations_run_once_while_their_slots_move() {
         for (number, name) in named.iter().enumerate() {
             let key = key("load:", name);
             let slot = mover.slot_of(&key);
-            let from = *places.entry(slot).or_insert_with(|| place(&mover, &key));
+            let from = *places.entry(slot).or_insert_with(|| owner_index(&mover, &key));
             let to = (from + 1) % 3;
             mover.begin_move(slot, from, to);
             moving.send_replace(number + 1);

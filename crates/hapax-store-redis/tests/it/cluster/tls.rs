@@ -1,10 +1,10 @@
-//! A cluster whose members speak TLS only: every one of them is reached by its name, and trusted by the same authority.
+//! A cluster with TLS only: every member is reached by its host name and verified against the same authority.
 
 use hapax_core::{Store, StoreErrorKind};
 use hapax_store_redis::{Options, RedisStore};
 use hapax_testkit::servers::{RedisCluster, RedisServer, certificate};
 
-use super::moving::place;
+use super::moving::owner_index;
 use super::{key, names};
 use crate::fixture::{PATIENCE, RETENTION, acquire, done, finish, replayed};
 
@@ -14,7 +14,7 @@ fn options(url: &str) -> Options {
     RedisStore::options(url).unwrap().timeout(PATIENCE).check_every(RETENTION).prefix(PREFIX)
 }
 
-/// How often a member has referred somebody to another one.
+/// How often a member has sent a redirection.
 fn referred(server: &RedisServer) -> u64 {
     let errors = server.command(&["INFO", "errorstats"]);
     let moved = errors.lines().find_map(|line| line.strip_prefix("errorstat_MOVED:count="));
@@ -22,7 +22,7 @@ fn referred(server: &RedisServer) -> u64 {
 }
 
 #[tokio::test]
-async fn members_are_trusted_by_their_authority_and_refer_to_each_other() {
+async fn members_are_verified_and_redirect_over_tls() {
     let dir = tempfile::tempdir().unwrap();
     let (own, own_key) = certificate(dir.path(), "own");
     let (other, _) = certificate(dir.path(), "other");
@@ -36,14 +36,14 @@ async fn members_are_trusted_by_their_authority_and_refer_to_each_other() {
         assert_ne!(primary.command(&["KEYS", "tls:*"]), "", "every member has some");
     }
 
-    // The slot is elsewhere when the store comes for it, and is on its way when it comes again.
+    // The slot has moved when the first call comes, and is migrating when the next one comes.
     let moving = key(PREFIX, "moving");
-    let (slot, from) = (cluster.slot_of(&moving), place(&cluster, &moving));
+    let (slot, from) = (cluster.slot_of(&moving), owner_index(&cluster, &moving));
     let to = (from + 1) % 3;
     cluster.move_slot(slot, from, to);
     let before = referred(&cluster.primaries()[from]);
     let lease = acquire(&store, "moving").await;
-    assert!(referred(&cluster.primaries()[from]) > before, "the old owner was asked first");
+    assert!(referred(&cluster.primaries()[from]) > before, "the call went to the old owner first");
     assert!(cluster.primaries()[to].command(&["KEYS", &moving]).contains(&moving));
     cluster.begin_move(slot, to, from);
     assert!(cluster.move_keys(slot, to, from, 10));

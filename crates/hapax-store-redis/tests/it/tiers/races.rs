@@ -9,16 +9,16 @@ use hapax_testkit::{Fault, Op, Plan};
 use super::{World, key};
 use crate::fixture::{RETENTION, acquire, ask, done, finish, replayed};
 
-/// The store says that it cannot, and has done nothing.
+/// Makes the store refuse calls without applying them.
 const UNAVAILABLE: Fault = Fault::ErrorBefore(StoreErrorKind::Unavailable);
 
 async fn world() -> World {
     World::new(RedisServer::start()).await
 }
 
-/// Nothing is told before the store has it, and nothing but what is finished.
+/// A fact is stored only after the store has the record, and only for finished records.
 #[tokio::test]
-async fn only_finished_records_are_told_and_only_after_the_store_has_them() {
+async fn only_finished_records_become_facts_after_the_store_has_them() {
     let world = world().await;
     let open = acquire(&*world.tiers, "open").await;
     assert!(!world.known(&open.id).await, "a claim is no fact");
@@ -33,9 +33,9 @@ async fn only_finished_records_are_told_and_only_after_the_store_has_them() {
     assert!(world.known(&finished.id).await);
 }
 
-/// A hit spares the store; a miss asks it, also when everything was lost.
+/// A hit saves a call to the store; a miss goes to it, also after Redis lost everything.
 #[tokio::test]
-async fn what_redis_does_not_know_is_asked_of_the_store() {
+async fn a_miss_goes_to_the_store() {
     let world = world().await;
     let lease = finish(&*world.tiers, "finished", "done").await;
     assert!(world.known(&lease.id).await);
@@ -43,14 +43,14 @@ async fn what_redis_does_not_know_is_asked_of_the_store() {
     assert_eq!(replayed(&*world.tiers, "finished").await, done("done"));
     world.server.command(&["FLUSHALL"]);
     let missed = world.tiers.claim(&ask("finished")).await.unwrap_err();
-    assert_eq!(missed.kind(), StoreErrorKind::Unavailable, "nobody else may say what became of it");
+    assert_eq!(missed.kind(), StoreErrorKind::Unavailable, "only the store knows the state");
     world.store.set_plan(Plan::new());
     assert_eq!(replayed(&*world.tiers, "finished").await, done("done"));
 }
 
-/// Whether a key is being worked on, only the store knows.
+/// Only the store knows whether a key is in progress.
 #[tokio::test]
-async fn who_works_on_a_key_is_not_in_redis() {
+async fn claims_are_not_in_redis() {
     let world = world().await;
     let lease = acquire(&*world.tiers, "open").await;
     world.server.command(&["FLUSHALL"]);
@@ -58,10 +58,10 @@ async fn who_works_on_a_key_is_not_in_redis() {
     assert_eq!(world.server.command(&["EXISTS", &key(&lease.id)]).trim(), "0");
 }
 
-/// A completion of which nobody knows whether it stands is not told, nor is its repetition: how long the outcome is kept
-/// counts from the first. Reading it is what makes it a fact.
+/// A completion with an unknown result is not stored as a fact, nor is its repetition: the retention counts from the first.
+/// Reading the record stores it.
 #[tokio::test]
-async fn an_unknown_completion_is_not_told() {
+async fn an_unknown_completion_is_not_a_fact() {
     let world = world().await;
     let lease = acquire(&*world.tiers, "open").await;
     world.store.set_plan(Plan::new().at_nth(Op::Complete, 1, Fault::AnswerLost));
@@ -74,7 +74,7 @@ async fn an_unknown_completion_is_not_told() {
     assert!(world.known(&lease.id).await);
 }
 
-/// Redis forgets a record before the store does, however late it was told.
+/// The fact expires before the record, however late it was stored.
 #[tokio::test]
 async fn a_fact_does_not_outlive_its_record() {
     let world = world().await;
@@ -88,13 +88,13 @@ async fn a_fact_does_not_outlive_its_record() {
     assert!(world.known(&lease.id).await);
     let kept_for = world.kept_for(&lease.id);
     assert!(kept_for > Duration::ZERO && kept_for <= left, "{kept_for:?}");
-    // Telling it again does not make it live longer.
+    // Storing it again does not extend its life.
     let fact = Fact::new(Fingerprint::empty(), done("done"), RETENTION);
     world.facts.keep(&lease.id, &fact).await.unwrap();
     assert!(world.kept_for(&lease.id) <= left);
 }
 
-/// Whoever read a record before it was deleted cannot bring it back.
+/// A caller that read a record before it was deleted cannot put it back.
 #[tokio::test]
 async fn a_deleted_record_does_not_come_back() {
     let world = world().await;
@@ -109,9 +109,9 @@ async fn a_deleted_record_does_not_come_back() {
     assert_eq!(replayed(&*world.tiers, "finished").await, done("new"));
 }
 
-/// Where Redis cannot be told of it, nothing is deleted: it would go on answering.
+/// If Redis cannot be reached, nothing is deleted: Redis would still serve it.
 #[tokio::test]
-async fn nothing_is_deleted_that_redis_would_go_on_to_tell() {
+async fn nothing_is_deleted_that_redis_would_still_serve() {
     let world = world().await;
     let lease = finish(&*world.tiers, "finished", "done").await;
     assert!(world.known(&lease.id).await);
@@ -120,7 +120,7 @@ async fn nothing_is_deleted_that_redis_would_go_on_to_tell() {
     assert!(matches!(world.tiers.get(&lease.id).await.unwrap(), Lookup::Found { .. }));
 }
 
-/// Many at once lose nothing of each other.
+/// Concurrent callers lose no facts.
 #[tokio::test]
 async fn facts_of_many_callers_are_all_kept() {
     let world = world().await;
@@ -134,9 +134,9 @@ async fn facts_of_many_callers_are_all_kept() {
     }
 }
 
-/// What Redis dropped before its time is told again when somebody asks for it.
+/// A fact that Redis evicted is stored again by the next read.
 #[tokio::test]
-async fn a_dropped_fact_is_told_again() {
+async fn an_evicted_fact_is_stored_again() {
     let world = world().await;
     let lease = finish(&*world.tiers, "finished", "done").await;
     assert!(world.known(&lease.id).await);
@@ -145,7 +145,7 @@ async fn a_dropped_fact_is_told_again() {
     assert!(world.known(&lease.id).await);
 }
 
-/// A key that was used for something else is refused by what Redis knows.
+/// Redis alone refuses a key that was reused for another request.
 #[tokio::test]
 async fn another_request_under_a_known_key_is_a_mismatch() {
     let world = world().await;
@@ -157,9 +157,9 @@ async fn another_request_under_a_known_key_is_a_mismatch() {
     assert_eq!(world.tiers.claim(&other).await.unwrap(), Claim::Mismatch);
 }
 
-/// What cannot be read is not known.
+/// An unreadable fact is a miss.
 #[tokio::test]
-async fn a_damaged_fact_is_none() {
+async fn a_damaged_fact_is_a_miss() {
     let world = world().await;
     let lease = finish(&*world.tiers, "finished", "done").await;
     assert!(world.known(&lease.id).await);
@@ -168,7 +168,7 @@ async fn a_damaged_fact_is_none() {
     assert_eq!(replayed(&*world.tiers, "finished").await, done("done"));
 }
 
-/// Without Redis everything is as it is without Redis, and with it again, as before.
+/// Without Redis every call goes to the store; when it is back, facts are used again.
 #[tokio::test]
 async fn losing_redis_costs_speed_only() {
     let world = world().await;
@@ -180,7 +180,7 @@ async fn losing_redis_costs_speed_only() {
     let warnings = world.tiers.health().await.unwrap().warnings;
     assert!(warnings.iter().any(|warning| warning.contains("fast tier")), "{warnings:?}");
     world.server.restart();
-    // It is left alone for a moment after a failure, by both, and then asked again.
+    // Both the store and the tiers back off after a failure.
     while world.facts.find(&early.id).await.is_err() {}
     loop {
         let lease = finish(&*world.tiers, &format!("later-{:?}", std::time::Instant::now()), "done").await;
@@ -192,9 +192,9 @@ async fn losing_redis_costs_speed_only() {
     assert!(!warnings.iter().any(|warning| warning.contains("fast tier")), "{warnings:?}");
 }
 
-/// Two stores under one name would be given each other's answers, so nobody gets a name by default.
+/// Two stores under one name would serve each other's outcomes, so there is no default name.
 #[tokio::test]
-async fn a_front_names_the_store_behind_it() {
+async fn the_prefix_names_the_store_behind() {
     let server = RedisServer::start();
     let unnamed = RedisFacts::connect(&server.url()).await.unwrap_err();
     assert_eq!(unnamed.kind(), StoreErrorKind::Invalid);
@@ -203,7 +203,7 @@ async fn a_front_names_the_store_behind_it() {
     let (shop, bank) = (named("shop").await, named("bank").await);
     let id = ask("finished").key.id;
     let fact = Fact::new(Fingerprint::empty(), done("done"), RETENTION);
-    // A name is no evidence of another's.
+    // A fact under one name says nothing about another.
     shop.keep(&id, &fact).await.unwrap();
     assert!(shop.find(&id).await.unwrap().is_some());
     assert!(bank.find(&id).await.unwrap().is_none());

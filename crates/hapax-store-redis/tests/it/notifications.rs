@@ -1,4 +1,4 @@
-//! Wake-ups: whoever waits is told by the server, also when somebody else's process finished.
+//! Notifications: the server notifies watchers, also of changes by another process.
 
 use hapax_core::{Fenced, Store, Verdict};
 use hapax_testkit::servers::RedisServer;
@@ -6,20 +6,20 @@ use hapax_testkit::servers::RedisServer;
 use crate::fixture::{RETENTION, acquire, connect, done};
 
 #[tokio::test]
-async fn a_waiter_is_told_of_a_change_through_another_store() {
+async fn a_watcher_is_notified_of_a_change_through_another_store() {
     let server = RedisServer::start();
     let (owner, waiter) = (connect(&server).await, connect(&server).await);
     let lease = acquire(&owner, "waited for").await;
-    // The first news is that it is being listened to.
+    // The first notification is the subscription itself.
     waiter.watch(&lease.id).unwrap().await;
-    let news = waiter.watch(&lease.id).unwrap();
-    let told = tokio::spawn(news);
+    let notification = waiter.watch(&lease.id).unwrap();
+    let notified = tokio::spawn(notification);
     assert_eq!(owner.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
-    told.await.unwrap();
+    notified.await.unwrap();
 }
 
 #[tokio::test]
-async fn every_ending_is_told() {
+async fn every_final_write_notifies() {
     let server = RedisServer::start();
     let store = connect(&server).await;
     for ending in ["release", "abandon", "settle", "delete"] {
@@ -28,7 +28,7 @@ async fn every_ending_is_told() {
             store.abandon(&lease, hapax_core::Reason::Declared).await.unwrap();
         }
         store.watch(&lease.id).unwrap().await;
-        let news = store.watch(&lease.id).unwrap();
+        let notification = store.watch(&lease.id).unwrap();
         match ending {
             "release" => drop(store.release(&lease, None).await.unwrap()),
             "abandon" => drop(store.abandon(&lease, hapax_core::Reason::Declared).await.unwrap()),
@@ -39,22 +39,22 @@ async fn every_ending_is_told() {
             }
             _ => drop(store.delete(&lease.id, lease.fence.nonce).await.unwrap()),
         }
-        news.await;
+        notification.await;
     }
 }
 
 #[tokio::test]
-async fn a_broken_connection_wakes_everybody_and_is_made_again() {
+async fn a_broken_connection_wakes_all_watchers_and_reconnects() {
     let server = RedisServer::start();
     let store = connect(&server).await;
     let lease = acquire(&store, "waited for").await;
     store.watch(&lease.id).unwrap().await;
-    let news = tokio::spawn(store.watch(&lease.id).unwrap());
+    let notification = tokio::spawn(store.watch(&lease.id).unwrap());
     server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-    news.await.unwrap();
-    // It is listened to again, which is news too.
+    notification.await.unwrap();
+    // The new subscription is a notification too.
     store.watch(&lease.id).unwrap().await;
-    let news = tokio::spawn(store.watch(&lease.id).unwrap());
+    let notification = tokio::spawn(store.watch(&lease.id).unwrap());
     while store.complete(&lease, &done("done"), RETENTION).await.is_err() {}
-    news.await.unwrap();
+    notification.await.unwrap();
 }

@@ -1,7 +1,7 @@
-//! Wake-ups: whoever waits for a record is told by the server when it changes.
+//! Notifications: the server publishes changes of records to waiting callers.
 //!
-//! One connection of its own listens on the channels of the records that somebody waits for. News is a hint: it may be
-//! lost with a connection, so everybody is woken when one breaks, and callers look from time to time as well.
+//! One dedicated connection subscribes to the channels of the awaited records. A message is a hint: it may be lost with a
+//! connection, so all watchers are woken when one breaks, and callers also poll.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -15,26 +15,26 @@ use redis::aio::{PubSubSink, PubSubStream};
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::way::Way;
+use crate::routing::Router;
 
-/// How long a channel is listened to after the last one who waited: whoever looked and waits again misses nothing.
+/// How long a subscription outlives its last watcher: a caller that polls and waits again misses nothing.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How long to leave a server alone after it could not be reached.
+/// Back-off after a failed connect.
 const RECONNECT_AFTER: Duration = Duration::from_millis(500);
 
-/// Everybody who waits for a record through this store.
+/// All watchers of records in this store.
 #[derive(Debug)]
-pub(crate) struct Wake {
+pub(crate) struct Notifications {
     shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    way: Arc<Way>,
+    router: Arc<Router>,
     channels: Mutex<Channels>,
-    /// There is something to listen to, or nobody left to listen for.
-    asked: Arc<Notify>,
+    /// Notified when there is a channel to subscribe to, and when the store is dropped.
+    changed: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -45,30 +45,30 @@ struct Channels {
 
 #[derive(Debug, Default)]
 struct Channel {
-    news: Arc<Notify>,
+    notify: Arc<Notify>,
     watchers: usize,
     is_subscribed: bool,
-    /// Nobody has waited since the last round.
-    is_deserted: bool,
+    /// Had no watchers at the last round.
+    is_unwatched: bool,
 }
 
-/// One who waits.
+/// One waiting caller.
 struct Watcher {
     shared: Arc<Shared>,
     name: String,
-    news: Arc<Notify>,
+    notify: Arc<Notify>,
 }
 
-impl Wake {
-    pub(crate) fn new(way: Arc<Way>) -> Self {
-        let (channels, asked) = (Mutex::default(), Arc::new(Notify::new()));
-        Self { shared: Arc::new(Shared { way, channels, asked }) }
+impl Notifications {
+    pub(crate) fn new(router: Arc<Router>) -> Self {
+        let (channels, changed) = (Mutex::default(), Arc::new(Notify::new()));
+        Self { shared: Arc::new(Shared { router, channels, changed }) }
     }
 
-    /// Ends when something was said on the channel, and once when it begins to be listened to.
+    /// Completes on a message on the channel, and once when the subscription is established.
     pub(crate) fn watch(&self, name: String) -> BoxFuture<'static, ()> {
         let watcher = self.shared.clone().join(name);
-        Box::pin(async move { watcher.news.notified().await })
+        Box::pin(async move { watcher.notify.notified().await })
     }
 }
 
@@ -77,28 +77,28 @@ impl Shared {
         let mut channels = self.channels.lock();
         if !channels.has_listener {
             channels.has_listener = true;
-            tokio::spawn(listen(Arc::downgrade(&self), self.asked.clone()));
+            tokio::spawn(listen(Arc::downgrade(&self), self.changed.clone()));
         }
         let channel = channels.by_name.entry(name.clone()).or_default();
         channel.watchers += 1;
-        channel.is_deserted = false;
-        let news = channel.news.clone();
+        channel.is_unwatched = false;
+        let notify = channel.notify.clone();
         if !channel.is_subscribed {
-            self.asked.notify_one();
+            self.changed.notify_one();
         }
         drop(channels);
-        Watcher { shared: self, name, news }
+        Watcher { shared: self, name, notify }
     }
 
-    fn wake(&self, name: &str) {
+    fn notify(&self, name: &str) {
         if let Some(channel) = self.channels.lock().by_name.get(name) {
-            channel.news.notify_waiters();
-            // For whoever has asked and does not listen yet.
-            channel.news.notify_one();
+            channel.notify.notify_waiters();
+            // For a watcher that does not wait yet.
+            channel.notify.notify_one();
         }
     }
 
-    /// The channels that must be listened to and are not yet.
+    /// The channels without a subscription.
     fn missing(&self) -> Vec<String> {
         let channels = self.channels.lock();
         let missing = channels.by_name.iter().filter(|(_, channel)| !channel.is_subscribed);
@@ -106,18 +106,18 @@ impl Shared {
     }
 
     fn subscribed(&self, name: &str) {
-        // Also when everybody has gone meanwhile: a later round takes it back.
+        // Even if all watchers have gone meanwhile: a later round unsubscribes.
         self.channels.lock().by_name.entry(name.to_owned()).or_default().is_subscribed = true;
-        // What was said before there was anybody to hear it is found by looking.
-        self.wake(name);
+        // Messages from before the subscription are found by polling.
+        self.notify(name);
     }
 
-    /// Forgets the channels for which nobody has waited since the last round, and names them.
-    fn deserted(&self) -> Vec<String> {
+    /// Removes the channels without watchers since the last round, and returns their names.
+    fn unwatched(&self) -> Vec<String> {
         let mut gone = Vec::new();
         self.channels.lock().by_name.retain(|name, channel| {
-            let is_gone = channel.is_deserted && channel.watchers == 0;
-            channel.is_deserted = channel.watchers == 0;
+            let is_gone = channel.is_unwatched && channel.watchers == 0;
+            channel.is_unwatched = channel.watchers == 0;
             if is_gone {
                 gone.push(name.clone());
             }
@@ -126,11 +126,11 @@ impl Shared {
         gone
     }
 
-    /// The connection broke: nothing is listened to, and everybody must look.
-    fn cut(&self) {
+    /// The connection broke: no channel is subscribed, and every watcher must poll.
+    fn disconnected(&self) {
         self.channels.lock().by_name.retain(|_, channel| {
             channel.is_subscribed = false;
-            channel.news.notify_waiters();
+            channel.notify.notify_waiters();
             channel.watchers > 0
         });
     }
@@ -138,7 +138,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.asked.notify_one();
+        self.changed.notify_one();
     }
 }
 
@@ -147,40 +147,40 @@ impl Drop for Watcher {
         let mut channels = self.shared.channels.lock();
         let Some(channel) = channels.by_name.get_mut(&self.name) else { return };
         channel.watchers -= 1;
-        // While nothing can be subscribed to there are no rounds that would forget it.
+        // Without a connection there are no rounds that would remove it.
         if channel.watchers == 0 && !channel.is_subscribed {
             channels.by_name.remove(&self.name);
         }
     }
 }
 
-/// Listens for as long as the store lives.
-async fn listen(shared: Weak<Shared>, asked: Arc<Notify>) {
+/// Listens until the store is dropped.
+async fn listen(shared: Weak<Shared>, changed: Arc<Notify>) {
     loop {
         let Some(here) = shared.upgrade() else { return };
-        let way = here.way.clone();
+        let router = here.router.clone();
         drop(here);
-        let limit = way.options.timeout;
-        // It must not keep the store alive while it listens.
-        let connecting = async move { way.listening_post().await?.get_async_pubsub().await };
+        let limit = router.options.timeout;
+        // This future must not keep the store alive.
+        let connecting = async move { router.pubsub_client().await?.get_async_pubsub().await };
         if let Ok(Ok(pubsub)) = timeout(limit, connecting).await {
             let (sink, stream) = pubsub.split();
-            let ended = listen_on(&shared, &asked, sink, stream, limit).await;
+            let ended = listen_on(&shared, &changed, sink, stream, limit).await;
             if ended.is_ok() {
                 return;
             }
         }
         let Some(here) = shared.upgrade() else { return };
-        here.cut();
+        here.disconnected();
         drop(here);
         tokio::time::sleep(RECONNECT_AFTER).await;
     }
 }
 
-/// Listens on one connection until it breaks, or until nobody is left to listen for.
+/// Listens on one connection until it breaks or the store is dropped.
 async fn listen_on(
     shared: &Weak<Shared>,
-    asked: &Notify,
+    changed: &Notify,
     mut sink: PubSubSink,
     mut stream: PubSubStream,
     limit: Duration,
@@ -198,12 +198,12 @@ async fn listen_on(
             message = stream.next() => {
                 let Some(message) = message else { return answered(Ok(Err(closed()))) };
                 let Some(here) = shared.upgrade() else { return Ok(()) };
-                here.wake(message.get_channel_name());
+                here.notify(message.get_channel_name());
             }
-            () = asked.notified() => {}
+            () = changed.notified() => {}
             _ = rounds.tick() => {
                 let Some(here) = shared.upgrade() else { return Ok(()) };
-                for name in here.deserted() {
+                for name in here.unwatched() {
                     answered(timeout(limit, sink.unsubscribe(&name)).await)?;
                 }
             }

@@ -1,4 +1,4 @@
-//! Marks in a cluster: every shard has one, it moves with its slot, and a loss on any shard is noticed.
+//! Generation marks in a cluster: every shard has one, it moves with its slot, and a loss on any shard is detected.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use hapax_testkit::servers::{RedisCluster, RedisServer};
 use super::{key, names, options};
 use crate::fixture::{acquire, finish};
 
-/// How often the store looks in these tests.
+/// The interval of checks in these tests.
 const OFTEN: Duration = Duration::from_millis(10);
 
-/// The marks under a prefix that a server has now.
+/// The marks under a prefix on a server.
 fn marks(server: &RedisServer, prefix: &str) -> Vec<String> {
     let keys = server.command(&["KEYS", &format!("{prefix}generation*")]);
     keys.lines().filter(|key| !key.is_empty()).map(str::to_owned).collect()
@@ -22,7 +22,7 @@ async fn connect(cluster: &RedisCluster, prefix: &str) -> RedisStore {
     options(cluster, prefix).check_every(OFTEN).connect().await.unwrap()
 }
 
-/// Until the store refuses for good.
+/// Waits until the store has stopped.
 async fn stopped(store: &RedisStore) {
     loop {
         match store.health().await {
@@ -33,14 +33,14 @@ async fn stopped(store: &RedisStore) {
 }
 
 #[tokio::test]
-async fn a_mark_moves_with_its_slot_and_is_missed_when_it_does_not() {
+async fn a_mark_that_does_not_move_with_its_slot_is_a_loss() {
     let cluster = RedisCluster::start();
     let store = connect(&cluster, "mark:").await;
     let primaries = cluster.primaries();
     let at_first: Vec<Vec<String>> = primaries.iter().map(|primary| marks(primary, "mark:")).collect();
     assert!(at_first.iter().all(|marks| marks.len() == 1), "{at_first:?}");
 
-    // A slot that moves with its keys takes its mark along, and nobody minds.
+    // A slot that moves with its keys takes its mark along: no loss.
     let mark = &at_first[0][0];
     let slot = cluster.slot_of(mark);
     cluster.move_slot(slot, 0, 1);
@@ -49,7 +49,7 @@ async fn a_mark_moves_with_its_slot_and_is_missed_when_it_does_not() {
     while pulse() == when_moved {
         tokio::task::yield_now().await;
     }
-    // The shard that it left gets another one.
+    // The shard that it left gets a new mark.
     while marks(&primaries[0], "mark:").is_empty() {
         tokio::task::yield_now().await;
     }
@@ -57,7 +57,7 @@ async fn a_mark_moves_with_its_slot_and_is_missed_when_it_does_not() {
         finish(&store, &name, &name).await;
     }
 
-    // A slot that comes without its keys is a loss.
+    // A slot that arrives without its keys is a loss.
     cluster.begin_move(slot, 1, 2);
     primaries[1].command(&["DEL", mark]);
     cluster.end_move(slot, 1, 2);
@@ -67,7 +67,7 @@ async fn a_mark_moves_with_its_slot_and_is_missed_when_it_does_not() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_one_shard_is_noticed() {
+async fn a_defect_of_any_shard_is_detected() {
     let cluster = RedisCluster::start();
     for (number, primary) in cluster.primaries().iter().enumerate() {
         let prefix = format!("flush-{number}:");
@@ -88,7 +88,7 @@ async fn what_is_wrong_with_one_shard_is_noticed() {
     }
     let store = connect(&cluster, "kept:").await;
     finish(&store, "kept", "done").await;
-    // A shard that comes back empty is found again, and found out. There is nobody to take over meanwhile.
+    // A shard that comes back empty is reconnected and detected. No replica can take over meanwhile.
     let owner = cluster.owner_of(&key("kept:", "kept"));
     let at = cluster.primaries().iter().position(|primary| std::ptr::eq(primary, owner)).unwrap();
     cluster.replicas()[at].kill();
