@@ -1,4 +1,4 @@
-//! [`Tx`] as an argument of an axum handler.
+//! [`Tx`] as an axum extractor.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use hapax::http::Outcome;
 use hapax::http::axum::NotProtected;
 use hapax_core::{StoreError, StoreErrorKind};
 
-use crate::joined::Tx;
+use crate::handler_tx::Tx;
 use crate::store::PostgresStore;
 
-/// Why a handler has no transaction.
+/// Why a handler got no transaction.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TxRejection {
     /// The request has no key, or no layer covers it. Answered as a missing key.
     NotProtected(NotProtected),
-    /// The store has no connection, which is answered with 503; or it is not the layer's own, which is answered with
-    /// 500 and will not mend itself. Nothing has run, so the key is free again.
+    /// The store has no connection, answered with 503; or it is not the layer's own store, a configuration error answered
+    /// with 500. Nothing has run, so the key is free again.
     Store(StoreError),
 }
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for TxRejection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotProtected(why) => why.fmt(f),
-            Self::Store(_) => f.write_str("no transaction could be begun"),
+            Self::Store(_) => f.write_str("the transaction could not be started"),
         }
     }
 }
@@ -51,14 +51,14 @@ impl IntoResponse for TxRejection {
             Self::Store(error) => {
                 let is_wrong_store = error.kind() == StoreErrorKind::Invalid;
                 if is_wrong_store {
-                    tracing::error!(error = ?error.source(), "a handler has no transaction");
+                    tracing::error!(error = ?error.source(), "the handler got no transaction");
                 }
                 let mut response = if is_wrong_store {
                     StatusCode::INTERNAL_SERVER_ERROR.into_response()
                 } else {
                     StatusCode::SERVICE_UNAVAILABLE.into_response()
                 };
-                // Whatever the route makes of such a status: nothing has run.
+                // Overrides the route's classification of this status: nothing has run.
                 response.extensions_mut().insert(Outcome::Release);
                 response
             }
@@ -66,8 +66,8 @@ impl IntoResponse for TxRejection {
     }
 }
 
-/// Begins the transaction of the attempt that this request is. The state must hold the very store that the layer uses;
-/// with another one the request is refused before the handler runs.
+/// Begins the transaction of this request's attempt. The state must hold the same store value that the layer uses; with
+/// another one the request is refused before the handler runs.
 impl<S> FromRequestParts<S> for Tx
 where
     S: Send + Sync,

@@ -1,12 +1,11 @@
-//! Claiming: one statement creates records and tells about those that were there.
+//! Claiming: one statement creates absent records and returns the existing ones.
 //!
-//! A connection never has two statements under way, unless inside a transaction. A pooler that hands out connections for
-//! a transaction takes the first answer for the end: up to pgbouncer 1.18, when a client goes away between the two
-//! answers, the second is given to whoever is next on that connection, as the answer to something else.
+//! A connection never has two statements in flight, except inside a transaction. A pooler in transaction mode takes the
+//! first reply for the end: up to pgbouncer 1.18, if a client goes away between the two replies, the second is delivered to
+//! the next client on that connection as the reply to another statement.
 //!
-//! What a claim of an existing record means is for `hapax_core::transition` to say. Where that changes the record, it is
-//! replaced on condition that nobody else has changed it. All of this runs on any connection, also on one that is
-//! inside a transaction of its owner.
+//! `hapax_core::transition` decides what a claim of an existing record means. If that changes the record, it is replaced on
+//! condition that it is unchanged. All of this runs on any connection, also inside a caller's transaction.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,16 +14,16 @@ use hapax_core::transition::{self, Change};
 use hapax_core::{Claim, ClaimRequest, Fence, Lease, Record, RecordId, codec};
 use tokio_postgres::types::Type;
 
-use crate::connection::{Connection, Fields};
 use crate::error::Fault;
-use crate::row::{self, Found, Seen, moment_ms, reason_number, span_ms, state_number};
+use crate::executor::{Executor, RowFields};
+use crate::row::{self, FetchedRow, RowVersion, moment_ms, reason_number, span_ms, state_number};
 use crate::sql::Sql;
 
-/// How often a record is looked at again that others keep changing. Then somebody is at work on it, and that is told.
-pub(crate) const ROUNDS_MAX: usize = 16;
+/// How often a claim is retried on a record that keeps changing. After that the key counts as busy.
+pub(crate) const ATTEMPTS_MAX: usize = 16;
 
-/// Claims several keys, each of which occurs once, sorted by id. Every claim has an answer of its own.
-pub(crate) async fn claim<C: Connection>(
+/// Claims several distinct keys, sorted by id. Each claim has its own answer.
+pub(crate) async fn claim<C: Executor>(
     client: &C,
     sql: &Sql,
     asks: &[&ClaimRequest],
@@ -33,12 +32,12 @@ pub(crate) async fn claim<C: Connection>(
     let busy = Claim::Busy { lease_left: Duration::ZERO };
     let mut answers: Vec<Result<Claim, Fault>> = asks.iter().map(|_| Ok(busy.clone())).collect();
     let mut open: Vec<usize> = (0..asks.len()).collect();
-    for _ in 0..ROUNDS_MAX {
+    for _ in 0..ATTEMPTS_MAX {
         let batch: Vec<&ClaimRequest> = open.iter().map(|at| asks[*at]).collect();
-        let met = insert(client, sql, &batch, row_wait).await;
+        let inserted = insert(client, sql, &batch, row_wait).await;
         let mut again = Vec::new();
         for at in open {
-            match decide(client, sql, asks[at], &met, row_wait).await {
+            match decide(client, sql, asks[at], &inserted, row_wait).await {
                 Ok(Some(claim)) => answers[at] = Ok(claim),
                 Ok(None) => again.push(at),
                 Err(fault) => answers[at] = Err(fault),
@@ -52,49 +51,49 @@ pub(crate) async fn claim<C: Connection>(
     answers
 }
 
-/// What a claim met.
-enum Met {
-    /// Nothing: the record is made.
-    Nothing,
-    Record(Box<Found>),
+/// What the insertion found.
+enum Insertion {
+    /// The record was created.
+    Created,
+    Existing(Box<FetchedRow>),
 }
 
-/// The answer to one claim; `None` when the record came, changed or went meanwhile and must be looked at again.
-async fn decide<C: Connection>(
+/// The answer to one claim; `None` if the record was created, changed or removed concurrently and must be read again.
+async fn decide<C: Executor>(
     client: &C,
     sql: &Sql,
     ask: &ClaimRequest,
-    met: &Result<HashMap<RecordId, Met>, C::Error>,
+    inserted: &Result<HashMap<RecordId, Insertion>, C::Error>,
     row_wait: Duration,
 ) -> Result<Option<Claim>, Fault> {
     let id = &ask.key.id;
-    let found = match met.as_ref().map_err(C::fault)?.get(id) {
-        Some(Met::Nothing) => {
+    let found = match inserted.as_ref().map_err(C::classify_error)?.get(id) {
+        Some(Insertion::Created) => {
             let fence = Fence { nonce: ask.nonce, attempt: 1 };
             return Ok(Some(Claim::Acquired(Lease { id: *id, fence, length: ask.lease })));
         }
-        Some(Met::Record(found)) => found,
-        // Another claim was quicker.
+        Some(Insertion::Existing(found)) => found,
+        // A concurrent claim came first.
         None => return Ok(None),
     };
     let Ok(record) = &found.record else { return Ok(Some(Claim::Unreadable)) };
     let decision = transition::claim(Some(record), ask, found.now);
     let is_done = match &decision.change {
-        Change::Put(next) => {
-            replace(client, sql, &found.seen, next, row_wait).await.map_err(|error| C::fault(&error))?
-        }
+        Change::Put(next) => replace(client, sql, &found.seen, next, row_wait)
+            .await
+            .map_err(|error| C::classify_error(&error))?,
         Change::Keep | Change::Remove => true,
     };
     Ok(is_done.then_some(decision.answer))
 }
 
-/// Creates the records that are not there yet and tells what the others hold.
-async fn insert<C: Connection>(
+/// Creates the absent records and returns the existing ones.
+async fn insert<C: Executor>(
     client: &C,
     sql: &Sql,
     asks: &[&ClaimRequest],
     row_wait: Duration,
-) -> Result<HashMap<RecordId, Met>, C::Error> {
+) -> Result<HashMap<RecordId, Insertion>, C::Error> {
     let of = |part: fn(&ClaimRequest) -> &[u8]| asks.iter().map(|ask| part(ask)).collect::<Vec<_>>();
     let spans =
         |span: fn(&ClaimRequest) -> Duration| asks.iter().map(|ask| span_ms(span(ask))).collect::<Vec<_>>();
@@ -104,7 +103,7 @@ async fn insert<C: Connection>(
         .map(|ask| ask.key.scope.principal_hash().map(|principal| principal.as_bytes().as_slice()))
         .collect();
     let rows = client
-        .ask(
+        .fetch_rows(
             &sql.claim,
             &[
                 (&of(|ask| ask.key.id.as_bytes()), Type::BYTEA_ARRAY),
@@ -120,33 +119,33 @@ async fn insert<C: Connection>(
             ],
         )
         .await?;
-    rows.iter().filter_map(|row| met(row).transpose()).collect()
+    rows.iter().filter_map(|row| read_insertion(row).transpose()).collect()
 }
 
-/// What a claim met; `None` when even the id is not one of ours.
-fn met<R: Fields>(row: &R) -> Result<Option<(RecordId, Met)>, R::Error> {
+/// Reads a returned row; `None` if its id has the wrong length.
+fn read_insertion<R: RowFields>(row: &R) -> Result<Option<(RecordId, Insertion)>, R::Error> {
     match row.field::<Option<&[u8]>>("made")? {
-        Some(made) => Ok(made.try_into().ok().map(|id| (RecordId::from_bytes(id), Met::Nothing))),
-        None => Ok(row::read(row)?.map(|(id, found)| (id, Met::Record(found.into())))),
+        Some(made) => Ok(made.try_into().ok().map(|id| (RecordId::from_bytes(id), Insertion::Created))),
+        None => Ok(row::read(row)?.map(|(id, found)| (id, Insertion::Existing(found.into())))),
     }
 }
 
-/// The records that are there.
-pub(crate) async fn look<C: Connection>(
+/// Reads the existing records.
+pub(crate) async fn fetch<C: Executor>(
     client: &C,
     sql: &Sql,
     ids: &[RecordId],
-) -> Result<HashMap<RecordId, Found>, C::Error> {
+) -> Result<HashMap<RecordId, FetchedRow>, C::Error> {
     let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
-    let rows = client.ask(&sql.look, &[(&ids, Type::BYTEA_ARRAY)]).await?;
+    let rows = client.fetch_rows(&sql.fetch, &[(&ids, Type::BYTEA_ARRAY)]).await?;
     rows.iter().filter_map(|row| row::read(row).transpose()).collect()
 }
 
-/// Puts `next` in the place of the row that was seen; false when that has changed.
-pub(crate) async fn replace<C: Connection>(
+/// Replaces the row with `next`; false if it has changed.
+pub(crate) async fn replace<C: Executor>(
     client: &C,
     sql: &Sql,
-    seen: &Seen,
+    seen: &RowVersion,
     next: &Record,
     row_wait: Duration,
 ) -> Result<bool, C::Error> {
@@ -159,7 +158,7 @@ pub(crate) async fn replace<C: Connection>(
     let outcome = next.recorded().map(|recorded| codec::encode_outcome(id, nonce, recorded));
     let digest = next.fingerprint.digest().as_slice();
     let rows = client
-        .ask(
+        .fetch_rows(
             &sql.replace,
             &[
                 (&id.as_bytes().as_slice(), Type::BYTEA),
@@ -188,16 +187,16 @@ pub(crate) async fn replace<C: Connection>(
     Ok(!rows.is_empty())
 }
 
-/// Removes the row that was seen; false when it has changed.
-pub(crate) async fn remove<C: Connection>(
+/// Removes the row; false if it has changed.
+pub(crate) async fn remove<C: Executor>(
     client: &C,
     sql: &Sql,
     id: &RecordId,
-    seen: &Seen,
+    seen: &RowVersion,
     row_wait: Duration,
 ) -> Result<bool, C::Error> {
     let rows = client
-        .ask(
+        .fetch_rows(
             &sql.remove,
             &[
                 (&id.as_bytes().as_slice(), Type::BYTEA),
@@ -214,12 +213,12 @@ pub(crate) async fn remove<C: Connection>(
     Ok(!rows.is_empty())
 }
 
-/// The id in a row; `None` when it is not one of ours.
-pub(crate) fn id_of<R: Fields>(row: &R) -> Result<Option<RecordId>, R::Error> {
+/// The id in a row; `None` if it has the wrong length.
+pub(crate) fn id_of<R: RowFields>(row: &R) -> Result<Option<RecordId>, R::Error> {
     Ok(row.field::<&[u8]>("id")?.try_into().ok().map(RecordId::from_bytes))
 }
 
-/// How long a statement waits for a row, as the setting is written. Zero would be for ever.
+/// The lock timeout of a statement, as the setting is written. Zero would mean no timeout.
 pub(crate) fn wait_ms(row_wait: Duration) -> String {
     row_wait.as_millis().max(1).to_string()
 }

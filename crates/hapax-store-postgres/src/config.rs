@@ -1,4 +1,4 @@
-//! [`Options`]: how to reach a PostgreSQL store, also as a URL. Passwords are not shown by `Debug`.
+//! [`Options`]: how to reach a PostgreSQL store, also parsed from a URL. `Debug` shows no passwords.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::sql::is_schema;
 use crate::store::{self, PostgresStore};
 use crate::url;
 
-/// The schema that the tables are in unless told otherwise.
+/// The default schema of the tables.
 pub const SCHEMA_DEFAULT: &str = "hapax";
 
-/// How long one call may take unless told otherwise, connecting included.
+/// The default limit of one call, connecting included.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(2);
 
-/// The most connections that one store holds unless told otherwise, beside the one that listens.
+/// The default limit of one store's connections, besides the listener's.
 pub const POOL_DEFAULT: usize = 8;
 
-/// The most bytes that an outcome may have unless told otherwise.
+/// The default limit of an outcome's size.
 pub const OUTCOME_BYTES_MAX_DEFAULT: usize = 8 << 20;
 
 /// How to reach a [`PostgresStore`].
@@ -41,51 +41,51 @@ pub struct Options {
     pub(crate) pool: usize,
     pub(crate) outcome_bytes_max: usize,
     pub(crate) listen: Listen,
-    pub(crate) making: Making,
+    pub(crate) create_mode: CreateMode,
     pub(crate) ca: Option<Vec<u8>>,
 }
 
-/// Where the server tells of changes.
+/// Which server address sends notifications.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Listen {
-    /// Where everything else goes.
+    /// The address of the other connections.
     Same,
-    /// Past a pooler, at the server itself.
+    /// The server's own address, bypassing a pooler.
     At(String, u16),
-    /// Nowhere: whoever waits looks from time to time.
+    /// None: callers poll.
     Off,
 }
 
-/// Whether a store that is not there yet is made.
+/// Whether a missing store is created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Making {
-    Make,
-    Refuse,
+pub(crate) enum CreateMode {
+    Create,
+    RequireExisting,
 }
 
 impl Options {
-    /// Reads `postgres://[user[:password]@]host[:port]/database[?option=value…]`; `postgresql` is the same.
+    /// Parses `postgres://[user[:password]@]host[:port]/database[?option=value…]`; `postgresql` is the same.
     ///
     /// Options are `schema`, `timeout_ms`, `pool`, `ca` (a file), `listen` (`host:port` or `off`), `outcome_bytes_max` (a size
-    /// such as `16MiB`), and of those that the server's own clients know `sslmode`, `channel_binding`, `application_name`, `host` and
+    /// such as `16MiB`), and of libpq's options `sslmode`, `channel_binding`, `application_name`, `host` and
     /// `target_session_attrs`.
     ///
     /// # Errors
-    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is none. The source says why, without the URL.
+    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) if the URL is malformed. The source says why, without the URL.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
         let wrong = |why: String| StoreError::from(OpenError::Url { why });
         let split = url::split(url).map_err(wrong)?;
-        // The driver's own words could repeat what was typed.
+        // The driver's error message could repeat the input.
         let config = split
             .driver
             .parse()
-            .map_err(|_| wrong("it cannot be read, or an option has a value that is not known".to_owned()))?;
+            .map_err(|_| wrong("it cannot be parsed, or an option has an unknown value".to_owned()))?;
         let mut options = Self::new(config);
         if options.config.get_hosts().is_empty() {
             return Err(wrong("it names no host".to_owned()));
         }
         if !split.has_sslmode && options.is_local() {
-            // Nobody listens in on this machine, and its certificate is usually one that nobody signed.
+            // Loopback traffic cannot be intercepted, and a local server's certificate is usually self-signed.
             options.config.ssl_mode(SslMode::Disable);
         }
         for (name, value) in split.own {
@@ -102,7 +102,7 @@ impl Options {
             pool: POOL_DEFAULT,
             outcome_bytes_max: OUTCOME_BYTES_MAX_DEFAULT,
             listen: Listen::Same,
-            making: Making::Make,
+            create_mode: CreateMode::Create,
             ca: None,
         }
     }
@@ -120,7 +120,9 @@ impl Options {
         Ok(match name {
             "schema" if is_schema(value) => self.schema(value),
             "schema" => {
-                return Err("a schema has small letters, digits and underscores, 48 at most".to_owned());
+                return Err(
+                    "a schema consists of lower-case letters, digits and underscores, 48 at most".to_owned()
+                );
             }
             "timeout_ms" => self.timeout(Duration::from_millis(number()?.into())),
             "pool" => self.pool(number()? as usize),
@@ -143,7 +145,7 @@ impl Options {
         })
     }
 
-    /// The schema that the tables are in; `hapax` by default. Stores in different schemas know nothing of each other.
+    /// The schema of the tables; `hapax` by default. Stores in different schemas share nothing.
     ///
     /// A name that needs quotes is refused when connecting.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
@@ -151,48 +153,47 @@ impl Options {
         self
     }
 
-    /// How long one call may take, connecting included. Two seconds by default.
+    /// The limit of one call, connecting included. Two seconds by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The most connections, beside the one that listens; eight by default. Transactions that
-    /// [`transaction_of`](PostgresStore::transaction_of) gives have as many again.
+    /// The connection limit, besides the listener's; eight by default. Transactions from
+    /// [`transaction_of`](PostgresStore::transaction_of) have a pool of the same size.
     pub fn pool(mut self, connections_max: usize) -> Self {
         self.pool = connections_max.max(1);
         self
     }
 
-    /// The most bytes that an outcome may have; 8 MiB by default. Larger ones fail with
+    /// The largest outcome in bytes; 8 MiB by default. Larger ones fail with
     /// [`TooLarge`](hapax_core::StoreErrorKind::TooLarge) before anything is sent.
     pub fn outcome_bytes_max(mut self, bytes: usize) -> Self {
         self.outcome_bytes_max = bytes;
         self
     }
 
-    /// Hears of changes at this address instead: that of the server itself, where the URL names a pooler that hands out
-    /// a connection for a transaction only.
+    /// Receives notifications from this address instead: the server's own, if the URL names a pooler in transaction mode.
     pub fn listen(mut self, host: impl Into<String>, port: u16) -> Self {
         self.listen = Listen::At(host.into(), port);
         self
     }
 
-    /// Hears of no changes: whoever waits for a record looks from time to time.
+    /// Receives no notifications: callers that wait for a record poll.
     pub fn without_wake_ups(mut self) -> Self {
         self.listen = Listen::Off;
         self
     }
 
-    /// Trusts the authorities in this PEM text instead of the system's.
+    /// Trusts the certificate authorities in this PEM text instead of the system's.
     pub fn certificate_authority(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.ca = Some(pem.into());
         self
     }
 
-    /// Fails when there is no store yet, instead of making one.
+    /// Fails if there is no store yet, instead of creating one.
     pub fn existing(mut self) -> Self {
-        self.making = Making::Refuse;
+        self.create_mode = CreateMode::RequireExisting;
         self
     }
 
@@ -204,20 +205,20 @@ impl Options {
         PostgresStore::connect_with(self).await
     }
 
-    /// What the server promises as it is set up, whether or not there is a store on it. Nothing is made.
+    /// What the server's configuration promises, whether or not it holds a store. Nothing is written.
     ///
     /// # Errors
-    /// As [`PostgresStore::connect`], but for what is wrong with the tables.
+    /// As [`PostgresStore::connect`], except for the state of the tables.
     pub async fn health(self) -> Result<Health, StoreError> {
         store::server_health(self).await
     }
 
-    /// The most bytes that an outcome may have.
+    /// The largest outcome in bytes.
     pub fn outcome_bytes_limit(&self) -> usize {
         self.outcome_bytes_max
     }
 
-    /// The name of the schema.
+    /// The schema's name.
     pub fn schema_name(&self) -> &str {
         &self.schema
     }
@@ -236,13 +237,13 @@ impl Options {
         format!("{}/{database}", hosts.collect::<Vec<_>>().join(","))
     }
 
-    /// How long one of several hosts is tried: a machine that is gone must leave time for the next.
+    /// The connect timeout of one of several hosts: one that is down must leave time for the next.
     pub(crate) fn connect_timeout(&self) -> Duration {
         let hosts = u32::try_from(self.config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
         self.timeout / hosts
     }
 
-    /// How the connection is made that listens; none where nobody wants to.
+    /// The listener's connection settings; none without notifications.
     pub(crate) fn listener(&self) -> Option<tokio_postgres::Config> {
         match &self.listen {
             Listen::Off => None,

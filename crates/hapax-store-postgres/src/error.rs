@@ -1,5 +1,4 @@
-//! What can go wrong, and what it means for those who wait: driver error -> [`Fault`] -> [`StoreErrorKind`], in one
-//! place.
+//! Errors: driver error -> [`Fault`] -> [`StoreErrorKind`], in one place.
 
 use std::error::Error;
 use std::fmt;
@@ -8,40 +7,40 @@ use hapax_core::{StoreError, StoreErrorKind};
 use tokio_postgres::error::SqlState;
 
 /// Why a server cannot be used as a store; the source of the [`StoreError`] that
-/// [`PostgresStore::connect`](crate::PostgresStore::connect) returns. Each says what to do.
+/// [`PostgresStore::connect`](crate::PostgresStore::connect) returns. Each message says what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The URL is not one of a PostgreSQL server.
+    /// The URL is not a valid store URL.
     Url {
         /// What is wrong with it. Never the URL itself: it may hold a password.
         why: String,
     },
-    /// The server is a standby: it would answer that keys are absent which its primary has.
+    /// The server is a standby: it may lack keys that its primary has.
     Standby,
-    /// The server, the database or the user may only read.
+    /// The server, the database or the user is read-only.
     ReadOnly,
-    /// The server is older than what is needed.
+    /// The server is older than the minimum version.
     Version {
-        /// What it says it is: 150018 is 15.18.
+        /// The version it reports: 150018 is 15.18.
         found: i32,
     },
     /// There is no store in this schema.
     Missing {
-        /// Which schema.
+        /// The schema.
         schema: String,
     },
-    /// The tables are older than what this program needs.
+    /// The tables are older than this program needs.
     Outdated {
         /// Their version.
         found: i32,
     },
-    /// The tables are so new that this program may not use them.
+    /// The tables are too new for this program.
     TooNew {
         /// Their version.
         found: i32,
     },
-    /// The certificate of the authority cannot be used.
+    /// The certificate authority cannot be used.
     Certificate {
         /// What is wrong with it.
         why: String,
@@ -74,7 +73,7 @@ impl fmt::Display for OpenError {
             Self::Url { why } => write!(f, "the store's URL is wrong: {why}"),
             Self::Standby => f.write_str("the server is a standby; name the primary"),
             Self::ReadOnly => {
-                f.write_str("nothing may be written there; name the primary, and a user who may write")
+                f.write_str("the database is read-only; name the primary, and a user with write permission")
             }
             Self::Version { found } => {
                 let (major, minor) = (found / 10_000, found % 10_000);
@@ -86,12 +85,12 @@ impl fmt::Display for OpenError {
             ),
             Self::Outdated { found } => write!(
                 f,
-                "the tables are of version {found} and this program needs version {}; run `hapax migrate`",
+                "the tables have version {found} and this program needs version {}; run `hapax migrate`",
                 crate::VERSION
             ),
             Self::TooNew { found } => write!(
                 f,
-                "the tables are of version {found}, with which version {} cannot work; upgrade this program",
+                "the tables have version {found}, which version {} does not support; upgrade this program",
                 crate::VERSION
             ),
             Self::Certificate { why } => write!(f, "the certificate of the authority cannot be used: {why}"),
@@ -101,101 +100,103 @@ impl fmt::Display for OpenError {
 
 impl Error for OpenError {}
 
-/// What a call could do before it failed.
+/// What a call may have changed when it fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effect {
-    /// It changes nothing.
+    /// Nothing.
     Read,
     /// It may have been applied once it was sent.
     Write,
 }
 
-/// What a failed statement means.
+/// A failed statement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
-    /// Not applied: somebody else's transaction was in the way. Alone, or later, it may succeed.
-    Contended(Told),
-    /// The connection broke and nobody knows. The same statement on another one tells.
-    Lost(Told),
-    /// Not applied, and for a reason.
-    Refused(StoreErrorKind, Told),
+    /// Not applied: another transaction was in the way. Alone, or later, it may succeed.
+    Contended(ServerMessage),
+    /// The connection broke and the result is unknown. Repeating the statement on another connection resolves it.
+    Lost(ServerMessage),
+    /// Not applied; the server refused it.
+    Refused(StoreErrorKind, ServerMessage),
 }
 
 impl Fault {
-    /// What a driver's error means.
+    /// Classifies a driver's error.
     pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
-        Self::new(error.code(), Told::of(error))
+        Self::new(error.code(), ServerMessage::of(error))
     }
 
-    /// The same for an error of sqlx.
+    /// Classifies an error of sqlx.
     #[cfg(feature = "sqlx")]
     pub(crate) fn of_sqlx(error: &sqlx::Error) -> Self {
         let state = error.as_database_error().and_then(|said| said.code());
-        Self::new(state.map(|code| SqlState::from_code(&code)).as_ref(), Told::of_sqlx(error))
+        Self::new(state.map(|code| SqlState::from_code(&code)).as_ref(), ServerMessage::of_sqlx(error))
     }
 
-    /// Without a state it is not the server that speaks.
-    fn new(state: Option<&SqlState>, told: Told) -> Self {
-        let Some(state) = state else { return Self::Lost(told) };
+    /// Without a state the error did not come from the server.
+    fn new(state: Option<&SqlState>, message: ServerMessage) -> Self {
+        let Some(state) = state else { return Self::Lost(message) };
         match state {
             &SqlState::T_R_SERIALIZATION_FAILURE
             | &SqlState::T_R_DEADLOCK_DETECTED
-            | &SqlState::LOCK_NOT_AVAILABLE => Self::Contended(told),
-            &SqlState::DISK_FULL => Self::Refused(StoreErrorKind::Full, told),
+            | &SqlState::LOCK_NOT_AVAILABLE => Self::Contended(message),
+            &SqlState::DISK_FULL => Self::Refused(StoreErrorKind::Full, message),
             &SqlState::UNDEFINED_TABLE
             | &SqlState::UNDEFINED_COLUMN
             | &SqlState::UNDEFINED_FUNCTION
-            | &SqlState::INVALID_SCHEMA_NAME => Self::Refused(StoreErrorKind::Incompatible, told),
-            &SqlState::QUERY_CANCELED => Self::Refused(StoreErrorKind::Unavailable, told),
-            // A server that is shut down may have committed before it said so; so may one that a pooler lost.
+            | &SqlState::INVALID_SCHEMA_NAME => Self::Refused(StoreErrorKind::Incompatible, message),
+            &SqlState::QUERY_CANCELED => Self::Refused(StoreErrorKind::Unavailable, message),
+            // A server that shuts down may have committed before it reported it; so may one that a pooler lost.
             state if ["08", "57", "58", "XX"].iter().any(|class| state.code().starts_with(class)) => {
-                Self::Lost(told)
+                Self::Lost(message)
             }
-            &SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN => Self::Lost(told),
-            _ => Self::Refused(StoreErrorKind::Unavailable, told),
+            &SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN => Self::Lost(message),
+            _ => Self::Refused(StoreErrorKind::Unavailable, message),
         }
     }
 
-    /// The row is there and cannot be read.
+    /// The row exists and cannot be read.
     pub(crate) fn unreadable() -> Self {
-        Self::Refused(StoreErrorKind::Incompatible, Told::words(Refusal::Unreadable))
+        Self::Refused(StoreErrorKind::Incompatible, ServerMessage::words(CallFailure::Unreadable))
     }
 
-    /// Whether the connection is of no use any more: it is broken, or its server is no primary any more.
+    /// Whether the connection must be closed: it is broken, or its server is no longer the primary.
     pub(crate) fn ends_connection(&self) -> bool {
         match self {
             Self::Lost(_) => true,
-            Self::Refused(_, Told(text)) => text.starts_with(SqlState::READ_ONLY_SQL_TRANSACTION.code()),
+            Self::Refused(_, ServerMessage(text)) => {
+                text.starts_with(SqlState::READ_ONLY_SQL_TRANSACTION.code())
+            }
             Self::Contended(_) => false,
         }
     }
 
-    /// Whether the row was somebody else's for as long as the statement would wait.
+    /// Whether the statement timed out waiting for a locked row.
     pub(crate) fn is_wait_over(&self) -> bool {
-        matches!(self, Self::Contended(Told(text)) if text.starts_with(SqlState::LOCK_NOT_AVAILABLE.code()))
+        matches!(self, Self::Contended(ServerMessage(text)) if text.starts_with(SqlState::LOCK_NOT_AVAILABLE.code()))
     }
 
-    /// What a caller is told.
+    /// The error for the caller.
     pub(crate) fn error(self, op: &'static str, effect: Effect) -> StoreError {
-        let (kind, told) = match (self, effect) {
-            (Self::Contended(told), _) | (Self::Lost(told), Effect::Read) => {
-                (StoreErrorKind::Unavailable, told)
+        let (kind, message) = match (self, effect) {
+            (Self::Contended(message), _) | (Self::Lost(message), Effect::Read) => {
+                (StoreErrorKind::Unavailable, message)
             }
-            (Self::Lost(told), Effect::Write) => (StoreErrorKind::Unknown, told),
-            (Self::Refused(kind, told), _) => (kind, told),
+            (Self::Lost(message), Effect::Write) => (StoreErrorKind::Unknown, message),
+            (Self::Refused(kind, message), _) => (kind, message),
         };
-        StoreError::new(kind, op).with_source(told)
+        StoreError::new(kind, op).with_source(message)
     }
 }
 
-/// What the server or the driver said: its code and its message, never its details, which may hold a row.
+/// The message of the server or the driver with its code, never its details, which may hold a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Told(String);
+pub(crate) struct ServerMessage(String);
 
-impl Told {
-    /// The same words as a refusal of our own.
-    pub(crate) fn words(refusal: Refusal) -> Self {
-        Self(refusal.to_string())
+impl ServerMessage {
+    /// The message of a failure of our own.
+    pub(crate) fn words(failure: CallFailure) -> Self {
+        Self(failure.to_string())
     }
 
     pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
@@ -217,17 +218,17 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for ServerMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Error for Told {}
+impl Error for ServerMessage {}
 
-/// Why a call was refused or given up, in words for people.
+/// Why a call was refused or timed out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum CallFailure {
     TimedOut,
     TooManyWait,
     Held,
@@ -240,7 +241,7 @@ pub(crate) enum Refusal {
     NotClaimed,
 }
 
-impl Refusal {
+impl CallFailure {
     pub(crate) fn error(self, op: &'static str, effect: Effect) -> StoreError {
         let kind = match (self, effect) {
             (Self::TimedOut, Effect::Write) => StoreErrorKind::Unknown,
@@ -255,24 +256,24 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TimedOut => "the server did not answer in time",
             Self::TooManyWait => "too many calls wait for the server",
-            Self::Held => "somebody's open transaction holds the record",
-            Self::Unreadable => "the record is there and cannot be read, so it is left as it is",
-            Self::Answer => "the server answered with something else than it was asked for",
-            Self::Cursor => "the cursor was not given by this store",
-            Self::OutcomeTooLarge => "the outcome is larger than the store was told to take",
-            Self::Ending => "the attempt has ended, and its transaction with it",
+            Self::Held => "another open transaction holds the record",
+            Self::Unreadable => "the record exists and cannot be read, so it is left unchanged",
+            Self::Answer => "the server sent an unexpected reply",
+            Self::Cursor => "the cursor is not from this store",
+            Self::OutcomeTooLarge => "the outcome is larger than outcome_bytes_max",
+            Self::Ending => "the attempt and its transaction have ended",
             Self::NotClaimed => {
-                "the attempt has not claimed its key by this store, or has ended; give handlers the very store that \
+                "the attempt has not claimed its key through this store, or has ended; give handlers the same store that \
                  the layer or `Hapax` was made with"
             }
-            Self::ScopeTooLarge => "the names in a scope may have 64 KiB together",
+            Self::ScopeTooLarge => "the names in a scope may have at most 64 KiB together",
         })
     }
 }
 
-impl Error for Refusal {}
+impl Error for CallFailure {}

@@ -3,13 +3,13 @@
 //! | server | owner or executor crashes or pauses | server killed, same disk | power loss | failover | promise |
 //! |---|---|---|---|---|---|
 //! | one server, `fsync` and `synchronous_commit` on | at most once holds | durable | durable if the disk honours fsync | none | at most once |
-//! | with standbys that are not waited for | holds | durable | durable | the last claims can be lost | best effort |
+//! | with asynchronous standbys | holds | durable | durable | the last claims can be lost | best effort |
 //! | with synchronous standbys, of which one is promoted | holds | durable | durable | holds, unless a commit's wait was cut short | at most once |
 //! | `synchronous_commit` or `fsync` off | holds | the last claims can be lost | lost, perhaps all | – | best effort |
-//! | any of these through a pooler | the same: nothing is kept in a server's connection | | | | unchanged |
+//! | any of these through a pooler | the same: connections carry no state | | | | unchanged |
 //!
-//! Where a claim is lost, its operation can run again. [`health`](hapax_core::Store::health) tells which row is in force,
-//! from the server's own settings. It cannot tell when somebody cuts short a commit's wait for its standby, with
+//! A lost claim lets its operation run again. [`health`](hapax_core::Store::health) reports which row is in force, read
+//! from the server's settings. It cannot detect that a commit's wait for its standby was cancelled, with
 //! `pg_cancel_backend` for example: the server then reports success, with a warning that this crate does not see, and a
 //! failover at that moment can lose the claim.
 //!
@@ -22,40 +22,41 @@
 //! # }
 //! ```
 //!
-//! PostgreSQL 12 or newer. The tables are made in a schema of their own where there are none; later versions of them are
-//! brought about by [`PostgresStore::migrate`] or `hapax migrate`. See [`Options`] for the rest.
+//! PostgreSQL 12 or newer. The tables are created in their own schema if absent; [`PostgresStore::migrate`] or
+//! `hapax migrate` upgrades them. See [`Options`] for the rest.
 //!
 //! # How it works
 //!
-//! A record is one row. A claim is one `INSERT … ON CONFLICT DO NOTHING` that also tells what is there already; a
-//! completion is one `UPDATE` on condition that the row still holds the attempt's nonce. Claims and writes that come
-//! while others are under way go together in statements of many rows, so that many callers share one commit; a call
-//! that finds nothing under way goes at once. The server's clock judges. Every statement is a
-//! transaction of its own and leaves nothing behind in its connection: no prepared statement, no setting, no lock.
+//! A record is one row. A claim is one `INSERT … ON CONFLICT DO NOTHING` that also returns existing records; a completion
+//! is one `UPDATE` on condition that the row still holds the attempt's nonce. Concurrent claims and writes are batched into
+//! multi-row statements, so that many callers share one commit; a call that finds nothing in flight is sent at once. Only
+//! the server's clock decides. Every statement is a transaction of its own and leaves nothing behind in its connection: no
+//! prepared statement, no setting, no lock.
 //!
 //! # In one transaction with your own writes
 //!
 //! [`PostgresStore::once_in`] claims, runs and completes in a transaction of yours, and [`PostgresStore::transaction_of`]
-//! commits what a handler writes together with its outcome. Within that transaction the effect happens exactly once,
-//! wherever the table above says that nothing is lost.
+//! commits a handler's writes together with its outcome. Within that transaction the effect happens exactly once, wherever
+//! the table above says that nothing is lost.
 //!
-//! # When answers are lost
+//! # Lost replies
 //!
-//! A statement whose answer was lost is sent again on another connection while there is time: it carries its nonce, so
-//! it tells what the first one did. After that the call is [`Unknown`](hapax_core::StoreErrorKind::Unknown).
+//! A statement whose reply was lost is sent again on another connection while there is time: its nonce resolves what the
+//! first one did. After that the call is [`Unknown`](hapax_core::StoreErrorKind::Unknown).
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "axum")]
 mod axum;
+mod batcher;
 mod claim;
 mod config;
-mod connection;
 mod error;
-mod joined;
-mod lane;
-mod link;
+mod executor;
+mod handler_tx;
 mod list;
 mod migrate;
+mod notifications;
+mod pool;
 mod row;
 mod server;
 mod sql;
@@ -64,19 +65,18 @@ mod sweep;
 mod tls;
 mod tx;
 mod url;
-mod wake;
 mod write;
 
 #[cfg(feature = "axum")]
 pub use self::axum::TxRejection;
 pub use config::{OUTCOME_BYTES_MAX_DEFAULT, Options, POOL_DEFAULT, SCHEMA_DEFAULT, TIMEOUT_DEFAULT};
 pub use error::OpenError;
-pub use joined::Tx;
+pub use handler_tx::Tx;
 pub use migrate::{MigrateMode, Migrated, VERSION};
 pub use store::{PostgresStore, SCOPE_BYTES_MAX};
 pub use tx::{Done, OnceIn, OnceInError, RETENTION_DEFAULT, WAIT_DEFAULT};
 
-/// The code of the guide is compiled.
+/// Compiles the code of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/postgres.md")]
 struct Guide;

@@ -1,9 +1,8 @@
-//! Migrations: the steps by which the tables came to be as they are, and the one transaction that takes those that are
-//! missing.
+//! Migrations: the steps that build the tables, and the transaction that applies the missing ones.
 //!
-//! A step only adds, so that programs which know the tables as they were go on working while and after it is taken. One
-//! that cannot keep to that says which programs may go on. An advisory lock that ends with the transaction keeps two
-//! processes from taking the same step.
+//! A step only adds, so that programs which know the older tables keep working while it is applied and afterwards. A step
+//! that cannot do so states the oldest program that may continue. A transaction-scoped advisory lock keeps two processes
+//! from applying the same step.
 
 use hapax_core::{StoreError, StoreErrorKind};
 use tokio::time::timeout_at;
@@ -11,16 +10,16 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Error, GenericClient};
 
 use crate::error::{Effect, Fault, OpenError};
-use crate::link::Link;
+use crate::pool::ConnectionPool;
 use crate::sql;
 
-/// The version of the tables that this crate makes and needs.
+/// The version of the tables that this crate creates and needs.
 pub const VERSION: i32 = 1;
 
-/// "hapax" and a little, for the advisory lock: other programs have other numbers.
+/// The advisory lock's number, "hapax" and a little: other programs use other numbers.
 const LOCK: i32 = 0x6861_7078;
 
-/// Which steps were taken, and the oldest programs that may use the tables since.
+/// The table of applied steps, each with the oldest program that may use the tables since.
 const LEDGER: &str = "CREATE TABLE IF NOT EXISTS SCHEMA.migration (\
     version integer PRIMARY KEY, name text NOT NULL, oldest_program integer NOT NULL, \
     taken_at timestamptz NOT NULL DEFAULT clock_timestamp())";
@@ -30,7 +29,7 @@ const LEDGER: &str = "CREATE TABLE IF NOT EXISTS SCHEMA.migration (\
 pub(crate) struct Migration {
     pub(crate) version: i32,
     pub(crate) name: &'static str,
-    /// The oldest version of this crate's tables whose programs may go on after it.
+    /// The oldest version of this crate's tables whose programs may continue after it.
     pub(crate) oldest_program: i32,
     pub(crate) sql: &'static str,
 }
@@ -50,16 +49,16 @@ pub struct Migrated {
     pub from: Option<i32>,
     /// Their version afterwards.
     pub to: i32,
-    /// The names of the steps between.
+    /// The names of the applied steps.
     pub steps: Vec<&'static str>,
 }
 
-/// Whether anything is changed.
+/// Whether a migration is committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MigrateMode {
-    /// The steps are taken.
+    /// The steps are applied.
     Take,
-    /// They are taken and taken back, so that it is known that they can be.
+    /// The steps are applied and rolled back, which proves that they can be applied.
     DryRun,
 }
 
@@ -68,7 +67,7 @@ pub(crate) async fn version<C: GenericClient + Sync>(
     client: &C,
     schema: &str,
 ) -> Result<Option<(i32, i32)>, Error> {
-    // Not by to_regclass: that may remember, from before the lock was waited for, that there is none.
+    // Not by to_regclass: it may have cached, before the lock was acquired, that there is none.
     let find = "SELECT EXISTS (SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
                 WHERE nspname = $1 AND relname = 'migration')";
     let there = client.query_typed_one(find, &[(&schema, Type::TEXT)]).await?;
@@ -81,36 +80,36 @@ pub(crate) async fn version<C: GenericClient + Sync>(
     Ok(found.zip(oldest))
 }
 
-/// Refuses tables that this program cannot use.
+/// Refuses incompatible tables.
 pub(crate) fn check(found: Option<(i32, i32)>, schema: &str) -> Result<(), OpenError> {
     match found {
         None => Err(OpenError::Missing { schema: schema.to_owned() }),
         Some((found, _)) if found < VERSION => Err(OpenError::Outdated { found }),
-        // Somebody newer has migrated, and says that we may go on.
+        // A newer program has migrated, and declares this version compatible.
         Some((_, oldest_program)) if oldest_program <= VERSION => Ok(()),
         Some((found, _)) => Err(OpenError::TooNew { found }),
     }
 }
 
-/// Takes the steps of `known` that are missing, all or none of them.
+/// Applies the missing steps of `known`, all or none of them.
 pub(crate) async fn migrate(
-    link: &Link,
+    pool: &ConnectionPool,
     known: &'static [Migration],
     mode: MigrateMode,
 ) -> Result<Migrated, StoreError> {
     const OP: &str = "migrate";
-    let deadline = link.long_deadline();
-    let mut lent = link.lend(OP, deadline).await?;
-    let schema = &link.options.schema;
+    let deadline = pool.long_deadline();
+    let mut connection = pool.acquire(OP, deadline).await?;
+    let schema = &pool.options.schema;
     let migrating = async {
-        let transaction = lent.client_mut().transaction().await?;
+        let transaction = connection.client_mut().transaction().await?;
         let lock = "SELECT pg_advisory_xact_lock($1, hashtext($2))";
         transaction.query_typed(lock, &[(&LOCK, Type::INT4), (schema, Type::TEXT)]).await?;
         let from = version(&transaction, schema).await?.map(|(found, _)| found);
         let missing: Vec<&Migration> =
             known.iter().filter(|step| from.is_none_or(|found| step.version > found)).collect();
         if !missing.is_empty() {
-            // Who may not make schemas may still be given one.
+            // A user without permission to create schemas may have been given one.
             let find = "SELECT NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)";
             let is_absent = transaction.query_typed_one(find, &[(schema, Type::TEXT)]).await?;
             if is_absent.try_get(0)? {
@@ -135,25 +134,25 @@ pub(crate) async fn migrate(
         Ok(Migrated { from, to, steps: missing.iter().map(|step| step.name).collect() })
     };
     let migrated = timeout_at(deadline, migrating).await;
-    // After a failure the connection is closed, for it may be inside of what failed.
+    // After a failure the connection is closed: the transaction may still be open on it.
     match migrated {
         Ok(Err(error)) => Err(Fault::of(&error).error(OP, Effect::Write)),
-        ended => lent.end(OP, Effect::Write, ended),
+        ended => connection.end(OP, Effect::Write, ended),
     }
 }
 
-/// Looks whether the tables are there, and makes them where they are not and somebody wants that.
-pub(crate) async fn ensure(link: &Link, may_make: bool) -> Result<(), StoreError> {
-    let schema = &link.options.schema;
+/// Checks that the tables exist, and creates them if they are absent and that is allowed.
+pub(crate) async fn ensure(pool: &ConnectionPool, may_make: bool) -> Result<(), StoreError> {
+    let schema = &pool.options.schema;
     let look = async || {
-        let deadline = link.deadline();
-        let lent = link.lend("open", deadline).await?;
-        let found = timeout_at(deadline, version(lent.client(), schema)).await;
-        lent.end("open", Effect::Read, found)
+        let deadline = pool.deadline();
+        let connection = pool.acquire("open", deadline).await?;
+        let found = timeout_at(deadline, version(connection.client(), schema)).await;
+        connection.end("open", Effect::Read, found)
     };
     let mut found = look().await?;
     if found.is_none() && may_make {
-        migrate(link, MIGRATIONS, MigrateMode::Take)
+        migrate(pool, MIGRATIONS, MigrateMode::Take)
             .await
             .map_err(|error| StoreError::new(StoreErrorKind::Unavailable, "open").with_source(error))?;
         found = look().await?;

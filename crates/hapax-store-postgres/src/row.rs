@@ -1,4 +1,4 @@
-//! A row and a [`Record`]: how the columns hold it, and how it is read back.
+//! Conversion between a row and a [`Record`].
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use hapax_core::{
     Timestamp, codec,
 };
 
-use crate::connection::Fields;
+use crate::executor::RowFields;
 
-/// The version of the layout of a row that this crate writes; the column `version`.
+/// The version of the row layout that this crate writes; the column `version`.
 const ROW_VERSION: i16 = 1;
 
-/// The longest span that is stored, some 35 000 years: sums of moments and spans stay far from the largest number.
+/// The longest span that is stored, some 35 000 years: sums of times and spans stay far from the integer limit.
 const SPAN_MS_MAX: u64 = 1 << 50;
 
-/// A record as it was found.
+/// A record as read from its row.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FetchedRow {
     /// The server's time when it was read.
     pub(crate) now: Timestamp,
-    pub(crate) seen: Seen,
-    /// Why it cannot be read, where it cannot. That names parts, never content.
+    pub(crate) seen: RowVersion,
+    /// If it cannot be read, the reason. It names columns, never content.
     pub(crate) record: Result<Record, String>,
 }
 
-/// What of a row changes with every write: whoever finds the same finds the row that was looked at.
+/// The columns of a row that change with every write, for optimistic concurrency control.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct RowVersion {
     pub(crate) nonce: Vec<u8>,
     pub(crate) state: i16,
     pub(crate) lease_until: i64,
@@ -36,11 +36,11 @@ pub(crate) struct Seen {
     pub(crate) expires_at: i64,
 }
 
-/// Reads the columns that `look.sql` names; `None` when even the id is not one of ours.
-pub(crate) fn read<R: Fields>(row: &R) -> Result<Option<(RecordId, Found)>, R::Error> {
+/// Reads the columns that `fetch.sql` returns; `None` if the id has the wrong length.
+pub(crate) fn read<R: RowFields>(row: &R) -> Result<Option<(RecordId, FetchedRow)>, R::Error> {
     let Ok(id) = <[u8; 32]>::try_from(row.field::<&[u8]>("id")?) else { return Ok(None) };
     let id = RecordId::from_bytes(id);
-    let seen = Seen {
+    let seen = RowVersion {
         nonce: row.field("nonce")?,
         state: row.field("state")?,
         lease_until: row.field("lease_until")?,
@@ -49,14 +49,18 @@ pub(crate) fn read<R: Fields>(row: &R) -> Result<Option<(RecordId, Found)>, R::E
     };
     let now = moment(row.field("now")?).unwrap_or_default();
     let record = record(row, id, &seen)?;
-    Ok(Some((id, Found { now, seen, record })))
+    Ok(Some((id, FetchedRow { now, seen, record })))
 }
 
-fn record<R: Fields>(row: &R, id: RecordId, seen: &Seen) -> Result<Result<Record, String>, R::Error> {
+fn record<R: RowFields>(
+    row: &R,
+    id: RecordId,
+    seen: &RowVersion,
+) -> Result<Result<Record, String>, R::Error> {
     let version: i16 = row.field("version")?;
     if version != ROW_VERSION {
         return Ok(Err(format!(
-            "the row is of version {version} and this program reads version {ROW_VERSION}"
+            "the row has version {version} and this program reads version {ROW_VERSION}"
         )));
     }
     if !row.field::<bool>("is_whole")? {
@@ -78,9 +82,9 @@ fn record<R: Fields>(row: &R, id: RecordId, seen: &Seen) -> Result<Result<Record
     Ok(columns.record(id))
 }
 
-/// What the columns hold, before it is known to make sense.
+/// The raw columns, before validation.
 struct Columns<'a> {
-    seen: &'a Seen,
+    seen: &'a RowVersion,
     reason: i16,
     attempt: i64,
     takeovers: i64,
@@ -95,7 +99,7 @@ struct Columns<'a> {
 
 impl Columns<'_> {
     fn record(&self, id: RecordId) -> Result<Record, String> {
-        let wrong = |name: &str| format!("the column {name} holds what this program does not know");
+        let wrong = |name: &str| format!("the column {name} holds an unknown value");
         let text = |name, bytes| std::str::from_utf8(bytes).map_err(|_| wrong(name));
         let time = |name, ms| moment(ms).ok_or_else(|| wrong(name));
         let nonce = self.seen.nonce.as_slice().try_into().map_err(|_| wrong("nonce"))?;
@@ -128,7 +132,7 @@ impl Columns<'_> {
         })
     }
 
-    /// An outcome of the wrong kind for the state would answer a retry with what is not its result.
+    /// An outcome of the wrong class for the state would answer a retry with a wrong result.
     fn status(&self, recorded: Option<Recorded>) -> Option<Status> {
         match (state(self.seen.state)?, recorded) {
             (State::InProgress, None) => {
@@ -152,7 +156,7 @@ pub(crate) fn pinned(recorded: &Recorded) -> State {
     }
 }
 
-/// The number of a state; statements know them too.
+/// The code of a state; statements use the same codes.
 pub(crate) const fn state_number(state: State) -> i16 {
     match state {
         State::InProgress => 1,
@@ -163,12 +167,12 @@ pub(crate) const fn state_number(state: State) -> i16 {
     }
 }
 
-/// The state with this number.
+/// The state with this code.
 pub(crate) fn state(number: i16) -> Option<State> {
     State::ALL.into_iter().find(|state| state_number(*state) == number)
 }
 
-/// The number of a reason.
+/// The code of a reason.
 pub(crate) const fn reason_number(reason: Reason) -> i16 {
     match reason {
         Reason::Lapsed => 1,
@@ -187,13 +191,13 @@ fn reason(number: i16) -> Option<Reason> {
     Reason::ALL.into_iter().find(|reason| reason_number(*reason) == number)
 }
 
-/// A span in milliseconds, as rows hold it.
+/// A span in milliseconds, as rows store it.
 pub(crate) fn span_ms(span: Duration) -> i64 {
     let ms = u64::try_from(span.as_millis()).unwrap_or(u64::MAX).min(SPAN_MS_MAX);
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// A moment in milliseconds, as rows hold it.
+/// A time in milliseconds, as rows store it.
 pub(crate) fn moment_ms(moment: Timestamp) -> i64 {
     i64::try_from(moment.as_millis()).unwrap_or(i64::MAX)
 }

@@ -1,16 +1,16 @@
-//! What a server says about itself, whether it can be a store, and what may honestly be promised on it.
+//! [`Settings`]: a server's settings, whether it can be a store, and what can be promised on it.
 //!
-//! Pure but for reading a row: it judges settings and sends nothing.
+//! Pure, except for reading a row: it sends nothing.
 
 use hapax_core::Promise;
 use tokio_postgres::Row;
 
 use crate::error::OpenError;
 
-/// The oldest version that has what the statements need, as the server counts: 12.0.
+/// The oldest version with the features that the statements need, as the server counts: 12.0.
 const VERSION_MIN: i32 = 120_000;
 
-/// What was read of a server.
+/// The settings of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Settings {
     pub(crate) version: i32,
@@ -18,22 +18,22 @@ pub(crate) struct Settings {
     pub(crate) is_read_only: bool,
     pub(crate) has_fsync: bool,
     pub(crate) has_full_pages: bool,
-    /// `synchronous_commit` as it is for this user and this database.
+    /// `synchronous_commit` for this user and this database.
     pub(crate) commits: String,
     pub(crate) has_synchronous_standbys: bool,
     /// How many standbys are connected.
     pub(crate) standbys: i64,
 }
 
-/// What may be promised on a server.
+/// What can be promised on a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Judged {
+pub(crate) struct Assessment {
     pub(crate) promise: Promise,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Settings {
-    /// Reads what `settings.sql` answers.
+    /// Reads the row of `settings.sql`.
     pub(crate) fn read(row: &Row) -> Result<Self, tokio_postgres::Error> {
         Ok(Self {
             version: row.try_get("version")?,
@@ -47,8 +47,8 @@ impl Settings {
         })
     }
 
-    /// Whether the server can be a store, and what it then promises.
-    pub(crate) fn judge(&self) -> Result<Judged, OpenError> {
+    /// Refuses a server that cannot be a store; otherwise returns what it promises.
+    pub(crate) fn assess(&self) -> Result<Assessment, OpenError> {
         if self.version < VERSION_MIN {
             return Err(OpenError::Version { found: self.version });
         }
@@ -65,7 +65,7 @@ impl Settings {
             (!self.has_full_pages, "full_page_writes is off: a power failure may damage the whole database"),
             (
                 self.commits == "off",
-                "synchronous_commit is off: a crash of the server loses the claims of the last moments",
+                "synchronous_commit is off: a crash of the server loses the most recent claims",
             ),
             (
                 self.standbys > 0 && !waits_for_standby,
@@ -76,7 +76,7 @@ impl Settings {
         let warnings: Vec<String> =
             table.iter().filter(|(is_so, _)| *is_so).map(|(_, warning)| (*warning).to_owned()).collect();
         let promise = if warnings.is_empty() { Promise::AtMostOnce } else { Promise::BestEffort };
-        Ok(Judged { promise, warnings })
+        Ok(Assessment { promise, warnings })
     }
 }
 

@@ -1,24 +1,24 @@
-//! [`Sql`]: the text of every statement, made once for the schema that the store is in.
+//! [`Sql`]: the text of every statement, generated once for the store's schema.
 //!
-//! The statements are in `sql/`. This file knows neither their parameters nor what they mean.
+//! The statements are in `sql/`. This module knows neither their parameters nor their meaning.
 
-/// The names that are taken for schemas: as they can be typed without quotes, and short enough for a channel.
+/// The length limit of a schema's name, so that the channel's name fits.
 const SCHEMA_LENGTH_MAX: usize = 48;
 
 /// The statements of one store.
 #[derive(Debug)]
 pub(crate) struct Sql {
-    /// What is told when a record changes that somebody waits for.
+    /// The notification channel.
     pub(crate) channel: String,
     pub(crate) claim: String,
-    pub(crate) look: String,
+    pub(crate) fetch: String,
     pub(crate) write: String,
     pub(crate) holder: String,
     pub(crate) replace: String,
     pub(crate) remove: String,
     pub(crate) sweep: String,
     pub(crate) page: String,
-    /// The same for those who look for open records only.
+    /// The same for queries that match open records only.
     pub(crate) page_open: String,
     pub(crate) stats: String,
     pub(crate) watch: String,
@@ -29,11 +29,11 @@ impl Sql {
     pub(crate) fn new(schema: &str) -> Self {
         let text = |source: &str| text(source, schema);
         let page = text(include_str!("sql/page.sql"));
-        let look = text(include_str!("sql/look.sql"));
+        let fetch = text(include_str!("sql/fetch.sql"));
         Self {
             channel: format!("hapax_{schema}"),
-            claim: text(include_str!("sql/claim.sql")).replace("LOOK", &look),
-            look,
+            claim: text(include_str!("sql/claim.sql")).replace("FETCH_RECORDS", &fetch),
+            fetch,
             write: text(include_str!("sql/write.sql")),
             holder: text(include_str!("sql/holder.sql")),
             replace: text(include_str!("sql/replace.sql")),
@@ -48,19 +48,19 @@ impl Sql {
     }
 }
 
-/// A statement in `schema`, without the comments: they would be sent with every call.
+/// A statement for `schema`, without comments: they would be sent with every call.
 pub(crate) fn text(source: &str, schema: &str) -> String {
     let lines = source.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--"));
     lines.collect::<Vec<_>>().join("\n").replace("SCHEMA.", &format!("\"{schema}\"."))
 }
 
-/// Whether a schema may be called so.
+/// Whether a name is a valid schema: usable without quotes.
 pub(crate) fn is_schema(name: &str) -> bool {
     let is_first = |byte: &u8| matches!(byte, b'a'..=b'z' | b'_');
     name.len() <= SCHEMA_LENGTH_MAX
         && name.as_bytes().first().is_some_and(is_first)
         && name.bytes().all(|byte| is_first(&byte) || byte.is_ascii_digit())
-        // The server keeps these for itself.
+        // Reserved by the server.
         && !name.starts_with("pg_")
 }
 

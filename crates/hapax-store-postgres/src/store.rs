@@ -1,4 +1,4 @@
-//! [`PostgresStore`]: the handle that callers hold. It checks sizes, puts calls on their way and reads the answers.
+//! [`PostgresStore`]: checks sizes, dispatches calls and maps their results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,122 +11,128 @@ use hapax_core::{
 use tokio::time::timeout_at;
 use tokio_postgres::Client;
 
-use crate::claim::{self, ROUNDS_MAX};
-use crate::config::{Making, Options};
-use crate::error::{Effect, Fault, Refusal};
-use crate::joined::Joined;
-use crate::lane::{Lane, Work};
-use crate::link::Link;
+use crate::batcher::{BatchCall, Batcher};
+use crate::claim::{self, ATTEMPTS_MAX};
+use crate::config::{CreateMode, Options};
+use crate::error::{CallFailure, Effect, Fault};
+use crate::handler_tx::HandlerTransactions;
 use crate::list;
 use crate::migrate::{self, MIGRATIONS, MigrateMode, Migrated};
-use crate::row::{Found, Seen};
-use crate::server::{Judged, Settings};
+use crate::notifications::Notifications;
+use crate::pool::ConnectionPool;
+use crate::row::{FetchedRow, RowVersion};
+use crate::server::{Assessment, Settings};
 use crate::sql::Sql;
 use crate::sweep;
-use crate::wake::Wake;
 use crate::write::{self, Write};
 
-/// The most bytes that the names in a scope may have together; they are stored with every record.
+/// The limit of a scope's names in bytes; they are stored with every record.
 pub const SCOPE_BYTES_MAX: usize = 64 << 10;
 
-/// What this store is called where its health is told.
+/// The name of this store in its health.
 const KIND: &str = "postgres";
 
-/// Keeps records in a PostgreSQL database. See the [crate](crate) for what that promises.
+/// Keeps records in a PostgreSQL database. See the [crate](crate) for its guarantees.
 #[derive(Debug)]
 pub struct PostgresStore {
-    pub(crate) link: Arc<Link>,
-    claims: Lane<ClaimRequest>,
-    pub(crate) writes: Lane<Write>,
-    wake: Option<Wake>,
-    /// Transactions that wait for the outcome of the work that writes in them.
-    pub(crate) joined: Joined,
+    pub(crate) pool: Arc<ConnectionPool>,
+    claims: Batcher<ClaimRequest>,
+    pub(crate) writes: Batcher<Write>,
+    notifications: Option<Notifications>,
+    /// The transactions of attempts that are still running.
+    pub(crate) handler_txs: HandlerTransactions,
 }
 
 impl PostgresStore {
-    /// Connects to the server, looks whether it can be a store, and makes the tables where there are none.
+    /// Connects to the server, verifies that it can be a store, and creates the tables if they are absent.
     ///
     /// It must be called in a Tokio runtime, which then drives the connections.
     ///
     /// # Errors
-    /// [`Unavailable`](hapax_core::StoreErrorKind::Unavailable) when the server cannot be reached in time or may not be
-    /// written to, [`Incompatible`](hapax_core::StoreErrorKind::Incompatible) when it is too old or the tables are of another version,
-    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is wrong. Where somebody can do something about it, the
-    /// source is an [`OpenError`](crate::OpenError), which says what.
+    /// [`Unavailable`](hapax_core::StoreErrorKind::Unavailable) if the server cannot be reached in time or is read-only,
+    /// [`Incompatible`](hapax_core::StoreErrorKind::Incompatible) if it is too old or the tables have another version,
+    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) if the URL is malformed. If an operator can fix it, the source is an
+    /// [`OpenError`](crate::OpenError), which says how.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         Self::options(url)?.connect().await
     }
 
-    /// More about how to connect.
+    /// Parses a URL, for further options.
     ///
     /// # Errors
-    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is wrong.
+    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) if the URL is malformed.
     pub fn options(url: &str) -> Result<Options, StoreError> {
         Options::from_url(url)
     }
 
     pub(crate) async fn connect_with(options: Options) -> Result<Self, StoreError> {
-        let making = options.making;
-        let link = Arc::new(Link::new(options)?);
-        judge(&link, "open").await?;
-        migrate::ensure(&link, making == Making::Make).await?;
-        let (claims, writes) = (Lane::new(link.clone()), Lane::new(link.clone()));
-        Ok(Self { wake: Wake::new(&link), link, claims, writes, joined: Joined::default() })
+        let create_mode = options.create_mode;
+        let pool = Arc::new(ConnectionPool::new(options)?);
+        assess_server(&pool, "open").await?;
+        migrate::ensure(&pool, create_mode == CreateMode::Create).await?;
+        let (claims, writes) = (Batcher::new(pool.clone()), Batcher::new(pool.clone()));
+        Ok(Self {
+            notifications: Notifications::new(&pool),
+            pool,
+            claims,
+            writes,
+            handler_txs: HandlerTransactions::default(),
+        })
     }
 
-    /// Brings the tables to the version that this crate needs, or tells what that would take.
+    /// Upgrades the tables to the version that this crate needs, or reports the necessary steps.
     ///
-    /// It is one transaction, and programs that use the tables go on meanwhile.
+    /// It is one transaction; programs that use the tables continue meanwhile.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and when the user may not change the schema.
+    /// As [`connect`](Self::connect), and if the user may not change the schema.
     pub async fn migrate(options: Options, mode: MigrateMode) -> Result<Migrated, StoreError> {
-        let link = Link::new(options)?;
-        judge(&link, "migrate").await?;
-        migrate::migrate(&link, MIGRATIONS, mode).await
+        let pool = ConnectionPool::new(options)?;
+        assess_server(&pool, "migrate").await?;
+        migrate::migrate(&pool, MIGRATIONS, mode).await
     }
 
     /// Refuses an outcome that is too large, before anything is sent.
     pub(crate) fn check(&self, op: &'static str, outcome: Option<&Recorded>) -> Result<(), StoreError> {
         match outcome {
-            Some(outcome) if outcome.len() > self.link.options.outcome_bytes_max => {
-                Err(Refusal::OutcomeTooLarge.error(op, Effect::Read))
+            Some(outcome) if outcome.len() > self.pool.options.outcome_bytes_max => {
+                Err(CallFailure::OutcomeTooLarge.error(op, Effect::Read))
             }
             _ => Ok(()),
         }
     }
 
-    async fn look(&self, op: &'static str, id: &RecordId) -> Result<Option<Found>, StoreError> {
-        let deadline = self.link.deadline();
-        let lent = self.link.lend(op, deadline).await?;
-        let found = timeout_at(deadline, claim::look(lent.client(), &self.link.sql, &[*id])).await;
-        Ok(lent.end(op, Effect::Read, found)?.remove(id))
+    async fn fetch(&self, op: &'static str, id: &RecordId) -> Result<Option<FetchedRow>, StoreError> {
+        let deadline = self.pool.deadline();
+        let connection = self.pool.acquire(op, deadline).await?;
+        let found = timeout_at(deadline, claim::fetch(connection.client(), &self.pool.sql, &[*id])).await;
+        Ok(connection.end(op, Effect::Read, found)?.remove(id))
     }
 
-    /// Changes a record that was looked at; false when somebody else was quicker.
+    /// Changes a record; false if it was changed concurrently.
     async fn change(
         &self,
         op: &'static str,
         id: &RecordId,
-        seen: &Seen,
+        seen: &RowVersion,
         change: &Change,
     ) -> Result<bool, StoreError> {
-        let deadline = self.link.deadline();
-        let lent = self.link.lend(op, deadline).await?;
-        let (client, sql) = (lent.client(), &self.link.sql);
+        let deadline = self.pool.deadline();
+        let connection = self.pool.acquire(op, deadline).await?;
+        let (client, sql) = (connection.client(), &self.pool.sql);
         let changing = async {
             match change {
-                Change::Put(next) => claim::replace(client, sql, seen, next, self.link.row_wait()).await,
-                Change::Remove => claim::remove(client, sql, id, seen, self.link.row_wait()).await,
+                Change::Put(next) => claim::replace(client, sql, seen, next, self.pool.row_wait()).await,
+                Change::Remove => claim::remove(client, sql, id, seen, self.pool.row_wait()).await,
                 Change::Keep => Ok(true),
             }
         };
         let changed = timeout_at(deadline, changing).await;
-        lent.end(op, Effect::Write, changed)
+        connection.end(op, Effect::Write, changed)
     }
 
-    /// Looks at a record, decides as the transition function does, and changes the record unless somebody was quicker.
-    /// Then it looks again; after many rounds it answers `otherwise`.
+    /// Reads a record, applies the transition function, and writes the result unless the record was changed concurrently. Then
+    /// it starts over; after too many rounds it returns `otherwise`.
     async fn decide<A>(
         &self,
         op: &'static str,
@@ -134,11 +140,13 @@ impl PostgresStore {
         otherwise: A,
         decide: impl Fn(Option<&Record>, Timestamp) -> Decision<A>,
     ) -> Result<A, StoreError> {
-        for _ in 0..ROUNDS_MAX {
-            let Some(found) = self.look(op, id).await? else {
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(found) = self.fetch(op, id).await? else {
                 return Ok(decide(None, Timestamp::default()).answer);
             };
-            let Ok(record) = &found.record else { return Err(Refusal::Unreadable.error(op, Effect::Read)) };
+            let Ok(record) = &found.record else {
+                return Err(CallFailure::Unreadable.error(op, Effect::Read));
+            };
             let decision = decide(Some(record), found.now);
             if decision.change == Change::Keep || self.change(op, id, &found.seen, &decision.change).await? {
                 return Ok(decision.answer);
@@ -148,22 +156,23 @@ impl PostgresStore {
     }
 }
 
-/// What the server is now.
-async fn judge(link: &Link, op: &'static str) -> Result<Judged, StoreError> {
-    let deadline = link.deadline();
-    let lent = link.lend(op, deadline).await?;
-    let asking = async { Settings::read(&lent.client().query_typed_one(&link.sql.settings, &[]).await?) };
+/// Reads the server's settings and assesses them.
+async fn assess_server(pool: &ConnectionPool, op: &'static str) -> Result<Assessment, StoreError> {
+    let deadline = pool.deadline();
+    let connection = pool.acquire(op, deadline).await?;
+    let asking =
+        async { Settings::read(&connection.client().query_typed_one(&pool.sql.settings, &[]).await?) };
     let settings = timeout_at(deadline, asking).await;
-    Ok(lent.end(op, Effect::Read, settings)?.judge()?)
+    Ok(connection.end(op, Effect::Read, settings)?.assess()?)
 }
 
-/// What the server promises, without a look at the tables.
+/// What the server promises, without checking the tables.
 pub(crate) async fn server_health(options: Options) -> Result<Health, StoreError> {
-    let Judged { promise, warnings } = judge(&Link::new(options)?, "health").await?;
+    let Assessment { promise, warnings } = assess_server(&ConnectionPool::new(options)?, "health").await?;
     Ok(Health::new(KIND, promise, warnings))
 }
 
-impl Work for ClaimRequest {
+impl BatchCall for ClaimRequest {
     type Answer = Claim;
 
     fn op(&self) -> &'static str {
@@ -187,13 +196,13 @@ impl Work for ClaimRequest {
         Box::pin(claim::claim(client, sql, batch, row_wait))
     }
 
-    /// Whoever holds the record is at work on it.
+    /// The transaction that holds the record is working on it.
     fn held(&self) -> Result<Claim, StoreError> {
         Ok(Claim::Busy { lease_left: Duration::ZERO })
     }
 }
 
-impl Work for Write {
+impl BatchCall for Write {
     type Answer = Fenced;
 
     fn op(&self) -> &'static str {
@@ -218,19 +227,19 @@ impl Work for Write {
     }
 
     fn held(&self) -> Result<Fenced, StoreError> {
-        Err(Refusal::Held.error(self.op, Effect::Write))
+        Err(CallFailure::Held.error(self.op, Effect::Write))
     }
 }
 
 impl Store for PostgresStore {
     fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
         Box::pin(async move {
-            if Work::bytes(ask) > SCOPE_BYTES_MAX {
-                return Err(Refusal::ScopeTooLarge.error("claim", Effect::Read));
+            if BatchCall::bytes(ask) > SCOPE_BYTES_MAX {
+                return Err(CallFailure::ScopeTooLarge.error("claim", Effect::Read));
             }
             let claim = self.claims.send(ask.clone()).await?;
             if let Claim::Acquired(lease) = &claim {
-                self.joined.claimed(lease.fence.nonce);
+                self.handler_txs.claimed(lease.fence.nonce);
             }
             Ok(claim)
         })
@@ -248,7 +257,7 @@ impl Store for PostgresStore {
     ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
         Box::pin(async move {
             self.check("complete", Some(done))?;
-            if let Some(fenced) = self.complete_joined(lease, done, retention).await {
+            if let Some(fenced) = self.complete_with_tx(lease, done, retention).await {
                 return Ok(fenced);
             }
             self.writes.send(Write::complete(lease, done, retention)).await
@@ -262,14 +271,14 @@ impl Store for PostgresStore {
     ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
         Box::pin(async move {
             self.check("release", answered)?;
-            self.take_back(lease).await;
+            self.roll_back_attempt(lease).await;
             self.writes.send(Write::release(lease, answered)).await
         })
     }
 
     fn abandon<'a>(&'a self, lease: &'a Lease, reason: Reason) -> BoxFuture<'a, Result<Fenced, StoreError>> {
         Box::pin(async move {
-            self.take_back(lease).await;
+            self.roll_back_attempt(lease).await;
             self.writes.send(Write::abandon(lease, reason)).await
         })
     }
@@ -290,7 +299,7 @@ impl Store for PostgresStore {
 
     fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         Box::pin(async move {
-            let Some(found) = self.look("get", id).await? else { return Ok(Lookup::Absent) };
+            let Some(found) = self.fetch("get", id).await? else { return Ok(Lookup::Absent) };
             Ok(match found.record {
                 Ok(record) => Lookup::Found { record: Box::new(record), now: found.now },
                 Err(why) => Lookup::Unreadable { why },
@@ -299,7 +308,7 @@ impl Store for PostgresStore {
     }
 
     fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, StoreError>> {
-        Box::pin(list::list(&self.link, query))
+        Box::pin(list::list(&self.pool, query))
     }
 
     fn delete<'a>(&'a self, id: &'a RecordId, nonce: Nonce) -> BoxFuture<'a, Result<Deleted, StoreError>> {
@@ -308,26 +317,26 @@ impl Store for PostgresStore {
     }
 
     fn sweep(&self, batch_max: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
-        Box::pin(sweep::sweep(&self.link, batch_max))
+        Box::pin(sweep::sweep(&self.pool, batch_max))
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
-        Box::pin(list::stats(&self.link))
+        Box::pin(list::stats(&self.pool))
     }
 
     fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
         Box::pin(async move {
-            let Judged { promise, mut warnings } = judge(&self.link, "health").await?;
-            warnings.extend(self.wake.as_ref().and_then(Wake::warning).map(str::to_owned));
+            let Assessment { promise, mut warnings } = assess_server(&self.pool, "health").await?;
+            warnings.extend(self.notifications.as_ref().and_then(Notifications::warning).map(str::to_owned));
             Ok(Health::new(KIND, promise, warnings))
         })
     }
 
     fn outcome_bytes_max(&self) -> usize {
-        self.link.options.outcome_bytes_max
+        self.pool.options.outcome_bytes_max
     }
 
     fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
-        self.wake.as_ref().map(|wake| wake.watch(*id))
+        self.notifications.as_ref().map(|notifications| notifications.watch(*id))
     }
 }

@@ -1,13 +1,13 @@
-//! How connections are made secret: with rustls, which always checks whose certificate it is shown.
+//! TLS with rustls, which always verifies the server's certificate.
 
 use crate::config::Options;
 use crate::error::OpenError;
 
-/// What the driver makes connections with.
+/// The driver's TLS connector.
 #[cfg(feature = "tls")]
 pub(crate) type Tls = tokio_postgres_rustls::MakeRustlsConnect;
 
-/// What the driver makes connections with: none are secret in this build.
+/// The driver's TLS connector: none in this build.
 #[cfg(not(feature = "tls"))]
 pub(crate) type Tls = tokio_postgres::NoTls;
 
@@ -33,7 +33,7 @@ pub(crate) fn tls(options: &Options) -> Result<Tls, OpenError> {
         .map_err(|error| failed(&error))?;
     let is_plain = options.config.get_ssl_mode() == SslMode::Disable;
     let config = match &options.ca {
-        // The system's authorities, unless nobody will be asked.
+        // The system's authorities, unless TLS is off.
         None if !is_plain => builder.with_platform_verifier().map_err(|error| failed(&error))?,
         ca => {
             let mut roots = RootCertStore::empty();
@@ -42,7 +42,7 @@ pub(crate) fn tls(options: &Options) -> Result<Tls, OpenError> {
                 roots.add(certificate).map_err(|error| failed(&error))?;
             }
             if ca.is_some() && roots.is_empty() {
-                return Err(failed(&"the text holds none"));
+                return Err(failed(&"the PEM text holds no certificate"));
             }
             builder.with_root_certificates(roots)
         }

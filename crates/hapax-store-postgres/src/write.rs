@@ -1,7 +1,7 @@
-//! What the holder of a record writes: renewals, completions, abandonments and releases, many in one statement.
+//! Writes by the owner of a record: renewals, completions, abandonments and releases, many in one statement.
 //!
-//! `sql/write.sql` repeats what `hapax_core::transition` says of them. It runs on any connection, also on one that is
-//! inside a transaction of its owner.
+//! `sql/write.sql` implements the same rules as `hapax_core::transition`. It runs on any connection, also inside a caller's
+//! transaction.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use hapax_core::{Fenced, Lease, Nonce, Reason, RecordId, Recorded, State, codec}
 use tokio_postgres::types::Type;
 
 use crate::claim::{id_of, wait_ms};
-use crate::connection::{Connection, Fields};
 use crate::error::Fault;
+use crate::executor::{Executor, RowFields};
 use crate::row::{self, pinned, reason_number, span_ms, state_number};
 use crate::sql::Sql;
 
@@ -21,7 +21,7 @@ pub(crate) struct Write {
     pub(crate) op: &'static str,
     pub(crate) id: RecordId,
     nonce: Nonce,
-    /// The state that it leads to. A renewal leads to where it began.
+    /// The resulting state. A renewal does not change it.
     to: State,
     reason: i16,
     /// The lease or the retention, from now.
@@ -53,12 +53,12 @@ impl Write {
         Self { op, id: lease.id, nonce: lease.fence.nonce, to, reason: 0, span, outcome: None }
     }
 
-    /// About how many bytes are sent for it.
+    /// The approximate number of bytes it sends.
     pub(crate) fn bytes(&self) -> usize {
         self.outcome.as_ref().map_or(0, Vec::len)
     }
 
-    /// Whether a record that this attempt holds in this state shows that the write was applied before.
+    /// Whether this state of a record that the attempt holds shows that the write was applied before.
     fn was_applied(&self, state: State) -> bool {
         match self.to {
             State::InProgress => false,
@@ -68,8 +68,8 @@ impl Write {
     }
 }
 
-/// Applies several writes to different records, sorted by id. Every one has an answer of its own.
-pub(crate) async fn write<C: Connection>(
+/// Applies several writes to different records, sorted by id. Each has its own answer.
+pub(crate) async fn write<C: Executor>(
     client: &C,
     sql: &Sql,
     writes: &[&Write],
@@ -78,20 +78,20 @@ pub(crate) async fn write<C: Connection>(
     let all = |fault: Fault| writes.iter().map(|_| Err(fault.clone())).collect();
     let applied = match apply(client, sql, writes, row_wait).await {
         Ok(applied) => applied,
-        Err(error) => return all(C::fault(&error)),
+        Err(error) => return all(C::classify_error(&error)),
     };
     let missed: Vec<RecordId> =
         writes.iter().map(|write| write.id).filter(|id| !applied.contains(id)).collect();
     if missed.is_empty() {
         return writes.iter().map(|_| Ok(Fenced::Applied)).collect();
     }
-    // Seldom: somebody else holds the record, or the answer to the same write was lost before.
+    // Rare: another attempt holds the record, or the reply to the same write was lost before.
     let holders = holders(client, sql, &missed).await;
     let answer = |write: &&Write| {
         if applied.contains(&write.id) {
             return Ok(Fenced::Applied);
         }
-        match holders.as_ref().map_err(C::fault)?.get(&write.id) {
+        match holders.as_ref().map_err(C::classify_error)?.get(&write.id) {
             Some(Holder { is_whole: false, .. }) => Err(Fault::unreadable()),
             Some(holder) if holder.nonce == *write.nonce.as_bytes() => match row::state(holder.state) {
                 Some(state) if write.was_applied(state) => Ok(Fenced::Applied),
@@ -104,7 +104,7 @@ pub(crate) async fn write<C: Connection>(
     writes.iter().map(answer).collect()
 }
 
-async fn apply<C: Connection>(
+async fn apply<C: Executor>(
     client: &C,
     sql: &Sql,
     writes: &[&Write],
@@ -117,7 +117,7 @@ async fn apply<C: Connection>(
     let spans: Vec<i64> = writes.iter().map(|write| span_ms(write.span)).collect();
     let outcomes: Vec<Option<&[u8]>> = writes.iter().map(|write| write.outcome.as_deref()).collect();
     let rows = client
-        .ask(
+        .fetch_rows(
             &sql.write,
             &[
                 (&ids, Type::BYTEA_ARRAY),
@@ -140,13 +140,13 @@ struct Holder {
     is_whole: bool,
 }
 
-async fn holders<C: Connection>(
+async fn holders<C: Executor>(
     client: &C,
     sql: &Sql,
     ids: &[RecordId],
 ) -> Result<HashMap<RecordId, Holder>, C::Error> {
     let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
-    let rows = client.ask(&sql.holder, &[(&ids, Type::BYTEA_ARRAY)]).await?;
+    let rows = client.fetch_rows(&sql.holder, &[(&ids, Type::BYTEA_ARRAY)]).await?;
     let mut holders = HashMap::with_capacity(rows.len());
     for row in &rows {
         let holder = Holder {

@@ -14,7 +14,7 @@ const MAY_PROMISE: &[(&str, &str)] = &[
     ("crates/hapax-store-dynamodb/src/transaction.rs", "is the transactional mode"),
     ("docs/guide/dynamodb.md", "has the transactional mode"),
     ("CHANGELOG.md", "describes the transactional mode"),
-    ("crates/hapax-store-postgres/src/joined.rs", "is the transactional mode of handlers"),
+    ("crates/hapax-store-postgres/src/handler_tx.rs", "is the transactional mode of handlers"),
     ("crates/hapax-store-postgres/src/lib.rs", "has the transactional mode"),
     ("crates/hapax-store-postgres/src/tx/native.rs", "is the transactional mode of functions"),
     ("docs/guide/postgres.md", "has the transactional mode"),

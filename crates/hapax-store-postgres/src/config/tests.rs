@@ -6,7 +6,7 @@ use tokio_postgres::config::SslMode;
 use super::{Listen, Options};
 
 #[test]
-fn options_are_read_from_the_url() {
+fn parses_options_from_the_url() {
     let url = "postgres://user:secret@host:7000/orders?schema=shop&timeout_ms=250&pool=3&listen=db:5432\
                &outcome_bytes_max=1000&sslmode=verify-full&application_name=shop";
     let options = Options::from_url(url).unwrap();
@@ -21,7 +21,7 @@ fn options_are_read_from_the_url() {
 }
 
 #[test]
-fn defaults_are_told_apart_by_where_the_server_is() {
+fn tls_defaults_depend_on_the_host() {
     for (url, mode) in [
         ("postgres://127.0.0.1/a", SslMode::Disable),
         ("postgresql://localhost/a", SslMode::Disable),
@@ -35,19 +35,20 @@ fn defaults_are_told_apart_by_where_the_server_is() {
 }
 
 #[test]
-fn sizes_have_units() {
+fn parses_sizes_with_units() {
     let options = |size: &str| Options::from_url(&format!("postgres://h/a?outcome_bytes_max={size}"));
     for (size, bytes) in [("16MiB", 16 << 20), ("1mb", 1_000_000), ("64KiB", 64 << 10), ("7", 7)] {
         assert_eq!(options(size).unwrap().outcome_bytes_max, bytes, "{size}");
     }
-    for (size, told) in [("16M", "outcome_bytes_max: a size is"), ("4GiB", "is larger than this option")] {
+    for (size, expected) in [("16M", "outcome_bytes_max: a size is"), ("4GiB", "is larger than this option")]
+    {
         let why = format!("{:?}", options(size).unwrap_err());
-        assert!(why.contains(told), "{why}");
+        assert!(why.contains(expected), "{why}");
     }
 }
 
 #[test]
-fn a_wrong_url_is_refused_without_being_repeated() {
+fn refuses_a_malformed_url_without_repeating_it() {
     for url in [
         "",
         "postgres:",
@@ -71,7 +72,7 @@ fn a_wrong_url_is_refused_without_being_repeated() {
     ] {
         let error = Options::from_url(url).unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Invalid, "{url}");
-        let told = format!("{error:?}");
-        assert!(!told.contains("secret"), "{told}");
+        let shown = format!("{error:?}");
+        assert!(!shown.contains("secret"), "{shown}");
     }
 }

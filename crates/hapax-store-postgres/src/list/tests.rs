@@ -3,7 +3,7 @@ use hapax_core::RecordId;
 use super::{bound, format_cursor, parse_cursor};
 
 #[test]
-fn a_cursor_is_read_back_and_nothing_else_is() {
+fn a_cursor_round_trips_and_nothing_else_parses() {
     let place = (1_790_000_000_000, RecordId::from_bytes([7; 32]));
     let cursor = format_cursor(&place);
     assert_eq!(parse_cursor(&cursor), Some(place));

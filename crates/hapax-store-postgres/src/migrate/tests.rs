@@ -4,9 +4,9 @@ use hapax_testkit::servers::PostgresServer;
 
 use super::{MIGRATIONS, MigrateMode, Migration, VERSION, migrate, version};
 use crate::PostgresStore;
-use crate::link::Link;
+use crate::pool::ConnectionPool;
 
-/// What a later version of this crate may know.
+/// The steps of a later version of this crate.
 const LATER: &[Migration] = &[
     MIGRATIONS[0],
     Migration {
@@ -17,7 +17,7 @@ const LATER: &[Migration] = &[
     },
 ];
 
-/// The first of its steps would be fine, and the second is not.
+/// The first of its steps is valid, the second is not.
 const BROKEN: &[Migration] = &[
     LATER[0],
     LATER[1],
@@ -30,23 +30,23 @@ const BROKEN: &[Migration] = &[
 ];
 
 #[tokio::test]
-async fn a_step_is_taken_while_older_programs_go_on() {
+async fn a_step_is_applied_while_older_programs_continue() {
     let server = PostgresServer::shared();
     let options = PostgresStore::options(&server.url()).unwrap().schema("migrate_unit");
     let old = options.clone().connect().await.unwrap();
     let Claim::Acquired(lease) = old.claim(&ask("before")).await.unwrap() else { panic!("it is fresh") };
-    let link = Link::new(options.clone()).unwrap();
+    let pool = ConnectionPool::new(options.clone()).unwrap();
 
-    let failed = migrate(&link, BROKEN, MigrateMode::Take).await;
+    let failed = migrate(&pool, BROKEN, MigrateMode::Take).await;
     assert!(failed.is_err(), "{failed:?}");
-    let client = link.lend("test", link.deadline()).await.unwrap();
+    let client = pool.acquire("test", pool.deadline()).await.unwrap();
     assert_eq!(version(client.client(), "migrate_unit").await.unwrap(), Some((VERSION, VERSION)));
 
-    let taken = migrate(&link, LATER, MigrateMode::Take).await.unwrap();
+    let taken = migrate(&pool, LATER, MigrateMode::Take).await.unwrap();
     assert_eq!((taken.from, taken.to, taken.steps), (Some(VERSION), VERSION + 1, vec!["colours"]));
     assert_eq!(old.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
     assert!(matches!(old.claim(&ask("after")).await.unwrap(), Claim::Acquired(_)));
-    // One that is started anew goes on too.
+    // A restarted one continues too.
     let restarted = options.connect().await.unwrap();
     assert!(matches!(restarted.claim(&ask("before")).await.unwrap(), Claim::Replay { .. }));
 }

@@ -17,16 +17,16 @@ fn durable() -> Settings {
 }
 
 #[test]
-fn a_durable_server_holds_the_promise() {
+fn a_durable_server_is_at_most_once() {
     let with_standby = Settings { has_synchronous_standbys: true, standbys: 2, ..durable() };
     for settings in [durable(), Settings { commits: "local".to_owned(), ..durable() }, with_standby] {
-        let judged = settings.judge().unwrap();
-        assert_eq!((judged.promise, judged.warnings.len()), (Promise::AtMostOnce, 0), "{settings:?}");
+        let assessed = settings.assess().unwrap();
+        assert_eq!((assessed.promise, assessed.warnings.len()), (Promise::AtMostOnce, 0), "{settings:?}");
     }
 }
 
 #[test]
-fn everything_that_may_lose_a_claim_is_best_effort() {
+fn any_risk_of_losing_a_claim_is_best_effort() {
     let synchronous = Settings { has_synchronous_standbys: true, standbys: 1, ..durable() };
     let table = [
         (Settings { has_fsync: false, ..durable() }, "fsync is off"),
@@ -36,20 +36,20 @@ fn everything_that_may_lose_a_claim_is_best_effort() {
         (Settings { commits: "local".to_owned(), ..synchronous }, "standbys"),
     ];
     for (settings, warning) in table {
-        let judged = settings.judge().unwrap();
-        assert_eq!(judged.promise, Promise::BestEffort, "{warning}");
-        assert!(judged.warnings.iter().any(|told| told.contains(warning)), "{:?}", judged.warnings);
+        let assessed = settings.assess().unwrap();
+        assert_eq!(assessed.promise, Promise::BestEffort, "{warning}");
+        assert!(assessed.warnings.iter().any(|text| text.contains(warning)), "{:?}", assessed.warnings);
     }
 }
 
 #[test]
-fn what_cannot_be_a_store_is_refused() {
+fn unusable_servers_are_refused() {
     let table = [
         (Settings { version: 110_022, ..durable() }, OpenError::Version { found: 110_022 }),
         (Settings { is_standby: true, is_read_only: true, ..durable() }, OpenError::Standby),
         (Settings { is_read_only: true, ..durable() }, OpenError::ReadOnly),
     ];
     for (settings, refused) in table {
-        assert_eq!(settings.judge(), Err(refused));
+        assert_eq!(settings.assess(), Err(refused));
     }
 }

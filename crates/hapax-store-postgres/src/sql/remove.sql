@@ -1,5 +1,5 @@
--- Removes a record that was looked at, unless it has changed. $1 id, $2 to $6 what was seen, $7 how long to wait for the
--- row, $8 the channel. Rule D-07.
+-- Removes a record that was read before, unless it has changed. $1 id, $2 to $6 the columns as read, $7 the lock timeout,
+-- $8 the channel. Rule D-07.
 WITH now AS MATERIALIZED (SELECT set_config('lock_timeout', $7, true)),
 removed AS (
     DELETE FROM SCHEMA.record

@@ -1,6 +1,6 @@
--- Puts a record in the place of one that was looked at, unless that has changed: takeovers, settlements, claims of keys
--- whose record is over, and lapses that are written down. The names stay: they are part of the id.
--- $1 id, $2 to $6 what was seen, $7 to $18 what becomes of it, $19 how long to wait for the row, $20 the channel.
+-- Replaces a record that was read before, unless it has changed: takeovers, settlements, claims of keys whose record has
+-- expired, and lapses. The names stay: they are part of the id.
+-- $1 id, $2 to $6 the columns as read, $7 to $18 their new values, $19 the lock timeout, $20 the channel.
 -- Rules X-02, X-03, D-07.
 WITH now AS MATERIALIZED (SELECT set_config('lock_timeout', $19, true)),
 written AS (
@@ -13,5 +13,5 @@ written AS (
         AND nonce = $2 AND state = $3 AND lease_until = $4 AND updated_at = $5 AND expires_at = $6
     RETURNING id, watched
 )
--- Telling others is expensive for all commits of the database, so only where somebody waits.
+-- NOTIFY serializes all commits of the database, so only for watched records.
 SELECT CASE WHEN watched THEN pg_notify($20, encode(id, 'hex')) END FROM written

@@ -1,4 +1,4 @@
--- What decides whether a server can be a store, and what may be promised on it.
+-- The settings that decide whether a server can be a store, and what can be promised on it.
 SELECT
     current_setting('server_version_num')::integer AS version,
     pg_is_in_recovery() AS is_standby,

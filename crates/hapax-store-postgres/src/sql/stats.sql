@@ -1,4 +1,4 @@
--- How many records there are in each state as it is now, and the bytes of the table with its indexes.
+-- The number of records in each state at this time, and the size of the table with its indexes.
 SELECT
     CASE WHEN state = 1 AND lease_until <= now.ms THEN 4::smallint ELSE state END AS state_now,
     count(*) AS records,

@@ -4,11 +4,11 @@ use super::{Sql, is_schema, text};
 use crate::PostgresStore;
 
 #[test]
-fn statements_name_their_schema_and_hold_no_comments() {
+fn statements_name_their_schema_and_have_no_comments() {
     let sql = Sql::new("shop");
     for statement in [
         &sql.claim,
-        &sql.look,
+        &sql.fetch,
         &sql.write,
         &sql.holder,
         &sql.replace,
@@ -20,7 +20,7 @@ fn statements_name_their_schema_and_hold_no_comments() {
         &sql.watch,
     ] {
         assert!(statement.contains("\"shop\".record"), "{statement}");
-        for left_out in ["--", "SCHEMA", "OPEN_ONLY", "LOOK"] {
+        for left_out in ["--", "SCHEMA", "OPEN_ONLY", "FETCH_RECORDS"] {
             assert!(!statement.contains(left_out), "{left_out} in {statement}");
         }
     }
@@ -38,10 +38,10 @@ fn a_schema_has_a_plain_name() {
     }
 }
 
-/// There may be thousands of open records that nobody has settled. A plan that goes through them is chosen while they are
-/// few, also for each record of a batch.
+/// There may be thousands of unsettled open records. A plan that scans them is chosen while they are few, and then also
+/// for each record of a batch.
 #[tokio::test]
-async fn records_are_found_by_id_and_not_among_all_open_ones() {
+async fn records_are_found_by_id_and_not_by_scanning_open_ones() {
     let server = PostgresServer::shared();
     PostgresStore::options(&server.url()).unwrap().schema("plans").connect().await.unwrap();
     let sql = Sql::new("plans");
@@ -57,8 +57,8 @@ async fn records_are_found_by_id_and_not_among_all_open_ones() {
     for (statement, types, arguments, scans) in cases {
         let explained = server.sql(&format!(
             "SET enable_seqscan = off;
-            PREPARE asked ({types}) AS {statement};
-            EXPLAIN EXECUTE asked ({arguments})"
+            PREPARE statement ({types}) AS {statement};
+            EXPLAIN EXECUTE statement ({arguments})"
         ));
         assert_eq!(explained.matches("Scan using record_pkey").count(), scans, "{explained}");
         assert!(!explained.contains("record_open"), "{explained}");

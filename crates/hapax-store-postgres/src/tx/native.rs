@@ -1,4 +1,4 @@
-//! [`OnceIn`] on a transaction of tokio-postgres, or of a pool that lends those.
+//! [`OnceIn`] on a transaction of tokio-postgres, or of a pool of those.
 
 use hapax_core::{Key, Scope};
 use serde::Serialize;
@@ -11,10 +11,10 @@ use crate::store::PostgresStore;
 
 impl PostgresStore {
     /// Runs work once in the caller's own transaction: its writes, the claim of the key and the outcome are committed
-    /// together, or none of them is. Within that transaction the effect happens **exactly once**, whoever is killed
-    /// whenever, as far as the server keeps what it has committed.
+    /// together, or none of them is. Within that transaction the effect happens **exactly once**, whichever process crashes
+    /// at whatever time, provided that the server keeps what it has committed.
     ///
-    /// The transaction must be one of the database that the store is in. The store's own connections are not used.
+    /// The transaction must belong to the database that the store is in. The store's own connections are not used.
     ///
     /// ```no_run
     /// use hapax_core::{Key, Scope};
@@ -33,7 +33,7 @@ impl PostgresStore {
     ///         row.try_get::<_, i64>(0)
     ///     })
     ///     .await?;
-    /// // Nothing has happened before this. When its answer is lost, do all of it again.
+    /// // Nothing takes effect before this. If its reply is lost, repeat the whole transaction.
     /// tx.commit().await?;
     /// # Ok(done.value)
     /// # }
@@ -49,43 +49,42 @@ impl PostgresStore {
 }
 
 impl OnceIn<'_, Transaction<'_>> {
-    /// Runs `work` in the transaction, or answers with the result of the transaction that came first.
+    /// Runs `work` in the transaction, or returns the result of an earlier transaction.
     ///
-    /// *Atomic*: with whatever else the transaction does. *Dropped*: as when the work fails. *Lost answer*: nothing is
-    /// committed yet; after a lost answer to `COMMIT`, the same call in another transaction tells what became of it.
+    /// *Atomic*: with the rest of the transaction. *Dropped*: as when the work fails. *Lost reply*: nothing is committed yet;
+    /// after a lost reply to `COMMIT`, the same call in another transaction returns the result if it was committed.
     ///
-    /// The work must write through the transaction that it is given, and leave beginning and ending it to the caller.
-    /// What it does elsewhere can happen more often: a transaction that is rolled back is run again. A refusal that
-    /// retries should be answered with as well is an `Ok` that says so.
+    /// The work must write through the given transaction, and must not begin or end it. Effects elsewhere can happen more
+    /// than once: a transaction that is rolled back is run again. A refusal that retries must get too is an `Ok` value.
     ///
     /// # Errors
-    /// [`OnceInError`]. The transaction is as it was before the call then, unless the error says that it must be rolled
-    /// back; whether to go on with it is for the caller to say.
+    /// [`OnceInError`]. The transaction is then as it was before the call, unless the error says that it must be rolled
+    /// back; the caller decides whether to continue with it.
     pub async fn run<T, E, W>(mut self, work: W) -> Result<Done<T>, OnceInError<E>>
     where
         T: Serialize + DeserializeOwned,
         W: AsyncFnOnce(&mut Transaction<'_>) -> Result<T, E>,
     {
-        self.asked.check()?;
-        let asked = &self.asked;
-        // Dropped, it goes back to its savepoint.
+        self.operation.check()?;
+        let operation = &self.operation;
+        // If dropped, it rolls back to its savepoint.
         let mut inner = self.tx.transaction().await.map_err(|error| fault("claim", Fault::of(&error)))?;
-        let claimed = match asked.claim(&inner).await {
+        let claimed = match operation.claim(&inner).await {
             Ok(claimed) => claimed,
             Err(unrun) => {
                 let back = inner.rollback().await;
-                let answer = asked.answer(unrun)?;
+                let answer = operation.answer(unrun)?;
                 return back.map(|()| answer).map_err(|error| fault("claim", Fault::of(&error)));
             }
         };
         match work(&mut inner).await {
             Ok(value) => {
-                asked.complete(&inner, &claimed, &value).await?;
+                operation.complete(&inner, &claimed, &value).await?;
                 inner.commit().await.map_err(|error| fault("complete", Fault::of(&error)))?;
                 Ok(Done { value, replayed: false })
             }
             Err(error) => {
-                // Should this fail, the connection is gone, and with it the transaction.
+                // If this fails, the connection is lost, and with it the transaction.
                 let _ = inner.rollback().await;
                 Err(OnceInError::Failed(error))
             }

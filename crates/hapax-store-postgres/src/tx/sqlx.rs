@@ -1,5 +1,5 @@
-//! [`OnceIn`] on a transaction of sqlx: the same statements, with parameters and columns as this crate's own driver
-//! encodes them. Both drivers speak the server's binary format, so the bytes are the same.
+//! [`OnceIn`] on a transaction of sqlx: the same statements, with parameters and columns as tokio-postgres encodes them.
+//! Both drivers use the binary format, so the bytes are the same.
 
 use hapax_core::{Key, Scope};
 use serde::Serialize;
@@ -8,13 +8,13 @@ use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgArgumentBuffer, PgConnection, PgRow, PgTypeInfo};
-use sqlx::{AssertSqlSafe, Connection as _, Encode, Error, Postgres, Row, Transaction, ValueRef};
+use sqlx::{AssertSqlSafe, Encode, Error, Executor as _, Postgres, Row, Transaction, ValueRef};
 use tokio::sync::Mutex;
 use tokio_postgres::types::{FromSql, Type};
 
 use super::{Done, OnceIn, OnceInError, fault};
-use crate::connection::{Connection, Fields, Parameter};
 use crate::error::Fault;
+use crate::executor::{Executor, Parameter, RowFields};
 use crate::store::PostgresStore;
 
 impl PostgresStore {
@@ -49,8 +49,8 @@ impl PostgresStore {
 }
 
 impl OnceIn<'_, Transaction<'_, Postgres>> {
-    /// Runs `work` in the transaction, or answers with the result of the transaction that came first. What is said of
-    /// transactions of tokio-postgres holds here as well.
+    /// Runs `work` in the transaction, or returns the result of an earlier transaction; the rules for transactions of
+    /// tokio-postgres apply here as well.
     ///
     /// # Errors
     /// [`OnceInError`], with the same consequences.
@@ -59,26 +59,26 @@ impl OnceIn<'_, Transaction<'_, Postgres>> {
         T: Serialize + DeserializeOwned,
         W: AsyncFnOnce(&mut Transaction<'_, Postgres>) -> Result<T, E>,
     {
-        self.asked.check()?;
-        let asked = &self.asked;
-        // Dropped, it goes back to its savepoint before the connection is used again.
+        self.operation.check()?;
+        let operation = &self.operation;
+        // If dropped, it rolls back to its savepoint before the connection is used again.
         let mut inner = self.tx.begin().await.map_err(|error| fault("claim", Fault::of_sqlx(&error)))?;
-        let claimed = match asked.claim(&Shared::new(&mut inner)).await {
+        let claimed = match operation.claim(&Shared::new(&mut inner)).await {
             Ok(claimed) => claimed,
             Err(unrun) => {
                 let back = inner.rollback().await;
-                let answer = asked.answer(unrun)?;
+                let answer = operation.answer(unrun)?;
                 return back.map(|()| answer).map_err(|error| fault("claim", Fault::of_sqlx(&error)));
             }
         };
         match work(&mut inner).await {
             Ok(value) => {
-                asked.complete(&Shared::new(&mut inner), &claimed, &value).await?;
+                operation.complete(&Shared::new(&mut inner), &claimed, &value).await?;
                 inner.commit().await.map_err(|error| fault("complete", Fault::of_sqlx(&error)))?;
                 Ok(Done { value, replayed: false })
             }
             Err(error) => {
-                // Should this fail, the connection is gone, and with it the transaction.
+                // If this fails, the connection is lost, and with it the transaction.
                 let _ = inner.rollback().await;
                 Err(OnceInError::Failed(error))
             }
@@ -86,7 +86,7 @@ impl OnceIn<'_, Transaction<'_, Postgres>> {
     }
 }
 
-/// A connection of sqlx, one statement after the other in the order in which they are polled.
+/// A connection of sqlx, which runs statements in the order in which they are polled.
 struct Shared<'c>(Mutex<&'c mut PgConnection>);
 
 impl<'c> Shared<'c> {
@@ -95,13 +95,13 @@ impl<'c> Shared<'c> {
     }
 }
 
-impl Connection for Shared<'_> {
+impl Executor for Shared<'_> {
     type Row = PgRow;
     type Error = Error;
 
-    async fn ask(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<PgRow>, Error> {
-        // Nothing in it comes from outside but the name of the schema, which was checked. Statements with a name would
-        // not outlive a pooler's transaction.
+    async fn fetch_rows(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<PgRow>, Error> {
+        // The only external input is the schema's name, which was validated. Named statements would not survive a pooler in
+        // transaction mode.
         let mut query = sqlx::query(AssertSqlSafe(statement)).persistent(false);
         for parameter in parameters {
             query.try_bind(Bytes::of(parameter).map_err(Error::Encode)?).map_err(Error::Encode)?;
@@ -110,12 +110,12 @@ impl Connection for Shared<'_> {
         query.fetch_all(&mut **connection).await
     }
 
-    fn fault(error: &Error) -> Fault {
+    fn classify_error(error: &Error) -> Fault {
         Fault::of_sqlx(error)
     }
 }
 
-impl Fields for PgRow {
+impl RowFields for PgRow {
     type Error = Error;
 
     fn field<'a, T: FromSql<'a>>(&'a self, name: &str) -> Result<T, Error> {
@@ -129,10 +129,10 @@ impl Fields for PgRow {
     }
 }
 
-/// A parameter as the server reads it.
+/// An encoded parameter.
 struct Bytes {
     kind: Type,
-    /// None when there is no value.
+    /// None for NULL.
     bytes: Option<Vec<u8>>,
 }
 
@@ -157,7 +157,7 @@ impl Encode<'_, Postgres> for Bytes {
 }
 
 impl sqlx::Type<Postgres> for Bytes {
-    /// Every value says for itself what it is.
+    /// Every parameter carries its own type.
     fn type_info() -> PgTypeInfo {
         PgTypeInfo::with_oid(Oid(Type::UNKNOWN.oid()))
     }

@@ -1,4 +1,4 @@
-//! Concurrent calls go together: one commit for many callers, one entry for each key, and none harms another.
+//! Batching: one commit for many callers, one call per key in a batch, and no call harms another.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use hapax_testkit::servers::PostgresServer;
 use crate::counting::Counting;
 use crate::fixture::{RETENTION, acquire, ask, connect, done, options};
 
-/// How many callers there are at once.
+/// The number of concurrent callers.
 const CALLERS: usize = 100;
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn many_callers_share_a_few_round_trips() {
             other => panic!("not acquired: {other:?}"),
         })
         .collect();
-    // Those that find nothing under way go at once, and everybody else waits for them and goes together.
+    // The first ones are sent at once; all others are queued and sent together.
     assert!(counting.trips() <= 4);
     let outcome = done("done");
     let completed = join_all(leases.iter().map(|lease| store.complete(lease, &outcome, RETENTION))).await;
@@ -38,7 +38,7 @@ async fn many_callers_share_a_few_round_trips() {
 }
 
 #[tokio::test]
-async fn one_key_many_times_at_once_is_claimed_once() {
+async fn concurrent_claims_of_one_key_acquire_it_once() {
     let (_server, store) = connect().await;
     let asks: Vec<_> = (0..CALLERS).map(|_| ask("the same")).collect();
     let claims = join_all(asks.iter().map(|ask| store.claim(ask))).await;
@@ -47,7 +47,7 @@ async fn one_key_many_times_at_once_is_claimed_once() {
     assert_eq!((acquired, busy), (1, CALLERS - 1));
 }
 
-/// Batches of several processes over the same keys, each in an order of its own, never wait for each other in a circle.
+/// Batches of several processes over the same keys, each in its own order, do not deadlock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn processes_with_the_same_keys_do_not_deadlock() {
     let server = PostgresServer::shared();

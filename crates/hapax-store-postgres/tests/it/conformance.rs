@@ -1,7 +1,7 @@
-//! The suite that every store passes: directly, and through a pooler that hands out a connection for a transaction only.
+//! The conformance suite: directly, and through a pooler in transaction mode.
 //!
-//! Each case has a schema of its own on one server. The function that tells the store's time is replaced there by one
-//! that reads a table, so that a test moves the clock and nobody waits.
+//! Each case has its own schema on one server. The function that returns the store's time is replaced by one that reads a
+//! table, so that a test controls the clock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Rig for PostgresRig {
     }
 }
 
-/// Passes every case in one test, on one server: to start one for each would take longer than the cases.
+/// Runs every case in one test on one server: starting a server for each would take longer than the cases.
 fn pass_all(server: &PostgresServer, url: &str) {
     let mut failed = Vec::new();
     for case in store_suite::cases::<PostgresRig>() {

@@ -1,4 +1,4 @@
-//! [`Counting`]: stands between a store and its server, counts round trips, and loses answers where it is told to.
+//! [`Counting`]: a proxy between a store and its server that counts round trips, and drops replies on request.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// What the server answers until it is ready, and the word that it is, in PostgreSQL's protocol.
+/// The server's messages until it is ready, and `ReadyForQuery`, in PostgreSQL's protocol.
 const REQUESTS: [u8; 2] = [b'S', b'Q'];
 const READY: u8 = b'Z';
 
-/// A proxy that passes on what a client sends, then everything that the server answers to it, and counts that as one
-/// round trip: what is sent together is one, what waits for an answer is another.
+/// Forwards what a client sends, then everything the server replies, and counts that as one round trip: statements that are
+/// sent together count as one.
 pub(crate) struct Counting {
     pub(crate) port: u16,
     shared: Arc<Shared>,
@@ -22,9 +22,9 @@ struct Shared {
     trips: AtomicUsize,
     /// The most statements in one of them.
     together_max: AtomicUsize,
-    /// How many answers are passed on before any is lost.
+    /// How many replies are forwarded before any is dropped.
     to_pass: AtomicUsize,
-    /// How many answers are still to be lost.
+    /// How many replies are still to be dropped.
     to_lose: AtomicUsize,
 }
 
@@ -46,37 +46,37 @@ impl Counting {
         format!("postgres://postgres@127.0.0.1:{}/postgres?listen=off", self.port)
     }
 
-    /// Round trips since the last time that this was asked.
+    /// Round trips since the last call.
     pub(crate) fn trips(&self) -> usize {
         self.shared.trips.swap(0, Ordering::SeqCst)
     }
 
-    /// The most statements that were under way on one connection since the last time that this was asked.
+    /// The most statements in flight on one connection since the last call.
     pub(crate) fn together_max(&self) -> usize {
         self.shared.together_max.swap(0, Ordering::SeqCst)
     }
 
-    /// Breaks the connection instead of passing on the next answers, so many of them. The server has given them.
+    /// Breaks the connection instead of forwarding the next replies, so many of them. The server has sent them.
     pub(crate) fn lose(&self, answers: usize) {
         self.shared.to_lose.store(answers, Ordering::SeqCst);
     }
 
-    /// The same with one answer, after so many that are passed on.
+    /// The same for one reply, after so many that are forwarded.
     pub(crate) fn lose_one_after(&self, passed: usize) {
         self.shared.to_pass.store(passed, Ordering::SeqCst);
         self.lose(1);
     }
 
-    /// How many answers are still to be lost.
+    /// How many replies are still to be dropped.
     pub(crate) fn left_to_lose(&self) -> usize {
         self.shared.to_lose.load(Ordering::SeqCst)
     }
 }
 
-/// Passes on until either side ends.
+/// Forwards until either side ends.
 fn pass(mut client: TcpStream, mut server: TcpStream, shared: &Shared) -> Option<()> {
     let mut buffer = vec![0; 1 << 20];
-    // The greeting has no type, and its answer ends when the server is ready.
+    // The startup message has no type, and its reply ends when the server is ready.
     let length = client.read(&mut buffer).ok().filter(|length| *length > 0)?;
     server.write_all(&buffer[..length]).ok()?;
     client.write_all(&answer(&mut server, 1)?).ok()?;
@@ -99,7 +99,7 @@ fn pass(mut client: TcpStream, mut server: TcpStream, shared: &Shared) -> Option
     }
 }
 
-/// What the server says until it has been ready so many times.
+/// The server's messages until it has been ready so many times.
 fn answer(server: &mut TcpStream, mut requests: usize) -> Option<Vec<u8>> {
     let mut answer = Vec::new();
     while requests > 0 {
@@ -117,7 +117,7 @@ fn answer(server: &mut TcpStream, mut requests: usize) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// The types of the messages in what a client sent at once.
+/// The types of the messages in one piece from the client.
 fn kinds(mut bytes: &[u8]) -> impl Iterator<Item = u8> {
     std::iter::from_fn(move || {
         let (kind, rest) = bytes.split_first()?;

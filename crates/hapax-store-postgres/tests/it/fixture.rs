@@ -1,4 +1,4 @@
-//! A store in a schema of its own, and short ways to ask it for things.
+//! A store in its own schema, and short helpers for requests to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use hapax_store_postgres::{Options, PostgresStore};
 pub(crate) use hapax_testkit::asking::{RETENTION, acquire, ask, done, finish};
 use hapax_testkit::servers::PostgresServer;
 
-/// Long enough for a machine that pauses: tests that wait for an answer do not want a timeout.
+/// Long enough for a machine that stalls: tests that wait for an answer do not want a timeout.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A name that no other test of this process has.
+/// A name that is unique in this process.
 pub(crate) fn schema() -> String {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed))
@@ -22,14 +22,14 @@ pub(crate) fn options(url: &str) -> Options {
     PostgresStore::options(url).unwrap().timeout(PATIENCE).schema(schema())
 }
 
-/// A store of its own on the server that tests share.
+/// A store of its own on the shared server.
 pub(crate) async fn connect() -> (Arc<PostgresServer>, PostgresStore) {
     let server = PostgresServer::shared();
     let store = options(&server.url()).connect().await.unwrap();
     (server, store)
 }
 
-/// What a retry of the operation is answered with.
+/// The outcome that a retry of the operation gets.
 pub(crate) async fn replayed(store: &dyn Store, name: &str) -> Recorded {
     match store.claim(&ask(name)).await.unwrap() {
         Claim::Replay { recorded, .. } => recorded,

@@ -1,4 +1,4 @@
-//! Handlers of axum that take the transaction of their request.
+//! Axum handlers that extract the transaction of their request.
 
 use std::sync::Arc;
 
@@ -48,14 +48,14 @@ async fn writes_of_a_handler_and_its_response_are_committed_together() {
     assert_eq!(ask(&app, 201, Some("created")).await, first);
     assert_eq!(shop.effects("order"), 1);
 
-    // A refusal is kept and a failure is run again; neither leaves anything that it wrote.
+    // A 4xx response is recorded and a 5xx response is released; neither commits its writes.
     let refused = ask(&app, 422, Some("refused")).await;
     assert_eq!(ask(&app, 422, Some("refused")).await, refused);
     let failed = ask(&app, 500, Some("failed")).await;
     assert_ne!(ask(&app, 500, Some("failed")).await.1, failed.1);
     assert_eq!(shop.effects("order"), 1);
 
-    // What another store begins would not be committed with the answer.
+    // A transaction of another store would not be committed with the response.
     let other = Arc::new(shop.options().connect().await.unwrap());
     let wrong = Router::new()
         .route("/orders/{status}", post(|_: Tx| async { StatusCode::CREATED }))
@@ -65,7 +65,7 @@ async fn writes_of_a_handler_and_its_response_are_committed_together() {
     assert_eq!(ask(&app, 201, Some("wrong")).await.0, StatusCode::CREATED);
     assert_eq!(shop.effects("order"), 2);
 
-    // Without a key there is no attempt that it could be a part of.
+    // Without a key there is no attempt.
     assert_eq!(ask(&app, 201, None).await.0, StatusCode::BAD_REQUEST);
     assert_eq!(shop.effects("order"), 2);
 }

@@ -1,4 +1,4 @@
-//! Connections that break while a statement is under way: the same statement is sent again, and tells what happened.
+//! Connections that break while a statement is in flight: repeating the statement resolves what happened.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use hapax_testkit::servers::PostgresServer;
 use crate::counting::Counting;
 use crate::fixture::{RETENTION, acquire, ask, done, options, replayed};
 
-/// More answers than any call asks for.
+/// More replies than any call needs.
 const ALL: usize = usize::MAX;
 
 #[tokio::test]
-async fn a_statement_whose_answer_was_lost_is_sent_again() {
+async fn a_statement_with_a_lost_reply_is_sent_again() {
     let server = PostgresServer::shared();
     let between = Counting::before(server.port());
     let store = options(&between.url()).connect().await.unwrap();
@@ -37,7 +37,7 @@ async fn a_statement_whose_answer_was_lost_is_sent_again() {
 }
 
 #[tokio::test]
-async fn what_stays_unknown_is_told_and_settled_by_asking_again() {
+async fn an_unknown_result_is_resolved_by_repeating_the_call() {
     let server = PostgresServer::shared();
     let between = Counting::before(server.port());
     let patient = options(&between.url());

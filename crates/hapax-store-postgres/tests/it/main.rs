@@ -1,16 +1,17 @@
-//! The PostgreSQL store on real servers: the suite that every store passes, and what only this one can do.
+//! The PostgreSQL store on real servers: the conformance suite, and tests for this store only.
 
-// The fixtures are as much a test as those who call them.
+// Fixtures may unwrap as tests do.
 #![allow(clippy::unwrap_used)]
 
 mod coalescing;
 mod conformance;
 mod counting;
 mod fixture;
+mod handler_tx;
 mod handlers;
-mod joined;
 mod lost_answers;
 mod migrations;
+mod notifications;
 mod once_in;
 mod once_in_isolation;
 mod once_in_pooled;
@@ -23,4 +24,3 @@ mod sweeping;
 #[cfg(feature = "tls")]
 mod tls;
 mod transactions;
-mod wake;

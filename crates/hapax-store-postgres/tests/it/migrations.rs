@@ -1,4 +1,4 @@
-//! Migrations: taken once, by whoever comes first, all or nothing, and other versions are told apart.
+//! Migrations: applied once, by the first process, all or nothing; other versions are recognised.
 
 use futures_util::future::join_all;
 use hapax_core::{Store, StoreErrorKind};
@@ -34,14 +34,14 @@ async fn processes_that_start_at_once_make_one_store() {
 }
 
 #[tokio::test]
-async fn tables_of_other_versions_are_told_apart() {
+async fn tables_of_other_versions_are_recognised() {
     let server = PostgresServer::shared();
     let options = options(&server.url());
     let schema = options.schema_name().to_owned();
     options.clone().connect().await.unwrap();
     let newer = VERSION + 1;
     let table = [
-        // Somebody newer has migrated, and lets this version go on.
+        // A newer program has migrated and declares this version compatible.
         (newer, VERSION, None),
         (newer, newer, Some(OpenError::TooNew { found: newer })),
         (0, 0, Some(OpenError::Outdated { found: 0 })),

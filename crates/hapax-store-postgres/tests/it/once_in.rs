@@ -1,4 +1,4 @@
-//! Work that is done once in its caller's transaction: what is committed together, and what is left when it is not.
+//! Work that runs once in its caller's transaction: what is committed together, and what remains after a rollback.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -22,7 +22,7 @@ async fn x_12_effect_and_outcome_are_committed_together() {
     let again = shop.order_and_commit("a").await;
     assert_eq!((again.value, again.replayed), (first.value, true));
     assert_eq!(shop.effects("a"), 1);
-    // To everybody else it is a record like any other.
+    // Outside the transaction it is a record like any other.
     assert_eq!(replayed(&shop.store, "a").await, done(&first.value.to_string()));
     assert_eq!(shop.store.stats().await.unwrap().completed, 1);
 
@@ -38,7 +38,7 @@ async fn a_rollback_leaves_nothing() {
     let mut client = shop.client().await;
     let mut tx = client.transaction().await.unwrap();
     shop.order(&mut tx, "a").await.unwrap();
-    // In the transaction itself it has happened.
+    // Inside the transaction it has happened.
     assert!(shop.order(&mut tx, "a").await.unwrap().replayed);
     tx.rollback().await.unwrap();
     assert!(shop.knows_nothing_of("a").await);
@@ -46,7 +46,7 @@ async fn a_rollback_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_fails_or_is_dropped_leaves_the_transaction_as_it_was() {
+async fn failed_or_dropped_work_leaves_the_transaction_as_it_was() {
     let shop = Shop::open().await;
     let mut client = shop.client().await;
     let mut tx = client.transaction().await.unwrap();
@@ -87,7 +87,7 @@ async fn what_fails_or_is_dropped_leaves_the_transaction_as_it_was() {
 }
 
 #[tokio::test]
-async fn work_that_ends_the_transaction_is_told() {
+async fn work_that_ends_the_transaction_is_an_error() {
     let shop = Shop::open().await;
     let mut client = shop.client().await;
     for (end, happened) in [("COMMIT", true), ("ROLLBACK", false), ("ROLLBACK; BEGIN", false)] {
@@ -108,7 +108,7 @@ async fn work_that_ends_the_transaction_is_told() {
 }
 
 #[tokio::test]
-async fn records_of_the_ordinary_mode_count() {
+async fn records_of_the_ordinary_mode_are_respected() {
     let shop = Shop::open().await;
     let store = &shop.store;
     let mut client = shop.client().await;
@@ -136,7 +136,7 @@ async fn records_of_the_ordinary_mode_count() {
 }
 
 #[tokio::test]
-async fn both_modes_answer_for_each_other() {
+async fn each_mode_replays_results_of_the_other() {
     let shop = Shop::open().await;
     let hapax = Hapax::builder(Arc::new(shop.options().connect().await.unwrap())).build();
     let mut client = shop.client().await;
@@ -174,7 +174,7 @@ async fn an_open_claim_is_busy_to_the_ordinary_mode() {
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_was_lost_is_told_by_doing_all_of_it_again() {
+async fn a_commit_with_a_lost_reply_is_resolved_by_repeating_the_transaction() {
     let shop = Shop::open().await;
     let between = Counting::before(shop.server.port());
     let mut lossy = client(between.url().trim_end_matches("?listen=off")).await;

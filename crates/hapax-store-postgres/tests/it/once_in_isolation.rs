@@ -1,4 +1,4 @@
-//! Transactions that want the same key at the same time, at every isolation level.
+//! Concurrent transactions on the same key, at every isolation level.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ async fn lock_timeout(tx: &Transaction<'_>) -> String {
 }
 
 #[tokio::test]
-async fn a_wait_ends_and_leaves_the_transaction_as_it_was() {
+async fn a_wait_times_out_and_leaves_the_transaction_as_it_was() {
     let shop = Shop::open().await;
     for (at, level) in LEVELS.into_iter().enumerate() {
         let name = format!("key-{at}");
@@ -70,7 +70,7 @@ async fn a_duplicate_waits_for_the_end_of_the_first() {
                 done.map(|done| done.replayed)
             }
         });
-        shop.until_somebody_waits().await;
+        shop.until_a_transaction_waits().await;
         if end == "commits" {
             first.commit().await.unwrap()
         } else {
@@ -80,7 +80,7 @@ async fn a_duplicate_waits_for_the_end_of_the_first() {
         match (end, level) {
             ("rolls-back", _) => assert!(matches!(second, Ok(false)), "{level:?}: {second:?}"),
             (_, IsolationLevel::ReadCommitted) => assert!(matches!(second, Ok(true)), "{second:?}"),
-            // Its view is older than what it waited for.
+            // Its snapshot is older than the transaction it waited for.
             _ => {
                 let Err(error) = second else { panic!("{level:?}: {second:?}") };
                 assert!(matches!(error, OnceInError::Conflict(_)) && error.is_transient(), "{error:?}");
@@ -92,7 +92,7 @@ async fn a_duplicate_waits_for_the_end_of_the_first() {
 }
 
 #[tokio::test]
-async fn a_commit_that_cannot_be_put_in_order_records_nothing() {
+async fn a_serialization_failure_records_nothing() {
     let shop = Shop::open().await;
     let (mut first, mut second) = (shop.client().await, shop.client().await);
     let mut first = begin(&mut first, IsolationLevel::Serializable).await;
@@ -111,7 +111,7 @@ async fn a_commit_that_cannot_be_put_in_order_records_nothing() {
 }
 
 #[tokio::test]
-async fn transactions_that_wait_for_each_other_are_told_to_begin_anew() {
+async fn deadlocked_transactions_report_a_conflict() {
     let shop = Arc::new(Shop::open().await);
     let mut first = shop.client().await;
     let mut first = first.transaction().await.unwrap();
@@ -128,11 +128,11 @@ async fn transactions_that_wait_for_each_other_are_told_to_begin_anew() {
             ended.is_err_and(|error| matches!(error, OnceInError::Conflict(_)))
         }
     });
-    shop.until_somebody_waits().await;
+    shop.until_a_transaction_waits().await;
     let waiting = shop.once(&mut first, "b").wait(PATIENCE);
     let ended = waiting.run(async |_| Ok::<i64, Infallible>(0)).await;
     let is_first = ended.is_err_and(|error| matches!(error, OnceInError::Conflict(_)));
     first.rollback().await.unwrap();
-    // The server ends one of the two, and it says which.
+    // The server aborts one of the two.
     assert!(is_first != second.await.unwrap());
 }

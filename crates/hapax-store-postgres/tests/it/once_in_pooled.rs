@@ -1,5 +1,5 @@
-//! Work in transactions through a pooler that hands out a connection for a transaction only: the first run, its replay,
-//! and a duplicate that comes before the first has ended.
+//! Work in transactions through a pooler in transaction mode: the first run, its replay, and a duplicate that arrives
+//! before the first has ended.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ async fn in_a_transaction_of_tokio_postgres() {
     let held = shop.order(&mut holder, "held").await.unwrap();
     let mut early = shop.client().await;
     let mut early = early.transaction().await.unwrap();
-    let told = shop.once(&mut early, "held").wait(SHORT).run(async |_| Ok::<i64, Infallible>(0)).await;
-    assert!(matches!(told, Err(OnceInError::InProgress { .. })), "{told:?}");
+    let result = shop.once(&mut early, "held").wait(SHORT).run(async |_| Ok::<i64, Infallible>(0)).await;
+    assert!(matches!(result, Err(OnceInError::InProgress { .. })), "{result:?}");
     early.commit().await.unwrap();
 
     let patient = tokio::spawn({
@@ -35,7 +35,7 @@ async fn in_a_transaction_of_tokio_postgres() {
             once.run(async |_| Ok::<i64, Infallible>(0)).await.unwrap()
         }
     });
-    shop.until_somebody_waits().await;
+    shop.until_a_transaction_waits().await;
     holder.commit().await.unwrap();
     let patient = patient.await.unwrap();
     assert_eq!((patient.value, patient.replayed), (held.value, true));
@@ -55,8 +55,8 @@ async fn in_a_transaction_of_sqlx() {
 
     let mut holder = pool.begin().await.unwrap();
     let held = once_in_sqlx::order(&shop, &mut holder, "held", SHORT).await.unwrap();
-    let told = once_in_sqlx::order(&shop, &mut tx, "held", SHORT).await;
-    assert!(matches!(told, Err(OnceInError::InProgress { .. })), "{told:?}");
+    let result = once_in_sqlx::order(&shop, &mut tx, "held", SHORT).await;
+    assert!(matches!(result, Err(OnceInError::InProgress { .. })), "{result:?}");
     tx.commit().await.unwrap();
 
     let patient = tokio::spawn({
@@ -66,7 +66,7 @@ async fn in_a_transaction_of_sqlx() {
             once_in_sqlx::order(&shop, &mut tx, "held", PATIENCE).await.unwrap()
         }
     });
-    shop.until_somebody_waits().await;
+    shop.until_a_transaction_waits().await;
     holder.commit().await.unwrap();
     let patient = patient.await.unwrap();
     assert_eq!((patient.value, patient.replayed), (held.value, true));

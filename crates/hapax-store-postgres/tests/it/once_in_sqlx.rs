@@ -11,11 +11,11 @@ use tokio::sync::oneshot;
 
 use crate::shop::{Shop, key};
 
-/// For those who need not wait for anybody.
+/// For tests that wait for no other transaction.
 pub(crate) const SHORT: Duration = Duration::from_millis(1);
 
 pub(crate) async fn pool(shop: &Shop) -> PgPool {
-    // Statements with a name do not outlive a pooler's transaction, and it does not know the setting.
+    // Named statements do not survive a pooler in transaction mode, and it does not support the setting.
     let options =
         shop.url.parse::<PgConnectOptions>().unwrap().statement_cache_capacity(0).extra_float_digits(None);
     PgPoolOptions::new().max_connections(2).connect_with(options).await.unwrap()
@@ -43,7 +43,7 @@ async fn effect_and_outcome_are_committed_together_through_sqlx() {
     let mut tx = pool.begin().await.unwrap();
     let again = order(&shop, &mut tx, "a", SHORT).await.unwrap();
     assert_eq!((first.replayed, again.value, again.replayed), (false, first.value, true));
-    // One driver answers for the other.
+    // Results of one driver are replayed by the other.
     let native = shop.order_and_commit("a").await;
     assert_eq!((native.value, native.replayed, shop.effects("a")), (first.value, true, 1));
 
@@ -53,7 +53,7 @@ async fn effect_and_outcome_are_committed_together_through_sqlx() {
 }
 
 #[tokio::test]
-async fn what_fails_leaves_a_transaction_of_sqlx_as_it_was() {
+async fn failed_work_leaves_a_transaction_of_sqlx_as_it_was() {
     let shop = Shop::open().await;
     let pool = pool(&shop).await;
     let mut first = pool.begin().await.unwrap();

@@ -1,4 +1,4 @@
-//! Servers and poolers that are gone, hang or come back: an answer in time, nothing lost, no restart needed.
+//! Servers and poolers that are down, hang or come back: an answer in time, no write lost, no restart needed.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use tokio::time::timeout;
 
 use crate::fixture::{RETENTION, acquire, ask, done, finish, options, replayed};
 
-/// How long the tests wait for a server that does not answer.
+/// The store's timeout for a server that does not reply.
 const SHORT: Duration = Duration::from_millis(400);
 
-/// Until the store answers again. Each try is bounded by the store's own timeout.
+/// Waits until the store answers again. Each try is bounded by the store's own timeout.
 async fn recovered(store: &PostgresStore) {
     while store.health().await.is_err() {
         tokio::task::yield_now().await;
     }
 }
 
-/// Until it is known that the server is gone. What is sent before that may have been applied, for all anybody knows.
+/// Waits until the store knows that the server is gone. Writes before that may have been applied.
 async fn noticed(store: &PostgresStore) {
     while store.claim(&ask("noticed")).await.unwrap_err().kind() != StoreErrorKind::Unavailable {
         tokio::task::yield_now().await;
@@ -29,7 +29,7 @@ async fn noticed(store: &PostgresStore) {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_killed_server() {
+async fn acknowledged_writes_survive_a_killed_server() {
     let server = PostgresServer::options().durable().start();
     let store = options(&server.url()).timeout(SHORT).connect().await.unwrap();
     recovered(&store).await;
@@ -51,7 +51,7 @@ async fn what_was_acknowledged_survives_a_killed_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_given_up_in_time() {
+async fn calls_to_a_hung_server_time_out() {
     let server = PostgresServer::start();
     let store = options(&server.url()).timeout(SHORT).connect().await.unwrap();
     let lease = acquire(&store, "open").await;
@@ -81,13 +81,13 @@ async fn a_server_without_connections_to_spare_is_unavailable() {
     }
     let refused = options(&server.url()).timeout(SHORT).connect().await.unwrap_err();
     assert_eq!(refused.kind(), StoreErrorKind::Unavailable);
-    acquire(&first, "who has a connection goes on").await;
+    acquire(&first, "an open connection still works").await;
     drop(taken);
     while options(&server.url()).connect().await.is_err() {}
 }
 
 #[tokio::test]
-async fn a_pooler_that_was_restarted_is_found_again() {
+async fn the_store_reconnects_to_a_restarted_pooler() {
     let server = PostgresServer::start();
     let pooler = PgBouncer::start(&server);
     let store = options(&pooler.url()).timeout(SHORT).connect().await.unwrap();
@@ -101,7 +101,7 @@ async fn a_pooler_that_was_restarted_is_found_again() {
 }
 
 #[tokio::test]
-async fn a_synchronous_standby_that_was_promoted_is_found_and_has_everything() {
+async fn a_promoted_synchronous_standby_is_located_and_complete() {
     let pair = PostgresServer::options().setting("synchronous_standby_names", "walreceiver");
     let first = pair.clone().start();
     let second = pair.standby_of(&first).start();
@@ -112,7 +112,7 @@ async fn a_synchronous_standby_that_was_promoted_is_found_and_has_everything() {
     let lease = acquire(&store, "open").await;
     first.kill();
     second.promote();
-    // Commits of the one that was promoted wait for a standby as well.
+    // Commits of the promoted one wait for a standby as well.
     first.follow(&second);
     recovered(&store).await;
     assert_eq!(store.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
@@ -120,9 +120,9 @@ async fn a_synchronous_standby_that_was_promoted_is_found_and_has_everything() {
     assert_eq!(replayed(&store, "finished").await, done("done"));
 }
 
-/// A machine that is gone does not even refuse. Here it is a listener whose queue is full: more connections hang.
+/// A host that is down does not even refuse. Here it is a listener with a full backlog: further connections hang.
 #[tokio::test]
-async fn a_host_that_takes_no_connections_does_not_hide_the_next() {
+async fn an_unresponsive_host_does_not_hide_the_next_one() {
     const TRIES: usize = 10;
     let hole = TcpSocket::new_v4().unwrap();
     hole.bind("127.0.0.1:0".parse().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! What a server's settings allow to promise, and servers that cannot be a store.
+//! The promise for each server configuration, and unusable servers.
 
 use hapax_core::{Promise, Store, StoreErrorKind};
 use hapax_store_postgres::{OpenError, PostgresStore};
@@ -7,7 +7,7 @@ use hapax_testkit::servers::PostgresServer;
 use crate::fixture::{acquire, options};
 
 #[tokio::test]
-async fn a_durable_server_holds_the_promise_until_its_settings_change() {
+async fn the_promise_changes_with_the_settings() {
     let server = PostgresServer::options().durable().start();
     let store = options(&server.url()).without_wake_ups().connect().await.unwrap();
     let health = store.health().await.unwrap();
@@ -22,7 +22,7 @@ async fn a_durable_server_holds_the_promise_until_its_settings_change() {
 }
 
 #[tokio::test]
-async fn a_database_that_may_only_be_read_is_refused() {
+async fn a_read_only_database_is_refused() {
     let server = PostgresServer::start();
     server.sql("ALTER DATABASE postgres SET default_transaction_read_only = on");
     let refused = options(&server.url()).connect().await.unwrap_err();
@@ -32,7 +32,7 @@ async fn a_database_that_may_only_be_read_is_refused() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_not_there_is_made_only_for_those_who_want_one() {
+async fn an_absent_store_is_created_only_on_request() {
     let server = PostgresServer::shared();
     let options = options(&server.url());
     let missing = options.clone().existing().connect().await.unwrap_err();

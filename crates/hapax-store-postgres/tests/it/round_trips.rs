@@ -1,6 +1,6 @@
-//! How often the server is asked: twice for a fresh operation, once for a replay, and in a transaction five times.
+//! Round trips: two for a fresh operation, one for a replay, and five in a transaction.
 //!
-//! These tests have one thread, so that what is sent before anybody waits is sent at once.
+//! These tests are single-threaded, so that statements which are polled together are sent together.
 
 use futures_util::future::join_all;
 use hapax_core::{Claim, Store};
@@ -39,13 +39,13 @@ async fn a_busy_key_takes_one_and_a_takeover_two() {
     store.release(&lease, None).await.unwrap();
     counting.trips();
     assert_eq!(acquire(&store, "busy").await.fence.attempt, 2);
-    assert_eq!(counting.trips(), 2, "to look and to take");
+    assert_eq!(counting.trips(), 2, "to read and to take over");
 }
 
-/// A pooler may take the first of two answers for the last one. When the client is killed then, the second is given to
-/// whoever is next on that connection of the server.
+/// A pooler may take the first of two replies for the last one. If the client is killed then, the second is delivered to
+/// the next client on that server connection.
 #[tokio::test]
-async fn no_connection_has_two_statements_under_way() {
+async fn no_connection_has_two_statements_in_flight() {
     const MANY: usize = 20;
     let server = PostgresServer::shared();
     let counting = Counting::before(server.port());
@@ -67,7 +67,7 @@ async fn no_connection_has_two_statements_under_way() {
 }
 
 #[tokio::test]
-async fn work_in_a_transaction_takes_five_beside_its_own() {
+async fn work_in_a_transaction_takes_five_besides_its_own() {
     let shop = Shop::open().await;
     let counting = Counting::before(shop.server.port());
     let mut client = client(counting.url().trim_end_matches("?listen=off")).await;

@@ -1,4 +1,4 @@
-//! [`Shop`]: a store and a table of effects beside it, for work that is done once in a transaction.
+//! [`Shop`]: a store with a table of effects beside it, for work that runs once in a transaction.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use tokio_postgres::{Client, Error, NoTls, Transaction};
 
 use crate::fixture::options;
 
-/// The operation that [`scoped`] asks for.
+/// The operation that [`scoped`] names.
 const OPERATION: &str = "POST /orders";
 
 pub(crate) struct Shop {
     pub(crate) server: Arc<PostgresServer>,
     pub(crate) store: PostgresStore,
     pub(crate) schema: String,
-    /// Where its clients come to it.
+    /// The URL for its clients.
     pub(crate) url: String,
     _pooler: Option<PgBouncer>,
 }
@@ -27,7 +27,7 @@ impl Shop {
         Self::open_on(PostgresServer::shared(), None).await
     }
 
-    /// The same behind a pooler that hands out a connection for a transaction only.
+    /// The same behind a pooler in transaction mode.
     pub(crate) async fn open_pooled() -> Self {
         let server = PostgresServer::shared();
         let pooler = PgBouncer::start(&server);
@@ -43,7 +43,7 @@ impl Shop {
         Self { server, store, schema, url, _pooler: pooler }
     }
 
-    /// How others come to the same store.
+    /// Another store on the same records.
     pub(crate) fn options(&self) -> Options {
         options(&self.url).schema(&self.schema)
     }
@@ -66,7 +66,7 @@ impl Shop {
     }
 
     /// Waits until a transaction waits for a row of this store.
-    pub(crate) async fn until_somebody_waits(&self) {
+    pub(crate) async fn until_a_transaction_waits(&self) {
         let asking = format!(
             "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{}%'",
             self.schema
@@ -76,7 +76,7 @@ impl Shop {
         }
     }
 
-    /// Whether nothing at all is known of the order `name`.
+    /// Whether there is neither a record nor an effect of the order `name`.
     pub(crate) async fn knows_nothing_of(&self, name: &str) -> bool {
         matches!(self.store.get(&scoped(name).id).await.unwrap(), Lookup::Absent) && self.effects(name) == 0
     }

@@ -1,21 +1,21 @@
-//! A sweep of many records: what it reads of them, and what it leaves on its connection.
+//! A sweep of many records: the rows it reads, and the settings it leaves on its connection.
 
 use hapax_core::{Store, Swept};
 use hapax_testkit::servers::PostgresServer;
 
 use crate::fixture::options;
 
-/// Enough, and in such a disorder, that the server would rather sort them all than take the first few from the index.
+/// Enough, and in such disorder, that the planner would rather sort them all than read the first few from the index.
 const DUE: usize = 2_000;
 const BATCH: usize = 10;
 
 #[tokio::test]
-async fn a_batch_reads_what_it_removes_and_one_more() {
+async fn a_batch_reads_one_row_more_than_it_removes() {
     let server = PostgresServer::shared();
     let options = options(&server.url()).pool(1);
     let schema = options.schema_name().to_owned();
     let store = options.connect().await.unwrap();
-    // Of every row that is read the seal is computed; it is counted how often.
+    // The seal of every row that is read is computed; the computations are counted.
     server.sql(&format!(
         "CREATE SEQUENCE {schema}.read;
          CREATE OR REPLACE FUNCTION {schema}.seal_of(
@@ -35,6 +35,6 @@ async fn a_batch_reads_what_it_removes_and_one_more() {
     let read = server.sql(&format!("SELECT last_value FROM {schema}.read"));
     assert_eq!(read.parse::<usize>().unwrap(), BATCH + 1);
     let oldest = server.sql(&format!("SELECT min(expires_at) FROM {schema}.record"));
-    assert_eq!(oldest, (BATCH + 1).to_string(), "the longest due go first");
-    assert_eq!(store.health().await.unwrap(), health, "the next on this connection waits for the disk");
+    assert_eq!(oldest, (BATCH + 1).to_string(), "the oldest go first");
+    assert_eq!(store.health().await.unwrap(), health, "the next commit on this connection is synchronous");
 }

@@ -1,4 +1,4 @@
-//! TLS: the server's certificate is checked against the authority that was named.
+//! TLS: the server's certificate is verified against the given authority.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use hapax_testkit::servers::{PostgresServer, certificate};
 use crate::fixture::acquire;
 
 #[tokio::test]
-async fn a_server_is_trusted_by_its_authority_only() {
+async fn a_server_is_trusted_only_through_its_authority() {
     let dir = tempfile::tempdir().unwrap();
     let (own, key) = certificate(dir.path(), "own");
     let (other, _) = certificate(dir.path(), "other");

@@ -1,4 +1,4 @@
-//! Wake-ups: whoever waits is told by the server, also when somebody else's process finished.
+//! Notifications: the server notifies watchers, also of changes by another process.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ async fn two(server: &PostgresServer) -> (PostgresStore, PostgresStore) {
 }
 
 #[tokio::test]
-async fn a_waiter_is_told_of_a_change_through_another_store() {
+async fn a_watcher_is_notified_of_a_change_through_another_store() {
     let server = PostgresServer::shared();
     let (owner, waiter) = two(&server).await;
     let lease = acquire(&owner, "waited for").await;
-    // The first news is that it is being listened for.
+    // The first notification is the mark itself.
     waiter.watch(&lease.id).unwrap().await;
-    let told = tokio::spawn(waiter.watch(&lease.id).unwrap());
+    let notified = tokio::spawn(waiter.watch(&lease.id).unwrap());
     assert_eq!(owner.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
-    told.await.unwrap();
+    notified.await.unwrap();
 }
 
 #[tokio::test]
-async fn every_ending_is_told() {
+async fn every_final_write_notifies() {
     let (_server, store) = connect().await;
     for ending in ["release", "abandon", "settle", "delete"] {
         let lease = acquire(&store, ending).await;
@@ -38,7 +38,7 @@ async fn every_ending_is_told() {
             store.abandon(&lease, Reason::Declared).await.unwrap();
         }
         store.watch(&lease.id).unwrap().await;
-        let news = store.watch(&lease.id).unwrap();
+        let notification = store.watch(&lease.id).unwrap();
         match ending {
             "release" => drop(store.release(&lease, None).await.unwrap()),
             "abandon" => drop(store.abandon(&lease, Reason::Declared).await.unwrap()),
@@ -49,12 +49,12 @@ async fn every_ending_is_told() {
             }
             _ => drop(store.delete(&lease.id, lease.fence.nonce).await.unwrap()),
         }
-        news.await;
+        notification.await;
     }
 }
 
 #[tokio::test]
-async fn nothing_is_told_where_nobody_waits() {
+async fn unwatched_records_send_no_notification() {
     let server = PostgresServer::shared();
     let options = options(&server.url());
     let channel = format!("hapax_{}", options.schema_name());
@@ -62,11 +62,11 @@ async fn nothing_is_told_where_nobody_waits() {
     let (other, waited) = (acquire(&store, "other").await, acquire(&store, "waited for").await);
     store.watch(&waited.id).unwrap().await;
     let (client, mut connection) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
-            if let AsyncMessage::Notification(news) = message {
-                tell.send(news.payload().to_owned()).unwrap();
+            if let AsyncMessage::Notification(notification) = message {
+                sender.send(notification.payload().to_owned()).unwrap();
             }
         }
     });
@@ -74,44 +74,44 @@ async fn nothing_is_told_where_nobody_waits() {
     for lease in [&other, &waited] {
         store.complete(lease, &done("done"), RETENTION).await.unwrap();
     }
-    assert_eq!(told.recv().await.unwrap(), waited.id.to_string(), "the first of them made no noise");
+    assert_eq!(received.recv().await.unwrap(), waited.id.to_string(), "the unwatched record sent none");
 }
 
 #[tokio::test]
-async fn a_broken_connection_wakes_everybody_and_is_made_again() {
+async fn a_broken_connection_wakes_all_watchers_and_reconnects() {
     let server = PostgresServer::start();
     let store = options(&server.url()).connect().await.unwrap();
     let lease = acquire(&store, "waited for").await;
     store.watch(&lease.id).unwrap().await;
-    let news = tokio::spawn(store.watch(&lease.id).unwrap());
+    let notification = tokio::spawn(store.watch(&lease.id).unwrap());
     server.sql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hapax wake-ups'",
     );
-    news.await.unwrap();
-    // It is listened for again, which is news too.
+    notification.await.unwrap();
+    // Marking it again is a notification too.
     store.watch(&lease.id).unwrap().await;
-    let news = tokio::spawn(store.watch(&lease.id).unwrap());
+    let notification = tokio::spawn(store.watch(&lease.id).unwrap());
     assert_eq!(store.complete(&lease, &done("done"), RETENTION).await.unwrap(), Fenced::Applied);
-    news.await.unwrap();
+    notification.await.unwrap();
 }
 
 #[tokio::test]
-async fn past_a_pooler_the_server_is_heard_at_its_own_address() {
+async fn notifications_arrive_from_the_servers_own_address_past_a_pooler() {
     let server = PostgresServer::shared();
     let pooler = PgBouncer::start(&server);
     let store = options(&pooler.url()).listen("127.0.0.1", server.port()).connect().await.unwrap();
     let lease = acquire(&store, "waited for").await;
     store.watch(&lease.id).unwrap().await;
-    let news = tokio::spawn(store.watch(&lease.id).unwrap());
+    let notification = tokio::spawn(store.watch(&lease.id).unwrap());
     store.complete(&lease, &done("done"), RETENTION).await.unwrap();
-    news.await.unwrap();
+    notification.await.unwrap();
 }
 
 #[tokio::test]
-async fn a_pooler_that_passes_on_no_news_is_found_out() {
+async fn a_pooler_that_forwards_no_notifications_is_detected() {
     let server = PostgresServer::shared();
     let pooler = PgBouncer::start(&server);
-    // So long the listener waits for its greeting; connecting and making the tables take far less.
+    // The listener waits this long for its test notification; connecting and creating the tables take far less.
     let store = options(&pooler.url()).timeout(Duration::from_secs(5)).connect().await.unwrap();
     let watching = store.watch(&acquire(&store, "waited for").await.id).unwrap();
     let is_told =

@@ -1,4 +1,4 @@
-//! Transactions that an attempt of the ordinary mode writes in: they end with its outcome.
+//! Transactions for the writes of an attempt: they end with its outcome.
 
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ async fn state(store: &PostgresStore, name: &str) -> State {
     }
 }
 
-/// What another store begins, nobody commits when the attempt succeeds here.
+/// A transaction of another store would not be committed when the attempt succeeds here.
 #[tokio::test]
-async fn only_the_store_that_claimed_gives_a_transaction() {
+async fn only_the_store_that_claimed_begins_a_transaction() {
     let shop = Shop::open().await;
     let other = shop.options().connect().await.unwrap();
     let lease = acquire(&shop.store, "elsewhere").await;
@@ -47,7 +47,7 @@ async fn x_12_success_commits_and_everything_else_rolls_back() {
     let error = Recorded::new(Class::Error, Format::FUNCTION, "no");
 
     let lease = acquire(store, "success").await;
-    // The same attempt has the same transaction, whoever asks at the same time.
+    // The same attempt gets the same transaction, also concurrently.
     let both = [(); 2].map(|()| begun(&shop, store, &lease, "success"));
     drop(join_all(both).await);
     assert_eq!(shop.effects("success"), 0);
@@ -91,7 +91,7 @@ async fn an_attempt_that_was_taken_over_commits_nothing() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_committed_frees_the_key() {
+async fn a_failed_commit_releases_the_key() {
     let shop = Shop::open().await;
     let store = &shop.store;
     let lease = acquire(store, "held").await;
@@ -105,7 +105,7 @@ async fn what_cannot_be_committed_frees_the_key() {
     drop(aborted);
     assert_eq!(store.complete(&lease, &done("yes"), RETENTION).await.unwrap(), Fenced::Lost);
 
-    // The constraint is looked at when the transaction commits.
+    // The deferred constraint is checked at commit.
     shop.server.sql(&format!(
         "ALTER TABLE {}.effect ADD CONSTRAINT once UNIQUE (key) DEFERRABLE INITIALLY DEFERRED",
         shop.schema
@@ -125,7 +125,7 @@ async fn an_outcome_is_never_recorded_without_its_effect() {
     let shop = Shop::open().await;
     let between = Counting::before(shop.server.port());
     let lossy = options(&between.url()).schema(&shop.schema).connect().await.unwrap();
-    // The answer to the completion is lost, and the one to the commit.
+    // The reply to the completion is lost, and the one to the commit.
     for (passed, effects, end) in [(0, 0, State::Released), (1, 1, State::Completed)] {
         let name = format!("lost-{passed}");
         let lease = acquire(&lossy, &name).await;
@@ -136,7 +136,7 @@ async fn an_outcome_is_never_recorded_without_its_effect() {
         assert_eq!((shop.effects(&name), state(&lossy, &name).await), (effects, end), "{name}");
     }
 
-    // A completion that is given up halfway and asked for again.
+    // A completion that is cancelled halfway and repeated.
     let lease = acquire(&lossy, "given-up").await;
     let tx = begun(&shop, &lossy, &lease, "given-up").await;
     let holder = shop.client().await;

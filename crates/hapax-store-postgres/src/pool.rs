@@ -1,8 +1,7 @@
-//! The way to the server: a pool of connections, each used by one call or batch at a time, none of them ever left with
-//! an open transaction.
+//! [`ConnectionPool`]: connections, each used by one call or batch at a time, never returned with an open transaction.
 //!
-//! A call that is dropped or runs out of time takes its connection with it, so that nobody reads an answer that was
-//! meant for somebody else. Every call ends within the configured time.
+//! A call that is dropped or times out closes its connection, so that no other call reads its reply. Every call ends within
+//! the configured timeout.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,31 +13,31 @@ use tokio::time::{Instant, timeout_at};
 use tokio_postgres::Client;
 
 use crate::config::Options;
-use crate::error::{Effect, Fault, OpenError, Refusal, Told};
+use crate::error::{CallFailure, Effect, Fault, OpenError, ServerMessage};
 use crate::sql::Sql;
 use crate::tls::{Tls, tls};
 
-/// How many times longer than others those calls may take that go through many records: listing, counting, sweeping.
+/// The timeout factor of calls that go through many records: listing, counting, sweeping.
 const LONG_TIMES: u32 = 15;
 
-/// A statement waits this part of a call's time for a row that somebody's open transaction holds.
+/// The fraction of a call's timeout that a statement waits for a row locked by another transaction.
 const ROW_WAIT_PART: u32 = 8;
 
-/// A way to one store.
-pub(crate) struct Link {
+/// The connections of one store.
+pub(crate) struct ConnectionPool {
     pub(crate) options: Options,
     pub(crate) sql: Sql,
     pub(crate) tls: Tls,
     pool: Pool,
-    /// Connections for transactions that last as long as somebody's work. Were they of the same pool, work that waits
-    /// for its claim to be renewed could wait for itself.
+    /// Connections for transactions that last as long as a handler. From the same pool, a handler that waits for the renewal
+    /// of its claim could wait for itself.
     work: Pool,
 }
 
-/// A connection for one call. Unless it is given back, it is closed.
-pub(crate) struct Lent(Option<Object>);
+/// An exclusive connection for one call. It is closed unless it is returned to the pool.
+pub(crate) struct PooledConnection(Option<Object>);
 
-impl Link {
+impl ConnectionPool {
     pub(crate) fn new(mut options: Options) -> Result<Self, StoreError> {
         if !crate::sql::is_schema(&options.schema) {
             return Err(OpenError::Url { why: "the schema has a name that needs quotes".to_owned() }.into());
@@ -49,7 +48,7 @@ impl Link {
         if options.config.get_application_name().is_none() {
             options.config.application_name("hapax");
         }
-        // A connection is not asked whether it works before every call: that would be another round trip.
+        // Connections are not tested before every call: that would be another round trip.
         let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let pool = || {
             let manager = Manager::from_config(options.config.clone(), tls.clone(), how.clone());
@@ -62,12 +61,12 @@ impl Link {
         Ok(Self { sql: Sql::new(&options.schema), options, tls, pool, work })
     }
 
-    /// When a call that begins now must have ended.
+    /// The deadline of a call that begins now.
     pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + self.options.timeout
     }
 
-    /// The same for a call that goes through many records.
+    /// The deadline of a call that goes through many records.
     pub(crate) fn long_deadline(&self) -> Instant {
         Instant::now() + self.options.timeout.saturating_mul(LONG_TIMES)
     }
@@ -77,49 +76,53 @@ impl Link {
         self.options.timeout / ROW_WAIT_PART
     }
 
-    /// A connection. Without one nothing was sent.
-    pub(crate) async fn lend(&self, op: &'static str, deadline: Instant) -> Result<Lent, StoreError> {
-        lend(&self.pool, op, deadline).await
-    }
-
-    /// A connection for a transaction that lasts as long as somebody's work.
-    pub(crate) async fn lend_for_work(
+    /// A connection. On failure nothing was sent.
+    pub(crate) async fn acquire(
         &self,
         op: &'static str,
         deadline: Instant,
-    ) -> Result<Lent, StoreError> {
-        lend(&self.work, op, deadline).await
+    ) -> Result<PooledConnection, StoreError> {
+        acquire(&self.pool, op, deadline).await
+    }
+
+    /// A connection for a transaction that lasts as long as a handler.
+    pub(crate) async fn acquire_for_handler(
+        &self,
+        op: &'static str,
+        deadline: Instant,
+    ) -> Result<PooledConnection, StoreError> {
+        acquire(&self.work, op, deadline).await
     }
 }
 
-async fn lend(pool: &Pool, op: &'static str, deadline: Instant) -> Result<Lent, StoreError> {
+async fn acquire(pool: &Pool, op: &'static str, deadline: Instant) -> Result<PooledConnection, StoreError> {
     match timeout_at(deadline, pool.get()).await {
-        Ok(Ok(object)) => Ok(Lent(Some(object))),
+        Ok(Ok(object)) => Ok(PooledConnection(Some(object))),
         Ok(Err(PoolError::Backend(error))) => {
-            Err(StoreError::new(StoreErrorKind::Unavailable, op).with_source(Told::of(&error)))
+            Err(StoreError::new(StoreErrorKind::Unavailable, op).with_source(ServerMessage::of(&error)))
         }
         Ok(Err(other)) => Err(StoreError::new(StoreErrorKind::Unavailable, op).with_source(other)),
-        Err(_elapsed) => Err(Refusal::TimedOut.error(op, Effect::Read)),
+        Err(_elapsed) => Err(CallFailure::TimedOut.error(op, Effect::Read)),
     }
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for ConnectionPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("ConnectionPool").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
-impl Lent {
+impl PooledConnection {
     pub(crate) fn client(&self) -> &Client {
-        self.0.as_ref().expect("it is taken out only by those who take all of it")
+        self.0.as_ref().expect("present until dropped")
     }
 
-    /// For a transaction, which rolls itself back when it is dropped.
+    /// For a transaction, which rolls back when it is dropped.
     pub(crate) fn client_mut(&mut self) -> &mut Client {
-        self.0.as_mut().expect("it is taken out only by those who take all of it")
+        self.0.as_mut().expect("present until dropped")
     }
 
-    /// Ends a call with what came of it in its time.
+    /// Ends a call with its result.
     pub(crate) fn end<T>(
         self,
         op: &'static str,
@@ -128,30 +131,30 @@ impl Lent {
     ) -> Result<T, StoreError> {
         match answer {
             Ok(Ok(answer)) => {
-                self.give_back();
+                self.return_to_pool();
                 Ok(answer)
             }
             Ok(Err(error)) => {
                 let fault = Fault::of(&error);
                 if !fault.ends_connection() {
-                    self.give_back();
+                    self.return_to_pool();
                 }
                 Err(fault.error(op, effect))
             }
-            Err(_elapsed) => Err(Refusal::TimedOut.error(op, effect)),
+            Err(_elapsed) => Err(CallFailure::TimedOut.error(op, effect)),
         }
     }
 
-    /// Puts the connection back for others: nothing is under way on it.
-    pub(crate) fn give_back(mut self) {
+    /// Returns the connection to the pool: nothing is in flight on it.
+    pub(crate) fn return_to_pool(mut self) {
         drop(self.0.take());
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         if let Some(object) = self.0.take() {
-            // Out of the pool, and with it goes the task that keeps the connection.
+            // Detached from the pool, which ends the task that drives the connection.
             drop(Object::take(object));
         }
     }

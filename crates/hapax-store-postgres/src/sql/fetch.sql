@@ -1,4 +1,4 @@
--- Records as they are, and the time. $1 ids.
+-- Reads records, and the time. $1 ids.
 SELECT
     id, version, state, reason, nonce, attempt, takeovers, lease_until, created_at, updated_at, expires_at,
     algorithm, fingerprint, namespace, principal, operation, outcome,
