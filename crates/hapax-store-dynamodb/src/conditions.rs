@@ -1,28 +1,27 @@
-//! The conditions of writes, one name for each. They are all that two processes ever agree by.
+//! The conditions of writes, one name for each. Processes coordinate only through these.
 
 use serde_json::{Value, json};
 
-use crate::item::Held;
+use crate::item::StoredRecord;
 
 /// There is no record: the key is fresh.
 const ABSENT: &str = "attribute_not_exists(#id)";
 
-/// The record is the one that was decided about: written by the same write, and not damaged since.
+/// The record is the expected one: written by the same write, and not damaged since.
 const UNCHANGED: &str = "#version = :version AND #head = :head";
 
-/// Adds to a write that the record must be as it was when its change was decided, and that the service tells what is
-/// there when it is not.
-pub(crate) fn unchanged(write: &mut Value, before: Option<&Held>) {
+/// Adds the condition that the record is unchanged since it was read, and requests the current item if it fails.
+pub(crate) fn unchanged(write: &mut Value, before: Option<&StoredRecord>) {
     match before {
         None => {
             write["ConditionExpression"] = json!(ABSENT);
             write["ExpressionAttributeNames"] = json!({"#id": "id"});
         }
-        Some(held) => {
+        Some(stored) => {
             write["ConditionExpression"] = json!(UNCHANGED);
             write["ExpressionAttributeNames"] = json!({"#version": "version", "#head": "head"});
             write["ExpressionAttributeValues"] =
-                json!({":version": held.version.value(), ":head": crate::item::binary(&held.head)});
+                json!({":version": stored.version.value(), ":head": crate::item::binary(&stored.head)});
         }
     }
     write["ReturnValuesOnConditionCheckFailure"] = json!("ALL_OLD");

@@ -1,4 +1,4 @@
-//! [`Options`]: which table to use and how to reach it, also as a URL. Credentials are never part of it.
+//! [`Options`]: the table and how to reach it, also parsed from a URL, which never holds credentials.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::error::OpenError;
 use crate::store::DynamoDbStore;
 use crate::table::{self, Step};
 
-/// How long one call may take unless told otherwise, connecting included.
+/// The default limit of one call, connecting included.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(2);
 
-/// The most bytes that an outcome may have unless told otherwise. Every kibibyte is paid for when it is written.
+/// The default limit of an outcome's size. Every kibibyte is billed when it is written.
 pub const OUTCOME_BYTES_MAX_DEFAULT: usize = 4 << 20;
 
-/// How many calls are under way at once unless told otherwise. Further ones wait for their turn.
+/// The default limit of calls in flight. Further ones are queued.
 pub const CONNECTIONS_MAX_DEFAULT: usize = 256;
 
-/// How many open claims are remembered unless told otherwise. One that is forgotten is watched for a lease anew.
+/// The default number of open claims that are remembered. A forgotten one is observed for a lease anew.
 pub const CLAIMS_SEEN_MAX_DEFAULT: usize = 100_000;
 
-/// How long the name of a table may be.
+/// The length of a table's name.
 const TABLE_LENGTH: std::ops::RangeInclusive<usize> = 3..=255;
 
 /// How to reach a [`DynamoDbStore`].
@@ -51,7 +51,7 @@ pub struct Options {
     pub(crate) clock: Option<Arc<dyn Clock>>,
 }
 
-/// What to do about a table that other Regions write to.
+/// Whether a table with writable replicas in other Regions is accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Replicas {
     Refuse,
@@ -59,13 +59,13 @@ pub(crate) enum Replicas {
 }
 
 impl Options {
-    /// Reads `dynamodb://TABLE[?option=value…]`.
+    /// Parses `dynamodb://TABLE[?option=value…]`.
     ///
     /// Options are `region` (`AWS_REGION` or `AWS_DEFAULT_REGION` without it), `endpoint` (a URL, for DynamoDB Local and
     /// private endpoints), `timeout_ms`, `outcome_bytes_max` (a size such as `2MiB`), `connections_max` and `replicas=accept`.
     ///
     /// # Errors
-    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) when the URL is none. The source says why.
+    /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) if the URL is malformed. The source says why.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
         Self::parse(url, |name| std::env::var(name).ok()).map_err(|why| OpenError::Url { why }.into())
     }
@@ -87,7 +87,7 @@ impl Options {
                 let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
                 decoded(value)
                     .map(|value| (name, value))
-                    .ok_or_else(|| format!("{name} is not encoded properly"))
+                    .ok_or_else(|| format!("{name} is not percent-encoded correctly"))
             })
             .collect::<Result<_, _>>()?;
         let given =
@@ -98,7 +98,7 @@ impl Options {
             .ok_or("no region is named, neither as region= nor by AWS_REGION")?;
         let is_region = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if region.is_empty() || !region.bytes().all(is_region) {
-            return Err("a region is written in small letters, digits and dashes".to_owned());
+            return Err("a region consists of lower-case letters, digits and dashes".to_owned());
         }
         let endpoint = given("endpoint").unwrap_or_else(|| service_of(&region));
         let endpoint = Endpoint::parse(&endpoint)
@@ -147,21 +147,21 @@ impl Options {
         })
     }
 
-    /// How long one call may take, connecting included. Two seconds by default. An outcome that is too large for one item
-    /// takes as many calls as it has parts, and each may take this long.
+    /// The limit of one call, connecting included. Two seconds by default. An outcome that is too large for one item takes one
+    /// call per part, each with this limit.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The most bytes that an outcome may have; 4 MiB by default. Larger ones fail with
+    /// The largest outcome in bytes; 4 MiB by default. Larger ones fail with
     /// [`TooLarge`](hapax_core::StoreErrorKind::TooLarge) before anything is sent.
     pub fn outcome_bytes_max(mut self, bytes: usize) -> Self {
         self.outcome_bytes_max = bytes;
         self
     }
 
-    /// How many calls are under way at once; 256 by default.
+    /// The limit of calls in flight; 256 by default.
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.connections_max = connections.max(1);
         self
@@ -173,20 +173,20 @@ impl Options {
         self
     }
 
-    /// Signs with these credentials instead of those that the machine has.
+    /// Signs with these credentials instead of the default sources'.
     pub fn credentials(mut self, source: impl CredentialsSource) -> Self {
         self.credentials = Some(Arc::new(source));
         self
     }
 
-    /// Takes a table that other Regions write to as well. Two Regions can both claim a key, unless whoever sends requests
-    /// gives every key one home Region.
+    /// Accepts a table that other Regions write to as well. Two Regions can both claim a key, unless every key's requests are
+    /// sent to one home Region.
     pub fn danger_accept_replicas(mut self) -> Self {
         self.replicas = Replicas::Accept;
         self
     }
 
-    /// Judges by this clock alone. For tests.
+    /// Uses only this clock. For tests.
     #[doc(hidden)]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
@@ -201,31 +201,31 @@ impl Options {
         DynamoDbStore::connect_with(self).await
     }
 
-    /// What may be promised of the table, or of the one that [`make`](Self::make) would make. Nothing is made.
+    /// What the table promises, or the one that [`make`](Self::make) would create. Creates nothing.
     ///
     /// # Errors
-    /// When the service cannot be asked, or when a table of that name cannot be a store.
+    /// If the service cannot be reached, or if a table of that name cannot be a store.
     pub async fn health(&self) -> Result<Health, StoreError> {
-        table::look_ahead(&crate::link::Link::new(self.clone())).await
+        table::preview_health(&crate::client::Client::new(self.clone())).await
     }
 
-    /// What [`make`](Self::make) would do.
+    /// The steps that [`make`](Self::make) would take.
     ///
     /// # Errors
-    /// When the service cannot be asked, or when a table of that name is no store.
+    /// If the service cannot be reached, or if a table of that name is not a store.
     pub async fn missing(&self) -> Result<Vec<Step>, StoreError> {
-        table::missing(&crate::link::Link::new(self.clone())).await
+        table::missing(&crate::client::Client::new(self.clone())).await
     }
 
-    /// Makes the table where there is none, turns on the removal of expired items, and tells what it did.
+    /// Creates the table if it is absent, enables the removal of expired items, and returns the steps taken.
     ///
     /// # Errors
-    /// When the service cannot be asked or refuses, or when a table of that name is no store.
+    /// If the service cannot be reached or refuses, or if a table of that name is not a store.
     pub async fn make(&self) -> Result<Vec<Step>, StoreError> {
-        table::make(&crate::link::Link::new(self.clone())).await
+        table::make(&crate::client::Client::new(self.clone())).await
     }
 
-    /// The most bytes that an outcome may have.
+    /// The largest outcome in bytes.
     pub fn outcome_bytes_limit(&self) -> usize {
         self.outcome_bytes_max
     }
@@ -252,13 +252,13 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Where the service of a region is.
+/// The endpoint of a region.
 fn service_of(region: &str) -> String {
     let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
     format!("https://dynamodb.{region}.{domain}")
 }
 
-/// A value of a query with its `%XX` read.
+/// Decodes `%XX` in a query value.
 fn decoded(value: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();

@@ -1,7 +1,7 @@
-//! Connections to an HTTP endpoint: made, lent to one request at a time, kept while they are good.
+//! A pool of HTTP/1 connections to one endpoint, each used by one request at a time.
 //!
-//! A connection is taken back only when its answer was read to the end. A request that is dropped on the way takes its
-//! connection with it, so that nobody reads somebody else's answer. Nothing is sent twice here.
+//! A connection returns to the pool only after its response was read to the end. A request that is dropped in flight closes
+//! its connection, so that no other request reads its response. Nothing is sent twice here.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -20,21 +20,21 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// How long an unused connection is trusted. The service closes them after longer than that, and one that is closed
-/// while a request is on its way makes the answer unknown.
-const UNUSED_FOR: Duration = Duration::from_secs(15);
+/// How long an idle connection is trusted. The service closes them later than that; one that it closes while a request is in
+/// flight makes the result unknown.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How many unused connections are kept.
-const UNUSED_MAX: usize = 128;
+/// The limit of idle connections.
+const IDLE_MAX: usize = 128;
 
-/// The most bytes of an answer: a page of a scan has one mebibyte of items, more than that as JSON, and no answer is
+/// The response size limit: a page of a scan has one mebibyte of items, more than that as JSON, and no other response is
 /// larger.
-const ANSWER_BYTES_MAX: usize = 32 << 20;
+const RESPONSE_BYTES_MAX: usize = 32 << 20;
 
-/// A connection that one request at a time may be sent on.
+/// A connection for one request at a time.
 pub(crate) type Sender = SendRequest<Full<Bytes>>;
 
-/// Where requests go.
+/// The address that requests are sent to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Endpoint {
     host: String,
@@ -44,7 +44,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Reads `http://host[:port][/path]` or `https://…`; the path is returned apart.
+    /// Parses `http://host[:port][/path]` or `https://…`; the path is returned separately.
     pub(crate) fn parse(url: &str) -> Option<(Self, String)> {
         let uri: http::Uri = url.parse().ok()?;
         let is_tls = match uri.scheme_str()? {
@@ -62,48 +62,48 @@ impl Endpoint {
         Some((Self { host, port, is_tls, authority: authority.as_str().to_owned() }, path))
     }
 
-    /// Whether it is the service itself, a private endpoint of it included.
+    /// Whether it is an endpoint of AWS, private endpoints included.
     pub(crate) fn is_of_aws(&self) -> bool {
         [".amazonaws.com", ".amazonaws.com.cn"].iter().any(|domain| self.host.ends_with(domain))
     }
 
-    /// Host and port as a `Host` header has them.
+    /// Host and port as in a `Host` header.
     pub(crate) fn authority(&self) -> &str {
         &self.authority
     }
 }
 
-/// Why there is no connection. Nothing was sent.
+/// Why connecting failed. Nothing was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum NotConnected {
+pub(crate) enum ConnectError {
     Unreachable,
     Tls,
 }
 
-/// Makes connections. What TLS needs is read when it is first needed.
+/// Establishes connections. TLS is configured on first use.
 #[derive(Default)]
 pub(crate) struct Connector {
     tls: OnceLock<Option<TlsConnector>>,
 }
 
 impl Connector {
-    pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<Sender, NotConnected> {
+    pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<Sender, ConnectError> {
         let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port))
             .await
-            .map_err(|_| NotConnected::Unreachable)?;
-        // A request is written as a whole; waiting for more to send only delays it.
+            .map_err(|_| ConnectError::Unreachable)?;
+        // A request is written in one piece; Nagle's algorithm would only delay it.
         let _unsupported = stream.set_nodelay(true);
         if !endpoint.is_tls {
-            return shake_hands(TokioIo::new(stream)).await;
+            return http_handshake(TokioIo::new(stream)).await;
         }
-        let tls = self.tls.get_or_init(trusting_the_platform).as_ref().ok_or(NotConnected::Tls)?;
-        let name = ServerName::try_from(endpoint.host.clone()).map_err(|_| NotConnected::Unreachable)?;
-        let stream = tls.connect(name, stream).await.map_err(|_| NotConnected::Unreachable)?;
-        shake_hands(TokioIo::new(stream)).await
+        let tls = self.tls.get_or_init(platform_tls).as_ref().ok_or(ConnectError::Tls)?;
+        let name = ServerName::try_from(endpoint.host.clone()).map_err(|_| ConnectError::Unreachable)?;
+        let stream = tls.connect(name, stream).await.map_err(|_| ConnectError::Unreachable)?;
+        http_handshake(TokioIo::new(stream)).await
     }
 }
 
-fn trusting_the_platform() -> Option<TlsConnector> {
+fn platform_tls() -> Option<TlsConnector> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -111,75 +111,75 @@ fn trusting_the_platform() -> Option<TlsConnector> {
     Some(Arc::new(config.ok()?.with_no_client_auth()).into())
 }
 
-async fn shake_hands<I>(io: I) -> Result<Sender, NotConnected>
+async fn http_handshake<I>(io: I) -> Result<Sender, ConnectError>
 where
     I: Read + Write + Unpin + Send + 'static,
 {
-    let (sender, connection) = handshake(io).await.map_err(|_| NotConnected::Unreachable)?;
-    // It ends when the sender is gone, or when the other side hangs up.
+    let (sender, connection) = handshake(io).await.map_err(|_| ConnectError::Unreachable)?;
+    // It ends when the sender is dropped, or when the peer closes the connection.
     tokio::spawn(connection);
     Ok(sender)
 }
 
-/// What became of a request.
+/// Why a request has no response.
 #[derive(Debug)]
-pub(crate) enum Unanswered {
-    /// It was never written: here it is again.
+pub(crate) enum ExchangeError {
+    /// It was never written, and is returned.
     NotSent(Box<http::Request<Full<Bytes>>>),
     /// It may have arrived.
     Lost,
 }
 
-/// Sends one request and reads its answer to the end.
+/// Sends one request and reads its response to the end.
 pub(crate) async fn exchange(
     sender: &mut Sender,
     request: http::Request<Full<Bytes>>,
-) -> Result<(Parts, Vec<u8>), Unanswered> {
+) -> Result<(Parts, Vec<u8>), ExchangeError> {
     if sender.ready().await.is_err() {
-        return Err(Unanswered::NotSent(Box::new(request)));
+        return Err(ExchangeError::NotSent(Box::new(request)));
     }
     let response = sender.try_send_request(request).await.map_err(|mut error| {
-        error.take_message().map_or(Unanswered::Lost, |request| Unanswered::NotSent(Box::new(request)))
+        error.take_message().map_or(ExchangeError::Lost, |request| ExchangeError::NotSent(Box::new(request)))
     })?;
     let (head, body) = response.into_parts();
-    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|_| Unanswered::Lost)?;
+    let body = Limited::new(body, RESPONSE_BYTES_MAX).collect().await.map_err(|_| ExchangeError::Lost)?;
     Ok((head, body.to_bytes().into()))
 }
 
-/// Connections to one endpoint that nobody uses at the moment, and the way to get new ones.
+/// The idle connections to one endpoint.
 pub(crate) struct Connections {
     endpoint: Endpoint,
     connector: Connector,
-    /// The last used one last.
-    unused: Mutex<Vec<(Sender, Instant)>>,
+    /// The most recently used one last (LIFO).
+    idle: Mutex<Vec<(Sender, Instant)>>,
 }
 
 impl Connections {
     pub(crate) fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, connector: Connector::default(), unused: Mutex::default() }
+        Self { endpoint, connector: Connector::default(), idle: Mutex::default() }
     }
 
     pub(crate) fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// A connection that is kept, if there is a good one.
-    pub(crate) fn kept(&self) -> Option<Sender> {
-        let mut unused = self.unused.lock();
-        unused.retain(|(sender, since)| since.elapsed() < UNUSED_FOR && !sender.is_closed());
-        unused.pop().map(|(sender, _)| sender)
+    /// An idle connection, if there is a usable one.
+    pub(crate) fn take_idle(&self) -> Option<Sender> {
+        let mut idle = self.idle.lock();
+        idle.retain(|(sender, since)| since.elapsed() < IDLE_TIMEOUT && !sender.is_closed());
+        idle.pop().map(|(sender, _)| sender)
     }
 
     /// A new connection.
-    pub(crate) async fn connect(&self) -> Result<Sender, NotConnected> {
+    pub(crate) async fn connect(&self) -> Result<Sender, ConnectError> {
         self.connector.connect(&self.endpoint).await
     }
 
-    /// Takes a connection back whose answer was read to its end.
-    pub(crate) fn keep(&self, sender: Sender) {
-        let mut unused = self.unused.lock();
-        if unused.len() < UNUSED_MAX {
-            unused.push((sender, Instant::now()));
+    /// Returns a connection to the pool after its response was read to the end.
+    pub(crate) fn put_back(&self, sender: Sender) {
+        let mut idle = self.idle.lock();
+        if idle.len() < IDLE_MAX {
+            idle.push((sender, Instant::now()));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, and what it means for those who wait: the service's words -> [`StoreErrorKind`], in one place.
+//! Errors: maps the service's errors to [`StoreErrorKind`] in one place.
 
 use std::error::Error;
 use std::fmt;
@@ -7,36 +7,36 @@ use hapax_core::{StoreError, StoreErrorKind};
 use serde_json::Value;
 
 /// Why a table cannot be used as a store; the source of the [`StoreError`] that
-/// [`DynamoDbStore::connect`](crate::DynamoDbStore::connect) returns. Each says what to do.
+/// [`DynamoDbStore::connect`](crate::DynamoDbStore::connect) returns. Each message says what to do.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The URL is not one of a table.
+    /// The URL is not a valid store URL.
     Url {
         /// What is wrong with it.
         why: String,
     },
     /// There is no such table.
     Missing {
-        /// Which table.
+        /// The table.
         table: String,
     },
-    /// The table is not one that this crate made: its key is another one.
+    /// The table's key is not the one that this crate needs.
     Shape {
-        /// Which table.
+        /// The table.
         table: String,
     },
-    /// The table has replicas in other Regions that accept writes of their own.
+    /// The table has replicas in other Regions that accept writes.
     Replicated {
-        /// Which table.
+        /// The table.
         table: String,
     },
-    /// Nobody said which credentials to use, or what was said cannot be used.
+    /// There are no credentials, or they cannot be used.
     Credentials {
-        /// What was looked for and where. Never a secret.
+        /// Which source failed and why, or which sources were tried. Never a secret.
         why: String,
     },
-    /// TLS cannot be set up: the machine has no trusted certificates.
+    /// TLS cannot be configured: the machine has no trusted certificates.
     Tls,
 }
 
@@ -62,11 +62,11 @@ impl fmt::Display for OpenError {
             Self::Url { why } => write!(f, "the store's URL is wrong: {why}"),
             Self::Missing { table } => write!(
                 f,
-                "there is no table {table:?} in this Region; `hapax migrate` makes it, or check the name and the Region"
+                "there is no table {table:?} in this Region; create it with `hapax migrate`, or check the name and the Region"
             ),
             Self::Shape { table } => write!(
                 f,
-                "the key of the table {table:?} is not one string called id; name another table, or make one with \
+                "the key of the table {table:?} is not one string called id; name another table, or create one with \
                  `hapax migrate`"
             ),
             Self::Replicated { table } => write!(
@@ -75,7 +75,7 @@ impl fmt::Display for OpenError {
                  of one Region or one with strong consistency, or give every key one home Region and accept the rest \
                  with replicas=accept"
             ),
-            Self::Credentials { why } => write!(f, "there are no credentials to use: {why}"),
+            Self::Credentials { why } => write!(f, "no usable credentials: {why}"),
             Self::Tls => f.write_str("TLS cannot be set up; install the system's trusted certificates"),
         }
     }
@@ -83,28 +83,28 @@ impl fmt::Display for OpenError {
 
 impl Error for OpenError {}
 
-/// What a call could do before it failed.
+/// What a call may have changed when it fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effect {
-    /// It changes nothing.
+    /// Nothing.
     Read,
     /// It may have been applied once it was sent.
     Write,
 }
 
-/// An error that the service answered with.
+/// An error response of the service.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Answered {
+pub(crate) struct ServiceError {
     /// The HTTP status.
     pub(crate) status: u16,
-    /// Its name, without what stands before it on the wire.
+    /// Its name, without the namespace.
     pub(crate) name: String,
-    /// Everything that came with it.
+    /// The whole body.
     pub(crate) body: Value,
 }
 
-impl Answered {
-    /// Reads an error's body, which may be anything at all.
+impl ServiceError {
+    /// Parses an error's body, which may be anything.
     pub(crate) fn read(status: u16, body: &[u8]) -> Self {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let name = body["__type"].as_str().unwrap_or_default();
@@ -113,7 +113,7 @@ impl Answered {
     }
 
     /// Whether the condition of a write did not hold.
-    pub(crate) fn is_condition(&self) -> bool {
+    pub(crate) fn is_failed_condition(&self) -> bool {
         self.name == "ConditionalCheckFailedException"
     }
 
@@ -124,8 +124,8 @@ impl Answered {
             .flatten()
     }
 
-    /// Whether the service said that it did nothing and may do it soon.
-    pub(crate) fn is_passing(&self) -> bool {
+    /// Whether the service reported that it did nothing and that a retry may succeed.
+    pub(crate) fn is_retryable(&self) -> bool {
         let passing = |name: &str| {
             matches!(
                 name,
@@ -145,40 +145,40 @@ impl Answered {
         passing(&self.name) || self.reasons().is_some_and(conflicts)
     }
 
-    /// Whether the service does not believe the moment of the signature.
-    pub(crate) fn is_about_time(&self) -> bool {
+    /// Whether the service refused the time of the signature.
+    pub(crate) fn is_clock_skew(&self) -> bool {
         matches!(self.name.as_str(), "InvalidSignatureException" | "RequestTimeTooSkewed" | "RequestExpired")
     }
 
-    /// What it means for the caller.
-    pub(crate) fn judge(&self, effect: Effect) -> StoreErrorKind {
+    /// The kind of the error for the caller.
+    pub(crate) fn kind(&self, effect: Effect) -> StoreErrorKind {
         let message = self.body["message"].as_str().or(self.body["Message"].as_str()).unwrap_or_default();
         match self.name.as_str() {
             "ValidationException" if message.contains("size has exceeded") => StoreErrorKind::TooLarge,
             "ValidationException" | "SerializationException" => StoreErrorKind::Incompatible,
             "ItemCollectionSizeLimitExceededException" => StoreErrorKind::Full,
-            // A server that failed may have failed after it wrote.
+            // A server that failed may have failed after the write.
             _ if self.status >= 500 && effect == Effect::Write => StoreErrorKind::Unknown,
             _ => StoreErrorKind::Unavailable,
         }
     }
 
     pub(crate) fn error(self, op: &'static str, effect: Effect) -> StoreError {
-        StoreError::new(self.judge(effect), op).with_source(self)
+        StoreError::new(self.kind(effect), op).with_source(self)
     }
 }
 
-impl fmt::Debug for Answered {
+impl fmt::Debug for ServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the body: it may hold items, and they what must not reach a log.
-        f.debug_struct("Answered")
+        // Without the body: it may hold items, which must not be logged.
+        f.debug_struct("ServiceError")
             .field("status", &self.status)
             .field("name", &self.name)
             .finish_non_exhaustive()
     }
 }
 
-impl fmt::Display for Answered {
+impl fmt::Display for ServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name.as_str() {
             "" => write!(f, "the service answered with HTTP status {}", self.status),
@@ -187,11 +187,11 @@ impl fmt::Display for Answered {
     }
 }
 
-impl Error for Answered {}
+impl Error for ServiceError {}
 
-/// Why a call was refused or given up, in words for people.
+/// Why a call was refused or timed out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum CallFailure {
     NotConnected,
     TimedOut,
     Lost,
@@ -204,7 +204,7 @@ pub(crate) enum Refusal {
     Reply,
 }
 
-impl Refusal {
+impl CallFailure {
     pub(crate) fn error(self, op: &'static str, effect: Effect) -> StoreError {
         let kind = match (self, effect) {
             (Self::TimedOut | Self::Lost | Self::Reply, Effect::Write) => StoreErrorKind::Unknown,
@@ -218,24 +218,24 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotConnected => "the service cannot be reached",
             Self::TimedOut => "the service did not answer in time",
-            Self::Lost => "the connection broke before the answer came",
-            Self::Contended => "too many others change the same record at once",
-            Self::Unreadable => "the record is there and cannot be read, so it is left as it is",
-            Self::Cursor => "the cursor was not given by this store",
-            Self::OutcomeTooLarge => "the outcome is larger than the store was told to take",
-            Self::ScopeTooLarge => "the names in a scope may have 64 KiB together",
-            Self::TooManyItems => "a transaction takes 99 items beside the record",
-            Self::Reply => "the service answered with something that it never says",
+            Self::Lost => "the connection broke before the reply came",
+            Self::Contended => "too many concurrent changes of the same record",
+            Self::Unreadable => "the record exists and cannot be read, so it is left unchanged",
+            Self::Cursor => "the cursor is not from this store",
+            Self::OutcomeTooLarge => "the outcome is larger than outcome_bytes_max",
+            Self::ScopeTooLarge => "the names in a scope may have at most 64 KiB together",
+            Self::TooManyItems => "a transaction takes 99 items besides the record",
+            Self::Reply => "the service sent an unexpected reply",
         })
     }
 }
 
-impl Error for Refusal {}
+impl Error for CallFailure {}
 
 #[cfg(test)]
 mod tests;

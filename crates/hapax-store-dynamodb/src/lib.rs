@@ -2,12 +2,12 @@
 //!
 //! | table | owner or executor crashes or pauses | service fails over inside its Region | other Regions | promise |
 //! |---|---|---|---|---|
-//! | of one Region | at most once holds | conditional writes of one item stay linearisable, says AWS | none | at most once; exactly-once effect for [`Writes`] |
-//! | global, strongly consistent | holds | as above | as one Region; never tested by us | at most once |
+//! | of one Region | at most once holds | conditional writes of one item stay linearisable, according to AWS | none | at most once; exactly-once effect for [`Writes`] |
+//! | global, strongly consistent | holds | as above | as one Region; not tested | at most once |
 //! | global, eventually consistent | holds | as above | two Regions can both claim a key | refused; best effort where accepted |
-//! | of DynamoDB Local | holds while it lives | — | — | best effort: it is for tests |
+//! | of DynamoDB Local | holds while it runs | — | — | best effort: it is for tests |
 //!
-//! [`health`](hapax_core::Store::health) tells which row is in force, from what the service says of the table.
+//! [`health`](hapax_core::Store::health) reports which row is in force, from the table's description.
 //!
 //! # Set-up
 //!
@@ -27,32 +27,32 @@
 //!
 //! # How it works
 //!
-//! A record is one item. A fresh claim is one `PutItem` on condition that there is none, and it brings back what is there
-//! if there is one, so that a replay is one call too. Everything else is decided by
-//! [`transition`](hapax_core::transition) in this process and written on condition that the item is still the one that was
-//! decided about. A process remembers the claims that it wrote, so that completing one is one call. An outcome that is too
-//! large for an item is written in parts before the record tells of them.
+//! A record is one item. A fresh claim is one `PutItem` on condition that there is none; if there is one, the response
+//! contains it, so that a replay is one call too. Every other change is decided by [`transition`](hapax_core::transition) in
+//! this process and written on condition that the item is unchanged. A process remembers the claims that it wrote, so that
+//! completing one is one call. An outcome that is too large for an item is written in parts before the record refers to
+//! them.
 //!
-//! DynamoDB has no clock to judge a lease by. A claim has lapsed for a process that has seen the same version of it for a
-//! whole lease on its own steady clock; every renewal writes another version. So a claim whose owner died is busy for one
-//! lease more, counted from the first time that somebody else asked. Retention is counted on the service's clock, which
-//! every answer tells.
+//! DynamoDB has no clock for leases. A claim has lapsed for a process that has seen the same version of it for a whole lease
+//! on its own monotonic clock; every renewal writes another version. So a claim whose owner died stays busy for one more
+//! lease, counted from the first time that another process saw it. Retention is counted on the service's clock, which every
+//! response carries.
 //!
-//! No call is sent twice by this crate unless the service said that it did nothing: a lost answer is
-//! [`Unknown`](hapax_core::StoreErrorKind::Unknown), and the same call with the same nonce tells the truth.
+//! This crate sends no call twice unless the service reported that it did nothing: a lost reply is
+//! [`Unknown`](hapax_core::StoreErrorKind::Unknown), and repeating the call with the same nonce resolves it.
 
 mod change;
 mod chunks;
+mod client;
 mod conditions;
 mod config;
 mod connection;
 mod credentials;
 mod error;
 mod item;
-mod link;
 mod list;
 mod scan;
-mod seen;
+mod sightings;
 mod sign;
 mod store;
 mod sweep;
@@ -70,7 +70,7 @@ pub use store::{DynamoDbStore, SCOPE_BYTES_MAX};
 pub use table::Step;
 pub use transaction::{Declined, Writes};
 
-/// The code of the guide is compiled.
+/// Compiles the code of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/dynamodb.md")]
 struct Guide;

@@ -1,4 +1,4 @@
-//! [`DynamoDbStore`]: the store itself. Every change is [`transition`]'s decision, written by [`Change`].
+//! [`DynamoDbStore`]: every change is decided by [`transition`] and written by [`Change`].
 
 use std::error::Error;
 use std::sync::Arc;
@@ -14,28 +14,28 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use crate::change::{Basis, Change};
+use crate::client::Client;
 use crate::config::Options;
-use crate::error::{Effect, Refusal};
-use crate::item::{Held, Outcome, Unreadable};
-use crate::link::Link;
+use crate::error::{CallFailure, Effect};
+use crate::item::{StoredOutcome, StoredRecord, Unreadable};
 use crate::{chunks, list, sweep, table};
 
-/// The most bytes that the names in a scope may have together: what an item takes beside an outcome.
+/// The limit of a scope's names in bytes: an item holds them besides the outcome.
 pub const SCOPE_BYTES_MAX: usize = 64 << 10;
 
-/// The longest that a settlement or deletion watches a claim which its process has not seen before.
-const WATCH_MAX: Duration = Duration::from_secs(60);
+/// The longest that a settlement or deletion observes a claim that its process has not seen before.
+const OBSERVE_MAX: Duration = Duration::from_secs(60);
 
-/// Records in a DynamoDB table.
+/// Keeps records in a DynamoDB table.
 #[derive(Debug)]
 pub struct DynamoDbStore {
-    pub(crate) link: Arc<Link>,
-    /// Where the next sweep goes on.
-    swept_to: Mutex<Option<String>>,
+    pub(crate) client: Arc<Client>,
+    /// Where the next sweep continues.
+    sweep_position: Mutex<Option<String>>,
 }
 
 impl DynamoDbStore {
-    /// Reads a URL; see [`Options::from_url`].
+    /// Parses a URL; see [`Options::from_url`].
     ///
     /// # Errors
     /// As [`Options::from_url`].
@@ -46,21 +46,21 @@ impl DynamoDbStore {
     /// Connects to the table that the URL names; see [`Options::from_url`].
     ///
     /// # Errors
-    /// When the URL is none, the table cannot be reached or cannot be a store. The source is an
+    /// If the URL is malformed, or the table cannot be reached or cannot be a store. The source is an
     /// [`OpenError`](crate::OpenError) that says what to do.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         Self::connect_with(Options::from_url(url)?).await
     }
 
     pub(crate) async fn connect_with(options: Options) -> Result<Self, StoreError> {
-        let link = Arc::new(Link::new(options));
-        table::look(&link, "open").await?;
-        Ok(Self { link, swept_to: Mutex::new(None) })
+        let client = Arc::new(Client::new(options));
+        table::probe(&client, "open").await?;
+        Ok(Self { client, sweep_position: Mutex::new(None) })
     }
 
     pub(crate) fn check_size(&self, op: &'static str, outcome: &Recorded) -> Result<(), StoreError> {
-        if outcome.len() > self.link.options.outcome_bytes_max {
-            return Err(Refusal::OutcomeTooLarge.error(op, Effect::Read));
+        if outcome.len() > self.client.options.outcome_bytes_max {
+            return Err(CallFailure::OutcomeTooLarge.error(op, Effect::Read));
         }
         Ok(())
     }
@@ -72,68 +72,68 @@ impl DynamoDbStore {
         lease: &Lease,
         decide: impl Fn(Option<&Record>, Timestamp) -> Decision<Fenced>,
     ) -> Result<Fenced, StoreError> {
-        let change = Change::new(&self.link, op, &lease.id);
-        let decide = |held: Option<&Held>, now| decide(held.map(|held| &held.record), now);
+        let change = Change::new(&self.client, op, &lease.id);
+        let decide = |stored: Option<&StoredRecord>, now| decide(stored.map(|stored| &stored.record), now);
         Ok(change.make(change.known(lease.fence.nonce), decide).await?.0)
     }
 
-    async fn try_claim(&self, ask: &ClaimRequest) -> Result<(Claim, Option<Held>), StoreError> {
-        let change = Change::new(&self.link, "claim", &ask.key.id);
+    async fn try_claim(&self, ask: &ClaimRequest) -> Result<(Claim, Option<StoredRecord>), StoreError> {
+        let change = Change::new(&self.client, "claim", &ask.key.id);
         change
-            .make(Basis::Guess(None), |held, now| match held {
-                Some(held) if held.record.fence.nonce != ask.nonce => {
-                    transition::claim(Some(&self.link.judged(held, now)), ask, now)
+            .make(Basis::Guess(None), |stored, now| match stored {
+                Some(stored) if stored.record.fence.nonce != ask.nonce => {
+                    transition::claim(Some(&self.client.observed_record(stored, now)), ask, now)
                 }
-                held => transition::claim(held.map(|held| &held.record), ask, now),
+                stored => transition::claim(stored.map(|stored| &stored.record), ask, now),
             })
             .await
     }
 
-    /// After how long it is worth deciding again about a claim that this process may not judge yet: at once where it is no
-    /// claim any more, after the rest of its lease where it has lapsed by its own word; none where it is at work.
-    async fn again_after(&self, op: &'static str, id: &RecordId) -> Result<Option<Duration>, StoreError> {
-        let Ok(Some(held)) = self.link.read(op, id, self.link.deadline()).await? else {
+    /// When to decide again about a claim that this process has not observed for long enough: at once if it is no longer a
+    /// claim, after the rest of its lease if it has lapsed by its own deadline; none if its owner is alive.
+    async fn retry_after(&self, op: &'static str, id: &RecordId) -> Result<Option<Duration>, StoreError> {
+        let Ok(Some(stored)) = self.client.read(op, id, self.client.deadline()).await? else {
             return Ok(Some(Duration::ZERO));
         };
-        let now = self.link.time.now();
-        let Status::InProgress { lease_until } = self.link.judged(&held, now).status else {
+        let now = self.client.time.now();
+        let Status::InProgress { lease_until } = self.client.observed_record(&stored, now).status else {
             return Ok(Some(Duration::ZERO));
         };
         let left = lease_until.since(now);
-        Ok((held.record.is_lapsed(now) && left <= WATCH_MAX).then_some(left))
+        Ok((stored.record.is_lapsed(now) && left <= OBSERVE_MAX).then_some(left))
     }
 }
 
 /// The record with its outcome.
 pub(crate) async fn whole(
-    link: &Link,
+    client: &Client,
     op: &'static str,
-    held: &Held,
+    stored: &StoredRecord,
 ) -> Result<Result<Record, Unreadable>, StoreError> {
-    if held.outcome == Outcome::None {
-        return Ok(Ok(held.record.clone()));
+    if stored.outcome == StoredOutcome::None {
+        return Ok(Ok(stored.record.clone()));
     }
-    Ok(match chunks::read(link, op, held).await? {
-        Some(bytes) => held.with_outcome(&bytes),
+    Ok(match chunks::read(client, op, stored).await? {
+        Some(bytes) => stored.with_outcome(&bytes),
         None => Err("a part of the record's outcome is missing".to_owned()),
     })
 }
 
 /// Reads one record.
-pub(crate) async fn get(link: &Link, op: &'static str, id: &RecordId) -> Result<Lookup, StoreError> {
+pub(crate) async fn get(client: &Client, op: &'static str, id: &RecordId) -> Result<Lookup, StoreError> {
     let mut before = None;
     loop {
-        let held = match link.read(op, id, link.deadline()).await? {
-            Ok(Some(held)) => held,
+        let stored = match client.read(op, id, client.deadline()).await? {
+            Ok(Some(stored)) => stored,
             Ok(None) => return Ok(Lookup::Absent),
             Err(why) => return Ok(Lookup::Unreadable { why }),
         };
-        // Whoever looks at a claim begins to watch it.
-        link.judged(&held, link.time.now());
-        match whole(link, op, &held).await? {
-            Ok(record) => return Ok(Lookup::Found { record: Box::new(record), now: link.time.now() }),
-            // It may have been replaced while its parts were read; then another write tells of it.
-            Err(_) if before != Some(held.version) => before = Some(held.version),
+        // Reading a claim starts its observation.
+        client.observed_record(&stored, client.time.now());
+        match whole(client, op, &stored).await? {
+            Ok(record) => return Ok(Lookup::Found { record: Box::new(record), now: client.time.now() }),
+            // It may have been replaced while its parts were read; then the next read returns another version.
+            Err(_) if before != Some(stored.version) => before = Some(stored.version),
             Err(why) => return Ok(Lookup::Unreadable { why }),
         }
     }
@@ -144,19 +144,19 @@ impl Store for DynamoDbStore {
         Box::pin(async move {
             let scope = &ask.key.scope;
             if scope.namespace().len() + scope.operation().len() > SCOPE_BYTES_MAX {
-                return Err(Refusal::ScopeTooLarge.error("claim", Effect::Read));
+                return Err(CallFailure::ScopeTooLarge.error("claim", Effect::Read));
             }
             let mut before = None;
             loop {
-                let (remaining, held) = match self.try_claim(ask).await {
-                    Ok((Claim::Replay { remaining, .. }, Some(held))) => (remaining, held),
+                let (remaining, stored) = match self.try_claim(ask).await {
+                    Ok((Claim::Replay { remaining, .. }, Some(stored))) => (remaining, stored),
                     Ok((claim, _)) => return Ok(claim),
                     Err(error) if is_unreadable(&error) => return Ok(Claim::Unreadable),
                     Err(error) => return Err(error),
                 };
-                match whole(&self.link, "claim", &held).await?.map(|record| record.recorded().cloned()) {
+                match whole(&self.client, "claim", &stored).await?.map(|record| record.recorded().cloned()) {
                     Ok(Some(recorded)) => return Ok(Claim::Replay { recorded, remaining }),
-                    _ if before != Some(held.version) => before = Some(held.version),
+                    _ if before != Some(stored.version) => before = Some(stored.version),
                     _ => return Ok(Claim::Unreadable),
                 }
             }
@@ -201,7 +201,7 @@ impl Store for DynamoDbStore {
         )
     }
 
-    /// A claim that this process has not seen before, and whose lease has lapsed by its own word, is watched for one
+    /// A claim that this process has not seen before, and whose lease has lapsed by its own deadline, is observed for one
     /// lease first, up to a minute.
     fn settle<'a>(
         &'a self,
@@ -213,15 +213,15 @@ impl Store for DynamoDbStore {
                 self.check_size("settle", recorded)?;
             }
             let settle = async || {
-                let decide = |held: Option<&Held>, now| {
-                    let record = held.map(|held| self.link.judged(held, now));
+                let decide = |stored: Option<&StoredRecord>, now| {
+                    let record = stored.map(|stored| self.client.observed_record(stored, now));
                     transition::settle(record.as_ref(), settlement, now)
                 };
-                Change::new(&self.link, "settle", id).make(Basis::Nothing, decide).await
+                Change::new(&self.client, "settle", id).make(Basis::Unread, decide).await
             };
             let (settled, _) = settle().await?;
             if settled == Settled::NotUncertain(State::InProgress)
-                && let Some(left) = self.again_after("settle", id).await?
+                && let Some(left) = self.retry_after("settle", id).await?
             {
                 sleep(left).await;
                 return Ok(settle().await?.0);
@@ -231,26 +231,26 @@ impl Store for DynamoDbStore {
     }
 
     fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
-        Box::pin(get(&self.link, "get", id))
+        Box::pin(get(&self.client, "get", id))
     }
 
     fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, StoreError>> {
-        Box::pin(list::list(&self.link, query))
+        Box::pin(list::list(&self.client, query))
     }
 
-    /// A claim that this process has not seen before is watched as [`settle`](Self::settle) does.
+    /// A claim that this process has not seen before is observed as in [`settle`](Self::settle).
     fn delete<'a>(&'a self, id: &'a RecordId, nonce: Nonce) -> BoxFuture<'a, Result<Deleted, StoreError>> {
         Box::pin(async move {
             let delete = async || {
-                let decide = |held: Option<&Held>, now| {
-                    let record = held.map(|held| self.link.judged(held, now));
+                let decide = |stored: Option<&StoredRecord>, now| {
+                    let record = stored.map(|stored| self.client.observed_record(stored, now));
                     transition::delete(record.as_ref(), nonce, now)
                 };
-                Change::new(&self.link, "delete", id).make(Basis::Nothing, decide).await
+                Change::new(&self.client, "delete", id).make(Basis::Unread, decide).await
             };
             let (deleted, _) = delete().await?;
             if deleted == Deleted::InProgress
-                && let Some(left) = self.again_after("delete", id).await?
+                && let Some(left) = self.retry_after("delete", id).await?
             {
                 sleep(left).await;
                 return Ok(delete().await?.0);
@@ -260,22 +260,22 @@ impl Store for DynamoDbStore {
     }
 
     fn sweep(&self, batch_max: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
-        Box::pin(sweep::sweep(&self.link, &self.swept_to, batch_max))
+        Box::pin(sweep::sweep(&self.client, &self.sweep_position, batch_max))
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
-        Box::pin(list::stats(&self.link))
+        Box::pin(list::stats(&self.client))
     }
 
     fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
-        Box::pin(table::look(&self.link, "health"))
+        Box::pin(table::probe(&self.client, "health"))
     }
 
     fn outcome_bytes_max(&self) -> usize {
-        self.link.options.outcome_bytes_max
+        self.client.options.outcome_bytes_max
     }
 }
 
 fn is_unreadable(error: &StoreError) -> bool {
-    error.source().and_then(|cause| cause.downcast_ref()) == Some(&Refusal::Unreadable)
+    error.source().and_then(|cause| cause.downcast_ref()) == Some(&CallFailure::Unreadable)
 }

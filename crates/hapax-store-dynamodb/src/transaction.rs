@@ -1,9 +1,9 @@
 //! Transactional mode: the outcome and the caller's own items are written together or not at all.
 //!
-//! A claim is made as ever. What the operation does is then a list of [`Writes`] to tables of the same account and
+//! The claim is the ordinary one. The effect of the operation is then a list of [`Writes`] to tables of the same account and
 //! Region, and [`DynamoDbStore::complete_with`] applies them in one `TransactWriteItems` with the record, on condition
-//! that the record still belongs to this attempt. The effect happens exactly once: an attempt that was taken over finds
-//! itself fenced out together with its writes, so a lapsed claim may be run again
+//! that the record still belongs to this attempt. The effect happens exactly once: an attempt that was taken over is fenced
+//! out together with its writes, so a lapsed claim may be run again
 //! ([`OnLapse::Rerun`](hapax_core::OnLapse::Rerun)).
 
 use std::error::Error;
@@ -14,13 +14,13 @@ use hapax_core::{Fenced, Lease, Recorded, StoreError, transition};
 use serde_json::{Value, json};
 
 use crate::change::Change;
-use crate::error::{Effect, Refusal};
+use crate::error::{CallFailure, Effect};
 use crate::store::DynamoDbStore;
 
-/// What the service takes in one transaction, less the record.
+/// The service's limit for one transaction, less the record.
 const WRITES_MAX: usize = 99;
 
-/// Writes to the caller's own items, in the form that the service has for them.
+/// Writes to the caller's own items, in the service's format.
 ///
 /// ```
 /// use hapax_store_dynamodb::Writes;
@@ -49,7 +49,7 @@ impl Writes {
         Self::default()
     }
 
-    /// Puts `item` into `table`, whether or not there is one with its key.
+    /// Puts `item` into `table`, replacing any item with the same key.
     pub fn put(self, table: &str, item: Value) -> Self {
         self.item(json!({"Put": {"TableName": table, "Item": item}}))
     }
@@ -63,7 +63,7 @@ impl Writes {
 
 impl fmt::Debug for Writes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A number only: the items may hold what must not reach a log.
+        // Only the count: the items may hold what must not be logged.
         f.debug_struct("Writes").field("items", &self.items.len()).finish()
     }
 }
@@ -72,7 +72,7 @@ impl fmt::Debug for Writes {
 /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) error of [`DynamoDbStore::complete_with`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Declined {
-    /// Which of the writes, counted from zero.
+    /// The index of the write.
     pub item: usize,
 }
 
@@ -87,13 +87,13 @@ impl Error for Declined {}
 impl DynamoDbStore {
     /// Pins the outcome of an attempt together with `writes`, in one transaction.
     ///
-    /// *Atomic*: all of it or nothing. *Dropped*: done or not. *Lost answer*: repeating answers [`Fenced::Applied`] and
+    /// *Atomic*: all of it or nothing. *Dropped*: applied or not. *Lost reply*: repeating returns [`Fenced::Applied`] and
     /// writes nothing again, however much later: the record is the guard, not a token that the service forgets.
-    /// [`Fenced::Lost`] says that the claim is somebody else's now and that none of the writes happened.
+    /// [`Fenced::Lost`] means that another attempt holds the claim and that none of the writes happened.
     ///
     /// # Errors
     /// As [`Store::complete`](hapax_core::Store::complete); and [`Invalid`](hapax_core::StoreErrorKind::Invalid) with a
-    /// [`Declined`] as its source when a condition of `writes` did not hold, which leaves the claim to its owner.
+    /// [`Declined`] as its source if a condition of `writes` did not hold, which leaves the claim to its owner.
     pub async fn complete_with(
         &self,
         lease: &Lease,
@@ -103,13 +103,13 @@ impl DynamoDbStore {
     ) -> Result<Fenced, StoreError> {
         const OP: &str = "complete";
         if writes.items.len() > WRITES_MAX {
-            return Err(Refusal::TooManyItems.error(OP, Effect::Read));
+            return Err(CallFailure::TooManyItems.error(OP, Effect::Read));
         }
         self.check_size(OP, done)?;
-        let change = Change { beside: &writes.items, ..Change::new(&self.link, OP, &lease.id) };
+        let change = Change { beside: &writes.items, ..Change::new(&self.client, OP, &lease.id) };
         let (answer, _) = change
-            .make(change.known(lease.fence.nonce), |held, now| {
-                transition::complete(held.map(|held| &held.record), lease, done, retention, now)
+            .make(change.known(lease.fence.nonce), |stored, now| {
+                transition::complete(stored.map(|stored| &stored.record), lease, done, retention, now)
             })
             .await?;
         Ok(answer)

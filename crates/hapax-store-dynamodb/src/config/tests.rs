@@ -7,7 +7,7 @@ fn parse(url: &str) -> Result<Options, String> {
 }
 
 #[test]
-fn urls_are_read() {
+fn parses_urls() {
     let options = parse(
         "dynamodb://shop.keys_1?region=eu-central-1&timeout_ms=500&outcome_bytes_max=1000&connections_max=7&replicas=accept",
     )
@@ -23,7 +23,7 @@ fn urls_are_read() {
 }
 
 #[test]
-fn an_endpoint_of_aws_is_told_from_others() {
+fn recognises_endpoints_of_aws() {
     let is_of_aws = |url: &str| parse(url).unwrap().endpoint.is_of_aws();
     assert!(is_of_aws("dynamodb://hapax?region=eu-central-1"));
     assert!(is_of_aws("dynamodb://hapax?region=cn-north-1"));
@@ -35,31 +35,31 @@ fn an_endpoint_of_aws_is_told_from_others() {
 }
 
 #[test]
-fn sizes_have_units() {
+fn parses_sizes_with_units() {
     let options = |size: &str| parse(&format!("dynamodb://hapax?region=eu&outcome_bytes_max={size}"));
     for (size, bytes) in [("16MiB", 16 << 20), ("1mb", 1_000_000), ("64KiB", 64 << 10), ("7", 7)] {
         assert_eq!(options(size).unwrap().outcome_bytes_max, bytes, "{size}");
     }
-    for (size, told) in [("16M", "outcome_bytes_max: a size is"), ("0KiB", "not a size above zero")] {
+    for (size, expected) in [("16M", "outcome_bytes_max: a size is"), ("0KiB", "not a size above zero")] {
         let why = options(size).unwrap_err();
-        assert!(why.contains(told), "{why}");
+        assert!(why.contains(expected), "{why}");
     }
 }
 
 #[test]
-fn the_environment_names_the_region_when_nobody_else_does() {
+fn the_region_defaults_to_the_environment() {
     let named = |name: &str| (name == "AWS_DEFAULT_REGION").then(|| "eu-west-1".to_owned());
     assert_eq!(Options::parse("dynamodb://hapax", named).unwrap().region(), "eu-west-1");
     assert_eq!(Options::parse("dynamodb://hapax?region=eu-west-2", named).unwrap().region(), "eu-west-2");
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_name_the_mistake() {
     let cases = [
         ("redis://hapax", "dynamodb://"),
         ("dynamodb://hapax", "no region"),
-        ("dynamodb://hapax?region=", "small letters"),
-        ("dynamodb://hapax?region=EU", "small letters"),
+        ("dynamodb://hapax?region=", "lower-case letters"),
+        ("dynamodb://hapax?region=EU", "lower-case letters"),
         ("dynamodb://?region=eu", "3 to 255"),
         ("dynamodb://ab?region=eu", "3 to 255"),
         ("dynamodb://key:secret@hapax?region=eu", "3 to 255"),
@@ -73,9 +73,9 @@ fn mistakes_are_named() {
         ("dynamodb://hapax?region=%e", "region"),
         ("dynamodb://hapax?region=eu&regoin=x", "regoin"),
     ];
-    for (url, told) in cases {
+    for (url, expected) in cases {
         let why = parse(url).unwrap_err();
-        assert!(why.contains(told), "{url}: {why}");
+        assert!(why.contains(expected), "{url}: {why}");
         assert!(!why.contains("secret") && !why.contains("word"), "{why}");
     }
 }

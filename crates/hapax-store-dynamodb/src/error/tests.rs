@@ -1,14 +1,14 @@
 use hapax_core::StoreErrorKind::{self, Full, Incompatible, TooLarge, Unavailable, Unknown};
 
-use super::{Answered, Effect};
+use super::{Effect, ServiceError};
 
-fn answered(status: u16, name: &str, more: &str) -> Answered {
+fn answered(status: u16, name: &str, more: &str) -> ServiceError {
     let body = format!(r#"{{"__type": "com.amazonaws.dynamodb.v20120810#{name}"{more}}}"#);
-    Answered::read(status, body.as_bytes())
+    ServiceError::read(status, body.as_bytes())
 }
 
 #[test]
-fn what_the_service_says_is_judged_by_whether_it_was_applied() {
+fn errors_are_classified_by_whether_the_write_was_applied() {
     let size = r#", "message": "Item size has exceeded the maximum allowed size""#;
     let cases: [(u16, &str, &str, Effect, StoreErrorKind); 10] = [
         (400, "ValidationException", size, Effect::Write, TooLarge),
@@ -23,12 +23,12 @@ fn what_the_service_says_is_judged_by_whether_it_was_applied() {
         (500, "InternalServerError", "", Effect::Read, Unavailable),
     ];
     for (status, name, more, effect, kind) in cases {
-        assert_eq!(answered(status, name, more).judge(effect), kind, "{status} {name} {effect:?}");
+        assert_eq!(answered(status, name, more).kind(effect), kind, "{status} {name} {effect:?}");
     }
 }
 
 #[test]
-fn only_what_was_not_applied_is_sent_again() {
+fn only_unapplied_calls_are_retried() {
     let cases = [
         ("ThrottlingException", "", true),
         ("ProvisionedThroughputExceededException", "", true),
@@ -47,22 +47,22 @@ fn only_what_was_not_applied_is_sent_again() {
         ("ConditionalCheckFailedException", "", false),
         ("InternalServerError", "", false),
     ];
-    for (name, more, is_passing) in cases {
-        assert_eq!(answered(400, name, more).is_passing(), is_passing, "{name} {more}");
+    for (name, more, is_retryable) in cases {
+        assert_eq!(answered(400, name, more).is_retryable(), is_retryable, "{name} {more}");
     }
 }
 
 #[test]
-fn items_in_an_error_are_not_shown() {
+fn errors_do_not_show_items() {
     let more = r#", "CancellationReasons": [{"Code": "ValidationError", "Item": {"card": {"S": "canary"}}}]"#;
     let error = answered(400, "TransactionCanceledException", more).error("complete", Effect::Write);
     assert!(!format!("{error:?} {error}").contains("canary"), "{error:?}");
 }
 
 #[test]
-fn anything_can_be_the_body_of_an_error() {
+fn any_error_body_is_accepted() {
     for body in [&b""[..], b"<html>", b"[]", b"{\"__type\": 7}", b"\xff"] {
-        let answered = Answered::read(502, body);
+        let answered = ServiceError::read(502, body);
         assert_eq!(answered.judge(Effect::Write), Unknown);
         assert_eq!(answered.to_string(), "the service answered with HTTP status 502");
     }

@@ -6,7 +6,7 @@ use hapax_core::{
 };
 use serde_json::{Value, json};
 
-use super::{CHUNK_BYTES, Held, INLINE_BYTES_MAX, Outcome, Version, binary, number};
+use super::{CHUNK_BYTES, INLINE_BYTES_MAX, StoredOutcome, StoredRecord, Version, binary, number};
 
 const NOW: Timestamp = Timestamp::from_millis(1_794_774_600_000);
 const LEASE: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ fn pinned(bytes: usize) -> Record {
 }
 
 #[test]
-fn every_status_reads_back() {
+fn every_status_round_trips() {
     let statuses = [
         Status::InProgress { lease_until: NOW.after(LEASE) },
         Status::Pinned { recorded: Recorded::new(Class::Success, Format::FUNCTION, "done") },
@@ -39,12 +39,12 @@ fn every_status_reads_back() {
     ];
     for status in statuses {
         let record = record(status);
-        let (held, apart) = Held::new(record.clone(), Version::random(), NOW);
+        let (stored, apart) = StoredRecord::new(record.clone(), Version::random(), NOW);
         assert_eq!(apart, None);
-        let read = Held::read(&record.key.id, &held.item()).unwrap();
-        assert_eq!((read.version, read.lease), (held.version, held.lease));
+        let read = StoredRecord::read(&record.key.id, &stored.item()).unwrap();
+        assert_eq!((read.version, read.lease), (stored.version, stored.lease));
         let whole = match &read.outcome {
-            Outcome::Here(bytes) => read.with_outcome(bytes).unwrap(),
+            StoredOutcome::Inline(bytes) => read.with_outcome(bytes).unwrap(),
             _ => read.record.clone(),
         };
         assert_eq!(whole, record);
@@ -52,26 +52,26 @@ fn every_status_reads_back() {
 }
 
 #[test]
-fn an_outcome_that_is_too_large_for_an_item_is_kept_apart() {
-    let (small, apart) = Held::new(pinned(INLINE_BYTES_MAX - 100), Version::random(), NOW);
-    assert!(matches!(small.outcome, Outcome::Here(_)) && apart.is_none());
-    let (large, apart) = Held::new(pinned(2 * CHUNK_BYTES + 1), Version::random(), NOW);
-    assert_eq!(large.outcome, Outcome::Chunks(3));
+fn an_outcome_above_the_inline_limit_is_stored_in_chunks() {
+    let (small, apart) = StoredRecord::new(pinned(INLINE_BYTES_MAX - 100), Version::random(), NOW);
+    assert!(matches!(small.outcome, StoredOutcome::Inline(_)) && apart.is_none());
+    let (large, apart) = StoredRecord::new(pinned(2 * CHUNK_BYTES + 1), Version::random(), NOW);
+    assert_eq!(large.outcome, StoredOutcome::Chunks(3));
     assert!(apart.unwrap().len() > 2 * CHUNK_BYTES);
     assert!(large.item().get("outcome").is_none());
 }
 
 #[test]
-fn what_removes_items_waits_two_days_longer() {
-    let (held, _) = Held::new(pinned(0), Version::random(), NOW);
+fn the_ttl_is_two_days_after_the_expiry() {
+    let (stored, _) = StoredRecord::new(pinned(0), Version::random(), NOW);
     let two_days_later = NOW.after(LEASE * 2).as_millis() / 1000 + 48 * 3600;
-    assert_eq!(held.item()["ttl"], number(two_days_later));
+    assert_eq!(stored.item()["ttl"], number(two_days_later));
 }
 
 #[test]
-fn what_was_changed_by_others_is_unreadable() {
-    let (held, _) = Held::new(pinned(4), Version::random(), NOW);
-    let id = held.record.key.id;
+fn a_modified_item_is_unreadable() {
+    let (stored, _) = StoredRecord::new(pinned(4), Version::random(), NOW);
+    let id = stored.record.key.id;
     let changes: [(&str, Option<Value>); 9] = [
         ("layout", Some(number(2))),
         ("layout", None),
@@ -84,19 +84,22 @@ fn what_was_changed_by_others_is_unreadable() {
         ("chunks", Some(number(1))),
     ];
     for (name, value) in changes {
-        let mut item = held.item();
+        let mut item = stored.item();
         match &value {
             Some(value) => item[name] = value.clone(),
             None => drop(item.as_object_mut().unwrap().remove(name)),
         }
-        assert!(Held::read(&id, &item).is_err(), "{name} is {value:?}");
+        assert!(StoredRecord::read(&id, &item).is_err(), "{name} is {value:?}");
     }
-    let (claim, _) =
-        Held::new(record(Status::InProgress { lease_until: NOW.after(LEASE) }), Version::random(), NOW);
+    let (claim, _) = StoredRecord::new(
+        record(Status::InProgress { lease_until: NOW.after(LEASE) }),
+        Version::random(),
+        NOW,
+    );
     let mut item = claim.item();
     item.as_object_mut().unwrap().remove("lease_ms");
-    assert!(Held::read(&id, &item).is_err(), "a claim without a lease");
+    assert!(StoredRecord::read(&id, &item).is_err(), "a claim without a lease");
     for item in [json!(null), json!([]), json!({"id": 7}), json!("text")] {
-        assert!(Held::read(&id, &item).is_err(), "{item}");
+        assert!(StoredRecord::read(&id, &item).is_err(), "{item}");
     }
 }

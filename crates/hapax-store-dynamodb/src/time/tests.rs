@@ -18,22 +18,22 @@ fn date(at: Timestamp) -> String {
 }
 
 #[test]
-fn a_clock_that_is_wrong_follows_the_service() {
+fn a_wrong_clock_follows_the_service() {
     for off in [SECOND * 3600, SECOND * 5] {
         for service in [START.after(off), Timestamp::from_millis(START.as_millis() - off.as_millis() as u64)]
         {
             let clock = ManualClock::at(START);
             let time = following(&clock);
-            assert!(time.hear(&date(service), START));
+            assert!(time.observe_date(&date(service), START));
             assert_eq!(
-                (time.now(), time.to_sign_with()),
+                (time.now(), time.signing_time()),
                 (START, service),
-                "one answer is for signatures only"
+                "one response changes signatures only"
             );
-            assert!(time.hear(&date(service), START));
-            assert_eq!((time.now(), time.to_sign_with()), (service, service));
-            assert!(!time.hear(&date(service), START), "it is known now");
-            assert_eq!(time.steady(), START, "spans are measured on a clock that nobody sets");
+            assert!(time.observe_date(&date(service), START));
+            assert_eq!((time.now(), time.signing_time()), (service, service));
+            assert!(!time.observe_date(&date(service), START), "it has been applied");
+            assert_eq!(time.steady(), START, "spans are measured on the monotonic clock");
             clock.advance(SECOND);
             assert_eq!(time.now(), service.after(SECOND));
         }
@@ -41,21 +41,21 @@ fn a_clock_that_is_wrong_follows_the_service() {
 }
 
 #[test]
-fn a_date_that_the_next_answer_does_not_bear_out_changes_nothing() {
+fn a_date_that_the_next_response_contradicts_changes_nothing() {
     let (day, hour) = (date(START.after(SECOND * 86_400)), date(START.after(SECOND * 3600)));
     let right = date(START);
     for dates in [&[&day, &right, &day][..], &[&day, &hour, &day], &[&hour, &right, &hour, &day]] {
         let time = following(&ManualClock::at(START));
         for date in dates {
-            time.hear(date, START);
+            time.observe_date(date, START);
             assert_eq!(time.now(), START, "{dates:?}");
         }
-        time.hear(&right, START);
-        assert_eq!(time.to_sign_with(), START, "{dates:?}");
+        time.observe_date(&right, START);
+        assert_eq!(time.signing_time(), START, "{dates:?}");
     }
 }
 
-/// A clock that two have read before either goes on, while it is held.
+/// A clock that holds its first reader until a second one has read it.
 #[derive(Debug)]
 struct Together {
     is_held: AtomicBool,
@@ -72,13 +72,13 @@ impl Clock for Together {
 }
 
 #[test]
-fn answers_that_are_heard_at_the_same_time_count_the_difference_once() {
+fn concurrent_responses_count_the_offset_once() {
     let clock = Arc::new(Together { is_held: AtomicBool::new(true), both: Barrier::new(2) });
     let time = StoreTime { follows_service: true, ..StoreTime::of(clock.clone()) };
     let service = START.after(SECOND * 3600);
     std::thread::scope(|threads| {
         for _ in 0..2 {
-            threads.spawn(|| time.hear(&date(service), START));
+            threads.spawn(|| time.observe_date(&date(service), START));
         }
     });
     clock.is_held.store(false, Ordering::SeqCst);
@@ -86,23 +86,26 @@ fn answers_that_are_heard_at_the_same_time_count_the_difference_once() {
 }
 
 #[test]
-fn an_answer_that_was_long_on_its_way_changes_nothing() {
+fn a_delayed_response_changes_nothing() {
     let clock = ManualClock::at(START);
     let time = following(&clock);
     let sent_at = time.steady();
     clock.advance(SECOND * 90);
     for answered_after in [0, 1, 45, 90] {
-        assert!(!time.hear(&date(START.after(SECOND * answered_after)), sent_at), "{answered_after} s");
+        assert!(
+            !time.observe_date(&date(START.after(SECOND * answered_after)), sent_at),
+            "{answered_after} s"
+        );
     }
     assert_eq!(time.now(), START.after(SECOND * 90));
 }
 
 #[test]
-fn what_is_no_date_changes_nothing() {
+fn an_invalid_date_changes_nothing() {
     let time = following(&ManualClock::at(START));
     for date in ["", "yesterday", "Thu, 01 Jan 1960 00:00:00 GMT"] {
-        assert!(!time.hear(date, START), "{date}");
+        assert!(!time.observe_date(date, START), "{date}");
     }
     let fixed = StoreTime::of(Arc::new(ManualClock::at(START)));
-    assert!(!fixed.hear(&date(START.after(SECOND * 3600)), START), "a test's clock is right");
+    assert!(!fixed.observe_date(&date(START.after(SECOND * 3600)), START), "a test's clock is right");
 }

@@ -1,7 +1,7 @@
-//! The suite that every store passes, on a clock that the test moves.
+//! The conformance suite, on a clock that the test controls.
 //!
-//! The store judges a lapse by what its own process has seen, on its own clock. The suite's one store has seen every claim
-//! since it wrote it, so moving that clock by a lease is watching for a lease.
+//! The store decides about a lapse by what its own process has seen, on its own clock. The suite's single store has seen
+//! every claim since it wrote it, so advancing that clock by a lease is observing for a lease.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Rig for DynamoDbRig {
     }
 }
 
-/// Every case in one test: one server serves them all, each in a table of its own.
+/// Every case in one test: one server serves them all, each in its own table.
 #[test]
 fn the_store_passes_the_suite() {
     let server = Arc::new(DynamoDbServer::start());

@@ -1,4 +1,4 @@
-//! A store in a table of its own, and short ways to ask it for things.
+//! A store in its own table, and short helpers for requests to it.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use hapax_store_dynamodb::{Credentials, DynamoDbStore, Options};
 pub(crate) use hapax_testkit::asking::{LEASE, RETENTION, acquire, ask, done, finish};
 use hapax_testkit::servers::DynamoDbServer;
 
-/// Long enough for a machine that pauses: tests that wait for an answer do not want a timeout.
+/// Long enough for a machine that stalls: tests that wait for an answer do not want a timeout.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A clock that the test moves. It begins now: the server removes what has expired by its own clock.
+/// A clock that the test controls. It begins now: the server removes expired items by its own clock.
 pub(crate) fn clock() -> ManualClock {
     ManualClock::at(SystemClock::new().now())
 }
 
-/// A table with this name, which need not be there.
+/// A table with this name, which need not exist.
 pub(crate) fn options(server: &DynamoDbServer, table: &str) -> Options {
     DynamoDbStore::options(&server.url(table))
         .unwrap()
@@ -30,7 +30,7 @@ pub(crate) async fn connect(server: &DynamoDbServer, table: &str) -> DynamoDbSto
     options.connect().await.unwrap()
 }
 
-/// What a retry of the operation is answered with.
+/// The outcome that a retry of the operation gets.
 pub(crate) async fn replayed(store: &dyn Store, name: &str) -> Recorded {
     match store.claim(&ask(name)).await.unwrap() {
         Claim::Replay { recorded, .. } => recorded,

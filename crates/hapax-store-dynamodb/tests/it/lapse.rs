@@ -1,4 +1,4 @@
-//! A lapse is judged by what a process has seen on its own clock, and by no other clock.
+//! A lapse is decided by what a process has seen on its own clock, and by no other clock.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn takeover(name: &str) -> ClaimRequest {
 }
 
 #[tokio::test]
-async fn a_taker_watches_for_a_whole_lease_whatever_the_clocks_say() {
+async fn a_takeover_observes_a_whole_lease_whatever_the_clocks_show() {
     let server = DynamoDbServer::start();
     connect(&server, "lapse").await;
     let now = clock().now();
@@ -35,7 +35,7 @@ async fn a_taker_watches_for_a_whole_lease_whatever_the_clocks_say() {
         let lease = acquire(&owner, name).await;
         owners.advance(LEASE * 10);
 
-        // Long over for its owner, it is believed by whoever sees it for the first time.
+        // Long expired for its owner, it is live for a process that sees it for the first time.
         assert_eq!(taker.claim(&takeover(name)).await.unwrap(), Claim::Busy { lease_left: LEASE }, "{name}");
         takers.advance(LEASE / 2);
         assert_eq!(
@@ -44,7 +44,7 @@ async fn a_taker_watches_for_a_whole_lease_whatever_the_clocks_say() {
             "{name}"
         );
 
-        // A sign of life begins the watch anew.
+        // A renewal restarts the observation.
         assert_eq!(owner.renew(&lease).await.unwrap(), Fenced::Applied);
         takers.advance(LEASE / 2);
         assert_eq!(taker.claim(&takeover(name)).await.unwrap(), Claim::Busy { lease_left: LEASE }, "{name}");
@@ -58,8 +58,8 @@ async fn a_taker_watches_for_a_whole_lease_whatever_the_clocks_say() {
 }
 
 #[tokio::test]
-async fn a_process_that_never_saw_a_claim_watches_it_before_it_settles_or_deletes() {
-    // Leases of a real clock, since the watch is waited out.
+async fn a_process_observes_an_unseen_claim_before_it_settles_or_deletes() {
+    // Leases of a real clock, since the observation takes real time.
     let short = Duration::from_millis(300);
     let server = DynamoDbServer::start();
     let owner = connect(&server, "settled").await;
@@ -68,7 +68,7 @@ async fn a_process_that_never_saw_a_claim_watches_it_before_it_settles_or_delete
         let Claim::Acquired(lease) = owner.claim(&claim).await.unwrap() else { panic!("it is fresh") };
         let (id, nonce) = (lease.id, lease.fence.nonce);
         let stranger = options(&server, "settled").connect().await.unwrap();
-        // Whoever has seen it for a lease writes down that nobody knows; until then it is shown by its own word.
+        // A process that has seen it for a lease marks it uncertain; until then its own deadline is shown.
         while !matches!(
             stranger.get(&id).await.unwrap(),
             hapax_core::Lookup::Found { record, now } if record.state_at(now) == State::Uncertain
@@ -82,7 +82,7 @@ async fn a_process_that_never_saw_a_claim_watches_it_before_it_settles_or_delete
         }
         assert_eq!(owner.renew(&lease).await.unwrap(), Fenced::Lost, "{name}");
     }
-    // One that is at work is told so at once.
+    // A live one is reported at once.
     let lease = acquire(&owner, "at work").await;
     let stranger = options(&server, "settled").connect().await.unwrap();
     assert_eq!(stranger.delete(&lease.id, lease.fence.nonce).await.unwrap(), Deleted::InProgress);

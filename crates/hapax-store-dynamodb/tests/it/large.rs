@@ -16,7 +16,7 @@ fn large(seed: u8) -> Recorded {
     Recorded::new(Class::Success, Format::HTTP, payload)
 }
 
-/// The names of all items.
+/// The ids of all items.
 fn items(server: &DynamoDbServer, table: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut scan = json!({"TableName": table, "ProjectionExpression": "id"});
@@ -32,7 +32,7 @@ fn items(server: &DynamoDbServer, table: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn parts_live_and_go_with_their_record() {
+async fn parts_are_removed_with_their_record() {
     let server = DynamoDbServer::start();
     connect(&server, "large").await;
     let clock = clock();
@@ -46,7 +46,7 @@ async fn parts_live_and_go_with_their_record() {
         matches!(other.get(&lease.id).await.unwrap(), Lookup::Found { record, .. } if record.recorded() == Some(&large(0)))
     );
 
-    // An orphan is left by a process that ended before its record told of it.
+    // A process that ends before its record refers to its parts leaves orphans.
     let orphan = format!("{}/00112233445566778899aabbccddeeff/0", lease.id);
     let written_at = hapax_core::Clock::now(&clock).as_millis();
     server.call(
@@ -58,7 +58,7 @@ async fn parts_live_and_go_with_their_record() {
         ),
     );
     store.sweep(100).await.unwrap();
-    assert!(items(&server, "large").contains(&orphan), "its record may be about to tell of it");
+    assert!(items(&server, "large").contains(&orphan), "its record may be about to refer to it");
     clock.advance(Duration::from_secs(3600));
     store.sweep(100).await.unwrap();
     assert_eq!(items(&server, "large").len(), 5, "the orphan is gone, and nothing else");
@@ -72,7 +72,7 @@ async fn parts_live_and_go_with_their_record() {
 }
 
 #[tokio::test]
-async fn a_record_without_a_part_of_its_outcome_is_unreadable() {
+async fn a_record_with_a_missing_part_is_unreadable() {
     let server = DynamoDbServer::start();
     let store = connect(&server, "large").await;
     let lease = acquire(&store, "large").await;

@@ -1,6 +1,6 @@
-//! The DynamoDB store on DynamoDB Local: the suite that every store passes, and what only this one can do.
+//! The DynamoDB store on DynamoDB Local: the conformance suite, and tests for this store only.
 
-// The fixtures are as much a test as those who call them.
+// Fixtures may unwrap as tests do.
 #![allow(clippy::unwrap_used)]
 
 mod conformance;

@@ -1,4 +1,4 @@
-//! Servers that are gone, hang or come back: an answer in time, nothing lost that was promised, no restart needed.
+//! Servers that are down, hang or come back: an answer in time, no promised write lost, no restart needed.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use hapax_testkit::servers::DynamoDbServer;
 
 use crate::fixture::{RETENTION, acquire, ask, connect, done, finish, options, replayed};
 
-/// Until the store answers again. Each try is bounded by the store's own timeout.
+/// Waits until the store answers again. Each try is bounded by the store's own timeout.
 async fn recovered(store: &DynamoDbStore) {
     while store.health().await.is_err() {
         tokio::task::yield_now().await;
@@ -16,13 +16,13 @@ async fn recovered(store: &DynamoDbStore) {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_is_unavailable_and_found_again() {
+async fn a_killed_server_is_unavailable_and_reconnected() {
     let server = DynamoDbServer::start_on_disk();
     let store = connect(&server, "killed").await;
     let lease = acquire(&store, "open").await;
     finish(&store, "finished", "done").await;
     server.kill();
-    // The first one may have been on its way when the connection broke.
+    // The first call may have been in flight when the connection broke.
     store.get(&lease.id).await.unwrap_err();
     for _ in 0..3 {
         assert_eq!(store.claim(&ask("fresh")).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
@@ -42,14 +42,14 @@ async fn a_server_that_is_killed_is_unavailable_and_found_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_given_up_in_time() {
+async fn calls_to_a_hung_server_time_out() {
     let server = DynamoDbServer::start();
     connect(&server, "hanging").await;
     let store = options(&server, "hanging").timeout(Duration::from_millis(200)).connect().await;
-    let store = store.expect("a server that is awake answers a look in time");
+    let store = store.expect("a running server answers in time");
     server.pause();
     let claim = ask("sent");
-    // They may be applied when the server wakes up.
+    // They may be applied when the server resumes.
     assert_eq!(store.claim(&claim).await.unwrap_err().kind(), StoreErrorKind::Unknown);
     assert_eq!(store.claim(&claim).await.unwrap_err().kind(), StoreErrorKind::Unknown);
     assert_eq!(store.get(&claim.key.id).await.unwrap_err().kind(), StoreErrorKind::Unavailable);

@@ -1,4 +1,4 @@
-//! A way to the server that counts calls and does to each what a test asks for.
+//! A proxy in front of the server that counts calls and injects faults.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -12,14 +12,14 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::fixture::PATIENCE;
 
-/// What happens to one call.
+/// The fault for one call.
 #[derive(Clone, Debug)]
 pub(crate) enum Fate {
-    /// It reaches the server, and the answer is lost.
+    /// It reaches the server, and the reply is lost.
     LoseAnswer,
-    /// It does not reach the server: this is the answer.
+    /// It does not reach the server: this is the reply.
     Answer(u16, &'static str),
-    /// It does not reach the server: its signature is of another time than this one.
+    /// It does not reach the server: the reply refuses the signature's time and carries this date.
     Disbelieve(SystemTime),
 }
 
@@ -50,13 +50,13 @@ impl Proxy {
         Self { address, shared }
     }
 
-    /// A store in `table` that goes through here.
+    /// A store in `table` through this proxy.
     pub(crate) fn options(&self, table: &str) -> Options {
         let url = format!("dynamodb://{table}?region=local&endpoint=http://{}", self.address);
         DynamoDbStore::options(&url).unwrap().credentials(Credentials::new("test", "test")).timeout(PATIENCE)
     }
 
-    /// What happens to the next calls, one after the other. The others pass.
+    /// The faults of the next calls, in order. Further calls pass.
     pub(crate) fn next(&self, fates: impl IntoIterator<Item = Fate>) {
         self.shared.fates.lock().unwrap().extend(fates);
     }
@@ -66,7 +66,7 @@ impl Proxy {
         self.shared.fates.lock().unwrap().clear();
     }
 
-    /// The actions that were called since this was last asked.
+    /// The actions called since the last time.
     pub(crate) fn calls(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.calls.lock().unwrap())
     }
@@ -104,7 +104,7 @@ async fn serve(client: TcpStream, port: u16, shared: Arc<Shared>) -> std::io::Re
     Ok(())
 }
 
-/// One request or answer, with its body; none when the connection ends.
+/// One request or reply with its body; none at the end of the connection.
 async fn message(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Vec<u8>>> {
     let mut message = Vec::new();
     let mut length = 0;

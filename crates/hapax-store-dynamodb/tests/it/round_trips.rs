@@ -1,4 +1,4 @@
-//! How often the service is asked, and what is asked of it again.
+//! Round trips: how many calls an operation takes, and which calls are retried.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ const BROKEN: Fate =
     Fate::Answer(500, r#"{"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError"}"#);
 
 #[tokio::test]
-async fn a_fresh_operation_takes_two_and_everything_else_one() {
+async fn a_fresh_operation_takes_two_calls_and_everything_else_one() {
     let server = DynamoDbServer::start();
     let proxy = Proxy::start(&server).await;
     let options = proxy.options("counted");
@@ -35,7 +35,7 @@ async fn a_fresh_operation_takes_two_and_everything_else_one() {
     assert_eq!(store.release(&lease, None).await.unwrap(), Fenced::Applied);
     assert_eq!(proxy.calls(), ["PutItem"], "a release");
 
-    // Another process has not written the claim that it completes.
+    // A process that has not written the claim must read it before completing it.
     let other = options.connect().await.unwrap();
     let lease = acquire(&store, "elsewhere").await;
     proxy.calls();
@@ -44,7 +44,7 @@ async fn a_fresh_operation_takes_two_and_everything_else_one() {
 }
 
 #[tokio::test]
-async fn only_what_the_service_did_not_do_is_sent_again() {
+async fn only_calls_that_did_nothing_are_retried() {
     let server = DynamoDbServer::start();
     let proxy = Proxy::start(&server).await;
     let options = proxy.options("lost");
@@ -52,12 +52,12 @@ async fn only_what_the_service_did_not_do_is_sent_again() {
     let store = options.clone().connect().await.unwrap();
     proxy.calls();
 
-    // A service that is busy says so before it does anything.
+    // A busy service refuses before it executes anything.
     proxy.next([BUSY, BUSY]);
     let lease = acquire(&store, "busy").await;
     assert_eq!((proxy.calls().len(), lease.fence.attempt), (3, 1));
 
-    // One that does not believe the time says which one it is, and is asked once more with that.
+    // A service that refuses the signature's time returns its own, and gets one retry with that.
     let hour = Duration::from_secs(3600);
     proxy.next([Fate::Disbelieve(SystemTime::now() + hour)]);
     let lease = acquire(&store, "corrected").await;
@@ -67,7 +67,7 @@ async fn only_what_the_service_did_not_do_is_sent_again() {
     assert!(proxy.calls().len() <= 2);
     proxy.forget();
 
-    // One that does not stop saying that it is busy is unavailable when the time is over, and nothing was claimed.
+    // A service that stays busy is unavailable when the timeout ends, and nothing was claimed.
     let hasty = options.timeout(Duration::from_millis(300)).connect().await.unwrap();
     proxy.next(vec![BUSY; 100]);
     assert_eq!(hasty.claim(&ask("never")).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
@@ -75,13 +75,15 @@ async fn only_what_the_service_did_not_do_is_sent_again() {
     acquire(&store, "never").await;
     proxy.calls();
 
-    // What may have been done is not sent again: the caller asks with the same nonce.
+    // A call that may have been applied is not retried: the caller repeats it with the same nonce.
     for fate in [Fate::LoseAnswer, BROKEN] {
         let claim = ask(&format!("{fate:?}"));
         proxy.next([fate]);
         assert_eq!(store.claim(&claim).await.unwrap_err().kind(), StoreErrorKind::Unknown);
         assert_eq!(proxy.calls(), ["PutItem"]);
-        let Claim::Acquired(lease) = store.claim(&claim).await.unwrap() else { panic!("it is its own") };
+        let Claim::Acquired(lease) = store.claim(&claim).await.unwrap() else {
+            panic!("the nonce is its own")
+        };
         assert_eq!(lease.fence.attempt, 1);
         proxy.next([Fate::LoseAnswer]);
         let lost = store.complete(&lease, &done("once"), RETENTION).await.unwrap_err();

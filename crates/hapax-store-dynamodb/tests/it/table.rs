@@ -1,4 +1,4 @@
-//! The table: made once, refused when it is another one, and what is promised of it.
+//! The table: created once, refused if it has another shape, and its promise.
 
 use std::error::Error;
 
@@ -13,13 +13,13 @@ fn refusal(error: &StoreError) -> &OpenError {
 }
 
 #[tokio::test]
-async fn a_table_is_made_once_and_only_by_whoever_asks_for_it() {
+async fn a_table_is_created_once_and_only_on_request() {
     let server = DynamoDbServer::start();
     let options = options(&server, "made");
     let missing = options.clone().connect().await.unwrap_err();
     assert!(matches!(refusal(&missing), OpenError::Missing { table } if table == "made"));
     assert_eq!(options.missing().await.unwrap(), [Step::Table, Step::TimeToLive]);
-    assert_eq!(options.missing().await.unwrap().len(), 2, "looking changes nothing");
+    assert_eq!(options.missing().await.unwrap().len(), 2, "a dry run changes nothing");
 
     let both = tokio::join!(options.make(), options.make());
     assert!(both.0.is_ok() && both.1.is_ok(), "{both:?}");
@@ -38,7 +38,7 @@ async fn a_table_is_made_once_and_only_by_whoever_asks_for_it() {
 }
 
 #[tokio::test]
-async fn a_table_of_others_is_refused_and_one_that_keeps_rubbish_is_told() {
+async fn a_foreign_table_is_refused_and_a_missing_ttl_is_a_warning() {
     let server = DynamoDbServer::start();
     let create = |table: &str, key: &str| {
         let body = format!(
@@ -53,7 +53,7 @@ async fn a_table_of_others_is_refused_and_one_that_keeps_rubbish_is_told() {
     assert_eq!(error.kind(), StoreErrorKind::Incompatible);
     assert!(matches!(refusal(&error), OpenError::Shape { table } if table == "others"));
     let error = options(&server, "others").make().await.unwrap_err();
-    assert!(matches!(refusal(&error), OpenError::Shape { .. }), "and it is left as it is");
+    assert!(matches!(refusal(&error), OpenError::Shape { .. }), "and it is left unchanged");
 
     create("by-hand", "id");
     let store = options(&server, "by-hand").connect().await.unwrap();

@@ -1,4 +1,4 @@
-//! The transactional mode: the outcome and the caller's items, together or not at all.
+//! Transactional mode: the outcome and the caller's items, together or not at all.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::fixture::{LEASE, RETENTION, acquire, ask, clock, connect, done, options, replayed};
 use crate::proxy::{Fate, Proxy};
 
-/// Adds one to the number `name`, as an effect that is no good when it happens twice.
+/// Adds one to the number `name`, as an effect that must not happen twice.
 fn one_more(name: &str) -> Writes {
     Writes::new().item(json!({"Update": {
         "TableName": "effects",
@@ -44,7 +44,7 @@ async fn the_effect_happens_once_with_its_outcome() {
     assert_eq!(proxy.calls(), ["TransactWriteItems"]);
     assert_eq!((runs(&server, "plain"), replayed(&store, "plain").await), (1, done("done")));
 
-    // The answer is lost: the record tells that it happened.
+    // The reply is lost: the record shows that it happened.
     let lease = acquire(&store, "lost").await;
     proxy.next([Fate::LoseAnswer]);
     let lost = store.complete_with(&lease, &done("done"), RETENTION, &one_more("lost")).await;
@@ -52,7 +52,7 @@ async fn the_effect_happens_once_with_its_outcome() {
     let again = store.complete_with(&lease, &done("done"), RETENTION, &one_more("lost")).await;
     assert_eq!((again.unwrap(), runs(&server, "lost")), (Fenced::Applied, 1));
 
-    // Somebody else took the claim over: the first one's writes do not happen.
+    // Another attempt took the claim over: the first one's writes do not happen.
     let first = acquire(&store, "taken over").await;
     clock.advance(LEASE);
     let ask = ClaimRequest { on_lapse: OnLapse::Rerun, ..ask("taken over") };
@@ -64,7 +64,7 @@ async fn the_effect_happens_once_with_its_outcome() {
     assert_eq!(runs(&server, "taken over"), 1);
 }
 
-/// The caller's own condition does not hold, and the record was too busy for its condition to be looked at.
+/// The caller's own condition does not hold, and the record's condition was not evaluated because of a conflict.
 const BUSY_AND_DECLINED: Fate = Fate::Answer(
     400,
     r#"{"__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
@@ -72,7 +72,7 @@ const BUSY_AND_DECLINED: Fate = Fate::Answer(
 );
 
 #[tokio::test]
-async fn what_was_applied_is_not_declined_when_it_is_repeated() {
+async fn a_repeated_completion_that_was_applied_is_not_declined() {
     let server = DynamoDbServer::start();
     connect(&server, "effects").await;
     let proxy = Proxy::start(&server).await;
@@ -92,7 +92,7 @@ async fn what_was_applied_is_not_declined_when_it_is_repeated() {
 }
 
 #[tokio::test]
-async fn a_condition_that_does_not_hold_leaves_everything_as_it_was() {
+async fn a_failed_condition_leaves_everything_unchanged() {
     let server = DynamoDbServer::start();
     connect(&server, "effects").await;
     let store = connect(&server, "records").await;

@@ -8,7 +8,7 @@ use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgArgumentBuffer, PgConnection, PgRow, PgTypeInfo};
-use sqlx::{AssertSqlSafe, Encode, Error, Executor as _, Postgres, Row, Transaction, ValueRef};
+use sqlx::{AssertSqlSafe, Connection as _, Encode, Error, Postgres, Row, Transaction, ValueRef};
 use tokio::sync::Mutex;
 use tokio_postgres::types::{FromSql, Type};
 
