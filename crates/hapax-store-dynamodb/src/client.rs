@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::config::Options;
 use crate::connection::{ConnectError, Connections, ExchangeError, exchange};
-use crate::credentials::{Ambient, CredentialsSource};
+use crate::credentials::{CredentialChain, CredentialsSource, process_context};
 use crate::error::{CallFailure, Effect, OpenError, ServiceError};
 use crate::item::{self, StoredRecord};
 use crate::sightings::Sightings;
@@ -70,10 +70,11 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(options: Options) -> Self {
-        let credentials = options
-            .credentials
-            .clone()
-            .unwrap_or_else(|| Arc::new(Ambient::new(|name| std::env::var(name).ok())));
+        let credentials = options.credentials.clone().unwrap_or_else(|| {
+            // Less than the call has, so that an error about credentials names their source.
+            let limit = options.timeout * 3 / 4;
+            Arc::new(CredentialChain::new(process_context(), &options.region, limit))
+        });
         let time = match &options.clock {
             Some(clock) => StoreTime::of(clock.clone()),
             None => StoreTime::following_service(),

@@ -1,15 +1,17 @@
-//! [`Credentials`]: who signs, and where that is found out. Secrets are not shown by `Debug`.
+//! [`Credentials`] and their sources. `Debug` shows no secrets.
 
-mod ambient;
+mod chain;
+mod context;
 
 use std::error::Error;
 use std::fmt;
 
 use hapax_core::BoxFuture;
 
-pub(crate) use ambient::Ambient;
+pub(crate) use chain::CredentialChain;
+pub(crate) use context::process_context;
 
-/// An access key with its secret, and a session token where it is a temporary one.
+/// An access key with its secret, and a session token if it is temporary.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     access_key: String,
@@ -23,7 +25,7 @@ impl Credentials {
         Self { access_key: access_key.into(), secret_key: secret_key.into(), session_token: None }
     }
 
-    /// The same as a temporary key.
+    /// Adds the session token of a temporary key.
     #[must_use]
     pub fn with_session_token(mut self, token: impl Into<String>) -> Self {
         self.session_token = Some(token.into());
@@ -49,11 +51,11 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Somebody who knows the credentials to use now, such as the official SDK.
+/// A source of credentials, such as the official SDK.
 ///
-/// It is asked for every request and keeps what it knows itself.
+/// It is queried for every request and must cache what it loads.
 pub trait CredentialsSource: fmt::Debug + Send + Sync + 'static {
-    /// The credentials to use now.
+    /// The credentials for a request that is sent now.
     fn credentials(&self) -> BoxFuture<'_, Result<Credentials, Box<dyn Error + Send + Sync>>>;
 }
 

@@ -23,8 +23,6 @@ use bytes::Bytes;
 use hapax_core::{Nonce, Record, RecordId, Recorded, State, Status, Timestamp, codec};
 use serde_json::{Value, json};
 
-use crate::sign::hex;
-
 /// The version of the layout that this crate writes.
 pub const VERSION: u32 = 1;
 
@@ -196,6 +194,11 @@ pub(crate) fn bytes(item: &Value, name: &str) -> Option<Vec<u8>> {
 /// The number in an attribute, if it is a non-negative integer.
 pub(crate) fn unsigned(item: &Value, name: &str) -> Option<u64> {
     item[name]["N"].as_str()?.parse().ok()
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

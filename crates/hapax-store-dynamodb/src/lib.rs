@@ -22,8 +22,8 @@
 //! # }
 //! ```
 //!
-//! Credentials are those of the environment, a shared file, the container or the instance; see [`CredentialsSource`] for
-//! all others.
+//! Credentials come from the environment, a profile of the shared files, single sign-on, web identity, the container or the
+//! instance, in this order; see [`CredentialsSource`] for other sources.
 //!
 //! # How it works
 //!

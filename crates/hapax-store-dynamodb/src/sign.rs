@@ -1,18 +1,18 @@
 //! Signature Version 4, for the one kind of request that this crate sends: a POST to `/` with a JSON body.
 //!
-//! It knows no clock and sends nothing.
+//! The request signer of `reqsign` reads this machine's clock and takes no other time. A signature must carry the service's
+//! time, so only its hashes and dates are used.
 
 use hapax_core::Timestamp;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest, Sha256};
+use reqsign_core::hash::{hex_hmac_sha256, hex_sha256, hmac_sha256};
+use reqsign_core::time::Timestamp as SigningTime;
 
 use crate::credentials::Credentials;
 
 const SERVICE: &str = "dynamodb";
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
-const DAY_MS: u64 = 24 * 3600 * 1000;
 
-/// What is signed.
+/// The parts of a request that are signed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) region: &'a str,
@@ -35,8 +35,10 @@ pub(crate) struct Signed {
 
 /// Signs `request` as of `now`.
 pub(crate) fn sign(request: Request<'_>, credentials: &Credentials, now: Timestamp) -> Signed {
-    let date = compact(now);
-    let day = &date[..8];
+    let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    // A time beyond the calendar makes a signature that the service refuses.
+    let now = SigningTime::from_millisecond(now_ms).unwrap_or_default();
+    let (date, day) = (now.format_iso8601(), now.format_date());
     let mut fields = vec![
         ("content-type", CONTENT_TYPE),
         ("host", request.host),
@@ -48,11 +50,11 @@ pub(crate) fn sign(request: Request<'_>, credentials: &Credentials, now: Timesta
     }
     let names = fields.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
     let lines: String = fields.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
-    let canonical = format!("POST\n/\n\n{lines}\n{names}\n{}", hex(&Sha256::digest(request.body)));
+    let canonical = format!("POST\n/\n\n{lines}\n{names}\n{}", hex_sha256(request.body));
     let scope = format!("{day}/{}/{SERVICE}/aws4_request", request.region);
-    let to_sign = format!("{ALGORITHM}\n{date}\n{scope}\n{}", hex(&Sha256::digest(canonical.as_bytes())));
-    let key = signing_key(credentials.secret_key(), day, request.region, SERVICE);
-    let signature = hex(&mac(&key, to_sign.as_bytes()));
+    let to_sign = format!("{ALGORITHM}\n{date}\n{scope}\n{}", hex_sha256(canonical.as_bytes()));
+    let key = signing_key(credentials.secret_key(), &day, request.region, SERVICE);
+    let signature = hex_hmac_sha256(&key, to_sign.as_bytes());
     let authorization = format!(
         "{ALGORITHM} Credential={}/{scope}, SignedHeaders={names}, Signature={signature}",
         credentials.access_key()
@@ -60,40 +62,9 @@ pub(crate) fn sign(request: Request<'_>, credentials: &Credentials, now: Timesta
     Signed { date, authorization }
 }
 
-fn signing_key(secret: &str, day: &str, region: &str, service: &str) -> [u8; 32] {
-    let first = mac(format!("AWS4{secret}").as_bytes(), day.as_bytes());
-    [region, service, "aws4_request"].iter().fold(first, |key, part| mac(&key, part.as_bytes()))
-}
-
-fn mac(key: &[u8], text: &[u8]) -> [u8; 32] {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key of any length makes a MAC");
-    mac.update(text);
-    mac.finalize().into_bytes().into()
-}
-
-/// Bytes as small hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A moment as `20261115T203000Z`.
-fn compact(at: Timestamp) -> String {
-    let (days, seconds) = (at.as_millis() / DAY_MS, at.as_millis() % DAY_MS / 1000);
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
-}
-
-/// The date of a day counted from 1970-01-01, by eras of 400 years that begin on a first of March.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+fn signing_key(secret: &str, day: &str, region: &str, service: &str) -> Vec<u8> {
+    let first = hmac_sha256(format!("AWS4{secret}").as_bytes(), day.as_bytes());
+    [region, service, "aws4_request"].iter().fold(first, |key, part| hmac_sha256(&key, part.as_bytes()))
 }
 
 #[cfg(test)]

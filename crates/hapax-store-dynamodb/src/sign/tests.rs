@@ -1,13 +1,14 @@
 use hapax_core::Timestamp;
 
-use super::{Request, civil, compact, sign};
+use super::{Request, sign, signing_key};
 use crate::credentials::Credentials;
+use crate::item::hex;
 
 const AT: Timestamp = Timestamp::from_millis(1_794_774_600_000);
 
-/// What botocore 1.44 signs the same requests with.
+/// The signatures of botocore 1.44 for the same requests.
 #[test]
-fn signatures_are_those_of_another_implementation() {
+fn signatures_match_another_implementation() {
     let credentials = Credentials::new("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
     let temporary = credentials.clone().with_session_token("token/with+signs==");
     let request = Request {
@@ -41,18 +42,14 @@ fn signatures_are_those_of_another_implementation() {
     }
 }
 
+/// The examples of the documentation of AWS.
 #[test]
-fn days_have_dates() {
-    let cases = [
-        (0, (1970, 1, 1)),
-        (59, (1970, 3, 1)),
-        (11_016, (2000, 2, 29)),
-        (11_017, (2000, 3, 1)),
-        (47_540, (2100, 2, 28)),
-        (47_541, (2100, 3, 1)),
-    ];
-    for (days, date) in cases {
-        assert_eq!(civil(days), date, "day {days}");
+fn signing_keys_match_the_published_examples() {
+    let secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+    for (day, key) in [
+        ("20120215", "f4780e2d9f65fa895f9c67b32ce1baf0b0d8a43505a000a1a9e090d414db404d"),
+        ("20150830", "c4afb1cc5771d871763a393e44b703571b55cc28424d1a5e86da6ed3c154a4b9"),
+    ] {
+        assert_eq!(hex(&signing_key(secret, day, "us-east-1", "iam")), key);
     }
-    assert_eq!(compact(Timestamp::from_millis(951_868_799_999)), "20000229T235959Z");
 }

@@ -1,12 +1,16 @@
 //! Servers that are down, hang or come back: an answer in time, no promised write lost, no restart needed.
 
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hapax_core::{Claim, Fenced, Store, StoreErrorKind};
-use hapax_store_dynamodb::DynamoDbStore;
+use hapax_core::{BoxFuture, Claim, Fenced, Store, StoreErrorKind};
+use hapax_store_dynamodb::{Credentials, CredentialsSource, DynamoDbStore, OpenError};
 use hapax_testkit::servers::DynamoDbServer;
 
 use crate::fixture::{RETENTION, acquire, ask, connect, done, finish, options, replayed};
+use crate::proxy::Proxy;
 
 /// Waits until the store answers again. Each try is bounded by the store's own timeout.
 async fn recovered(store: &DynamoDbStore) {
@@ -61,4 +65,39 @@ async fn calls_to_a_hung_server_time_out() {
         answer = store.claim(&claim).await;
     }
     assert!(matches!(answer.unwrap(), Claim::Acquired(lease) if lease.fence.attempt == 1));
+}
+
+/// Fails while it is down.
+#[derive(Clone, Debug, Default)]
+struct Source {
+    is_down: Arc<AtomicBool>,
+}
+
+impl CredentialsSource for Source {
+    fn credentials(&self) -> BoxFuture<'_, Result<Credentials, Box<dyn Error + Send + Sync>>> {
+        let is_down = self.is_down.load(Ordering::SeqCst);
+        let answer = if is_down {
+            Err("the vault failed: sealed".into())
+        } else {
+            Ok(Credentials::new("test", "test"))
+        };
+        Box::pin(async move { answer })
+    }
+}
+
+#[tokio::test]
+async fn an_outage_of_the_credentials_source_sends_nothing() {
+    let server = DynamoDbServer::start();
+    connect(&server, "signed").await;
+    let (proxy, source) = (Proxy::start(&server).await, Source::default());
+    let store = proxy.options("signed").credentials(source.clone()).connect().await.unwrap();
+    proxy.calls();
+    source.is_down.store(true, Ordering::SeqCst);
+    let error = store.claim(&ask("order")).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    let why = error.source().and_then(|source| source.downcast_ref()).unwrap();
+    assert!(matches!(why, OpenError::Credentials { why } if why.contains("the vault failed")), "{why}");
+    assert_eq!(proxy.calls(), [""; 0]);
+    source.is_down.store(false, Ordering::SeqCst);
+    acquire(&store, "order").await;
 }
