@@ -40,12 +40,12 @@ pub fn danger_trust_index() {
 /// The first half of a hash is that of its key, and many scopes may have the same key: the second half, which is
 /// random, comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     turned: Hash,
     pub(crate) row: i64,
 }
 
-impl Entry {
+impl IndexEntry {
     pub(crate) const LOWEST: Self = Self { turned: [0; 16], row: i64::MIN };
 
     pub(crate) fn new(hash: &Hash, row: i64) -> Self {
@@ -83,16 +83,16 @@ fn key_of_turned(turned: &Hash) -> i64 {
 pub(crate) struct Leaf {
     low: i64,
     high: i64,
-    entries: Vec<Entry>,
+    entries: Vec<IndexEntry>,
 }
 
 impl Leaf {
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[IndexEntry] {
         &self.entries
     }
 
     fn rows_of(&self, hash: &Hash) -> Vec<i64> {
-        let first = self.entries.partition_point(|entry| *entry < Entry::new(hash, i64::MIN));
+        let first = self.entries.partition_point(|entry| *entry < IndexEntry::new(hash, i64::MIN));
         let of_hash = self.entries[first..].iter().take_while(|entry| entry.hash() == *hash);
         of_hash.map(|entry| entry.row).collect()
     }
@@ -124,7 +124,7 @@ impl Leaf {
         let (high, rest) = rest.split_first_chunk()?;
         let (entries, _) = rest.as_chunks::<ENTRY_LENGTH>();
         let entries = entries.get(..u32::from_le_bytes(*count) as usize)?;
-        let entries = entries.iter().map(|bytes| Entry {
+        let entries = entries.iter().map(|bytes| IndexEntry {
             turned: std::array::from_fn(|at| bytes[at]),
             row: i64::from_le_bytes(std::array::from_fn(|at| bytes[16 + at])),
         });
@@ -185,10 +185,10 @@ impl<'c> Look<'c> {
 
     /// The rows of records with this hash. Fails as a damaged page of the engine does where that cannot be told.
     pub(crate) fn rows_of(&mut self, hash: &Hash) -> rusqlite::Result<Vec<i64>> {
-        Ok(self.leaf_of(&Entry::new(hash, 0))?.rows_of(hash))
+        Ok(self.leaf_of(&IndexEntry::new(hash, 0))?.rows_of(hash))
     }
 
-    fn leaf_of(&mut self, entry: &Entry) -> rusqlite::Result<Leaf> {
+    fn leaf_of(&mut self, entry: &IndexEntry) -> rusqlite::Result<Leaf> {
         let find = match &mut self.find {
             Some(find) => find,
             none => none.insert(self.connection.prepare_cached(FIND)?),
@@ -220,7 +220,7 @@ fn damaged() -> rusqlite::Error {
 }
 
 /// Adds entries, given in their order; those that are there already are left.
-pub(crate) fn add(connection: &Connection, entries: &[Entry]) -> rusqlite::Result<()> {
+pub(crate) fn add(connection: &Connection, entries: &[IndexEntry]) -> rusqlite::Result<()> {
     let mut look = Look::new(connection);
     let mut rest = entries;
     while let Some(first) = rest.first() {
@@ -236,7 +236,7 @@ pub(crate) fn add(connection: &Connection, entries: &[Entry]) -> rusqlite::Resul
 }
 
 /// Takes an entry out, if it is there.
-pub(crate) fn remove(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
+pub(crate) fn remove(connection: &Connection, entry: &IndexEntry) -> rusqlite::Result<()> {
     let mut leaf = Look::new(connection).leaf_of(entry)?;
     match leaf.entries.binary_search(entry) {
         Ok(at) => {

@@ -74,6 +74,7 @@ mod leaf;
 mod list;
 mod log;
 mod memory;
+mod memtable;
 mod meta;
 mod ownership;
 mod queue;

@@ -5,7 +5,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ffi};
 
 use crate::journal::Generation;
-use crate::leaf::Entry;
+use crate::leaf::IndexEntry;
 use crate::row::millis;
 
 const READ: &str = "SELECT seen_ms, indexed_row, next_row, waiting, waiting_sum, journal, salt, is_open, seal \
@@ -56,12 +56,12 @@ pub(crate) enum Stored {
 }
 
 impl Tally {
-    pub(crate) fn add(&mut self, entry: &Entry) {
+    pub(crate) fn add(&mut self, entry: &IndexEntry) {
         self.count += 1;
         self.sum = self.sum.wrapping_add(digest(entry));
     }
 
-    pub(crate) fn take(&mut self, entry: &Entry) {
+    pub(crate) fn take(&mut self, entry: &IndexEntry) {
         self.count -= 1;
         self.sum = self.sum.wrapping_sub(digest(entry));
     }
@@ -72,7 +72,7 @@ impl Tally {
 }
 
 /// Mixes all bits of an entry.
-fn digest(entry: &Entry) -> i64 {
+fn digest(entry: &IndexEntry) -> i64 {
     let hash = entry.hash();
     let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|n| hash[at + n]));
     let words = [half(0), half(8), entry.row.cast_unsigned()];

@@ -12,8 +12,8 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::error::{Cause, Refusal};
-use crate::index::Recent;
 use crate::journal;
+use crate::memtable::Entries;
 use crate::meta::Meta;
 use crate::queue::{Queue, Refused};
 use crate::row::{self, Stored, millis, state_number};
@@ -195,18 +195,18 @@ impl Drop for AbortGuard {
 /// Reads one record.
 pub(crate) fn get(
     connection: &Connection,
-    recent: Option<&Recent>,
+    memtable: Option<&Entries>,
     id: &RecordId,
     now: Timestamp,
 ) -> Result<Lookup, ReadError> {
     let hash = row::hash_of(id);
     let stored = if connection.is_autocommit() {
         let view = connection.unchecked_transaction()?;
-        let recent = recent.map(|recent| recent.rows_of_in(&view, &hash)).transpose()?;
+        let recent = memtable.map(|entries| entries.rows_of_in(&view, &hash)).transpose()?;
         row::find(&view, recent, id)?
     } else {
         // The writer's own, in which no entry comes or goes meanwhile.
-        row::find(connection, recent.map(|recent| recent.rows_of(&hash)), id)?
+        row::find(connection, memtable.map(|entries| entries.rows_of(&hash)), id)?
     };
     Ok(match stored {
         Stored::Absent => Lookup::Absent,

@@ -6,8 +6,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Rows, params};
 
 use crate::error::Cause;
-use crate::index::Index;
 use crate::leaf::{Hash, Look};
+use crate::memtable::Memtable;
 
 /// The columns that [`read_head`] expects, in its order.
 macro_rules! head_columns {
@@ -89,8 +89,8 @@ fn halves(id: &RecordId) -> (&Hash, &[u8]) {
 
 /// What is stored under `id`.
 ///
-/// `recent` are the rows that the index may lack, where this process writes; otherwise the rows are searched for
-/// them. All of it must be seen in one transaction: a record that begins a new life moves to another row.
+/// `recent` are the rows that the memtable names, where this process writes; otherwise the rows above those in the index
+/// are searched. All of it must be seen in one transaction: a record that begins a new life moves to another row.
 /// A damaged page may hold the record, so that is unreadable too, never absent.
 pub(crate) fn find(
     connection: &Connection,
@@ -156,13 +156,8 @@ impl<'c> Prepared<'c> {
         find_with(&mut self.look, self.connection, Some(recent), id)
     }
 
-    /// Stores a record in a row that the index knows of already, and nobody has written.
-    pub(crate) fn insert(
-        &mut self,
-        rowid: i64,
-        record: &Record,
-        encoded: &Encoded,
-    ) -> rusqlite::Result<Place> {
+    /// Stores a record in a row that the memtable has added, and that was never written.
+    pub(crate) fn insert(&mut self, rowid: i64, record: &Record, encoded: &Encoded) -> rusqlite::Result<()> {
         let outcome_row = self.insert_outcome(encoded)?;
         let (hash, tail) = halves(&record.key.id);
         let clear = Clear::of(record);
@@ -177,21 +172,21 @@ impl<'c> Prepared<'c> {
             encoded.head,
             outcome_row
         ])?;
-        Ok(Place { rowid, outcome_row })
+        Ok(())
     }
 
     /// Stores a record in the place of `row`.
     pub(crate) fn replace(
         &mut self,
-        index: &mut Index,
+        memtable: &mut Memtable,
         row: &Row,
         record: &Record,
         encoded: &Encoded,
-    ) -> rusqlite::Result<Place> {
+    ) -> rusqlite::Result<()> {
         if record.created_at != row.record.created_at {
             // A new life of an expired record. A new row keeps the rows in the order of creation.
-            remove(self.connection, index, row)?;
-            return self.insert(index.add(hash_of(&record.key.id)), record, encoded);
+            remove(self.connection, memtable, row)?;
+            return self.insert(memtable.add(hash_of(&record.key.id)), record, encoded);
         }
         remove_outcome(self.connection, row.place)?;
         let outcome_row = self.insert_outcome(encoded)?;
@@ -205,7 +200,7 @@ impl<'c> Prepared<'c> {
             encoded.head,
             outcome_row
         ])?;
-        Ok(Place { outcome_row, ..row.place })
+        Ok(())
     }
 
     fn insert_outcome(&mut self, encoded: &Encoded) -> rusqlite::Result<Option<i64>> {
@@ -356,9 +351,9 @@ fn whole_id(hash: ValueRef<'_>, tail: ValueRef<'_>) -> RecordId {
 }
 
 /// Removes a record with its outcome.
-pub(crate) fn remove(connection: &Connection, index: &mut Index, row: &Row) -> rusqlite::Result<()> {
+pub(crate) fn remove(connection: &Connection, memtable: &mut Memtable, row: &Row) -> rusqlite::Result<()> {
     remove_outcome(connection, row.place)?;
-    index.remove(connection, hash_of(&row.record.key.id), row.place.rowid)?;
+    memtable.remove(connection, hash_of(&row.record.key.id), row.place.rowid)?;
     connection.prepare_cached(DELETE)?.execute([row.place.rowid])?;
     Ok(())
 }

@@ -19,10 +19,10 @@ use crate::clock::StoreClock;
 use crate::config::{Options, Sync};
 use crate::directory::Directory;
 use crate::error::{OpenError, Refusal};
-use crate::index::Recent;
 use crate::job::{Job, Step, op};
 use crate::journal::{self, Journal};
 use crate::log::Log;
+use crate::memtable::Entries;
 use crate::meta::{Meta, Stored};
 use crate::ownership::Ownership;
 use crate::queue::{Queue, Refused};
@@ -55,8 +55,8 @@ pub struct FileStore {
     // the directory may be taken by another process only after that.
     readers: Readers,
     writer: Option<WriterThread>,
-    /// What the index lacks; none where another process writes.
-    recent: Option<Arc<Recent>>,
+    /// The writer's memtable; none where another process writes.
+    memtable: Option<Arc<Entries>>,
     shared: Arc<Shared>,
     clock: StoreClock,
     directory: Directory,
@@ -182,7 +182,7 @@ impl FileStore {
         let (for_writer, of_writer) = (Arc::clone(&shared), Arc::clone(&queue));
         let mut writer = Writer::new(connection, clock.clone(), for_writer, of_writer, journal, log, meta);
         if let Some(waiting) = options.index_after {
-            writer.index().let_wait(waiting);
+            writer.memtable().let_wait(waiting);
         }
         let restarted = writer.restart().map_err(|failure| match failure.judge().kind {
             StoreErrorKind::Full => OpenError::Full { path: database.clone() }.into(),
@@ -201,13 +201,13 @@ impl FileStore {
         if let Some(size_max) = options.size_max {
             writer.limit_size(size_max).map_err(engine)?;
         }
-        let recent = Some(Arc::clone(writer.index().recent()));
+        let memtable = Some(Arc::clone(writer.memtable().entries()));
         let readers = Readers::start(None, || Ok(schema::connect_reader(&database)?))?;
         writer.gather = options.gather;
         writer.commits = options.commits;
         Ok(Self {
             readers,
-            recent,
+            memtable,
             writer: Some(WriterThread::start(writer, queue)?),
             shared,
             clock,
@@ -239,7 +239,7 @@ impl FileStore {
         let readers = Readers::start(Some(directory.journal()), || Ok(schema::connect_reader(&database)?))?;
         Ok(Self {
             readers,
-            recent: None,
+            memtable: None,
             writer: None,
             shared: Arc::new(Shared::default()),
             clock,
@@ -407,9 +407,9 @@ impl Store for FileStore {
     fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         Box::pin(async move {
             self.refuse_if_stopped("get")?;
-            let (id, clock, recent) = (*id, self.clock.clone(), self.recent.clone());
+            let (id, clock, memtable) = (*id, self.clock.clone(), self.memtable.clone());
             let get =
-                move |connection: &Connection| reader::get(connection, recent.as_deref(), &id, clock.now());
+                move |connection: &Connection| reader::get(connection, memtable.as_deref(), &id, clock.now());
             if self.shared.is_uncommitted() {
                 self.read_uncommitted("get", get).await
             } else {

@@ -1,123 +1,21 @@
 //! [`Work`]: a transaction at work. Finds records, decides what becomes of them, and writes it down.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-use hapax_core::codec::{self, Encoded};
+use hapax_core::codec;
 use hapax_core::transition::{self, Answer, Change, Command};
-use hapax_core::{Claim, Record, RecordId, State, Timestamp};
+use hapax_core::{Claim, Record, RecordId, Timestamp};
 use rusqlite::ffi;
 
 use crate::error::{Failure, Phase, Refusal};
-use crate::index::Index;
 use crate::journal::{Entry, Frames, Journal, ReadError};
+use crate::memtable::{AHEAD_BYTES_MAX, Memtable, Probe, Records, Unwritten};
 use crate::row::{self, Damage, Prepared, Row, Stored};
-
-/// How many bytes may be answered for before they are written to the database: they are held in memory until then.
-pub(crate) const AHEAD_BYTES_MAX: u64 = 1 << 20;
-
-/// How many records that have ended are written to the database together, if their bytes are not too many: one after
-/// the other they take less time than one now and then.
-pub(crate) const ENDED_MIN: usize = 64;
-
-/// How many claims are kept at hand.
-const CLAIMS_MAX: usize = 65_536;
-
-/// By id, which is a digest already: the hasher's own secret is all that it needs.
-type ById<T> = HashMap<RecordId, Box<T>, RandomState>;
-
-/// Claims in progress as they are stored, so that finishing one need not read it back. This thread alone writes, so
-/// they are what a look would find; they are forgotten whenever a transaction fails.
-pub(crate) type Claims = ById<Row>;
-
-/// What was decided and is not in the database yet. A claim stays here until it ends or everything is committed: most
-/// end first, and are written once.
-#[derive(Debug, Default)]
-pub(crate) struct Decided {
-    records: ById<Decision>,
-    /// Those of them that are no claims any more, and how many bytes they have.
-    ended: Vec<RecordId>,
-    ended_bytes: u64,
-}
-
-/// A record as it is to be stored.
-#[derive(Debug)]
-pub(crate) struct Decision {
-    place: Destination,
-    record: Record,
-    encoded: Encoded,
-}
-
-/// Where a record goes.
-#[derive(Debug)]
-enum Destination {
-    /// Into this row, which no other will have.
-    New(i64),
-    /// In the place of what is stored.
-    Over(Box<Row>),
-}
-
-impl Decided {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.records.is_empty()
-    }
-
-    /// Whether those that have ended are worth writing.
-    pub(crate) fn have_many_ended(&self) -> bool {
-        self.ended.len() >= ENDED_MIN || self.ended_bytes >= AHEAD_BYTES_MAX
-    }
-
-    fn insert(&mut self, decision: Box<Decision>) {
-        let id = decision.record.key.id;
-        if decision.record.state() != State::InProgress {
-            self.ended.push(id);
-            self.ended_bytes += decision.bytes();
-        }
-        self.records.insert(id, decision);
-    }
-
-    #[expect(clippy::vec_box, reason = "they are large, and sorted")]
-    fn take_all(&mut self) -> Vec<Box<Decision>> {
-        self.ended.clear();
-        self.ended_bytes = 0;
-        in_order(self.records.drain().map(|(_, decision)| decision))
-    }
-
-    /// The same of those that have ended.
-    #[expect(clippy::vec_box, reason = "they are large, and sorted")]
-    fn take_ended(&mut self) -> Vec<Box<Decision>> {
-        self.ended_bytes = 0;
-        in_order(self.ended.drain(..).filter_map(|id| self.records.remove(&id)))
-    }
-}
-
-/// By row: neighbours share a page.
-#[expect(clippy::vec_box, reason = "they are large, and sorted")]
-fn in_order(decisions: impl Iterator<Item = Box<Decision>>) -> Vec<Box<Decision>> {
-    let mut all: Vec<_> = decisions.collect();
-    all.sort_unstable_by_key(|decision| decision.rowid());
-    all
-}
-
-impl Decision {
-    fn rowid(&self) -> i64 {
-        match &self.place {
-            Destination::New(rowid) => *rowid,
-            Destination::Over(row) => row.place.rowid(),
-        }
-    }
-
-    fn bytes(&self) -> u64 {
-        (self.encoded.head.len() + self.encoded.outcome.as_ref().map_or(0, Vec::len)) as u64
-    }
-}
 
 /// What is known of an id.
 #[derive(Debug)]
 enum Held {
     Nothing,
     Stored(Box<Row>),
-    Decided(Box<Decision>),
+    Unwritten(Box<Unwritten>),
 }
 
 impl Held {
@@ -125,7 +23,7 @@ impl Held {
         match self {
             Self::Nothing => None,
             Self::Stored(row) => Some(&row.record),
-            Self::Decided(decision) => Some(&decision.record),
+            Self::Unwritten(unwritten) => Some(&unwritten.record),
         }
     }
 }
@@ -149,9 +47,7 @@ pub(crate) struct Work<'a> {
     /// The time of every decision in it.
     pub(crate) now: Timestamp,
     pub(crate) wrote: bool,
-    pub(crate) decided: &'a mut Decided,
-    pub(crate) claims: &'a mut Claims,
-    pub(crate) index: &'a mut Index,
+    pub(crate) memtable: &'a mut Memtable,
     /// Where decisions are noted, unless they are there already.
     pub(crate) journal: Option<&'a mut Journal>,
 }
@@ -186,15 +82,11 @@ impl Work<'_> {
     }
 
     fn find(&mut self, id: &RecordId) -> Result<Result<Held, Damage>, Failure> {
-        if let Some(decision) = self.decided.records.remove(id) {
-            return Ok(Ok(Held::Decided(decision)));
-        }
-        if let Some(row) = self.claims.remove(id) {
-            return Ok(Ok(Held::Stored(row)));
-        }
-        let hash = row::hash_of(id);
-        let recent = self.index.recent().rows_of(&hash);
-        Ok(match self.prepared.find(recent, id)? {
+        let rows = match self.memtable.probe(id) {
+            Probe::Unwritten(unwritten) => return Ok(Ok(Held::Unwritten(unwritten))),
+            Probe::Rows(rows) => rows,
+        };
+        Ok(match self.prepared.find(rows, id)? {
             Stored::Absent => Ok(Held::Nothing),
             Stored::Found(row) => Ok(Held::Stored(row)),
             Stored::Unreadable(damage) => Err(damage),
@@ -227,28 +119,26 @@ impl Work<'_> {
 
     fn apply(&mut self, held: Held, change: Change) -> Result<bool, Failure> {
         match (change, held) {
-            (Change::Keep | Change::Remove, Held::Nothing) => return Ok(false),
-            (Change::Keep, Held::Stored(row)) => {
-                self.remember(row);
+            (Change::Keep | Change::Remove, Held::Nothing) | (Change::Keep, Held::Stored(_)) => {
                 return Ok(false);
             }
-            (Change::Keep, Held::Decided(decision)) => {
-                self.decided.insert(decision);
+            (Change::Keep, Held::Unwritten(unwritten)) => {
+                self.memtable.hold(unwritten);
                 return Ok(false);
             }
             (Change::Put(record), held) => self.put(held, *record)?,
             (Change::Remove, Held::Stored(row)) => {
                 // In the order of the journal: what is removed may make room for what comes later, not the other way.
-                self.carry_out()?;
+                self.write_records(Records::All)?;
                 self.remove(&row)?;
                 if let Some(journal) = &mut self.journal {
                     journal.remove(&row.record.key.id)?;
                 }
             }
-            (Change::Remove, Held::Decided(decision)) => {
-                let id = decision.record.key.id;
-                self.decided.insert(decision);
-                self.carry_out()?;
+            (Change::Remove, Held::Unwritten(unwritten)) => {
+                let id = unwritten.record.key.id;
+                self.memtable.hold(unwritten);
+                self.write_records(Records::All)?;
                 let stored = self.find_readable(&id)?;
                 return self.apply(stored, Change::Remove);
             }
@@ -263,63 +153,47 @@ impl Work<'_> {
             journal.put(&record.key.id, &encoded)?;
         }
         let hash = row::hash_of(&record.key.id);
-        let place = match held {
-            Held::Nothing => Destination::New(self.index.add(hash)),
-            Held::Stored(row) => Destination::Over(row),
-            Held::Decided(before) => match before.place {
-                Destination::New(rowid) if before.record.created_at != record.created_at => {
-                    // A new life. A new row keeps the rows in the order of creation.
-                    self.index.remove(self.prepared.connection, hash, rowid)?;
-                    Destination::New(self.index.add(hash))
-                }
-                place => place,
-            },
+        let (rowid, replaces) = match held {
+            Held::Nothing => (self.memtable.add(hash), None),
+            Held::Stored(row) => (row.place.rowid(), Some(row)),
+            Held::Unwritten(before)
+                if before.replaces.is_none() && before.record.created_at != record.created_at =>
+            {
+                // A new life. A new row keeps the rows in the order of creation.
+                self.memtable.remove(self.prepared.connection, hash, before.rowid)?;
+                (self.memtable.add(hash), None)
+            }
+            Held::Unwritten(before) => (before.rowid, before.replaces),
         };
-        let decision = Box::new(Decision { place, record, encoded });
+        let unwritten = Box::new(Unwritten { rowid, replaces, record, encoded });
         match &self.journal {
-            None => self.write(decision),
+            None => self.write(*unwritten),
             Some(journal) => {
                 let is_long = journal.batch_length() > AHEAD_BYTES_MAX;
-                self.decided.insert(decision);
-                if is_long { self.carry_out() } else { Ok(()) }
+                self.memtable.hold(unwritten);
+                if is_long { self.write_records(Records::All) } else { Ok(()) }
             }
         }
     }
 
-    /// Writes what was decided to the database.
-    pub(crate) fn carry_out(&mut self) -> Result<(), Failure> {
-        let all = self.decided.take_all();
-        all.into_iter().try_for_each(|decision| self.write(decision))
+    /// Writes records that are in the memtable to the database.
+    pub(crate) fn write_records(&mut self, records: Records) -> Result<(), Failure> {
+        let taken = self.memtable.take(records);
+        taken.into_iter().try_for_each(|unwritten| self.write(*unwritten))
     }
 
-    /// The same of what is no claim any more.
-    pub(crate) fn carry_out_ended(&mut self) -> Result<(), Failure> {
-        let ended = self.decided.take_ended();
-        ended.into_iter().try_for_each(|decision| self.write(decision))
-    }
-
-    fn write(&mut self, decision: Box<Decision>) -> Result<(), Failure> {
-        let Decision { place, record, encoded } = *decision;
-        let place = match place {
-            Destination::New(rowid) => self.prepared.insert(rowid, &record, &encoded)?,
-            Destination::Over(row) => self.prepared.replace(self.index, &row, &record, &encoded)?,
-        };
-        self.remember(Box::new(Row { place, record }));
-        Ok(())
-    }
-
-    /// Keeps a claim at hand. Other records are rarely asked for again by somebody who writes.
-    fn remember(&mut self, row: Box<Row>) {
-        if row.record.state() == State::InProgress && self.claims.len() < CLAIMS_MAX {
-            self.claims.insert(row.record.key.id, row);
+    fn write(&mut self, unwritten: Unwritten) -> Result<(), Failure> {
+        let Unwritten { rowid, replaces, record, encoded } = unwritten;
+        match replaces {
+            None => self.prepared.insert(rowid, &record, &encoded)?,
+            Some(row) => self.prepared.replace(self.memtable, &row, &record, &encoded)?,
         }
+        Ok(())
     }
 
     pub(crate) fn remove(&mut self, row: &Row) -> rusqlite::Result<()> {
         self.wrote = true;
-        // One of them may be what is removed.
-        self.claims.clear();
-        row::remove(self.prepared.connection, self.index, row)
+        row::remove(self.prepared.connection, self.memtable, row)
     }
 }
 

@@ -17,15 +17,15 @@ use self::commit::Entries;
 use crate::clock::StoreClock;
 use crate::config::Commits;
 use crate::error::{Failure, Phase, Refusal};
-use crate::index::Index;
 use crate::job::{Batch, Job, Step, op, send};
 use crate::journal::{Journal, ReadError};
 use crate::log::Log;
+use crate::memtable::{AHEAD_BYTES_MAX, Memtable, Records};
 use crate::meta::Meta;
 use crate::ownership::Footing;
 use crate::queue::{Queue, Taken};
 use crate::row::{self, Prepared, Stored};
-use crate::work::{AHEAD_BYTES_MAX, Claims, Decided, Room, Work, unreadable};
+use crate::work::{Room, Work, unreadable};
 use crate::{schema, sweep};
 
 /// How many operations share a sync at most. More would not make the sync cheaper per operation by much, and
@@ -107,9 +107,7 @@ pub(crate) struct Writer {
     failed: Option<Instant>,
     /// Whether what is being served was tried again after the engine met damage.
     tried_again: bool,
-    decided: Decided,
-    claims: Claims,
-    index: Index,
+    memtable: Memtable,
 }
 
 impl Writer {
@@ -141,15 +139,13 @@ impl Writer {
             size_max: u64::MAX,
             failed: None,
             tried_again: false,
-            decided: Decided::default(),
-            claims: Claims::default(),
-            index: Index::open(&meta),
+            memtable: Memtable::new(&meta),
         }
     }
 
-    /// The index, for whoever sets the store up.
-    pub(crate) fn index(&mut self) -> &mut Index {
-        &mut self.index
+    /// The memtable, for setting the store up.
+    pub(crate) fn memtable(&mut self) -> &mut Memtable {
+        &mut self.memtable
     }
 
     /// Takes over what an earlier process left in the journal, and writes down that its claims are uncertain: whoever
@@ -172,10 +168,8 @@ impl Writer {
         let mut journal = self.journal.all_frames().map_err(|error| unreadable(ReadError::Io(error)))?;
         let restarted = self.work(Noted::Nowhere, self.clock.now(), |work| {
             let mut restarted = 0;
-            work.index.place_waiting(work.prepared.connection)?;
+            work.memtable.flush_left_by_crash(work.prepared.connection)?;
             work.replay(&mut journal)?;
-            // They are about to be changed behind its back.
-            work.claims.clear();
             for rowid in sweep::in_progress(work.prepared.connection)? {
                 if let Stored::Found(row) = row::at(work.prepared.connection, rowid)? {
                     restarted += usize::from(sweep::restart(work, row)?);
@@ -242,7 +236,7 @@ impl Writer {
         }
         if !batch.reads.is_empty() {
             // That it failed was said, and what was acknowledged is there all the same.
-            let _ = self.attempt(|writer| writer.carry_out(Which::All));
+            let _ = self.attempt(|writer| writer.write_records(Records::All));
         }
         if !self.shared.is_stopped() {
             batch.reads.into_iter().for_each(|read| read.run(&self.connection));
@@ -279,9 +273,9 @@ impl Writer {
                     }
                     step.answer(answer.map_err(|refusal| refusal.error(op)));
                 }
-                if self.decided.have_many_ended() {
+                if self.memtable.has_many_ended() {
                     // That it failed was said. What was answered is in the journal.
-                    let _ = self.attempt(|writer| writer.carry_out(Which::Ended));
+                    let _ = self.attempt(|writer| writer.write_records(Records::Ended));
                 }
             }
             // With a journal that starts again, and without new records, there may be room.
@@ -359,9 +353,7 @@ impl Writer {
 
     /// Ends the open transaction as if it had never been.
     fn roll_back(&mut self) -> Result<(), Failure> {
-        self.claims.clear();
-        self.decided = Decided::default();
-        self.index.undo();
+        self.memtable.roll_back();
         self.open = None;
         // After some failures the engine has done it by itself.
         if self.connection.is_autocommit() {
@@ -409,7 +401,7 @@ impl Writer {
         if wrote {
             if !self.may_go_ahead() {
                 // It has to fit before anybody is told.
-                self.carry_out(Which::All)?;
+                self.write_records(Records::All)?;
             }
             self.check_footing()?;
             self.journal.bring()?;
@@ -433,15 +425,12 @@ impl Writer {
         }
     }
 
-    /// Writes what was decided to the database.
-    fn carry_out(&mut self, which: Which) -> Result<(), Failure> {
-        if self.decided.is_empty() {
+    /// Writes records that are in the memtable to the database.
+    fn write_records(&mut self, records: Records) -> Result<(), Failure> {
+        if !self.memtable.has_unwritten() {
             return Ok(());
         }
-        self.work(Noted::Nowhere, self.latest, |work| match which {
-            Which::All => work.carry_out(),
-            Which::Ended => work.carry_out_ended(),
-        })
+        self.work(Noted::Nowhere, self.latest, |work| work.write_records(records))
     }
 
     /// Whether what was decided is sure to find room in the database.
@@ -492,20 +481,10 @@ impl Writer {
             prepared: Prepared::new(&self.connection),
             now,
             wrote: false,
-            decided: &mut self.decided,
-            claims: &mut self.claims,
-            index: &mut self.index,
+            memtable: &mut self.memtable,
             journal: (noted == Noted::InJournal).then_some(&mut self.journal),
         })
     }
-}
-
-/// Which of what was decided is written to the database.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Which {
-    All,
-    /// What is no claim any more.
-    Ended,
 }
 
 /// Whether what is decided goes to the journal.

@@ -14,7 +14,7 @@ fn hash(n: u64) -> Hash {
 }
 
 fn add_all(connection: &Connection, numbers: impl Iterator<Item = u64>) {
-    let mut entries = Vec::from_iter(numbers.map(|n| Entry::new(&hash(n), n.cast_signed())));
+    let mut entries = Vec::from_iter(numbers.map(|n| IndexEntry::new(&hash(n), n.cast_signed())));
     entries.sort_unstable();
     add(connection, &entries).unwrap();
 }
@@ -51,7 +51,7 @@ fn what_was_added_is_found_and_nothing_else() {
 #[test]
 fn what_was_removed_is_gone_and_two_rows_of_one_hash_are_told_apart() {
     let connection = index();
-    let (one, two) = (Entry::new(&hash(1), 5), Entry::new(&hash(1), 9));
+    let (one, two) = (IndexEntry::new(&hash(1), 5), IndexEntry::new(&hash(1), 9));
     add(&connection, &[one, two]).unwrap();
     add(&connection, &[one]).unwrap();
     assert_eq!(rows_of(&connection, 1).unwrap(), [5, 9]);
@@ -67,7 +67,7 @@ fn entries_that_no_bound_can_part_share_a_longer_leaf() {
     let alike = |n: usize| {
         let mut hash = hash(1);
         hash[..8].copy_from_slice(&n.to_be_bytes());
-        Entry::new(&hash, 1)
+        IndexEntry::new(&hash, 1)
     };
     let mut entries = Vec::from_iter((0..3 * ENTRIES_MAX).map(alike));
     entries.sort_unstable();

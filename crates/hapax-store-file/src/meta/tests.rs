@@ -60,7 +60,7 @@ fn only_the_word_itself_asks_for_a_new_index() {
 
 #[test]
 fn a_tally_knows_a_set_whatever_the_order() {
-    let entry = |n: u8, row| Entry::new(&[n; 16], row);
+    let entry = |n: u8, row| IndexEntry::new(&[n; 16], row);
     let (mut one, mut other) = (Tally::default(), Tally::default());
     [entry(1, 5), entry(2, 6)].iter().for_each(|entry| one.add(entry));
     [entry(2, 6), entry(3, 7), entry(1, 5)].iter().for_each(|entry| other.add(entry));

@@ -3,10 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::{Noted, Stop, Which, Writer};
+use super::{Noted, Stop, Writer};
 use crate::clock;
 use crate::error::{Failure, Phase};
 use crate::journal::Generation;
+use crate::memtable::Records;
 use crate::meta::Meta;
 use crate::schema;
 
@@ -46,9 +47,9 @@ impl Writer {
 
     /// Commits the open transaction and brings it to the disk; only then is the journal written over.
     pub(super) fn commit_with(&mut self, entries: Entries) -> Result<(), Failure> {
-        self.carry_out(Which::All)?;
+        self.write_records(Records::All)?;
         if entries == Entries::Due {
-            self.index.place(&self.connection)?;
+            self.memtable.flush(&self.connection)?;
         }
         // A sweep is in no journal. Where there is nothing else, the generation goes on.
         if self.journal.length() == 0 {
@@ -78,14 +79,14 @@ impl Writer {
     /// Commits the open transaction with what is to be remembered of it, and brings it to the disk.
     pub(super) fn end_durably(&mut self, change: impl FnOnce(&mut Meta)) -> Result<(), Failure> {
         let mut meta = Meta { seen: clock::cover(self.meta.seen, self.latest), ..self.meta };
-        self.index.note(&mut meta);
+        self.memtable.note(&mut meta);
         change(&mut meta);
         meta.write(&self.connection)?;
         let commit = self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         commit.map_err(Failure::at(Phase::Commit))?;
         self.log.bring()?;
         self.meta = meta;
-        self.index.keep();
+        self.memtable.commit();
         self.open = None;
         Ok(())
     }
@@ -115,7 +116,7 @@ impl Writer {
     fn end_life(&mut self, entries: Entries) -> Result<(), Failure> {
         self.work(Noted::Nowhere, self.latest, |_| Ok(()))?;
         if entries == Entries::Due {
-            self.index.place_all(&self.connection)?;
+            self.memtable.flush_all(&self.connection)?;
         }
         let now = self.clock.now();
         self.end_durably(|meta| {

@@ -16,8 +16,8 @@ use super::commit::Entries;
 use super::*;
 use crate::config::Sync;
 use crate::leaf;
+use crate::memtable::{AHEAD_BYTES_MAX, ENDED_MIN};
 use crate::row::hash_of;
-use crate::work::ENDED_MIN;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How many entries wait for the index.
@@ -66,7 +66,7 @@ fn writer(dir: &Path, manual: &ManualClock) -> Writer {
     let log = Log::new(schema::log_path(&path), Sync::Full);
     let queue = Arc::new(Queue::new());
     let mut writer = Writer::new(connection, clock, Arc::default(), queue, journal, log, meta);
-    writer.index().let_wait(WAITING);
+    writer.memtable().let_wait(WAITING);
     writer
 }
 
@@ -75,7 +75,7 @@ fn claim_many(writer: &mut Writer) -> Lease {
     let claims =
         |work: &mut Work<'_>| Ok(Vec::from_iter((0..2 * WAITING).map(|n| claim(work, &format!("open-{n}")))));
     let mut leases = writer.decide(claims).unwrap();
-    writer.carry_out(Which::All).unwrap();
+    writer.write_records(Records::All).unwrap();
     writer.commit_with(Entries::Waiting).unwrap();
     leases.pop().unwrap()
 }
@@ -132,11 +132,11 @@ fn a_restart_without_room_sweeps_what_is_due_first() {
         Ok(())
     };
     writer.decide(work).unwrap();
-    writer.carry_out(Which::All).unwrap();
+    writer.write_records(Records::All).unwrap();
     writer.commit_with(Entries::Waiting).unwrap();
     manual.advance(2 * SECOND);
     // As a start finds it.
-    writer.index = Index::open(&writer.meta);
+    writer.memtable = Memtable::new(&writer.meta);
     // Not one page more than it has.
     writer.limit_size(1).unwrap();
     let failure = writer.restart_claims().unwrap_err();
@@ -185,7 +185,7 @@ fn d_04_an_answer_goes_when_it_is_durable_and_before_it_is_in_the_database() {
     decide(&mut writer, |work| claim(work, "a"));
     assert!(writer.journal.length() > 0, "it is durable");
     assert_eq!(rows(&writer), 0);
-    writer.carry_out(Which::All).unwrap();
+    writer.write_records(Records::All).unwrap();
     assert_eq!(rows(&writer), 1);
 }
 
@@ -194,13 +194,13 @@ fn a_claim_that_ends_before_the_commit_is_written_once() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = writer(dir.path(), &ManualClock::new());
     let lease = decide(&mut writer, |work| claim(work, "a"));
-    writer.carry_out(Which::Ended).unwrap();
+    writer.write_records(Records::Ended).unwrap();
     decide(&mut writer, |work| claim_again(work, "a"));
     decide(&mut writer, |work| complete(work, lease));
     assert_eq!(writer.connection.total_changes(), 0);
-    writer.carry_out(Which::Ended).unwrap();
+    writer.write_records(Records::Ended).unwrap();
     assert_eq!(writer.connection.total_changes(), 2, "a record and its outcome");
-    assert!(writer.decided.is_empty());
+    assert!(!writer.memtable.has_unwritten());
     assert!(writer.commit().is_ok());
     assert_eq!(states(&writer), [row::state_number(State::Completed)]);
 }
@@ -302,7 +302,7 @@ fn what_is_deleted_before_it_is_written_is_gone() {
     assert!(matches!(deleted, Answer::Deleted(Deleted::Applied)), "{deleted:?}");
     assert!(writer.commit().is_ok());
     assert!(states(&writer).is_empty());
-    assert!(writer.index().recent().rows_of(&hash_of(&id)).is_empty());
+    assert!(writer.memtable().entries().rows_of(&hash_of(&id)).is_empty());
 }
 
 fn decide<T>(writer: &mut Writer, work: impl FnOnce(&mut Work<'_>) -> T) -> T {
