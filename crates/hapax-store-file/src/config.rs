@@ -20,67 +20,67 @@ use crate::store::FileStore;
 pub struct Options {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) size_max: Option<u64>,
-    pub(crate) sync: Sync,
+    pub(crate) sync: SyncMode,
     pub(crate) gather: Duration,
-    pub(crate) network: Network,
+    pub(crate) network: NetworkPolicy,
     pub(crate) index_after: Option<usize>,
     pub(crate) commit_after: Option<u64>,
-    pub(crate) commits: Commits,
+    pub(crate) commits: CommitPolicy,
 }
 
-/// Whether a commit waits for the disk.
+/// Whether batches and commits are fsynced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Sync {
+pub(crate) enum SyncMode {
     #[default]
     Full,
     Off,
 }
 
-/// When the transaction in the database is committed.
+/// When the database transaction is committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Commits {
-    /// When the store is idle for a moment, and when the transaction is old.
+pub(crate) enum CommitPolicy {
+    /// When the store is idle, when the transaction is old, and on demand.
     #[default]
     Timed,
-    /// Only when a reader needs it or the journal is long.
+    /// When a reader needs it, and when the write-ahead log is long.
     OnDemand,
 }
 
-/// What to do about a directory on a network file system.
+/// Whether a directory on a network file system is accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Network {
+pub(crate) enum NetworkPolicy {
     #[default]
     Refuse,
     Allow,
 }
 
 impl Options {
-    /// The defaults: the system's clock, no limit of size, no waiting for others.
+    /// The defaults: the system's clock, no size limit, no waiting for other callers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Judges leases and retention by this clock instead of the system's.
+    /// Uses this clock for leases and retention instead of the system's.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Refuses to grow the database beyond this many bytes: claims then fail with
-    /// [`Full`](hapax_core::StoreErrorKind::Full) until a sweep or a deletion makes room.
+    /// Limits the database to this many bytes: claims then fail with [`Full`](hapax_core::StoreErrorKind::Full) until
+    /// a sweep or a deletion makes room.
     ///
-    /// The log and the journal beside the database come on top; they are usually below 45 MiB. Opening may go a few pages beyond
-    /// the limit, to mark the claims that an earlier process left open.
+    /// The two logs beside the database come on top; they are usually below 45 MiB. Opening may exceed the limit by a few
+    /// pages, to make claims of an earlier process uncertain.
     pub fn size_max(mut self, bytes: u64) -> Self {
         self.size_max = Some(bytes);
         self
     }
 
-    /// Waits up to this long for those who were answered together to ask again, so that they share one sync of the disk
-    /// once more. A lone caller waits for nobody.
+    /// Waits up to this long for the callers of the last batch to call again, so that they share one fsync again. A lone
+    /// caller does not wait.
     ///
-    /// Where callers keep all cores busy, less of their time goes into syncs, and more is done. Where cores are idle, it
-    /// only delays: so the default is not to wait at all. A moment that is shorter than a sync is what is worth trying.
+    /// If callers keep all cores busy, fewer syncs leave more time for work. If cores are idle, it only adds latency, so the
+    /// default is not to wait. A useful value is shorter than an fsync.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -94,40 +94,40 @@ impl Options {
         self
     }
 
-    /// Opens a directory that lies on a network file system all the same.
+    /// Accepts a directory on a network file system.
     ///
-    /// Such file systems tend to grant one lock to two machines and to answer a sync before the bytes are safe.
+    /// Such file systems may grant one lock to two machines, or acknowledge a sync before the bytes are durable.
     /// Either can make an operation run twice.
     pub fn danger_allow_network_file_system(mut self) -> Self {
-        self.network = Network::Allow;
+        self.network = NetworkPolicy::Allow;
         self
     }
 
-    /// Answers before the disk has the bytes. For tests that must see what that loses.
+    /// Acknowledges without fsync. For tests that show what that loses.
     #[doc(hidden)]
     pub fn danger_no_sync(mut self) -> Self {
-        self.sync = Sync::Off;
+        self.sync = SyncMode::Off;
         self
     }
 
-    /// Writes entries of the index as soon as this many wait. For tests that must see it with few records.
+    /// Flushes index entries as soon as the memtable has more than this many. For tests with few records.
     #[doc(hidden)]
     pub fn index_after(mut self, waiting: usize) -> Self {
         self.index_after = Some(waiting);
         self
     }
 
-    /// Commits as soon as the journal has this many bytes. For tests that must see many commits in a short time.
+    /// Commits as soon as the write-ahead log has this many bytes. For tests with many commits in a short time.
     #[doc(hidden)]
     pub fn commit_after(mut self, bytes: u64) -> Self {
         self.commit_after = Some(bytes);
         self
     }
 
-    /// Never commits because time has passed. For tests that must see what is in the journal only.
+    /// Commits on demand only, not by time. For tests of records that are in the write-ahead log only.
     #[doc(hidden)]
     pub fn commit_on_demand(mut self) -> Self {
-        self.commits = Commits::OnDemand;
+        self.commits = CommitPolicy::OnDemand;
         self
     }
 
@@ -139,7 +139,7 @@ impl Options {
         FileStore::open_with(dir.as_ref(), self)
     }
 
-    /// Opens the store in `dir` to look at it; see [`FileStore::open_read_only`].
+    /// Opens the store in `dir` for reading; see [`FileStore::open_read_only`].
     ///
     /// # Errors
     /// As [`FileStore::open_read_only`].

@@ -1,22 +1,22 @@
-//! The directory of a store: who may use it, what must lie in it, and that it is really on the disk.
+//! The directory of a store: its access rights, its files, and its file system.
 //!
-//! Knows files, not records. Whatever is refused here is left exactly as it was found.
+//! Knows files, not records. A refused directory is left exactly as it was found.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::config::Network;
+use crate::config::NetworkPolicy;
 use crate::error::OpenError;
-use crate::ownership::{self, Footing, LOCK, Ownership};
+use crate::ownership::{self, LOCK, OpenedFiles, Ownership};
 use crate::schema;
 
 /// The database.
 const DATABASE: &str = "hapax.db";
-/// The database while it is being made; never looked into.
+/// The database while it is created; never opened as a store.
 const DATABASE_NEW: &str = "hapax.db.new";
-/// What is not committed to the database yet.
-const JOURNAL: &str = "hapax.journal";
+/// The write-ahead log.
+const WAL: &str = "hapax.journal";
 
 /// The paths of a store.
 #[derive(Clone, Debug)]
@@ -25,22 +25,22 @@ pub(crate) struct Directory {
     file_system: FileSystem,
 }
 
-/// What a directory lies on, as far as it matters to a store.
+/// The kind of file system that a directory is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FileSystem {
-    /// Nothing is known against it.
+    /// No known problem.
     Usual,
-    /// A program serves it, from a local disk or from far away: that cannot be told.
+    /// Served by a program, from a local disk or over a network.
     Fuse,
-    /// Its locks and syncs cannot be relied on.
+    /// Locks and syncs are not reliable.
     Network(&'static str),
-    /// It is in memory: what was synced is gone when the machine stops.
+    /// In memory: synced data is lost when the machine stops.
     Volatile(&'static str),
 }
 
 impl Directory {
     /// The store in `path`, which must exist.
-    pub(crate) fn existing(path: &Path, network: Network) -> Result<Self, OpenError> {
+    pub(crate) fn existing(path: &Path, network: NetworkPolicy) -> Result<Self, OpenError> {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => {}
             Ok(_) => return Err(OpenError::NotADirectory { path: path.to_owned() }),
@@ -52,62 +52,62 @@ impl Directory {
         let directory = Self::at(path, network)?;
         directory.refuse_exposed()?;
         if !directory.database().exists() {
-            // What an owner left is no missing store.
+            // If other files are there, the store is incomplete, not missing.
             directory.has_database()?;
             return Err(OpenError::Missing { path: path.to_owned() });
         }
         Ok(directory)
     }
 
-    /// The store in `path`, made if need be and owned by the caller from now on.
-    pub(crate) fn owned(path: &Path, network: Network) -> Result<(Self, Ownership), OpenError> {
+    /// The store in `path`, created if it is missing, and owned by the caller.
+    pub(crate) fn owned(path: &Path, network: NetworkPolicy) -> Result<(Self, Ownership), OpenError> {
         let directory = Self::at(path, network)?;
-        directory.make()?;
+        directory.create()?;
         directory.refuse_exposed()?;
         let mut ownership = Ownership::take(&directory.path)?;
         if !directory.has_database()? {
-            directory.make_database()?;
+            directory.create_database()?;
         } else if !directory.path.join(LOCK).exists() {
-            // It was never owned: do not leave a mark on what is not ours.
+            // It was never owned by us: check it before a file of ours is written beside it.
             directory.refuse_foreign()?;
         }
-        // Only now: the file says that there was a database.
-        ownership.sign(&directory.path)?;
+        // Only now: the file shows that there was a database.
+        ownership.write_pid(&directory.path)?;
         Ok((directory, ownership))
     }
 
-    fn at(path: &Path, network: Network) -> Result<Self, OpenError> {
-        // It must stay the same one when the process changes its directory.
+    fn at(path: &Path, network: NetworkPolicy) -> Result<Self, OpenError> {
+        // Absolute, because the process may change its working directory.
         let path = &std::path::absolute(path).map_err(|source| inaccessible(path, source))?;
         let file_system = file_system_of(path)?;
         match (file_system, network) {
-            (FileSystem::Network(file_system), Network::Refuse) => {
+            (FileSystem::Network(file_system), NetworkPolicy::Refuse) => {
                 Err(OpenError::Network { path: path.to_owned(), file_system })
             }
             _ => Ok(Self { path: path.to_owned(), file_system }),
         }
     }
 
-    /// What should be known about the file system.
+    /// A warning about the file system.
     pub(crate) fn warning(&self) -> Option<String> {
         match self.file_system {
             FileSystem::Usual => None,
             FileSystem::Fuse => Some(
-                "the directory lies on a FUSE file system; make sure that it is a local one: the locks and syncs \
-                 of sshfs, s3fs and their like cannot be relied on"
+                "the directory lies on a FUSE file system; check that it is a local one: the locks and syncs of sshfs, s3fs \
+                 and the like are not reliable"
                     .to_owned(),
             ),
             FileSystem::Network(name) => Some(format!(
-                "the directory lies on {name}, a network file system, whose locks and syncs cannot be relied on"
+                "the directory lies on {name}, a network file system with unreliable locks and syncs"
             )),
             FileSystem::Volatile(name) => Some(format!(
-                "the directory lies on {name}, which is in memory: when the machine or the container stops, all records \
-                 are lost and their operations run again; use a directory on a disk"
+                "the directory lies on {name}, which is in memory: when the machine or the container stops, all records are \
+                 lost and their operations run again; use a directory on a disk"
             )),
         }
     }
 
-    /// Whether what was synced survives the machine.
+    /// Whether synced data survives a stop of the machine.
     pub(crate) fn is_durable(&self) -> bool {
         matches!(self.file_system, FileSystem::Usual | FileSystem::Fuse)
     }
@@ -116,40 +116,40 @@ impl Directory {
         self.path.join(DATABASE)
     }
 
-    pub(crate) fn journal(&self) -> PathBuf {
-        self.path.join(JOURNAL)
+    pub(crate) fn wal(&self) -> PathBuf {
+        self.path.join(WAL)
     }
 
-    /// Opens the journal, or makes it.
-    pub(crate) fn open_journal(&self) -> Result<File, OpenError> {
-        let path = self.journal();
+    /// Opens the write-ahead log, or creates it.
+    pub(crate) fn open_wal(&self) -> Result<File, OpenError> {
+        let path = self.wal();
         let file = private_file().create(true).truncate(false).open(&path);
         file.map_err(|source| inaccessible(&path, source))
     }
 
-    /// Makes the names of all files in it durable.
+    /// Fsyncs the directory, and with it the names of its files.
     pub(crate) fn sync(&self) -> Result<(), OpenError> {
         sync_directory(&self.path).map_err(|source| inaccessible(&self.path, source))
     }
 
-    /// Whether a process owns the store at this moment.
+    /// Whether a process owns the store.
     pub(crate) fn is_owned(&self) -> bool {
         ownership::is_owned(&self.path)
     }
 
-    /// The files of the store that is open now.
-    pub(crate) fn footing(&self) -> Result<Footing, OpenError> {
-        let files = [self.path.clone(), self.database(), self.beside("-wal"), self.journal()];
-        Footing::of(files).map_err(|source| inaccessible(&self.path, source))
+    /// The files of the open store.
+    pub(crate) fn opened_files(&self) -> Result<OpenedFiles, OpenError> {
+        let files = [self.path.clone(), self.database(), self.beside("-wal"), self.wal()];
+        OpenedFiles::of(files).map_err(|source| inaccessible(&self.path, source))
     }
 
-    /// Bytes of the journal.
-    pub(crate) fn journal_bytes(&self) -> u64 {
-        fs::metadata(self.journal()).map_or(0, |found| found.len())
+    /// Bytes of the write-ahead log.
+    pub(crate) fn wal_bytes(&self) -> u64 {
+        fs::metadata(self.wal()).map_or(0, |found| found.len())
     }
 
-    /// Bytes of the database's log.
-    pub(crate) fn log_bytes(&self) -> u64 {
+    /// Bytes of SQLite's log.
+    pub(crate) fn sqlite_log_bytes(&self) -> u64 {
         schema::log_bytes(&self.database())
     }
 
@@ -157,12 +157,12 @@ impl Directory {
         self.path.join(format!("{DATABASE}{suffix}"))
     }
 
-    fn make(&self) -> Result<(), OpenError> {
+    fn create(&self) -> Result<(), OpenError> {
         match fs::metadata(&self.path) {
             Ok(found) if found.is_dir() => Ok(()),
             Ok(_) => Err(OpenError::NotADirectory { path: self.path.clone() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                make_directories(&self.path).map_err(|source| inaccessible(&self.path, source))
+                create_directories(&self.path).map_err(|source| inaccessible(&self.path, source))
             }
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 Err(OpenError::NotADirectory { path: self.path.clone() })
@@ -171,11 +171,11 @@ impl Directory {
         }
     }
 
-    /// Whether there is a database. It is made elsewhere and moved here when complete, so whatever is here and
-    /// does not look like ours is not ours, and a cut or empty file is damage, not a fresh store.
+    /// Whether there is a database. It is created under another name and renamed when complete, so a file of another kind
+    /// is not ours, and a truncated or empty one is damage, not a new store.
     ///
-    /// It is never opened here, only by the engine: on Unix closing any handle of a file ends all locks that the
-    /// process holds on it, also those of the engine for a store that is open.
+    /// Only SQLite opens it: on Unix closing any handle of a file releases all locks that the process holds on it, also
+    /// those of SQLite for an open store.
     fn has_database(&self) -> Result<bool, OpenError> {
         let path = self.database();
         match path.try_exists() {
@@ -185,19 +185,19 @@ impl Directory {
         }
     }
 
-    /// Whether there is anything that is only there beside a database.
+    /// Whether there are files that exist only beside a database.
     fn has_others(&self) -> bool {
-        [self.beside("-wal"), self.journal(), self.path.join(LOCK)].iter().any(|path| path.exists())
+        [self.beside("-wal"), self.wal(), self.path.join(LOCK)].iter().any(|path| path.exists())
     }
 
-    /// Refuses a directory in which other users may put files of their own in the place of ours, and files that lie
-    /// elsewhere: what is checked, locked and synced here must be what is used.
+    /// Refuses a directory in which other users can replace our files, and symbolic links in it: the files that are checked,
+    /// locked and synced must be the files that are used.
     fn refuse_exposed(&self) -> Result<(), OpenError> {
         if is_writable_by_all(&self.path).map_err(|source| inaccessible(&self.path, source))? {
             return Err(OpenError::WritableByAll { path: self.path.clone() });
         }
         let files = [self.database(), self.beside("-wal"), self.beside("-shm"), self.beside(".new")];
-        let others = [self.journal(), self.path.join(LOCK)];
+        let others = [self.wal(), self.path.join(LOCK)];
         for path in files.into_iter().chain(others) {
             if fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_symlink()) {
                 return Err(OpenError::SymbolicLink { path });
@@ -208,14 +208,14 @@ impl Directory {
 
     fn refuse_foreign(&self) -> Result<(), OpenError> {
         let path = self.database();
-        // A database of ours has a log instead. The engine would take this one back into the file to read it.
+        // A database of ours has no rollback journal. SQLite would apply this one to the file to read it.
         if self.beside("-journal").exists() {
             return Err(OpenError::Foreign { path });
         }
         schema::check(&path)
     }
 
-    fn make_database(&self) -> Result<(), OpenError> {
+    fn create_database(&self) -> Result<(), OpenError> {
         let new = self.path.join(DATABASE_NEW);
         let failed = |source| inaccessible(&new, source);
         match fs::remove_file(&new) {
@@ -256,24 +256,24 @@ impl FileSystem {
             0x00C3_6400 => Self::Network("Ceph"),
             0x0102_1994 => Self::Volatile("tmpfs"),
             0x8584_58F6 => Self::Volatile("ramfs"),
-            // That of virtiofs too.
+            // Also virtiofs.
             0x6573_5546 => Self::Fuse,
             _ => Self::Usual,
         }
     }
 }
 
-/// Makes the directory and what is missing above it, each synced into the one above.
-fn make_directories(path: &Path) -> io::Result<()> {
+/// Creates the directory and its missing parents, each synced into its parent.
+fn create_directories(path: &Path) -> io::Result<()> {
     let parent = match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
         None => return Err(io::ErrorKind::NotFound.into()),
     };
     if !parent.exists() {
-        make_directories(parent)?;
+        create_directories(parent)?;
     }
-    match make_private_directory(path) {
+    match create_private_directory(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
@@ -281,13 +281,13 @@ fn make_directories(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn make_private_directory(path: &Path) -> io::Result<()> {
+fn create_private_directory(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().mode(0o700).create(path)
 }
 
 #[cfg(not(unix))]
-fn make_private_directory(path: &Path) -> io::Result<()> {
+fn create_private_directory(path: &Path) -> io::Result<()> {
     fs::create_dir(path)
 }
 
@@ -306,7 +306,7 @@ pub(crate) fn private_file() -> OpenOptions {
     options
 }
 
-/// A new name in a directory is durable only once the directory is.
+/// A new name in a directory is durable only when the directory is synced.
 fn sync_directory(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_relied_on_is_warned_of() {
+    fn unreliable_file_systems_give_a_warning() {
         let warning = |file_system| Directory { path: PathBuf::new(), file_system }.warning();
         assert_eq!(warning(FileSystem::Usual), None);
         assert!(warning(FileSystem::Fuse).is_some_and(|text| text.contains("FUSE")));

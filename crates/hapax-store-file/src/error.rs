@@ -1,4 +1,4 @@
-//! What can go wrong, and what it means for those who wait: driver error -> [`StoreErrorKind`], in one place.
+//! Errors, and what they mean for callers: driver error -> [`StoreErrorKind`], in one place.
 
 use std::error::Error;
 use std::fmt;
@@ -10,90 +10,90 @@ use hapax_core::{StoreError, StoreErrorKind};
 use rusqlite::{ErrorCode, ffi};
 
 /// Why a directory could not be opened as a store; the source of the [`StoreError`] that
-/// [`FileStore::open`](crate::FileStore::open) returns. Each says what to do.
+/// [`FileStore::open`](crate::FileStore::open) returns. Each message says what to do.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// There is something else where the directory should be.
+    /// The path is not a directory.
     NotADirectory {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// The directory or a file in it cannot be made, read or written.
+    /// The directory or a file in it cannot be created, read or written.
     Inaccessible {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The directory lies on a network file system.
+    /// The directory is on a network file system.
     Network {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Which file system.
+        /// The file system.
         file_system: &'static str,
     },
-    /// Every user of the machine may write to the directory, and so put other files in the place of the store's.
+    /// Every user of the machine may write to the directory, and could replace files of the store.
     WritableByAll {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// A file of the store is a symbolic link to another place.
+    /// A file of the store is a symbolic link.
     SymbolicLink {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
     /// Another process owns the store.
     InUse {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Who, when it said so.
+        /// Its process id, if known.
         pid: Option<u32>,
     },
-    /// Somebody reads the database and keeps what an earlier process left in its log from being moved.
+    /// A reader of the database keeps SQLite's log of an earlier process from being checkpointed.
     LogHeld {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// The disk has no room for what must be written down before the store can be used.
+    /// The disk has no room to recover the store from an earlier process.
     Full {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// There is no store to look at.
+    /// There is no store to read.
     Missing {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// The file is no store of ours.
+    /// The file is not the database of a store.
     Foreign {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// The database or its journal is not what was written, or the two are not of one moment.
+    /// The database or its write-ahead log is damaged, or the two are from different times.
     Damaged {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// The first thing that was found.
+        /// The first finding.
         found: String,
     },
-    /// The database is gone while other files of the store are still there.
+    /// The database is missing while other files of the store exist.
     Incomplete {
-        /// Where the database should be.
+        /// The path of the database.
         path: PathBuf,
     },
-    /// The store was written by a version that this one does not know.
+    /// The store has a layout version that this version does not read.
     Version {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// The version of its layout.
+        /// Its layout version.
         found: u32,
     },
-    /// The database engine cannot work with the file.
+    /// SQLite cannot open the file.
     Engine {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What it said.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
 }
@@ -146,19 +146,19 @@ impl fmt::Display for OpenError {
             ),
             Self::Network { path, file_system } => write!(
                 f,
-                "{} lies on {file_system}, a network file system, whose locks and syncs cannot be relied on; \
-                 use a local disk, or a store with a server",
+                "{} lies on {file_system}, a network file system with unreliable locks and syncs; use a local disk, or a \
+                 store with a server",
                 path.display()
             ),
             Self::WritableByAll { path } => write!(
                 f,
-                "every user of this machine may write to {}; take that right away (chmod o-w), or name a directory in it, \
-                 which is then made for this user alone",
+                "every user of this machine may write to {}; remove that permission (chmod o-w), or name a directory in \
+                 it, which is then created for this user only",
                 path.display()
             ),
             Self::SymbolicLink { path } => write!(
                 f,
-                "{} is a symbolic link; put the file itself there, or name the directory that it lies in",
+                "{} is a symbolic link; put the file itself there, or name the directory that it is in",
                 path.display()
             ),
             Self::InUse { path, pid: Some(pid) } => write!(
@@ -173,14 +173,14 @@ impl fmt::Display for OpenError {
             ),
             Self::LogHeld { path } => write!(
                 f,
-                "somebody reads {} in one long transaction and keeps its log from being emptied, as a database \
-                 shell or a backup does; let that end, and open the store again",
+                "a long read transaction on {}, such as that of a database shell or a backup, keeps its log from being \
+                 emptied; end it, and open the store again",
                 path.display()
             ),
             Self::Full { path } => write!(
                 f,
-                "the disk has no room to put {} in order after an earlier process: to note what became of its \
-                 claims, and to complete the index; free some space, and open the store again",
+                "the disk has no room to recover {}: to make open claims of an earlier process uncertain, and to complete \
+                 the index; free some space, and open the store again",
                 path.display()
             ),
             Self::Missing { path } => {
@@ -188,20 +188,20 @@ impl fmt::Display for OpenError {
             }
             Self::Foreign { path } => write!(
                 f,
-                "{} is not the database of a store, or its beginning is damaged; choose another directory, or \
-                 put a good copy back",
+                "{} is not the database of a store, or its header is damaged; choose another directory, or restore a \
+                 good copy",
                 path.display()
             ),
             Self::Damaged { path, found } => write!(
                 f,
-                "{} is damaged, and operations in it could run again ({found}); put a good copy of all files back, or \
-                 make its index anew if nothing else is damaged",
+                "{} is damaged, and operations in it could run again ({found}); restore a good copy of all files, or \
+                 rebuild its index if nothing else is damaged",
                 path.display()
             ),
             Self::Incomplete { path } => write!(
                 f,
-                "{} is missing while other files of the store are still there; put the database back, or remove these \
-                 too if all records may be forgotten",
+                "{} is missing while other files of the store exist; restore the database, or remove these files too if \
+                 all records may be lost",
                 path.display()
             ),
             Self::Version { path, found } => write!(
@@ -213,8 +213,8 @@ impl fmt::Display for OpenError {
             ),
             Self::Engine { path, .. } => write!(
                 f,
-                "{} cannot be opened by the database engine; if it is damaged put a good copy back, and do not \
-                 delete it unless all records may be forgotten",
+                "SQLite cannot open {}; if it is damaged restore a good copy, and do not delete it unless all records may \
+                 be lost",
                 path.display()
             ),
         }
@@ -231,22 +231,22 @@ impl Error for OpenError {
     }
 }
 
-/// What a driver error is about.
+/// The class of a driver error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
-    /// No room, in the file or on the disk. Nothing is wrong with what is stored.
+    /// No room, in the file or on the disk. Stored data is intact.
     Full,
-    /// Somebody else holds the database's own lock, such as a person with a shell.
+    /// Another process, such as a database shell, holds SQLite's lock.
     Busy,
-    /// A value beyond the engine's limits.
+    /// A value above SQLite's limits.
     TooLarge,
-    /// Bytes that are not what the engine wrote.
+    /// Damaged pages.
     Corrupt,
-    /// The file of shared memory beside the log could not grow or be locked; the log itself was written.
+    /// The shared memory file of SQLite's log could not grow or be locked; the log itself was written.
     SharedMemory,
-    /// The operating system failed to read, write or sync. After that nobody can say what is on the disk.
+    /// The operating system failed to read, write or sync. The content of the disk is unknown after that.
     Io,
-    /// Something that should not happen.
+    /// Any other error; none is expected.
     Other,
 }
 
@@ -272,7 +272,7 @@ impl Cause {
         }
     }
 
-    /// The kind for a read, which changes nothing and settles nothing.
+    /// The kind for a read, which changes nothing.
     pub(crate) fn of_read(self) -> StoreErrorKind {
         match self {
             Self::Corrupt | Self::Other => StoreErrorKind::Incompatible,
@@ -281,18 +281,18 @@ impl Cause {
     }
 }
 
-/// How far a transaction had come when it failed.
+/// The phase in which a transaction failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
-    /// It was making sure that the store is still where it was opened.
-    Footing,
-    /// It had not begun.
+    /// While it checked that the opened files are still in their places.
+    CheckFiles,
+    /// Before it began.
     Begin,
-    /// It was reading and writing; none of it can have reached the database.
+    /// While it read and wrote; none of it can have reached the database.
     Work,
-    /// It was bringing what was decided to the journal.
-    Journal,
-    /// It was committing.
+    /// While it wrote and synced the write-ahead log.
+    Wal,
+    /// While it committed.
     Commit,
 }
 
@@ -300,18 +300,18 @@ pub(crate) enum Phase {
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     phase: Phase,
-    // Every caller of the batch gets it.
+    // Shared by all callers of the batch.
     source: Arc<rusqlite::Error>,
 }
 
-/// What a failed transaction means for its callers and for the store.
+/// The meaning of a failure for its callers and for the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Judgement {
-    /// What the callers are told.
+pub(crate) struct FailureClass {
+    /// The error of the callers.
     pub(crate) kind: StoreErrorKind,
-    /// Whether the store must stop, because nobody can say what a later sync would mean.
+    /// Whether the store must stop, because later syncs prove nothing.
     pub(crate) fatal: bool,
-    /// Whether other operations of the batch may succeed without the one that failed.
+    /// Whether other operations of the batch may succeed without the failing one.
     pub(crate) separable: bool,
 }
 
@@ -320,42 +320,44 @@ impl Failure {
         move |source| Self { phase, source: Arc::new(source) }
     }
 
-    /// A file of the open store is gone, or another one is in its place.
-    pub(crate) fn lost(path: &Path) -> Self {
+    /// A file of the open store was removed or replaced.
+    pub(crate) fn replaced(path: &Path) -> Self {
         let why = format!("{} was removed or replaced", path.display());
         let code = ffi::Error::new(ffi::SQLITE_IOERR);
-        Self::at(Phase::Footing)(rusqlite::Error::SqliteFailure(code, Some(why)))
+        Self::at(Phase::CheckFiles)(rusqlite::Error::SqliteFailure(code, Some(why)))
     }
 
     pub(crate) fn error(&self, op: &'static str) -> StoreError {
-        StoreError::new(self.judge().kind, op).with_source(self.clone())
+        StoreError::new(self.classify().kind, op).with_source(self.clone())
     }
 
-    pub(crate) fn judge(&self) -> Judgement {
+    pub(crate) fn classify(&self) -> FailureClass {
         use StoreErrorKind::{Full, Incompatible, Stopped, TooLarge, Unavailable, Unknown};
         let (kind, fatal, separable) = match (self.phase, Cause::of(&self.source)) {
             (_, Cause::Busy) => (Unavailable, false, false),
-            // Nothing of the batch is there, and none of it alone would fare better.
-            (Phase::Journal, Cause::Full) => (Full, false, false),
+            // Nothing of the batch was written, and no part of it would fit either.
+            (Phase::Wal, Cause::Full) => (Full, false, false),
             (_, Cause::Full) => (Full, false, true),
             (_, Cause::TooLarge) => (TooLarge, false, true),
-            // The engine refuses to commit after it has read a damaged page, and has written nothing then.
-            (Phase::Footing | Phase::Begin | Phase::Work | Phase::Commit, Cause::Corrupt) => {
+            // SQLite refuses to commit after it has read a damaged page, and has written nothing.
+            (Phase::CheckFiles | Phase::Begin | Phase::Work | Phase::Commit, Cause::Corrupt) => {
                 (Incompatible, false, true)
             }
-            (Phase::Footing | Phase::Begin | Phase::Work, Cause::SharedMemory) => (Unavailable, false, false),
-            (Phase::Footing | Phase::Begin | Phase::Work, Cause::Io) => (Stopped, true, false),
-            (Phase::Footing | Phase::Begin | Phase::Work, Cause::Other) => (Unavailable, false, true),
-            // The log may hold the commit although this process does not see it. It says that the journal is done
-            // with, so nothing may be added to the journal any more.
-            (Phase::Journal | Phase::Commit, _) => (Unknown, true, false),
+            (Phase::CheckFiles | Phase::Begin | Phase::Work, Cause::SharedMemory) => {
+                (Unavailable, false, false)
+            }
+            (Phase::CheckFiles | Phase::Begin | Phase::Work, Cause::Io) => (Stopped, true, false),
+            (Phase::CheckFiles | Phase::Begin | Phase::Work, Cause::Other) => (Unavailable, false, true),
+            // SQLite's log may have the commit although this process does not see it. The commit ends the generation of the
+            // write-ahead log, so nothing may be added to it any more.
+            (Phase::Wal | Phase::Commit, _) => (Unknown, true, false),
         };
-        Judgement { kind, fatal, separable }
+        FailureClass { kind, fatal, separable }
     }
 }
 
 impl From<rusqlite::Error> for Failure {
-    /// What fails in a transaction fails at its work, unless something else is said.
+    /// The phase is [`Phase::Work`] unless it is given.
     fn from(error: rusqlite::Error) -> Self {
         Self::at(Phase::Work)(error)
     }
@@ -364,10 +366,10 @@ impl From<rusqlite::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.phase {
-            Phase::Footing => "find the files that were opened",
+            Phase::CheckFiles => "check the opened files",
             Phase::Begin => "begin a transaction",
             Phase::Work => "read or write in a transaction",
-            Phase::Journal => "write to the journal",
+            Phase::Wal => "write to the write-ahead log",
             Phase::Commit => "commit a transaction",
         })?;
         write!(f, ": {}", self.source)
@@ -380,30 +382,30 @@ impl Error for Failure {
     }
 }
 
-/// Why a call was refused, in words for people.
+/// Why an operation was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum RefuseReason {
     ReadOnly,
     QueueFull,
     NoRoom,
     NotCommitted,
     Stopped,
     Replaced,
-    AnswerLost,
+    WriterGone,
     Unreadable,
     Cursor,
     OutcomeTooLarge,
     ScopeTooLarge,
 }
 
-impl Refusal {
+impl RefuseReason {
     pub(crate) fn error(self, op: &'static str) -> StoreError {
         let kind = match self {
             Self::ReadOnly | Self::Cursor => StoreErrorKind::Invalid,
             Self::QueueFull | Self::NotCommitted => StoreErrorKind::Unavailable,
             Self::NoRoom => StoreErrorKind::Full,
             Self::Stopped | Self::Replaced => StoreErrorKind::Stopped,
-            Self::AnswerLost => StoreErrorKind::Unknown,
+            Self::WriterGone => StoreErrorKind::Unknown,
             Self::Unreadable => StoreErrorKind::Incompatible,
             Self::OutcomeTooLarge | Self::ScopeTooLarge => StoreErrorKind::TooLarge,
         };
@@ -411,23 +413,23 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RefuseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ReadOnly => "the store was opened read-only; write through the process that owns it",
-            Self::QueueFull => "too many operations wait for the disk",
-            Self::NoRoom => "there is no room for new records; sweep, allow more, or free some disk space",
+            Self::QueueFull => "too many operations are queued for the disk",
+            Self::NoRoom => "no room for new records; sweep, allow more, or free some disk space",
             Self::NotCommitted => {
-                "the process that owns the store does not commit what it has written; look for room on its disk, and \
-                 if it has ended open the store again"
+                "the process that owns the store does not commit; check the room on its disk, and open the store again if \
+                 that process has ended"
             }
-            Self::Stopped => "a write or sync failed, so nobody can say what a later one would mean",
+            Self::Stopped => "the store has stopped: a write or sync failed, and later ones prove nothing; open it again",
             Self::Replaced => {
-                "files of the store were removed or replaced while it was open; put them back as they were, or open what \
-                 is there now"
+                "files of the store were removed or replaced while it was open; restore them, or open the store that is \
+                 there now"
             }
-            Self::AnswerLost => "the writing thread ended before it could answer",
-            Self::Unreadable => "the record is there and cannot be read, so it is left as it is",
+            Self::WriterGone => "the writer thread ended before it replied",
+            Self::Unreadable => "the record is unreadable and was left as it is",
             Self::Cursor => "the cursor was not given by this store",
             Self::OutcomeTooLarge => "an outcome may have 64 MiB",
             Self::ScopeTooLarge => "the names in a scope may have 64 KiB together",
@@ -435,7 +437,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl Error for Refusal {}
+impl Error for RefuseReason {}
 
 #[cfg(test)]
 mod tests;

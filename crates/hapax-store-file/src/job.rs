@@ -1,71 +1,71 @@
-//! [`Job`]: what is asked of the writing thread, and who waits for it.
+//! [`Job`]: a request to the writer thread, with its reply channel.
 
 use hapax_core::transition::{Answer, Command};
 use hapax_core::{StoreError, Swept};
 use tokio::sync::oneshot;
 
-use crate::error::Refusal;
-use crate::reader::Read;
+use crate::error::RefuseReason;
+use crate::reader::ReadJob;
 
-/// Where an answer goes. Nobody need be there any more.
+/// The reply channel. The caller may have dropped its end.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// Something to write.
+/// A request to the writer thread.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// One step of the state machine.
-    Step(Step),
-    /// Remove what is due.
+    /// One command of the state machine.
+    Command(CommandJob),
+    /// Remove due records.
     Sweep { batch_max: usize, reply: Reply<Swept> },
-    /// Let others see what was written.
+    /// Commit, so that other connections see all changes.
     Commit { reply: Reply<()> },
-    /// Look at the database as it is, with what nobody else sees yet.
-    Read(Read),
+    /// Read on the writer's connection, uncommitted changes included.
+    Read(ReadJob),
 }
 
-/// One step of the state machine and who waits for it.
+/// One command of the state machine, with its reply channel.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct CommandJob {
     pub(crate) command: Command,
     pub(crate) reply: Reply<Answer>,
 }
 
 impl Job {
-    pub(crate) fn refuse(self, refusal: Refusal) {
+    pub(crate) fn refuse(self, reason: RefuseReason) {
         match self {
-            Self::Step(step) => {
-                let op = op(&step.command);
-                step.answer(Err(refusal.error(op)));
+            Self::Command(job) => {
+                let name = command_name(&job.command);
+                job.respond(Err(reason.error(name)));
             }
-            Self::Sweep { reply, .. } => send(reply, Err(refusal.error("sweep"))),
-            Self::Commit { reply } => send(reply, Err(refusal.error("commit"))),
-            // Whoever waits for it is told by its absence.
+            Self::Sweep { reply, .. } => send(reply, Err(reason.error("sweep"))),
+            Self::Commit { reply } => send(reply, Err(reason.error("commit"))),
+            // Dropping its channel tells the caller.
             Self::Read(read) => drop(read),
         }
     }
 }
 
-impl Step {
-    pub(crate) fn answer(self, answer: Result<Answer, StoreError>) {
-        send(self.reply, answer);
+impl CommandJob {
+    pub(crate) fn respond(self, result: Result<Answer, StoreError>) {
+        send(self.reply, result);
     }
 }
 
-/// What is served together.
+/// Jobs that are served together.
 #[derive(Default)]
-pub(crate) struct Batch {
-    pub(crate) steps: Vec<Step>,
-    pub(crate) reads: Vec<Read>,
+pub(crate) struct JobBatch {
+    pub(crate) commands: Vec<CommandJob>,
+    pub(crate) reads: Vec<ReadJob>,
     pub(crate) sweeps: Vec<(usize, Reply<Swept>)>,
     pub(crate) commits: Vec<Reply<()>>,
 }
 
-impl Batch {
+impl JobBatch {
     pub(crate) fn of(jobs: Vec<Job>) -> Self {
         let mut batch = Self::default();
         for job in jobs {
             match job {
-                Job::Step(step) => batch.steps.push(step),
+                Job::Command(command) => batch.commands.push(command),
                 Job::Read(read) => batch.reads.push(read),
                 Job::Sweep { batch_max, reply } => batch.sweeps.push((batch_max, reply)),
                 Job::Commit { reply } => batch.commits.push(reply),
@@ -75,13 +75,13 @@ impl Batch {
     }
 }
 
-/// A caller that gave up is not there to hear the answer.
-pub(crate) fn send<T>(reply: Reply<T>, answer: Result<T, StoreError>) {
-    let _ = reply.send(answer);
+/// A caller that has gone is no error.
+pub(crate) fn send<T>(reply: Reply<T>, result: Result<T, StoreError>) {
+    let _ = reply.send(result);
 }
 
-/// The name of a command in errors.
-pub(crate) const fn op(command: &Command) -> &'static str {
+/// The operation that an error names.
+pub(crate) const fn command_name(command: &Command) -> &'static str {
     match command {
         Command::Claim(_) => "claim",
         Command::Renew(_) => "renew",

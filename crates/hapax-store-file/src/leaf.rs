@@ -1,23 +1,22 @@
-//! [`Leaf`]: one page of the index, which proves what it does not have.
+//! [`Leaf`]: a page of the index with a checksum, which proves that an entry is absent.
 //!
-//! The engine keeps no checksums of its pages, so a damaged byte can hide an entry from it. The index is therefore
-//! kept in pages of our own, each a row of the table `leaf`: all entries whose key lies between two bounds, sealed
-//! with a checksum over the bounds and the entries. The leaves follow each other without a gap, from the lowest key
-//! to the highest. A lookup gets the leaf whose bounds enclose the key, or an error: a leaf that
-//! is missing, damaged, or reached by a damaged way is never taken for one without the entry.
+//! SQLite keeps no checksums of its pages, so a damaged byte can hide an entry from it. The index is therefore kept in
+//! pages of our own, each a row of the table `leaf`: all entries with keys between two bounds, and a checksum over the
+//! bounds and the entries. The leaves cover all keys without a gap. A lookup returns the leaf whose bounds enclose the key,
+//! or an error: a leaf that is missing, damaged, or reached through a damaged page never counts as one without the entry.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, ffi};
 
-/// The half of an id that finds it.
+/// The first half of an id, which the index has.
 pub(crate) type Hash = [u8; 16];
 
-/// Checksum, count of entries, highest key.
+/// Checksum, number of entries, highest key.
 const HEADER_LENGTH: usize = 16;
 const ENTRY_LENGTH: usize = 24;
-/// How many entries a leaf holds before it is split: with them it fills a page of the engine. All leaves have the same
-/// length, so the engine writes a leaf over itself and no page keeps an earlier state of one.
+/// A leaf with more entries is split: with this many it fills a page of SQLite. All leaves have the same length, so SQLite
+/// overwrites a leaf in place and no page keeps an earlier state of one.
 const ENTRIES_MAX: usize = 168;
 
 const FIND: &str = "SELECT low, body FROM leaf WHERE low <= ?1 ORDER BY low DESC LIMIT 1";
@@ -25,56 +24,55 @@ const FROM: &str = "SELECT low, body FROM leaf WHERE low >= ?1 ORDER BY low LIMI
 const INSERT: &str = "INSERT INTO leaf (low, body) VALUES (?1, ?2)";
 const UPDATE: &str = "UPDATE leaf SET body = ?2 WHERE low = ?1";
 
-/// Whether what does not prove itself is believed.
-static TRUSTS: AtomicBool = AtomicBool::new(false);
+/// Whether leaves are used without a valid checksum.
+static TRUSTS_INDEX: AtomicBool = AtomicBool::new(false);
 
-/// Believes a page of the index that is damaged or missing, as one that has no entries, in all of this process. For tests
-/// that must see what that loses.
+/// Treats a damaged or missing page of the index as one without entries, in this whole process. For tests that show
+/// what the checksums prevent.
 #[doc(hidden)]
 pub fn danger_trust_index() {
-    TRUSTS.store(true, Ordering::Relaxed);
+    TRUSTS_INDEX.store(true, Ordering::Relaxed);
 }
 
-/// A hash and the row of its record, ordered as the index is.
+/// A hash and the row of its record, in the order of the index.
 ///
-/// The first half of a hash is that of its key, and many scopes may have the same key: the second half, which is
-/// random, comes first.
+/// The first half of a hash depends on the key only, and many scopes may have the same key: the order is by the second
+/// half, which is random.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct IndexEntry {
-    turned: Hash,
+    swapped: Hash,
     pub(crate) row: i64,
 }
 
 impl IndexEntry {
-    pub(crate) const LOWEST: Self = Self { turned: [0; 16], row: i64::MIN };
+    pub(crate) const LOWEST: Self = Self { swapped: [0; 16], row: i64::MIN };
 
     pub(crate) fn new(hash: &Hash, row: i64) -> Self {
-        Self { turned: turn(hash), row }
+        Self { swapped: swap_halves(hash), row }
     }
 
     pub(crate) fn hash(&self) -> Hash {
-        turn(&self.turned)
+        swap_halves(&self.swapped)
     }
 
-    /// The lowest that comes after it.
+    /// The next possible entry.
     pub(crate) fn next(self) -> Self {
         Self { row: self.row + 1, ..self }
     }
 
-    /// Where in the index it is.
+    /// Its key in the index.
     fn key(&self) -> i64 {
-        key_of_turned(&self.turned)
+        key_of_swapped(&self.swapped)
     }
 }
 
-/// Swaps the halves.
-fn turn(hash: &Hash) -> Hash {
+fn swap_halves(hash: &Hash) -> Hash {
     std::array::from_fn(|at| hash[(at + 8) % 16])
 }
 
 /// The first eight bytes as a number in the same order.
-fn key_of_turned(turned: &Hash) -> i64 {
-    let number = u64::from_be_bytes(std::array::from_fn(|at| turned[at]));
+fn key_of_swapped(swapped: &Hash) -> i64 {
+    let number = u64::from_be_bytes(std::array::from_fn(|at| swapped[at]));
     (number ^ (1 << 63)).cast_signed()
 }
 
@@ -105,7 +103,7 @@ impl Leaf {
         bytes.extend_from_slice(&count.to_le_bytes());
         bytes.extend_from_slice(&self.high.to_le_bytes());
         for entry in &self.entries {
-            bytes.extend_from_slice(&entry.turned);
+            bytes.extend_from_slice(&entry.swapped);
             bytes.extend_from_slice(&entry.row.to_le_bytes());
         }
         bytes.resize(length, 0);
@@ -114,7 +112,7 @@ impl Leaf {
         bytes
     }
 
-    /// The leaf that begins at `low`; none where the bytes are not what was written for it.
+    /// The leaf that begins at `low`; none if its checksum does not match.
     fn from_bytes(low: i64, bytes: &[u8]) -> Option<Self> {
         let (stored, rest) = bytes.split_first_chunk()?;
         if u32::from_le_bytes(*stored) != checksum(low, rest) {
@@ -125,13 +123,13 @@ impl Leaf {
         let (entries, _) = rest.as_chunks::<ENTRY_LENGTH>();
         let entries = entries.get(..u32::from_le_bytes(*count) as usize)?;
         let entries = entries.iter().map(|bytes| IndexEntry {
-            turned: std::array::from_fn(|at| bytes[at]),
+            swapped: std::array::from_fn(|at| bytes[at]),
             row: i64::from_le_bytes(std::array::from_fn(|at| bytes[16 + at])),
         });
         Some(Self { low, high: i64::from_le_bytes(*high), entries: entries.collect() })
     }
 
-    /// The upper half, if there are too many entries and they can be told apart by their keys.
+    /// The upper half, if there are too many entries and their keys differ.
     fn split(&mut self) -> Option<Self> {
         if self.entries.len() <= ENTRIES_MAX {
             return None;
@@ -147,7 +145,7 @@ impl Leaf {
         Some(upper)
     }
 
-    /// Writes it, in as many leaves as its entries need.
+    /// Writes it, split into as many leaves as it needs.
     fn write(mut self, connection: &Connection, statement: &str) -> rusqlite::Result<()> {
         let upper = self.split();
         if upper.is_some() {
@@ -166,24 +164,24 @@ fn checksum(low: i64, rest: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// An index without entries.
-pub(crate) fn make(connection: &Connection) -> rusqlite::Result<()> {
+/// Creates an empty index.
+pub(crate) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM leaf", [])?;
     Leaf { low: i64::MIN, high: i64::MAX, entries: Vec::new() }.write(connection, INSERT)
 }
 
-/// A look into the index, prepared when it is needed first.
-pub(crate) struct Look<'c> {
+/// Looks up the index, with a statement that is prepared when it is first needed.
+pub(crate) struct IndexLookup<'c> {
     connection: &'c Connection,
     find: Option<CachedStatement<'c>>,
 }
 
-impl<'c> Look<'c> {
+impl<'c> IndexLookup<'c> {
     pub(crate) fn new(connection: &'c Connection) -> Self {
         Self { connection, find: None }
     }
 
-    /// The rows of records with this hash. Fails as a damaged page of the engine does where that cannot be told.
+    /// The rows of records with this hash. A damaged or missing leaf is an error like that of a damaged page of SQLite.
     pub(crate) fn rows_of(&mut self, hash: &Hash) -> rusqlite::Result<Vec<i64>> {
         Ok(self.leaf_of(&IndexEntry::new(hash, 0))?.rows_of(hash))
     }
@@ -197,7 +195,7 @@ impl<'c> Look<'c> {
         let leaf = find.query_row([key], read).optional()?.flatten();
         match leaf.filter(|leaf| leaf.low <= key && key <= leaf.high) {
             Some(leaf) => Ok(leaf),
-            None if TRUSTS.load(Ordering::Relaxed) => {
+            None if TRUSTS_INDEX.load(Ordering::Relaxed) => {
                 Ok(Leaf { low: i64::MIN, high: i64::MAX, entries: Vec::new() })
             }
             None => Err(damaged()),
@@ -213,18 +211,18 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Leaf>> {
     })
 }
 
-/// What the engine says of its own pages.
+/// The error of SQLite for its own damaged pages.
 fn damaged() -> rusqlite::Error {
     let why = "a leaf of the index is damaged or missing".to_owned();
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(why))
 }
 
-/// Adds entries, given in their order; those that are there already are left.
+/// Adds entries, given in order; existing ones are left.
 pub(crate) fn add(connection: &Connection, entries: &[IndexEntry]) -> rusqlite::Result<()> {
-    let mut look = Look::new(connection);
+    let mut lookup = IndexLookup::new(connection);
     let mut rest = entries;
     while let Some(first) = rest.first() {
-        let mut leaf = look.leaf_of(first)?;
+        let mut leaf = lookup.leaf_of(first)?;
         let (here, later) = rest.split_at(rest.partition_point(|entry| entry.key() <= leaf.high));
         leaf.entries.extend_from_slice(here);
         leaf.entries.sort_unstable();
@@ -235,9 +233,9 @@ pub(crate) fn add(connection: &Connection, entries: &[IndexEntry]) -> rusqlite::
     Ok(())
 }
 
-/// Takes an entry out, if it is there.
+/// Removes an entry, if it exists.
 pub(crate) fn remove(connection: &Connection, entry: &IndexEntry) -> rusqlite::Result<()> {
-    let mut leaf = Look::new(connection).leaf_of(entry)?;
+    let mut leaf = IndexLookup::new(connection).leaf_of(entry)?;
     match leaf.entries.binary_search(entry) {
         Ok(at) => {
             leaf.entries.remove(at);
@@ -247,13 +245,13 @@ pub(crate) fn remove(connection: &Connection, entry: &IndexEntry) -> rusqlite::R
     }
 }
 
-/// Looks at up to `count_max` leaves in order, the first of which begins at `from`; where the next one begins, unless
-/// that was the last. Fails where one of them is damaged or missing.
+/// Visits up to `count_max` leaves in order, the first of which begins at `from`. Returns where the next one begins, or none
+/// after the last. A damaged or missing leaf is an error.
 pub(crate) fn each(
     connection: &Connection,
     from: i64,
     count_max: u32,
-    mut look: impl FnMut(&Leaf),
+    mut visit: impl FnMut(&Leaf),
 ) -> rusqlite::Result<Option<i64>> {
     let mut statement = connection.prepare_cached(FROM)?;
     let mut rows = statement.query((from, count_max))?;
@@ -261,7 +259,7 @@ pub(crate) fn each(
     for _ in 0..count_max {
         let row = rows.next()?.ok_or_else(damaged)?;
         let leaf = read(row)?.filter(|leaf| leaf.low == next && leaf.high >= next).ok_or_else(damaged)?;
-        look(&leaf);
+        visit(&leaf);
         match leaf.high.checked_add(1) {
             Some(after) => next = after,
             None => return Ok(None),

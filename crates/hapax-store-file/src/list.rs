@@ -1,27 +1,27 @@
-//! Listing records, newest first: which rows to look at, in which order, and where the next page starts.
+//! Lists records, newest first: which rows to read, in which order, and where the next page starts.
 
 use std::cmp::Reverse;
 
 use hapax_core::{Page, Query, RecordId, State, Timestamp};
 use rusqlite::Connection;
 
-use crate::error::Refusal;
-use crate::leaf::{self, Hash, Look};
+use crate::error::RefuseReason;
+use crate::leaf::{self, Hash, IndexLookup};
 use crate::reader::ReadError;
-use crate::row::{self, Stored, state_number};
+use crate::row::{self, StoredRow, state_number};
 
-/// How many rows are looked up at a time. Each stretch is a read of its own, so that a search through millions
-/// of records does not hold back the log of the writer.
-const STRETCH: u32 = 256;
+/// How many rows are read at a time, each time in a read of its own, so that a search through millions of records does
+/// not keep SQLite's log from being checkpointed.
+const ROWS_AT_A_TIME: u32 = 256;
 
 /// How many leaves of the index are read at a time.
-const LEAVES: u32 = 100;
+const LEAVES_AT_A_TIME: u32 = 100;
 
-/// How many records a page holds at most, whatever it is asked for.
+/// How many records a page holds at most.
 const PAGE_MAX: usize = 10_000;
 
 /// How a search goes through the records.
-enum Path {
+enum Scan {
     /// By the index, all ids between these two.
     Prefix { first: Hash, last: Hash },
     /// By the index, these states, of which there are few records.
@@ -36,22 +36,22 @@ enum Path {
 pub(crate) fn list(connection: &Connection, query: &Query, now: Timestamp) -> Result<Page, ReadError> {
     let mut page = Page::new(now);
     let mut before = match &query.cursor {
-        Some(cursor) => parse_cursor(cursor).ok_or(ReadError::Refused(Refusal::Cursor))?,
+        Some(cursor) => parse_cursor(cursor).ok_or(ReadError::Refused(RefuseReason::Cursor))?,
         None => i64::MAX,
     };
     let limit = query.limit.min(PAGE_MAX);
     if limit == 0 {
         return Ok(page);
     }
-    let path = Path::of(query);
+    let scan = Scan::of(query);
     loop {
-        let rowids = path.next_stretch(connection, before)?;
+        let rowids = scan.next_rows(connection, before)?;
         for rowid in &rowids {
             let (record, unreadable) = match row::at(connection, *rowid)? {
-                Stored::Absent => continue,
-                Stored::Found(row) if query.admits(&row.record, now) => (Some(row.record), None),
-                Stored::Found(_) => continue,
-                Stored::Unreadable(damage) => (None, Some(damage.id)),
+                StoredRow::Absent => continue,
+                StoredRow::Found(row) if query.admits(&row.record, now) => (Some(row.record), None),
+                StoredRow::Found(_) => continue,
+                StoredRow::Unreadable(damage) => (None, Some(damage.id)),
             };
             if page.records.len() + page.unreadable.len() == limit {
                 page.next = Some(format_cursor(before));
@@ -62,13 +62,13 @@ pub(crate) fn list(connection: &Connection, query: &Query, now: Timestamp) -> Re
             before = *rowid;
         }
         match rowids.last() {
-            Some(last) if rowids.len() == STRETCH as usize => before = *last,
+            Some(last) if rowids.len() == ROWS_AT_A_TIME as usize => before = *last,
             _ => return Ok(page),
         }
     }
 }
 
-impl Path {
+impl Scan {
     fn of(query: &Query) -> Self {
         if let Some(prefix) = query.id_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
             return match (bound(prefix, b'0'), bound(prefix, b'f')) {
@@ -82,15 +82,15 @@ impl Path {
         }
         let mut numbers: Vec<i64> = query.states.iter().copied().map(state_number).collect();
         if query.states.contains(&State::Uncertain) {
-            // A claim whose lease has lapsed is uncertain before anybody writes that down.
+            // A lapsed claim is uncertain before that is written.
             numbers.push(state_number(State::InProgress));
         }
         Self::States(numbers)
     }
 
-    /// The next rows to look at, from the newest, all older than row `before`.
-    fn next_stretch(&self, connection: &Connection, before: i64) -> rusqlite::Result<Vec<i64>> {
-        // The unary plus keeps the engine from walking the rows in order instead of using the index.
+    /// The next rows to read, from the newest, all older than row `before`.
+    fn next_rows(&self, connection: &Connection, before: i64) -> rusqlite::Result<Vec<i64>> {
+        // The unary plus keeps SQLite from walking the rows in order instead of using the index.
         match self {
             Self::Prefix { first, last } => rows_between(connection, first, last, before),
             Self::States(numbers) => {
@@ -104,12 +104,12 @@ impl Path {
                         "SELECT rowid FROM record INDEXED BY record_by_state \
                          WHERE state IN (?1, ?2, ?3, ?4, ?5) AND +rowid < ?6 ORDER BY +rowid DESC LIMIT ?7",
                     )?
-                    .query_map((a, b, c, d, e, before, STRETCH), |row| row.get(0))?
+                    .query_map((a, b, c, d, e, before, ROWS_AT_A_TIME), |row| row.get(0))?
                     .collect()
             }
             Self::All => connection
                 .prepare_cached("SELECT rowid FROM record WHERE rowid < ?1 ORDER BY rowid DESC LIMIT ?2")?
-                .query_map((before, STRETCH), |row| row.get(0))?
+                .query_map((before, ROWS_AT_A_TIME), |row| row.get(0))?
                 .collect(),
             Self::Nothing => Ok(Vec::new()),
         }
@@ -123,7 +123,7 @@ fn rows_between(
     last: &Hash,
     before: i64,
 ) -> rusqlite::Result<Vec<i64>> {
-    // First the records that the index may lack: what is placed meanwhile is found twice, not missed.
+    // First the records that may be missing from the index: one that is flushed meanwhile is found twice, not missed.
     let mut rows: Vec<i64> = connection
         .prepare_cached(
             "SELECT rowid FROM record WHERE rowid > (SELECT indexed_row FROM meta) AND rowid < ?3 \
@@ -132,12 +132,12 @@ fn rows_between(
         .query_map((first, last, before), |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     if first == last {
-        rows.extend(Look::new(connection).rows_of(first)?);
+        rows.extend(IndexLookup::new(connection).rows_of(first)?);
     } else {
         // The index is not in the order of ids.
         let mut next = Some(i64::MIN);
         while let Some(from) = next {
-            next = leaf::each(connection, from, LEAVES, |leaf| {
+            next = leaf::each(connection, from, LEAVES_AT_A_TIME, |leaf| {
                 let between = leaf.entries().iter().filter(|entry| (first..=last).contains(&&entry.hash()));
                 rows.extend(between.map(|entry| entry.row));
             })?;
@@ -146,7 +146,7 @@ fn rows_between(
     rows.retain(|row| *row < before);
     rows.sort_unstable_by_key(|row| Reverse(*row));
     rows.dedup();
-    rows.truncate(STRETCH as usize);
+    rows.truncate(ROWS_AT_A_TIME as usize);
     Ok(rows)
 }
 

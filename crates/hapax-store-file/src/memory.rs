@@ -1,4 +1,4 @@
-//! How much memory a store takes, for those who plan a machine.
+//! An estimate of a store's memory, for capacity planning.
 
 use crate::memtable::ENTRIES_KEPT;
 use crate::{reader, schema};
@@ -6,9 +6,8 @@ use crate::{reader, schema};
 /// What an entry of the memtable takes, without its record: 40 bytes in a tree that is half full at worst.
 const MEMTABLE_ENTRY_BYTES: u64 = 96;
 
-/// The most memory, in bytes, that an owner takes for a store with so many records in a database of so many bytes, beside
-/// the calls that are under way and what the operating system keeps of the files by itself. The engine's cache of finished
-/// records comes on top.
+/// The most memory, in bytes, that an owner takes for a store with so many records in a database of so many bytes. Calls in
+/// flight, the operating system's cache of the files, and the engine's cache of finished records come on top.
 pub fn memory_bytes_max(records: u64, database_bytes: u64) -> u64 {
     let caches = schema::cache_bytes_max(reader::THREADS as u64).min(database_bytes);
     let memtable = records.min(ENTRIES_KEPT as u64).saturating_mul(MEMTABLE_ENTRY_BYTES);

@@ -16,10 +16,12 @@
 //! Most claims end while they are unwritten and are written once. A change to a record that the index has already
 //! makes an entry too, which begins as unwritten and leaves with the commit.
 //!
-//! The open transaction marks its entries. A commit ends the marks and removes what leaves: flushed entries, removed
-//! records. Until then such an entry stays, because a reader's view of the database may be older than the commit. A rollback
-//! returns the memtable to the last commit, and the writer replays the write-ahead log. So in every view of the
-//! database, with the entries as of the moment when the view begins, each record is in the memtable or in the index.
+//! The flags of an entry belong to the open transaction. A commit clears them and removes the leaving entries: flushed
+//! ones, and those of removed records. Until then they stay, because a reader's view of the database may be older than the
+//! commit. A rollback returns the memtable to the last commit, after which the writer replays the write-ahead log.
+//!
+//! Invariant: in every view of the database, with the entries as of the beginning of the view, each record is in the memtable
+//! or in the index.
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::{self, BTreeMap};
@@ -48,12 +50,12 @@ pub(crate) const ENDED_MIN: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Memtable {
     entries: Arc<Entries>,
-    /// The entries whose record is not in the table yet.
+    /// The entries with a record, so that writing them need not search all entries.
     unwritten: BTreeSet<IndexEntry>,
     /// How many of these records have ended, and how many bytes they have.
     ended: usize,
     ended_bytes: u64,
-    /// The entries that the open transaction has added or lets leave.
+    /// The entries with a flag, so that a commit need not go through all entries.
     changed: Vec<IndexEntry>,
     /// No row ever had this number or a higher one, also after a rollback: a number that came again could lie below
     /// `meta.indexed_row`.
@@ -82,7 +84,7 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Unwritten {
     pub(crate) rowid: i64,
-    /// What the row holds now; none for a row that was never written.
+    /// The content of the row in the table; none if it was never written.
     pub(crate) replaces: Option<Box<Row>>,
     pub(crate) record: Record,
     pub(crate) encoded: Encoded,
@@ -92,15 +94,15 @@ pub(crate) struct Unwritten {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Records {
     All,
-    /// Those that are no claims any more.
+    /// Those that are not in progress.
     Ended,
 }
 
-/// What the memtable has of an id.
+/// The result of a lookup in the memtable.
 #[derive(Debug)]
 pub(crate) enum Probe {
     Unwritten(Box<Unwritten>),
-    /// The rows to read: their index entries may be missing from the index in SQLite.
+    /// The rows to read before the index, which may lack them.
     Rows(Vec<i64>),
 }
 
@@ -139,7 +141,7 @@ fn rows_of(entries: &BTreeMap<IndexEntry, Entry>, hash: &Hash) -> Vec<i64> {
     entries.range(range_of(hash)).map(|(at, _)| at.row).collect()
 }
 
-/// All rows of one hash. Ids that share half of their bytes have the same.
+/// All rows of one hash. Ids with the same first half share it.
 fn range_of(hash: &Hash) -> RangeInclusive<IndexEntry> {
     IndexEntry::new(hash, i64::MIN)..=IndexEntry::new(hash, i64::MAX)
 }
@@ -166,7 +168,7 @@ impl Memtable {
         &self.entries
     }
 
-    /// Looks up an id. An unwritten record is taken out, and has to be [held](Self::hold) again or replaced.
+    /// Looks up an id. An unwritten record is taken out; the caller has to [hold](Self::hold) it or its replacement.
     pub(crate) fn probe(&mut self, id: &RecordId) -> Probe {
         let mut entries = self.entries.0.write();
         let mut rows = Vec::new();
@@ -219,12 +221,12 @@ impl Memtable {
         !self.unwritten.is_empty()
     }
 
-    /// Whether those that have ended are worth writing.
+    /// Whether enough records have ended to write them.
     pub(crate) fn has_many_ended(&self) -> bool {
         self.ended >= ENDED_MIN || self.ended_bytes >= AHEAD_BYTES_MAX
     }
 
-    /// Takes out what is to be written now, ordered by row: neighbours share a page.
+    /// Takes out the records to write, ordered by row: neighbours share a page.
     #[expect(clippy::vec_box, reason = "they are large, and sorted")]
     pub(crate) fn take(&mut self, records: Records) -> Vec<Box<Unwritten>> {
         let mut taken = Vec::new();

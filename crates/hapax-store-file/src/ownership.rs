@@ -1,7 +1,7 @@
-//! [`Ownership`]: the right to write to a directory, and whether what was opened is still what lies there.
+//! [`Ownership`]: the lock on a store's directory. [`OpenedFiles`]: whether the opened files are still in their places.
 //!
 //! The lock is held on the directory itself, which is not deleted without the store in it. A file `LOCK` names the
-//! process for people; programs of before lock that file, so it is locked too.
+//! process for people; earlier versions lock that file, so it is locked too.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -14,11 +14,11 @@ use crate::error::OpenError;
 
 /// Names the process that owns the store.
 pub(crate) const LOCK: &str = "LOCK";
-/// How often the lock is asked for, and how long is waited in between: half a second in all.
+/// Tries to take the lock, and the pause between them: half a second in all.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(25);
 
-/// The right to write to a directory; ends when dropped.
+/// The lock on a store's directory; released when dropped.
 #[derive(Debug)]
 pub(crate) struct Ownership {
     _directory: Option<File>,
@@ -27,7 +27,7 @@ pub(crate) struct Ownership {
 }
 
 impl Ownership {
-    /// Takes the lock on the directory at `path`, unless another process has it and keeps it.
+    /// Takes the lock on the directory at `path`, unless another process keeps it.
     pub(crate) fn take(path: &Path) -> Result<Self, OpenError> {
         if !cfg!(unix) {
             return Ok(Self { _directory: None, lock: None });
@@ -37,8 +37,8 @@ impl Ownership {
         Ok(Self { _directory: Some(directory), lock: None })
     }
 
-    /// Writes into the file `LOCK` which process it is.
-    pub(crate) fn sign(&mut self, directory: &Path) -> Result<(), OpenError> {
+    /// Writes the process id to the file `LOCK`.
+    pub(crate) fn write_pid(&mut self, directory: &Path) -> Result<(), OpenError> {
         let path = directory.join(LOCK);
         let failed = |source| inaccessible(&path, source);
         let mut file = private_file().create(true).truncate(false).open(&path).map_err(failed)?;
@@ -52,7 +52,7 @@ impl Ownership {
     }
 }
 
-/// Whether a process owns the store in `directory` at this moment.
+/// Whether a process owns the store in `directory`.
 pub(crate) fn is_owned(directory: &Path) -> bool {
     let held = |path: &Path| {
         let file = File::open(path).ok()?;
@@ -61,10 +61,10 @@ pub(crate) fn is_owned(directory: &Path) -> bool {
     (cfg!(unix) && held(directory).unwrap_or(false)) || held(&directory.join(LOCK)).unwrap_or(false)
 }
 
-/// Takes the lock, or tells that another process has it and keeps it.
+/// Takes the lock, unless another process keeps it.
 ///
-/// A process that was just started by the last owner holds everything that was open there until it becomes another
-/// program, and with it the lock. That is over in a moment.
+/// A child that the last owner has just forked holds its open files, and with them the lock, until it calls `exec`. The retries
+/// outlast that.
 fn lock(file: &File, path: &Path, directory: &Path) -> Result<(), OpenError> {
     for tried in 1.. {
         match file.try_lock() {
@@ -79,47 +79,48 @@ fn lock(file: &File, path: &Path, directory: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Who owns the store in `directory`, as far as the file `LOCK` tells.
+/// The process id in the file `LOCK`, if there is one.
 fn owner(directory: &Path) -> Option<u32> {
     let mut text = String::new();
     File::open(directory.join(LOCK)).ok()?.read_to_string(&mut text).ok()?;
     text.lines().next()?.trim().parse().ok()
 }
 
-/// The files of an open store. When another file is in the place of one of them, what is written here is not what the
-/// next process finds, so nothing may be acknowledged any more.
+/// The files of an open store. If one of them is replaced, writes do not reach the file that the next process opens, so
+/// nothing may be acknowledged.
 #[derive(Debug, Default)]
-pub(crate) struct Footing {
-    files: Vec<(PathBuf, Identity)>,
+pub(crate) struct OpenedFiles {
+    files: Vec<(PathBuf, FileIdentity)>,
 }
 
-impl Footing {
-    /// What lies at these paths now.
+impl OpenedFiles {
+    /// The files at these paths.
     pub(crate) fn of(paths: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
         let files = paths.into_iter().map(|path| {
-            let found = Identity::at(&path)?;
+            let found = FileIdentity::at(&path)?;
             Ok((path, found))
         });
         Ok(Self { files: files.collect::<io::Result<_>>()? })
     }
 
-    /// The first of the files that is gone or not the one that was opened.
-    pub(crate) fn lost(&self) -> Option<&Path> {
-        let is_lost =
-            |(path, opened): &&(PathBuf, Identity)| !Identity::at(path).is_ok_and(|found| found == *opened);
-        self.files.iter().find(is_lost).map(|(path, _)| path.as_path())
+    /// The first file that was removed or replaced.
+    pub(crate) fn replaced(&self) -> Option<&Path> {
+        let is_replaced = |(path, opened): &&(PathBuf, FileIdentity)| {
+            !FileIdentity::at(path).is_ok_and(|found| found == *opened)
+        };
+        self.files.iter().find(is_replaced).map(|(path, _)| path.as_path())
     }
 }
 
-/// What makes a file the same file.
+/// Identifies a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Identity {
+struct FileIdentity {
     device: u64,
     number: u64,
 }
 
-impl Identity {
-    /// Never opens the file: on Unix closing any handle of it would end the engine's own locks.
+impl FileIdentity {
+    /// Never opens the file: on Unix closing any handle of it would release SQLite's locks.
     #[cfg(unix)]
     fn at(path: &Path) -> io::Result<Self> {
         use std::os::unix::fs::MetadataExt;
@@ -127,7 +128,7 @@ impl Identity {
         Ok(Self { device: found.dev(), number: found.ino() })
     }
 
-    /// An open file can be neither deleted nor replaced there.
+    /// An open file can be neither deleted nor replaced here.
     #[cfg(not(unix))]
     fn at(path: &Path) -> io::Result<Self> {
         fs::metadata(path)?;

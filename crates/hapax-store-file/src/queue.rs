@@ -1,13 +1,13 @@
-//! [`Queue`]: what waits for a thread that may block. Callers never do.
+//! [`Queue`]: jobs for a thread that may block. Pushing never blocks.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
-/// How many jobs may wait. Every caller waits for its own job, so this is about callers that gave up and about
-/// a disk that hangs; beyond it callers are told so at once.
-const WAITING_MAX: usize = 65_536;
+/// How many jobs may be queued. Each caller waits for its own job, so only callers that have gone and a disk that
+/// hangs fill the queue; further jobs are refused.
+const JOBS_MAX: usize = 65_536;
 
 /// A bounded queue with one end for async callers and one for threads.
 #[derive(Debug)]
@@ -19,28 +19,28 @@ pub(crate) struct Queue<T> {
 #[derive(Debug)]
 struct Inner<T> {
     jobs: VecDeque<T>,
-    /// How many must wait before anybody is woken for them.
-    awaited: usize,
+    /// How many jobs wake the consumer.
+    wake_at: usize,
     closed: bool,
 }
 
-/// What came of waiting for work.
+/// The result of waiting for jobs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Taken<T> {
-    /// All that waited, up to a maximum.
+    /// All queued jobs, up to a maximum.
     Jobs(Vec<T>),
-    /// Nothing came in time.
-    Nothing,
-    /// Nothing will come any more.
+    /// The deadline has passed.
+    TimedOut,
+    /// The queue is closed and empty.
     Closed,
 }
 
-/// Why a job was not taken.
+/// Why a job was not queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refused {
-    /// Too many are waiting.
+pub(crate) enum PushError {
+    /// Too many jobs are queued.
     Full,
-    /// Nobody will come for it.
+    /// The queue takes no more jobs.
     Closed,
 }
 
@@ -53,41 +53,40 @@ impl<T> Inner<T> {
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
-        let inner = Inner { jobs: VecDeque::new(), awaited: 1, closed: false };
+        let inner = Inner { jobs: VecDeque::new(), wake_at: 1, closed: false };
         Self { inner: Mutex::new(inner), filled: Condvar::new() }
     }
 
-    pub(crate) fn push(&self, job: T) -> Result<(), Refused> {
+    pub(crate) fn push(&self, job: T) -> Result<(), PushError> {
         let mut inner = self.inner.lock();
         if inner.closed {
-            return Err(Refused::Closed);
+            return Err(PushError::Closed);
         }
-        if inner.jobs.len() >= WAITING_MAX {
-            return Err(Refused::Full);
+        if inner.jobs.len() >= JOBS_MAX {
+            return Err(PushError::Full);
         }
         inner.jobs.push_back(job);
-        let are_enough = inner.jobs.len() >= inner.awaited;
+        let is_due = inner.jobs.len() >= inner.wake_at;
         drop(inner);
-        if are_enough {
+        if is_due {
             self.filled.notify_one();
         }
         Ok(())
     }
 
-    /// Waits until `count` jobs are there, or until `deadline`. Is woken once, not for each of them, so there must be
-    /// nobody else who takes from the queue.
+    /// Waits until `count` jobs are queued, or until `deadline`, with one wake-up. The queue must have one consumer only.
     pub(crate) fn gather(&self, count: usize, deadline: Instant) {
         let mut inner = self.inner.lock();
-        inner.awaited = count;
+        inner.wake_at = count;
         while inner.jobs.len() < count && !inner.closed {
             if self.filled.wait_until(&mut inner, deadline).timed_out() {
                 break;
             }
         }
-        inner.awaited = 1;
+        inner.wake_at = 1;
     }
 
-    /// Waits for work and takes all of it, up to `count_max`; `None` when the queue is closed and empty.
+    /// Waits for jobs and takes up to `count_max` of them; `None` when the queue is closed and empty.
     pub(crate) fn take(&self, count_max: usize) -> Option<Vec<T>> {
         let mut inner = self.inner.lock();
         while inner.jobs.is_empty() {
@@ -99,7 +98,7 @@ impl<T> Queue<T> {
         Some(inner.take(count_max))
     }
 
-    /// The same, but waits no longer than until `deadline`.
+    /// Like [`take`](Self::take), but waits until `deadline` only.
     pub(crate) fn take_until(&self, count_max: usize, deadline: Instant) -> Taken<T> {
         let mut inner = self.inner.lock();
         while inner.jobs.is_empty() {
@@ -107,19 +106,19 @@ impl<T> Queue<T> {
                 return Taken::Closed;
             }
             if self.filled.wait_until(&mut inner, deadline).timed_out() && inner.jobs.is_empty() {
-                return Taken::Nothing;
+                return Taken::TimedOut;
             }
         }
         Taken::Jobs(inner.take(count_max))
     }
 
-    /// Takes no more jobs; those that wait are still served.
+    /// Refuses further jobs; queued jobs are still served.
     pub(crate) fn close(&self) {
         self.inner.lock().closed = true;
         self.filled.notify_all();
     }
 
-    /// Takes no more jobs and gives back those that wait.
+    /// Refuses further jobs and returns the queued ones.
     pub(crate) fn abort(&self) -> VecDeque<T> {
         let mut inner = self.inner.lock();
         inner.closed = true;
@@ -136,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_all_that_wait_up_to_the_maximum() {
+    fn takes_all_queued_jobs_up_to_the_maximum() {
         let queue = Queue::new();
         for job in 0..5 {
             queue.push(job).unwrap();
@@ -146,9 +145,9 @@ mod tests {
     }
 
     #[test]
-    fn waits_no_longer_than_it_is_told() {
+    fn take_until_ends_at_the_deadline() {
         let queue = Queue::new();
-        assert_eq!(queue.take_until(3, Instant::now()), Taken::Nothing);
+        assert_eq!(queue.take_until(3, Instant::now()), Taken::TimedOut);
         queue.push(1).unwrap();
         assert_eq!(queue.take_until(3, Instant::now()), Taken::Jobs(vec![1]));
         queue.close();
@@ -156,22 +155,22 @@ mod tests {
     }
 
     #[test]
-    fn gathers_as_many_as_it_is_told_and_no_longer_than_that() {
+    fn gather_ends_at_the_count_or_the_deadline() {
         let queue = Queue::new();
         queue.push(1).unwrap();
         queue.gather(2, Instant::now());
-        assert_eq!(queue.inner.lock().jobs.len(), 1, "they are there, although there are too few");
+        assert_eq!(queue.inner.lock().jobs.len(), 1, "the job stays queued");
         let far = Instant::now() + Duration::from_secs(3_600);
         thread::scope(|scope| {
             scope.spawn(|| (2..=3).for_each(|job| queue.push(job).unwrap()));
             queue.gather(3, far);
             assert_eq!(queue.take(10), Some(vec![1, 2, 3]));
         });
-        assert_eq!(queue.inner.lock().awaited, 1, "whoever waits for any is woken for one again");
+        assert_eq!(queue.inner.lock().wake_at, 1, "one job wakes the consumer again");
     }
 
     #[test]
-    fn whoever_gathers_is_told_that_nothing_more_comes() {
+    fn close_ends_a_gather() {
         let queue = Queue::<u8>::new();
         let far = Instant::now() + Duration::from_secs(3_600);
         thread::scope(|scope| {
@@ -182,17 +181,17 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_queue_serves_what_waits_and_refuses_the_rest() {
+    fn a_closed_queue_serves_queued_jobs_and_refuses_others() {
         let queue = Queue::new();
         queue.push(1).unwrap();
         queue.close();
-        assert_eq!(queue.push(2), Err(Refused::Closed));
+        assert_eq!(queue.push(2), Err(PushError::Closed));
         assert_eq!(queue.take(10), Some(vec![1]));
         assert_eq!(queue.take(10), None);
     }
 
     #[test]
-    fn an_aborted_queue_gives_back_what_waits() {
+    fn an_aborted_queue_returns_its_jobs() {
         let queue = Queue::new();
         queue.push(1).unwrap();
         assert_eq!(queue.abort(), [1]);
@@ -200,11 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_refuses_at_once() {
+    fn a_full_queue_refuses_jobs() {
         let queue = Queue::new();
-        for job in 0..WAITING_MAX {
+        for job in 0..JOBS_MAX {
             queue.push(job).unwrap();
         }
-        assert_eq!(queue.push(0), Err(Refused::Full));
+        assert_eq!(queue.push(0), Err(PushError::Full));
     }
 }

@@ -1,4 +1,4 @@
-//! The threads that read: they keep a long listing off the writer and every wait off the async runtime.
+//! The reader threads, which keep long listings off the writer and blocking reads off the async runtime.
 
 use std::fmt;
 use std::io;
@@ -11,37 +11,37 @@ use hapax_core::{Lookup, RecordId, State, Stats, StoreError, StoreErrorKind, Tim
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use crate::error::{Cause, Refusal};
-use crate::journal;
+use crate::error::{Cause, RefuseReason};
 use crate::memtable::Entries;
 use crate::meta::Meta;
-use crate::queue::{Queue, Refused};
-use crate::row::{self, Stored, millis, state_number};
+use crate::queue::{PushError, Queue};
+use crate::row::{self, StoredRow, millis, state_number};
+use crate::wal;
 
-/// One for a listing that takes its time, one for whoever looks a record up meanwhile.
+/// One for a long listing, one for lookups meanwhile.
 pub(crate) const THREADS: usize = 2;
 
 const COUNT: &str = "SELECT state, count(*) FROM record INDEXED BY record_by_state GROUP BY state";
 const COUNT_LAPSED: &str = "SELECT count(*) FROM record WHERE state = ?1 AND lease_ms <= ?2";
 
-/// How long the owner of a store is waited for to commit what it has written, and how often it is asked.
+/// How long a read waits for the commit of the process that owns the store, and how often it checks.
 const COMMIT_WAIT: Duration = Duration::from_secs(2);
 const COMMIT_PAUSE: Duration = Duration::from_millis(2);
 
-/// Something to read, and who waits for it.
-pub(crate) struct Read(Box<dyn FnOnce(&Connection) + Send>);
+/// A read, with its reply channel.
+pub(crate) struct ReadJob(Box<dyn FnOnce(&Connection) + Send>);
 
-/// What a read finds.
-pub(crate) struct Found<T>(oneshot::Receiver<Result<T, ReadError>>);
+/// The result of a read, to be awaited.
+pub(crate) struct PendingRead<T>(oneshot::Receiver<Result<T, ReadError>>);
 
-impl Read {
+impl ReadJob {
     pub(crate) fn new<T: Send + 'static>(
         read: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
-    ) -> (Self, Found<T>) {
-        let (reply, answer) = oneshot::channel();
-        // Whoever asked may be gone.
+    ) -> (Self, PendingRead<T>) {
+        let (reply, result) = oneshot::channel();
+        // The caller may be gone.
         let read = Box::new(move |connection: &Connection| drop(reply.send(read(connection))));
-        (Self(read), Found(answer))
+        (Self(read), PendingRead(result))
     }
 
     pub(crate) fn run(self, connection: &Connection) {
@@ -49,36 +49,36 @@ impl Read {
     }
 }
 
-impl fmt::Debug for Read {
+impl fmt::Debug for ReadJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Read").finish_non_exhaustive()
+        f.debug_struct("ReadJob").finish_non_exhaustive()
     }
 }
 
-impl<T> Found<T> {
+impl<T> PendingRead<T> {
     pub(crate) async fn wait(self, op: &'static str) -> Result<T, StoreError> {
         match self.0.await {
-            Ok(done) => done.map_err(|error| error.into_store_error(op)),
-            Err(_) => Err(Refusal::Stopped.error(op)),
+            Ok(result) => result.map_err(|error| error.into_store_error(op)),
+            Err(_) => Err(RefuseReason::Stopped.error(op)),
         }
     }
 }
 
-/// The reading threads of a store.
+/// The reader threads of a store.
 #[derive(Debug)]
 pub(crate) struct Readers {
-    queue: Arc<Queue<Read>>,
+    queue: Arc<Queue<ReadJob>>,
     threads: Vec<JoinHandle<()>>,
-    /// The journal of another process, which writes.
-    journal: Option<PathBuf>,
+    /// The write-ahead log of the process that owns the store, if that is another one.
+    wal: Option<PathBuf>,
 }
 
-/// Why a read gave no answer.
+/// Why a read failed.
 #[derive(Debug)]
 pub(crate) enum ReadError {
-    Engine(rusqlite::Error),
+    Sqlite(rusqlite::Error),
     Io(io::Error),
-    Refused(Refusal),
+    Refused(RefuseReason),
 }
 
 impl From<io::Error> for ReadError {
@@ -89,29 +89,28 @@ impl From<io::Error> for ReadError {
 
 impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Engine(error)
+        Self::Sqlite(error)
     }
 }
 
 impl ReadError {
     pub(crate) fn into_store_error(self, op: &'static str) -> StoreError {
         match self {
-            Self::Engine(error) => StoreError::new(Cause::of(&error).of_read(), op).with_source(error),
+            Self::Sqlite(error) => StoreError::new(Cause::of(&error).of_read(), op).with_source(error),
             Self::Io(error) => StoreError::new(StoreErrorKind::Unavailable, op).with_source(error),
-            Self::Refused(refusal) => refusal.error(op),
+            Self::Refused(reason) => reason.error(op),
         }
     }
 }
 
 impl Readers {
-    /// Starts the threads, each with its own connection. Where another process writes to the database and to
-    /// `journal`, they wait until what that has acknowledged is in the database.
+    /// Starts the threads, each with its own connection. If another process owns the store, `wal` is its write-ahead log, and
+    /// reads wait until the database has what was acknowledged.
     pub(crate) fn start(
-        journal: Option<PathBuf>,
+        wal: Option<PathBuf>,
         mut connect: impl FnMut() -> Result<Connection, StoreError>,
     ) -> Result<Self, StoreError> {
-        let mut readers =
-            Self { queue: Arc::new(Queue::new()), threads: Vec::with_capacity(THREADS), journal };
+        let mut readers = Self { queue: Arc::new(Queue::new()), threads: Vec::with_capacity(THREADS), wal };
         for _ in 0..THREADS {
             let connection = connect()?;
             let queue = Arc::clone(&readers.queue);
@@ -130,34 +129,34 @@ impl Readers {
         op: &'static str,
         read: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let journal = self.journal.clone();
-        let (read, found) = Read::new(move |connection| {
-            if let Some(journal) = journal
-                && !is_committed(connection, &journal, COMMIT_WAIT)?
+        let wal = self.wal.clone();
+        let (read, found) = ReadJob::new(move |connection| {
+            if let Some(wal) = wal
+                && !wait_until_committed(connection, &wal, COMMIT_WAIT)?
             {
-                return Err(ReadError::Refused(Refusal::NotCommitted));
+                return Err(ReadError::Refused(RefuseReason::NotCommitted));
             }
             read(connection)
         });
-        self.queue.push(read).map_err(|refused| match refused {
-            Refused::Full => Refusal::QueueFull.error(op),
-            Refused::Closed => Refusal::Stopped.error(op),
+        self.queue.push(read).map_err(|error| match error {
+            PushError::Full => RefuseReason::QueueFull.error(op),
+            PushError::Closed => RefuseReason::Stopped.error(op),
         })?;
         found.wait(op).await
     }
 }
 
-/// Whether what is in the journal of the process that writes is in the database too; waits for that, if need be.
-pub(crate) fn is_committed(
+/// Waits until the database has what the write-ahead log has at this moment; false when `wait` is over.
+pub(crate) fn wait_until_committed(
     connection: &Connection,
-    journal: &Path,
+    wal: &Path,
     wait: Duration,
 ) -> Result<bool, ReadError> {
-    let Some(generation) = journal::generation_at(journal)? else {
+    let Some(generation) = wal::frame_generation_at(wal)? else {
         return Ok(true);
     };
     let deadline = Instant::now() + wait;
-    while Meta::read_sealed(connection)?.journal.unsigned_abs() < generation {
+    while Meta::read_sealed(connection)?.wal_generation.unsigned_abs() < generation {
         if Instant::now() >= deadline {
             return Ok(false);
         }
@@ -170,21 +169,21 @@ impl Drop for Readers {
     fn drop(&mut self) {
         self.queue.close();
         for thread in self.threads.drain(..) {
-            // A panic there was already reported to whoever waited.
+            // A panic there has failed the reads that it concerns.
             let _ = thread.join();
         }
     }
 }
 
-fn serve(connection: &Connection, queue: &Arc<Queue<Read>>) {
+fn serve(connection: &Connection, queue: &Arc<Queue<ReadJob>>) {
     let _guard = AbortGuard(Arc::clone(queue));
     while let Some(reads) = queue.take(1) {
         reads.into_iter().for_each(|read| read.run(connection));
     }
 }
 
-/// Ends the reading also when a thread ends by a panic: nobody may wait for an answer that will not come.
-struct AbortGuard(Arc<Queue<Read>>);
+/// Drops queued reads also if a thread panics, so that no caller waits for a reply that will not come.
+struct AbortGuard(Arc<Queue<ReadJob>>);
 
 impl Drop for AbortGuard {
     fn drop(&mut self) {
@@ -202,20 +201,20 @@ pub(crate) fn get(
     let hash = row::hash_of(id);
     let stored = if connection.is_autocommit() {
         let view = connection.unchecked_transaction()?;
-        let recent = memtable.map(|entries| entries.rows_of_in(&view, &hash)).transpose()?;
-        row::find(&view, recent, id)?
+        let rows = memtable.map(|entries| entries.rows_of_in(&view, &hash)).transpose()?;
+        row::find(&view, rows, id)?
     } else {
-        // The writer's own, in which no entry comes or goes meanwhile.
+        // On the writer thread, which alone changes the entries.
         row::find(connection, memtable.map(|entries| entries.rows_of(&hash)), id)?
     };
     Ok(match stored {
-        Stored::Absent => Lookup::Absent,
-        Stored::Found(row) => Lookup::Found { record: Box::new(row.record), now },
-        Stored::Unreadable(damage) => Lookup::Unreadable { why: damage.why },
+        StoredRow::Absent => Lookup::Absent,
+        StoredRow::Found(row) => Lookup::Found { record: Box::new(row.record), now },
+        StoredRow::Unreadable(damage) => Lookup::Unreadable { why: damage.why },
     })
 }
 
-/// Counts by what the columns say, records that cannot be read included.
+/// Counts records by their columns, unreadable ones included.
 pub(crate) fn stats(connection: &Connection, now: Timestamp) -> Result<Stats, ReadError> {
     let mut stats = Stats::default();
     let mut statement = connection.prepare_cached(COUNT)?;
@@ -228,14 +227,14 @@ pub(crate) fn stats(connection: &Connection, now: Timestamp) -> Result<Stats, Re
             Some(State::Completed) => stats.completed += count,
             Some(State::Failed) => stats.failed += count,
             Some(State::Released) => stats.released += count,
-            // A state that nobody knows is as good as not knowing.
+            // An unknown state counts as uncertain.
             Some(State::Uncertain) | None => stats.uncertain += count,
         }
     }
     let in_progress = state_number(State::InProgress);
     let lapsed: i64 =
         connection.prepare_cached(COUNT_LAPSED)?.query_row((in_progress, millis(now)), |row| row.get(0))?;
-    // Counted a moment later, so there may be more of them.
+    // Counted a moment later, so there may be more.
     let lapsed = lapsed.unsigned_abs().min(stats.in_progress);
     stats.in_progress -= lapsed;
     stats.uncertain += lapsed;
@@ -256,7 +255,7 @@ impl Pages {
         self.count * self.page_bytes
     }
 
-    /// Bytes that are not free to be used again.
+    /// Bytes in use, without free pages.
     pub(crate) fn used_bytes(self) -> u64 {
         self.count.saturating_sub(self.free) * self.page_bytes
     }

@@ -1,4 +1,4 @@
-//! One record as rows: read, judged readable or not, and written. The only file with the statements for that.
+//! One record as rows: reads, validates and writes them. The only file with these SQL statements.
 
 use hapax_core::codec::{self, Encoded};
 use hapax_core::{Record, RecordId, State, Status, Timestamp};
@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Rows, params};
 
 use crate::error::Cause;
-use crate::leaf::{Hash, Look};
+use crate::leaf::{Hash, IndexLookup};
 use crate::memtable::Memtable;
 
 /// The columns that [`read_head`] expects, in its order.
@@ -37,47 +37,47 @@ const DELETE: &str = "DELETE FROM record WHERE rowid = ?1";
 const INSERT_OUTCOME: &str = "INSERT INTO outcome (outcome) VALUES (?1)";
 const DELETE_OUTCOME: &str = "DELETE FROM outcome WHERE rowid = ?1";
 
-/// How many bytes of an id the index holds.
+/// How many bytes of an id the index has.
 const HASH_LENGTH: usize = size_of::<Hash>();
 
-/// A record and where it is stored.
+/// A record and its location.
 #[derive(Debug)]
 pub(crate) struct Row {
-    pub(crate) place: Place,
+    pub(crate) location: RowLocation,
     pub(crate) record: Record,
 }
 
-/// Where a record is stored.
+/// The rows of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RowLocation {
     rowid: i64,
     outcome_row: Option<i64>,
 }
 
-impl Place {
+impl RowLocation {
     pub(crate) fn rowid(&self) -> i64 {
         self.rowid
     }
 }
 
-/// What is stored under an id.
+/// The result of reading a row.
 #[derive(Debug)]
-pub(crate) enum Stored {
+pub(crate) enum StoredRow {
     Absent,
     Found(Box<Row>),
-    Unreadable(Damage),
+    Unreadable(RowDamage),
 }
 
 /// A row that cannot be read.
 #[derive(Debug)]
-pub(crate) struct Damage {
-    /// Which record it says it is; zeros where that cannot be told.
+pub(crate) struct RowDamage {
+    /// The id in its columns; zeros if they are damaged.
     pub(crate) id: RecordId,
-    /// What is wrong; never any content.
+    /// What is wrong, without any content.
     pub(crate) why: String,
 }
 
-/// The part of an id that the index holds.
+/// The part of an id that the index has.
 pub(crate) fn hash_of(id: &RecordId) -> Hash {
     let (hash, _) = halves(id);
     *hash
@@ -87,49 +87,49 @@ fn halves(id: &RecordId) -> (&Hash, &[u8]) {
     id.as_bytes().split_first_chunk().expect("an id is longer than its half")
 }
 
-/// What is stored under `id`.
+/// The record of `id`.
 ///
-/// `recent` are the rows that the memtable names, where this process writes; otherwise the rows above those in the index
-/// are searched. All of it must be seen in one transaction: a record that begins a new life moves to another row.
-/// A damaged page may hold the record, so that is unreadable too, never absent.
+/// `memtable_rows` are the rows that the memtable names, in the process that owns the store; other processes search the rows
+/// above those in the index. All reads must be in one transaction: a new record for an expired one has another row. A
+/// damaged page may hold the record, so the result is unreadable, never absent.
 pub(crate) fn find(
     connection: &Connection,
-    recent: Option<Vec<i64>>,
+    memtable_rows: Option<Vec<i64>>,
     id: &RecordId,
-) -> rusqlite::Result<Stored> {
-    find_with(&mut Look::new(connection), connection, recent, id)
+) -> rusqlite::Result<StoredRow> {
+    find_with(&mut IndexLookup::new(connection), connection, memtable_rows, id)
 }
 
 fn find_with(
-    look: &mut Look<'_>,
+    index: &mut IndexLookup<'_>,
     connection: &Connection,
-    recent: Option<Vec<i64>>,
+    memtable_rows: Option<Vec<i64>>,
     id: &RecordId,
-) -> rusqlite::Result<Stored> {
-    // Usually there is one row. Others share half of their id; one that cannot be read may be the one.
-    let mut found = Stored::Absent;
-    match recent {
-        Some(recent) => {
-            for rowid in recent {
+) -> rusqlite::Result<StoredRow> {
+    // Usually there is one row. Rows of other ids share half of the id; an unreadable row may be the one.
+    let mut found = StoredRow::Absent;
+    match memtable_rows {
+        Some(rows) => {
+            for rowid in rows {
                 found = found.or(at(connection, rowid)?, id);
             }
         }
         None => found = find_not_indexed(connection, id)?,
     }
-    if let Stored::Found(row) = found {
-        return Ok(Stored::Found(row));
+    if let StoredRow::Found(row) = found {
+        return Ok(StoredRow::Found(row));
     }
-    let rows = match look.rows_of(&hash_of(id)) {
+    let rows = match index.rows_of(&hash_of(id)) {
         Err(error) if Cause::of(&error) == Cause::Corrupt => {
-            return Ok(found.or(Stored::Unreadable(damage_of(&error)), id));
+            return Ok(found.or(StoredRow::Unreadable(damage_of(&error)), id));
         }
         rows => rows?,
     };
     for rowid in rows {
         let stored = match at(connection, rowid)? {
-            Stored::Absent => {
+            StoredRow::Absent => {
                 let why = "the index leads to a record that is not there".to_owned();
-                Stored::Unreadable(Damage { id: *id, why })
+                StoredRow::Unreadable(RowDamage { id: *id, why })
             }
             stored => stored,
         };
@@ -138,44 +138,44 @@ fn find_with(
     Ok(found)
 }
 
-/// The statements that a writer needs for nearly every record, each looked up in the engine's cache once for many.
-pub(crate) struct Prepared<'c> {
+/// The statements for nearly every record, each taken from the connection's cache once per batch.
+pub(crate) struct RowStatements<'c> {
     pub(crate) connection: &'c Connection,
-    look: Look<'c>,
+    index: IndexLookup<'c>,
     insert: Option<CachedStatement<'c>>,
     insert_outcome: Option<CachedStatement<'c>>,
 }
 
-impl<'c> Prepared<'c> {
+impl<'c> RowStatements<'c> {
     pub(crate) fn new(connection: &'c Connection) -> Self {
-        Self { connection, look: Look::new(connection), insert: None, insert_outcome: None }
+        Self { connection, index: IndexLookup::new(connection), insert: None, insert_outcome: None }
     }
 
-    /// What [`find`] says where this process writes.
-    pub(crate) fn find(&mut self, recent: Vec<i64>, id: &RecordId) -> rusqlite::Result<Stored> {
-        find_with(&mut self.look, self.connection, Some(recent), id)
+    /// [`find`], in the process that owns the store.
+    pub(crate) fn find(&mut self, memtable_rows: Vec<i64>, id: &RecordId) -> rusqlite::Result<StoredRow> {
+        find_with(&mut self.index, self.connection, Some(memtable_rows), id)
     }
 
-    /// Stores a record in a row that the memtable has added, and that was never written.
+    /// Writes a record to a row that the memtable has added.
     pub(crate) fn insert(&mut self, rowid: i64, record: &Record, encoded: &Encoded) -> rusqlite::Result<()> {
         let outcome_row = self.insert_outcome(encoded)?;
         let (hash, tail) = halves(&record.key.id);
-        let clear = Clear::of(record);
-        ready(&mut self.insert, self.connection, INSERT)?.insert(params![
+        let columns = Columns::of(record);
+        prepared(&mut self.insert, self.connection, INSERT)?.insert(params![
             rowid,
             hash,
             tail,
-            clear.state,
-            clear.lease_ms,
-            clear.due_ms,
-            clear.updated_ms,
+            columns.state,
+            columns.lease_ms,
+            columns.due_ms,
+            columns.updated_ms,
             encoded.head,
             outcome_row
         ])?;
         Ok(())
     }
 
-    /// Stores a record in the place of `row`.
+    /// Writes a record over `row`.
     pub(crate) fn replace(
         &mut self,
         memtable: &mut Memtable,
@@ -184,19 +184,19 @@ impl<'c> Prepared<'c> {
         encoded: &Encoded,
     ) -> rusqlite::Result<()> {
         if record.created_at != row.record.created_at {
-            // A new life of an expired record. A new row keeps the rows in the order of creation.
+            // A new record for an expired one. A new row keeps the rows in the order of creation.
             remove(self.connection, memtable, row)?;
             return self.insert(memtable.add(hash_of(&record.key.id)), record, encoded);
         }
-        remove_outcome(self.connection, row.place)?;
+        remove_outcome(self.connection, row.location)?;
         let outcome_row = self.insert_outcome(encoded)?;
-        let clear = Clear::of(record);
+        let columns = Columns::of(record);
         self.connection.prepare_cached(UPDATE)?.execute(params![
-            row.place.rowid,
-            clear.state,
-            clear.lease_ms,
-            clear.due_ms,
-            clear.updated_ms,
+            row.location.rowid,
+            columns.state,
+            columns.lease_ms,
+            columns.due_ms,
+            columns.updated_ms,
             encoded.head,
             outcome_row
         ])?;
@@ -207,12 +207,12 @@ impl<'c> Prepared<'c> {
         let Some(outcome) = &encoded.outcome else {
             return Ok(None);
         };
-        ready(&mut self.insert_outcome, self.connection, INSERT_OUTCOME)?.insert([outcome]).map(Some)
+        prepared(&mut self.insert_outcome, self.connection, INSERT_OUTCOME)?.insert([outcome]).map(Some)
     }
 }
 
-/// A statement, prepared when it is needed first.
-fn ready<'s, 'c>(
+/// The statement, prepared when it is first needed.
+fn prepared<'s, 'c>(
     statement: &'s mut Option<CachedStatement<'c>>,
     connection: &'c Connection,
     text: &str,
@@ -223,24 +223,24 @@ fn ready<'s, 'c>(
     }
 }
 
-/// What is stored under `id` in the rows that the index may lack.
-fn find_not_indexed(connection: &Connection, id: &RecordId) -> rusqlite::Result<Stored> {
+/// The record of `id` in the rows that may be missing from the index.
+fn find_not_indexed(connection: &Connection, id: &RecordId) -> rusqlite::Result<StoredRow> {
     let mut statement = connection.prepare_cached(NOT_INDEXED)?;
     let mut rows = statement.query([hash_of(id)])?;
-    let mut found = Stored::Absent;
+    let mut found = StoredRow::Absent;
     while let Some(row) = next(&mut rows, read)? {
         found = found.or(stored(Some(row)), id);
     }
     Ok(found)
 }
 
-/// A page may hold any record when it cannot be read.
-fn damage_of(error: &rusqlite::Error) -> Damage {
-    Damage { id: RecordId::from_bytes([0; 32]), why: format!("the database is damaged: {error}") }
+/// An unreadable page may hold any record.
+fn damage_of(error: &rusqlite::Error) -> RowDamage {
+    RowDamage { id: RecordId::from_bytes([0; 32]), why: format!("the database is damaged: {error}") }
 }
 
-impl Stored {
-    /// This, or what another row of the same hash holds, if that says more about `id`.
+impl StoredRow {
+    /// This, or the result for another row of the same hash, if that says more about `id`.
     fn or(self, other: Self, id: &RecordId) -> Self {
         match (self, other) {
             (Self::Found(row), _) => Self::Found(row),
@@ -248,7 +248,7 @@ impl Stored {
             (found, Self::Found(row)) if hash_of(&row.record.key.id) == hash_of(id) => found,
             (_, Self::Found(_)) => {
                 let why = "the index leads to a record of another id".to_owned();
-                Self::Unreadable(Damage { id: *id, why })
+                Self::Unreadable(RowDamage { id: *id, why })
             }
             (_, Self::Unreadable(damage)) => Self::Unreadable(damage),
             (found, Self::Absent) => found,
@@ -256,33 +256,33 @@ impl Stored {
     }
 }
 
-/// What is stored in row `rowid`.
-pub(crate) fn at(connection: &Connection, rowid: i64) -> rusqlite::Result<Stored> {
+/// The record in row `rowid`.
+pub(crate) fn at(connection: &Connection, rowid: i64) -> rusqlite::Result<StoredRow> {
     let mut statement = connection.prepare_cached(BY_ROWID)?;
     let mut rows = statement.query([rowid])?;
     next(&mut rows, read).map(stored)
 }
 
-/// What is stored in row `rowid`, with an empty outcome in place of its own: that may be large.
-pub(crate) fn head_at(connection: &Connection, rowid: i64) -> rusqlite::Result<Stored> {
+/// The record in row `rowid`, with an empty outcome: its own may be large.
+pub(crate) fn head_at(connection: &Connection, rowid: i64) -> rusqlite::Result<StoredRow> {
     let mut statement = connection.prepare_cached(HEAD_BY_ROWID)?;
     let mut rows = statement.query([rowid])?;
     next(&mut rows, |row| read_head(row, codec::decode_head)).map(stored)
 }
 
-fn stored(row: Option<Result<Row, Damage>>) -> Stored {
+fn stored(row: Option<Result<Row, RowDamage>>) -> StoredRow {
     match row {
-        None => Stored::Absent,
-        Some(Ok(row)) => Stored::Found(Box::new(row)),
-        Some(Err(damage)) => Stored::Unreadable(damage),
+        None => StoredRow::Absent,
+        Some(Ok(row)) => StoredRow::Found(Box::new(row)),
+        Some(Err(damage)) => StoredRow::Unreadable(damage),
     }
 }
 
-/// The next row, with what is wrong with it if it makes no sense.
+/// The next row, or the damage in it.
 fn next(
     rows: &mut Rows<'_>,
-    read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, Damage>>,
-) -> rusqlite::Result<Option<Result<Row, Damage>>> {
+    read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, RowDamage>>,
+) -> rusqlite::Result<Option<Result<Row, RowDamage>>> {
     match rows.next() {
         Ok(None) => Ok(None),
         Ok(Some(row)) => read(row).map(Some),
@@ -292,25 +292,25 @@ fn next(
 }
 
 /// Reads one row of [`columns`].
-fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, Damage>> {
+fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, RowDamage>> {
     let outcome = match row.get_ref(9)? {
         ValueRef::Null => None,
         ValueRef::Blob(bytes) => Some(bytes),
         _ => {
             let id = whole_id(row.get_ref(1)?, row.get_ref(2)?);
-            return Ok(Err(Damage { id, why: "the record's outcome is damaged".to_owned() }));
+            return Ok(Err(RowDamage { id, why: "the record's outcome is damaged".to_owned() }));
         }
     };
     read_head(row, |id, head| codec::decode(id, head, outcome))
 }
 
-/// Reads one row of [`head_columns`], the record as `decode` says.
+/// Reads one row of [`head_columns`].
 fn read_head(
     row: &rusqlite::Row<'_>,
     decode: impl FnOnce(&RecordId, &[u8]) -> Result<Record, codec::Unreadable>,
-) -> rusqlite::Result<Result<Row, Damage>> {
+) -> rusqlite::Result<Result<Row, RowDamage>> {
     let id = whole_id(row.get_ref(1)?, row.get_ref(2)?);
-    let damage = |why: &str| Damage { id, why: why.to_owned() };
+    let damage = |why: &str| RowDamage { id, why: why.to_owned() };
     let Ok(head) = row.get_ref(7)?.as_blob() else {
         return Ok(Err(damage("the record's head is damaged")));
     };
@@ -326,18 +326,18 @@ fn read_head(
     if record.recorded().is_some() != outcome_row.is_some() {
         return Ok(Err(damage("the reference to the record's outcome contradicts its head")));
     }
-    let clear = Clear::of(&record);
-    let agrees = row.get_ref(3)? == ValueRef::Integer(clear.state)
-        && row.get_ref(4)? == clear.lease_ms.map_or(ValueRef::Null, ValueRef::Integer)
-        && row.get_ref(5)? == ValueRef::Integer(clear.due_ms)
-        && row.get_ref(6)? == ValueRef::Integer(clear.updated_ms);
+    let columns = Columns::of(&record);
+    let agrees = row.get_ref(3)? == ValueRef::Integer(columns.state)
+        && row.get_ref(4)? == columns.lease_ms.map_or(ValueRef::Null, ValueRef::Integer)
+        && row.get_ref(5)? == ValueRef::Integer(columns.due_ms)
+        && row.get_ref(6)? == ValueRef::Integer(columns.updated_ms);
     if !agrees {
         return Ok(Err(damage("the record's columns contradict its head")));
     }
-    Ok(Ok(Row { place: Place { rowid: row.get(0)?, outcome_row }, record }))
+    Ok(Ok(Row { location: RowLocation { rowid: row.get(0)?, outcome_row }, record }))
 }
 
-/// The id in two halves. A half of the wrong length gives an id that no checksum fits.
+/// The id from its halves. A half of the wrong length gives an id that fails the checksum.
 fn whole_id(hash: ValueRef<'_>, tail: ValueRef<'_>) -> RecordId {
     let mut id = [0; 32];
     for (half, stored) in id.chunks_exact_mut(HASH_LENGTH).zip([hash, tail]) {
@@ -350,31 +350,31 @@ fn whole_id(hash: ValueRef<'_>, tail: ValueRef<'_>) -> RecordId {
     RecordId::from_bytes(id)
 }
 
-/// Removes a record with its outcome.
+/// Removes a record with its outcome and its index entry.
 pub(crate) fn remove(connection: &Connection, memtable: &mut Memtable, row: &Row) -> rusqlite::Result<()> {
-    remove_outcome(connection, row.place)?;
-    memtable.remove(connection, hash_of(&row.record.key.id), row.place.rowid)?;
-    connection.prepare_cached(DELETE)?.execute([row.place.rowid])?;
+    remove_outcome(connection, row.location)?;
+    memtable.remove(connection, hash_of(&row.record.key.id), row.location.rowid)?;
+    connection.prepare_cached(DELETE)?.execute([row.location.rowid])?;
     Ok(())
 }
 
-fn remove_outcome(connection: &Connection, place: Place) -> rusqlite::Result<()> {
-    if let Some(outcome_row) = place.outcome_row {
+fn remove_outcome(connection: &Connection, location: RowLocation) -> rusqlite::Result<()> {
+    if let Some(outcome_row) = location.outcome_row {
         connection.prepare_cached(DELETE_OUTCOME)?.execute([outcome_row])?;
     }
     Ok(())
 }
 
-/// The columns beside the head, for indexes and for people. The head is the truth.
+/// The columns beside the head, for indexes and for people. The head decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Clear {
+struct Columns {
     state: i64,
     lease_ms: Option<i64>,
     due_ms: i64,
     updated_ms: i64,
 }
 
-impl Clear {
+impl Columns {
     fn of(record: &Record) -> Self {
         let lease_ms = match record.status {
             Status::InProgress { lease_until } => Some(millis(lease_until)),
@@ -400,7 +400,7 @@ pub(crate) const fn state_number(state: State) -> i64 {
     }
 }
 
-/// A moment as SQLite can hold it; what lies beyond is the far future either way.
+/// A time as SQLite stores it. Later ones are in the far future either way.
 pub(crate) fn millis(at: Timestamp) -> i64 {
     i64::try_from(at.as_millis()).unwrap_or(i64::MAX)
 }

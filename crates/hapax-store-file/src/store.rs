@@ -1,4 +1,4 @@
-//! [`FileStore`]: the handle that callers hold. It starts the threads, hands them work and ends them.
+//! [`FileStore`]: the public handle. Starts the threads, sends them jobs, and joins them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,75 +16,74 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::clock::StoreClock;
-use crate::config::{Options, Sync};
+use crate::config::{Options, SyncMode};
 use crate::directory::Directory;
-use crate::error::{OpenError, Refusal};
-use crate::job::{Job, Step, op};
-use crate::journal::{self, Journal};
-use crate::log::Log;
+use crate::error::{OpenError, RefuseReason};
+use crate::job::{CommandJob, Job, command_name};
 use crate::memtable::Entries;
-use crate::meta::{Meta, Stored};
+use crate::meta::{Meta, MetaRow};
 use crate::ownership::Ownership;
-use crate::queue::{Queue, Refused};
-use crate::reader::{self, Read, ReadError, Readers};
+use crate::queue::{PushError, Queue};
+use crate::reader::{self, ReadError, ReadJob, Readers};
+use crate::sqlite_log::SqliteLog;
+use crate::wal::{self, Wal};
 use crate::writer::{Shared, Writer};
 use crate::{list, schema, verify};
 
-/// The most bytes that an outcome may have: the writer copies it while others wait.
+/// The most bytes that an outcome may have: the writer thread copies it while other operations wait.
 pub const OUTCOME_BYTES_MAX: usize = 64 << 20;
-/// The most bytes that the names in a scope may have together; they are stored with every record.
+/// The most bytes that the names of a scope may have together; they are stored with every record.
 pub const SCOPE_BYTES_MAX: usize = 64 << 10;
 
-/// From which share of its limit on a database is called nearly full, in percent.
+/// The share of its size limit from which a database counts as nearly full, in percent.
 const NEARLY_FULL_PERCENT: u64 = 90;
-/// From which size on the log is worth a warning: a reader must have kept it from being reset.
+/// The size of SQLite's log from which the health warns: a reader keeps it from being reset.
 const LOG_BYTES_NOTABLE: u64 = 1 << 30;
-/// Up to which size a database is looked through after an end that was not orderly: that takes well under a
-/// second.
+/// The size up to which a database is verified after a crash, which takes well under a second.
 const VERIFY_BYTES_MAX: u64 = 64 << 20;
-/// How long an owner may take to commit what it has written before it is taken for gone: many times what it takes.
+/// How long to wait for the owner's commit before the owner counts as gone: many times as long as a commit takes.
 const OWNER_WAIT: Duration = Duration::from_millis(500);
 
-/// Keeps records in a directory, durable before it answers. See the [crate](crate) for what that means.
+/// Keeps records in a directory, durably before it acknowledges them. See the [crate](crate) for the guarantees.
 ///
-/// Dropping the store finishes what was asked of it, moves its log into the database and frees the directory.
-/// That takes as long as the disk does, and needs no async runtime.
+/// Dropping the store finishes queued operations, commits, and releases the directory. It blocks on the disk, and needs no
+/// async runtime.
 #[derive(Debug)]
 pub struct FileStore {
-    // In the order in which they must end: the last connection to close moves the log into the database, and
-    // the directory may be taken by another process only after that.
+    // In drop order: the last connection to close checkpoints SQLite's log, and only then may another process take the
+    // directory.
     readers: Readers,
     writer: Option<WriterThread>,
-    /// The writer's memtable; none where another process writes.
+    /// The writer's memtable; none if another process owns the store.
     memtable: Option<Arc<Entries>>,
     shared: Arc<Shared>,
     clock: StoreClock,
     directory: Directory,
-    sync: Sync,
+    sync: SyncMode,
     size_max: Option<u64>,
     _ownership: Option<Ownership>,
 }
 
-/// How much a store has written since it was opened.
+/// The number of writes since the store was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Activity {
-    /// Claims, renewals, completions, releases, settlements and deletions that were answered.
+    /// Claims, renewals, completions, releases, settlements and deletions with a result.
     pub operations: u64,
-    /// Syncs of the disk that their callers waited for, shared with each other and with sweeps.
+    /// Fsyncs of batches of them, and of sweeps.
     pub commits: u64,
 }
 
 impl FileStore {
-    /// Opens the store in `dir` as its one owner, and makes it if there is none.
+    /// Opens the store in `dir` as its only owner, and creates it if there is none.
     ///
-    /// Claims that an earlier process left open become uncertain. This blocks for as long as the disk takes.
+    /// Open claims of an earlier process become uncertain. Blocks on the disk.
     ///
     /// # Errors
     /// [`InUse`](StoreErrorKind::InUse) when another process owns it or keeps its log from being emptied,
-    /// [`Full`](StoreErrorKind::Full) when the disk has no room to note the open claims and to complete the index, [`Incompatible`](StoreErrorKind::Incompatible)
-    /// when what is there is not a store that this version reads, [`Unavailable`](StoreErrorKind::Unavailable)
-    /// when the directory cannot be used. The source is an [`OpenError`], which says what to do. In all these
-    /// cases nothing was changed.
+    /// [`Full`](StoreErrorKind::Full) when the disk has no room to recover from a crash,
+    /// [`Incompatible`](StoreErrorKind::Incompatible) when this version cannot read the store,
+    /// [`Unavailable`](StoreErrorKind::Unavailable) when the directory cannot be used. The source is an [`OpenError`], which
+    /// says what to do. In all these cases nothing was changed.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -95,11 +94,11 @@ impl FileStore {
         Options::new().open(dir)
     }
 
-    /// Opens the store in `dir` to look at it, also while another process owns it.
+    /// Opens the store in `dir` for reading, also while another process owns it.
     ///
-    /// Everything that writes answers [`Invalid`](StoreErrorKind::Invalid). What the owner has acknowledged is seen, after
-    /// the moment that it takes to commit it. A store that its owner left without an orderly end is put in order first,
-    /// as its next owner would do it, which needs the right to write.
+    /// Writes fail with [`Invalid`](StoreErrorKind::Invalid). Reads wait until the owner has committed what it has
+    /// acknowledged. A store that was not closed in an orderly way is recovered first, as its next owner would do it, which
+    /// needs write access.
     ///
     /// # Errors
     /// As [`open`](Self::open), and [`Unavailable`](StoreErrorKind::Unavailable) when there is no store.
@@ -107,13 +106,13 @@ impl FileStore {
         Options::new().open_read_only(dir)
     }
 
-    /// More about how to open a store.
+    /// Options for opening a store.
     pub fn options() -> Options {
         Options::new()
     }
 
-    /// How much was written since the store was opened: operations divided by commits is how many callers
-    /// shared one sync of the disk.
+    /// The number of writes since the store was opened: operations divided by commits is how many operations shared one
+    /// fsync.
     pub fn activity(&self) -> Activity {
         Activity {
             operations: self.shared.operations.load(Ordering::Relaxed),
@@ -121,10 +120,10 @@ impl FileStore {
         }
     }
 
-    /// Reads every page, every index and every record, and tells what is damaged; nothing when all is well.
+    /// Reads every page, every index and every record, and returns the damage that it finds.
     ///
-    /// It takes time in proportion to the size of the store, and keeps the log of an owner who writes meanwhile
-    /// from being reset. What is told names rows and pages, never content.
+    /// It reads the whole store, and keeps SQLite's log from being reset meanwhile. The findings name rows and pages,
+    /// never content.
     ///
     /// # Errors
     /// As [`get`](Store::get).
@@ -146,60 +145,58 @@ impl FileStore {
     pub(crate) fn open_with(dir: &Path, options: Options) -> Result<Self, StoreError> {
         let (directory, ownership) = Directory::owned(dir, options.network)?;
         let database = directory.database();
-        let engine = |source| StoreError::from(OpenError::Engine { path: database.clone(), source });
-        let is_orderly = directory.log_bytes() == 0 && directory.journal_bytes() == 0;
+        let sqlite_error = |source| StoreError::from(OpenError::Engine { path: database.clone(), source });
+        let was_closed = directory.sqlite_log_bytes() == 0 && directory.wal_bytes() == 0;
         let connection = schema::connect_writer(&database, options.sync)?;
-        let mut meta = schema::read_meta(&connection, &database, directory.journal_bytes() > 0)?;
-        check_mark(&directory, &meta)?;
-        if !is_orderly && reader::pages(&connection).map_err(engine)?.bytes() <= VERIFY_BYTES_MAX {
-            let found = verify::pages(&connection).map_err(engine)?;
+        let mut meta = schema::read_meta(&connection, &database, directory.wal_bytes() > 0)?;
+        check_generation(&directory, &meta)?;
+        if !was_closed && reader::pages(&connection).map_err(sqlite_error)?.bytes() <= VERIFY_BYTES_MAX {
+            let found = verify::pages(&connection).map_err(sqlite_error)?;
             if let Some(found) = found.into_iter().next() {
                 return Err(OpenError::Damaged { path: database, found }.into());
             }
         }
         let generation = meta.next_generation();
-        let mut journal =
-            Journal::new(directory.journal(), directory.open_journal()?, options.sync, generation);
+        let mut wal = Wal::new(directory.wal(), directory.open_wal()?, options.sync, generation);
         if let Some(bytes) = options.commit_after {
-            journal.commit_after(bytes);
+            wal.commit_after(bytes);
         }
-        let seen = check_frames(&directory, &journal)?;
-        schema::accept_log(&connection, &database)?;
-        // First the journal, then the word that there must be one: a copy of the database alone tells that it is one.
-        let journal_path = directory.journal();
-        let begun = journal.mark_beginning();
-        begun.map_err(|source| OpenError::Inaccessible { path: journal_path, source })?;
+        let seen = check_frames(&directory, &wal)?;
+        schema::checkpoint_on_close(&connection, &database)?;
+        // First the write-ahead log, then `meta.is_open`, which requires it: a copy of the database alone is recognised.
+        let inaccessible = |source| OpenError::Inaccessible { path: directory.wal(), source };
+        wal.ensure_header().map_err(inaccessible)?;
         directory.sync()?;
         if !meta.is_open {
             meta.is_open = true;
-            meta.write(&connection).map_err(engine)?;
+            meta.write(&connection).map_err(sqlite_error)?;
         }
         schema::make_log_durable(&connection, &database)?;
         let clock = StoreClock::new(options.clock, meta.seen.max(seen));
         let shared = Arc::new(Shared::default());
         let queue = Arc::new(Queue::new());
-        let log = Log::new(schema::log_path(&database), options.sync);
-        let (for_writer, of_writer) = (Arc::clone(&shared), Arc::clone(&queue));
-        let mut writer = Writer::new(connection, clock.clone(), for_writer, of_writer, journal, log, meta);
+        let sqlite_log = SqliteLog::new(schema::log_path(&database), options.sync);
+        let (for_writer, jobs) = (Arc::clone(&shared), Arc::clone(&queue));
+        let mut writer = Writer::new(connection, clock.clone(), for_writer, jobs, wal, sqlite_log, meta);
         if let Some(waiting) = options.index_after {
-            writer.memtable().let_wait(waiting);
+            writer.memtable().keep_at_least(waiting);
         }
-        let restarted = writer.restart().map_err(|failure| match failure.judge().kind {
+        let restarted = writer.restart().map_err(|failure| match failure.classify().kind {
             StoreErrorKind::Full => OpenError::Full { path: database.clone() }.into(),
             StoreErrorKind::Incompatible => {
                 OpenError::Damaged { path: database.clone(), found: failure.to_string() }.into()
             }
             _ => failure.error("open"),
         })?;
-        // The log is there now.
+        // SQLite's log exists now.
         directory.sync()?;
-        writer.footing = directory.footing()?;
+        writer.opened_files = directory.opened_files()?;
         if restarted > 0 {
-            tracing::warn!(restarted, "claims of an earlier process are uncertain now");
+            tracing::warn!(restarted, "open claims of an earlier process became uncertain");
         }
-        // Only now: the claims of an earlier process must be uncertain also where there is no room for others.
+        // Only now: claims of an earlier process must become uncertain also without room for new records.
         if let Some(size_max) = options.size_max {
-            writer.limit_size(size_max).map_err(engine)?;
+            writer.limit_size(size_max).map_err(sqlite_error)?;
         }
         let memtable = Some(Arc::clone(writer.memtable().entries()));
         let readers = Readers::start(None, || Ok(schema::connect_reader(&database)?))?;
@@ -221,9 +218,9 @@ impl FileStore {
     pub(crate) fn open_read_only_with(dir: &Path, options: Options) -> Result<Self, StoreError> {
         let directory = Directory::existing(dir, options.network)?;
         let database = directory.database();
-        let meta = match Self::meta_of_owned(&directory) {
+        let meta = match Self::meta_if_consistent(&directory) {
             Ok(Some(meta)) => meta,
-            // Its owner has ended and left something to be put in order, as its next owner would.
+            // Its owner is gone: recover it, as its next owner would.
             Ok(None) => {
                 match Self::open_with(dir, options.clone()) {
                     Err(error) if error.kind() != StoreErrorKind::InUse => return Err(error),
@@ -236,7 +233,7 @@ impl FileStore {
             Err(error) => return Err(error),
         };
         let clock = StoreClock::new(options.clock, meta.seen);
-        let readers = Readers::start(Some(directory.journal()), || Ok(schema::connect_reader(&database)?))?;
+        let readers = Readers::start(Some(directory.wal()), || Ok(schema::connect_reader(&database)?))?;
         Ok(Self {
             readers,
             memtable: None,
@@ -250,48 +247,47 @@ impl FileStore {
         })
     }
 
-    /// What the store remembers about itself, where an owner is there or has ended in an orderly way; none where it has
-    /// to be put in order.
-    fn meta_of_owned(directory: &Directory) -> Result<Option<Meta>, StoreError> {
+    /// Reads `meta`, if the store is owned or was closed in an orderly way; none if it has to be recovered.
+    fn meta_if_consistent(directory: &Directory) -> Result<Option<Meta>, StoreError> {
         let path = directory.database();
-        if schema::is_of_version_before(&path)? {
+        if schema::is_previous_version(&path)? {
             return Ok(None);
         }
         let connection = schema::connect_reader(&path)?;
         let meta = Meta::read(&connection).map_err(|source| OpenError::Engine { path, source })?;
-        let Stored::Sealed(meta) = meta else {
+        let MetaRow::Sealed(meta) = meta else {
             return Ok(None);
         };
         if meta.is_open && !directory.is_owned() {
             return Ok(None);
         }
-        let is_committed = reader::is_committed(&connection, &directory.journal(), OWNER_WAIT);
+        let is_committed = reader::wait_until_committed(&connection, &directory.wal(), OWNER_WAIT);
         let is_committed = is_committed.map_err(|error| error.into_store_error("open"))?;
         Ok(is_committed.then_some(meta))
     }
 
-    /// Hands a job to the writer and waits for its answer.
+    /// Sends a job to the writer thread and awaits its result.
     async fn write<T>(
         &self,
         op: &'static str,
         job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job,
     ) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        self.hand_to_writer(op, job(reply))?;
-        answer.await.unwrap_or_else(|_| Err(Refusal::AnswerLost.error(op)))
+        let (reply, result) = oneshot::channel();
+        self.send_to_writer(op, job(reply))?;
+        result.await.unwrap_or_else(|_| Err(RefuseReason::WriterGone.error(op)))
     }
 
-    fn hand_to_writer(&self, op: &'static str, job: Job) -> Result<(), StoreError> {
+    fn send_to_writer(&self, op: &'static str, job: Job) -> Result<(), StoreError> {
         let Some(writer) = &self.writer else {
-            return Err(Refusal::ReadOnly.error(op));
+            return Err(RefuseReason::ReadOnly.error(op));
         };
-        writer.queue.push(job).map_err(|refused| match refused {
-            Refused::Full => Refusal::QueueFull.error(op),
-            Refused::Closed => self.shared.refusal().error(op),
+        writer.queue.push(job).map_err(|error| match error {
+            PushError::Full => RefuseReason::QueueFull.error(op),
+            PushError::Closed => self.shared.stop_reason().error(op),
         })
     }
 
-    /// Reads what was acknowledged, on a thread of its own.
+    /// Reads on a reader thread, after a commit of what was acknowledged.
     async fn read<T: Send + 'static>(
         &self,
         op: &'static str,
@@ -300,7 +296,7 @@ impl FileStore {
         self.refuse_if_stopped(op)?;
         if self.shared.is_uncommitted() {
             match self.write(op, |reply| Job::Commit { reply }).await {
-                // There is no room for a commit. The writer sees what it has written all the same.
+                // There is no room for a commit. The writer's connection sees the changes all the same.
                 Err(error) if error.kind() == StoreErrorKind::Full => {
                     return self.read_uncommitted(op, read).await;
                 }
@@ -310,47 +306,47 @@ impl FileStore {
         self.readers.run(op, read).await
     }
 
-    /// Reads what was acknowledged on the writing thread, which need not commit it for that.
+    /// Reads on the writer thread, which sees uncommitted changes.
     async fn read_uncommitted<T: Send + 'static>(
         &self,
         op: &'static str,
         read: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (read, found) = Read::new(read);
-        self.hand_to_writer(op, Job::Read(read))?;
-        found.wait(op).await
+        let (read, pending) = ReadJob::new(read);
+        self.send_to_writer(op, Job::Read(read))?;
+        pending.wait(op).await
     }
 
-    async fn step(&self, command: Command) -> Result<Answer, StoreError> {
-        let op = op(&command);
-        check_size(&command).map_err(|refusal| refusal.error(op))?;
-        self.write(op, |reply| Job::Step(Step { command, reply })).await
+    async fn execute(&self, command: Command) -> Result<Answer, StoreError> {
+        let op = command_name(&command);
+        check_size(&command).map_err(|reason| reason.error(op))?;
+        self.write(op, |reply| Job::Command(CommandJob { command, reply })).await
     }
 
     async fn fenced(&self, command: Command) -> Result<Fenced, StoreError> {
-        match self.step(command).await? {
+        match self.execute(command).await? {
             Answer::Fenced(fenced) => Ok(fenced),
             other => unreachable!("a fenced write was answered with {other:?}"),
         }
     }
 
     fn refuse_if_stopped(&self, op: &'static str) -> Result<(), StoreError> {
-        if self.shared.is_stopped() { Err(self.shared.refusal().error(op)) } else { Ok(()) }
+        if self.shared.is_stopped() { Err(self.shared.stop_reason().error(op)) } else { Ok(()) }
     }
 
     fn warnings(&self, pages: reader::Pages) -> Vec<String> {
         let mut warnings = Vec::from_iter(self.directory.warning());
-        if self.sync == Sync::Off {
+        if self.sync == SyncMode::Off {
             warnings.push("syncing is off: a power failure loses what was acknowledged".to_owned());
         }
         if let Some(size_max) = self.size_max {
             let percent = pages.used_bytes().saturating_mul(100) / size_max.max(1);
             if percent >= NEARLY_FULL_PERCENT {
-                warnings.push(format!("{percent} % of the allowed size are used; sweep, or allow more"));
+                warnings.push(format!("{percent} % of the allowed size is used; sweep, or allow more"));
             }
         }
-        if self.directory.log_bytes() >= LOG_BYTES_NOTABLE {
-            warnings.push("the log is larger than 1 GiB: a reader keeps it from being reset".to_owned());
+        if self.directory.sqlite_log_bytes() >= LOG_BYTES_NOTABLE {
+            warnings.push("SQLite's log is larger than 1 GiB: a reader keeps it from being reset".to_owned());
         }
         warnings
     }
@@ -359,7 +355,7 @@ impl FileStore {
 impl Store for FileStore {
     fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
         Box::pin(async move {
-            match self.step(Command::Claim(ask.clone())).await? {
+            match self.execute(Command::Claim(ask.clone())).await? {
                 Answer::Claim(claim) => Ok(claim),
                 other => unreachable!("a claim was answered with {other:?}"),
             }
@@ -397,7 +393,7 @@ impl Store for FileStore {
         settlement: &'a Settlement,
     ) -> BoxFuture<'a, Result<Settled, StoreError>> {
         Box::pin(async move {
-            match self.step(Command::Settle { id: *id, settlement: settlement.clone() }).await? {
+            match self.execute(Command::Settle { id: *id, settlement: settlement.clone() }).await? {
                 Answer::Settled(settled) => Ok(settled),
                 other => unreachable!("a settlement was answered with {other:?}"),
             }
@@ -427,7 +423,7 @@ impl Store for FileStore {
 
     fn delete<'a>(&'a self, id: &'a RecordId, nonce: Nonce) -> BoxFuture<'a, Result<Deleted, StoreError>> {
         Box::pin(async move {
-            match self.step(Command::Delete { id: *id, nonce }).await? {
+            match self.execute(Command::Delete { id: *id, nonce }).await? {
                 Answer::Deleted(deleted) => Ok(deleted),
                 other => unreachable!("a deletion was answered with {other:?}"),
             }
@@ -443,7 +439,7 @@ impl Store for FileStore {
             let clock = self.clock.clone();
             let mut stats =
                 self.read("stats", move |connection| reader::stats(connection, clock.now())).await?;
-            stats.bytes += self.directory.log_bytes() + self.directory.journal_bytes();
+            stats.bytes += self.directory.sqlite_log_bytes() + self.directory.wal_bytes();
             Ok(stats)
         })
     }
@@ -453,8 +449,8 @@ impl Store for FileStore {
             self.refuse_if_stopped("health")?;
             let pages = self.readers.run("health", |connection| Ok(reader::pages(connection)?)).await?;
             let promise = match self.sync {
-                Sync::Full if self.directory.is_durable() => Promise::AtMostOnce,
-                Sync::Full | Sync::Off => Promise::BestEffort,
+                SyncMode::Full if self.directory.is_durable() => Promise::AtMostOnce,
+                SyncMode::Full | SyncMode::Off => Promise::BestEffort,
             };
             Ok(Health::new("file", promise, self.warnings(pages)))
         })
@@ -464,7 +460,7 @@ impl Store for FileStore {
         OUTCOME_BYTES_MAX
     }
 
-    /// Where another process owns the store, deletions are not seen here.
+    /// A read-only store does not see the owner's deletions.
     fn caching(&self) -> Caching {
         match &self.writer {
             Some(_) => Caching::Owned(Arc::clone(&self.shared.deletions)),
@@ -473,7 +469,7 @@ impl Store for FileStore {
     }
 }
 
-/// The writing thread and the way to it.
+/// The writer thread and its queue.
 #[derive(Debug)]
 struct WriterThread {
     queue: Arc<Queue<Job>>,
@@ -495,55 +491,52 @@ impl Drop for WriterThread {
     fn drop(&mut self) {
         self.queue.close();
         if let Some(thread) = self.thread.take() {
-            // A panic there was already reported to whoever waited.
+            // A panic there has failed the operations that it concerns.
             let _ = thread.join();
         }
     }
 }
 
-/// Refuses a journal and a database that are not of one moment, and a store that did not end in an orderly way and has
-/// no journal any more.
-fn check_mark(directory: &Directory, meta: &Meta) -> Result<(), OpenError> {
-    let path = directory.journal();
+/// Refuses a write-ahead log and a database of different times, and a store that was not closed in an orderly way and
+/// has no write-ahead log.
+fn check_generation(directory: &Directory, meta: &Meta) -> Result<(), OpenError> {
+    let path = directory.wal();
     let failed = |source| OpenError::Inaccessible { path: path.clone(), source };
-    let mark = journal::newest_mark_at(&path).map_err(failed)?;
-    let number = meta.journal.unsigned_abs();
+    let header = wal::header_generation_at(&path).map_err(failed)?;
+    let number = meta.wal_generation.unsigned_abs();
     let damaged =
         |path: &Path, found: &str| Err(OpenError::Damaged { path: path.to_owned(), found: found.to_owned() });
-    match mark {
-        // It is ahead by one, or by two when the next commit was about to be made.
-        Some(mark) if mark > number + 2 => {
-            damaged(&directory.database(), "its journal goes on from a later state of it")
+    match header {
+        // It is ahead by one, or by two once the next generation has begun.
+        Some(header) if header > number + 2 => {
+            damaged(&directory.database(), "its write-ahead log is of a later state")
         }
-        Some(mark) if meta.is_open && mark <= number => {
-            damaged(&path, "it is older than the database, which goes on from a later state of it")
-        }
+        Some(header) if meta.is_open && header <= number => damaged(&path, "it is older than the database"),
         None if meta.is_open && !path.exists() => damaged(
             &path,
-            "it is missing, and what was acknowledged last is in it: the store did not end in an orderly way",
+            "it is missing, and has the latest acknowledged operations: the store was not closed in an orderly way",
         ),
-        None if meta.is_open => damaged(
-            &path,
-            "its beginning is not what was written, and the store did not end in an orderly way",
-        ),
+        None if meta.is_open => {
+            damaged(&path, "its header is damaged, and the store was not closed in an orderly way")
+        }
         _ => Ok(()),
     }
 }
 
-/// Refuses a journal of which something is missing that was acknowledged. The time of the latest decision in it.
-fn check_frames(directory: &Directory, journal: &Journal) -> Result<Timestamp, OpenError> {
-    let path = directory.journal();
+/// Refuses a write-ahead log from which acknowledged batches are missing. Returns the time of its latest decision.
+fn check_frames(directory: &Directory, wal: &Wal) -> Result<Timestamp, OpenError> {
+    let path = directory.wal();
     let failed = |error| match error {
-        journal::ReadError::Io(source) => OpenError::Inaccessible { path: path.clone(), source },
-        journal::ReadError::Damaged(found) => OpenError::Damaged { path: path.clone(), found },
+        wal::WalReadError::Io(source) => OpenError::Inaccessible { path: path.clone(), source },
+        wal::WalReadError::Damaged(found) => OpenError::Damaged { path: path.clone(), found },
     };
-    let found = journal::generation_at(&path).map_err(|error| failed(error.into()))?;
-    if found > Some(journal.generation().number) {
-        let found = "its journal goes on from a later state of it".to_owned();
+    let found = wal::frame_generation_at(&path).map_err(|error| failed(error.into()))?;
+    if found > Some(wal.generation().number) {
+        let found = "its write-ahead log is of a later state".to_owned();
         return Err(OpenError::Damaged { path: directory.database(), found });
     }
     let mut latest = Timestamp::from_millis(0);
-    let mut frames = journal.all_frames().map_err(|error| failed(error.into()))?;
+    let mut frames = wal.all_frames().map_err(|error| failed(error.into()))?;
     while let Some(frame) = frames.next().map_err(failed)? {
         latest = latest.max(frame.now);
     }
@@ -551,12 +544,12 @@ fn check_frames(directory: &Directory, journal: &Journal) -> Result<Timestamp, O
     Ok(latest)
 }
 
-fn check_size(command: &Command) -> Result<(), Refusal> {
+fn check_size(command: &Command) -> Result<(), RefuseReason> {
     let recorded = match command {
         Command::Claim(ask) => {
             let scope = &ask.key.scope;
             return if scope.namespace().len() + scope.operation().len() > SCOPE_BYTES_MAX {
-                Err(Refusal::ScopeTooLarge)
+                Err(RefuseReason::ScopeTooLarge)
             } else {
                 Ok(())
             };
@@ -570,7 +563,7 @@ fn check_size(command: &Command) -> Result<(), Refusal> {
         Command::Renew(_) | Command::Abandon { .. } | Command::Delete { .. } => None,
     };
     match recorded {
-        Some(recorded) if recorded.len() > OUTCOME_BYTES_MAX => Err(Refusal::OutcomeTooLarge),
+        Some(recorded) if recorded.len() > OUTCOME_BYTES_MAX => Err(RefuseReason::OutcomeTooLarge),
         _ => Ok(()),
     }
 }

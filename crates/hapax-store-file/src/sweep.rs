@@ -1,25 +1,25 @@
-//! Finding records by state and time, and removing those that are due. Touches only what the index says is due.
+//! Finds records by state and time, and removes those that are due. Reads only rows that the index names as due.
 
 use hapax_core::transition::{self, Due};
 use hapax_core::{Reason, State, Swept};
 use rusqlite::Connection;
 
 use crate::error::Failure;
-use crate::row::{self, Row, Stored, millis, state_number};
-use crate::work::Work;
+use crate::row::{self, Row, StoredRow, millis, state_number};
+use crate::transaction::WriteTransaction;
 
-/// How many records one sweep removes at most, whatever it is asked for: others wait for its transaction.
+/// How many records one sweep removes at most: other operations wait for its transaction.
 const BATCH_MAX: usize = 10_000;
 
 const DUE: &str = "SELECT rowid FROM record INDEXED BY record_by_state WHERE state = ?1 AND due_ms <= ?2 \
                    ORDER BY due_ms";
 const IN_STATE: &str = "SELECT rowid FROM record INDEXED BY record_by_state WHERE state = ?1";
 
-/// Decides a claim of an earlier process anew, and says so if it becomes uncertain.
-pub(crate) fn restart(work: &mut Work<'_>, row: Box<Row>) -> Result<bool, Failure> {
-    let change = transition::restart(&row.record, work.now);
+/// Decides what a claim of an earlier process becomes, and logs it if that is uncertain.
+pub(crate) fn restart(transaction: &mut WriteTransaction<'_>, row: Box<Row>) -> Result<bool, Failure> {
+    let change = transition::restart(&row.record, transaction.now);
     let (key, attempt) = (row.record.key.clone(), row.record.fence.attempt);
-    let is_changed = work.change(row, change)?;
+    let is_changed = transaction.change_row(row, change)?;
     if is_changed {
         let (operation, reason) = (key.scope.operation(), Reason::Restarted);
         tracing::warn!(
@@ -30,19 +30,22 @@ pub(crate) fn restart(work: &mut Work<'_>, row: Box<Row>) -> Result<bool, Failur
     Ok(is_changed)
 }
 
-/// Removes at most `batch_max` records that are due, each decided anew from what its row says now.
+/// Removes at most `batch_max` records that are due by their heads.
 ///
-/// A record whose head cannot be read is left: nobody can say what it was worth. Its outcome is not looked at:
-/// others wait for the transaction, and an outcome changes nothing about being due.
-pub(crate) fn remove_due(work: &mut Work<'_>, batch_max: usize) -> rusqlite::Result<Swept> {
+/// A record with an unreadable head is left, because its worth is unknown. Outcomes are not read: other operations wait for
+/// the transaction, and an outcome does not change when a record is due.
+pub(crate) fn remove_due(
+    transaction: &mut WriteTransaction<'_>,
+    batch_max: usize,
+) -> rusqlite::Result<Swept> {
     let batch_max = batch_max.min(BATCH_MAX);
     let mut swept = Swept::default();
-    for (row, due) in find_due(work, batch_max + 1)? {
+    for (row, due) in find_due(transaction, batch_max + 1)? {
         if swept.expired + swept.dropped == batch_max as u64 {
             swept.more = true;
             break;
         }
-        work.remove(&row)?;
+        transaction.remove(&row)?;
         match due {
             Due::Expired => swept.expired += 1,
             Due::Dropped => swept.dropped += 1,
@@ -51,18 +54,18 @@ pub(crate) fn remove_due(work: &mut Work<'_>, batch_max: usize) -> rusqlite::Res
     Ok(swept)
 }
 
-/// The first `count_max` records that are due. They are all found before the first is removed, because removing
-/// would pull the index from under the search.
-fn find_due(work: &Work<'_>, count_max: usize) -> rusqlite::Result<Vec<(Box<Row>, Due)>> {
+/// The first `count_max` records that are due. All are found before the first is removed, because a removal changes the
+/// index that is being searched.
+fn find_due(transaction: &WriteTransaction<'_>, count_max: usize) -> rusqlite::Result<Vec<(Box<Row>, Due)>> {
     let mut found = Vec::new();
-    let mut statement = work.prepared.connection.prepare_cached(DUE)?;
+    let mut statement = transaction.statements.connection.prepare_cached(DUE)?;
     for state in State::ALL {
-        let mut rowids = statement.query((state_number(state), millis(work.now)))?;
+        let mut rowids = statement.query((state_number(state), millis(transaction.now)))?;
         while found.len() < count_max
             && let Some(entry) = rowids.next()?
         {
-            if let Stored::Found(row) = row::head_at(work.prepared.connection, entry.get(0)?)?
-                && let Some(due) = transition::due(&row.record, work.now)
+            if let StoredRow::Found(row) = row::head_at(transaction.statements.connection, entry.get(0)?)?
+                && let Some(due) = transition::due(&row.record, transaction.now)
             {
                 found.push((row, due));
             }
@@ -71,7 +74,7 @@ fn find_due(work: &Work<'_>, count_max: usize) -> rusqlite::Result<Vec<(Box<Row>
     Ok(found)
 }
 
-/// Every claim that is written down as being worked on.
+/// The rows of all records in progress.
 pub(crate) fn in_progress(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
     let mut statement = connection.prepare(IN_STATE)?;
     let rowids = statement.query_map([state_number(State::InProgress)], |row| row.get(0))?;

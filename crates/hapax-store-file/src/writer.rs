@@ -1,9 +1,9 @@
-//! The one thread that writes. It takes what waits, decides all of it, brings what was decided to the journal, answers,
-//! and then writes it to the database: many callers share one sync of the disk, a lone caller waits for nobody, and
-//! nobody waits for the database.
+//! The writer thread. It takes the queued operations as a batch, applies them, fsyncs the batch in the write-ahead log,
+//! replies, and then writes the records to the database. Concurrent callers share one fsync (group commit), a lone caller
+//! does not wait for others, and callers do not wait for the database.
 //!
-//! The transaction in the database stays open for many batches. It is committed when nobody asks for a moment, when it
-//! is old or long enough, and when somebody else wants to read.
+//! The database transaction stays open for many batches. It is committed when the store is idle, when it is old, when
+//! the write-ahead log is long, and before a read that is not by id.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,49 +13,49 @@ use hapax_core::transition::Answer;
 use hapax_core::{Deleted, Deletions, StoreError, StoreErrorKind, Swept, Timestamp};
 use rusqlite::Connection;
 
-use self::commit::Entries;
+use self::commit::IndexFlush;
 use crate::clock::StoreClock;
-use crate::config::Commits;
-use crate::error::{Failure, Phase, Refusal};
-use crate::job::{Batch, Job, Step, op, send};
-use crate::journal::{Journal, ReadError};
-use crate::log::Log;
+use crate::config::CommitPolicy;
+use crate::error::{Failure, Phase, RefuseReason};
+use crate::job::{CommandJob, Job, JobBatch, command_name, send};
 use crate::memtable::{AHEAD_BYTES_MAX, Memtable, Records};
 use crate::meta::Meta;
-use crate::ownership::Footing;
+use crate::ownership::OpenedFiles;
 use crate::queue::{Queue, Taken};
-use crate::row::{self, Prepared, Stored};
-use crate::work::{Room, Work, unreadable};
+use crate::row::{self, RowStatements, StoredRow};
+use crate::sqlite_log::SqliteLog;
+use crate::transaction::{NewRecords, WriteTransaction, wal_failure};
+use crate::wal::{Wal, WalReadError};
 use crate::{schema, sweep};
 
-/// How many operations share a sync at most. More would not make the sync cheaper per operation by much, and
-/// the first of them would wait longer.
+/// How many operations share an fsync at most. More would hardly make it cheaper for each, and the first would wait
+/// longer.
 const BATCH_MAX: usize = 1_024;
 
-/// How long the store must be idle before what waits is committed.
+/// How long the store must be idle before a commit.
 const IDLE: Duration = Duration::from_millis(10);
-/// How long a transaction stays open at most: as long as another process may have to wait for what it reads.
+/// How long a transaction stays open under load. A read from another process waits for the commit.
 const OPEN_MAX: Duration = Duration::from_millis(50);
-/// How long a commit that failed is not tried again, if nothing else happens.
+/// The pause after a failed commit before it is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How much room the database must have at least for each byte of the journal, and in all: rows have indexes, and pages
+/// How much room the database must have for each byte of the write-ahead log, and at least: rows have indexes, and pages
 /// are never full.
 const ROOM_FACTOR: u64 = 4;
 const ROOM_MIN: u64 = 256 << 10;
 
-/// How often the database's own lock is asked for when there is no going back; each time takes as long as the engine
-/// waits.
+/// How often the writer tries to lock the database when it cannot give up the transaction. Each try takes SQLite's busy
+/// timeout.
 const LOCK_TRIES: usize = 12;
 
-/// What the threads of a store and its handle share.
+/// State shared by the store's handle and its threads.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// Set once and for ever when the store must not be used any more.
+    /// Set for good when the store must not be used any more.
     pub(crate) stopped: AtomicBool,
-    /// Set before that where files of the store were removed or replaced.
+    /// Set before `stopped` if files of the store were removed or replaced.
     replaced: AtomicBool,
-    /// Whether something was answered that only the writer's own connection sees.
+    /// Whether acknowledged changes are visible to the writer's connection only.
     uncommitted: AtomicBool,
     pub(crate) operations: AtomicU64,
     pub(crate) commits: AtomicU64,
@@ -67,9 +67,9 @@ impl Shared {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Why a store that has stopped refuses.
-    pub(crate) fn refusal(&self) -> Refusal {
-        if self.replaced.load(Ordering::Acquire) { Refusal::Replaced } else { Refusal::Stopped }
+    /// Why the store has stopped.
+    pub(crate) fn stop_reason(&self) -> RefuseReason {
+        if self.replaced.load(Ordering::Acquire) { RefuseReason::Replaced } else { RefuseReason::Stopped }
     }
 
     pub(crate) fn is_uncommitted(&self) -> bool {
@@ -77,36 +77,36 @@ impl Shared {
     }
 }
 
-/// The writing thread's own things.
+/// The state of the writer thread.
 #[derive(Debug)]
 pub(crate) struct Writer {
     connection: Connection,
     clock: StoreClock,
-    /// What the database says of the store, as of the last commit.
+    /// The row `meta` as of the last commit.
     meta: Meta,
-    /// The files as they were opened.
-    pub(crate) footing: Footing,
+    /// The files of the store, as they were opened.
+    pub(crate) opened_files: OpenedFiles,
     /// The time of the latest decision.
     latest: Timestamp,
     shared: Arc<Shared>,
     queue: Arc<Queue<Job>>,
-    journal: Journal,
-    log: Log,
-    /// How many operations were served together last, and how long as many are waited for.
-    served: usize,
+    wal: Wal,
+    sqlite_log: SqliteLog,
+    /// The size of the last batch, and how long the writer waits for as many operations again.
+    last_batch: usize,
     pub(crate) gather: Duration,
-    pub(crate) commits: Commits,
-    /// Since when a transaction is open, if one is.
-    open: Option<Instant>,
-    /// Whether the log was shortened for what is being served, because there was no room.
+    pub(crate) commits: CommitPolicy,
+    /// When the open transaction began.
+    open_since: Option<Instant>,
+    /// Whether SQLite's log was shortened for the current batch, because there was no room.
     shortened: bool,
-    /// Bytes by which the database may still grow, as of the last commit; none where it has no limit.
+    /// Bytes by which the database may grow, as of the last commit; none without a limit.
     room: Option<u64>,
     size_max: u64,
-    /// When a commit failed, if the last one did.
-    failed: Option<Instant>,
-    /// Whether what is being served was tried again after the engine met damage.
-    tried_again: bool,
+    /// When the last commit failed, if it did.
+    commit_failed_at: Option<Instant>,
+    /// Whether the current batch was retried after SQLite met a damaged page.
+    retried: bool,
     memtable: Memtable,
 }
 
@@ -116,74 +116,76 @@ impl Writer {
         clock: StoreClock,
         shared: Arc<Shared>,
         queue: Arc<Queue<Job>>,
-        journal: Journal,
-        log: Log,
+        wal: Wal,
+        sqlite_log: SqliteLog,
         meta: Meta,
     ) -> Self {
         Self {
             connection,
             clock,
             meta,
-            footing: Footing::default(),
+            opened_files: OpenedFiles::default(),
             latest: Timestamp::from_millis(0),
             shared,
             queue,
-            journal,
-            log,
-            served: 0,
+            wal,
+            sqlite_log,
+            last_batch: 0,
             gather: Duration::ZERO,
-            commits: Commits::default(),
-            open: None,
+            commits: CommitPolicy::default(),
+            open_since: None,
             shortened: false,
             room: None,
             size_max: u64::MAX,
-            failed: None,
-            tried_again: false,
+            commit_failed_at: None,
+            retried: false,
             memtable: Memtable::new(&meta),
         }
     }
 
-    /// The memtable, for setting the store up.
     pub(crate) fn memtable(&mut self) -> &mut Memtable {
         &mut self.memtable
     }
 
-    /// Takes over what an earlier process left in the journal, and writes down that its claims are uncertain: whoever
-    /// could own one is gone. What it had not put into the index is put there.
+    /// Recovers what an earlier process left: completes the index, replays the write-ahead log, and makes open claims
+    /// uncertain, because their owners are gone. Returns how many.
     pub(crate) fn restart(&mut self) -> Result<usize, Failure> {
         match self.restart_claims() {
-            Err(failure) if failure.judge().kind == StoreErrorKind::Full => {
-                // What is due may go, and leaves its place in the file to the others.
+            Err(failure) if failure.classify().kind == StoreErrorKind::Full => {
+                // Removing what is due makes room in the file.
                 self.roll_back()?;
-                self.work(Noted::Nowhere, self.clock.now(), |work| Ok(sweep::remove_due(work, usize::MAX)?))?;
-                self.end_durably(|_| ())?;
+                self.in_transaction(WalUse::Skip, self.clock.now(), |transaction| {
+                    Ok(sweep::remove_due(transaction, usize::MAX)?)
+                })?;
+                self.commit_durably(|_| ())?;
                 self.shorten_log();
                 self.restart_claims()
             }
-            done => done,
+            result => result,
         }
     }
 
     fn restart_claims(&mut self) -> Result<usize, Failure> {
-        let mut journal = self.journal.all_frames().map_err(|error| unreadable(ReadError::Io(error)))?;
-        let restarted = self.work(Noted::Nowhere, self.clock.now(), |work| {
+        let mut frames = self.wal.all_frames().map_err(|error| wal_failure(WalReadError::Io(error)))?;
+        let restarted = self.in_transaction(WalUse::Skip, self.clock.now(), |transaction| {
+            let connection = transaction.statements.connection;
             let mut restarted = 0;
-            work.memtable.flush_left_by_crash(work.prepared.connection)?;
-            work.replay(&mut journal)?;
-            for rowid in sweep::in_progress(work.prepared.connection)? {
-                if let Stored::Found(row) = row::at(work.prepared.connection, rowid)? {
-                    restarted += usize::from(sweep::restart(work, row)?);
+            transaction.memtable.flush_left_by_crash(connection)?;
+            transaction.replay(&mut frames)?;
+            for rowid in sweep::in_progress(connection)? {
+                if let StoredRow::Found(row) = row::at(connection, rowid)? {
+                    restarted += usize::from(sweep::restart(transaction, row)?);
                 }
             }
             Ok(restarted)
         })?;
-        // Also where there was nothing to do: the engine makes its log with the first commit, and the journal begins a
-        // generation that nobody has written before.
-        self.end_generation()?;
+        // Also if nothing was left: SQLite creates its log with the first commit, and the write-ahead log begins a generation
+        // that was never written before.
+        self.commit_generation()?;
         Ok(restarted)
     }
 
-    /// Refuses to let the database grow beyond `size_max` bytes from now on.
+    /// Limits the database to `size_max` bytes from now on.
     pub(crate) fn limit_size(&mut self, size_max: u64) -> rusqlite::Result<()> {
         self.size_max = size_max;
         schema::limit_size(&self.connection, size_max)?;
@@ -200,162 +202,163 @@ impl Writer {
         self.close();
     }
 
-    /// Waits for work; commits what nobody has asked more of for a moment.
+    /// Waits for jobs; commits when the store is idle.
     fn next_jobs(&mut self) -> Option<Vec<Job>> {
-        if self.commits == Commits::OnDemand {
+        if self.commits == CommitPolicy::OnDemand {
             return self.queue.take(BATCH_MAX);
         }
         let mut wait = IDLE;
-        if let Some(count) = self.awaited() {
+        if let Some(count) = self.gather_count() {
             self.queue.gather(count, Instant::now() + self.gather);
         }
-        while self.open.is_some() {
+        while self.open_since.is_some() {
             match self.queue.take_until(BATCH_MAX, Instant::now() + wait) {
                 Taken::Jobs(jobs) => return Some(jobs),
                 Taken::Closed => return None,
-                // That it failed was said, and is tried again.
-                Taken::Nothing => drop(self.commit()),
+                // A failed commit is logged, and retried.
+                Taken::TimedOut => drop(self.commit()),
             }
             wait = RETRY;
         }
         self.queue.take(BATCH_MAX)
     }
 
-    /// How many operations are worth waiting for: those who were answered together may soon ask together again. A lone
-    /// caller waits for nobody.
-    fn awaited(&self) -> Option<usize> {
-        Some(self.served).filter(|served| *served > 1 && !self.gather.is_zero())
+    /// How many operations to wait for: the callers of the last batch may soon ask together again. A lone caller does not
+    /// wait.
+    fn gather_count(&self) -> Option<usize> {
+        Some(self.last_batch).filter(|served| *served > 1 && !self.gather.is_zero())
     }
 
     fn serve(&mut self, jobs: Vec<Job>) {
-        (self.shortened, self.tried_again) = (false, false);
-        let batch = Batch::of(jobs);
-        self.served = batch.steps.len();
-        if !batch.steps.is_empty() {
-            self.serve_steps(batch.steps, Room::Untried);
+        (self.shortened, self.retried) = (false, false);
+        let batch = JobBatch::of(jobs);
+        self.last_batch = batch.commands.len();
+        if !batch.commands.is_empty() {
+            self.serve_commands(batch.commands, NewRecords::Accepted);
         }
         if !batch.reads.is_empty() {
-            // That it failed was said, and what was acknowledged is there all the same.
+            // A failure is logged; acknowledged changes are replayed into the transaction.
             let _ = self.attempt(|writer| writer.write_records(Records::All));
         }
         if !self.shared.is_stopped() {
             batch.reads.into_iter().for_each(|read| read.run(&self.connection));
         }
         for (batch_max, reply) in batch.sweeps {
-            // Nothing else should fail with it. Where there is no room for a commit, the sweep may make some.
+            // Other changes must not fail with the sweep. If there is no room for a commit, the sweep may make some.
             let _ = self.commit();
             let swept = self.attempt(|writer| writer.sweep(batch_max));
-            send(reply, swept.map_err(|stop| stop.error("sweep")));
+            send(reply, swept.map_err(|failed| failed.error("sweep")));
         }
         for reply in batch.commits {
-            send(reply, self.commit().map_err(|stop| stop.error("commit")));
+            send(reply, self.commit().map_err(|failed| failed.error("commit")));
         }
-        let is_old =
-            self.commits == Commits::Timed && self.open.is_some_and(|since| since.elapsed() >= OPEN_MAX);
-        let may_try = self.failed.is_none_or(|at| at.elapsed() >= RETRY);
-        if (is_old || self.journal.is_long()) && may_try {
-            // That it failed was said, and is tried again.
+        let is_old = self.commits == CommitPolicy::Timed
+            && self.open_since.is_some_and(|since| since.elapsed() >= OPEN_MAX);
+        let may_try = self.commit_failed_at.is_none_or(|at| at.elapsed() >= RETRY);
+        if (is_old || self.wal.is_long()) && may_try {
+            // A failed commit is logged, and retried.
             let _ = self.commit();
         }
     }
 
-    /// Does steps together, and answers them; tries in parts again what could not be done together.
-    fn serve_steps(&mut self, mut steps: Vec<Step>, room: Room) {
-        match self
-            .attempt(|writer| writer.decide(|work| work.steps(steps.iter().map(|step| &step.command), room)))
-        {
-            Ok(answers) => {
-                self.shared.operations.fetch_add(steps.len() as u64, Ordering::Relaxed);
-                for (step, answer) in steps.into_iter().zip(answers) {
-                    let op = op(&step.command);
-                    if matches!(&answer, Ok(Answer::Deleted(Deleted::Applied))) {
-                        self.shared.deletions.count(step.command.id());
+    /// Applies commands as one batch, and replies. A batch that fails is split.
+    fn serve_commands(&mut self, mut commands: Vec<CommandJob>, new_records: NewRecords) {
+        let apply = |transaction: &mut WriteTransaction<'_>| {
+            transaction.apply_commands(commands.iter().map(|job| &job.command), new_records)
+        };
+        match self.attempt(|writer| writer.apply_and_log(apply)) {
+            Ok(results) => {
+                self.shared.operations.fetch_add(commands.len() as u64, Ordering::Relaxed);
+                for (job, result) in commands.into_iter().zip(results) {
+                    let name = command_name(&job.command);
+                    if matches!(&result, Ok(Answer::Deleted(Deleted::Applied))) {
+                        self.shared.deletions.count(job.command.id());
                     }
-                    step.answer(answer.map_err(|refusal| refusal.error(op)));
+                    job.respond(result.map_err(|reason| reason.error(name)));
                 }
                 if self.memtable.has_many_ended() {
-                    // That it failed was said. What was answered is in the journal.
+                    // A failure is logged; the write-ahead log has the records.
                     let _ = self.attempt(|writer| writer.write_records(Records::Ended));
                 }
             }
-            // With a journal that starts again, and without new records, there may be room.
-            Err(Stop::Failed(failure))
-                if failure.judge().kind == StoreErrorKind::Full && room == Room::Untried =>
+            // After a commit, and without new records, there may be room.
+            Err(AttemptError::Failed(failure))
+                if failure.classify().kind == StoreErrorKind::Full && new_records == NewRecords::Accepted =>
             {
-                // Where even that has no room, the steps will say so.
+                // If even the commit has no room, the commands fail.
                 let _ = self.commit();
-                self.serve_steps(steps, Room::Missing);
+                self.serve_commands(commands, NewRecords::Refused);
             }
-            // Somebody had looked at a damaged page in the same transaction: the engine writes nothing in it then.
-            Err(Stop::Failed(failure))
-                if failure.judge().kind == StoreErrorKind::Incompatible && !self.tried_again =>
+            // Another operation has read a damaged page in this transaction: SQLite then refuses to write in it.
+            Err(AttemptError::Failed(failure))
+                if failure.classify().kind == StoreErrorKind::Incompatible && !self.retried =>
             {
-                self.tried_again = true;
-                self.serve_steps(steps, room);
+                self.retried = true;
+                self.serve_commands(commands, new_records);
             }
-            // One of them cannot be done. Without it the others can.
-            Err(Stop::Failed(failure)) if steps.len() > 1 && failure.judge().separable => {
-                let later = steps.split_off(steps.len() / 2);
-                self.serve_steps(steps, room);
-                self.serve_steps(later, room);
+            // One of the commands fails. Without it the others can succeed.
+            Err(AttemptError::Failed(failure)) if commands.len() > 1 && failure.classify().separable => {
+                let later = commands.split_off(commands.len() / 2);
+                self.serve_commands(commands, new_records);
+                self.serve_commands(later, new_records);
             }
-            Err(stop) => {
-                for step in steps {
-                    let error = stop.error(op(&step.command));
-                    step.answer(Err(error));
+            Err(failed) => {
+                for job in commands {
+                    let error = failed.error(command_name(&job.command));
+                    job.respond(Err(error));
                 }
             }
         }
     }
 
-    /// Does something with the database, unless the store has stopped. A failure leaves nothing of it behind.
-    fn attempt<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Result<T, Stop> {
+    /// Runs `act` on the database, unless the store has stopped. A failure is rolled back.
+    fn attempt<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Result<T, AttemptError> {
         if self.shared.is_stopped() {
-            return Err(Stop::Earlier(self.shared.refusal()));
+            return Err(AttemptError::AlreadyStopped(self.shared.stop_reason()));
         }
         act(self).map_err(|failure| {
-            // Nothing of it may come back after a crash, unless its callers are told that it may.
-            let failure = match self.journal.forget() {
-                Err(unforgotten) if failure.judge().kind != StoreErrorKind::Unknown => unforgotten,
+            // Recovery must not replay the batch, unless its callers are told `Unknown`.
+            let failure = match self.wal.discard_batch() {
+                Err(not_discarded) if failure.classify().kind != StoreErrorKind::Unknown => not_discarded,
                 _ => failure,
             };
-            self.bear(&failure);
-            Stop::Failed(failure)
+            self.recover_from(&failure);
+            AttemptError::Failed(failure)
         })
     }
 
-    /// Takes back what failed, or stops the store when nobody can say what a later transaction would mean.
-    fn bear(&mut self, failure: &Failure) {
-        let judgement = failure.judge();
-        if judgement.fatal {
+    /// Rolls back to what was acknowledged, or stops the store if the state of its files is unknown.
+    fn recover_from(&mut self, failure: &Failure) {
+        let class = failure.classify();
+        if class.fatal {
             tracing::error!(error = %failure, "file store stopped; it must be opened again");
             return stop(&self.shared, &self.queue);
         }
-        let undone = self.roll_back().and_then(|()| {
-            if judgement.kind == StoreErrorKind::Full && !self.shortened {
+        let rolled_back = self.roll_back().and_then(|()| {
+            if class.kind == StoreErrorKind::Full && !self.shortened {
                 self.shortened = true;
                 self.shorten_log();
             }
-            self.take_up()
+            self.replay_wal()
         });
-        if let Err(error) = undone {
+        if let Err(error) = rolled_back {
             tracing::error!(%failure, %error, "file store stopped after a failure; it must be opened again");
             stop(&self.shared, &self.queue);
         }
     }
 
-    /// A log that starts again has room even where the disk has none: a sweep may need it.
+    /// Checkpoints SQLite's log: a log that starts over has room even on a full disk, which a sweep may need.
     fn shorten_log(&self) {
         if let Err(error) = schema::shorten_log(&self.connection) {
-            tracing::debug!(%error, "file store is full and its log cannot be shortened");
+            tracing::debug!(%error, "file store is full and SQLite's log cannot be shortened");
         }
     }
 
-    /// Ends the open transaction as if it had never been.
+    /// Rolls back the open transaction.
     fn roll_back(&mut self) -> Result<(), Failure> {
         self.memtable.roll_back();
-        self.open = None;
-        // After some failures the engine has done it by itself.
+        self.open_since = None;
+        // After some failures SQLite has rolled back already.
         if self.connection.is_autocommit() {
             Ok(())
         } else {
@@ -363,96 +366,100 @@ impl Writer {
         }
     }
 
-    /// Puts back into the database what was acknowledged since the last commit, and nothing else.
-    fn take_up(&mut self) -> Result<(), Failure> {
-        if self.journal.length() == 0 {
+    /// Applies the batches that were acknowledged since the last commit to the database again.
+    fn replay_wal(&mut self) -> Result<(), Failure> {
+        if self.wal.length() == 0 {
             self.shared.uncommitted.store(false, Ordering::Release);
             return Ok(());
         }
-        // It has fitted once, and there is nowhere else for it to go.
+        // These records were accepted, and are in no table.
         schema::limit_size(&self.connection, u64::MAX)?;
-        let mut frames = self.journal.frames().map_err(|error| unreadable(ReadError::Io(error)))?;
+        let mut frames = self.wal.frames().map_err(|error| wal_failure(WalReadError::Io(error)))?;
         self.wait_for_lock()?;
-        self.work(Noted::Nowhere, self.latest, |work| work.replay(&mut frames))?;
+        self.in_transaction(WalUse::Skip, self.latest, |transaction| transaction.replay(&mut frames))?;
         schema::limit_size(&self.connection, self.size_max)?;
-        if frames.read_length() == self.journal.length() {
+        if frames.read_length() == self.wal.length() {
             Ok(())
         } else {
-            Err(unreadable(ReadError::Damaged("the journal is cut short".to_owned())))
+            Err(wal_failure(WalReadError::Damaged("the write-ahead log is cut short".to_owned())))
         }
     }
 
-    /// Begins a transaction although somebody else may have taken the lock, as a person with a shell who waited for it.
+    /// Begins a transaction even if another process, such as a database shell, holds SQLite's lock for a while.
     fn wait_for_lock(&mut self) -> Result<(), Failure> {
         let mut tries = 0;
         loop {
-            match self.work(Noted::Nowhere, self.latest, |_| Ok(())) {
-                Err(failure) if !failure.judge().fatal && tries < LOCK_TRIES => tries += 1,
-                done => return done,
+            match self.in_transaction(WalUse::Skip, self.latest, |_| Ok(())) {
+                Err(failure) if !failure.classify().fatal && tries < LOCK_TRIES => tries += 1,
+                result => return result,
             }
         }
     }
 
-    /// Decides what `work` asks for, durable when this returns. It may be in the journal only.
-    fn decide<T>(&mut self, work: impl FnOnce(&mut Work<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
-        let was_open = self.open.is_some();
-        let (value, wrote) =
-            self.work(Noted::InJournal, self.clock.now(), |batch| Ok((work(batch)?, batch.wrote)))?;
+    /// Runs `apply` in the open transaction and fsyncs its changes in the write-ahead log.
+    fn apply_and_log<T>(
+        &mut self,
+        apply: impl FnOnce(&mut WriteTransaction<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let was_open = self.open_since.is_some();
+        let (value, wrote) = self.in_transaction(WalUse::Append, self.clock.now(), |transaction| {
+            Ok((apply(transaction)?, transaction.wrote))
+        })?;
         if wrote {
-            if !self.may_go_ahead() {
-                // It has to fit before anybody is told.
+            if !self.can_acknowledge_first() {
+                // The database must have room for it before callers are acknowledged.
                 self.write_records(Records::All)?;
             }
-            self.check_footing()?;
-            self.journal.bring()?;
+            self.check_files()?;
+            self.wal.sync()?;
             self.shared.uncommitted.store(true, Ordering::Release);
             self.shared.commits.fetch_add(1, Ordering::Relaxed);
         } else if !was_open {
-            // The end of a transaction without changes does not touch the disk.
+            // Ending a transaction without changes does not touch the disk.
             self.end_unchanged()?;
         }
         Ok(value)
     }
 
-    /// Fails where what is written does not reach the files that the next process will find.
-    fn check_footing(&self) -> Result<(), Failure> {
-        match self.footing.lost() {
+    /// Fails if the open files are not those that the next process will find.
+    fn check_files(&self) -> Result<(), Failure> {
+        match self.opened_files.replaced() {
             None => Ok(()),
             Some(path) => {
                 self.shared.replaced.store(true, Ordering::Release);
-                Err(Failure::lost(path))
+                Err(Failure::replaced(path))
             }
         }
     }
 
-    /// Writes records that are in the memtable to the database.
+    /// Writes records of the memtable to the database.
     fn write_records(&mut self, records: Records) -> Result<(), Failure> {
         if !self.memtable.has_unwritten() {
             return Ok(());
         }
-        self.work(Noted::Nowhere, self.latest, |work| work.write_records(records))
+        self.in_transaction(WalUse::Skip, self.latest, |transaction| transaction.write_records(records))
     }
 
-    /// Whether what was decided is sure to find room in the database.
-    fn may_go_ahead(&self) -> bool {
-        let ahead = self.journal.batch_length();
-        let needed = ROOM_MIN + ROOM_FACTOR * (self.journal.length() + ahead);
-        ahead <= AHEAD_BYTES_MAX && self.room.is_none_or(|room| room >= needed)
+    /// Whether the batch is certain to find room in the database, so that callers may be acknowledged first.
+    fn can_acknowledge_first(&self) -> bool {
+        let batch = self.wal.batch_length();
+        let needed = ROOM_MIN + ROOM_FACTOR * (self.wal.length() + batch);
+        batch <= AHEAD_BYTES_MAX && self.room.is_none_or(|room| room >= needed)
     }
 
     fn end_unchanged(&mut self) -> Result<(), Failure> {
-        self.open = None;
+        self.open_since = None;
         Ok(self.connection.execute_batch("ROLLBACK")?)
     }
 
     fn sweep(&mut self, batch_max: usize) -> Result<Swept, Failure> {
-        let was_open = self.open.is_some();
-        let (swept, wrote) = self.work(Noted::Nowhere, self.clock.now(), |work| {
-            Ok((sweep::remove_due(work, batch_max)?, work.wrote))
+        let was_open = self.open_since.is_some();
+        let (swept, wrote) = self.in_transaction(WalUse::Skip, self.clock.now(), |transaction| {
+            Ok((sweep::remove_due(transaction, batch_max)?, transaction.wrote))
         })?;
         if wrote {
-            // What is swept is in no journal, so it counts only once it is committed.
-            self.commit_with(Entries::Waiting)?;
+            // A sweep is not in the write-ahead log, so it counts only once it is committed.
+            self.commit_with(IndexFlush::Skip)?;
             self.shared.commits.fetch_add(1, Ordering::Relaxed);
         } else if !was_open {
             self.end_unchanged()?;
@@ -460,60 +467,60 @@ impl Writer {
         Ok(swept)
     }
 
-    /// Works in the open transaction, which is begun if there is none, as of `now`.
-    fn work<T>(
+    /// Runs `act` in the open transaction, begun if there is none, as of `now`.
+    fn in_transaction<T>(
         &mut self,
-        noted: Noted,
+        wal_use: WalUse,
         now: Timestamp,
-        work: impl FnOnce(&mut Work<'_>) -> Result<T, Failure>,
+        act: impl FnOnce(&mut WriteTransaction<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        if self.open.is_none() {
+        if self.open_since.is_none() {
             let begin =
                 self.connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
             begin.map_err(Failure::at(Phase::Begin))?;
-            self.open = Some(Instant::now());
+            self.open_since = Some(Instant::now());
         }
         self.latest = self.latest.max(now);
-        if noted == Noted::InJournal {
-            self.journal.begin(now);
+        if wal_use == WalUse::Append {
+            self.wal.begin(now);
         }
-        work(&mut Work {
-            prepared: Prepared::new(&self.connection),
+        act(&mut WriteTransaction {
+            statements: RowStatements::new(&self.connection),
             now,
             wrote: false,
             memtable: &mut self.memtable,
-            journal: (noted == Noted::InJournal).then_some(&mut self.journal),
+            wal: (wal_use == WalUse::Append).then_some(&mut self.wal),
         })
     }
 }
 
-/// Whether what is decided goes to the journal.
+/// Whether changes go to the write-ahead log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Noted {
-    InJournal,
-    /// It is there already, or counts only once it is committed.
-    Nowhere,
+enum WalUse {
+    Append,
+    /// They are in it already, or count only once they are committed.
+    Skip,
 }
 
-/// Why a transaction gave no answers.
+/// Why an attempt has no result.
 #[derive(Debug)]
-enum Stop {
+enum AttemptError {
     /// The store had stopped before.
-    Earlier(Refusal),
-    /// It failed.
+    AlreadyStopped(RefuseReason),
+    /// The transaction failed.
     Failed(Failure),
 }
 
-impl Stop {
+impl AttemptError {
     fn error(&self, op: &'static str) -> StoreError {
         match self {
-            Self::Earlier(refusal) => refusal.error(op),
+            Self::AlreadyStopped(reason) => reason.error(op),
             Self::Failed(failure) => failure.error(op),
         }
     }
 }
 
-/// Ends the store also when its thread ends by a panic: nobody may wait for an answer that will not come.
+/// Stops the store also if its thread panics, so that no caller waits for a reply that will not come.
 #[derive(Debug)]
 struct StopGuard {
     shared: Arc<Shared>,
@@ -528,7 +535,7 @@ impl Drop for StopGuard {
 
 pub(crate) fn stop(shared: &Shared, queue: &Queue<Job>) {
     shared.stopped.store(true, Ordering::Release);
-    queue.abort().into_iter().for_each(|job| job.refuse(shared.refusal()));
+    queue.abort().into_iter().for_each(|job| job.refuse(shared.stop_reason()));
 }
 
 mod commit;

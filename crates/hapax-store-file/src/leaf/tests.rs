@@ -1,11 +1,11 @@
-//! A leaf gives back what was put into it, and nothing is absent because of damage.
+//! A leaf returns its entries, and damage never makes an entry absent.
 
 use super::*;
 use crate::schema;
 
 fn index() -> Connection {
     let connection = Connection::open_in_memory().unwrap();
-    schema::make_tables(&connection).unwrap();
+    schema::create_tables(&connection).unwrap();
     connection
 }
 
@@ -20,7 +20,7 @@ fn add_all(connection: &Connection, numbers: impl Iterator<Item = u64>) {
 }
 
 fn rows_of(connection: &Connection, n: u64) -> rusqlite::Result<Vec<i64>> {
-    Look::new(connection).rows_of(&hash(n))
+    IndexLookup::new(connection).rows_of(&hash(n))
 }
 
 fn leaves(connection: &Connection) -> Vec<Leaf> {
@@ -33,10 +33,10 @@ fn leaves(connection: &Connection) -> Vec<Leaf> {
 }
 
 #[test]
-fn what_was_added_is_found_and_nothing_else() {
+fn finds_added_entries_and_no_others() {
     let connection = index();
     assert_eq!(rows_of(&connection, 7).unwrap(), Vec::<i64>::new());
-    // One after the other, and many together, so that leaves are split in both ways.
+    // One by one, and many together, so that leaves are split in both ways.
     (0..1_000).for_each(|n| add_all(&connection, n..n + 1));
     add_all(&connection, 1_000..20_000);
     for n in 0..20_000 {
@@ -49,7 +49,7 @@ fn what_was_added_is_found_and_nothing_else() {
 }
 
 #[test]
-fn what_was_removed_is_gone_and_two_rows_of_one_hash_are_told_apart() {
+fn removes_one_of_two_rows_of_a_hash() {
     let connection = index();
     let (one, two) = (IndexEntry::new(&hash(1), 5), IndexEntry::new(&hash(1), 9));
     add(&connection, &[one, two]).unwrap();
@@ -61,9 +61,9 @@ fn what_was_removed_is_gone_and_two_rows_of_one_hash_are_told_apart() {
 }
 
 #[test]
-fn entries_that_no_bound_can_part_share_a_longer_leaf() {
+fn entries_with_equal_keys_share_a_longer_leaf() {
     let connection = index();
-    // The same second half: so many are never found, but none of them may be lost.
+    // The same second half: so many do not occur, but none may be lost.
     let alike = |n: usize| {
         let mut hash = hash(1);
         hash[..8].copy_from_slice(&n.to_be_bytes());
@@ -75,7 +75,7 @@ fn entries_that_no_bound_can_part_share_a_longer_leaf() {
     add_all(&connection, 10..20);
     let leaves = leaves(&connection);
     assert!(leaves.iter().any(|leaf| leaf.entries.len() >= 3 * ENTRIES_MAX));
-    assert_eq!(Look::new(&connection).rows_of(&entries[0].hash()).unwrap(), [1]);
+    assert_eq!(IndexLookup::new(&connection).rows_of(&entries[0].hash()).unwrap(), [1]);
     assert_eq!(rows_of(&connection, 15).unwrap(), [15]);
 }
 
@@ -93,11 +93,11 @@ fn no_flipped_bit_of_a_leaf_makes_an_entry_absent() {
         assert_eq!(Leaf::from_bytes(i64::MIN, &whole[..length]), None, "cut to {length}");
     }
     assert!(Leaf::from_bytes(i64::MIN, &whole).is_some());
-    assert_eq!(Leaf::from_bytes(i64::MIN + 1, &whole), None, "it is another one's");
+    assert_eq!(Leaf::from_bytes(i64::MIN + 1, &whole), None, "it is of another leaf");
 }
 
 #[test]
-fn a_way_that_leads_to_another_leaf_or_to_none_is_damage() {
+fn a_missing_leaf_is_damage() {
     let connection = index();
     add_all(&connection, 0..5_000);
     let lows = Vec::from_iter(leaves(&connection).iter().map(|leaf| leaf.low));
@@ -115,11 +115,14 @@ fn a_way_that_leads_to_another_leaf_or_to_none_is_damage() {
     }
     assert!(damaged > 50 && found > 5_000, "{damaged} and {found}");
     connection.execute("DELETE FROM leaf", []).unwrap();
-    assert!((0..6_000).all(|n| rows_of(&connection, n).is_err()), "no leaf is no empty index");
+    assert!(
+        (0..6_000).all(|n| rows_of(&connection, n).is_err()),
+        "an index without leaves is damaged, not empty"
+    );
 }
 
 #[test]
-fn leaves_are_written_over_themselves() {
+fn leaves_keep_their_length() {
     let connection = index();
     add_all(&connection, 0..100);
     let length = |connection: &Connection| -> i64 {

@@ -2,19 +2,19 @@
 //!
 //! Entries are flushed in rounds, from the lowest to the highest and over again. Row numbers grow, so a round that
 //! ends has flushed every row that was there when it began, and `meta.indexed_row` moves up to it. The rows above are found
-//! in the table after a crash. A digest of which they are is stored with every commit, so that a missing one is noticed.
+//! in the table after a crash. A digest of them is stored with every commit, so that a missing one is detected.
 
 use rusqlite::Connection;
 
 use super::Memtable;
 use crate::index;
 use crate::leaf::{self, IndexEntry};
-use crate::meta::{Meta, Tally};
+use crate::meta::{Meta, SetDigest};
 
 /// How many entries stay in the memtable when the store is busy. It bounds what has to be flushed when the store is
 /// closed, or opened after a crash.
 pub(crate) const ENTRIES_KEPT: usize = 16_384;
-/// Which part of that there is more before some are flushed.
+/// The surplus that starts a flush, as a part of that.
 pub(super) const STRETCH: usize = 64;
 
 /// How far the index is complete, and which records are beyond that.
@@ -27,8 +27,8 @@ pub(super) struct FlushProgress {
     /// The highest row when the round began. All rows up to it are in the index when it ends.
     last_row: i64,
     /// The records between the two rows, and those after them.
-    older: Tally,
-    newer: Tally,
+    older: SetDigest,
+    newer: SetDigest,
     /// How many entries of the memtable the index does not have.
     pub(super) missing: usize,
 }
@@ -36,7 +36,7 @@ pub(super) struct FlushProgress {
 impl FlushProgress {
     pub(super) fn of(meta: &Meta) -> Self {
         let (indexed_row, last_row) = (meta.indexed_row, meta.next_row - 1);
-        let (from, older, newer) = (IndexEntry::LOWEST, meta.waiting, Tally::default());
+        let (from, older, newer) = (IndexEntry::LOWEST, meta.waiting, SetDigest::default());
         Self { indexed_row, from, last_row, older, newer, missing: 0 }
     }
 
@@ -56,7 +56,7 @@ impl FlushProgress {
     /// The round has flushed all entries up to `last_row`, and another one begins.
     fn end_round(&mut self, next_row: i64) {
         (self.indexed_row, self.last_row) = (self.last_row, next_row - 1);
-        (self.older, self.newer) = (self.newer, Tally::default());
+        (self.older, self.newer) = (self.newer, SetDigest::default());
         self.from = IndexEntry::LOWEST;
     }
 
@@ -69,11 +69,11 @@ impl FlushProgress {
 
 impl Memtable {
     /// Keeps at least so many entries.
-    pub(crate) fn let_wait(&mut self, kept_min: usize) {
+    pub(crate) fn keep_at_least(&mut self, kept_min: usize) {
         self.kept_min = kept_min;
     }
 
-    /// Flushes entries when there are more than need stay, as the last part of a transaction.
+    /// Flushes surplus entries, as the last part of a transaction.
     pub(crate) fn flush(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let surplus = self.progress.missing.saturating_sub(self.kept_min);
         if surplus <= self.kept_min / STRETCH {
@@ -96,14 +96,14 @@ impl Memtable {
         Ok(())
     }
 
-    /// Puts into the index what an earlier process had only in its memtable. Fails as on a damaged page where the records
-    /// are not those that it noted.
+    /// Flushes the entries that only the memtable of an earlier process had. Fails like a damaged page if the records do not
+    /// match the stored digest.
     pub(crate) fn flush_left_by_crash(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let FlushProgress { indexed_row, last_row, older, .. } = self.progress;
         let mut entries = Vec::new();
         let found = index::each_record_after(connection, indexed_row, |entry| entries.push(entry))?;
         if found != older || entries.last().is_some_and(|entry| entry.row > last_row) {
-            return Err(index::damaged("the newest records are not those that were written"));
+            return Err(index::damaged("the newest records do not match their digest"));
         }
         entries.sort_unstable();
         leaf::add(connection, &entries)?;
@@ -111,7 +111,7 @@ impl Memtable {
         Ok(())
     }
 
-    /// What to store with the commit of the open transaction.
+    /// Stores the progress in `meta`, for the commit of the open transaction.
     pub(crate) fn note(&self, meta: &mut Meta) {
         meta.indexed_row = self.progress.indexed_row;
         meta.next_row = self.next_row;

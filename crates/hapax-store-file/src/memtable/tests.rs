@@ -10,7 +10,7 @@ use hapax_core::{
 use super::flush::STRETCH;
 use super::*;
 use crate::index;
-use crate::row::{self, Prepared, Stored};
+use crate::row::{self, RowStatements, StoredRow};
 use crate::schema;
 
 /// How many entries stay at least, and how many more than that are flushed.
@@ -26,10 +26,10 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let connection = Connection::open_in_memory().unwrap();
-        schema::make_tables(&connection).unwrap();
+        schema::create_tables(&connection).unwrap();
         let meta = Meta::read_sealed(&connection).unwrap();
         let mut memtable = Memtable::new(&meta);
-        memtable.let_wait(WAITING);
+        memtable.keep_at_least(WAITING);
         Self { connection, memtable }
     }
 
@@ -49,7 +49,7 @@ impl Bench {
     fn crash(&mut self) -> rusqlite::Result<()> {
         let meta = Meta::read_sealed(&self.connection).unwrap();
         self.memtable = Memtable::new(&meta);
-        self.memtable.let_wait(WAITING);
+        self.memtable.keep_at_least(WAITING);
         self.memtable.flush_left_by_crash(&self.connection)?;
         self.commit();
         Ok(())
@@ -265,7 +265,7 @@ fn a_rebuilt_index_has_every_record() {
     bench.fill();
     bench.commit();
     let mut meta = Meta::read_sealed(&bench.connection).unwrap();
-    index::make_anew(&bench.connection, &mut meta).unwrap();
+    index::rebuild(&bench.connection, &mut meta).unwrap();
     meta.write(&bench.connection).unwrap();
     assert_eq!((bench.placed(), bench.missing(), bench.dangling()), (WAITING + MORE, 0, 0));
     bench.crash().unwrap();
@@ -290,7 +290,7 @@ fn rollbacks_and_a_crash_hide_no_record() {
     const TRANSACTIONS: usize = 1_000;
     let mut bench = Bench::new();
     let mut kept: Vec<(Hash, i64)> = Vec::new();
-    let mut marks = BTreeSet::new();
+    let mut indexed_rows = BTreeSet::new();
     // Pseudo-random and the same in every run.
     let mut dice = (0..).map(|n| u64::from_be_bytes(*spread(n + 7_000_000).first_chunk().unwrap()));
     let mut roll = |sides: usize| dice.next().unwrap() as usize % sides;
@@ -323,7 +323,7 @@ fn rollbacks_and_a_crash_hide_no_record() {
             bench.memtable.commit();
             kept = then;
         }
-        marks.insert(bench.number("SELECT indexed_row FROM meta"));
+        indexed_rows.insert(bench.number("SELECT indexed_row FROM meta"));
         if n % 100 == 99 {
             assert_eq!(bench.missing(), 0, "after {n} transactions");
             assert_eq!(bench.lost(), 0, "after {n} transactions");
@@ -334,7 +334,7 @@ fn rollbacks_and_a_crash_hide_no_record() {
             assert_eq!(bench.lost(), 0, "after a crash");
         }
     }
-    assert!(marks.len() > 3, "{marks:?}");
+    assert!(indexed_rows.len() > 3, "{indexed_rows:?}");
     assert_eq!(bench.dangling(), 0);
 }
 
@@ -367,7 +367,7 @@ impl Bench {
         let (rowid, replaces) = match self.memtable.probe(&record.key.id) {
             Probe::Unwritten(before) => (before.rowid, before.replaces),
             Probe::Rows(rows) => match row::find(&self.connection, Some(rows), &record.key.id).unwrap() {
-                Stored::Found(row) => (row.place.rowid(), Some(row)),
+                StoredRow::Found(row) => (row.location.rowid(), Some(row)),
                 _ => (self.memtable.add(hash_of(&record.key.id)), None),
             },
         };
@@ -378,7 +378,7 @@ impl Bench {
     /// Writes records to the tables; their number.
     fn write(&mut self, records: Records) -> usize {
         let taken = self.memtable.take(records);
-        let mut statements = Prepared::new(&self.connection);
+        let mut statements = RowStatements::new(&self.connection);
         for unwritten in &taken {
             let Unwritten { rowid, replaces, record, encoded } = &**unwritten;
             match replaces {
@@ -399,7 +399,7 @@ impl Bench {
                 Some((state, true))
             }
             Probe::Rows(rows) => match row::find(&self.connection, Some(rows), &id).unwrap() {
-                Stored::Found(row) => Some((row.record.state(), false)),
+                StoredRow::Found(row) => Some((row.record.state(), false)),
                 _ => None,
             },
         }

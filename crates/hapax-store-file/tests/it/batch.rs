@@ -1,4 +1,4 @@
-//! Many callers, one commit; and callers that go away.
+//! Group commit, and callers that go away.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use hapax_store_file::{Activity, FileStore};
 
 use crate::fixture::{Home, RETENTION, acquire, ask, done, finish, scoped};
 
-/// Holds the database's own lock, so that the writer waits while others queue up.
+/// Holds SQLite's lock, so that operations queue up for the writer.
 fn hold(home: &Home) -> rusqlite::Connection {
     let shell = home.shell();
     shell.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -16,14 +16,14 @@ fn hold(home: &Home) -> rusqlite::Connection {
 }
 
 #[tokio::test]
-async fn operations_that_wait_together_share_a_commit() {
+async fn queued_operations_share_an_fsync() {
     let home = Home::new();
     let store = home.open();
     let asks: Vec<_> = (0..200).map(|n| ask(&format!("key-{n}"))).collect();
     let held = hold(&home);
     let mut claims: Vec<_> = asks.iter().map(|ask| store.claim(ask)).collect();
     for claim in &mut claims {
-        assert!(poll_immediate(claim).await.is_none(), "nothing is answered before it is committed");
+        assert!(poll_immediate(claim).await.is_none(), "nothing is acknowledged before it is durable");
     }
     held.execute_batch("ROLLBACK").unwrap();
     for claim in join_all(claims).await {
@@ -36,7 +36,7 @@ async fn operations_that_wait_together_share_a_commit() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_change_commits_nothing() {
+async fn a_replay_commits_nothing() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "a", "x").await;
@@ -66,7 +66,7 @@ async fn one_batch_decides_in_order() {
 }
 
 #[tokio::test]
-async fn callers_that_go_away_harm_nobody() {
+async fn callers_that_go_away_do_not_affect_others() {
     let home = Home::new();
     let store = home.open();
     let lease = acquire(&store, "dropped completion").await;
@@ -83,13 +83,13 @@ async fn callers_that_go_away_harm_nobody() {
     held.execute_batch("ROLLBACK").unwrap();
 
     assert!(matches!(stays.await.unwrap(), Claim::Acquired(_)));
-    // Both were asked for before the one that was waited for, so both are decided by now.
+    // Both were queued before the claim that was awaited, so both are applied.
     assert_eq!(store.complete(&lease, &result, RETENTION).await.unwrap(), Fenced::Applied);
     assert!(matches!(store.claim(&claim).await.unwrap(), Claim::Acquired(_)), "the same nonce again");
 }
 
 #[tokio::test]
-async fn a_future_that_was_never_polled_asks_for_nothing() {
+async fn an_unpolled_future_does_nothing() {
     let home = Home::new();
     let store = home.open();
     drop(store.claim(&ask("a")));
@@ -114,12 +114,12 @@ async fn races_have_one_winner() {
 }
 
 #[tokio::test]
-async fn a_store_may_be_dropped_inside_a_runtime_with_work_waiting() {
+async fn a_store_may_be_dropped_in_a_runtime_with_queued_operations() {
     let home = Home::new();
     let store = home.open();
     let claim = ask("last");
     assert!(poll_immediate(store.claim(&claim)).await.is_none());
-    // Its answer reached nobody; the work was finished all the same.
+    // The operation is finished without its caller.
     drop(store);
     let store = home.open();
     assert!(matches!(store.get(&claim.key.id).await.unwrap(), Lookup::Found { .. }));

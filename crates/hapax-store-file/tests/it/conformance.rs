@@ -24,7 +24,7 @@ impl Rig for FileRig {
     }
 
     async fn damage(&self, id: &RecordId) -> bool {
-        // The engine lets another connection write only after a commit, with which all records leave the memtable.
+        // SQLite lets another connection write only after a commit, with which all records have left the memtable.
         let damaged = self.home.shell().execute(
             "UPDATE record SET head = zeroblob(length(head)) WHERE hash = ?1",
             [&id.as_bytes()[..16]],
@@ -40,7 +40,7 @@ async fn rig() -> FileRig {
 
 hapax_testkit::store_suite!(rig);
 
-/// The same where the index is written with every commit instead of much later.
+/// The suite with index entries flushed by every commit.
 mod with_a_prompt_index {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Files of a store that are missing, old, or copied without the others are not half believed.
+//! Files of a store that are missing, old, or copied without the others are refused.
 
 use std::error::Error;
 use std::fs;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::crash::copy;
 use crate::fixture::{Home, acquire, ask, finish};
 
-/// Why the store in `dir` is not opened, by its owner or by a reader.
+/// The error of opening the store in `dir`, as its owner and as a reader.
 fn refused(home: &Home, dir: &Path) -> String {
     let options = || FileStore::options().clock(home.clock.clone());
     let [owner, reader] = [options().open(dir), options().open_read_only(dir)].map(|opened| {
@@ -25,7 +25,7 @@ fn refused(home: &Home, dir: &Path) -> String {
     owner
 }
 
-/// What a crash leaves of a store in which something is in the journal only.
+/// The files after a crash, with a record that only the write-ahead log has.
 async fn crashed(home: &Home) -> TempDir {
     let store = home.open_uncommitted();
     for name in ["a", "b"] {
@@ -39,31 +39,31 @@ async fn crashed(home: &Home) -> TempDir {
 }
 
 #[tokio::test]
-async fn a_journal_that_is_missing_after_a_crash_is_noticed() {
+async fn a_missing_log_after_a_crash_is_refused() {
     let home = Home::new();
     let dir = crashed(&home).await;
     fs::remove_file(dir.path().join("hapax.journal")).unwrap();
     let text = refused(&home, dir.path());
     assert!(text.contains("hapax.journal") && text.contains("missing"), "{text}");
-    // It is not made by who was refused.
+    // The refused open has not created it.
     assert!(!dir.path().join("hapax.journal").exists());
 }
 
 #[tokio::test]
-async fn a_journal_that_is_empty_or_zeroed_after_a_crash_is_noticed() {
+async fn an_empty_or_zeroed_log_after_a_crash_is_refused() {
     for zeroed in [false, true] {
         let home = Home::new();
         let dir = crashed(&home).await;
-        let journal = dir.path().join("hapax.journal");
-        let length = if zeroed { fs::metadata(&journal).unwrap().len() as usize } else { 0 };
-        fs::write(&journal, vec![0; length]).unwrap();
+        let log = dir.path().join("hapax.journal");
+        let length = if zeroed { fs::metadata(&log).unwrap().len() as usize } else { 0 };
+        fs::write(&log, vec![0; length]).unwrap();
         let text = refused(&home, dir.path());
-        assert!(text.contains("hapax.journal") && text.contains("not what was written"), "{text}");
+        assert!(text.contains("hapax.journal") && text.contains("its header is damaged"), "{text}");
     }
 }
 
 #[tokio::test]
-async fn a_journal_that_is_older_than_the_database_is_noticed() {
+async fn a_log_older_than_the_database_is_refused() {
     let home = Home::new();
     let store = home.open_uncommitted();
     finish(&store, "first", "x").await;
@@ -77,7 +77,7 @@ async fn a_journal_that_is_older_than_the_database_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_database_that_was_copied_without_its_journal_is_noticed() {
+async fn a_database_copied_without_its_log_is_refused() {
     let home = Home::new();
     let crashed = crashed(&home).await;
     for names in [&["hapax.db", "hapax.db-wal"][..], &["hapax.db"]] {
@@ -91,12 +91,12 @@ async fn a_database_that_was_copied_without_its_journal_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_store_that_lost_its_database_is_no_fresh_store() {
+async fn a_store_without_its_database_is_refused() {
     let home = Home::new();
     let store = home.open_uncommitted();
     finish(&store, "a", "x").await;
     drop(store);
-    // All that an orderly end leaves beside it names the last owner.
+    // An orderly close leaves only LOCK beside it.
     fs::remove_file(home.database()).unwrap();
     assert!(home.path().join("LOCK").exists());
     let text = refused(&home, home.path());
@@ -112,7 +112,7 @@ async fn a_store_that_lost_its_database_is_no_fresh_store() {
 }
 
 #[tokio::test]
-async fn a_database_that_goes_back_behind_its_journal_is_noticed() {
+async fn a_database_older_than_its_log_is_refused() {
     let home = Home::new();
     let store = home.open_uncommitted();
     finish(&store, "first", "x").await;
@@ -122,11 +122,11 @@ async fn a_database_that_goes_back_behind_its_journal_is_noticed() {
     fs::remove_file(dir.path().join("hapax.db-wal")).unwrap();
     fs::write(dir.path().join("hapax.db"), older).unwrap();
     let text = refused(&home, dir.path());
-    assert!(text.contains("goes on from a later state"), "{text}");
+    assert!(text.contains("its write-ahead log is of a later state"), "{text}");
 }
 
 #[tokio::test]
-async fn the_database_of_a_store_that_ended_in_an_orderly_way_is_a_whole_copy() {
+async fn the_database_of_a_closed_store_is_a_complete_copy() {
     let home = Home::new();
     let store = home.open_uncommitted();
     finish(&store, "a", "x").await;
@@ -140,7 +140,7 @@ async fn the_database_of_a_store_that_ended_in_an_orderly_way_is_a_whole_copy() 
 }
 
 #[tokio::test]
-async fn all_files_of_a_crash_are_a_whole_copy() {
+async fn all_files_after_a_crash_are_a_complete_copy() {
     let home = Home::new();
     let dir = crashed(&home).await;
     let store = FileStore::options().clock(home.clock.clone()).open(dir.path()).unwrap();
@@ -150,19 +150,19 @@ async fn all_files_of_a_crash_are_a_whole_copy() {
 }
 
 #[tokio::test]
-async fn a_store_whose_start_was_cut_short_is_opened_again() {
+async fn an_interrupted_start_can_be_repeated() {
     let home = Home::new();
     drop(home.open_uncommitted());
-    // The journal is there before the database says that it must be.
+    // The write-ahead log exists before the database requires it.
     let store = home.open_uncommitted();
-    let journal = fs::read(home.path().join("hapax.journal")).unwrap();
+    let log = fs::read(home.path().join("hapax.journal")).unwrap();
     drop(store);
-    fs::write(home.path().join("hapax.journal"), &journal[..journal.len().min(1024)]).unwrap();
+    fs::write(home.path().join("hapax.journal"), &log[..log.len().min(1024)]).unwrap();
     acquire(&home.open_uncommitted(), "a").await;
 }
 
-/// A store of the version before this one, as its owner left it.
-async fn of_version_before(home: &Home) {
+/// A closed store of the version before.
+async fn of_previous_version(home: &Home) {
     let store = home.open_uncommitted();
     finish(&store, "a", "x").await;
     drop(store);
@@ -182,10 +182,10 @@ async fn of_version_before(home: &Home) {
 }
 
 #[tokio::test]
-async fn a_store_of_the_version_before_is_brought_to_this_one() {
+async fn a_store_of_the_previous_version_is_upgraded() {
     for reads_first in [false, true] {
         let home = Home::new();
-        of_version_before(&home).await;
+        of_previous_version(&home).await;
         if reads_first {
             let reader = FileStore::options().clock(home.clock.clone()).open_read_only(home.path()).unwrap();
             assert_eq!(reader.stats().await.unwrap().completed, 1);
@@ -198,9 +198,9 @@ async fn a_store_of_the_version_before_is_brought_to_this_one() {
 }
 
 #[tokio::test]
-async fn a_store_of_the_version_before_that_did_not_end_is_left_to_that_version() {
+async fn an_unclosed_store_of_the_previous_version_is_refused() {
     let home = Home::new();
-    of_version_before(&home).await;
+    of_previous_version(&home).await;
     fs::write(home.path().join("hapax.journal"), "HAPXJRN1").unwrap();
     let before = fs::read(home.database()).unwrap();
     for opened in [FileStore::open(home.path()), FileStore::open_read_only(home.path())] {
@@ -212,7 +212,7 @@ async fn a_store_of_the_version_before_that_did_not_end_is_left_to_that_version(
 }
 
 #[tokio::test]
-async fn a_file_that_was_emptied_by_a_sweep_is_made_smaller_by_a_vacuum() {
+async fn a_vacuum_makes_the_file_smaller_after_a_sweep() {
     let home = Home::new();
     let store = home.open_uncommitted();
     let large = "x".repeat(20_000);

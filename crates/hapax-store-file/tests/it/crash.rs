@@ -1,4 +1,4 @@
-//! What is on the disk at any moment is enough. A crash is a copy of the files, taken while the store is open.
+//! Recovery after a crash. A crash is a copy of the files, taken while the store is open.
 
 use std::error::Error;
 use std::fs;
@@ -12,13 +12,13 @@ use tempfile::TempDir;
 
 use crate::fixture::{Home, acquire, ask, done, finish, scoped};
 
-/// Where the journal's frames begin, behind its marks, and how long the header of a frame is.
+/// The offset of the first frame of the write-ahead log, and the length of a frame header.
 const FRAMES_AT: usize = 1024;
 const FRAME_HEADER: usize = 52;
 
-/// Copies a store's files by another process: closing them in this one would end the engine's own locks.
+/// Copies a store's files in another process: closing them in this one would release SQLite's locks.
 ///
-/// The journal first: what is committed in between is in the database then.
+/// The write-ahead log first: the database has everything that is committed in between.
 pub(crate) fn copy(home: &Home, to: &Path) {
     for name in ["hapax.journal", "hapax.db-wal", "hapax.db"] {
         let copied = Command::new("cp").arg(home.path().join(name)).arg(to).status().unwrap();
@@ -31,7 +31,7 @@ fn open(home: &Home, dir: &Path) -> FileStore {
 }
 
 #[tokio::test]
-async fn everything_acknowledged_is_in_the_files_at_once() {
+async fn acknowledged_operations_survive_a_crash() {
     let home = Home::new();
     let store = home.open_uncommitted();
     for n in 0..20 {
@@ -52,28 +52,28 @@ async fn everything_acknowledged_is_in_the_files_at_once() {
 }
 
 #[tokio::test]
-async fn a_torn_tail_costs_only_what_was_torn() {
+async fn a_torn_tail_loses_only_the_torn_batch() {
     let home = Home::new();
     let store = home.open_uncommitted();
     finish(&store, "whole", "x").await;
-    // So that it is in the database, and the journal starts over.
+    // Commits it to the database, so that the log starts over.
     store.stats().await.unwrap();
     finish(&store, "torn", "x").await;
     let crashed = TempDir::new().unwrap();
     copy(&home, crashed.path());
-    let mut journal = fs::read(crashed.path().join("hapax.journal")).unwrap();
+    let mut log = fs::read(crashed.path().join("hapax.journal")).unwrap();
     drop(store);
-    // No caller was told: what vouches for the last batch is not there.
-    journal.truncate(journal.len() - FRAME_HEADER);
-    for cut in (FRAMES_AT..journal.len()).step_by(25) {
+    // The batch was not acknowledged: it has no trailer.
+    log.truncate(log.len() - FRAME_HEADER);
+    for cut in (FRAMES_AT..log.len()).step_by(25) {
         let torn = TempDir::new().unwrap();
         for name in ["hapax.db", "hapax.db-wal"] {
             fs::copy(crashed.path().join(name), torn.path().join(name)).unwrap();
         }
-        fs::write(torn.path().join("hapax.journal"), &journal[..cut]).unwrap();
+        fs::write(torn.path().join("hapax.journal"), &log[..cut]).unwrap();
         let reopened = open(&home, torn.path());
         assert!(matches!(reopened.claim(&ask("whole")).await.unwrap(), Claim::Replay { .. }), "cut at {cut}");
-        // Never half of it.
+        // Never a part of it.
         match reopened.get(&scoped("torn").id).await.unwrap() {
             Lookup::Absent | Lookup::Found { .. } => {}
             other => panic!("cut at {cut}: {other:?}"),
@@ -83,7 +83,7 @@ async fn a_torn_tail_costs_only_what_was_torn() {
 }
 
 #[tokio::test]
-async fn an_earlier_copy_of_the_database_is_not_taken_for_the_one_of_the_journal() {
+async fn an_earlier_copy_of_the_database_is_refused() {
     let home = Home::new();
     let store = home.open_uncommitted();
     finish(&store, "a", "x").await;
@@ -101,25 +101,25 @@ async fn an_earlier_copy_of_the_database_is_not_taken_for_the_one_of_the_journal
     let error = FileStore::open(earlier.path()).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Incompatible);
     let cause = error.source().unwrap().to_string();
-    assert!(cause.contains("its journal goes on from a later state of it"), "{cause}");
+    assert!(cause.contains("its write-ahead log is of a later state"), "{cause}");
 }
 
 #[tokio::test]
-async fn a_damaged_journal_is_not_taken_for_a_torn_one() {
+async fn a_damaged_log_is_not_taken_for_a_torn_one() {
     let home = Home::new();
     let store = home.open_uncommitted();
     let crashed = TempDir::new().unwrap();
     finish(&store, "a", "x").await;
     finish(&store, "b", "x").await;
     copy(&home, crashed.path());
-    let journal = crashed.path().join("hapax.journal");
-    let bytes = fs::read(&journal).unwrap();
-    let vouched = bytes.len() - FRAME_HEADER;
-    // In the last batch too: its callers were told.
-    for at in [FRAMES_AT, FRAMES_AT + 100, vouched - 1] {
+    let log = crashed.path().join("hapax.journal");
+    let bytes = fs::read(&log).unwrap();
+    let trailer_at = bytes.len() - FRAME_HEADER;
+    // Also in the last batch, which was acknowledged.
+    for at in [FRAMES_AT, FRAMES_AT + 100, trailer_at - 1] {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1;
-        fs::write(&journal, damaged).unwrap();
+        fs::write(&log, damaged).unwrap();
         let error = FileStore::open(crashed.path()).unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Incompatible, "byte {at}");
         let cause = error.source().unwrap().to_string();
@@ -128,21 +128,21 @@ async fn a_damaged_journal_is_not_taken_for_a_torn_one() {
 }
 
 #[tokio::test]
-async fn whoever_only_looks_sees_what_a_crash_left_in_the_journal() {
+async fn a_read_only_open_recovers_after_a_crash() {
     let home = Home::new();
     let store = home.open_uncommitted();
     finish(&store, "done", "x").await;
     let lease = acquire(&store, "open").await;
     let crashed = TempDir::new().unwrap();
     copy(&home, crashed.path());
-    let onlooker = FileStore::options().clock(home.clock.clone()).open_read_only(crashed.path()).unwrap();
-    let stats = onlooker.stats().await.unwrap();
+    let reader = FileStore::options().clock(home.clock.clone()).open_read_only(crashed.path()).unwrap();
+    let stats = reader.stats().await.unwrap();
     assert_eq!((stats.completed, stats.uncertain, stats.in_progress), (1, 1, 0));
-    assert!(matches!(onlooker.get(&lease.id).await.unwrap(), Lookup::Found { .. }));
+    assert!(matches!(reader.get(&lease.id).await.unwrap(), Lookup::Found { .. }));
 }
 
 #[tokio::test]
-async fn a_deletion_that_is_only_in_the_journal_holds() {
+async fn a_deletion_survives_a_crash() {
     let home = Home::new();
     let store = home.open_uncommitted();
     let lease = finish(&store, "a", "x").await;
@@ -154,7 +154,7 @@ async fn a_deletion_that_is_only_in_the_journal_holds() {
 }
 
 #[tokio::test]
-async fn an_orderly_end_leaves_no_log() {
+async fn an_orderly_close_leaves_no_logs() {
     let home = Home::new();
     let store = home.open_uncommitted();
     finish(&store, "a", "x").await;
@@ -177,7 +177,7 @@ async fn a_crash_puts_the_clock_ahead_and_never_back() {
 }
 
 #[tokio::test]
-async fn a_clock_set_back_over_a_crash_is_held_by_the_journal() {
+async fn the_clock_is_not_before_the_log_after_a_crash() {
     let home = Home::new();
     let store = home.open_uncommitted();
     acquire(&store, "a").await;

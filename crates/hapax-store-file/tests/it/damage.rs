@@ -1,4 +1,4 @@
-//! What cannot be read is there: never claimed, never overwritten, never swept.
+//! Unreadable records are present: never claimed, never overwritten, never swept.
 
 use std::error::Error;
 use std::fs;
@@ -26,7 +26,7 @@ const DAMAGES: [(&str, &str); 12] = [
     ("outcome forgotten", "UPDATE record SET outcome_row = NULL"),
 ];
 
-/// Damages that leave the head whole: it says when the record is due.
+/// Damages that leave the head intact, which says when the record is due.
 const LEFT_TO_A_SWEEP: [&str; 2] = ["outcome zeroed", "outcome gone"];
 
 #[tokio::test]
@@ -57,14 +57,14 @@ async fn a_damaged_record_is_present_and_left_alone() {
         }
         let page = store.list(&Query::default()).await.unwrap();
         assert_eq!((page.records.len(), page.unreadable.len()), (0, 1), "{name}");
-        // All of it is long due by what its columns say.
+        // The record is long due by its columns.
         home.clock.advance(Duration::from_secs(365 * 24 * 3600));
         if !LEFT_TO_A_SWEEP.contains(&name) {
             let swept = store.sweep(10).await.unwrap();
             assert_eq!((swept.expired, swept.dropped), (0, 0), "{name}");
         }
         assert_eq!(dump(&home), damaged, "{name}: changed");
-        // Nobody else suffers.
+        // Other records are not affected.
         acquire(&store, "b").await;
         drop(store);
 
@@ -87,7 +87,7 @@ fn dump(home: &Home) -> Vec<(String, String, Option<String>)> {
 }
 
 #[tokio::test]
-async fn swapped_outcomes_are_noticed() {
+async fn swapped_outcomes_are_detected() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "a", "for a").await;
@@ -99,7 +99,7 @@ async fn swapped_outcomes_are_noticed() {
 }
 
 #[tokio::test]
-async fn a_damaged_claim_of_an_earlier_process_does_not_keep_the_store_shut() {
+async fn a_damaged_claim_of_an_earlier_process_does_not_block_the_start() {
     let home = Home::new();
     let store = home.open();
     acquire(&store, "a").await;
@@ -115,7 +115,7 @@ async fn a_damaged_claim_of_an_earlier_process_does_not_keep_the_store_shut() {
     ));
 }
 
-/// Leaves a store with more finished records than fit on a few pages; their names.
+/// Fills and closes a store with more records than fit on a few pages; returns their names.
 async fn finish_many(home: &Home) -> Vec<String> {
     let store = home.open();
     let names: Vec<String> = (0..300).map(|n| format!("key-{n}")).collect();
@@ -129,7 +129,7 @@ async fn finish_many(home: &Home) -> Vec<String> {
 async fn pages_overwritten_on_disk_never_make_a_key_fresh() {
     let home = Home::new();
     let names = finish_many(&home).await;
-    // All pages but the first, which holds the layout, and those of the layout's other tables.
+    // All pages but the first, which has the schema, and the root pages of the tables.
     let whole = fs::read(home.database()).unwrap();
     let keep = 4096 * 6;
     assert!(whole.len() > 2 * keep);
@@ -137,12 +137,12 @@ async fn pages_overwritten_on_disk_never_make_a_key_fresh() {
     for page in (keep..whole.len()).step_by(4096) {
         let mut bytes = whole.clone();
         bytes[page..page + 4096].fill(0xA5);
-        // Nothing of the one before it.
+        // Removes what the round before has left.
         for name in ["hapax.db-wal", "hapax.db-shm", "hapax.journal"] {
             let _ = fs::remove_file(home.path().join(name));
         }
         fs::write(home.database(), bytes).unwrap();
-        // Where not even the newest record can be read, the store is not opened.
+        // If not even the newest record is readable, the store does not open.
         let store = match FileStore::options().clock(home.clock.clone()).open(home.path()) {
             Ok(store) => store,
             Err(error) => {
@@ -176,7 +176,7 @@ fn overwrite_first_leaf(home: &Home, table: &str) {
 }
 
 #[tokio::test]
-async fn whatever_a_damaged_page_of_the_index_may_hold_is_present() {
+async fn keys_in_a_damaged_page_of_the_index_are_unreadable() {
     let home = Home::new();
     let names = finish_many(&home).await;
     overwrite_first_leaf(&home, "leaf");
@@ -202,7 +202,7 @@ async fn whatever_a_damaged_page_of_the_index_may_hold_is_present() {
 }
 
 #[tokio::test]
-async fn a_damaged_page_that_is_asked_for_keeps_nobody_else_from_being_written() {
+async fn a_lookup_in_a_damaged_page_does_not_block_other_writes() {
     let home = Home::new();
     let names = finish_many(&home).await;
     overwrite_first_leaf(&home, "record");
@@ -214,7 +214,7 @@ async fn a_damaged_page_that_is_asked_for_keeps_nobody_else_from_being_written()
         unreadable += usize::from(store.claim(&ask(name)).await.unwrap() == Claim::Unreadable);
     }
     assert!((1..200).contains(&unreadable), "{unreadable} of 300");
-    // Also what is written before anybody is told, in a transaction in which somebody looked at the page.
+    // Also an outcome that is written before it is acknowledged, in a transaction that has read the page.
     let large = acquire(&store, "large").await;
     for name in &names {
         store.get(&scoped(name).id).await.unwrap();
@@ -222,14 +222,14 @@ async fn a_damaged_page_that_is_asked_for_keeps_nobody_else_from_being_written()
     let result = done(&"x".repeat(2 << 20));
     assert_eq!(store.complete(&large, &result, RETENTION).await.unwrap(), Fenced::Applied);
     assert_eq!(store.complete(&lease, &done("x"), RETENTION).await.unwrap(), Fenced::Applied);
-    // Everything is committed for this.
+    // Commits everything.
     assert_eq!(store.stats().await.unwrap().completed, 302);
     finish(&store, "another", "x").await;
     drop(store);
     assert!(matches!(home.open().claim(&ask("fresh")).await.unwrap(), Claim::Replay { .. }));
 }
 
-/// Flips a bit of the hash of `name` in the index, which has its halves the other way around.
+/// Flips a bit of the hash of `name` in the index, where its halves are swapped.
 fn flip_in_index(database: &Path, name: &str) {
     let mut bytes = fs::read(database).unwrap();
     let id = scoped(name).id;
@@ -249,17 +249,17 @@ async fn a_flipped_bit_of_the_index_hides_no_record() {
     flip_in_index(&home.database(), "a");
     let store = home.open();
     assert_eq!(store.claim(&ask("a")).await.unwrap(), Claim::Unreadable);
-    // What may be in the same page of the index is not taken for fresh either.
+    // A key that may be in the same page of the index is not absent either.
     assert_eq!(store.claim(&ask("b")).await.unwrap(), Claim::Unreadable);
 }
 
 #[tokio::test]
-async fn a_flipped_bit_of_what_the_store_remembers_is_noticed() {
+async fn a_flipped_bit_of_meta_is_refused() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "a", "x").await;
     drop(store);
-    // A time in the far future would end every record.
+    // A time in the far future would expire every record.
     home.shell().execute("UPDATE meta SET seen_ms = seen_ms | (1 << 45)", []).unwrap();
     for opened in [FileStore::open(home.path()), FileStore::open_read_only(home.path())] {
         assert_eq!(opened.unwrap_err().kind(), StoreErrorKind::Incompatible);
@@ -267,7 +267,7 @@ async fn a_flipped_bit_of_what_the_store_remembers_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_look_finds_what_hides_in_an_index_and_in_records() {
+async fn verify_finds_damage_in_the_index_and_in_records() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "a", "x").await;
@@ -285,12 +285,12 @@ async fn a_look_finds_what_hides_in_an_index_and_in_records() {
 }
 
 #[tokio::test]
-async fn a_small_store_with_a_damaged_index_is_not_opened_after_a_crash() {
+async fn a_small_store_with_a_damaged_index_is_refused_after_a_crash() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "a", "x").await;
     drop(store);
-    // A log of which only the beginning is there, as a crash leaves one.
+    // The beginning of SQLite's log, as after a crash.
     flip_in_index(&home.database(), "a");
     fs::write(home.path().join("hapax.db-wal"), [0; 32]).unwrap();
     let error = FileStore::open(home.path()).unwrap_err();
@@ -304,7 +304,7 @@ async fn a_small_store_with_a_damaged_index_is_not_opened_after_a_crash() {
 }
 
 #[tokio::test]
-async fn an_index_is_not_made_anew_from_records_that_cannot_be_read() {
+async fn an_index_is_not_rebuilt_from_unreadable_records() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "a", "x").await;

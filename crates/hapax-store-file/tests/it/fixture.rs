@@ -1,4 +1,4 @@
-//! A store in a directory of its own, and short ways to ask it for things.
+//! A store in a temporary directory, and shorthands for its operations.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,12 +34,12 @@ impl Home {
         FileStore::options().clock(self.clock.clone()).open(self.path()).unwrap()
     }
 
-    /// A store whose transaction stays open until a reader needs it: what was written last is in the journal only.
+    /// A store that commits on demand only: the latest records are in the write-ahead log only.
     pub(crate) fn open_uncommitted(&self) -> FileStore {
         FileStore::options().clock(self.clock.clone()).commit_on_demand().open(self.path()).unwrap()
     }
 
-    /// The database as a person with a shell sees it.
+    /// Another connection to the database, as of a database shell.
     pub(crate) fn shell(&self) -> Connection {
         let shell = Connection::open(self.database()).unwrap();
         shell.busy_timeout(Duration::from_secs(10)).unwrap();

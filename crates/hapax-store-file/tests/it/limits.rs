@@ -1,4 +1,4 @@
-//! No room, and too large.
+//! Full stores, and values that are too large.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::fixture::{Home, RETENTION, UNCERTAIN_RETENTION, acquire, ask, ask_for
 
 const SIZE_MAX: u64 = 1 << 20;
 
-/// Fills a small store until it refuses; the names that were finished, oldest first.
+/// Fills a small store until it refuses; returns the completed names, oldest first.
 async fn fill(store: &FileStore, round: u32) -> Vec<String> {
     let result = done(&"x".repeat(8_000));
     let mut names = Vec::new();
@@ -40,7 +40,7 @@ fn open_small(home: &Home) -> FileStore {
 }
 
 #[tokio::test]
-async fn a_full_store_refuses_and_goes_on_when_there_is_room() {
+async fn a_full_store_refuses_until_there_is_room() {
     let home = Home::new();
     let store = open_small(&home);
     let names = fill(&store, 1).await;
@@ -49,7 +49,7 @@ async fn a_full_store_refuses_and_goes_on_when_there_is_room() {
     let warnings = store.health().await.unwrap().warnings;
     assert!(warnings.iter().any(|warning| warning.contains("allowed size")), "{warnings:?}");
 
-    // Nothing that was acknowledged is lost, and replays go on.
+    // Nothing acknowledged is lost, and replays continue.
     for name in &names {
         assert!(matches!(store.claim(&ask(name)).await.unwrap(), Claim::Replay { .. }), "{name}");
     }
@@ -94,7 +94,7 @@ async fn fill_with_claims(store: &FileStore) -> Vec<(ClaimRequest, Lease)> {
 }
 
 #[tokio::test]
-async fn a_full_store_is_opened_again() {
+async fn a_full_store_can_be_opened_again() {
     let home = Home::new();
     let store = open_small(&home);
     for n in 0..20 {
@@ -114,11 +114,11 @@ async fn a_full_store_is_opened_again() {
         let claim = store.claim(&ask(&format!("done-{n}"))).await.unwrap();
         assert!(matches!(claim, Claim::Replay { .. }), "done-{n}");
     }
-    // The limit holds again, and there is room again once something went.
+    // The limit holds again, and a sweep makes room.
     let mut fitted = 0;
     while store.claim(&ask(&format!("new-{fitted}"))).await.is_ok() {
         fitted += 1;
-        assert!(fitted < opened.len(), "the limit is gone");
+        assert!(fitted < opened.len(), "the limit does not hold");
     }
     home.clock.advance(UNCERTAIN_RETENTION + RETENTION);
     while store.sweep(1000).await.unwrap().more {}
@@ -126,7 +126,7 @@ async fn a_full_store_is_opened_again() {
 }
 
 #[tokio::test]
-async fn one_batch_without_room_for_all_takes_few_commits() {
+async fn a_batch_without_room_takes_few_commits() {
     let home = Home::new();
     let store = open_small(&home);
     let opened = fill_with_claims(&store).await;
@@ -156,7 +156,7 @@ async fn one_batch_without_room_for_all_takes_few_commits() {
 }
 
 #[tokio::test]
-async fn what_needs_no_room_is_answered_beside_what_does() {
+async fn operations_without_need_for_room_succeed_in_a_full_batch() {
     let home = Home::new();
     let store = open_small(&home);
     let names = fill(&store, 1).await;

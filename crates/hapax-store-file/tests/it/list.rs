@@ -33,7 +33,7 @@ fn id(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn pages_run_from_the_newest_and_are_not_disturbed_by_newer_ones() {
+async fn pages_run_from_the_newest_and_ignore_newer_records() {
     let home = Home::new();
     let store = home.open();
     for n in 0..10 {
@@ -49,7 +49,7 @@ async fn pages_run_from_the_newest_and_are_not_disturbed_by_newer_ones() {
 }
 
 #[tokio::test]
-async fn the_last_page_says_so() {
+async fn the_last_page_has_no_cursor() {
     let home = Home::new();
     let store = home.open();
     for n in 0..6 {
@@ -62,7 +62,7 @@ async fn the_last_page_says_so() {
 }
 
 #[tokio::test]
-async fn a_key_claimed_anew_after_it_expired_is_the_newest() {
+async fn a_key_claimed_again_after_it_expired_is_the_newest() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "old", "x").await;
@@ -74,7 +74,7 @@ async fn a_key_claimed_anew_after_it_expired_is_the_newest() {
 }
 
 #[tokio::test]
-async fn states_are_judged_when_they_are_read() {
+async fn states_are_those_at_the_time_of_the_read() {
     let home = Home::new();
     let store = home.open();
     acquire(&store, "lapsed").await;
@@ -125,7 +125,7 @@ async fn an_id_prefix_of_any_length_finds_its_records() {
 }
 
 #[tokio::test]
-async fn scope_and_age_filter_beyond_the_first_stretch() {
+async fn scope_and_age_filter_beyond_the_first_read() {
     let home = Home::new();
     let store = home.open();
     let wanted = ScopedKey::new(
@@ -134,7 +134,7 @@ async fn scope_and_age_filter_beyond_the_first_stretch() {
     );
     store.claim(&ask_for(wanted.clone())).await.unwrap();
     home.clock.advance(Duration::from_secs(60));
-    // More rows than one stretch of the search.
+    // More rows than one read of the search.
     let asks: Vec<_> = (0..600).map(|n| ask(&format!("hay-{n}"))).collect();
     futures_util::future::join_all(asks.iter().map(|ask| store.claim(ask))).await;
     let queries = [

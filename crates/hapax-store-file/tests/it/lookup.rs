@@ -1,4 +1,4 @@
-//! What a look finds while the writer moves a record.
+//! Lookups while the writer moves a record to another row.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::fixture::{Home, acquire, done, scoped};
 const RETENTION: Duration = Duration::from_secs(1);
 const RECORDS: usize = 150;
 
-async fn live(store: &FileStore, name: &str) {
+async fn complete(store: &FileStore, name: &str) {
     let lease = acquire(store, name).await;
     assert_eq!(store.complete(&lease, &done("x"), RETENTION).await.unwrap(), Fenced::Applied);
 }
@@ -21,45 +21,45 @@ async fn live(store: &FileStore, name: &str) {
 async fn expired(home: &Home) -> FileStore {
     let store = home.open();
     let names: Vec<String> = (0..RECORDS).map(|n| n.to_string()).collect();
-    join_all(names.iter().map(|name| live(&store, name))).await;
+    join_all(names.iter().map(|name| complete(&store, name))).await;
     drop(store);
     home.open()
 }
 
-/// Begins new lives, first of a record in the index and then of one that waits for it, and looks all the while.
-async fn look_while_records_live_again(home: &Home, store: &FileStore, onlooker: &FileStore) {
+/// Claims expired keys again, first of a record in the index and then of one in the memtable, with lookups meanwhile.
+async fn look_up_while_keys_are_claimed_again(home: &Home, store: &FileStore, reader: &FileStore) {
     let at = Cell::new(0);
-    let lives = async {
+    let claims = async {
         while at.get() < RECORDS {
             for _ in 0..2 {
                 home.clock.advance(2 * RETENTION);
-                live(store, &at.get().to_string()).await;
+                complete(store, &at.get().to_string()).await;
             }
             at.set(at.get() + 1);
         }
     };
-    let looks = async {
+    let lookups = async {
         while at.get() < RECORDS {
             let id = scoped(&at.get().to_string()).id;
-            for found in join_all((0..16).map(|_| onlooker.get(&id))).await {
+            for found in join_all((0..16).map(|_| reader.get(&id))).await {
                 assert!(matches!(found.unwrap(), Lookup::Found { .. }), "record {}", at.get());
             }
         }
     };
-    tokio::join!(lives, looks);
+    tokio::join!(claims, lookups);
 }
 
 #[tokio::test]
-async fn a_record_that_begins_a_new_life_is_there_all_the_while() {
+async fn a_key_that_is_claimed_again_is_always_found() {
     let home = Home::new();
     let store = expired(&home).await;
-    look_while_records_live_again(&home, &store, &store).await;
+    look_up_while_keys_are_claimed_again(&home, &store, &store).await;
 }
 
 #[tokio::test]
-async fn a_record_that_begins_a_new_life_is_there_for_another_process_too() {
+async fn a_key_that_is_claimed_again_is_always_found_by_another_process() {
     let home = Home::new();
     let store = expired(&home).await;
-    let onlooker = FileStore::open_read_only(home.path()).unwrap();
-    look_while_records_live_again(&home, &store, &onlooker).await;
+    let reader = FileStore::open_read_only(home.path()).unwrap();
+    look_up_while_keys_are_claimed_again(&home, &store, &reader).await;
 }

@@ -1,6 +1,6 @@
-//! The file store: the suite that every store passes, and what only this one can do.
+//! The file store: the suite of all stores, and tests of this one.
 
-// The fixtures are as much a test as those who call them.
+// Fixtures are test code too.
 #![allow(clippy::unwrap_used)]
 
 mod batch;

@@ -1,4 +1,4 @@
-//! Who may open a directory, and what is refused without leaving a mark.
+//! Opening a directory: owners, readers, and refused files, which are left unchanged.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -31,21 +31,21 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[tokio::test]
-async fn a_second_owner_is_told_who_the_first_is() {
+async fn a_second_owner_is_refused_with_the_process_id_of_the_first() {
     let home = Home::new();
     let store = home.open();
     let (kind, text) = refused(home.path());
     assert_eq!(kind, StoreErrorKind::InUse);
     assert!(text.contains(&format!("in use by process {}", std::process::id())), "{text}");
     assert!(!text.contains("admin"), "{text}");
-    // The first one is not disturbed.
+    // The first one is not affected.
     acquire(&store, "a").await;
     drop(store);
     home.open();
 }
 
 #[tokio::test]
-async fn a_reader_looks_on_while_the_owner_writes() {
+async fn a_reader_sees_the_owners_writes() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "a", "first").await;
@@ -65,14 +65,14 @@ async fn a_reader_looks_on_while_the_owner_writes() {
     assert!(error.source().unwrap().to_string().contains("read-only"));
     let error = reader.claim(&crate::fixture::ask("c")).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Invalid);
-    // Opening and closing a reader takes nothing from the owner.
+    // Opening and closing a reader does not affect the owner.
     drop(reader);
     acquire(&store, "c").await;
 }
 
-/// An owner sees every deletion; beside it, records may be deleted at any time.
+/// An owner sees every deletion; a reader does not.
 #[tokio::test]
-async fn the_owner_says_that_there_is_no_other() {
+async fn only_the_owner_may_cache_without_checks() {
     let home = Home::new();
     let store = home.open();
     assert!(matches!(store.caching(), Caching::Owned(_)));
@@ -93,32 +93,32 @@ fn locks(home: &Home) -> usize {
         .count()
 }
 
-/// Without its locks the engine of another process takes the log for abandoned and deletes it.
+/// Without these locks SQLite in another process takes the log for abandoned and deletes it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn opening_beside_a_reader_of_the_same_process_keeps_the_locks() {
-    for mark in ["with its mark", "without its mark"] {
+    for lock_file in ["with LOCK", "without LOCK"] {
         let home = Home::new();
         drop(home.open());
-        if mark == "without its mark" {
+        if lock_file == "without LOCK" {
             fs::remove_file(home.path().join("LOCK")).unwrap();
         }
         let reader = FileStore::options().clock(home.clock.clone()).open_read_only(home.path()).unwrap();
         reader.stats().await.unwrap();
-        assert!(locks(&home) > 0, "{mark}");
+        assert!(locks(&home) > 0, "{lock_file}");
         let store = home.open();
-        assert!(locks(&home) > 0, "{mark}: opening for writing took them");
+        assert!(locks(&home) > 0, "{lock_file}: opening for writing took them");
         finish(&store, "a", "x").await;
-        // Refused, and harmless all the same.
+        // A refused open must not release them either.
         assert_eq!(refused(home.path()).0, StoreErrorKind::InUse);
-        assert!(locks(&home) > 0, "{mark}: a second owner took them");
+        assert!(locks(&home) > 0, "{lock_file}: a second owner took them");
         drop(reader);
-        assert!(locks(&home) > 0, "{mark}: the reader took them");
+        assert!(locks(&home) > 0, "{lock_file}: the reader took them");
     }
 }
 
 #[tokio::test]
-async fn a_log_that_somebody_reads_is_not_taken_for_durable() {
+async fn a_log_with_a_reader_is_not_taken_for_durable() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "a", "x").await;
@@ -158,7 +158,7 @@ fn a_missing_store_cannot_be_read() {
 
 #[cfg(unix)]
 #[test]
-fn a_missing_directory_is_made_for_its_user_alone() {
+fn a_missing_directory_is_created_for_its_user_only() {
     use std::os::unix::fs::PermissionsExt;
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("deep").join("er");
@@ -186,14 +186,14 @@ fn a_file_in_place_of_the_directory_is_refused() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_directory_that_cannot_be_made_is_refused() {
+fn a_directory_that_cannot_be_created_is_refused() {
     let (kind, text) = refused(Path::new("/proc/hapax-data"));
     assert_eq!(kind, StoreErrorKind::Unavailable);
     assert!(text.contains("/proc/hapax-data") && text.contains("read-only"), "{text}");
 }
 
 #[test]
-fn a_foreign_file_is_refused_and_left_as_it_was() {
+fn a_foreign_file_is_refused_unchanged() {
     type Make = fn(&Path);
     let foreign: [(&str, Make); 4] = [
         ("text", |path| fs::write(path, "no database at all, but long enough ".repeat(20)).unwrap()),
@@ -219,9 +219,9 @@ fn a_foreign_file_is_refused_and_left_as_it_was() {
     }
 }
 
-/// A log that the other program's crash left belongs to that program.
+/// SQLite's log from a crash of another program is left to that program.
 #[test]
-fn a_foreign_log_is_not_moved_into_its_database() {
+fn a_foreign_log_is_not_checkpointed() {
     let made = TempDir::new().unwrap();
     let theirs = Connection::open(made.path().join("hapax.db")).unwrap();
     theirs.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE theirs (a)").unwrap();
@@ -240,7 +240,7 @@ fn a_foreign_log_is_not_moved_into_its_database() {
 }
 
 #[test]
-fn another_version_is_refused_and_left_as_it_was() {
+fn another_version_is_refused_unchanged() {
     let home = Home::new();
     drop(home.open());
     home.shell().pragma_update(None, "user_version", 1).unwrap();
@@ -254,7 +254,7 @@ fn another_version_is_refused_and_left_as_it_was() {
 }
 
 #[test]
-fn a_cut_database_is_no_fresh_store() {
+fn a_truncated_database_is_refused() {
     let home = Home::new();
     drop(home.open());
     for bytes in [0, 50, 5000] {
@@ -265,29 +265,29 @@ fn a_cut_database_is_no_fresh_store() {
 }
 
 #[test]
-fn a_log_without_its_database_is_no_fresh_store() {
+fn a_log_without_its_database_is_refused() {
     let home = Home::new();
     drop(home.open());
     fs::rename(home.database(), home.path().join("hapax.db-wal")).unwrap();
     let (kind, text) = refused(home.path());
     assert_eq!(kind, StoreErrorKind::Incompatible);
-    assert!(text.contains("missing while other files of the store are still there"), "{text}");
+    assert!(text.contains("missing while other files of the store exist"), "{text}");
     assert!(!home.database().exists());
 }
 
 #[test]
-fn a_journal_without_its_database_is_no_fresh_store() {
+fn a_write_ahead_log_without_its_database_is_refused() {
     let home = Home::new();
     drop(home.open());
     fs::rename(home.database(), home.path().join("hapax.journal")).unwrap();
     let (kind, text) = refused(home.path());
     assert_eq!(kind, StoreErrorKind::Incompatible);
-    assert!(text.contains("missing while other files of the store are still there"), "{text}");
+    assert!(text.contains("missing while other files of the store exist"), "{text}");
     assert!(!home.database().exists());
 }
 
 #[test]
-fn a_database_that_was_never_finished_is_made_again() {
+fn an_unfinished_database_is_created_again() {
     let home = Home::new();
     fs::write(home.path().join("hapax.db.new"), "half a database").unwrap();
     drop(home.open());
@@ -296,7 +296,7 @@ fn a_database_that_was_never_finished_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_store_that_does_not_sync_says_so() {
+async fn a_store_without_sync_is_best_effort() {
     let home = Home::new();
     let health = home.open().health().await.unwrap();
     assert_eq!((health.store, health.promise), ("file", Promise::AtMostOnce));
@@ -309,7 +309,7 @@ async fn a_store_that_does_not_sync_says_so() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_store_in_memory_does_not_promise_what_a_disk_would_keep() {
+async fn a_store_on_tmpfs_is_best_effort() {
     const IN_MEMORY: &str = "/dev/shm";
     let dir = TempDir::new_in(IN_MEMORY).expect("this test needs a tmpfs at /dev/shm");
     let health = FileStore::open(dir.path()).unwrap().health().await.unwrap();

@@ -1,4 +1,4 @@
-//! Who owns a store, whatever becomes of its files.
+//! Ownership of a store whose files are deleted, replaced or moved.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -11,18 +11,18 @@ use tempfile::TempDir;
 use crate::fixture::{Home, acquire, ask, finish, scoped};
 
 fn cause(error: &StoreError) -> String {
-    error.source().expect("it says why").to_string()
+    error.source().expect("the error has a source").to_string()
 }
 
 #[tokio::test]
-async fn a_lock_that_was_deleted_lets_no_second_owner_in() {
+async fn a_deleted_lock_file_admits_no_second_owner() {
     let home = Home::new();
     let store = home.open();
     fs::remove_file(home.path().join("LOCK")).unwrap();
     let error = FileStore::open(home.path()).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::InUse);
     assert!(!home.path().join("LOCK").exists());
-    // The owner goes on, and readers look on.
+    // The owner and readers go on.
     acquire(&store, "a").await;
     let reader = FileStore::options().clock(home.clock.clone()).open_read_only(home.path()).unwrap();
     assert!(matches!(reader.get(&scoped("a").id).await.unwrap(), Lookup::Found { .. }));
@@ -31,7 +31,7 @@ async fn a_lock_that_was_deleted_lets_no_second_owner_in() {
 }
 
 #[test]
-fn a_program_of_before_that_holds_its_lock_is_the_owner() {
+fn an_earlier_version_that_holds_the_lock_file_is_the_owner() {
     let home = Home::new();
     drop(home.open());
     let lock = File::open(home.path().join("LOCK")).unwrap();
@@ -41,7 +41,7 @@ fn a_program_of_before_that_holds_its_lock_is_the_owner() {
     home.open();
 }
 
-/// A store below a directory of the test, so that it can be moved as a whole.
+/// A store in a subdirectory, so that the test can move it.
 fn store_below(home: &Home) -> (PathBuf, FileStore) {
     let dir = home.path().join("data");
     let store = FileStore::options().clock(home.clock.clone()).open(&dir).unwrap();
@@ -56,7 +56,7 @@ async fn stops(store: &FileStore, name: &str) {
         "{}",
         cause(&error)
     );
-    // From then on, also for those who only look.
+    // From then on reads fail too.
     for error in [store.claim(&ask("c")).await.unwrap_err(), store.get(&scoped("a").id).await.unwrap_err()] {
         assert_eq!(error.kind(), StoreErrorKind::Stopped, "{name}");
         assert!(cause(&error).contains("removed or replaced"), "{name}: {}", cause(&error));
@@ -84,19 +84,19 @@ async fn an_owner_whose_directory_is_moved_away_stops() {
     let (dir, store) = store_below(&home);
     finish(&store, "a", "x").await;
     fs::rename(&dir, home.path().join("moved")).unwrap();
-    // Another process may have the name now.
+    // Another owner may use the path now.
     let other = FileStore::options().clock(home.clock.clone()).open(&dir).unwrap();
     assert!(matches!(other.claim(&ask("b")).await.unwrap(), Claim::Acquired(_)));
     stops(&store, "data").await;
     drop(store);
-    // The one that stopped takes nothing from it.
+    // The stopped owner does not change the new one's files.
     assert!(dir.join("hapax.journal").exists());
     acquire(&other, "c").await;
 }
 
 #[cfg(unix)]
 #[test]
-fn a_directory_that_all_may_write_to_is_refused() {
+fn a_world_writable_directory_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let dir = TempDir::new().unwrap();
     let set = |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
@@ -111,7 +111,7 @@ fn a_directory_that_all_may_write_to_is_refused() {
     drop(FileStore::open(dir.path()).unwrap());
     set(0o777);
     assert_eq!(FileStore::open_read_only(dir.path()).unwrap_err().kind(), StoreErrorKind::Unavailable);
-    // A directory in it is made for one user alone.
+    // A directory in it is created for one user only.
     drop(FileStore::open(dir.path().join("data")).unwrap());
 }
 
@@ -132,7 +132,7 @@ fn a_symbolic_link_in_the_directory_is_refused() {
     }
 }
 
-/// The directory itself may be one: people put data on another disk that way.
+/// The directory itself may be one, to put data on another disk.
 #[cfg(unix)]
 #[test]
 fn a_symbolic_link_to_the_directory_is_followed() {

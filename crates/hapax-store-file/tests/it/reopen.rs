@@ -1,4 +1,4 @@
-//! What a store remembers when it is opened again.
+//! Reopening a store.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use hapax_store_file::FileStore;
 use crate::fixture::{Home, RETENTION, acquire, ask, done, finish, look_up, scoped};
 
 #[tokio::test]
-async fn keeps_what_was_acknowledged() {
+async fn keeps_acknowledged_records() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "done", "the result").await;
@@ -30,7 +30,7 @@ async fn keeps_what_was_acknowledged() {
 }
 
 #[tokio::test]
-async fn claims_of_an_earlier_process_are_uncertain_at_once() {
+async fn claims_of_an_earlier_process_are_uncertain() {
     let home = Home::new();
     let store = home.open();
     let lease = acquire(&store, "open").await;
@@ -44,12 +44,12 @@ async fn claims_of_an_earlier_process_are_uncertain_at_once() {
     assert_eq!(look_up(&store, &scoped("done").id).await.state(), State::Completed);
     let claim = store.claim(&ask("open")).await.unwrap();
     assert_eq!(claim, Claim::Uncertain { fence: lease.fence, reason: Reason::Restarted });
-    // The owner may have survived in another way, and may still say what happened.
+    // The owner may still complete its claim.
     assert_eq!(store.complete(&lease, &done("late"), RETENTION).await.unwrap(), Fenced::Applied);
 }
 
 #[tokio::test]
-async fn a_clock_that_went_back_revives_nothing() {
+async fn a_clock_set_back_revives_nothing() {
     let home = Home::new();
     let store = home.open();
     let lease = acquire(&store, "a").await;

@@ -1,4 +1,4 @@
-//! After a failure that nobody can judge the store stops, and nobody waits for ever.
+//! The store stops after failures with an unknown result, and no caller waits forever.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use hapax_store_file::FileStore;
 
 use crate::fixture::{Home, RETENTION, acquire, ask, done, finish, look_up, scoped};
 
-/// A clock that can be told to break, and takes the thread that asks it down.
+/// A clock that panics when it is broken.
 #[derive(Debug)]
 struct BreakingClock {
     clock: ManualClock,
@@ -24,14 +24,14 @@ impl Clock for BreakingClock {
 }
 
 #[tokio::test]
-async fn a_panic_in_the_writer_is_an_error_for_all_who_wait() {
+async fn a_panic_in_the_writer_fails_all_operations() {
     let home = Home::new();
     let broken = Arc::new(AtomicBool::new(false));
     let clock = BreakingClock { clock: home.clock.clone(), broken: Arc::clone(&broken) };
     let store = FileStore::options().clock(clock).open(home.path()).unwrap();
     finish(&store, "before", "x").await;
     broken.store(true, Ordering::SeqCst);
-    // The one whose transaction broke does not know; those after it are not served.
+    // The operation in flight is unknown; later ones are refused.
     let error = store.claim(&ask("during")).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unknown);
     broken.store(false, Ordering::SeqCst);
@@ -64,12 +64,12 @@ async fn a_failed_commit_stops_the_store_and_loses_nothing() {
     shell.execute_batch(FAIL_AT_COMMIT).unwrap();
     let asks: Vec<_> = (0..5).map(|n| ask(&format!("key-{n}"))).collect();
     for claim in join_all(asks.iter().map(|ask| store.claim(ask))).await {
-        assert!(matches!(claim.unwrap(), Claim::Acquired(_)), "it is in the journal");
+        assert!(matches!(claim.unwrap(), Claim::Acquired(_)), "it is logged");
     }
-    // Whoever wants it committed is told, if the store had not found out by itself.
+    // The read fails, unless the writer has stopped the store before.
     let kind = store.stats().await.unwrap_err().kind();
     assert!(matches!(kind, StoreErrorKind::Unknown | StoreErrorKind::Stopped), "{kind:?}");
-    // The way is clear again, and the store stays shut all the same.
+    // The store stays stopped although commits would succeed again.
     shell.execute_batch("DROP TRIGGER fail_at_commit").unwrap();
     assert_eq!(store.claim(&ask("after")).await.unwrap_err().kind(), StoreErrorKind::Stopped);
     assert_eq!(store.health().await.unwrap_err().kind(), StoreErrorKind::Stopped);
@@ -78,7 +78,7 @@ async fn a_failed_commit_stops_the_store_and_loses_nothing() {
     let store = home.open();
     look_up(&store, &scoped("before").id).await;
     for ask in &asks {
-        assert!(matches!(store.claim(ask).await.unwrap(), Claim::Uncertain { .. }), "the claim was there");
+        assert!(matches!(store.claim(ask).await.unwrap(), Claim::Uncertain { .. }), "the claim was logged");
     }
 }
 
@@ -94,7 +94,7 @@ fn refuse(shell: &rusqlite::Connection, name: &str) {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_and_cannot_be_written_stops_the_store_and_is_kept() {
+async fn an_acknowledged_record_that_cannot_be_written_stops_the_store_and_is_kept() {
     let home = Home::new();
     let store = home.open();
     let shell = home.shell();
@@ -102,11 +102,11 @@ async fn what_was_acknowledged_and_cannot_be_written_stops_the_store_and_is_kept
     let asks: Vec<_> = ["first", "refused", "last"].into_iter().map(ask).collect();
     assert!(matches!(store.claim(&asks[0]).await.unwrap(), Claim::Acquired(_)));
     assert!(matches!(store.claim(&asks[1]).await.unwrap(), Claim::Acquired(_)));
-    // Whoever counts records wants to see them written.
+    // Counting commits the records.
     assert!(store.stats().await.is_err());
     assert_eq!(store.claim(&asks[2]).await.unwrap_err().kind(), StoreErrorKind::Stopped);
     drop(store);
-    // What the journal holds cannot be left out.
+    // Recovery cannot skip a logged record.
     let error = FileStore::options().clock(home.clock.clone()).open(home.path()).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);
     shell.execute_batch("DROP TRIGGER refuse").unwrap();
@@ -118,9 +118,9 @@ async fn what_was_acknowledged_and_cannot_be_written_stops_the_store_and_is_kept
 }
 
 #[tokio::test]
-async fn an_operation_that_fails_alone_fails_alone() {
+async fn a_failing_operation_does_not_fail_its_batch() {
     let home = Home::new();
-    // With so little room, everything is written before anybody is told.
+    // With so little room, records are written before they are acknowledged.
     let options = FileStore::options().clock(home.clock.clone()).size_max(200 << 10);
     let store = options.open(home.path()).unwrap();
     let shell = home.shell();
@@ -140,7 +140,7 @@ async fn an_operation_that_fails_alone_fails_alone() {
 }
 
 #[tokio::test]
-async fn a_large_outcome_is_written_before_anybody_is_told() {
+async fn a_large_outcome_is_written_before_it_is_acknowledged() {
     let home = Home::new();
     let store = home.open();
     let lease = acquire(&store, "a").await;

@@ -1,4 +1,4 @@
-//! A sweep removes what is due and looks at nothing else.
+//! A sweep removes due records and reads no others.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use hapax_core::{Fenced, Lookup, Reason, Store, Swept};
 use crate::fixture::{Home, RETENTION, UNCERTAIN_RETENTION, acquire, done, finish, scoped};
 
 #[tokio::test]
-async fn removes_only_what_is_due_in_batches() {
+async fn removes_only_due_records_in_batches() {
     let home = Home::new();
     let store = home.open();
     for n in 0..5 {
@@ -26,7 +26,7 @@ async fn removes_only_what_is_due_in_batches() {
 }
 
 #[tokio::test]
-async fn counts_what_never_finished_apart() {
+async fn counts_dropped_records_apart() {
     let home = Home::new();
     let store = home.open();
     let lease = acquire(&store, "abandoned").await;
@@ -37,12 +37,12 @@ async fn counts_what_never_finished_apart() {
     home.clock.advance(UNCERTAIN_RETENTION);
     let renewed = acquire(&store, "renewed").await;
     assert_eq!(store.sweep(10).await.unwrap(), Swept { expired: 1, dropped: 2, more: false });
-    // A claim that is still believed is not due, however old.
+    // A claim with a valid lease is not due, however old.
     assert_eq!(store.renew(&renewed).await.unwrap(), Fenced::Applied);
 }
 
 #[tokio::test]
-async fn does_not_look_at_rows_that_are_not_due() {
+async fn does_not_read_rows_that_are_not_due() {
     let home = Home::new();
     let store = home.open();
     finish(&store, "due", "x").await;
@@ -62,7 +62,7 @@ async fn does_not_look_at_rows_that_are_not_due() {
 }
 
 #[tokio::test]
-async fn rows_that_cannot_be_read_do_not_hold_up_the_others() {
+async fn unreadable_rows_do_not_block_others() {
     let home = Home::new();
     let store = home.open();
     for n in 0..6 {
@@ -74,7 +74,7 @@ async fn rows_that_cannot_be_read_do_not_hold_up_the_others() {
     assert_eq!(store.sweep(1).await.unwrap(), Swept { expired: 1, dropped: 0, more: false });
 }
 
-/// Others wait while a sweep works, and outcomes may be large.
+/// Other operations wait for a sweep, and outcomes may be large.
 #[tokio::test]
 async fn does_not_read_outcomes() {
     let home = Home::new();
