@@ -1,25 +1,31 @@
 //! Errors, and what they mean for callers: driver error -> [`StoreErrorKind`], in one place.
 
-use std::error::Error;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hapax_core::{StoreError, StoreErrorKind};
 use rusqlite::{ErrorCode, ffi};
+use thiserror::Error;
+
+use crate::schema;
 
 /// Why a directory could not be opened as a store; the source of the [`StoreError`] that
 /// [`FileStore::open`](crate::FileStore::open) returns. Each message says what to do.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The path is not a directory.
+    #[error("{path} is not a directory; name a directory, or one that may be created")]
     NotADirectory {
         /// The path.
         path: PathBuf,
     },
     /// The directory or a file in it cannot be created, read or written.
+    #[error(
+        "{path} cannot be used; check that it exists, that this user may read and write it and that the file system is \
+         not read-only"
+    )]
     Inaccessible {
         /// The path.
         path: PathBuf,
@@ -27,6 +33,10 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The directory is on a network file system.
+    #[error(
+        "{path} lies on {file_system}, a network file system with unreliable locks and syncs; use a local disk, or a store \
+         with a server"
+    )]
     Network {
         /// The path.
         path: PathBuf,
@@ -34,16 +44,25 @@ pub enum OpenError {
         file_system: &'static str,
     },
     /// Every user of the machine may write to the directory, and could replace files of the store.
+    #[error(
+        "every user of this machine may write to {path}; remove that permission (chmod o-w), or name a directory in it, \
+         which is then created for this user only"
+    )]
     WritableByAll {
         /// The path.
         path: PathBuf,
     },
     /// A file of the store is a symbolic link.
+    #[error("{path} is a symbolic link; put the file itself there, or name the directory that it is in")]
     SymbolicLink {
         /// The path.
         path: PathBuf,
     },
     /// Another process owns the store.
+    #[error(
+        "{path} is in use by {}; stop that process, or open the store read-only",
+        process(*pid)
+    )]
     InUse {
         /// The path.
         path: PathBuf,
@@ -51,26 +70,42 @@ pub enum OpenError {
         pid: Option<u32>,
     },
     /// A reader of the database keeps SQLite's log of an earlier process from being checkpointed.
+    #[error(
+        "a long read transaction on {path}, such as that of a database shell or a backup, keeps its log from being \
+         emptied; end it, and open the store again"
+    )]
     LogHeld {
         /// The path.
         path: PathBuf,
     },
     /// The disk has no room to recover the store from an earlier process.
+    #[error(
+        "the disk has no room to recover {path}: to make open claims of an earlier process uncertain, and to complete the \
+         index; free some space, and open the store again"
+    )]
     Full {
         /// The path.
         path: PathBuf,
     },
     /// There is no store to read.
+    #[error("there is no store in {path}; check the path, or open it for writing")]
     Missing {
         /// The path.
         path: PathBuf,
     },
     /// The file is not the database of a store.
+    #[error(
+        "{path} is not the database of a store, or its header is damaged; choose another directory, or restore a good copy"
+    )]
     Foreign {
         /// The path.
         path: PathBuf,
     },
     /// The database or its write-ahead log is damaged, or the two are from different times.
+    #[error(
+        "{path} is damaged, and operations in it could run again ({found}); restore a good copy of all files, or rebuild its \
+         index if nothing else is damaged"
+    )]
     Damaged {
         /// The path.
         path: PathBuf,
@@ -78,11 +113,19 @@ pub enum OpenError {
         found: String,
     },
     /// The database is missing while other files of the store exist.
+    #[error(
+        "{path} is missing while other files of the store exist; restore the database, or remove these files too if all \
+         records may be lost"
+    )]
     Incomplete {
         /// The path of the database.
         path: PathBuf,
     },
     /// The store has a layout version that this version does not read.
+    #[error(
+        "{path} has layout version {found} and this program knows version {}; use the program that wrote it, or a newer one",
+        schema::VERSION
+    )]
     Version {
         /// The path.
         path: PathBuf,
@@ -90,6 +133,9 @@ pub enum OpenError {
         found: u32,
     },
     /// SQLite cannot open the file.
+    #[error(
+        "SQLite cannot open {path}; if it is damaged restore a good copy, and do not delete it unless all records may be lost"
+    )]
     Engine {
         /// The path.
         path: PathBuf,
@@ -128,107 +174,9 @@ impl From<OpenError> for StoreError {
     }
 }
 
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotADirectory { path } => {
-                write!(
-                    f,
-                    "{} is not a directory; name a directory, or one that may be created",
-                    path.display()
-                )
-            }
-            Self::Inaccessible { path, .. } => write!(
-                f,
-                "{} cannot be used; check that it exists, that this user may read and write it and that the \
-                 file system is not read-only",
-                path.display()
-            ),
-            Self::Network { path, file_system } => write!(
-                f,
-                "{} lies on {file_system}, a network file system with unreliable locks and syncs; use a local disk, or a \
-                 store with a server",
-                path.display()
-            ),
-            Self::WritableByAll { path } => write!(
-                f,
-                "every user of this machine may write to {}; remove that permission (chmod o-w), or name a directory in \
-                 it, which is then created for this user only",
-                path.display()
-            ),
-            Self::SymbolicLink { path } => write!(
-                f,
-                "{} is a symbolic link; put the file itself there, or name the directory that it is in",
-                path.display()
-            ),
-            Self::InUse { path, pid: Some(pid) } => write!(
-                f,
-                "{} is in use by process {pid}; stop that process, or open the store read-only",
-                path.display()
-            ),
-            Self::InUse { path, pid: None } => write!(
-                f,
-                "{} is in use by another process; stop that process, or open the store read-only",
-                path.display()
-            ),
-            Self::LogHeld { path } => write!(
-                f,
-                "a long read transaction on {}, such as that of a database shell or a backup, keeps its log from being \
-                 emptied; end it, and open the store again",
-                path.display()
-            ),
-            Self::Full { path } => write!(
-                f,
-                "the disk has no room to recover {}: to make open claims of an earlier process uncertain, and to complete \
-                 the index; free some space, and open the store again",
-                path.display()
-            ),
-            Self::Missing { path } => {
-                write!(f, "there is no store in {}; check the path, or open it for writing", path.display())
-            }
-            Self::Foreign { path } => write!(
-                f,
-                "{} is not the database of a store, or its header is damaged; choose another directory, or restore a \
-                 good copy",
-                path.display()
-            ),
-            Self::Damaged { path, found } => write!(
-                f,
-                "{} is damaged, and operations in it could run again ({found}); restore a good copy of all files, or \
-                 rebuild its index if nothing else is damaged",
-                path.display()
-            ),
-            Self::Incomplete { path } => write!(
-                f,
-                "{} is missing while other files of the store exist; restore the database, or remove these files too if \
-                 all records may be lost",
-                path.display()
-            ),
-            Self::Version { path, found } => write!(
-                f,
-                "{} has layout version {found} and this program knows version {}; use the program that wrote \
-                 it, or a newer one",
-                path.display(),
-                crate::schema::VERSION
-            ),
-            Self::Engine { path, .. } => write!(
-                f,
-                "SQLite cannot open {}; if it is damaged restore a good copy, and do not delete it unless all records may \
-                 be lost",
-                path.display()
-            ),
-        }
-    }
-}
-
-impl Error for OpenError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Inaccessible { source, .. } => Some(source),
-            Self::Engine { source, .. } => Some(source),
-            _ => None,
-        }
-    }
+/// The owner of a store, in words.
+fn process(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
 /// The class of a driver error.
@@ -282,22 +230,28 @@ impl Cause {
 }
 
 /// The phase in which a transaction failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub(crate) enum Phase {
     /// While it checked that the opened files are still in their places.
+    #[error("check the opened files")]
     CheckFiles,
     /// Before it began.
+    #[error("begin a transaction")]
     Begin,
     /// While it read and wrote; none of it can have reached the database.
+    #[error("read or write in a transaction")]
     Work,
     /// While it wrote and synced the write-ahead log.
+    #[error("write to the write-ahead log")]
     Wal,
     /// While it committed.
+    #[error("commit a transaction")]
     Commit,
 }
 
 /// A transaction that failed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Error)]
+#[error("{phase}: {source}")]
 pub(crate) struct Failure {
     phase: Phase,
     // Shared by all callers of the batch.
@@ -363,38 +317,35 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.phase {
-            Phase::CheckFiles => "check the opened files",
-            Phase::Begin => "begin a transaction",
-            Phase::Work => "read or write in a transaction",
-            Phase::Wal => "write to the write-ahead log",
-            Phase::Commit => "commit a transaction",
-        })?;
-        write!(f, ": {}", self.source)
-    }
-}
-
-impl Error for Failure {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&*self.source)
-    }
-}
-
 /// Why an operation was refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub(crate) enum RefuseReason {
+    #[error("the store was opened read-only; write through the process that owns it")]
     ReadOnly,
+    #[error("too many operations are queued for the disk")]
     QueueFull,
+    #[error("no room for new records; sweep, allow more, or free some disk space")]
     NoRoom,
+    #[error(
+        "the process that owns the store does not commit; check the room on its disk, and open the store again if that \
+         process has ended"
+    )]
     NotCommitted,
+    #[error("the store has stopped: a write or sync failed, and later ones prove nothing; open it again")]
     Stopped,
+    #[error(
+        "files of the store were removed or replaced while it was open; restore them, or open the store that is there now"
+    )]
     Replaced,
+    #[error("the writer thread ended before it replied")]
     WriterGone,
+    #[error("the record is unreadable and was left as it is")]
     Unreadable,
+    #[error("the cursor was not given by this store")]
     Cursor,
+    #[error("an outcome may have 64 MiB")]
     OutcomeTooLarge,
+    #[error("the names in a scope may have 64 KiB together")]
     ScopeTooLarge,
 }
 
@@ -412,32 +363,6 @@ impl RefuseReason {
         StoreError::new(kind, op).with_source(self)
     }
 }
-
-impl fmt::Display for RefuseReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ReadOnly => "the store was opened read-only; write through the process that owns it",
-            Self::QueueFull => "too many operations are queued for the disk",
-            Self::NoRoom => "no room for new records; sweep, allow more, or free some disk space",
-            Self::NotCommitted => {
-                "the process that owns the store does not commit; check the room on its disk, and open the store again if \
-                 that process has ended"
-            }
-            Self::Stopped => "the store has stopped: a write or sync failed, and later ones prove nothing; open it again",
-            Self::Replaced => {
-                "files of the store were removed or replaced while it was open; restore them, or open the store that is \
-                 there now"
-            }
-            Self::WriterGone => "the writer thread ended before it replied",
-            Self::Unreadable => "the record is unreadable and was left as it is",
-            Self::Cursor => "the cursor was not given by this store",
-            Self::OutcomeTooLarge => "an outcome may have 64 MiB",
-            Self::ScopeTooLarge => "the names in a scope may have 64 KiB together",
-        })
-    }
-}
-
-impl Error for RefuseReason {}
 
 #[cfg(test)]
 mod tests;

@@ -237,7 +237,7 @@ impl Writer {
             self.serve_commands(batch.commands, NewRecords::Accepted);
         }
         if !batch.reads.is_empty() {
-            // A failure is logged; acknowledged changes are replayed into the transaction.
+            // After a failure the transaction has the acknowledged changes from the write-ahead log.
             let _ = self.attempt(|writer| writer.write_records(Records::All));
         }
         if !self.shared.is_stopped() {
@@ -277,7 +277,7 @@ impl Writer {
                     job.respond(result.map_err(|reason| reason.error(name)));
                 }
                 if self.memtable.has_many_ended() {
-                    // A failure is logged; the write-ahead log has the records.
+                    // After a failure the transaction has these records from the write-ahead log.
                     let _ = self.attempt(|writer| writer.write_records(Records::Ended));
                 }
             }
