@@ -63,6 +63,7 @@ mod path;
 mod policy;
 mod problem;
 mod reach;
+mod rules;
 mod scope;
 mod service;
 pub mod settings;

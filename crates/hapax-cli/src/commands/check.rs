@@ -167,7 +167,11 @@ fn coverage(routes: &[Route]) -> Vec<String> {
         let paths = if route.path.is_some() { route.paths() } else { "other paths" };
         let (methods, case) = match settings.key {
             Some(KeyMode::Off) => ("-".to_owned(), "-".to_owned()),
-            _ => (settings.methods.unwrap_or_default().join(" "), word(json!(settings.path_case))),
+            _ => {
+                let methods = settings.methods.unwrap_or_default();
+                let methods: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
+                (methods.join(" "), word(json!(settings.path_case)))
+            }
         };
         [printable(paths), methods, word(json!(settings.key)), case]
     };

@@ -1,7 +1,7 @@
 //! What should worry somebody about a configuration, and the configuration in force as a document.
 
-use hapax::http::settings::{FingerprintName, OnLapseName};
-use hapax::http::{EarlyData, KeyMode, OnStoreError, Settings};
+use hapax::http::settings::{FingerprintName, OnLapseName, Text};
+use hapax::http::{EarlyData, KeyMode, OnStoreError, Settings, StatusSet};
 use http::{HeaderName, Uri};
 use serde_json::{Value, json};
 
@@ -76,7 +76,9 @@ const RISKS: [Risk; 6] = [
 
 /// Whether an answer that a gateway makes when it does not know frees the key. A single status counts before its class.
 fn releases_gateways(settings: &Settings) -> bool {
-    let says = |list: &Option<Vec<String>>, word: &str| list.iter().flatten().any(|said| said == word);
+    let says = |list: &Option<Vec<Text<StatusSet>>>, word: &str| {
+        list.iter().flatten().any(|said| said.to_string() == word)
+    };
     ["502", "504"].iter().any(|status| {
         let is_kept = says(&settings.pin, status) || says(&settings.uncertain, status);
         says(&settings.release, status) || (says(&settings.release, "5xx") && !is_kept)

@@ -3,7 +3,7 @@ mod surroundings;
 
 use std::path::Path;
 
-use hapax::http::settings::{Refusals, Span};
+use hapax::http::settings::{Span, Text};
 use hapax::http::{KeyMode, RefusalShapeName};
 use tempfile::TempDir;
 
@@ -78,8 +78,8 @@ fn routes_inherit_the_defaults_field_by_field() {
     assert_eq!(rest.retention, payments.retention);
     assert_eq!((payments.key, rest.key), (Some(KeyMode::Required), Some(KeyMode::Optional)));
     // A dialect of the route is the ground that inherited options stand on.
-    assert_eq!(payments.replay_marker.as_deref(), Some("idempotent-replayed"));
-    assert_eq!(rest.replay_marker.as_deref(), Some("x-idempotent-replayed"));
+    assert_eq!(payments.replay_marker.unwrap(), "idempotent-replayed");
+    assert_eq!(rest.replay_marker.unwrap(), "x-idempotent-replayed");
 }
 
 #[test]
@@ -130,12 +130,12 @@ fn every_kind_of_value_can_be_said_by_a_variable() {
     assert_eq!(settings.methods.unwrap(), ["POST", "DELETE"]);
     assert_eq!(settings.aliases.unwrap(), ["x-one", "x-two"]);
     assert_eq!((settings.key_length_max, settings.mark_first), (Some(64), Some(true)));
-    assert_eq!(settings.statuses.unwrap()["key-reused"], 400);
-    assert_eq!(settings.refusals, Some(Refusals::Named(RefusalShapeName::Google)));
+    assert_eq!(u16::from(settings.statuses.unwrap()[&Text(hapax::http::Code::KeyReused)]), 400);
+    assert_eq!(settings.refusals, Some(RefusalShapeName::Google.into()));
     assert_eq!(settings.wait, Some("2s".parse().unwrap()));
     let own = "{ media_type = \"text/html\", body = \"<p>{detail}</p>\" }";
     let own = load("", &[("HAPAX_DEFAULTS_REFUSALS", own)]).1.unwrap().routes[0].policy.settings();
-    assert!(matches!(own.refusals, Some(Refusals::Template(_))), "{own:?}");
+    assert!(serde_json::json!(own)["refusals"].is_object(), "{own:?}");
     assert_eq!(config.store_options.sweep.0, None);
 }
 

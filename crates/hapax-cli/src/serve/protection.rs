@@ -3,9 +3,9 @@
 //! Two configurations are compared request by request: which policy covers a method on a path is asked of the layers
 //! themselves, so a route that hides another one, or that is gone, is seen as requests will meet it.
 
-use hapax::http::settings::ExpiredKeysName;
+use hapax::http::settings::{ExpiredKeysName, Text};
 use hapax::http::{Anonymous, IdempotencyLayer, KeyMode, PathPattern, Settings};
-use http::Method;
+use http::{HeaderName, Method};
 
 use crate::config::Route;
 
@@ -120,7 +120,7 @@ impl<'a> Routing<'a> {
 
 fn methods_of(route: &Route) -> Vec<Method> {
     let said = route.policy.settings().methods.unwrap_or_default();
-    said.iter().filter_map(|method| method.parse().ok()).collect()
+    said.into_iter().map(|Text(method)| method).collect()
 }
 
 fn covers(route: &Route, method: &Method) -> bool {
@@ -191,16 +191,16 @@ const LOSSES: [Loss; 9] = [
     ),
     (
         |had, has| {
-            had.settings.expired_keys == Some(ExpiredKeysName::Reject)
-                && has.settings.expired_keys != Some(ExpiredKeysName::Reject)
+            had.settings.expired_keys == Some(ExpiredKeysName::Refuse)
+                && has.settings.expired_keys != Some(ExpiredKeysName::Refuse)
         },
-        "expired_keys = \"reject\" is gone, keys older than the retention run as new ones",
+        "expired_keys = \"refuse\" is gone, keys older than the retention run as new ones",
     ),
 ];
 
 /// The headers that keys are read from.
-fn headers(settings: &Settings) -> impl Iterator<Item = &String> {
-    settings.header.iter().chain(settings.aliases.iter().flatten())
+fn headers(settings: &Settings) -> impl Iterator<Item = &HeaderName> {
+    settings.header.iter().chain(settings.aliases.iter().flatten()).map(|Text(name)| name)
 }
 
 /// What a record is found by, beside the request itself.

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hapax::Hapax;
+use hapax::http::settings::Text;
 use hapax::http::{HttpPolicy, Idempotency, IdempotencyLayer};
 use http::{HeaderName, Request, request};
 use parking_lot::RwLock;
@@ -186,7 +187,7 @@ fn with_questions(route: &Route, asker: &Asker) -> HttpPolicy {
 fn key_names(policy: &HttpPolicy) -> Vec<HeaderName> {
     let said = policy.settings();
     let names = said.header.iter().chain(said.aliases.iter().flatten());
-    names.filter_map(|name| name.parse().ok()).collect()
+    names.map(|Text(name)| name.clone()).collect()
 }
 
 /// The sections that are not read again, and differ.

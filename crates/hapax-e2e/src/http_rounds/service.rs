@@ -71,8 +71,8 @@ impl Service {
         std::thread::Builder::new().name("service".into()).spawn(move || {
             runtime.block_on(async {
                 let hapax = Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).build();
-                let wait = WAIT.parse().expect("a path is a pattern");
-                let layer = IdempotencyLayer::new(&hapax).route(wait, HttpPolicy::default().wait(HANGS));
+
+                let layer = IdempotencyLayer::new(&hapax).route(WAIT, HttpPolicy::default().wait(HANGS));
                 let handler = move |shared: State<Arc<Shared>>, order: Bytes| execute(shared, order, bytes);
                 let app = Router::new()
                     .route(WAIT, post(handler))

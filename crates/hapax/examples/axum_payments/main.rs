@@ -52,7 +52,7 @@ fn app(provider: Arc<Provider>) -> Result<Router, BoxError> {
     let hapax = Hapax::new(MemoryStore::new());
     let idempotency = IdempotencyLayer::new(&hapax)
         // The shop has no accounts. Without this, a browser that has cookies of another server on 127.0.0.1 is refused.
-        .route("/payments".parse()?, HttpPolicy::default().key(KeyMode::Required).principal(Principal::None));
+        .route("/payments", HttpPolicy::default().key(KeyMode::Required).principal(Principal::None));
     Ok(Router::new()
         .route("/", get(|| async { Html(include_str!("shop.html")) }))
         .route("/payments", post(pay))

@@ -26,7 +26,7 @@ async fn serve(incoming: TcpIncoming, bank: Bank) -> Result<(), BoxError> {
     // A layer cannot tell a call from a stream, so the methods that take keys are listed; others are left alone.
     let idempotency = IdempotencyLayer::new(&hapax)
         .policy(HttpPolicy::off())
-        .route("/bank.Bank/Transfer".parse()?, HttpPolicy::grpc().key(KeyMode::Required));
+        .route("/bank.Bank/Transfer", HttpPolicy::grpc().key(KeyMode::Required));
     Server::builder().layer(idempotency).add_service(bank).serve_with_incoming(incoming).await?;
     Ok(())
 }

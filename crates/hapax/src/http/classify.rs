@@ -46,7 +46,7 @@ pub enum Outcome {
     Pin,
     /// Not final: a retry runs the operation again.
     Release,
-    /// Nobody knows whether the operation happened. It does not run again until somebody settles its record.
+    /// It is unknown whether the operation happened. It does not run again until its record is settled.
     Uncertain,
 }
 
@@ -87,6 +87,16 @@ pub enum StatusSet {
     Class(u16),
     /// One status of gRPC.
     Grpc(GrpcStatus),
+}
+
+impl StatusSet {
+    /// Whether all of the other set is in this one.
+    pub(crate) fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Class(digit), Self::One(status)) => status.as_u16() / 100 == *digit,
+            _ => self == other,
+        }
+    }
 }
 
 impl FromStr for StatusSet {

@@ -1,15 +1,16 @@
 //! [`Dialect`]: existing conventions as policies. Data only.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hapax_core::{JsonPointer, KeyRules};
-use http::{HeaderName, Method, StatusCode};
+use hapax_core::JsonPointer;
+use http::{HeaderName, Method};
 use serde::{Deserialize, Serialize};
 
 use super::classify::Outcomes;
-use super::policy::HttpPolicy;
 use super::problem::{Code, RefusalShapeName};
 use super::scope::Endpoint;
+use super::settings::{KeySpelling, RefusalStatus, Settings, Span, Text};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -67,52 +68,76 @@ impl Dialect {
         }
     }
 
-    pub(super) fn policy(self) -> HttpPolicy {
-        let policy = HttpPolicy { dialect: self, ..HttpPolicy::default() };
+    /// The options that the convention chooses.
+    pub(super) fn settings(self) -> Settings {
+        let reused_400 = || Some(BTreeMap::from([(Text(Code::KeyReused), RefusalStatus::BAD_REQUEST)]));
+        let stripe = || Settings {
+            key_spelling: Some(KeySpelling::Raw),
+            replay_marker: header("idempotent-replayed"),
+            retry_hint: header("stripe-should-retry"),
+            refusals: Some(RefusalShapeName::Stripe.into()),
+            ..Settings::default()
+        };
         match self {
-            Self::Default => policy,
-            Self::Ietf => {
-                policy.key_rules(KeyRules::new().strict()).replay_marker(name("idempotent-replayed"))
-            }
-            Self::StripeV1 => HttpPolicy { outcomes: Outcomes::stripe_v1(), ..policy }
-                .methods([Method::POST])
-                .key_rules(KeyRules::new().raw())
-                .endpoint(Endpoint::Fingerprint)
-                .status(Code::KeyReused, StatusCode::BAD_REQUEST)
-                .replay_marker(name("idempotent-replayed"))
-                .retry_hint(name("stripe-should-retry"))
-                .refusals(RefusalShapeName::Stripe.into()),
-            Self::StripeV2 => HttpPolicy { outcomes: Outcomes::success_only(), ..policy }
-                .methods([Method::POST, Method::DELETE])
-                .key_rules(KeyRules::new().raw())
-                .retention(30 * DAY)
-                .replay_marker(name("idempotent-replayed"))
-                .retry_hint(name("stripe-should-retry"))
-                .refusals(RefusalShapeName::Stripe.into()),
-            Self::Adyen => HttpPolicy { outcomes: Outcomes::adyen(), ..policy }
-                .methods([Method::POST])
-                .key_rules(KeyRules::new().raw().length_max(64))
-                .retention(7 * DAY)
-                .echo_key(true),
-            Self::SuccessOnly => HttpPolicy { outcomes: Outcomes::success_only(), ..policy },
-            Self::Oasis => {
-                let mut policy = HttpPolicy { outcomes: Outcomes::oasis(), ..policy }
-                    .header(name("repeatability-request-id"))
-                    .first_sent(name("repeatability-first-sent"), Duration::from_secs(300))
-                    .status(Code::KeyReused, StatusCode::BAD_REQUEST);
-                policy.result_header = Some(name("repeatability-result"));
-                policy
-            }
-            Self::Square => policy
-                .key_rules(KeyRules::new().raw())
-                .key_pointer(JsonPointer::member("idempotency_key"))
-                .status(Code::KeyReused, StatusCode::BAD_REQUEST),
+            Self::Default | Self::SuccessOnly => Settings::default(),
+            Self::Ietf => Settings {
+                key_spelling: Some(KeySpelling::Quoted),
+                replay_marker: header("idempotent-replayed"),
+                ..Settings::default()
+            },
+            Self::StripeV1 => Settings {
+                methods: Some(vec![Text(Method::POST)]),
+                endpoint: Some(Endpoint::Fingerprint),
+                statuses: reused_400(),
+                ..stripe()
+            },
+            Self::StripeV2 => Settings {
+                methods: Some(vec![Text(Method::POST), Text(Method::DELETE)]),
+                retention: Some(Span(30 * DAY)),
+                ..stripe()
+            },
+            Self::Adyen => Settings {
+                methods: Some(vec![Text(Method::POST)]),
+                key_spelling: Some(KeySpelling::Raw),
+                key_length_max: Some(64),
+                retention: Some(Span(7 * DAY)),
+                echo_key: Some(true),
+                ..Settings::default()
+            },
+            Self::Oasis => Settings {
+                header: header("repeatability-request-id"),
+                first_sent: header("repeatability-first-sent"),
+                statuses: reused_400(),
+                ..Settings::default()
+            },
+            Self::Square => Settings {
+                key_spelling: Some(KeySpelling::Raw),
+                key_pointer: Some(Text(JsonPointer::member("idempotency_key"))),
+                statuses: reused_400(),
+                ..Settings::default()
+            },
         }
+    }
+
+    /// What answers mean for the key.
+    pub(super) fn outcomes(self) -> Outcomes {
+        match self {
+            Self::Default | Self::Ietf | Self::Square => Outcomes::default(),
+            Self::StripeV1 => Outcomes::stripe_v1(),
+            Self::StripeV2 | Self::SuccessOnly => Outcomes::success_only(),
+            Self::Adyen => Outcomes::adyen(),
+            Self::Oasis => Outcomes::oasis(),
+        }
+    }
+
+    /// The response field that tells whether the key was honoured.
+    pub(super) fn result_header(self) -> Option<HeaderName> {
+        (self == Self::Oasis).then_some(HeaderName::from_static("repeatability-result"))
     }
 }
 
-fn name(name: &'static str) -> HeaderName {
-    HeaderName::from_static(name)
+fn header(name: &'static str) -> Option<Text<HeaderName>> {
+    Some(Text(HeaderName::from_static(name)))
 }
 
 impl std::str::FromStr for Dialect {

@@ -15,8 +15,9 @@ use super::dialect::Dialect;
 use super::fingerprint::What;
 use super::layer::Route;
 use super::path::PathCase;
-use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
+use super::policy::{Classifier, EarlyData, KeyMode, OnStoreError};
 use super::problem::RefusalShapeName;
+use super::rules::Rules;
 use super::scope::{Anonymous, Endpoint};
 use super::settings::{PrincipalNames, Span};
 use crate::policy::ExpiredKeys;
@@ -68,7 +69,7 @@ pub struct RouteDocument {
     pub retention: SpanDocument,
     /// How long a duplicate waits for the first one's answer.
     pub wait: SpanDocument,
-    /// What happens to a key that was made longer ago than that: `run` or `reject`.
+    /// What happens to a key that was made longer ago than that: `run` or `refuse`.
     pub expired_keys: &'static str,
     /// What happens when the store is down.
     pub on_store_error: OnStoreError,
@@ -137,7 +138,7 @@ pub struct ScopeDocument {
     pub principal: PrincipalNames,
     /// The headers that hold credentials.
     pub credential_headers: Vec<String>,
-    /// What becomes of callers who are nobody.
+    /// What becomes of callers that have no principal.
     pub anonymous: Anonymous,
     /// What the same key on another endpoint is.
     pub endpoint: Endpoint,
@@ -248,7 +249,7 @@ impl RouteDocument {
             wait: Span(policy.engine.wait).into(),
             expired_keys: match policy.engine.expired_keys {
                 ExpiredKeys::Run => "run",
-                ExpiredKeys::Refuse => "reject",
+                ExpiredKeys::Refuse => "refuse",
             },
             on_store_error: policy.on_store_error,
             early_data: policy.early_data,
@@ -267,7 +268,7 @@ impl RouteDocument {
 }
 
 impl KeyDocument {
-    fn of(policy: &HttpPolicy) -> Self {
+    fn of(policy: &Rules) -> Self {
         let source = &policy.key_source;
         let first_sent = source.first_sent.as_ref();
         Self {
@@ -289,7 +290,7 @@ impl KeyDocument {
 }
 
 impl FingerprintDocument {
-    fn of(policy: &HttpPolicy) -> Self {
+    fn of(policy: &Rules) -> Self {
         let rules = &policy.fingerprint;
         let (counts, headers): (&[_], _) = match rules.what {
             What::Request => {
@@ -308,7 +309,7 @@ impl FingerprintDocument {
 }
 
 impl ReplayDocument {
-    fn of(policy: &HttpPolicy) -> Self {
+    fn of(policy: &Rules) -> Self {
         let replay = &policy.replay;
         Self {
             marker: replay.marker.to_string(),
@@ -324,7 +325,7 @@ impl ReplayDocument {
 }
 
 impl RefusalsDocument {
-    fn of(policy: &HttpPolicy) -> Self {
+    fn of(policy: &Rules) -> Self {
         let shape = &policy.refusals.shape;
         Self {
             shape: shape.name().map_or("template", RefusalShapeName::name),
@@ -340,7 +341,7 @@ impl From<Span> for SpanDocument {
     }
 }
 
-fn outcomes(policy: &HttpPolicy) -> Vec<OutcomeDocument> {
+fn outcomes(policy: &Rules) -> Vec<OutcomeDocument> {
     fn listed<S: ToString>(table: impl IntoIterator<Item = (S, Outcome)>) -> Vec<OutcomeDocument> {
         let entry = |(statuses, outcome): (S, Outcome)| OutcomeDocument {
             statuses: statuses.to_string(),

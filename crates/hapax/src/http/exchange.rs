@@ -39,8 +39,9 @@ use super::fingerprint::{BodyRefused, What};
 use super::layer::target_of_parts;
 use super::layer::{Route, Shared, path_of_parts};
 use super::limits::{Limited, OpenClaim};
-use super::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
+use super::policy::{Classifier, EarlyData, KeyMode, OnStoreError};
 use super::problem::{self, Code, Problem};
+use super::rules::Rules;
 use super::scope::Endpoint;
 #[cfg(feature = "webhook")]
 use super::webhook::Delivery;
@@ -112,7 +113,7 @@ impl Exchange {
         self.shared.route(self.route)
     }
 
-    fn policy(&self) -> &HttpPolicy {
+    fn policy(&self) -> &Rules {
         &self.route().policy
     }
 

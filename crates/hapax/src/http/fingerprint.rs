@@ -52,21 +52,11 @@ impl Default for FingerprintRules {
 }
 
 impl FingerprintRules {
-    /// The same with these headers instead. Content-Type always counts and need not be named.
-    ///
-    /// # Errors
-    /// [`NeverCounts`] for a header that differs between tries of one request (F-03).
-    pub(crate) fn headers(
-        mut self,
-        names: impl IntoIterator<Item = HeaderName>,
-    ) -> Result<Self, NeverCounts> {
+    /// Counts these headers instead. Content-Type always counts and need not be named.
+    pub(crate) fn set_headers(&mut self, names: impl IntoIterator<Item = HeaderName>) {
         self.headers = names.into_iter().collect();
         self.headers.sort_by(|a, b| a.as_str().cmp(b.as_str()));
         self.headers.dedup();
-        match self.headers.iter().find(|name| never_counts(name)) {
-            Some(name) => Err(NeverCounts(name.clone())),
-            None => Ok(self),
-        }
     }
 
     /// The headers that count, beside Content-Type.
@@ -78,6 +68,16 @@ impl FingerprintRules {
 /// A header that must not count was named.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeverCounts(pub(crate) HeaderName);
+
+impl NeverCounts {
+    /// Finds a header that differs between tries of one request (F-03).
+    pub(crate) fn check<'a>(names: impl IntoIterator<Item = &'a HeaderName>) -> Result<(), Self> {
+        match names.into_iter().find(|name| never_counts(name)) {
+            Some(name) => Err(Self(name.clone())),
+            None => Ok(()),
+        }
+    }
+}
 
 impl fmt::Display for NeverCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -36,6 +36,11 @@ pub(crate) struct FirstSent {
     pub(crate) window: Duration,
 }
 
+impl FirstSent {
+    /// The window where only the header is named: the least that OASIS allows.
+    pub(crate) const WINDOW: Duration = Duration::from_secs(300);
+}
+
 /// Why a request's key is unusable. It shows nothing of the key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum KeyFault {

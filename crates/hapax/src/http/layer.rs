@@ -1,6 +1,8 @@
 //! [`IdempotencyLayer`]: which routes do what, and the parts that all their requests share.
 
+use std::borrow::Borrow;
 use std::cell::LazyCell;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +17,8 @@ use super::grpc;
 use super::limits::Limits;
 use super::path::PathPattern;
 use super::policy::{Classifier, HttpPolicy, KeyMode, is_coverable};
-use super::reach::{UnreachableRoute, unreachable_route};
+use super::reach::{self, UnreachableRoute};
+use super::rules::Rules;
 use super::service::Idempotency;
 use crate::hapax::Hapax;
 use crate::observe::Requests;
@@ -42,7 +45,7 @@ const REST: &str = "*";
 ///
 /// let hapax = Hapax::new(MemoryStore::new());
 /// let idempotency = IdempotencyLayer::new(&hapax)
-///     .route("/payments/**".parse().unwrap(), HttpPolicy::default().key(KeyMode::Required));
+///     .route("/payments/**", HttpPolicy::default().key(KeyMode::Required));
 ///
 /// let app: Router = Router::new().route("/payments", post(|| async { "paid" })).layer(idempotency);
 /// # });
@@ -70,13 +73,14 @@ pub(super) struct Route {
     path: Option<PathPattern>,
     pub(super) label: Arc<str>,
     pub(super) requests: Arc<Requests>,
-    pub(super) policy: HttpPolicy,
+    pub(super) policy: Rules,
 }
 
 impl IdempotencyLayer {
-    /// The default policy for every path, with the lengths of time that `hapax` was set up with.
-    pub fn new(hapax: &Hapax) -> Self {
-        let rest = Route::new(None, HttpPolicy::default().engine(hapax.policy));
+    /// The default policy for every path, with the times that `hapax` was built with.
+    pub fn new(hapax: impl Borrow<Hapax>) -> Self {
+        let hapax = hapax.borrow();
+        let rest = Route::new(None, HttpPolicy::default().rules(&hapax.policy));
         let shared = Shared {
             hapax: hapax.clone(),
             routes: vec![rest],
@@ -87,10 +91,12 @@ impl IdempotencyLayer {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The policy of requests whose path no [route](Self::route) is for, with its own lengths of time.
+    /// The policy of requests whose path no [route](Self::route) is for. Times that it does not choose are those that
+    /// `hapax` was built with.
     pub fn policy(mut self, policy: HttpPolicy) -> Self {
+        let rules = policy.rules(&self.shared.hapax.policy);
         if let Some(rest) = self.change().routes.last_mut() {
-            rest.policy = policy;
+            rest.policy = rules;
         }
         self
     }
@@ -100,11 +106,19 @@ impl IdempotencyLayer {
     ///
     /// A route whose requests are all taken by routes before it is never reached; [`check`](Self::check) finds it.
     ///
-    /// Its lengths of time are its own. To begin with those that `hapax` was set up with, give them to
-    /// [`HttpPolicy::engine`] first.
-    pub fn route(mut self, path: PathPattern, policy: HttpPolicy) -> Self {
+    /// Times that the policy does not choose are those that `hapax` was built with.
+    ///
+    /// # Panics
+    /// When a path given as text is not a pattern. Parse text from elsewhere into a [`PathPattern`] first.
+    pub fn route<P>(mut self, path: P, policy: HttpPolicy) -> Self
+    where
+        P: TryInto<PathPattern>,
+        P::Error: fmt::Display,
+    {
+        let path = path.try_into().unwrap_or_else(|error| panic!("the path of a route: {error}"));
+        let rules = policy.rules(&self.shared.hapax.policy);
         let routes = &mut self.change().routes;
-        routes.insert(routes.len() - 1, Route::new(Some(path), policy));
+        routes.insert(routes.len() - 1, Route::new(Some(path), rules));
         self
     }
 
@@ -115,7 +129,7 @@ impl IdempotencyLayer {
     /// With the first route that no request reaches, because routes before it take all that it is for.
     pub fn check(&self) -> Result<(), UnreachableRoute> {
         let named = self.routes().iter().filter_map(|route| Some((route.path.as_ref()?, &route.policy)));
-        unreachable_route(named).map_or(Ok(()), Err)
+        reach::first_unreachable(named).map_or(Ok(()), Err)
     }
 
     /// How many bytes of request bodies are kept at a time, by all requests together. Default 256 MiB.
@@ -143,7 +157,7 @@ impl IdempotencyLayer {
     /// use http::Method;
     ///
     /// let layer = IdempotencyLayer::new(&Hapax::new(MemoryStore::new()))
-    ///     .route("/payments/**".parse().unwrap(), HttpPolicy::default());
+    ///     .route("/payments/**", HttpPolicy::default());
     /// assert_eq!(layer.position_of(&Method::POST, "/payments/7"), Some(0));
     /// assert_eq!(layer.position_of(&Method::POST, "/orders"), Some(1));
     /// assert_eq!(layer.position_of(&Method::GET, "/payments/7"), None);
@@ -207,7 +221,7 @@ impl IdempotencyLayer {
 }
 
 impl Route {
-    fn new(path: Option<PathPattern>, policy: HttpPolicy) -> Self {
+    fn new(path: Option<PathPattern>, policy: Rules) -> Self {
         let label: Arc<str> = path.as_ref().map_or(REST.into(), |path| path.to_string().into());
         let path = path.map(|path| path.compared_by(policy.scope.path_case));
         Self { requests: Arc::new(Requests::new(SURFACE, &label)), label, path, policy }

@@ -9,6 +9,8 @@ use http::Method;
 
 use super::path::PathPattern;
 use super::policy::{HttpPolicy, KeyMode};
+use super::rules::Rules;
+use crate::policy::Policy;
 
 /// A route that no request reaches.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,6 +55,14 @@ impl Error for UnreachableRoute {}
 pub fn unreachable_route<'a>(
     routes: impl IntoIterator<Item = (&'a PathPattern, &'a HttpPolicy)>,
 ) -> Option<UnreachableRoute> {
+    let compiled: Vec<_> =
+        routes.into_iter().map(|(path, policy)| (path, policy.rules(&Policy::default()))).collect();
+    first_unreachable(compiled.iter().map(|(path, rules)| (*path, rules)))
+}
+
+pub(super) fn first_unreachable<'a>(
+    routes: impl IntoIterator<Item = (&'a PathPattern, &'a Rules)>,
+) -> Option<UnreachableRoute> {
     let routes: Vec<_> = routes
         .into_iter()
         .map(|(path, policy)| (path.clone().compared_by(policy.scope.path_case), policy))
@@ -75,12 +85,12 @@ pub fn unreachable_route<'a>(
     })
 }
 
-fn is_off(policy: &HttpPolicy) -> bool {
+fn is_off(policy: &Rules) -> bool {
     policy.key == KeyMode::Off
 }
 
 /// The methods whose requests the route protects.
-fn methods(policy: &HttpPolicy) -> impl Iterator<Item = &Method> {
+fn methods(policy: &Rules) -> impl Iterator<Item = &Method> {
     policy.methods.iter().filter(|_| !is_off(policy))
 }
 

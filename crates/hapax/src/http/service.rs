@@ -15,8 +15,9 @@ use super::canonical::header::Fields;
 use super::exchange::Exchange;
 use super::future::ResponseFuture;
 use super::layer::{Found, Shared, path_of};
-use super::policy::{HttpPolicy, KeyMode};
+use super::policy::KeyMode;
 use super::problem::{Code, Problem};
+use super::rules::Rules;
 use crate::engine;
 
 /// An HTTP service whose requests are safe to retry; made by [`IdempotencyLayer`](super::IdempotencyLayer).
@@ -128,7 +129,7 @@ where
 
 /// The refusal of a request whose `Connection` names the field of its key or of its principal (K-10). Such a field is for
 /// one connection only: a proxy takes it off, and what is left would run without protection, or as another caller's.
-fn named_by_connection(fields: Fields<'_>, policy: &HttpPolicy) -> Option<Problem> {
+fn named_by_connection(fields: Fields<'_>, policy: &Rules) -> Option<Problem> {
     if !fields.may_have(&CONNECTION) {
         return None;
     }

@@ -1,36 +1,46 @@
-//! [`Settings`]: a route's policy as it is written in a file. One table of names, for everybody who reads or writes
-//! policies as text.
+//! [`Settings`]: the options of a route, for code and for files. The one list of options, their types and their names.
 //!
-//! `settings/apply.rs` makes a policy of settings, with `settings/check.rs` for single values; `settings/effective.rs`
-//! goes the other way. None of them knows where the text comes from.
+//! Every option may be left out. `settings/apply.rs` puts settings over the [`Rules`](super::rules::Rules) that requests
+//! are served by, one layer after another; `settings/check.rs` finds what a file must not say; `settings/effective.rs`
+//! reads the options in force back from the rules.
 
 mod apply;
 mod check;
 mod effective;
+mod principal;
 mod refusals;
 pub mod size;
 mod span;
+mod text;
 mod webhook;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use hapax_core::JsonPointer;
+use http::{HeaderName, Method};
 use serde::{Deserialize, Serialize};
 
-pub use self::refusals::{RefusalTemplate, Refusals};
+pub use self::principal::PrincipalNames;
+pub use self::refusals::{RefusalStatus, RefusalTemplate, Refusals};
 pub use self::span::{Span, SpanError};
+pub use self::text::Text;
 pub use self::webhook::{
     WebhookAlgorithm, WebhookEncoding, WebhookName, WebhookScheme, WebhookSecretEncoding, WebhookSecrets,
     WebhookSender, WebhookTimeUnit,
 };
+use super::classify::StatusSet;
 use super::dialect::Dialect;
+use super::limits::Rate;
 use super::path::PathCase;
 use super::policy::{Classifier, EarlyData, KeyMode, OnStoreError};
-use super::scope::{Anonymous, Endpoint};
+use super::problem::{Code, RefusalShape};
+use super::scope::{Anonymous, Endpoint, Principal};
 
-/// The options of a route, each under the name it has in files. What is not said stays as the dialect has it.
+/// The options of a route, each under its name in files. An option that is left out is inherited: from the dialect, then
+/// from the [`Hapax`](crate::Hapax) that the layer was made of, then from the defaults.
 ///
-/// An option that makes no sense is refused, and so is one that would change nothing because another is missing.
+/// An option with an invalid value is refused, and so is one that has no effect because another one is missing.
 ///
 /// ```
 /// use hapax::http::Settings;
@@ -49,13 +59,13 @@ pub struct Settings {
     /// Whether a request must have a key. `optional` unless said.
     pub key: Option<KeyMode>,
     /// The covered methods, in any case. GET, HEAD, OPTIONS, TRACE and CONNECT never are.
-    pub methods: Option<Vec<String>>,
+    pub methods: Option<Vec<Text<Method>>>,
     /// The header that holds the key.
-    pub header: Option<String>,
+    pub header: Option<Text<HeaderName>>,
     /// Other headers that may hold it.
-    pub aliases: Option<Vec<String>>,
+    pub aliases: Option<Vec<Text<HeaderName>>>,
     /// Where in a JSON body it may be: `/request_id`.
-    pub key_pointer: Option<String>,
+    pub key_pointer: Option<Text<JsonPointer>>,
     /// Whether bare keys are taken beside quoted ones, and any printable text.
     pub key_spelling: Option<KeySpelling>,
     /// The fewest characters of a key.
@@ -67,17 +77,18 @@ pub struct Settings {
     /// The regular expression that keys match as a whole (feature `regex`).
     pub key_pattern: Option<String>,
     /// The header that says when a request was sent first.
-    pub first_sent: Option<String>,
+    pub first_sent: Option<Text<HeaderName>>,
     /// How long ago that may be. `5m` unless said.
     pub first_sent_window: Option<Span>,
     /// Keeps deployments apart that share a store.
     pub namespace: Option<String>,
     /// Who the caller is: `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM` or `none`; of a list the first that
     /// says something.
-    pub principal: Option<PrincipalNames>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<PrincipalNames>"))]
+    pub principal: Option<Principal>,
     /// The headers that hold credentials.
-    pub credential_headers: Option<Vec<String>>,
-    /// Says that somebody in front checks the principal. Needed for what callers could make up.
+    pub credential_headers: Option<Vec<Text<HeaderName>>>,
+    /// Confirms that a component in front of this one verifies the principal. Needed for values that callers could forge.
     pub principal_verified: Option<bool>,
     /// What becomes of callers without a principal.
     pub anonymous: Option<Anonymous>,
@@ -90,11 +101,11 @@ pub struct Settings {
     /// Whether the request counts, or nothing but the key.
     pub fingerprint: Option<FingerprintName>,
     /// The request headers that count, beside the content type.
-    pub fingerprint_headers: Option<Vec<String>>,
+    pub fingerprint_headers: Option<Vec<Text<HeaderName>>>,
     /// The only values of a JSON body that count, as JSON pointers.
-    pub json_include: Option<Vec<String>>,
+    pub json_include: Option<Vec<Text<JsonPointer>>>,
     /// The values of a JSON body that do not count, as JSON pointers.
-    pub json_exclude: Option<Vec<String>>,
+    pub json_exclude: Option<Vec<Text<JsonPointer>>>,
     /// Whether compressed bodies are decoded for the fingerprint (feature `decode`).
     pub decode: Option<bool>,
     /// The most bytes of a decoded body.
@@ -129,11 +140,11 @@ pub struct Settings {
     pub on_store_error: Option<OnStoreError>,
     /// Statuses whose answers are final: `2xx`, `404`, with `grpc = true` also `NOT_FOUND`. Single statuses count before
     /// classes.
-    pub pin: Option<Vec<String>>,
+    pub pin: Option<Vec<Text<StatusSet>>>,
     /// Statuses after which the key is free again.
-    pub release: Option<Vec<String>>,
-    /// Statuses after which nobody knows whether the operation happened.
-    pub uncertain: Option<Vec<String>>,
+    pub release: Option<Vec<Text<StatusSet>>>,
+    /// Statuses after which the outcome is unknown.
+    pub uncertain: Option<Vec<Text<StatusSet>>>,
     /// How an answer's outcome is found out.
     pub classifier: Option<Classifier>,
     /// The largest response that is kept.
@@ -141,7 +152,7 @@ pub struct Settings {
     #[cfg_attr(feature = "schema", schemars(with = "Option<size::Size>"))]
     pub outcome_bytes_max: Option<usize>,
     /// The header that marks a replay.
-    pub replay_marker: Option<String>,
+    pub replay_marker: Option<Text<HeaderName>>,
     /// Whether first answers carry the marker, with `false`.
     pub mark_first: Option<bool>,
     /// Whether answers repeat the key.
@@ -149,20 +160,22 @@ pub struct Settings {
     /// Whether cookies are kept and replayed.
     pub replay_set_cookie: Option<bool>,
     /// Response headers that are not replayed.
-    pub replay_headers_drop: Option<Vec<String>>,
+    pub replay_headers_drop: Option<Vec<Text<HeaderName>>>,
     /// The only response headers that are replayed, beside what a body cannot be understood without.
-    pub replay_headers_only: Option<Vec<String>>,
+    pub replay_headers_only: Option<Vec<Text<HeaderName>>>,
     /// What to do with requests in TLS early data.
     pub early_data: Option<EarlyData>,
     /// Other statuses for problems, by their codes: `{ "key-reused" = 400 }`.
-    pub statuses: Option<BTreeMap<String, u16>>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<BTreeMap<String, u16>>"))]
+    pub statuses: Option<BTreeMap<Text<Code>, RefusalStatus>>,
     /// The header that tells whether a retry is worth it.
-    pub retry_hint: Option<String>,
+    pub retry_hint: Option<Text<HeaderName>>,
     /// What refusals look like: `problem`, `stripe`, `google`, `jsonapi`, `plain`, or a table with a `media_type` and a
     /// `body` in which `{code}`, `{title}`, `{detail}`, `{status}`, `{operation}` and `{retry}` are filled in.
-    pub refusals: Option<Refusals>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Refusals>"))]
+    pub refusals: Option<RefusalShape>,
     /// How often one key may be sent: `10/1m`.
-    pub attempts_per_key: Option<String>,
+    pub attempts_per_key: Option<Text<Rate>>,
     /// How many operations of one principal this process runs at a time, also those whose caller is gone: 4096 unless set.
     pub open_claims_max: Option<u32>,
     /// How many bytes of answers this process keeps for one principal.
@@ -176,17 +189,6 @@ pub struct Settings {
     /// The secrets that they are signed with.
     #[serde(skip_serializing)]
     pub webhook_secrets: Option<WebhookSecrets>,
-}
-
-/// One source of the principal, or several in their order.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(untagged, expecting = "expected a text such as \"header:NAME\", or a list of such texts")]
-pub enum PrincipalNames {
-    /// One.
-    One(String),
-    /// The first that says something counts.
-    Several(Vec<String>),
 }
 
 /// In which spelling keys are taken.
@@ -233,7 +235,7 @@ pub enum FingerprintName {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OnLapseName {
-    /// Nobody knows whether it happened.
+    /// The outcome is unknown, and it does not run again until its record is settled.
     Uncertain,
     /// It may run again.
     Rerun,
@@ -247,10 +249,10 @@ pub enum ExpiredKeysName {
     /// Run them as new.
     Run,
     /// Refuse them.
-    Reject,
+    Refuse,
 }
 
-/// Which option makes no sense, and why.
+/// Which option is invalid, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SettingsError {
     /// The option's name.

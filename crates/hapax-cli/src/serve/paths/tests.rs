@@ -16,11 +16,11 @@ fn layer() -> IdempotencyLayer {
         .aliases([HeaderName::from_static("x-alias")]);
     let required = HttpPolicy::default().key(KeyMode::Required);
     IdempotencyLayer::new(&Hapax::new(MemoryStore::new()))
-        .route("/v1/payments/**".parse().unwrap(), required.clone())
-        .route("/exact".parse().unwrap(), required)
-        .route("/static/**".parse().unwrap(), HttpPolicy::off())
-        .route("/renamed/**".parse().unwrap(), renamed)
-        .route("/deletes/**".parse().unwrap(), HttpPolicy::default().methods([Method::DELETE]))
+        .route("/v1/payments/**", required.clone())
+        .route("/exact", required)
+        .route("/static/**", HttpPolicy::off())
+        .route("/renamed/**", renamed)
+        .route("/deletes/**", HttpPolicy::default().methods([Method::DELETE]))
 }
 
 /// Answers 200 with a service behind that answers everything.
@@ -140,7 +140,7 @@ fn everything_else_passes() {
 fn routes_whose_keys_cannot_be_seen_take_one_reading_only() {
     let pointed = HttpPolicy::default().key_pointer("/id".parse().unwrap());
     let layer = IdempotencyLayer::new(&Hapax::new(MemoryStore::new()));
-    let service = Unambiguous::new(Everything, layer.route("/pointed/**".parse().unwrap(), pointed));
+    let service = Unambiguous::new(Everything, layer.route("/pointed/**", pointed));
     let refused = |path: &str| service.is_refused(&Request::post(path).body(()).unwrap());
     assert!(refused("/pointed//x") && refused("/x/../pointed"));
     assert!(!refused("/pointed/x") && !refused("/x//y"));

@@ -81,7 +81,7 @@ async fn every_loss_is_told_once_with_all_its_routes() {
         ("path_case = \"ignore\"", "", "run again"),
         ("retention = \"2h\"", "retention = \"1h\"", "shorter time"),
         ("release = [\"5xx\"]", "release = [\"404\", \"5xx\"]", "free their key"),
-        ("expired_keys = \"reject\"", "", "expired_keys = \"reject\" is gone"),
+        ("expired_keys = \"refuse\"", "", "expired_keys = \"refuse\" is gone"),
     ] {
         let removed = removed_between(&one(had), &one(has));
         let line = removed.iter().find(|line| line.contains(told));

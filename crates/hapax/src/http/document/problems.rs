@@ -3,8 +3,9 @@
 use http::StatusCode;
 use serde::Serialize;
 
-use crate::http::policy::{Classifier, EarlyData, HttpPolicy, KeyMode};
+use crate::http::policy::{Classifier, EarlyData, KeyMode};
 use crate::http::problem::{Code, RefusalShapeName};
+use crate::http::rules::Rules;
 use crate::policy::ExpiredKeys;
 
 /// One refusal of a route.
@@ -35,7 +36,7 @@ pub struct ProblemDocument {
     pub example: Option<serde_json::Value>,
 }
 
-pub(super) fn of(policy: &HttpPolicy) -> Vec<ProblemDocument> {
+pub(super) fn of(policy: &Rules) -> Vec<ProblemDocument> {
     if policy.key == KeyMode::Off {
         return Vec::new();
     }
@@ -60,7 +61,7 @@ pub(super) fn of(policy: &HttpPolicy) -> Vec<ProblemDocument> {
     codes.map(document).collect()
 }
 
-fn can_happen(policy: &HttpPolicy, code: Code) -> bool {
+fn can_happen(policy: &Rules, code: Code) -> bool {
     match code {
         Code::KeyMissing => policy.key == KeyMode::Required,
         Code::KeyExpired => {
@@ -90,7 +91,7 @@ fn can_happen(policy: &HttpPolicy, code: Code) -> bool {
 }
 
 /// A request that was cut off itself learns it by another status than one that comes later.
-fn further(policy: &HttpPolicy, code: Code) -> &'static [StatusCode] {
+fn further(policy: &Rules, code: Code) -> &'static [StatusCode] {
     match code {
         Code::InProgress if policy.engine.deadline.is_some() => &[StatusCode::GATEWAY_TIMEOUT],
         Code::Uncertain if policy.refusals.chosen(code).is_none() => {

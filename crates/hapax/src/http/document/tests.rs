@@ -5,14 +5,14 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::http::{Code, IdempotencyLayer, Principal, Webhook};
+use crate::http::{Code, HttpPolicy, IdempotencyLayer, Principal, Webhook};
 use crate::{Hapax, MemoryStore};
 
 /// One layer with a route of each dialect, a webhook, a gRPC route and one that is off.
 fn layer() -> IdempotencyLayer {
     let mut layer = IdempotencyLayer::new(&Hapax::new(MemoryStore::new()));
     for dialect in Dialect::ALL {
-        layer = layer.route(format!("/{}/{{id}}", dialect.name()).parse().unwrap(), HttpPolicy::of(dialect));
+        layer = layer.route(format!("/{}/{{id}}", dialect.name()).as_str(), HttpPolicy::of(dialect));
     }
     let google = HttpPolicy::default()
         .refusals(RefusalShapeName::Google.into())
@@ -28,12 +28,12 @@ fn layer() -> IdempotencyLayer {
         .mark_first(true)
         .attempts_per_key("10/1m".parse().unwrap());
     layer
-        .route("/hooks".parse().unwrap(), HttpPolicy::default().webhook(secret))
-        .route("/off/**".parse().unwrap(), HttpPolicy::default().key(KeyMode::Off))
-        .route("/pay.Ledger/Post".parse().unwrap(), HttpPolicy::default().classifier(Classifier::Grpc))
-        .route("/strict".parse().unwrap(), strict)
-        .route("/named".parse().unwrap(), HttpPolicy::default().principal(Principal::cookie("sid")))
-        .route("/google".parse().unwrap(), google)
+        .route("/hooks", HttpPolicy::default().webhook(secret))
+        .route("/off/**", HttpPolicy::default().key(KeyMode::Off))
+        .route("/pay.Ledger/Post", HttpPolicy::default().classifier(Classifier::Grpc))
+        .route("/strict", strict)
+        .route("/named", HttpPolicy::default().principal(Principal::cookie("sid")))
+        .route("/google", google)
 }
 
 fn with_runtime<T>(work: impl FnOnce() -> T) -> T {

@@ -1,17 +1,20 @@
 use super::*;
-use crate::http::settings::PrincipalNames;
+
+fn rules(policy: &HttpPolicy) -> Rules {
+    policy.rules(&Policy::default())
+}
 
 #[test]
 fn m_02_m_04_some_methods_are_never_covered() {
     let named = [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::CONNECT];
     let policy = HttpPolicy::default().methods(named.into_iter().chain([Method::DELETE]));
-    assert_eq!(policy.methods, [Method::DELETE]);
+    assert_eq!(rules(&policy).methods, [Method::DELETE]);
 }
 
 #[test]
 fn m_03_delete_is_covered_by_choice() {
-    assert!(!HttpPolicy::default().methods.contains(&Method::DELETE));
-    assert!(HttpPolicy::default().methods([Method::DELETE]).methods.contains(&Method::DELETE));
+    assert!(!rules(&HttpPolicy::default()).methods.contains(&Method::DELETE));
+    assert!(rules(&HttpPolicy::default().methods([Method::DELETE])).methods.contains(&Method::DELETE));
 }
 
 #[test]
@@ -19,19 +22,20 @@ fn r_01_the_key_is_echoed_in_the_header_that_holds_it() {
     let name = HeaderName::from_static("x-key");
     let before = HttpPolicy::default().echo_key(true).header(name.clone());
     let after = HttpPolicy::default().header(name.clone()).echo_key(true);
-    assert_eq!((before.replay.echo_key, after.replay.echo_key), (Some(name.clone()), Some(name)));
+    let echoed = |policy| rules(policy).replay.echo_key;
+    assert_eq!((echoed(&before), echoed(&after)), (Some(name.clone()), Some(name)));
 }
 
 #[test]
 fn e_01_a_missing_key_is_asked_for_by_its_header() {
     let policy = HttpPolicy::default().header(HeaderName::from_static("x-key"));
-    assert!(policy.key_missing().detail.contains("x-key"));
+    assert!(rules(&policy).key_missing().detail.contains("x-key"));
 }
 
 #[cfg(feature = "webhook")]
 #[test]
 fn p_03_webhooks_are_kept_longer_than_their_senders_retry() {
-    let policy = HttpPolicy::default().webhook(Webhook::cloud_events());
+    let policy = rules(&HttpPolicy::default().webhook(Webhook::cloud_events()));
     assert_eq!(policy.key, KeyMode::Required);
     assert!(policy.engine.retention > Duration::from_secs(4 * 24 * 3600));
     assert_eq!(policy.outcomes.of(StatusCode::OK), Outcome::Pin);
@@ -45,14 +49,14 @@ fn p_03_a_credential_is_the_principal_of_a_webhook_only_by_choice() {
     let hooks = |policy: HttpPolicy| policy.webhook(Webhook::cloud_events());
     for (policy, principal, warns) in [
         (hooks(HttpPolicy::default()), "none", false),
-        (hooks(HttpPolicy::default().principal(header("x-api-key"))), "none", false),
+        (hooks(HttpPolicy::default().principal(header("x-api-key"))), "header:x-api-key", true),
         (hooks(HttpPolicy::default()).anonymous(Anonymous::Refuse), "none", true),
         (hooks(HttpPolicy::default()).principal(header("authorization")), "header:authorization", true),
         (hooks(HttpPolicy::default().principal(header("x-tenant"))), "header:x-tenant", true),
     ] {
-        assert_eq!(policy.scope.principal.to_string(), principal);
+        assert_eq!(rules(&policy).scope.principal.to_string(), principal);
         assert_eq!(!policy.warnings().is_empty(), warns, "{principal}");
-        assert_eq!(policy.settings().principal, Some(PrincipalNames::One(principal.to_owned())));
+        assert_eq!(policy.settings().principal.unwrap().to_string(), principal);
     }
 }
 
@@ -60,4 +64,35 @@ fn p_03_a_credential_is_the_principal_of_a_webhook_only_by_choice() {
 fn debug_shows_no_more_than_choices() {
     let shown = format!("{:?}", HttpPolicy::default());
     assert!(shown.starts_with("HttpPolicy { dialect: Default, key: Optional, "), "{shown}");
+}
+
+/// The trap that `route` used to be: a policy of its own took the default times, not those of the builder.
+#[tokio::test]
+async fn times_that_a_policy_does_not_choose_are_those_of_the_builder() {
+    let day = Duration::from_secs(24 * 3600);
+    let engine = Policy::default().retention(3 * day).lease(Duration::from_secs(7)).on_lapse(OnLapse::Rerun);
+    let check = |policy: HttpPolicy, retention: Duration| {
+        let rules = policy.rules(&engine);
+        assert_eq!(rules.engine.retention, retention);
+        assert_eq!(rules.engine.lease, Duration::from_secs(7));
+        assert_eq!(rules.engine.on_lapse, OnLapse::Rerun);
+    };
+    check(HttpPolicy::default(), 3 * day);
+    check(HttpPolicy::default().retention(day), day);
+    check(HttpPolicy::of(Dialect::StripeV2), 30 * day);
+    check(HttpPolicy::of(Dialect::StripeV2).retention(day), day);
+    #[cfg(feature = "webhook")]
+    check(HttpPolicy::default().webhook(Webhook::cloud_events()), 7 * day);
+}
+
+#[test]
+fn x_11_the_later_choice_of_an_outcome_wins() {
+    let status = |text: &str| text.parse::<StatusSet>().unwrap();
+    let policy = HttpPolicy::default().outcome(status("404"), Outcome::Release);
+    let of = |policy: &HttpPolicy, code| rules(policy).outcomes.of(StatusCode::from_u16(code).unwrap());
+    assert_eq!((of(&policy, 404), of(&policy, 400)), (Outcome::Release, Outcome::Pin));
+    let policy = policy.outcome(status("4xx"), Outcome::Uncertain);
+    assert_eq!((of(&policy, 404), of(&policy, 400)), (Outcome::Uncertain, Outcome::Uncertain));
+    let policy = policy.outcome(status("404"), Outcome::Pin);
+    assert_eq!((of(&policy, 404), of(&policy, 400)), (Outcome::Pin, Outcome::Uncertain));
 }

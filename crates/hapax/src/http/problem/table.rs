@@ -8,7 +8,7 @@ use crate::http::classify::Outcome;
 use crate::http::grpc::Status;
 
 /// Why a request was refused, by the name of its page in `docs/errors`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Code {
     /// The route wants a key, and the request has none.

@@ -101,6 +101,11 @@ impl Principal {
         }
     }
 
+    /// Whether only code can choose it, or a part of it.
+    pub(crate) fn is_code(&self) -> bool {
+        self.sources().iter().any(|source| matches!(source, Self::Extract(_) | Self::Authorised))
+    }
+
     /// Whether the field with this name, in any case, says who the caller is, or whether there is a principal at all.
     pub(super) fn reads(&self, credentials: &Credentials, field: &[u8]) -> bool {
         let is_it = |name: &HeaderName| name.as_str().as_bytes().eq_ignore_ascii_case(field);
@@ -274,6 +279,17 @@ impl fmt::Display for Principal {
                 f.write_str(&names.join(", "))
             }
             Self::None => f.write_str("none"),
+        }
+    }
+}
+
+impl PartialEq for Principal {
+    /// Functions are equal when they are the same one.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Extract(own), Self::Extract(others)) => Arc::ptr_eq(own, others),
+            (Self::FirstOf(own), Self::FirstOf(others)) => own.0 == others.0,
+            _ => self.to_string() == other.to_string(),
         }
     }
 }

@@ -1,131 +1,224 @@
-//! One value of one option: read, or refused with the option's name and the way out.
+//! What settings from a file must not say: values out of range, and options that contradict each other or have no effect.
+//!
+//! Types have checked each value by itself when it was read.
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
-use hapax_core::{JsonPointer, KeyFormat};
+use hapax_core::KeyFormat;
+use hapax_core::key::KEY_LENGTH_MAX;
 use http::header::COOKIE;
-use http::{HeaderName, Method};
 
-use super::{PrincipalNames, SettingsError, Span};
-use crate::http::policy::is_coverable;
-use crate::http::scope::{Credentials, Principal};
-use crate::policy::SPAN_MAX;
+use super::{KeyFormatName, Settings, SettingsError, Span, Text};
+use crate::http::classify::StatusSet;
+use crate::http::fingerprint::NeverCounts;
+use crate::http::policy::{Classifier, CodeChoices, HttpPolicy};
+use crate::http::rules::Rules;
+use crate::http::scope::ScopeRules;
+use crate::policy::{LEASE_MIN, Policy, SPAN_MAX};
 
-pub(super) fn wrong(option: &'static str, why: impl fmt::Display) -> SettingsError {
+/// The shortest span that a file can express.
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+impl Settings {
+    /// The policy with these settings.
+    ///
+    /// # Errors
+    /// When a value is out of range, when options contradict each other, when an option has no effect without another
+    /// one, or when it needs a feature that is not compiled in.
+    pub fn policy(self) -> Result<HttpPolicy, SettingsError> {
+        self.check_key()?;
+        self.check_credential_headers()?;
+        self.check_fingerprint()?;
+        self.check_spans()?;
+        self.check_outcomes()?;
+        at_least_one("attempts_max", self.attempts_max)?;
+        at_least_one("open_claims_max", self.open_claims_max)?;
+        at_least_one("stored_bytes_max", self.stored_bytes_max)?;
+        let code = CodeChoices {
+            key_format: self.key_pattern.as_deref().map(key_pattern).transpose()?,
+            #[cfg(feature = "webhook")]
+            webhook: self.receiver()?,
+            ..CodeChoices::default()
+        };
+        #[cfg(not(feature = "webhook"))]
+        self.check_webhook()?;
+        let policy = HttpPolicy { settings: self, code };
+        policy.settings.check_against(&policy.rules(&Policy::default()))?;
+        Ok(HttpPolicy { settings: Self { webhook_secrets: None, ..policy.settings }, code: policy.code })
+    }
+
+    /// What is a mistake because of what the options inherit.
+    fn check_against(&self, rules: &Rules) -> Result<(), SettingsError> {
+        let lengths = rules.key_source.rules.lengths();
+        if lengths.is_empty() {
+            let longest = lengths.end();
+            return Err(wrong("key_length_min", format_args!("no key is so long; choose at most {longest}")));
+        }
+        if self.first_sent_window.is_some() && rules.key_source.first_sent.is_none() {
+            return Err(without("first_sent_window", "first_sent"));
+        }
+        self.check_principal_verified(&rules.scope)?;
+        let of_grpc = self.outcomes().find(|(statuses, _)| matches!(statuses, StatusSet::Grpc(_)));
+        match of_grpc {
+            Some((status, outcome)) if rules.classifier != Classifier::Grpc => Err(wrong(
+                outcome.name(),
+                format_args!("{status} is a status of gRPC; say `grpc = true` too, or leave it out"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_key(&self) -> Result<(), SettingsError> {
+        if self.methods.as_ref().is_some_and(Vec::is_empty) {
+            return Err(wrong("methods", "name at least one, or say `key = \"off\"`"));
+        }
+        if self.key_length_max.is_some_and(|length_max| !(1..=KEY_LENGTH_MAX).contains(&length_max)) {
+            return Err(wrong("key_length_max", format_args!("choose from 1 to {KEY_LENGTH_MAX}")));
+        }
+        if self.key_pattern.is_some() && !matches!(self.key_format, None | Some(KeyFormatName::Any)) {
+            return Err(wrong("key_pattern", "leave either this or `key_format` out"));
+        }
+        Ok(())
+    }
+
+    /// These headers hold nothing but credentials. A cookie header changes with every cookie that a site sets.
+    fn check_credential_headers(&self) -> Result<(), SettingsError> {
+        const OPTION: &str = "credential_headers";
+        match &self.credential_headers {
+            Some(names) if names.is_empty() => {
+                Err(wrong(OPTION, "name at least one, or say `principal = \"none\"`"))
+            }
+            Some(names) if names.contains(&Text(COOKIE)) => {
+                Err(wrong(OPTION, "name the session cookie with `principal = \"cookie:NAME\"` instead"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What a caller says about itself counts only when a component in front has checked it (S-02).
+    fn check_principal_verified(&self, scope: &ScopeRules) -> Result<(), SettingsError> {
+        let said = self.principal.as_ref();
+        if said.is_some_and(|principal| principal.must_be_verified(&scope.credentials))
+            && self.principal_verified != Some(true)
+        {
+            let way_out = "say `principal_verified = true` when a component in front of this one verifies it";
+            return Err(wrong("principal", way_out));
+        }
+        if said.is_some_and(|principal| principal.is_code()) {
+            return Err(wrong("principal", "only code can choose this one"));
+        }
+        Ok(())
+    }
+
+    fn check_fingerprint(&self) -> Result<(), SettingsError> {
+        let names = self.fingerprint_headers.iter().flatten();
+        NeverCounts::check(names.map(|Text(name)| name))
+            .map_err(|error| wrong("fingerprint_headers", error))?;
+        let limits =
+            [("decode_bytes_max", self.decode_bytes_max), ("decode_ratio_max", self.decode_ratio_max)];
+        for (option, limit) in limits {
+            at_least_one(option, limit)?;
+            if limit.is_some() && self.decode != Some(true) {
+                return Err(without(option, "decode = true"));
+            }
+        }
+        if cfg!(not(feature = "decode")) && self.decode == Some(true) {
+            return Err(wrong("decode", "this build cannot decode; build it with the feature `decode`"));
+        }
+        Ok(())
+    }
+
+    fn check_spans(&self) -> Result<(), SettingsError> {
+        let spans = [
+            ("first_sent_window", self.first_sent_window, MILLISECOND),
+            ("retention", self.retention, MILLISECOND),
+            ("uncertain_retention", self.uncertain_retention, MILLISECOND),
+            ("lease", self.lease, LEASE_MIN),
+            ("wait", self.wait, Duration::ZERO),
+            ("deadline", self.deadline, MILLISECOND),
+            ("run_max", self.run_max, MILLISECOND),
+        ];
+        for (option, span, shortest) in spans {
+            if span.is_some_and(|Span(length)| !(shortest..=SPAN_MAX).contains(&length)) {
+                let (shortest, longest) = (Span(shortest), Span(SPAN_MAX));
+                return Err(wrong(option, format_args!("choose from {shortest} to {longest}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_outcomes(&self) -> Result<(), SettingsError> {
+        let said: Vec<_> = self.outcomes().collect();
+        for (index, (statuses, outcome)) in said.iter().enumerate() {
+            if said[..index].iter().any(|(known, other)| known == statuses && other != outcome) {
+                let why = format_args!("{statuses} is in another list, too; name it once");
+                return Err(wrong(outcome.name(), why));
+            }
+        }
+        match (self.grpc, self.classifier) {
+            (Some(true), Some(Classifier::GraphQl)) | (Some(false), Some(Classifier::Grpc)) => {
+                Err(wrong("grpc", "`classifier` says otherwise; leave one of them out"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cfg(not(feature = "webhook"))]
+    fn check_webhook(&self) -> Result<(), SettingsError> {
+        let why = "this build receives no webhooks; build it with the feature `webhook`";
+        match (&self.webhook, &self.webhook_secrets) {
+            (Some(_), _) => Err(wrong("webhook", why)),
+            (None, Some(_)) => Err(without("webhook_secrets", "webhook")),
+            (None, None) => Ok(()),
+        }
+    }
+
+    #[cfg(feature = "webhook")]
+    fn receiver(&self) -> Result<Option<crate::http::webhook::Webhook>, SettingsError> {
+        use crate::http::webhook::Webhook;
+        let secrets = self.webhook_secrets.as_ref().map(|secrets| &secrets.0[..]);
+        let Some(sender) = &self.webhook else {
+            return secrets.map_or(Ok(None), |_| Err(without("webhook_secrets", "webhook")));
+        };
+        let webhook = Webhook::of(sender.clone(), secrets.unwrap_or_default()).map_err(|error| {
+            wrong(if error.is_about_secrets() { "webhook_secrets" } else { "webhook" }, error)
+        })?;
+        if secrets.is_some_and(|secrets| !secrets.is_empty()) && !webhook.is_signed() {
+            return Err(wrong("webhook_secrets", "this sender does not sign; leave this out"));
+        }
+        Ok(Some(webhook))
+    }
+}
+
+fn wrong(option: &'static str, why: impl fmt::Display) -> SettingsError {
     SettingsError { option, why: why.to_string() }
 }
 
-pub(super) fn without(option: &'static str, other: &str) -> SettingsError {
+fn without(option: &'static str, other: &str) -> SettingsError {
     wrong(option, format_args!("it changes nothing without `{other}`; say that too, or leave this out"))
 }
 
-pub(super) fn parsed<T>(option: &'static str, text: &str) -> Result<T, SettingsError>
-where
-    T: FromStr,
-    T::Err: fmt::Display,
-{
-    text.parse().map_err(|error| wrong(option, format_args!("{text:?}: {error}")))
-}
-
-pub(super) fn header_name(option: &'static str, text: &str) -> Result<HeaderName, SettingsError> {
-    let why = "is no header's name; write letters, digits and `-`";
-    text.parse().map_err(|_| wrong(option, format_args!("{text:?} {why}")))
-}
-
-pub(super) fn header_names(option: &'static str, texts: &[String]) -> Result<Vec<HeaderName>, SettingsError> {
-    texts.iter().map(|text| header_name(option, text)).collect()
-}
-
-pub(super) fn pointers(option: &'static str, texts: &[String]) -> Result<Vec<JsonPointer>, SettingsError> {
-    texts.iter().map(|text| parsed(option, text)).collect()
-}
-
-/// The methods with effects, as they are registered: those of HTTP, and those of WebDAV and its extensions.
-const METHODS: [&str; 30] = [
-    "POST",
-    "PUT",
-    "PATCH",
-    "DELETE",
-    "ACL",
-    "BASELINE-CONTROL",
-    "BIND",
-    "CHECKIN",
-    "CHECKOUT",
-    "COPY",
-    "LABEL",
-    "LINK",
-    "LOCK",
-    "MERGE",
-    "MKACTIVITY",
-    "MKCALENDAR",
-    "MKCOL",
-    "MKREDIRECTREF",
-    "MKWORKSPACE",
-    "MOVE",
-    "ORDERPATCH",
-    "PROPPATCH",
-    "REBIND",
-    "UNBIND",
-    "UNCHECKOUT",
-    "UNLINK",
-    "UNLOCK",
-    "UPDATE",
-    "UPDATEREDIRECTREF",
-    "VERSION-CONTROL",
-];
-
-/// A method in any case. One that is misspelled would cover nothing, and its requests would run unprotected.
-pub(super) fn coverable(text: &str) -> Result<Method, SettingsError> {
-    let upper = text.to_ascii_uppercase();
-    match upper.parse::<Method>() {
-        Ok(method) if !is_coverable(&method) => {
-            Err(wrong("methods", format_args!("{method} is never covered; leave it out")))
-        }
-        Ok(method) if METHODS.contains(&&*upper) => Ok(method),
-        _ => Err(wrong(
-            "methods",
-            format_args!("there is no method {text:?} with an effect; write it as in \"POST\""),
-        )),
-    }
-}
-
-/// The shortest that a file can say.
-pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
-
-pub(super) fn within(
-    option: &'static str,
-    Span(length): Span,
-    shortest: Duration,
-) -> Result<Duration, SettingsError> {
-    if (shortest..=SPAN_MAX).contains(&length) {
-        return Ok(length);
-    }
-    let (shortest, longest) = (Span(shortest), Span(SPAN_MAX));
-    Err(wrong(option, format_args!("choose from {shortest} to {longest}")))
-}
-
 /// A limit of zero would refuse everything.
-pub(super) fn at_least_one<T: Copy + Default + PartialEq>(
+fn at_least_one<T: Copy + Default + PartialEq>(
     option: &'static str,
     limit: Option<T>,
-) -> Result<Option<T>, SettingsError> {
+) -> Result<(), SettingsError> {
     match limit {
         Some(limit) if limit == T::default() => {
             Err(wrong(option, "choose at least 1, or leave it out for the default"))
         }
-        limit => Ok(limit),
+        _ => Ok(()),
     }
 }
 
 #[cfg(feature = "regex")]
-pub(super) fn key_pattern(pattern: &str) -> Result<KeyFormat, SettingsError> {
+fn key_pattern(pattern: &str) -> Result<KeyFormat, SettingsError> {
     let compile = |text: &str| {
         regex::Regex::new(text)
             .map_err(|error| wrong("key_pattern", format_args!("mend the regular expression: {error}")))
     };
-    // Alone first: `a)|(b` is no expression, but would become one between the anchors.
+    // Alone first: `a)|(b` is not an expression, but would become one between the anchors.
     compile(pattern)?;
     let pattern = compile(&format!(r"\A(?:{pattern})\z"))?;
     let admits = std::sync::Arc::new(move |key: &str| pattern.is_match(key));
@@ -133,45 +226,6 @@ pub(super) fn key_pattern(pattern: &str) -> Result<KeyFormat, SettingsError> {
 }
 
 #[cfg(not(feature = "regex"))]
-pub(super) fn key_pattern(_pattern: &str) -> Result<KeyFormat, SettingsError> {
+fn key_pattern(_pattern: &str) -> Result<KeyFormat, SettingsError> {
     Err(wrong("key_pattern", "this build has no regular expressions; build it with the feature `regex`"))
-}
-
-/// What a caller says about itself counts only when something in front has checked it (S-02).
-pub(super) fn principal_of(
-    names: &PrincipalNames,
-    credentials: &Credentials,
-    is_verified: bool,
-) -> Result<Principal, SettingsError> {
-    let principal = match names {
-        PrincipalNames::One(text) => parsed("principal", text)?,
-        PrincipalNames::Several(texts) if texts.is_empty() => {
-            return Err(wrong("principal", "name at least one source, or say `principal = \"none\"`"));
-        }
-        PrincipalNames::Several(texts) => {
-            let sources = texts.iter().map(|text| parsed("principal", text));
-            let sources = sources.collect::<Result<Vec<Principal>, _>>()?;
-            if sources.len() > 1 && sources.iter().any(|source| matches!(source, Principal::None)) {
-                return Err(wrong("principal", "`none` is no source of a list; leave it out"));
-            }
-            Principal::first_of(sources)
-        }
-    };
-    if principal.must_be_verified(credentials) && !is_verified {
-        return Err(wrong("principal", "say `principal_verified = true` when something in front checks it"));
-    }
-    Ok(principal)
-}
-
-/// Headers that hold nothing but credentials. A cookie header changes with every cookie that a site sets.
-pub(super) fn credentials(names: &[String]) -> Result<Credentials, SettingsError> {
-    const OPTION: &str = "credential_headers";
-    let names = header_names(OPTION, names)?;
-    if names.is_empty() {
-        return Err(wrong(OPTION, "name at least one, or say `principal = \"none\"`"));
-    }
-    if names.contains(&COOKIE) {
-        return Err(wrong(OPTION, "name the session cookie with `principal = \"cookie:NAME\"` instead"));
-    }
-    Ok(Credentials::new(names))
 }

@@ -1,25 +1,20 @@
-//! From a policy to the settings that describe it, every option said.
+//! The options in force, read back from the rules.
 
-use hapax_core::{KeyFormat, OnLapse};
-use http::HeaderName;
+use hapax_core::{KeyFormat, KeyRules, OnLapse};
 
 use super::{
-    ExpiredKeysName, FingerprintName, KeyFormatName, KeySpelling, OnLapseName, PrincipalNames, Refusals,
-    Settings, Span,
+    ExpiredKeysName, FingerprintName, KeyFormatName, KeySpelling, OnLapseName, RefusalStatus, Settings, Span,
+    Text,
 };
-use crate::http::classify::Outcome;
+use crate::http::classify::{Outcome, StatusSet};
 use crate::http::fingerprint::What;
-use crate::http::policy::{Classifier, HttpPolicy};
-use crate::http::scope::Principal;
+use crate::http::policy::Classifier;
+use crate::http::rules::Rules;
 use crate::policy::ExpiredKeys;
 
-impl HttpPolicy {
-    /// The policy as settings: what is in force, option by option, so that `settings().policy()` does the same.
-    ///
-    /// Secrets are left out, and so is what only code can say: [`authorise`](Self::authorise),
-    /// [`reconcile`](Self::reconcile), a key format of one's own and an unsigned webhook. A principal that
-    /// code extracts is called `extract`, which no file can ask for.
-    pub fn settings(&self) -> Settings {
+impl Rules {
+    /// Every option in force. Secrets are left out, and so is what only code can choose.
+    pub(in crate::http) fn settings(&self) -> Settings {
         let source = &self.key_source;
         let first_sent = source.first_sent.as_ref();
         let engine = &self.engine;
@@ -28,23 +23,22 @@ impl HttpPolicy {
         Settings {
             dialect: Some(self.dialect),
             key: Some(self.key),
-            methods: Some(self.methods.iter().map(ToString::to_string).collect()),
-            header: Some(source.header.to_string()),
+            methods: Some(texts(&self.methods)),
+            header: Some(Text(source.header.clone())),
             aliases: Some(texts(&source.aliases)),
-            key_pointer: source.pointer.as_ref().map(ToString::to_string),
-            key_spelling: Some(match &source.rules {
-                rules if rules.is_strict() => KeySpelling::Quoted,
-                rules if rules.is_raw() => KeySpelling::Raw,
-                _ => KeySpelling::Any,
-            }),
+            key_pointer: source.pointer.clone().map(Text),
+            key_spelling: Some(KeySpelling::of(&source.rules)),
             key_length_min: Some(*source.rules.lengths().start()),
             key_length_max: Some(*source.rules.lengths().end()),
-            key_format: format_name(source.rules.key_format(), self.key_pattern.is_some()),
+            key_format: match self.key_pattern {
+                Some(_) => Some(KeyFormatName::Any),
+                None => KeyFormatName::of(source.rules.key_format()),
+            },
             key_pattern: self.key_pattern.as_deref().map(str::to_owned),
-            first_sent: first_sent.map(|first_sent| first_sent.header.to_string()),
+            first_sent: first_sent.map(|first_sent| Text(first_sent.header.clone())),
             first_sent_window: first_sent.map(|first_sent| Span(first_sent.window)),
             namespace: Some(self.scope.namespace.as_ref().to_owned()),
-            principal: Some(PrincipalNames::of(&self.scope.principal)),
+            principal: Some(self.scope.principal.clone()),
             credential_headers: Some(texts(self.scope.credentials.names())),
             principal_verified: Some(self.scope.principal.must_be_verified(&self.scope.credentials)),
             anonymous: Some(self.scope.anonymous),
@@ -68,39 +62,33 @@ impl HttpPolicy {
             wait: Some(Span(engine.wait)),
             deadline: engine.deadline.map(Span),
             run_max: Some(Span(engine.run_max)),
-            on_lapse: Some(match engine.on_lapse {
-                OnLapse::Uncertain => OnLapseName::Uncertain,
-                OnLapse::Rerun => OnLapseName::Rerun,
-            }),
+            on_lapse: Some(engine.on_lapse.into()),
             attempts_max: Some(engine.attempts_max),
-            expired_keys: Some(match engine.expired_keys {
-                ExpiredKeys::Run => ExpiredKeysName::Run,
-                ExpiredKeys::Refuse => ExpiredKeysName::Reject,
-            }),
+            expired_keys: Some(engine.expired_keys.into()),
             on_store_error: Some(self.on_store_error),
             pin: listed(Outcome::Pin),
             release: listed(Outcome::Release),
             uncertain: listed(Outcome::Uncertain),
             classifier: Some(self.classifier),
             outcome_bytes_max: Some(engine.outcome_bytes_max),
-            replay_marker: Some(self.replay.marker.to_string()),
+            replay_marker: Some(Text(self.replay.marker.clone())),
             mark_first: Some(self.replay.mark_first),
             echo_key: Some(self.replay.echo_key.is_some()),
             replay_set_cookie: Some(self.replay.set_cookie),
             replay_headers_drop: Some(texts(&self.replay.drop)),
             replay_headers_only: self.replay.only.as_ref().map(texts),
             early_data: Some(self.early_data),
-            // In their order, so that of two words about one code the later counts.
+            // In their order: of two statuses for one code, the later one counts.
             statuses: Some(
                 self.refusals
                     .statuses
                     .iter()
-                    .map(|(code, status)| (code.to_string(), status.as_u16()))
+                    .map(|(code, status)| (Text(*code), RefusalStatus(*status)))
                     .collect(),
             ),
-            retry_hint: self.refusals.hints.first().map(HeaderName::to_string),
-            refusals: Some(Refusals::of(&self.refusals.shape)),
-            attempts_per_key: self.limits.attempts_per_key.map(|rate| rate.to_string()),
+            retry_hint: self.refusals.hints.first().cloned().map(Text),
+            refusals: Some(self.refusals.shape.clone()),
+            attempts_per_key: self.limits.attempts_per_key.map(Text),
             open_claims_max: Some(self.limits.open_claims_max),
             stored_bytes_max: self.limits.stored_bytes_max,
             grpc: Some(self.classifier == Classifier::Grpc),
@@ -125,33 +113,53 @@ impl HttpPolicy {
     }
 }
 
-impl PrincipalNames {
-    pub(in crate::http) fn of(principal: &Principal) -> Self {
-        match principal.sources() {
-            [one] => Self::One(one.to_string()),
-            several => Self::Several(texts(several)),
+fn texts<'a, T: Clone + 'a>(values: impl IntoIterator<Item = &'a T>) -> Vec<Text<T>> {
+    values.into_iter().cloned().map(Text).collect()
+}
+
+fn listed(rules: &Rules, wanted: Outcome) -> Vec<Text<StatusSet>> {
+    let of_grpc = (rules.classifier == Classifier::Grpc).then(|| rules.outcomes.published_grpc());
+    let published = rules.outcomes.published().into_iter().chain(of_grpc.into_iter().flatten());
+    published.filter(|(_, outcome)| *outcome == wanted).map(|(statuses, _)| Text(statuses)).collect()
+}
+
+impl KeySpelling {
+    pub(in crate::http) fn of(rules: &KeyRules) -> Self {
+        match rules {
+            rules if rules.is_strict() => Self::Quoted,
+            rules if rules.is_raw() => Self::Raw,
+            _ => Self::Any,
         }
     }
 }
 
-fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
-    values.into_iter().map(|value| value.to_string()).collect()
+impl KeyFormatName {
+    /// None for a format that files have no name for.
+    pub(in crate::http) fn of(format: &KeyFormat) -> Option<Self> {
+        match format {
+            KeyFormat::Any => Some(Self::Any),
+            KeyFormat::Uuid => Some(Self::Uuid),
+            KeyFormat::UuidV7 => Some(Self::UuidV7),
+            KeyFormat::Ulid => Some(Self::Ulid),
+            _ => None,
+        }
+    }
 }
 
-fn listed(policy: &HttpPolicy, wanted: Outcome) -> Vec<String> {
-    let of_grpc = (policy.classifier == Classifier::Grpc).then(|| policy.outcomes.published_grpc());
-    let published = policy.outcomes.published().into_iter().chain(of_grpc.into_iter().flatten());
-    texts(published.filter(|(_, outcome)| *outcome == wanted).map(|(statuses, _)| statuses))
+impl From<OnLapse> for OnLapseName {
+    fn from(on_lapse: OnLapse) -> Self {
+        match on_lapse {
+            OnLapse::Uncertain => Self::Uncertain,
+            OnLapse::Rerun => Self::Rerun,
+        }
+    }
 }
 
-/// None for a format that a file has no word for.
-fn format_name(format: &KeyFormat, is_pattern: bool) -> Option<KeyFormatName> {
-    match format {
-        KeyFormat::Any => Some(KeyFormatName::Any),
-        KeyFormat::Uuid => Some(KeyFormatName::Uuid),
-        KeyFormat::UuidV7 => Some(KeyFormatName::UuidV7),
-        KeyFormat::Ulid => Some(KeyFormatName::Ulid),
-        _ if is_pattern => Some(KeyFormatName::Any),
-        _ => None,
+impl From<ExpiredKeys> for ExpiredKeysName {
+    fn from(expired_keys: ExpiredKeys) -> Self {
+        match expired_keys {
+            ExpiredKeys::Run => Self::Run,
+            ExpiredKeys::Refuse => Self::Refuse,
+        }
     }
 }

@@ -1,10 +1,11 @@
-//! The option `refusals`: the name of a shape, or a shape of one's own.
+//! The options `refusals` (the name of a shape, or a template) and `statuses`.
 
 use std::fmt;
 
+use http::StatusCode;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::http::problem::{RefusalShape, RefusalShapeError, RefusalShapeName};
@@ -16,11 +17,11 @@ use crate::http::problem::{RefusalShape, RefusalShapeError, RefusalShapeName};
 pub enum Refusals {
     /// A shape that has a name.
     Named(RefusalShapeName),
-    /// One's own.
+    /// A shape described by a template.
     Template(RefusalTemplate),
 }
 
-/// A shape of one's own.
+/// A shape described by a template.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -32,7 +33,7 @@ pub struct RefusalTemplate {
 }
 
 impl Refusals {
-    pub(super) fn of(shape: &RefusalShape) -> Self {
+    fn of(shape: &RefusalShape) -> Self {
         match shape.name() {
             Some(name) => Self::Named(name),
             None => Self::Template(RefusalTemplate {
@@ -42,13 +43,47 @@ impl Refusals {
         }
     }
 
-    pub(super) fn shape(&self) -> Result<RefusalShape, RefusalShapeError> {
+    fn shape(self) -> Result<RefusalShape, RefusalShapeError> {
         match self {
-            Self::Named(name) => Ok((*name).into()),
-            Self::Template(RefusalTemplate { media_type, body }) => {
-                RefusalShape::template(media_type, body.clone())
-            }
+            Self::Named(name) => Ok(name.into()),
+            Self::Template(RefusalTemplate { media_type, body }) => RefusalShape::template(&media_type, body),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for RefusalShape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Refusals::deserialize(deserializer)?.shape().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for RefusalShape {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Refusals::of(self).serialize(serializer)
+    }
+}
+
+/// The status of a refusal: 400 to 599.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(try_from = "u16", into = "u16")]
+pub struct RefusalStatus(pub(in crate::http) StatusCode);
+
+impl RefusalStatus {
+    pub(in crate::http) const BAD_REQUEST: Self = Self(StatusCode::BAD_REQUEST);
+}
+
+impl TryFrom<u16> for RefusalStatus {
+    type Error = &'static str;
+
+    fn try_from(status: u16) -> Result<Self, Self::Error> {
+        let code = StatusCode::from_u16(status).ok().filter(|_| (400..600).contains(&status));
+        code.map(Self).ok_or("a problem is a refusal; give it a status from 400 to 599")
+    }
+}
+
+impl From<RefusalStatus> for u16 {
+    fn from(status: RefusalStatus) -> Self {
+        status.0.as_u16()
     }
 }
 

@@ -4,9 +4,15 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::http::HttpPolicy;
+use crate::http::rules::Rules;
+use crate::policy::Policy;
 
 fn settings(said: &Value) -> Settings {
     serde_json::from_value(said.clone()).unwrap_or_else(|error| panic!("{said}: {error}"))
+}
+
+fn rules(policy: &HttpPolicy) -> Rules {
+    policy.rules(&Policy::default())
 }
 
 fn names(value: &Value) -> BTreeSet<String> {
@@ -54,7 +60,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("run_max", r#"{ "run_max": "2h" }"#),
     ("on_lapse", r#"{ "on_lapse": "rerun" }"#),
     ("attempts_max", r#"{ "attempts_max": 3 }"#),
-    ("expired_keys", r#"{ "expired_keys": "reject" }"#),
+    ("expired_keys", r#"{ "expired_keys": "refuse" }"#),
     ("on_store_error", r#"{ "on_store_error": "pass" }"#),
     ("pin", r#"{ "pin": ["503"] }"#),
     ("release", r#"{ "release": ["404"] }"#),
@@ -108,8 +114,9 @@ fn e_06_the_effective_policy_says_the_same_again() {
     let check = |text: &str| {
         let first = settings(&said(text)).policy().unwrap();
         let effective = first.settings();
-        let second = effective.policy().unwrap();
+        let second = effective.clone().policy().unwrap();
         assert_eq!(second.settings(), effective, "{text}");
+        let (first, second) = (rules(&first), rules(&second));
         assert_eq!(second.outcomes, first.outcomes, "{text}");
         assert_eq!(second.engine, first.engine, "{text}");
         assert_eq!(second.replay, first.replay, "{text}");
@@ -129,10 +136,11 @@ fn e_06_the_effective_policy_says_the_same_again() {
 #[test]
 fn e_06_what_only_code_can_say_is_not_said_wrongly() {
     let extracted = HttpPolicy::default().principal(crate::http::Principal::extract(|_| None)).settings();
-    assert_eq!(extracted.policy().unwrap_err().option, "principal");
+    assert_eq!(extracted.clone().policy().unwrap_err().option, "principal");
+    assert!(serde_json::from_value::<Settings>(json!(extracted)).is_err());
     let receiver = crate::http::Webhook::github(["s3cret"]).unwrap();
     let webhook = HttpPolicy::default().webhook(receiver).settings();
-    assert_eq!(webhook.policy().unwrap_err().option, "webhook_secrets");
+    assert_eq!(webhook.clone().policy().unwrap_err().option, "webhook_secrets");
     let secrets = Some(WebhookSecrets(vec!["another".into()]));
     let again = Settings { webhook_secrets: secrets, ..webhook.clone() }.policy().unwrap();
     assert_eq!(again.settings(), webhook);
@@ -151,10 +159,17 @@ fn e_06_a_described_webhook_is_said_again() {
 #[test]
 fn options_that_make_no_sense_are_named_with_the_way_out() {
     let check = |text: &str, option: &str, way_out: &str| {
-        let error = settings(&said(text)).policy().expect_err(text);
-        assert_eq!(error.option, option, "{text}");
-        let shown = error.to_string();
-        assert!(shown.starts_with(&format!("`{option}`: ")) && shown.contains(way_out), "{shown}");
+        let shown = match serde_json::from_value::<Settings>(said(text)) {
+            // The reader of the text names the option.
+            Err(error) => error.to_string(),
+            Ok(settings) => {
+                let error = settings.policy().expect_err(text);
+                assert_eq!(error.option, option, "{text}");
+                assert!(error.to_string().starts_with(&format!("`{option}`: ")), "{error}");
+                error.to_string()
+            }
+        };
+        assert!(shown.contains(way_out), "{text}: {shown}");
     };
     check(r#"{ "methods": ["GET"] }"#, "methods", "GET is never covered; leave it out");
     check(r#"{ "methods": ["CONNECT"] }"#, "methods", "never covered");
@@ -257,7 +272,7 @@ fn words_that_are_not_known_are_refused_with_those_that_are() {
     check(r#"{ "endpoint": "no" }"#, &["scope", "fingerprint"]);
     check(r#"{ "fingerprint": "no" }"#, &["request", "key"]);
     check(r#"{ "on_lapse": "retry" }"#, &["uncertain", "rerun"]);
-    check(r#"{ "expired_keys": "no" }"#, &["run", "reject"]);
+    check(r#"{ "expired_keys": "no" }"#, &["run", "refuse"]);
     check(r#"{ "on_store_error": "open" }"#, &["refuse", "pass"]);
     check(r#"{ "classifier": "body" }"#, &["status", "graphql", "grpc"]);
     check(r#"{ "early_data": "no" }"#, &["refuse", "accept"]);
@@ -276,7 +291,7 @@ fn words_that_are_not_known_are_refused_with_those_that_are() {
 fn s_06_secrets_are_shown_by_nothing() {
     let text = r#"{ "webhook": "github", "webhook_secrets": ["s3cret"] }"#;
     let settings = settings(&said(text));
-    let policy = settings.policy().unwrap();
+    let policy = settings.clone().policy().unwrap();
     for shown in [format!("{settings:?}"), json!(settings).to_string(), format!("{policy:?}")] {
         assert!(!shown.contains("s3cret"), "{shown}");
     }
@@ -285,7 +300,7 @@ fn s_06_secrets_are_shown_by_nothing() {
         assert!(error.contains("webhook_secrets") && !error.contains("s3cret"), "{error}");
     }
     let bad = r#"{ "webhook": "standard", "webhook_secrets": ["s3cret!"] }"#;
-    let error = super::Settings::policy(&serde_json::from_str(bad).unwrap()).unwrap_err();
+    let error = super::Settings::policy(serde_json::from_str(bad).unwrap()).unwrap_err();
     assert!(!format!("{error} {error:?}").contains("s3cret"));
 }
 
@@ -295,18 +310,20 @@ fn x_11_statuses_of_grpc_are_named_where_it_is_spoken() {
         r#"{ "grpc": true, "pin": ["UNAVAILABLE"], "release": ["cancelled", "5xx"], "uncertain": ["INTERNAL"] }"#,
     ));
     let effective = settings.policy().unwrap().settings();
-    let lists = |list: &Option<Vec<String>>, status: &str| list.iter().flatten().any(|said| said == status);
+    let lists = |list: &Option<Vec<Text<StatusSet>>>, status: &str| {
+        list.iter().flatten().any(|said| said.to_string() == status)
+    };
     assert!(lists(&effective.pin, "UNAVAILABLE") && lists(&effective.pin, "2xx"));
     assert!(lists(&effective.release, "CANCELLED") && lists(&effective.release, "5xx"));
     assert!(lists(&effective.uncertain, "INTERNAL") && lists(&effective.uncertain, "DEADLINE_EXCEEDED"));
-    assert_eq!(effective.policy().unwrap().settings(), effective);
+    assert_eq!(effective.clone().policy().unwrap().settings(), effective);
     assert!(!lists(&HttpPolicy::default().settings().pin, "OK"));
 }
 
 #[test]
 fn x_11_single_statuses_count_before_classes() {
     let settings = settings(&said(r#"{ "pin": ["503"], "release": ["404", "5xx"], "uncertain": ["4xx"] }"#));
-    let policy = settings.policy().unwrap();
+    let policy = rules(&settings.policy().unwrap());
     let check = |status: u16, outcome| {
         assert_eq!(policy.outcomes.of(http::StatusCode::from_u16(status).unwrap()), outcome, "{status}");
     };
@@ -321,13 +338,13 @@ fn x_11_single_statuses_count_before_classes() {
 #[test]
 fn m_01_methods_are_read_without_regard_to_case() {
     let policy = settings(&said(r#"{ "methods": ["post", "Delete", "mkcol"] }"#)).policy().unwrap();
-    assert_eq!(policy.settings().methods.unwrap(), ["POST", "DELETE", "MKCOL"]);
+    assert_eq!(json!(policy.settings())["methods"], json!(["POST", "DELETE", "MKCOL"]));
 }
 
 #[test]
 fn k_08_a_pattern_is_held_against_the_whole_key() {
     let policy = settings(&said(r#"{ "key_pattern": "[a-z]{2}|x1" }"#)).policy().unwrap();
-    let check = |key: &str| policy.key_source.rules.admit(hapax_core::Key::new(key).unwrap()).is_ok();
+    let check = |key: &str| rules(&policy).key_source.rules.admit(hapax_core::Key::new(key).unwrap()).is_ok();
     assert!(check("ab") && check("x1"));
     assert!(!check("abc") && !check("ax1") && !check("x1b"));
 }
@@ -335,14 +352,14 @@ fn k_08_a_pattern_is_held_against_the_whole_key() {
 #[test]
 fn k_02_another_spelling_leaves_the_other_rules_of_a_dialect() {
     let policy = settings(&said(r#"{ "dialect": "adyen", "key_spelling": "any" }"#)).policy().unwrap();
-    assert_eq!(policy.key_source.rules.lengths(), 1..=64);
-    assert!(!policy.key_source.rules.is_raw());
+    assert_eq!(rules(&policy).key_source.rules.lengths(), 1..=64);
+    assert!(!rules(&policy).key_source.rules.is_raw());
     let policy = settings(&said(r#"{ "dialect": "ietf", "key_spelling": "any" }"#)).policy().unwrap();
-    assert!(!policy.key_source.rules.is_strict());
+    assert!(!rules(&policy).key_source.rules.is_strict());
 }
 
 #[test]
 fn r_01_the_echoed_key_is_the_one_that_is_read() {
     let policy = settings(&said(r#"{ "dialect": "adyen", "header": "x-key" }"#)).policy().unwrap();
-    assert_eq!(policy.replay.echo_key.unwrap(), "x-key");
+    assert_eq!(rules(&policy).replay.echo_key.unwrap(), "x-key");
 }

@@ -36,7 +36,7 @@ fn keyed(path: &str) -> Ask {
 
 fn routes(layer: IdempotencyLayer) -> IdempotencyLayer {
     let policy = HttpPolicy::default;
-    let route = |layer: IdempotencyLayer, path: &str, policy| layer.route(path.parse().unwrap(), policy);
+    let route = |layer: IdempotencyLayer, path: &str, policy| layer.route(path, policy);
     let layer = route(layer, "/required", policy().key(KeyMode::Required));
     let layer = route(layer, "/small", policy().body_bytes_max(4));
     let layer = route(layer, "/limited", policy().attempts_per_key("1/1h".parse().unwrap()));

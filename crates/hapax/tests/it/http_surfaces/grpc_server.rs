@@ -166,8 +166,7 @@ where
         + 'static,
     S::Future: Send + 'static,
 {
-    let idempotency =
-        IdempotencyLayer::new(&world.hapax).policy(HttpPolicy::off()).route(LISTED.parse().unwrap(), policy);
+    let idempotency = IdempotencyLayer::new(&world.hapax).policy(HttpPolicy::off()).route(LISTED, policy);
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = incoming.local_addr().unwrap();
     let server = Server::builder().layer(idempotency).add_service(service).serve_with_incoming(incoming);
