@@ -1,9 +1,9 @@
-//! [`TokioClock`]: a store's clock on tokio's time, which tests can pause and which then passes by itself.
+//! [`TokioClock`]: a store's clock on tokio's time, which tests can pause.
 
 use hapax_core::{Clock, ManualClock, Timestamp};
 use tokio::time::Instant;
 
-/// Time as tokio sees it. In a runtime with paused time it stands still while anything can run and jumps to the
+/// Tokio's time. In a runtime with paused time it stands still while a task can run and jumps to the
 /// next timer when nothing can, so leases lapse without waiting.
 #[derive(Clone, Debug)]
 pub struct TokioClock {

@@ -1,6 +1,6 @@
 //! [`Faulty`]: a store that fails, stalls, panics, dies or lies about success, by [`Plan`].
 //!
-//! It owns what goes wrong between a caller and a store. It knows nothing of what the calls mean.
+//! It injects faults between a caller and a store, and does not interpret calls.
 
 mod plan;
 
@@ -24,14 +24,14 @@ pub use plan::{Fault, Plan, Point};
 
 use crate::op::Op;
 
-/// A store between one process and its real store, that does to each call what its [`Plan`] says.
+/// A store between one process and its real store, that injects into each call what its [`Plan`] says.
 ///
 /// Give each simulated process its own `Faulty` over one shared store: a [`Fault::Crash`] then kills one
 /// process and leaves the store and the others alone. Clones share everything, so a test keeps one while the
 /// engine owns another.
 ///
-/// Every call suspends once before it reaches the store and once after, also when nothing goes wrong, so that
-/// dropping a future at each of its awaits means something even on a store that never waits.
+/// Every call suspends once before it reaches the store and once after, also without a fault, so that
+/// dropping a future at each of its awaits has an effect even on a store that never waits.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -55,39 +55,39 @@ pub struct Faulty {
 
 /// A call at one of its two points, as an observer sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct ObservedCall {
     /// The call's number since the plan was set, from 1.
     pub call: u64,
-    /// What was called.
+    /// The operation.
     pub op: Op,
-    /// For which record, when it is for one.
+    /// Its record, when it is about one.
     pub id: Option<RecordId>,
     /// Where the call is.
     pub point: Point,
-    /// What is about to go wrong here.
+    /// The fault that is about to be injected here.
     pub fault: Option<Fault>,
 }
 
-/// A fault that struck.
+/// A fault that was injected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fired {
-    /// The number of the call that it struck.
+    /// The number of its call.
     pub call: u64,
-    /// What was called.
+    /// The operation.
     pub op: Op,
-    /// What happened.
+    /// The fault.
     pub fault: Fault,
 }
 
-type Observer = Arc<dyn Fn(&Step) + Send + Sync>;
+type Observer = Arc<dyn Fn(&ObservedCall) + Send + Sync>;
 
 struct Shared {
-    ledger: Mutex<Ledger>,
-    life: watch::Sender<Life>,
+    log: Mutex<CallLog>,
+    process: watch::Sender<ProcessState>,
 }
 
 #[derive(Default)]
-struct Ledger {
+struct CallLog {
     plan: Plan,
     calls: u64,
     calls_by_op: BTreeMap<Op, u64>,
@@ -96,16 +96,16 @@ struct Ledger {
     observer: Option<Observer>,
 }
 
-/// What a resting call waits for.
+/// What a suspended call waits for.
 #[derive(Clone, Copy, Default)]
-struct Life {
+struct ProcessState {
     dead: bool,
     resumed: u64,
     drops_asked: u64,
     drops_done: u64,
 }
 
-/// One call on its way.
+/// One call in progress.
 #[derive(Clone, Copy)]
 struct Call {
     number: u64,
@@ -115,72 +115,72 @@ struct Call {
 }
 
 impl Faulty {
-    /// `inner`, and nothing goes wrong yet.
+    /// `inner`, without faults.
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        let ledger = Mutex::default();
-        let life = watch::Sender::new(Life::default());
-        Self { inner, shared: Arc::new(Shared { ledger, life }) }
+        let log = Mutex::default();
+        let process = watch::Sender::new(ProcessState::default());
+        Self { inner, shared: Arc::new(Shared { log, process }) }
     }
 
-    /// From now on `plan` rules. Calls are counted anew, and so are the faults that fire.
+    /// Replaces the plan. Calls and fired faults are counted from zero.
     pub fn set_plan(&self, plan: Plan) {
-        let mut ledger = self.shared.ledger.lock();
-        *ledger = Ledger { plan, observer: ledger.observer.take(), ..Ledger::default() };
+        let mut log = self.shared.log.lock();
+        *log = CallLog { plan, observer: log.observer.take(), ..CallLog::default() };
     }
 
-    /// Shows every call to `observer` at both of its points, just before its fault strikes.
+    /// Shows every call to `observer` at both of its points, just before its fault is injected.
     ///
     /// This is the place to move a clock at exactly one await. The observer must not call the store.
-    pub fn observe(&self, observer: impl Fn(&Step) + Send + Sync + 'static) {
-        self.shared.ledger.lock().observer = Some(Arc::new(observer));
+    pub fn observe(&self, observer: impl Fn(&ObservedCall) + Send + Sync + 'static) {
+        self.shared.log.lock().observer = Some(Arc::new(observer));
     }
 
     /// How many calls have been made since the plan was set.
     pub fn calls(&self) -> u64 {
-        self.shared.ledger.lock().calls
+        self.shared.log.lock().calls
     }
 
-    /// The faults that struck since the plan was set, in order. A planned fault whose call was never made, or
+    /// The faults that were injected since the plan was set, in order. A planned fault whose call was never made, or
     /// was dropped before it got there, is not among them.
     pub fn fired(&self) -> Vec<Fired> {
-        self.shared.ledger.lock().fired.clone()
+        self.shared.log.lock().fired.clone()
     }
 
-    /// The last claim that was asked for since the plan was set, whether it reached the store or not: to be made as
-    /// one that arrives late.
+    /// The last claim since the plan was set, whether it reached the store or not: to be repeated as one that arrives
+    /// late.
     pub fn last_claim(&self) -> Option<ClaimRequest> {
-        self.shared.ledger.lock().last_claim.clone()
+        self.shared.log.lock().last_claim.clone()
     }
 
-    /// Lets every stalled call go on.
+    /// Continues every stalled call.
     pub fn resume(&self) {
-        self.shared.life.send_modify(|life| life.resumed += 1);
+        self.shared.process.send_modify(|process| process.resumed += 1);
     }
 
-    /// The process dies now: no call answers any more, nothing more is applied.
+    /// The process dies now: no call is answered or applied any more.
     pub fn crash(&self) {
-        self.shared.life.send_modify(|life| life.dead = true);
+        self.shared.process.send_modify(|process| process.dead = true);
     }
 
     /// Whether the process is dead.
     pub fn is_dead(&self) -> bool {
-        self.shared.life.borrow().dead
+        self.shared.process.borrow().dead
     }
 
-    /// Ends when the process dies, so that whoever simulates it can drop what it was doing.
+    /// Completes when the process dies, so that a simulation can drop its tasks.
     pub async fn crashed(&self) {
-        self.wait_for(|life| life.dead).await;
+        self.wait_for(|process| process.dead).await;
     }
 
-    /// Runs `caller` to its end, or drops it where a [`Fault::Drop`] says so and answers `None`.
+    /// Runs `caller` to its end, or drops it at a [`Fault::Drop`] and returns `None`.
     ///
-    /// The call at which this happened goes on afterwards if `caller` was not the one that owned it, as when an
-    /// engine runs it in a task of its own.
+    /// The call at which this happened continues if `caller` did not own it, as when an engine runs it in a task of
+    /// its own.
     pub async fn drive<F: Future>(&self, caller: F) -> Option<F::Output> {
-        let asked = self.shared.life.borrow().drops_asked;
+        let asked = self.shared.process.borrow().drops_asked;
         let mut caller = Box::pin(caller);
         let ended = {
-            let drop_asked = pin!(self.wait_for(move |life| life.drops_asked > asked));
+            let drop_asked = pin!(self.wait_for(move |process| process.drops_asked > asked));
             match select(caller.as_mut(), drop_asked).await {
                 Either::Left((output, _)) => Some(output),
                 Either::Right(_) => None,
@@ -188,28 +188,28 @@ impl Faulty {
         };
         drop(caller);
         if ended.is_none() {
-            self.shared.life.send_modify(|life| life.drops_done = life.drops_asked);
+            self.shared.process.send_modify(|process| process.drops_done = process.drops_asked);
         }
         ended
     }
 
-    async fn wait_for(&self, reached: impl FnMut(&Life) -> bool) {
+    async fn wait_for(&self, reached: impl FnMut(&ProcessState) -> bool) {
         // The sender lives as long as `self` does, so waiting cannot fail.
-        let _ = self.shared.life.subscribe().wait_for(reached).await;
+        let _ = self.shared.process.subscribe().wait_for(reached).await;
     }
 
     fn begin(&self, op: Op, id: Option<RecordId>) -> Call {
-        let mut ledger = self.shared.ledger.lock();
-        ledger.calls += 1;
-        let number = ledger.calls;
-        let nth = ledger.calls_by_op.entry(op).or_default();
+        let mut log = self.shared.log.lock();
+        log.calls += 1;
+        let number = log.calls;
+        let nth = log.calls_by_op.entry(op).or_default();
         *nth += 1;
         let nth = *nth;
-        let fault = ledger.plan.fault(op, number, nth);
+        let fault = log.plan.fault(op, number, nth);
         Call { number, op, id, fault }
     }
 
-    /// Passes one point of a call: suspend, be seen, meet the fault.
+    /// Passes one point of a call: suspends, shows it to the observer, injects the fault.
     async fn pass(&self, call: &Call, point: Point) -> Result<(), StoreError> {
         yield_once().await;
         self.stop_if_dead().await;
@@ -226,14 +226,14 @@ impl Faulty {
     fn show(&self, call: &Call, point: Point, fault: Option<Fault>) {
         let Call { number, op, id, .. } = *call;
         let observer = {
-            let mut ledger = self.shared.ledger.lock();
+            let mut log = self.shared.log.lock();
             if let Some(fault) = fault {
-                ledger.fired.push(Fired { call: number, op, fault });
+                log.fired.push(Fired { call: number, op, fault });
             }
-            ledger.observer.clone()
+            log.observer.clone()
         };
         if let Some(observer) = observer {
-            observer(&Step { call: number, op, id, point, fault });
+            observer(&ObservedCall { call: number, op, id, point, fault });
         }
     }
 
@@ -243,16 +243,16 @@ impl Faulty {
             Fault::AnswerLost => return Err(StoreError::new(StoreErrorKind::Unknown, call.op.name())),
             Fault::Delay(_, span) => tokio::time::sleep(span).await,
             Fault::Stall(_) => {
-                let resumed = self.shared.life.borrow().resumed;
-                self.wait_for(move |life| life.resumed > resumed).await;
+                let resumed = self.shared.process.borrow().resumed;
+                self.wait_for(move |process| process.resumed > resumed).await;
             }
             Fault::Drop(_) => {
                 let mut mine = 0;
-                self.shared.life.send_modify(|life| {
-                    life.drops_asked += 1;
-                    mine = life.drops_asked;
+                self.shared.process.send_modify(|process| {
+                    process.drops_asked += 1;
+                    mine = process.drops_asked;
                 });
-                self.wait_for(move |life| life.drops_done >= mine).await;
+                self.wait_for(move |process| process.drops_done >= mine).await;
             }
             Fault::Panic(_) => panic!("planned panic at store call {} ({})", call.number, call.op),
             Fault::Crash(_) => self.crash(),
@@ -266,7 +266,7 @@ impl Faulty {
         }
     }
 
-    /// Makes one call of `inner`. It is made by a closure, not handed over as a future: a store may begin its
+    /// Makes one call of `inner`. It is made by a closure, not passed as a future: a store may begin its
     /// work before its future is polled.
     fn call<'a, T: Send + 'a>(
         &'a self,
@@ -284,7 +284,7 @@ impl Faulty {
     }
 }
 
-/// Suspends once and asks to be polled again, on any runtime.
+/// Suspends once and wakes itself, on any runtime.
 async fn yield_once() {
     let mut yielded = false;
     poll_fn(|cx| {
@@ -310,7 +310,7 @@ impl fmt::Debug for Faulty {
 
 impl Store for Faulty {
     fn claim<'a>(&'a self, ask: &'a ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.shared.ledger.lock().last_claim = Some(ask.clone());
+        self.shared.log.lock().last_claim = Some(ask.clone());
         self.call(Op::Claim, Some(ask.key.id), move |inner| inner.claim(ask))
     }
 
@@ -375,7 +375,7 @@ impl Store for Faulty {
         self.inner.outcome_bytes_max()
     }
 
-    /// Nothing is recalled here, also where the store within would: every replay is a claim, which may fail.
+    /// No caching, even where the inner store would cache: every replay is a claim, which may fail.
     fn caching(&self) -> Caching {
         match self.inner.caching() {
             Caching::Needless => Caching::default(),
@@ -383,7 +383,7 @@ impl Store for Faulty {
         }
     }
 
-    /// Passed on as it is: news is a hint that may fail to come anyway.
+    /// Passed on unchanged: a notification is a hint that may be missing anyway.
     fn watch(&self, id: &RecordId) -> Option<BoxFuture<'static, ()>> {
         self.inner.watch(id)
     }

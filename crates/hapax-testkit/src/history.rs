@@ -1,14 +1,14 @@
-//! [`History`]: what was asked of a store, what it answered and what was done because of it; and whether all of
-//! that can be true of a store that keeps the contract.
+//! [`History`]: the calls of processes to a store, the answers, and the effects of handlers; and whether a store that
+//! keeps the contract can have produced them.
 //!
-//! It owns the record of events and the verdict. How calls are put in order is in `linear` and `belief`, the
-//! rules about effects and outcomes are in `effects`, and the words for people in `story`.
+//! It owns the record of events. The order of calls is in `linear` and `belief`, the rules about effects and outcomes
+//! are in `effects`, and the text of violations is in `timeline`.
 
 mod belief;
 mod effects;
 mod linear;
 mod recording;
-mod story;
+mod timeline;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use hapax_core::{Clock, Fence, Lookup, RecordId, Recorded, StoreErrorKind, Times
 use parking_lot::Mutex;
 
 pub use recording::Recording;
-pub use story::{Rule, Violation};
+pub use timeline::{Rule, Violation};
 
 /// Everything that happened between some processes and one store. Clones share it.
 ///
-/// Record through [`Recording`], add what handlers did with [`effect`](Self::effect) and what callers were told
+/// Record through [`Recording`], add the effects of handlers with [`effect`](Self::effect) and the answers to callers
 /// with [`outcome`](Self::outcome), then [`check`](Self::check).
 ///
 /// ```
@@ -46,10 +46,10 @@ pub use story::{Rule, Violation};
 #[derive(Clone, Debug)]
 pub struct History {
     clock: Arc<dyn Clock>,
-    log: Arc<Mutex<Log>>,
+    log: Arc<Mutex<EventLog>>,
 }
 
-/// A question that a history can judge.
+/// A call that a history can check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
     /// Any command about one record.
@@ -71,12 +71,12 @@ pub enum Reply {
     Swept,
 }
 
-/// Names a call that has been made and not yet answered.
+/// A call that has been made and not yet answered.
 #[derive(Debug)]
 #[must_use]
 pub struct Ticket(usize);
 
-/// What [`History::check`] looked at.
+/// What [`History::check`] covered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Checked {
     /// Keys with at least one call.
@@ -85,19 +85,19 @@ pub struct Checked {
     pub calls: usize,
     /// Effects that handlers reported.
     pub effects: usize,
-    /// Outcomes that callers were told.
+    /// Outcomes that callers got.
     pub outcomes: usize,
 }
 
 #[derive(Debug, Default)]
-struct Log {
+struct EventLog {
     events: u64,
     calls: Vec<Call>,
     effects: Vec<Effect>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<GivenOutcome>,
 }
 
-/// A place in the order of events, and the time on the store's clock.
+/// A position in the order of events, and the time on the store's clock.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     order: u64,
@@ -109,16 +109,16 @@ struct Call {
     process: Arc<str>,
     request: Request,
     invoked: Moment,
-    end: Option<(Moment, End)>,
+    end: Option<(Moment, CallEnd)>,
 }
 
 /// How a call ended, for its caller.
 #[derive(Clone, Debug)]
-enum End {
+enum CallEnd {
     Answered(Reply),
-    /// It failed and was certainly not applied.
+    /// It failed and was not applied.
     NotApplied,
-    /// Nobody knows whether it was applied, or will be.
+    /// It is unknown whether it was or will be applied.
     Unknown,
 }
 
@@ -131,7 +131,7 @@ struct Effect {
 }
 
 #[derive(Clone, Debug)]
-struct Outcome {
+struct GivenOutcome {
     process: Arc<str>,
     id: RecordId,
     recorded: Recorded,
@@ -141,7 +141,7 @@ struct Outcome {
 impl History {
     /// An empty history of a store whose clock is `clock`.
     ///
-    /// It must be the very clock by which the store judges leases: spans between events are held against it.
+    /// It must be the clock by which the store evaluates leases: spans between events are compared with it.
     pub fn new(clock: impl Clock) -> Self {
         Self { clock: Arc::new(clock), log: Arc::default() }
     }
@@ -154,7 +154,7 @@ impl History {
         Ticket(log.calls.len() - 1)
     }
 
-    /// The call was answered just now, or failed.
+    /// The call is answered now, or fails.
     ///
     /// A call for which this is never called counts as one that may take effect at any later time, or never; so
     /// does one that failed with [`StoreErrorKind::Unknown`].
@@ -162,36 +162,36 @@ impl History {
         let mut log = self.log.lock();
         let answered = self.moment(&mut log);
         let end = match reply {
-            Ok(reply) => End::Answered(reply),
-            Err(StoreErrorKind::Unknown) => End::Unknown,
-            Err(_) => End::NotApplied,
+            Ok(reply) => CallEnd::Answered(reply),
+            Err(StoreErrorKind::Unknown) => CallEnd::Unknown,
+            Err(_) => CallEnd::NotApplied,
         };
         log.calls[ticket.0].end = Some((answered, end));
     }
 
-    /// The handler of `process` does now what the operation is for, under this fence.
+    /// The handler of `process` takes the operation's effect now, under this fence.
     pub fn effect(&self, process: &str, id: RecordId, fence: Fence) {
         let mut log = self.log.lock();
         let when = self.moment(&mut log);
         log.effects.push(Effect { process: process.into(), id, fence, when });
     }
 
-    /// `process` tells a caller now that this is the operation's one outcome.
+    /// `process` gives a caller the operation's outcome now.
     pub fn outcome(&self, process: &str, id: RecordId, recorded: &Recorded) {
         let mut log = self.log.lock();
         let when = self.moment(&mut log);
-        log.outcomes.push(Outcome { process: process.into(), id, recorded: recorded.clone(), when });
+        log.outcomes.push(GivenOutcome { process: process.into(), id, recorded: recorded.clone(), when });
     }
 
-    /// Judges all keys, one by one in the order of their ids.
+    /// Checks all keys, in the order of their ids.
     ///
     /// For each key: its calls are linearisable against [`transition::decide`](hapax_core::transition::decide);
     /// no fence has two effects; every effect was claimed before it happened and not yet ended; a second effect is explained by a
-    /// release, a settlement, a permitted takeover or the end of the record; all outcomes told while the record
+    /// release, a settlement, a permitted takeover or the end of the record; all outcomes given while the record
     /// was kept are one, and each was recorded.
     ///
     /// # Errors
-    /// The first violation found, told with the calls of its key.
+    /// The first violation found, with the calls of its key.
     pub fn check(&self) -> Result<Checked, Box<Violation>> {
         let log = self.log.lock();
         let mut checked =
@@ -199,28 +199,28 @@ impl History {
         for (id, events) in log.by_key() {
             checked.keys += 1;
             checked.calls += events.calls.iter().filter(|call| call.request != Request::Sweep).count();
-            // Two effects are the worse news, and a store that is wrong usually shows both.
+            // Effects first: they are the worse fault, and a wrong store usually shows both.
             effects::check(id, &events)?;
             linear::check(id, &events.calls)?;
         }
         Ok(checked)
     }
 
-    fn moment(&self, log: &mut Log) -> Moment {
+    fn moment(&self, log: &mut EventLog) -> Moment {
         log.events += 1;
         Moment { order: log.events, at: self.clock.now() }
     }
 }
 
-/// What concerns one key, each kind in the order in which it happened.
+/// The events of one key, each kind in the order in which it happened.
 #[derive(Default)]
 struct KeyEvents<'a> {
     calls: Vec<&'a Call>,
     effects: Vec<&'a Effect>,
-    outcomes: Vec<&'a Outcome>,
+    outcomes: Vec<&'a GivenOutcome>,
 }
 
-impl Log {
+impl EventLog {
     fn by_key(&self) -> BTreeMap<RecordId, KeyEvents<'_>> {
         let mut keys: BTreeMap<RecordId, KeyEvents<'_>> = BTreeMap::new();
         for id in self.calls.iter().filter_map(|call| call.request.id()) {
@@ -264,13 +264,13 @@ impl Call {
     /// The answer, when the caller got one.
     fn answer(&self) -> Option<&Answer> {
         match &self.end {
-            Some((_, End::Answered(Reply::Answer(answer)))) => Some(answer),
+            Some((_, CallEnd::Answered(Reply::Answer(answer)))) => Some(answer),
             _ => None,
         }
     }
 
-    /// Whether the caller never learnt what became of the call.
+    /// Whether the caller never learnt the outcome of the call.
     fn is_open(&self) -> bool {
-        matches!(&self.end, None | Some((_, End::Unknown)))
+        matches!(&self.end, None | Some((_, CallEnd::Unknown)))
     }
 }

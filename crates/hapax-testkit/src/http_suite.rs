@@ -2,7 +2,7 @@
 //!
 //! # How to test a server
 //!
-//! Say how to serve an [`Origin`] behind your layer or proxy; the suite does the rest:
+//! Describe how to serve an [`Origin`] behind your layer or proxy:
 //!
 //! ```
 //! use std::path::Path;
@@ -33,7 +33,7 @@
 //!
 //! Every case gets a fresh surface with an empty store. A case that needs a [`Feature`] which the surface does not
 //! have, or which it [skips](Surface::skips), is reported as skipped. [`Report::assert_passed`] fails a test with the
-//! list of what went wrong.
+//! list of failures.
 //!
 //! | environment variable | what it sets |
 //! |---|---|
@@ -41,9 +41,9 @@
 //! | `HAPAX_CASE_REPORT` | the folder into which a surface that must pass writes `SURFACE.tsv`: rule, case, verdict |
 
 mod case;
+mod compare;
 mod gate;
 mod in_process;
-mod judge;
 mod load;
 mod origin;
 mod play;
@@ -71,10 +71,10 @@ pub use surface::{Control, Feature, Running, Settings, StartError, StoreFault, S
 
 use wire::Version;
 
-/// The environment variable that narrows a run to some cases.
+/// The environment variable that selects cases by a part of their id.
 pub const CASE: &str = "HAPAX_CASE";
 
-/// How many cases are played at once: enough to keep two cores busy while some wait.
+/// Concurrent cases: enough to keep two cores busy while some wait.
 const CASES_AT_ONCE: usize = 16;
 
 /// Plays every case below `dir` that `filter` takes, over each HTTP that the case and the surface can speak.
@@ -108,7 +108,7 @@ pub async fn run(
     Ok(Report { surface: surface.name().to_owned(), results })
 }
 
-/// Over which HTTP a case makes sense: bytes written by hand are HTTP/1, gRPC is HTTP/2, all else is both.
+/// The HTTP versions of a case: hand-written bytes are HTTP/1, gRPC is HTTP/2, other cases are both.
 fn versions(case: &Case) -> impl Iterator<Item = Version> {
     let needs = |feature| case.needs.contains(&feature);
     let (only_1, only_2) = (needs(Feature::Raw), needs(Feature::Http2));
@@ -118,7 +118,7 @@ fn versions(case: &Case) -> impl Iterator<Item = Version> {
     })
 }
 
-/// What the surface would have to be able to do.
+/// The features that the surface lacks for this case.
 fn missing(case: &Case, version: Version, can: &[Feature]) -> Option<String> {
     let http2 = (version == Version::Http2).then_some(Feature::Http2);
     let needs = case.needs.iter().copied().chain(http2);

@@ -1,9 +1,9 @@
-//! For everybody who writes a Hapax store, or something that uses one: rules to be held to, a store that goes
-//! wrong on demand, and a judge of what happened.
+//! Tools for authors of Hapax stores, and of programs that use one: conformance rules, a store with injected faults,
+//! and a checker of histories.
 //!
 //! # How to test your store in ten lines
 //!
-//! Say how to make an empty store and how to let its time pass; the suite does the rest, one test per rule. In
+//! Describe how to make an empty store and how to advance its clock; the suite has one test per rule. In
 //! `tests/it/main.rs` of your crate:
 //!
 //! ```
@@ -28,11 +28,11 @@
 //! # fn main() {}
 //! ```
 //!
-//! A store whose server has the clock waits in `advance` and says so in [`Rig::facts`], with a short lease. There
-//! it also says what else is special; [`Rig::small_store`] and [`Rig::damage`] let further rules be tested.
+//! A store that uses its server's clock waits in `advance` and sets [`Rig::facts`] accordingly, with a short lease.
+//! [`Rig::small_store`] and [`Rig::damage`] let further rules be tested.
 //!
-//! A rule that fails is named: `store_suite::fences::a_takeover_fences_the_first_owner_out` tells where to read
-//! ([`store_suite::fences`]) and what to look for. Compare with [`ReferenceStore`], which is the contract as code.
+//! A failed rule is a failed test: `store_suite::fences::a_takeover_fences_the_first_owner_out` names its module
+//! ([`store_suite::fences`]) and its function. Compare with [`ReferenceStore`], which is the contract as code.
 //!
 //! | environment variable | what it sets |
 //! |---|---|
@@ -42,11 +42,11 @@
 //!
 //! # How to test what uses a store
 //!
-//! [`Faulty`] stands between one process and its store and does to each call what a [`Plan`] says: fail, lose the
-//! answer, rest, panic, have the caller dropped, die. [`TokioClock`] lets leases lapse in a runtime whose time is
-//! paused. [`Recording`] writes every call down in a [`History`], and
-//! [`History::check`] judges it: is there one order of calls that explains every answer, and was everything done
-//! at most as often as was promised?
+//! [`Faulty`] stands between one process and its store and injects faults into calls by a [`Plan`]: an error, a lost
+//! answer, a delay, a panic, a dropped caller, a crash. [`TokioClock`] lets leases lapse in a runtime whose time is
+//! paused. [`Recording`] records every call in a [`History`], and
+//! [`History::check`] checks it: is there one order of calls that explains every answer, and did every operation take
+//! effect at most as often as promised?
 //!
 //! # How to test an HTTP server
 //!
@@ -55,17 +55,17 @@
 //!
 //! # How to test against a real server
 //!
-//! With the feature `servers`, `servers` starts what is installed, in a directory of its own, and ends it. A server that
-//! can be given a clock of its own makes time pass at once, so that the suite need not wait for leases to lapse.
+//! With the feature `servers`, `servers` starts installed servers, each in its own directory, and kills them on drop. Where
+//! the test sets the server's clock, the suite need not wait for leases to lapse.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub mod asking;
 mod clock;
 mod faulty;
 mod history;
 #[cfg(feature = "http")]
 pub mod http_suite;
 mod op;
+pub mod operations;
 mod random;
 mod reference;
 mod rig;
@@ -74,7 +74,7 @@ pub mod servers;
 pub mod store_suite;
 
 pub use clock::TokioClock;
-pub use faulty::{Fault, Faulty, Fired, Plan, Point, Step};
+pub use faulty::{Fault, Faulty, Fired, ObservedCall, Plan, Point};
 pub use history::{Checked, History, Recording, Reply, Request, Rule, Ticket, Violation};
 pub use op::Op;
 pub use random::Random;

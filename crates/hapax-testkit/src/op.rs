@@ -1,4 +1,4 @@
-//! [`Op`]: the name of a store call, for those who count, target or print calls.
+//! [`Op`]: the name of a store call, for counting, targeting or printing calls.
 
 use std::fmt;
 

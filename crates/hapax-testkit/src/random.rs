@@ -1,4 +1,6 @@
-//! [`Random`]: the seeded generator behind every random choice here, so that a printed seed repeats a run.
+//! [`Random`]: the seeded generator of every random choice here, so that a printed seed repeats a run.
+
+use std::ops::Range;
 
 /// A small deterministic generator (SplitMix64). Not for secrets.
 ///
@@ -15,9 +17,17 @@ pub struct Random {
 }
 
 impl Random {
-    /// The generator that `seed` names.
+    /// The generator of `seed`.
     pub const fn seeded(seed: u64) -> Self {
         Self { state: seed }
+    }
+
+    /// A generator for the part of a run that `name` stands for, independent of how often this one is called.
+    #[must_use]
+    pub fn fork(&self, name: u64) -> Self {
+        let mut fork = Self { state: self.state ^ name.wrapping_mul(0xd6e8_feb8_6659_fd93) };
+        fork.next_u64();
+        fork
     }
 
     /// The next 64 bits.
@@ -38,6 +48,11 @@ impl Random {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// A number within `range`; its start when the range is empty.
+    pub fn within(&mut self, range: Range<u64>) -> u64 {
+        range.start + self.below(range.end.saturating_sub(range.start))
+    }
+
     /// True about `per_mille` times in a thousand.
     pub fn chance(&mut self, per_mille: u32) -> bool {
         self.below(1000) < u64::from(per_mille)
@@ -48,11 +63,18 @@ impl Random {
         choices.get(self.below(choices.len() as u64) as usize)
     }
 
-    /// Sixteen bytes, as a nonce wants them.
-    pub fn bytes(&mut self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.next_u64().to_be_bytes());
-        bytes[8..].copy_from_slice(&self.next_u64().to_be_bytes());
+    /// Random bytes: sixteen for a nonce.
+    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes);
         bytes
+    }
+
+    /// Fills `bytes`.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let word = self.next_u64().to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
     }
 }

@@ -14,9 +14,9 @@ use hapax_core::{
 };
 use parking_lot::Mutex;
 
-/// What every store must look like from outside; nothing is fast and nothing is left out.
+/// The observable behaviour that every store must have; complete and not fast.
 ///
-/// Read it next to your own store, or compare the two call by call. For real work there is
+/// Read it next to your own store, or compare the two call by call. In production use
 /// `hapax::MemoryStore`.
 pub struct ReferenceStore {
     clock: Arc<dyn Clock>,
@@ -44,14 +44,14 @@ impl ReferenceStore {
         }
     }
 
-    /// How many records may be there before new claims are refused.
+    /// The number of records from which on new claims are refused.
     #[must_use]
     pub fn records_max(mut self, records_max: usize) -> Self {
         self.records_max = records_max;
         self
     }
 
-    /// How many bytes an outcome may have before it is refused.
+    /// The bytes of an outcome from which on it is refused.
     #[must_use]
     pub fn outcome_bytes_max(mut self, bytes: usize) -> Self {
         self.outcome_bytes_max = bytes;
@@ -64,7 +64,7 @@ impl ReferenceStore {
         shelf.records.contains_key(id) && shelf.damaged.insert(*id)
     }
 
-    /// One atomic step on one record; `unreadable` answers for a record that cannot be read.
+    /// One atomic step on one record; `unreadable` is the answer for a record that cannot be read.
     fn step<A>(
         &self,
         id: &RecordId,
@@ -106,7 +106,7 @@ impl ReferenceStore {
         lease: &Lease,
         decide: impl FnOnce(Option<&Record>, Timestamp) -> Decision<Fenced>,
     ) -> Result<Fenced, StoreError> {
-        // Nobody can say whose the record is, so it is not the caller's.
+        // The owner of an unreadable record is unknown, so it is not the caller.
         self.step(&lease.id, Ok(Fenced::Lost), decide)
     }
 
@@ -114,15 +114,15 @@ impl ReferenceStore {
         let shelf = self.shelf.lock();
         let now = self.clock.now();
         let after = query.cursor.as_deref().map(parse_cursor).transpose()?;
-        // Newest first; the id makes the order total, so that a cursor names one place in it.
-        let place = |record: &Record| (Reverse(record.created_at), record.key.id);
+        // Newest first; the id makes the order total, so that a cursor names one position in it.
+        let position = |record: &Record| (Reverse(record.created_at), record.key.id);
         let mut found: Vec<&Record> = shelf
             .records
             .values()
             .filter(|record| shelf.damaged.contains(&record.key.id) || query.admits(record, now))
-            .filter(|record| after.is_none_or(|after| place(record) > after))
+            .filter(|record| after.is_none_or(|after| position(record) > after))
             .collect();
-        found.sort_by_key(|record| place(record));
+        found.sort_by_key(|record| position(record));
         let more = found.len() > query.limit;
         found.truncate(query.limit);
         let next = found

@@ -1,4 +1,4 @@
-//! [`Rig`]: what a store's author provides so that the suite can test the store.
+//! [`Rig`]: the store under test, as its author describes it to the suite.
 
 use std::future::{Future, ready};
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use hapax_core::{RecordId, Store};
 
-/// One fresh, empty store and a hand on its clock. Every case gets a rig of its own.
+/// One fresh, empty store and control of its clock. Every case gets its own rig.
 ///
-/// Only [`store`](Self::store) and [`advance`](Self::advance) must be written. What else a rig offers decides
-/// which further rules can be tested; a case that needs something a rig does not offer ends at once.
+/// Only [`store`](Self::store) and [`advance`](Self::advance) are required. The other methods decide which further
+/// rules can be tested; a case that needs one that is absent returns early.
 pub trait Rig: Send + Sync + 'static {
     /// The store under test; the same one at every call.
     fn store(&self) -> Arc<dyn Store>;
@@ -17,7 +17,7 @@ pub trait Rig: Send + Sync + 'static {
     /// Lets `span` pass on the store's clock: moves a manual clock, or waits that long for a real one.
     fn advance(&self, span: Duration) -> impl Future<Output = ()> + Send;
 
-    /// How the store differs from the plainest one.
+    /// How the store differs from the default.
     fn facts(&self) -> Facts {
         Facts::default()
     }
@@ -36,13 +36,13 @@ pub trait Rig: Send + Sync + 'static {
     }
 }
 
-/// How a store differs from the plainest one, and how patient its tests should be.
+/// How a store differs from the default, and how long its tests may wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Facts {
     /// The lease that cases ask for; every other span is a multiple of it. With a real clock it should be many
     /// times longer than a store call takes, and short, since the cases wait it out.
     pub lease: Duration,
-    /// Who moves the store's clock.
+    /// What moves the store's clock.
     pub time: Time,
     /// How expired records go away.
     pub removal: Removal,
@@ -54,20 +54,20 @@ impl Default for Facts {
     }
 }
 
-/// Who moves the store's clock.
+/// What moves the store's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Time {
     /// Only [`Rig::advance`]: every span can be checked to the millisecond.
     Manual,
-    /// The world. Spans are checked as bounds, and what takes minutes to happen is not waited for.
+    /// Real time. Spans are checked as bounds, and what takes minutes is not tested.
     Real,
 }
 
-/// How expired records go away.
+/// How expired records are removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Removal {
     /// They stay until a sweep removes them.
     BySweep,
-    /// The server drops them by itself, and a sweep has little or nothing to do.
-    ByItself,
+    /// The server removes them, and a sweep has little or nothing to do.
+    ByServer,
 }

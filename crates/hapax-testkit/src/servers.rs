@@ -1,6 +1,6 @@
-//! Real servers for the tests of stores: started in a directory of their own, on loopback, ended when dropped.
+//! Real servers for the tests of stores: started in their own directory, on loopback, and killed on drop.
 //!
-//! A server that is not installed is a failure, and its message has the line that installs it. Nothing is skipped.
+//! A server that is not installed is a failure whose message has the command that installs it. Nothing is skipped.
 
 mod certificate;
 mod clock;

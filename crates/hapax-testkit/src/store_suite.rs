@@ -1,5 +1,5 @@
-//! The store conformance suite: one plain async function per rule, and [`store_suite!`](crate::store_suite!) to
-//! make a test of each.
+//! The store conformance suite: one plain async function per rule, and [`store_suite!`](crate::store_suite!), which
+//! makes a test of each.
 //!
 //! A case takes a [`Rig`], panics when the rule is broken and has no other effect. Time passes only through
 //! [`Rig::advance`], so the same cases run on a manual clock in microseconds and against a real server in a few
@@ -32,10 +32,10 @@ use hapax_core::BoxFuture;
 
 use crate::rig::Rig;
 
-/// No case takes this long on any store; one that does hangs, and should fail under its own name.
+/// Longer than any case takes on any store; a case that hangs fails under its own name.
 const CASE_TIME_MAX: Duration = Duration::from_secs(300);
 
-/// Runs one case to its end on a runtime of its own with two worker threads.
+/// Runs one case in its own runtime with two worker threads.
 ///
 /// # Panics
 /// When the case does, or when it hangs.
@@ -48,7 +48,7 @@ pub fn run(case: impl Future<Output = ()>) {
     runtime.block_on(async { tokio::time::timeout(CASE_TIME_MAX, case).await.expect("the case ends") });
 }
 
-/// One rule of the suite, for those who run it by hand.
+/// One rule of the suite, for callers that run it without the macro.
 pub struct Case<R> {
     /// Module and function, as in `claims::a_fresh_key_is_acquired`.
     pub name: &'static str,
@@ -111,7 +111,7 @@ macro_rules! __store_suite_tests {
     };
 }
 
-/// The one list of all rules: gives it to the macro `apply`, behind that macro's own `context`.
+/// The list of all rules: passes it to the macro `apply`, after that macro's own `context`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __store_suite_cases {
@@ -123,7 +123,7 @@ macro_rules! __store_suite_cases {
                 another_fingerprint_is_a_mismatch,
                 another_algorithm_is_not_compared,
                 a_finished_key_replays,
-                nothing_is_recalled_but_replays,
+                only_replays_are_recalled,
                 a_released_key_is_claimed_again,
                 scopes_keep_keys_apart;
             fences:
@@ -146,24 +146,24 @@ macro_rules! __store_suite_cases {
                 a_lapsed_claim_is_taken_over_when_asked,
                 an_uncertain_record_is_taken_over_when_asked,
                 takeovers_end_at_attempts_max,
-                a_late_completion_by_the_owner_is_welcome,
-                a_late_release_by_the_owner_is_welcome,
-                an_abandoned_claim_is_uncertain_at_once;
+                a_late_completion_by_the_owner_is_applied,
+                a_late_release_by_the_owner_is_applied,
+                an_abandoned_claim_is_uncertain_immediately;
             settle:
                 applied_pins_the_outcome,
                 not_applied_frees_the_key,
                 a_lapsed_claim_may_be_settled,
                 a_settlement_fences_the_owner_out,
-                only_the_uncertain_is_settled,
+                only_an_uncertain_record_is_settled,
                 another_attempt_is_not_settled;
             delete:
-                a_resting_record_is_removed,
+                a_record_without_a_running_attempt_is_removed,
                 a_claim_in_progress_is_not_removed,
                 a_changed_record_stays,
                 an_absent_record_is_absent,
                 a_deletion_is_counted;
             expiry:
-                a_finished_record_answers_for_its_retention,
+                a_finished_record_is_replayed_for_its_retention,
                 retention_counts_from_completion,
                 a_repeated_completion_does_not_extend_retention,
                 a_long_retention_is_kept,
@@ -172,8 +172,8 @@ macro_rules! __store_suite_cases {
                 a_tombstone_is_forgotten;
             sweep:
                 expired_records_are_removed,
-                what_is_not_due_stays,
-                the_unsettled_are_dropped_and_counted,
+                records_that_are_not_due_stay,
+                unsettled_records_are_dropped_and_counted,
                 a_batch_is_a_limit;
             list:
                 pages_show_every_record_once,
@@ -182,7 +182,7 @@ macro_rules! __store_suite_cases {
                 scopes_and_ids_are_filtered,
                 ages_are_filtered,
                 filtered_pages_show_every_record_once,
-                a_strange_cursor_is_refused,
+                an_unknown_cursor_is_refused,
                 counts_agree,
                 a_serving_store_is_healthy;
             limits:
@@ -205,12 +205,12 @@ macro_rules! __store_suite_cases {
                 delayed_writes_do_not_touch_the_next_attempt,
                 a_delayed_settlement_does_not_touch_the_next_attempt;
             ambiguous:
-                an_ambiguous_claim_is_asked_again,
-                an_ambiguous_write_is_sent_again,
-                an_ambiguous_settlement_is_sent_again,
-                an_ambiguous_deletion_is_sent_again,
-                a_claim_sent_twice_at_once_is_one_claim,
-                a_completion_sent_twice_at_once_is_one;
+                an_ambiguous_claim_is_repeated,
+                an_ambiguous_write_is_repeated,
+                an_ambiguous_settlement_is_repeated,
+                an_ambiguous_deletion_is_repeated,
+                a_claim_sent_twice_concurrently_is_one_claim,
+                a_completion_sent_twice_concurrently_is_one;
             cancellation:
                 a_dropped_claim_may_be_repeated,
                 a_dropped_claim_may_be_released,
@@ -220,7 +220,7 @@ macro_rules! __store_suite_cases {
                 a_dropped_settlement_may_be_repeated,
                 a_dropped_deletion_may_be_repeated,
                 a_dropped_sweep_may_be_repeated,
-                dropped_calls_harm_nobody;
+                dropped_calls_hold_no_resources;
             races:
                 one_claim_wins,
                 one_takeover_wins,
@@ -231,7 +231,7 @@ macro_rules! __store_suite_cases {
                 a_late_owner_or_a_settlement_wins,
                 a_sweep_spares_a_new_claim,
                 a_deletion_spares_a_new_claim,
-                many_keys_at_once_are_all_kept;
+                concurrent_operations_on_many_keys_are_all_kept;
             model:
                 the_store_agrees_with_the_transition_function;
         }

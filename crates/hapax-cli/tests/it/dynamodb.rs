@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hapax_core::{Claim, ClaimRequest, Clock, ManualClock, Store, SystemClock, Timestamp};
 use hapax_store_dynamodb::{Credentials, DynamoDbStore};
-use hapax_testkit::asking::{self, fill};
+use hapax_testkit::operations::{self, fill};
 use hapax_testkit::servers::DynamoDbServer;
 use serde_json::json;
 
@@ -92,7 +92,7 @@ fn one_command_settles_or_deletes_a_claim_whose_owner_is_gone() {
         let options = DynamoDbStore::options(&url).unwrap().credentials(Credentials::new("test", "test"));
         options.make().await.unwrap();
         let owner = options.clock(ManualClock::at(then)).connect().await.unwrap();
-        let claims = ["settled", "deleted"].map(|name| ClaimRequest { lease, ..asking::ask(name) });
+        let claims = ["settled", "deleted"].map(|name| ClaimRequest { lease, ..operations::ask(name) });
         for claim in &claims {
             assert!(matches!(owner.claim(claim).await.unwrap(), Claim::Acquired(_)));
         }

@@ -2,7 +2,7 @@
 
 use hapax_core::Store;
 use hapax_store_postgres::PostgresStore;
-use hapax_testkit::asking::fill;
+use hapax_testkit::operations::fill;
 use hapax_testkit::servers::PostgresServer;
 
 use crate::binary::{alone, hapax};

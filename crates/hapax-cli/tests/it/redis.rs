@@ -3,7 +3,7 @@
 use std::thread;
 
 use hapax_store_redis::RedisStore;
-use hapax_testkit::asking::fill;
+use hapax_testkit::operations::fill;
 use hapax_testkit::servers::{RedisCluster, RedisServer};
 
 use crate::binary::{alone, hapax};

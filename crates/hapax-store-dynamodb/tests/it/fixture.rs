@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hapax_core::{Claim, Clock, ManualClock, Recorded, Store, SystemClock};
 use hapax_store_dynamodb::{Credentials, DynamoDbStore, Options};
-pub(crate) use hapax_testkit::asking::{LEASE, RETENTION, acquire, ask, done, finish};
+pub(crate) use hapax_testkit::operations::{LEASE, RETENTION, acquire, ask, done, finish};
 use hapax_testkit::servers::DynamoDbServer;
 
 /// Long enough for a machine that stalls: tests that wait for an answer do not want a timeout.

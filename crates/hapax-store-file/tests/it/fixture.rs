@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hapax_core::{Lookup, ManualClock, Record, RecordId, Store};
 use hapax_store_file::FileStore;
-pub(crate) use hapax_testkit::asking::{
+pub(crate) use hapax_testkit::operations::{
     LEASE, RETENTION, UNCERTAIN_RETENTION, acquire, ask, ask_for, done, finish, scoped,
 };
 use rusqlite::Connection;

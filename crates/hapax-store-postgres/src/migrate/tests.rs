@@ -1,5 +1,5 @@
 use hapax_core::{Claim, Fenced, Store};
-use hapax_testkit::asking::{RETENTION, ask, done};
+use hapax_testkit::operations::{RETENTION, ask, done};
 use hapax_testkit::servers::PostgresServer;
 
 use super::{MIGRATIONS, MigrateMode, Migration, VERSION, migrate, version};

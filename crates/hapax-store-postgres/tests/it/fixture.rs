@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hapax_core::{Claim, Recorded, Store};
 use hapax_store_postgres::{Options, PostgresStore};
-pub(crate) use hapax_testkit::asking::{RETENTION, acquire, ask, done, finish};
+pub(crate) use hapax_testkit::operations::{RETENTION, acquire, ask, done, finish};
 use hapax_testkit::servers::PostgresServer;
 
 /// Long enough for a machine that stalls: tests that wait for an answer do not want a timeout.

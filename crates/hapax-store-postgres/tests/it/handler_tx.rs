@@ -7,7 +7,7 @@ use hapax_core::{
     Claim, Class, Fenced, Format, Lease, Lookup, OnLapse, Reason, Recorded, State, Store, StoreErrorKind,
 };
 use hapax_store_postgres::{PostgresStore, Tx};
-use hapax_testkit::asking::scoped;
+use hapax_testkit::operations::scoped;
 
 use crate::counting::Counting;
 use crate::fixture::{RETENTION, acquire, ask, done, options, replayed};

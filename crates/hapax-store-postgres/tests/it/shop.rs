@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hapax_core::{Key, Lookup, Store};
 use hapax_store_postgres::{Done, OnceIn, OnceInError, Options, PostgresStore};
-use hapax_testkit::asking::scoped;
+use hapax_testkit::operations::scoped;
 use hapax_testkit::servers::{PgBouncer, PostgresServer};
 use tokio_postgres::{Client, Error, NoTls, Transaction};
 

@@ -40,7 +40,7 @@ fn names() -> impl Iterator<Item = String> {
 
 /// The key of a record.
 fn key(prefix: &str, name: &str) -> String {
-    format!("{prefix}{}", hapax_testkit::asking::scoped(name).id)
+    format!("{prefix}{}", hapax_testkit::operations::scoped(name).id)
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ fn facts() -> Facts {
         lease: Duration::from_secs(30),
         // No time passes on the server; the remaining retention is computed without a round trip.
         time: Time::Real,
-        removal: Removal::ByItself,
+        removal: Removal::ByServer,
     }
 }
 

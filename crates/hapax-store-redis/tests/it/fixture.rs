@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hapax_core::{Claim, Recorded, Store};
 use hapax_store_redis::{Options, RedisStore};
-pub(crate) use hapax_testkit::asking::{RETENTION, acquire, ask, done, finish};
+pub(crate) use hapax_testkit::operations::{RETENTION, acquire, ask, done, finish};
 use hapax_testkit::servers::RedisServer;
 
 /// Long enough for a machine that stalls: tests that wait for an answer do not want a timeout.

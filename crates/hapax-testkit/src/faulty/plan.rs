@@ -7,7 +7,7 @@ use hapax_core::StoreErrorKind;
 use crate::Random;
 use crate::op::Op;
 
-/// The two sides of a call at which something may go wrong.
+/// The two sides of a call at which a fault may be injected.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Point {
     /// The call has been made; the store has not seen it.
@@ -21,30 +21,30 @@ impl Point {
     pub const ALL: [Self; 2] = [Self::Before, Self::After];
 }
 
-/// What goes wrong with one call.
+/// What is injected into one call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fault {
     /// The call fails with this kind and nothing is applied. With [`StoreErrorKind::Unknown`] the caller cannot
     /// tell it from [`AnswerLost`](Self::AnswerLost).
     ErrorBefore(StoreErrorKind),
-    /// The call is applied and the caller is told that nobody knows.
+    /// The call is applied, and the caller gets [`StoreErrorKind::Unknown`].
     AnswerLost,
-    /// The call rests for this long on tokio's clock, then goes on.
+    /// The call sleeps for this long on tokio's clock.
     Delay(Point, Duration),
-    /// The call rests until [`Faulty::resume`](super::Faulty::resume).
+    /// The call waits until [`Faulty::resume`](super::Faulty::resume).
     Stall(Point),
-    /// Whoever waits for the call is dropped here: see [`Faulty::drive`](super::Faulty::drive).
+    /// The caller of the call is dropped here: see [`Faulty::drive`](super::Faulty::drive).
     Drop(Point),
     /// The call panics.
     Panic(Point),
-    /// The process dies: neither this call nor any other call of this [`Faulty`](super::Faulty) ever answers,
-    /// and nothing more is applied.
+    /// The process dies: neither this call nor any other call of this [`Faulty`](super::Faulty) is ever answered, and
+    /// none is applied any more.
     Crash(Point),
 }
 
 impl Fault {
-    /// One fault of every kind at every point where it makes a difference, delays being `delay` long; stalls,
-    /// which need somebody to end them, are left out. Choose `delay` longer than the lease.
+    /// One fault of every kind at every point where it makes a difference, delays being `delay` long, without stalls,
+    /// which a test has to end. Choose `delay` longer than the lease.
     pub fn each(delay: Duration) -> Vec<Self> {
         let mut faults = vec![Self::ErrorBefore(StoreErrorKind::Unavailable), Self::AnswerLost];
         for point in Point::ALL {
@@ -58,7 +58,7 @@ impl Fault {
         faults
     }
 
-    /// On which side of the store's own work the fault strikes.
+    /// On which side of the store's own work the fault is injected.
     pub const fn point(self) -> Point {
         match self {
             Self::ErrorBefore(_) => Point::Before,
@@ -121,7 +121,7 @@ struct Chance {
 }
 
 impl Plan {
-    /// Nothing goes wrong.
+    /// A plan without faults.
     pub fn new() -> Self {
         Self::default()
     }
@@ -157,7 +157,7 @@ impl Plan {
         self
     }
 
-    /// What happens to a call: `call` is its number among all calls, `nth` among the calls of `op`.
+    /// The fault of a call: `call` is its number among all calls, `nth` among the calls of `op`.
     pub(super) fn fault(&mut self, op: Op, call: u64, nth: u64) -> Option<Fault> {
         let named = self.entries.iter().find(|entry| match entry.op {
             Some(wanted) => wanted == op && entry.nth.is_none_or(|wanted| wanted == nth),

@@ -1,4 +1,4 @@
-//! What is believed of a record while an order of calls is tried, and what a call makes of it.
+//! What is believed of a record while an order of calls is tried, and what a call changes.
 //!
 //! # Time
 //!
@@ -6,18 +6,18 @@
 //! invocation and at the answer. So the search does not guess moments. It carries, beside the record, a *span*
 //! in which each of its deadlines lies, and the earliest time that the last call may have had. Whether a lease
 //! has lapsed at the next call may then be certain or open; where it is open both are tried, and each narrows
-//! the spans. `decide` itself is asked with a record whose deadlines are plainly past or plainly far away; where
-//! an owner extends its claim, which does not depend on them, it is asked at the extremes of the spans instead.
+//! the spans. `decide` itself gets a record whose deadlines are clearly past or clearly far away; where
+//! an owner extends its claim, which does not depend on them, it gets the extremes of the spans instead.
 
 use std::time::Duration;
 
 use hapax_core::transition::{self, Answer, Change, Command, Decision};
 use hapax_core::{Claim, Lookup, Record, Status, Timestamp};
 
-use super::linear::Entry;
+use super::linear::SearchCall;
 use super::{Reply, Request};
 
-/// The moment at which `decide` is asked, and deadlines that are plainly before and after it. No real span is
+/// The moment at which `decide` is evaluated, and deadlines that are clearly before and after it. No real span is
 /// as long as from now to far away, so a deadline that comes back as either of them was not touched.
 const NOW: Timestamp = Timestamp::from_millis(1 << 40);
 const PAST: Timestamp = Timestamp::from_millis(0);
@@ -74,13 +74,13 @@ impl Span {
 }
 
 impl Belief {
-    /// What may be believed after `entry` took effect; nothing when its answer cannot be explained here.
-    pub(super) fn after(&self, entry: &Entry<'_>) -> Vec<Self> {
-        let Some(now) = Span(entry.earliest, entry.latest).meet(Span(self.since, u64::MAX)) else {
+    /// The beliefs after `call` took effect; empty when its answer cannot be explained here.
+    pub(super) fn after(&self, call: &SearchCall<'_>) -> Vec<Self> {
+        let Some(now) = Span(call.earliest, call.latest).meet(Span(self.since, u64::MAX)) else {
             return Vec::new();
         };
         let Some(held) = &self.held else {
-            return judge(None, now, entry).into_iter().collect();
+            return apply_call(None, now, call).into_iter().collect();
         };
         let in_progress = matches!(held.record.status, Status::InProgress { .. });
         let mut beliefs = Vec::new();
@@ -88,13 +88,13 @@ impl Belief {
             let Some((now, end)) = held.end.when_past(now, expired) else { continue };
             if !in_progress {
                 let held = Held { end, ..held.clone() }.posed(false, expired);
-                beliefs.extend(judge(Some(held), now, entry));
+                beliefs.extend(apply_call(Some(held), now, call));
                 continue;
             }
             for lapsed in [false, true] {
                 let Some((now, lease)) = held.lease.when_past(now, lapsed) else { continue };
                 let held = Held { end, lease, ..held.clone() }.posed(lapsed, expired);
-                beliefs.extend(judge(Some(held), now, entry));
+                beliefs.extend(apply_call(Some(held), now, call));
             }
         }
         beliefs
@@ -102,7 +102,7 @@ impl Belief {
 }
 
 impl Held {
-    /// The same with deadlines in the record that are plainly past or far away.
+    /// The same with deadlines in the record that are clearly past or far away.
     fn posed(mut self, lapsed: bool, expired: bool) -> Self {
         let pose = |past| if past { PAST } else { FAR };
         self.record.expires_at = pose(expired);
@@ -163,21 +163,18 @@ impl Held {
     }
 }
 
-/// Asks the specification what `entry` does to `held` at a moment in `now`, and whether it was answered so.
-fn judge(held: Option<Held>, now: Span, entry: &Entry<'_>) -> Option<Belief> {
+/// Evaluates the specification of `call` on `held` at a moment in `now`, and compares the answer.
+fn apply_call(held: Option<Held>, now: Span, call: &SearchCall<'_>) -> Option<Belief> {
     let unchanged = |held: Option<Held>, now: Span| {
         // A call without an answer that changes nothing need not be placed.
-        entry
-            .reply
-            .is_some()
-            .then(|| Belief { since: now.0, held: held.map(|held| held.posed(false, false)) })
+        call.reply.is_some().then(|| Belief { since: now.0, held: held.map(|held| held.posed(false, false)) })
     };
-    match entry.request {
+    match call.request {
         Request::Sweep => {
             let due = held.as_ref().and_then(|held| transition::due(&held.record, NOW));
             due.map(|_| Belief { since: now.0, held: None })
         }
-        Request::Get(_) => match (entry.reply, held) {
+        Request::Get(_) => match (call.reply, held) {
             (Some(Reply::Lookup(Lookup::Absent)), None) => unchanged(None, now),
             (Some(Reply::Lookup(Lookup::Found { record, now: read_at })), Some(held)) => {
                 let now = now.meet(Span(read_at.as_millis(), read_at.as_millis()))?;
@@ -188,7 +185,7 @@ fn judge(held: Option<Held>, now: Span, entry: &Entry<'_>) -> Option<Belief> {
         Request::Command(command) => {
             let Decision { change, answer } =
                 transition::decide(held.as_ref().map(|held| &held.record), command, NOW);
-            if let Some(reply) = entry.reply
+            if let Some(reply) = call.reply
                 && !agrees(&answer, reply, held.as_ref(), now)
             {
                 return None;
@@ -204,7 +201,7 @@ fn judge(held: Option<Held>, now: Span, entry: &Entry<'_>) -> Option<Belief> {
     }
 }
 
-/// `held` with its deadlines as a reader saw them, if what was seen can be it.
+/// `held` with its deadlines as a reader saw them, if the two agree.
 fn seen(held: Held, record: &Record) -> Option<Held> {
     let exactly = |deadline: Timestamp| Span(deadline.as_millis(), deadline.as_millis());
     let end = held.end.meet(exactly(record.expires_at))?;
@@ -231,7 +228,7 @@ fn agrees(expected: &Answer, reply: &Reply, held: Option<&Held>, now: Span) -> b
             Answer::Claim(Claim::Busy { lease_left: posed }),
             Answer::Claim(Claim::Busy { lease_left: told }),
         ) => {
-            // A released attempt that asks again has no lease, so nothing is left of it.
+            // A released attempt that claims again has no lease, so no time is left of it.
             if posed.is_zero() {
                 told.is_zero()
             } else {

@@ -1,14 +1,14 @@
-//! The rules about effects and outcomes of one key: one effect, explained repetitions, one outcome, told truly.
+//! The rules about effects and outcomes of one key: one effect, explained repetitions, one recorded outcome.
 
 use hapax_core::transition::{Answer, Command};
 use hapax_core::{
     Claim, ClaimRequest, Deleted, Fenced, Nonce, OnLapse, RecordId, Recorded, Settled, Timestamp, Verdict,
 };
 
-use super::story::{Rule, Violation};
-use super::{Call, Effect, KeyEvents, Moment, Outcome, Request};
+use super::timeline::{Rule, Violation};
+use super::{Call, Effect, GivenOutcome, KeyEvents, Moment, Request};
 
-/// Judges the effects and outcomes of one key.
+/// Checks the effects and outcomes of one key.
 pub(super) fn check(id: RecordId, events: &KeyEvents<'_>) -> Result<(), Box<Violation>> {
     let violation = |rule: Rule| {
         let calls = events.calls.iter().copied().filter(|call| call.request != Request::Sweep);
@@ -93,7 +93,7 @@ fn explained(
     taken_over || given_away || outlived || dropped
 }
 
-/// Whether the effect's own attempt had sent its ending before the effect happened.
+/// Whether the effect's own attempt had sent its end before the effect happened.
 fn ended(call: &Call, effect: &Effect) -> bool {
     let (Some(Command::Complete { lease, .. }) | Some(Command::Release { lease, .. })) = call.command()
     else {
@@ -102,7 +102,7 @@ fn ended(call: &Call, effect: &Effect) -> bool {
     lease.fence.nonce == effect.fence.nonce && call.invoked.order < effect.when.order
 }
 
-/// Whether the call may have taken the key over from the attempt with this number, as it was allowed to.
+/// Whether the call may have taken the key over from the attempt with this number, as permitted.
 fn took_over(call: &Call, attempt: u32) -> bool {
     match (call.command(), call.answer()) {
         (Some(Command::Claim(ask)), Some(Answer::Claim(Claim::Acquired(lease)))) => {
@@ -156,8 +156,8 @@ fn pins(call: &Call) -> Option<Pin<'_>> {
     may_be(call, &applied).then(|| Pin { recorded, until: call.invoked.at.after(retention) })
 }
 
-/// Whether the record of one outcome may have ended before the other was told.
-fn outlived(events: &KeyEvents<'_>, outcome: &Outcome, next: &Outcome) -> bool {
+/// Whether the record of one outcome may have ended before the other was given.
+fn outlived(events: &KeyEvents<'_>, outcome: &GivenOutcome, next: &GivenOutcome) -> bool {
     events.calls.iter().filter(|call| call.invoked.order < next.when.order).any(|call| {
         let deleted = matches!(call.command(), Some(Command::Delete { .. }))
             && may_be(call, &Answer::Deleted(Deleted::Applied));
@@ -167,7 +167,7 @@ fn outlived(events: &KeyEvents<'_>, outcome: &Outcome, next: &Outcome) -> bool {
     })
 }
 
-/// Whether the call was answered so, or may have been.
+/// Whether the call got this answer, or may have got it.
 fn may_be(call: &Call, answer: &Answer) -> bool {
     call.is_open() || call.answer() == Some(answer)
 }

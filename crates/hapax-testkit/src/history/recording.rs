@@ -1,4 +1,4 @@
-//! [`Recording`]: a store that writes down what is asked and answered.
+//! [`Recording`]: a store that records every call and its answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use hapax_core::{
 
 use super::{History, Reply, Request};
 
-/// The store of one process, with every call written down in a [`History`].
+/// The store of one process, with every call recorded in a [`History`].
 ///
 /// Put it between the engine and a [`Faulty`](crate::Faulty): the history then holds what the process saw. Lists,
 /// counts and health are passed on unrecorded.
@@ -28,7 +28,7 @@ impl Recording {
         Self { history: history.clone(), process: process.into(), inner }
     }
 
-    /// Makes one call and writes it down. A future that is dropped, or panics, leaves its call unanswered.
+    /// Makes one call and records it. A future that is dropped, or panics, leaves its call unanswered.
     fn call<'a, T: Send + 'a>(
         &'a self,
         request: impl FnOnce() -> Request + Send + 'a,

@@ -1,4 +1,4 @@
-//! [`Case`]: what a case file says, as types. The words are defined for people in `spec/cases/http/README.md`.
+//! [`Case`]: a case file as types. `spec/cases/http/README.md` defines the terms.
 //!
 //! It owns what is well formed. It knows nothing of sockets and of how a case is played.
 
@@ -20,43 +20,43 @@ pub use step::{Action, Step};
 /// A header line: name and value.
 pub type Line = (String, String);
 
-/// One case: a route's settings, what the origin answers, and what is done and expected in turn.
+/// One case: a route's settings, the origin's scripts, and steps with their expectations.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     /// The file's name without its ending.
     pub id: String,
-    /// The rule that the case shows, as in `K-06`.
+    /// The rule that the case tests, as in `K-06`.
     pub rule: String,
-    /// On which side of the rule it stands.
+    /// Whether the rule permits or prevents what happens.
     pub kind: Kind,
-    /// What it shows, in a sentence or two.
+    /// What it tests, in a sentence or two.
     pub about: String,
-    /// What a surface must be able to do.
+    /// The features that a surface must have.
     #[serde(default)]
     pub needs: Vec<Feature>,
     /// The options of the route.
     #[serde(default)]
     pub settings: Settings,
-    /// What the origin answers to its first, second, … execution; the last one repeats.
+    /// The scripts of the origin's first, second, … execution; the last one repeats.
     #[serde(default, rename = "answer")]
     pub answers: Vec<Script>,
-    /// What is done, in order.
+    /// The steps, in order.
     #[serde(rename = "step")]
     pub steps: Vec<Step>,
 }
 
-/// On which side of its rule a case stands.
+/// Whether a case's rule permits or prevents what happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Something that the rule lets happen.
+    /// The rule permits it.
     Admits,
-    /// Something that the rule keeps from happening. A service without the layer fails the case.
+    /// The rule prevents it. A service without the layer fails the case.
     Refuses,
 }
 
-/// What the origin answers to one execution.
+/// How the origin answers one execution.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
@@ -71,17 +71,17 @@ pub struct Script {
     /// Sent after the body.
     #[serde(default)]
     pub trailers: Vec<Line>,
-    /// Whether nothing is answered until a step says `release`.
+    /// Whether the answer is held until a `release` step.
     #[serde(default)]
     pub hold: bool,
-    /// Whether the length is not told in advance.
+    /// Whether the length is not announced.
     #[serde(default)]
     pub stream: bool,
-    /// How the execution goes wrong.
+    /// How the execution fails.
     pub fail: Option<Failure>,
 }
 
-/// How an execution goes wrong.
+/// How an execution fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Failure {
@@ -121,11 +121,11 @@ pub struct Send {
     pub version: Option<String>,
     /// The whole request as it goes over the wire, instead of everything else.
     pub raw: Option<String>,
-    /// The request is made ready to verify as this scheme of webhooks wants.
+    /// The webhook scheme that the request is signed for.
     pub sign: Option<Sign>,
-    /// Sent so many times at once; every answer must be as expected.
+    /// So many concurrent copies are sent; every answer must be as expected.
     pub times: usize,
-    /// Sent again while the answer is the problem `in-progress`, as a client would.
+    /// Retried while the answer is the problem `in-progress`.
     pub patient: bool,
 }
 
@@ -153,7 +153,7 @@ impl Default for Send {
 }
 
 impl Send {
-    /// The header lines that the case asks for: the key, those given, those of `json`.
+    /// The header lines of the case: the key, those given, those of `json`.
     pub(super) fn lines(&self) -> Vec<Line> {
         let key = self.key.iter().map(|key| ("Idempotency-Key".to_owned(), key.clone()));
         let json = self.json.iter().map(|_| ("Content-Type".to_owned(), "application/json".to_owned()));
@@ -176,19 +176,19 @@ impl Send {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sign {
-    /// Whose way of signing.
+    /// The scheme.
     pub scheme: Scheme,
     /// The secret, as the settings spell it.
     pub secret: String,
     /// The message's id, where the scheme signs it.
     #[serde(default)]
     pub id: String,
-    /// How long before now the message claims to have been sent.
+    /// The age of the timestamp that the message carries.
     #[serde(default)]
     pub age: Span,
 }
 
-/// Whose way of signing a webhook.
+/// A scheme of webhook signatures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
@@ -205,7 +205,7 @@ pub enum Scheme {
 }
 
 impl Case {
-    /// What no type can say; the reason when something is amiss.
+    /// Checks what types cannot express. Returns what is malformed.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.steps.is_empty() {
             return Err("`step`: there is none".into());

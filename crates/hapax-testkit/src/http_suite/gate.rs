@@ -1,4 +1,4 @@
-//! [`Gate`]: stands in front of the layer for whatever authenticates, limits or validates there.
+//! [`Gate`]: a stand-in for authentication, limits or validation in front of the layer.
 
 use std::task::{Context, Poll};
 
@@ -18,13 +18,13 @@ pub struct Gate<S> {
 }
 
 impl<S> Gate<S> {
-    /// A gate before `inner`.
+    /// A gate in front of `inner`.
     pub fn new(inner: S) -> Self {
         Self { inner }
     }
 }
 
-/// Nothing, or what the inner service answered.
+/// The empty body of a refusal, or the body of the inner service.
 pub type GateBody<R> = http_body_util::Either<Empty<Bytes>, R>;
 
 type Passed<F, R> = MapOk<F, fn(Response<R>) -> Response<GateBody<R>>>;

@@ -1,4 +1,4 @@
-//! [`InProcess`]: a hand on a surface of which everything is in this process. It does not know the layer itself.
+//! [`InProcess`]: a surface whose parts are all in this process. It does not know the layer itself.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use crate::Faulty;
 /// Begins a graceful shutdown of the layer under test.
 pub type Drain = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// A surface in the same process, as the parts that a case lays its hands on.
+/// A surface in the same process, as the parts that cases control.
 pub struct InProcess {
-    /// What serves the layer and the origin behind it.
+    /// The server of the layer and the origin behind it.
     pub server: Server,
     /// The clock of the store.
     pub clock: ManualClock,
-    /// The store that the layer has.
+    /// The store of the layer.
     pub store: Faulty,
-    /// How the layer is told to shut down.
+    /// Shuts the layer down.
     pub drain: Drain,
 }
 
 impl InProcess {
-    /// The surface, ready to be played against.
+    /// The surface, ready to play cases.
     pub fn running(self) -> Running {
         Running { addr: self.server.addr(), control: Box::new(self) }
     }

@@ -1,4 +1,4 @@
-//! Reading case files: every mistake in one is named with the file and the field.
+//! Reads case files; every error names the file and the field.
 
 use std::error::Error;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::case::Case;
 use super::structured_fields;
 
-/// A case file that cannot be used.
+/// A case file that is malformed.
 #[derive(Debug)]
 pub struct LoadError {
     path: PathBuf,
@@ -32,7 +32,7 @@ impl Error for LoadError {}
 /// All cases below `dir`, by path, and those of its table of structured fields.
 ///
 /// # Errors
-/// [`LoadError`] for the first file that is no case, has another id than its name, or cannot be read.
+/// [`LoadError`] for the first file that is malformed, has another id than its name, or cannot be read.
 pub fn load(dir: &Path) -> Result<Vec<Case>, LoadError> {
     let mut cases = Vec::new();
     for path in files(dir)? {

@@ -1,6 +1,6 @@
-//! [`Origin`]: the service behind the layer. It answers by script and writes down every execution.
+//! [`Origin`]: the service behind the layer. It answers by script and records every execution.
 //!
-//! It owns what the other side of the layer sees. It knows nothing of idempotency.
+//! It is the other side of the layer and knows nothing of idempotency.
 
 mod body;
 
@@ -24,16 +24,15 @@ pub use body::OriginBody;
 
 use super::case::{Failure, Line, Script};
 
-/// A service that answers by script and keeps a ledger of its executions. Clones share everything.
+/// A service that answers by script and records its executions. Clones share everything.
 ///
-/// It takes requests with any body, so it can stand behind a layer in the same process, and be served by itself
-/// as what a proxy forwards to.
+/// It accepts any request body, so it can be called by a layer in the same process or be served for a proxy.
 #[derive(Clone)]
 pub struct Origin {
     shared: Arc<Shared>,
 }
 
-/// One execution, as the origin saw it.
+/// One execution, as recorded.
 #[derive(Clone, Debug)]
 pub struct Execution {
     /// The method.
@@ -42,7 +41,7 @@ pub struct Execution {
     pub uri: Uri,
     /// All header fields.
     pub headers: HeaderMap,
-    /// The body; `None` when it broke off, or has not been read to its end yet.
+    /// The body; `None` when it was cut off, or has not been read to its end yet.
     pub body: Option<Bytes>,
 }
 
@@ -51,7 +50,7 @@ struct Shared {
     ledger: Mutex<Vec<Execution>>,
     /// How many executions have begun.
     begun: watch::Sender<usize>,
-    /// Up to which execution nothing is held any more.
+    /// Executions up to this one are no longer held.
     released: watch::Sender<usize>,
 }
 
@@ -73,19 +72,19 @@ impl Origin {
         self.shared.ledger.lock().clone()
     }
 
-    /// Ends when so many executions have begun.
+    /// Completes when so many executions have begun.
     pub async fn until_runs(&self, runs: usize) {
         // The sender lives as long as `self` does, so waiting cannot fail.
         let _ = self.shared.begun.subscribe().wait_for(|begun| *begun >= runs).await;
     }
 
-    /// Lets every execution that is held now be answered.
+    /// Releases every execution that is held now.
     pub fn release(&self) {
         let begun = self.runs();
         self.shared.released.send_replace(begun);
     }
 
-    /// Writes a new execution down; its number, from 1.
+    /// Records a new execution. Returns its number, from 1.
     fn begin(&self, execution: Execution) -> usize {
         let mut ledger = self.shared.ledger.lock();
         ledger.push(execution);
@@ -115,7 +114,7 @@ impl Origin {
             let _ = released.wait_for(|released| *released >= number).await;
         }
         if script.fail == Some(Failure::Panic) {
-            panic!("the origin panics, as its script says");
+            panic!("the script lets the origin panic");
         }
         respond(&script).unwrap_or_else(|reason| {
             let mut response = Response::new(OriginBody::whole(format!("bad script: {reason}").into()));
@@ -144,7 +143,7 @@ fn respond(script: &Script) -> Result<Response<OriginBody>, http::Error> {
     Ok(response)
 }
 
-/// Header lines as a map, repeated ones kept apart.
+/// Header lines as a map; repeated ones stay separate.
 pub(super) fn fields(lines: &[Line]) -> Result<HeaderMap, http::Error> {
     let mut map = HeaderMap::new();
     for (name, value) in lines {

@@ -1,7 +1,7 @@
 //! Plays one case against one fresh surface.
 //!
-//! It owns the order of things: what is sent, left open, released and judged when. What an answer should be is
-//! `judge`'s to say.
+//! It owns the order of events: what is sent, left open, released and checked when. `compare` decides whether an
+//! answer is as expected.
 
 use std::collections::HashMap;
 use std::future::{Future, pending};
@@ -13,28 +13,28 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::case::{Action, Case, Send, Step};
-use super::judge::{Difference, Judge};
+use super::compare::{Comparison, Difference};
 use super::origin::Origin;
 use super::report::Mismatch;
 use super::surface::{Control, Settings, Surface};
-use super::wire::{Answer, Unanswered, Version, exchange, exchange_unless};
+use super::wire::{ExchangeError, Version, WireResponse, exchange, exchange_unless};
 
-/// How long a server gets to notice that its client hung up.
+/// How long a server has to notice that its client hung up.
 const NOTICE_MAX: Duration = Duration::from_secs(1);
 
-/// How long a patient client rests between two attempts.
+/// The pause of a retrying client between two attempts.
 const PATIENT_REST: Duration = Duration::from_millis(5);
 
-/// Plays `case` over `version`; the first step that went otherwise than expected.
+/// Plays `case` over `version`. Returns the first step that does not meet its expectation.
 pub(super) async fn play(surface: &impl Surface, case: &Case, version: Version) -> Result<(), Mismatch> {
     let origin = Origin::new(case.answers.clone());
     let running = within(surface.patience(), surface.start(&case.settings, origin.clone())).await;
     let running = match running {
         Ok(Ok(running)) => running,
         Ok(Err(error)) => return Err(Mismatch::at_start(format!("it did not start: {error}"))),
-        Err(Hangs) => return Err(Mismatch::at_start("it hangs".into())),
+        Err(TimedOut) => return Err(Mismatch::at_start("it timed out".into())),
     };
-    let mut stage = Stage {
+    let mut stage = CasePlayer {
         addr: running.addr,
         version,
         patience: surface.patience(),
@@ -62,49 +62,49 @@ fn marker(settings: &Settings) -> String {
     option("replay_marker").unwrap_or(by_dialect).to_owned()
 }
 
-struct Hangs;
+struct TimedOut;
 
-async fn within<T>(patience: Duration, waited_for: impl Future<Output = T>) -> Result<T, Hangs> {
-    tokio::time::timeout(patience, waited_for).await.map_err(|_| Hangs)
+async fn within<T>(patience: Duration, waited_for: impl Future<Output = T>) -> Result<T, TimedOut> {
+    tokio::time::timeout(patience, waited_for).await.map_err(|_| TimedOut)
 }
 
-type Exchanged = Result<Answer, Unanswered>;
+type Exchanged = Result<WireResponse, ExchangeError>;
 
-struct Stage {
+struct CasePlayer {
     addr: SocketAddr,
     version: Version,
     patience: Duration,
     origin: Origin,
     marker: String,
-    answers: HashMap<String, Answer>,
-    /// Requests without an answer yet.
-    open: HashMap<String, Open>,
+    answers: HashMap<String, WireResponse>,
+    /// Requests without an answer so far.
+    open: HashMap<String, OpenRequest>,
 }
 
 /// A request that was left open. Dropping it closes its connection.
-struct Open {
+struct OpenRequest {
     task: JoinSet<Exchanged>,
     leave: oneshot::Sender<()>,
 }
 
-impl Stage {
+impl CasePlayer {
     async fn perform(&mut self, step: &Step, control: &dyn Control) -> Vec<Difference> {
         match &step.action {
             Action::Send(send) => {
                 let exchanged = within(self.patience, self.send(send)).await;
                 self.until_called(step).await;
-                return self.judge_all(step, send.cut.is_some(), exchanged);
+                return self.check_all(step, send.cut.is_some(), exchanged);
             }
             Action::Await(name) => {
                 let exchanged = within(self.patience, self.answer_to(name)).await;
                 self.until_called(step).await;
-                return self.judge_all(step, false, exchanged.map(|exchanged| vec![exchanged]));
+                return self.check_all(step, false, exchanged.map(|exchanged| vec![exchanged]));
             }
             Action::Background { name, send } => self.leave_open(name, send),
             Action::HangUp(name) => self.hang_up(name).await,
             Action::UntilRuns(runs) => {
                 if within(self.patience, self.origin.until_runs(*runs)).await.is_err() {
-                    return self.hangs(&format!("execution {runs} to begin"));
+                    return self.timed_out(&format!("execution {runs} to begin"));
                 }
             }
             Action::Release => self.origin.release(),
@@ -112,11 +112,11 @@ impl Stage {
             Action::Drain => control.drain().await,
             Action::Store(fault) => control.store(*fault).await,
         }
-        self.judge(step).differences_at_origin()
+        self.comparison(step).differences_at_origin()
     }
 
-    /// Waits until the origin was called as often as expected: a client can be told that a deadline is over before a
-    /// slow origin has looked at its request. Whether it was called at all, and not too often, is judged after that.
+    /// Waits until the origin was called as often as expected: a client may get a timeout before a slow origin has
+    /// read its request. The number of calls is checked after that.
     async fn until_called(&self, step: &Step) {
         if let Some(runs) = step.expect.runs {
             let _ = within(self.patience, self.origin.until_runs(runs)).await;
@@ -140,7 +140,7 @@ impl Stage {
         let (leave, left) = oneshot::channel::<()>();
         let mut task = JoinSet::new();
         task.spawn(async move {
-            // The sender is dropped only together with this task, so an error means that nobody left.
+            // The sender is dropped only together with this task, so an error means that no client left.
             let left = async {
                 if left.await.is_err() {
                     pending().await
@@ -148,13 +148,13 @@ impl Stage {
             };
             exchange_unless(left, addr, version, &send).await
         });
-        self.open.insert(name.to_owned(), Open { task, leave });
+        self.open.insert(name.to_owned(), OpenRequest { task, leave });
     }
 
-    /// Closes the connection. The server gets a moment to notice, so that the next step finds it without its
-    /// client; one that does not close its side is not waited for any longer.
+    /// Closes the connection. The server gets a moment to notice, so that the next step finds it without its client;
+    /// a server that does not close its side is waited for no longer.
     async fn hang_up(&mut self, name: &str) {
-        let Some(Open { mut task, leave }) = self.open.remove(name) else {
+        let Some(OpenRequest { mut task, leave }) = self.open.remove(name) else {
             return;
         };
         if leave.send(()).is_ok() {
@@ -170,26 +170,26 @@ impl Stage {
         self.open.remove(name);
         match joined {
             Some(Ok(exchanged)) => exchanged,
-            Some(Err(error)) => Err(Unanswered::because("the client", error)),
-            None => Err(Unanswered::because("the client", format!("no open request is called `{name}`"))),
+            Some(Err(error)) => Err(ExchangeError::because("the client", error)),
+            None => Err(ExchangeError::because("the client", format!("no open request is called `{name}`"))),
         }
     }
 
-    fn judge_all(
+    fn check_all(
         &mut self,
         step: &Step,
         is_cut: bool,
-        exchanged: Result<Vec<Exchanged>, Hangs>,
+        exchanged: Result<Vec<Exchanged>, TimedOut>,
     ) -> Vec<Difference> {
         let Ok(exchanged) = exchanged else {
-            return self.hangs("an answer");
+            return self.timed_out("an answer");
         };
-        // A server may close the connection of a request that was cut short without a word.
+        // A server may close the connection of a truncated request without a response.
         let may_be_unanswered = is_cut && step.expect.status.is_none() && step.expect.problem.is_none();
         for exchanged in exchanged {
             let differences = match &exchanged {
-                Ok(answer) => self.judge(step).differences(answer),
-                Err(_) if may_be_unanswered => self.judge(step).differences_at_origin(),
+                Ok(answer) => self.comparison(step).differences(answer),
+                Err(_) if may_be_unanswered => self.comparison(step).differences_at_origin(),
                 Err(error) => vec![Difference { expected: "an answer".into(), got: error.to_string() }],
             };
             if !differences.is_empty() {
@@ -206,17 +206,22 @@ impl Stage {
         Vec::new()
     }
 
-    fn hangs(&self, what: &str) -> Vec<Difference> {
+    fn timed_out(&self, what: &str) -> Vec<Difference> {
         vec![Difference { expected: what.into(), got: format!("nothing within {:?}", self.patience) }]
     }
 
-    fn judge<'a>(&'a self, step: &'a Step) -> Judge<'a> {
+    fn comparison<'a>(&'a self, step: &'a Step) -> Comparison<'a> {
         let earlier = step.expect.same_as.as_ref().and_then(|name| self.answers.get(name));
-        Judge { expect: &step.expect, marker: &self.marker, earlier, executions: self.origin.executions() }
+        Comparison {
+            expect: &step.expect,
+            marker: &self.marker,
+            earlier,
+            executions: self.origin.executions(),
+        }
     }
 }
 
-fn is_in_progress(answer: &Answer) -> bool {
+fn is_in_progress(answer: &WireResponse) -> bool {
     const CODE: &[u8] = b"in-progress\"";
     answer.status == 409 && answer.body.windows(CODE.len()).any(|window| window == CODE)
 }

@@ -1,48 +1,48 @@
-//! [`Report`]: how every case went, for people and for the table of rules.
+//! [`Report`]: the verdicts of all cases, for output and for the table of rules.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::Path;
 use std::{fs, io};
 
-use super::judge::Difference;
+use super::compare::Difference;
 
 /// The environment variable that names the folder where reports are written, one file for each surface.
 pub const REPORT_DIR: &str = "HAPAX_CASE_REPORT";
 
-/// How every case went on one surface.
+/// The verdicts of all cases on one surface.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Report {
     /// The surface's name.
     pub surface: String,
-    /// Every case in the order of the files, each HTTP version for itself.
+    /// Every case in the order of the files, each HTTP version separately.
     pub results: Vec<CaseResult>,
 }
 
-/// How one case went.
+/// The verdict of one case.
 #[derive(Clone, Debug)]
 pub struct CaseResult {
-    /// The rule that the case shows.
+    /// The rule that the case tests.
     pub rule: String,
-    /// The case, and over which HTTP.
+    /// The case and its HTTP version.
     pub id: String,
-    /// How it went.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// How a case went.
+/// The verdict of a case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// As expected.
     Passed,
-    /// Otherwise.
+    /// Not as expected.
     Failed(Mismatch),
-    /// Not played, and why.
+    /// Not played, with the reason.
     Skipped(String),
 }
 
-/// The first step that went otherwise than expected.
+/// The first step that does not meet its expectation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch {
     step: String,
@@ -85,7 +85,7 @@ impl Report {
         self.results.iter().filter(is_it).any(|result| matches!(result.verdict, Verdict::Failed(_)))
     }
 
-    /// How many passed, failed and were skipped.
+    /// The numbers of passed, failed and skipped cases.
     pub fn counts(&self) -> [usize; 3] {
         let mut counts = [0; 3];
         for result in &self.results {
@@ -98,7 +98,7 @@ impl Report {
         counts
     }
 
-    /// Why cases were skipped, and how many for each reason: what a test asserts, so that no case is lost unnoticed.
+    /// The reasons for skipped cases, with their numbers: a test asserts them, so that no case is lost unnoticed.
     pub fn skipped(&self) -> BTreeMap<&str, usize> {
         let mut skipped = BTreeMap::new();
         for result in &self.results {
@@ -109,10 +109,10 @@ impl Report {
         skipped
     }
 
-    /// Holds the surface to every case, and then writes down which it passed where [`REPORT_DIR`] says.
+    /// Asserts that no case failed, and then writes the report where [`REPORT_DIR`] says.
     ///
     /// # Panics
-    /// When a case failed, with all of them, when none passed, and when the report cannot be written.
+    /// When a case failed, with all failures; when none passed; and when the report cannot be written.
     pub fn assert_passed(&self) {
         let [passed, failed, _] = self.counts();
         assert!(passed > 0 && failed == 0, "{self}");

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tower_service::Service;
 
-/// A service that is served. Dropping it closes its port and every connection at once.
+/// A running server. Dropping it closes its port and every connection.
 #[derive(Debug)]
 pub struct Server {
     addr: SocketAddr,
@@ -26,7 +26,7 @@ impl Server {
     /// Serves `service` on a free port of the loopback address.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When there is no free port.
     pub async fn start<S, B>(service: S) -> io::Result<Self>
     where
         S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -38,10 +38,10 @@ impl Server {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), service).await
     }
 
-    /// Serves `service` where somebody else expects it.
+    /// Serves `service` at this address.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address is in use.
     pub async fn start_at<S, B>(addr: SocketAddr, service: S) -> io::Result<Self>
     where
         S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -58,7 +58,7 @@ impl Server {
                 let service = TowerToHyperService::new(service.clone());
                 connections.spawn(async move {
                     let server = Builder::new(TokioExecutor::new());
-                    // A client that hangs up is part of the cases, so an error here says nothing.
+                    // Clients that hang up are part of the cases, so errors are ignored.
                     let _ = server.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
                 });
                 while connections.try_join_next().is_some() {}
@@ -67,7 +67,7 @@ impl Server {
         Ok(Self { addr, accepting })
     }
 
-    /// What somebody else serves at `addr`, until the task `accepting` is ended.
+    /// A server at `addr` that the task `accepting` runs, until that task is aborted.
     pub fn of_task(addr: SocketAddr, accepting: JoinHandle<()>) -> Self {
         Self { addr, accepting }
     }

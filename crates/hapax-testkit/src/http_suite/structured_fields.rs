@@ -25,25 +25,25 @@ pub struct Table {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Value {
-    /// What is special about it; letters, digits and hyphens.
+    /// Its name: letters, digits and hyphens.
     pub name: String,
     /// The field lines as they are sent.
     pub lines: Vec<String>,
-    /// What the lines, joined, say as a structured-field string; nothing when they are none.
+    /// The structured-field string that the joined lines represent; none when they are no string.
     pub string: Option<String>,
-    /// Whether it is a bare key, taken by the default spelling alone.
+    /// Whether it is a bare key, which only the default spelling accepts.
     #[serde(default)]
     pub bare: bool,
-    /// Whether it is refused although it is a string: it is no key, or it is more than one line.
+    /// Whether it is refused although it is a string: it is no valid key, or it is more than one line.
     #[serde(default)]
     pub refused: bool,
-    /// Whether an HTTP parser may refuse it before anybody sees it, so that only the status is sure.
+    /// Whether an HTTP parser may refuse it first, so that only the status is certain.
     #[serde(default)]
     pub malformed: bool,
 }
 
 impl Value {
-    /// The key when quotes are asked for.
+    /// The key where quotes are required.
     pub fn strict(&self) -> Option<&str> {
         self.string.as_deref().filter(|_| !self.refused)
     }

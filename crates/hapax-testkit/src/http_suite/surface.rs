@@ -1,4 +1,4 @@
-//! [`Surface`]: what somebody provides so that the suite can test an HTTP server of theirs.
+//! [`Surface`]: the HTTP server under test, as its author describes it to the suite.
 
 use std::error::Error;
 use std::fmt;
@@ -18,7 +18,7 @@ pub type Settings = serde_json::Map<String, serde_json::Value>;
 /// Why a surface could not be started.
 pub type StartError = Box<dyn Error + Send + Sync>;
 
-/// Longer than anything takes on a slow machine, and short enough to be waited for.
+/// Longer than any step takes on a slow machine, and short enough to wait for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A way to put the layer before an origin and to serve both on a socket: axum, hyper, a proxy, a binding.
@@ -26,24 +26,24 @@ pub trait Surface: Sync {
     /// A short name for reports and their files.
     fn name(&self) -> &str;
 
-    /// What it can do beyond plain requests over HTTP/1.1. Cases that need more are reported as skipped.
+    /// Its features beyond plain requests over HTTP/1.1. Cases that need more are reported as skipped.
     fn can(&self) -> &[Feature];
 
-    /// Why it cannot play this one case, although it can do what the case needs. The case is reported as skipped.
+    /// Why it cannot play this one case, although it has its features. The case is reported as skipped.
     fn skips(&self, case: &Case) -> Option<String> {
         let _ = case;
         None
     }
 
-    /// How long anything is waited for. It only ends what hangs: nothing is judged by how long it took.
+    /// The timeout of each step. It only ends what hangs: no verdict depends on durations.
     fn patience(&self) -> Duration {
         PATIENCE
     }
 
-    /// Serves `origin` behind a layer with `settings`, with an empty store, on a loopback port of its own.
+    /// Serves `origin` behind a layer with `settings`, with an empty store, on a free loopback port.
     ///
     /// # Errors
-    /// When the settings are not understood or the port cannot be had; the case then fails with the reason.
+    /// When the settings are invalid or there is no port; the case then fails with the reason.
     fn start(
         &self,
         settings: &Settings,
@@ -55,7 +55,7 @@ pub trait Surface: Sync {
 pub struct Running {
     /// Where it listens.
     pub addr: SocketAddr,
-    /// A hand on its clock, its store and its end; also whatever must be dropped to stop serving.
+    /// Controls its clock, its store and its end; also owns what must be dropped to stop serving.
     pub control: Box<dyn Control>,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Debug for Running {
     }
 }
 
-/// What a case does to a surface apart from sending requests. Only what [`Surface::can`] tells of is called.
+/// What a case does to a surface beside sending requests. Only what [`Surface::can`] lists is called.
 pub trait Control: Send + Sync {
     /// Lets `span` pass on the store's clock.
     fn advance(&self, span: Duration) -> BoxFuture<'_, ()> {
@@ -73,7 +73,7 @@ pub trait Control: Send + Sync {
         Box::pin(ready(()))
     }
 
-    /// Begins a graceful shutdown: no new claims. Answers when it has begun, not when it has ended.
+    /// Begins a graceful shutdown: no new claims. Returns when it has begun, not when it has ended.
     fn drain(&self) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
@@ -85,14 +85,14 @@ pub trait Control: Send + Sync {
     }
 }
 
-/// What not every surface can do.
+/// A feature that not every surface has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Feature {
     /// HTTP/2 with prior knowledge on the same port.
     Http2,
-    /// Gets the bytes of an HTTP/1 connection as they were written, nothing in between.
+    /// The layer gets the bytes of an HTTP/1 connection as they were written.
     Raw,
     /// [`Control::advance`].
     Clock,
@@ -100,7 +100,7 @@ pub enum Feature {
     Drain,
     /// [`Control::store`].
     StoreFaults,
-    /// The origin is called in the same process, so that its panics are seen as such.
+    /// The origin is called in the same process, so that its panics are visible as such.
     Panics,
     /// A [`Gate`](super::Gate) stands in front of the layer.
     Gate,
@@ -115,7 +115,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// Every one: what a layer in the same process can do.
+    /// Every feature: those of a layer in the same process.
     pub const ALL: [Self; 11] = [
         Self::Http2,
         Self::Raw,
@@ -158,7 +158,7 @@ impl fmt::Display for Feature {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreFault {
-    /// Nothing goes wrong any more.
+    /// It works again.
     Up,
     /// Every call fails and nothing is applied.
     Down,

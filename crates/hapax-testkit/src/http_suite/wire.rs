@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use super::case::Send;
 
-/// Which HTTP is spoken.
+/// A version of HTTP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Version {
     Http1,
@@ -33,20 +33,20 @@ impl Version {
     }
 }
 
-/// What came back.
+/// A response as it was read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct WireResponse {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, Bytes)>,
     pub(super) body: Bytes,
     pub(super) trailers: Vec<(String, Bytes)>,
     /// `100 Continue` came before it.
     pub(super) continued: bool,
-    /// The body broke off.
+    /// The body was cut off.
     pub(super) cut: bool,
 }
 
-impl Answer {
+impl WireResponse {
     /// The lines of a header field, in order.
     pub(super) fn lines<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Bytes> {
         lines(&self.headers, name)
@@ -58,41 +58,44 @@ pub(super) fn lines<'a>(fields: &'a [(String, Bytes)], name: &'a str) -> impl It
     fields.iter().filter(move |(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
-pub(super) struct Unanswered(String);
+pub(super) struct ExchangeError(String);
 
-impl fmt::Display for Unanswered {
+impl fmt::Display for ExchangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Unanswered {
+impl ExchangeError {
     fn hung_up() -> Self {
-        Self("the client hung up, as the case says".into())
+        Self("the case lets the client hang up".into())
     }
 
-    /// What was being done when it failed, and how.
+    /// The action that failed, and its error.
     pub(super) fn because(doing: &str, error: impl fmt::Display) -> Self {
         Self(format!("{doing}: {error}"))
     }
 }
 
-/// Sends one request on a connection of its own and reads the whole answer. Dropping the future closes the
-/// connection.
-pub(super) async fn exchange(addr: SocketAddr, version: Version, send: &Send) -> Result<Answer, Unanswered> {
+/// Sends one request on its own connection and reads the whole response. Dropping the future closes the connection.
+pub(super) async fn exchange(
+    addr: SocketAddr,
+    version: Version,
+    send: &Send,
+) -> Result<WireResponse, ExchangeError> {
     exchange_unless(pending(), addr, version, send).await
 }
 
 /// The same, but when `leave` ends first, the client hangs up: it closes its side and waits until the server has
-/// noticed and closed the other one.
+/// closed the other one.
 pub(super) async fn exchange_unless(
     leave: impl Future<Output = ()>,
     addr: SocketAddr,
     version: Version,
     send: &Send,
-) -> Result<Answer, Unanswered> {
+) -> Result<WireResponse, ExchangeError> {
     let mut send = send.clone();
     for (_, value) in &mut send.headers {
         *value = value.replace("{now}", &httpdate::fmt_http_date(SystemTime::now()));

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Makes a certificate for localhost that signs itself, in `dir`, and its key: two PEM files.
+/// Makes a self-signed certificate for localhost in `dir`, and its key: two PEM files.
 ///
 /// # Panics
-/// When it cannot be made. If openssl is not installed, the message has the line that installs it.
+/// When it cannot be made. If openssl is not installed, the message has the command that installs it.
 pub fn certificate(dir: &Path, name: &str) -> (PathBuf, PathBuf) {
     let (certificate, key) = (dir.join(format!("{name}.pem")), dir.join(format!("{name}.key")));
     let made = Command::new("openssl")

@@ -1,8 +1,8 @@
 /*
- * A clock that a test moves, put between a server and libc by LD_PRELOAD.
+ * A clock that a test sets, preloaded between a server and libc with LD_PRELOAD.
  *
- * HAPAX_TEST_CLOCK names a file of eight bytes: microseconds since the Unix epoch, in the machine's byte order. Whoever
- * writes them sets the time of day of the server. Its monotonic clock is left alone, so that its timers run on.
+ * HAPAX_TEST_CLOCK names a file of eight bytes: microseconds since the Unix epoch, in the machine's byte order. They are
+ * the time of day of the server. Its monotonic clock is not changed, so that its timers run on.
  */
 #include <fcntl.h>
 #include <stdint.h>

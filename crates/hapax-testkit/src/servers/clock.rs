@@ -1,6 +1,6 @@
-//! [`ServerClock`]: the time of day of a server, in the hands of a test.
+//! [`ServerClock`]: a server's time of day, which a test sets.
 //!
-//! A small library in C stands between the server and libc. It needs a C compiler and Linux.
+//! A small library in C is preloaded between the server and libc. It needs a C compiler and Linux.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 
-/// What is compiled.
+/// The source of the library.
 const SOURCE: &str = include_str!("clock.c");
 
 /// A clock that stands still until it is moved.
@@ -23,10 +23,10 @@ pub struct ServerClock {
 }
 
 impl ServerClock {
-    /// Makes a clock in `dir` that shows the time at which it was made.
+    /// Makes a clock in `dir` that shows the current time.
     ///
     /// # Panics
-    /// When there is no C compiler: the message has the line that installs one.
+    /// When there is no C compiler: the message has the command that installs one.
     pub(super) fn new(dir: &Path) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("this is after 1970");
         let now_us = i64::try_from(now.as_micros()).expect("this is before the year 200 000");
@@ -36,14 +36,14 @@ impl ServerClock {
         Self { library: compile(dir), path, file, now_us: Mutex::new(now_us) }
     }
 
-    /// Lets `span` pass.
+    /// Advances the clock by `span`.
     pub fn advance(&self, span: Duration) {
         let mut now_us = self.now_us.lock();
         *now_us += i64::try_from(span.as_micros()).expect("tests do not wait that long");
         self.file.write_all_at(&now_us.to_ne_bytes(), 0).expect("the file can be written");
     }
 
-    /// Puts the clock under `command`.
+    /// Preloads the clock into `command`.
     pub(super) fn arm(&self, command: &mut Command) {
         command.env("LD_PRELOAD", &self.library).env("HAPAX_TEST_CLOCK", &self.path);
     }

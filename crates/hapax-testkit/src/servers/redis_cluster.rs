@@ -1,4 +1,4 @@
-//! [`RedisCluster`]: three real primaries with a replica each.
+//! [`RedisCluster`]: three primaries with a replica each.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,35 +9,35 @@ use tempfile::TempDir;
 
 use super::{Aof, RedisOptions, RedisServer, ServerClock};
 
-/// How many slots a cluster has.
+/// The slots of a cluster.
 const SLOTS: u16 = 16384;
 
-/// How many primaries there are, and as many replicas.
+/// The primaries of a cluster; there are as many replicas.
 const PRIMARIES: usize = 3;
 
-/// How many keys are moved at a time.
+/// Keys that are moved at a time.
 const MOVED_AT_ONCE: usize = 50;
 
-/// A second without a word is enough.
+/// The node timeout.
 const GIVES_UP_SOON: fn(RedisOptions) -> RedisOptions =
     |options| options.argument("--cluster-node-timeout", "1000");
 
-/// Members that do not agree by then never will.
+/// How long nodes may take to agree.
 const AGREE_WITHIN: Duration = Duration::from_secs(120);
 
-/// How long to wait before a member is asked again how far it is.
+/// The pause before a node is queried again.
 const ASK_AGAIN: Duration = Duration::from_millis(10);
 
-/// What the replica of a primary does when that is given up.
+/// What the replica of a primary does when that has failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Replicas {
-    /// It becomes the primary.
+    /// It takes over.
     TakeOver,
     /// Nothing: the primary must come back.
     Watch,
 }
 
-/// A cluster on loopback, ended when dropped.
+/// A cluster on loopback, killed on drop.
 #[derive(Debug)]
 pub struct RedisCluster {
     /// The primaries first, as they were at the start, then the replica of each in the same order.
@@ -47,7 +47,7 @@ pub struct RedisCluster {
 }
 
 impl RedisCluster {
-    /// Starts a cluster in which a member is given up after a second without a word.
+    /// Starts a cluster with a node timeout of one second.
     ///
     /// # Panics
     /// As [`RedisOptions::start`].
@@ -55,8 +55,8 @@ impl RedisCluster {
         Self::start_with(None, GIVES_UP_SOON)
     }
 
-    /// The same, with members that speak TLS only, to clients and to each other. They call themselves `localhost`, which
-    /// is what their certificate says.
+    /// The same, with nodes that serve TLS only, to clients and to each other. They announce `localhost`, the name in
+    /// their certificate.
     ///
     /// # Panics
     /// As [`RedisOptions::start`].
@@ -71,7 +71,7 @@ impl RedisCluster {
         Self { speaks_tls: true, ..cluster }
     }
 
-    /// The same with members that have everything on disk before they answer.
+    /// The same with nodes that sync every write before they answer.
     ///
     /// # Panics
     /// As [`RedisOptions::start`].
@@ -85,8 +85,8 @@ impl RedisCluster {
         })
     }
 
-    /// Starts a cluster whose time of day is in the hands of the test: [`advance`](Self::advance). No member of it is
-    /// ever given up, since its time makes jumps.
+    /// Starts a cluster whose time of day the test sets: [`advance`](Self::advance). Its nodes never time each other
+    /// out, since their time jumps.
     ///
     /// # Panics
     /// As [`RedisOptions::start`].
@@ -121,7 +121,7 @@ impl RedisCluster {
         cluster
     }
 
-    /// Makes the servers one cluster.
+    /// Joins the servers into one cluster.
     fn join(&self) {
         let each = usize::from(SLOTS).div_ceil(PRIMARIES);
         for (number, server) in self.servers.iter().enumerate() {
@@ -130,18 +130,18 @@ impl RedisCluster {
                 let (first, last) = (number * each, ((number + 1) * each).min(SLOTS.into()) - 1);
                 server.command(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
             }
-            // They would hear of each other, but not at once.
+            // Gossip would introduce them too, but later.
             let bus = server.command(&["CONFIG", "GET", "cluster-port"]);
             let bus = bus.lines().last().expect("a setting has a value");
             for other in &self.servers[..number] {
                 other.command(&["CLUSTER", "MEET", "127.0.0.1", &server.port().to_string(), bus]);
             }
         }
-        let everybody = format!("cluster_known_nodes:{}", self.servers.len());
-        self.until(|server| server.command(&["CLUSTER", "INFO"]).contains(&everybody));
+        let all_known = format!("cluster_known_nodes:{}", self.servers.len());
+        self.until(|server| server.command(&["CLUSTER", "INFO"]).contains(&all_known));
         for (primary, replica) in self.servers[..PRIMARIES].iter().zip(&self.servers[PRIMARIES..]) {
             let id = id(primary);
-            // It must have heard that the other one is there.
+            // It must know the other node first.
             while replica.try_command(&["CLUSTER", "REPLICATE", &id]).is_err() {}
         }
         self.until(|server| {
@@ -162,14 +162,14 @@ impl RedisCluster {
                     let tell = |words: &[&str]| server.try_command(words).unwrap_or_default();
                     panic!("{}\n{}", tell(&["CLUSTER", "INFO"]), tell(&["CLUSTER", "NODES"]));
                 }
-                // Members of a new cluster wait for two seconds before they take it for one.
+                // Nodes of a new cluster wait for two seconds before they report it as ready.
                 self.advance(Duration::from_millis(100));
                 thread::sleep(ASK_AGAIN);
             }
         }
     }
 
-    /// Lets `span` pass for all members, where the cluster was started with a clock.
+    /// Advances the time of all nodes, where the cluster was started with a clock.
     pub fn advance(&self, span: Duration) {
         if let Some((clock, _)) = &self.clock {
             clock.advance(span);
@@ -186,20 +186,20 @@ impl RedisCluster {
         &self.servers[PRIMARIES..]
     }
 
-    /// How many shards it has, and how many primaries.
+    /// The number of its shards, and of its primaries.
     pub fn shards(&self) -> usize {
         PRIMARIES
     }
 
-    /// A member by its number: that of a shard for the server that was its primary at the start.
+    /// A node by its number: that of a shard for the server that was its primary at the start.
     ///
     /// # Panics
-    /// When there is no such member.
+    /// When there is no such node.
     pub fn server(&self, number: usize) -> &RedisServer {
         &self.servers[number]
     }
 
-    /// The number of the member that serves a shard now. It waits while there is none, or while two think so.
+    /// The number of the node that serves a shard now. Waits while there is none, or while two claim to.
     pub fn primary_of(&self, shard: usize) -> usize {
         loop {
             let serves = |number: &usize| !self.slots_of(*number).is_empty();
@@ -211,24 +211,24 @@ impl RedisCluster {
         }
     }
 
-    /// The number of the other member of a member's shard.
+    /// The number of the other node of a node's shard.
     pub fn other_of(&self, number: usize) -> usize {
         (number + PRIMARIES) % self.servers.len()
     }
 
-    /// The slots that a member has as a primary. None of one that does not answer.
+    /// The slots of a node that is a primary. None of one that does not answer.
     pub fn slots_of(&self, number: usize) -> Vec<u16> {
         let nodes = self.servers[number].try_command(&["CLUSTER", "NODES"]).unwrap_or_default();
         slots_in(nodes.lines().find(|line| line.contains("myself,master")).unwrap_or_default())
     }
 
-    /// Whether a member knows all the slots that another one has. A replica that takes over before it knows takes over
-    /// without them, and then nobody has them.
+    /// Whether a node knows all the slots of another one. A replica that takes over before it knows them takes over
+    /// without them, and then no node serves them.
     pub fn knows_slots_of(&self, number: usize, owner: usize) -> bool {
         knows(&self.servers[number], &id(&self.servers[owner]), &self.slots_of(owner))
     }
 
-    /// Whether a member is a replica that hears its primary.
+    /// Whether a node is a replica that is connected to its primary.
     ///
     /// # Panics
     /// When it does not answer.
@@ -236,21 +236,21 @@ impl RedisCluster {
         self.servers[number].command(&["INFO", "replication"]).contains("master_link_status:up")
     }
 
-    /// Until every shard is served and copied, and all members know. One that was missed for a moment may answer again and
-    /// still be replaced, so nobody may count as missing either.
+    /// Waits until every shard has a primary and a replica, and all nodes know. A node that was missing for a moment
+    /// may answer again and still be replaced, so no node may count as failing either.
     ///
     /// # Panics
-    /// When it does not come to that.
+    /// When that takes too long.
     pub fn settled(&self) {
         self.until(|server| {
-            // One that is just given everything anew has no answer.
+            // A node in a full resynchronisation does not answer.
             let tell = |what| server.try_command(&["CLUSTER", what]).unwrap_or_default();
             let nodes = tell("NODES");
             tell("INFO").contains("cluster_state:ok") && !nodes.is_empty() && !nodes.contains(",fail")
         });
         for shard in 0..PRIMARIES {
             let began = Instant::now();
-            // Who is which may change meanwhile.
+            // Roles may change meanwhile.
             while !self.copies(self.other_of(self.primary_of(shard))) {
                 assert!(began.elapsed() < AGREE_WITHIN, "shard {shard} has no replica");
                 thread::sleep(ASK_AGAIN);
@@ -258,8 +258,7 @@ impl RedisCluster {
         }
     }
 
-    /// The address of the cluster as a URL, with `rediss+cluster` when it speaks TLS. It names two members; the first is a
-    /// replica.
+    /// The URL of the cluster, with `rediss+cluster` when it serves TLS. It names two nodes; the first is a replica.
     pub fn url(&self) -> String {
         let (first, second) = (self.servers[PRIMARIES].port(), self.servers[0].port());
         if self.speaks_tls {
@@ -269,13 +268,13 @@ impl RedisCluster {
         }
     }
 
-    /// Which of [`primaries`](Self::primaries) has `key`, as long as no slots were moved and nobody was promoted.
+    /// Which of [`primaries`](Self::primaries) has `key`, as long as no slots were moved and no replica was promoted.
     pub fn owner_of(&self, key: &str) -> &RedisServer {
         let each = usize::from(SLOTS).div_ceil(PRIMARIES);
         &self.servers[usize::from(self.slot_of(key)) / each]
     }
 
-    /// The slot of `key`, as the first member says.
+    /// The slot of `key`, by the first node.
     ///
     /// # Panics
     /// When it does not answer.
@@ -286,18 +285,18 @@ impl RedisCluster {
     /// Moves a slot with its keys from one primary to another one, by their numbers.
     ///
     /// # Panics
-    /// When a member does not answer or refuses.
+    /// When a node does not answer or refuses.
     pub fn move_slot(&self, slot: u16, from: usize, to: usize) {
         self.begin_move(slot, from, to);
         while self.move_keys(slot, from, to, MOVED_AT_ONCE) {}
         self.end_move(slot, from, to);
     }
 
-    /// Moves many slots with their keys from one primary to another one, by their numbers. All of them are on their way
-    /// before the first key is, and when this returns all members know where they are.
+    /// Moves many slots with their keys from one primary to another one, by their numbers. All of them are migrating
+    /// before the first key is moved, and when this returns all nodes know where they are.
     ///
     /// # Panics
-    /// When a member does not answer or refuses.
+    /// When a node does not answer or refuses.
     pub fn move_slots(&self, slots: &[u16], from: usize, to: usize) {
         let set = |server: usize, words: &str| {
             let lines: Vec<String> =
@@ -328,27 +327,27 @@ impl RedisCluster {
         self.until(|server| knows(server, &owner, slots));
     }
 
-    /// The primaries, whoever is one now, in the order in which they are told that slots have arrived.
+    /// The current primaries, in the order in which they are notified that slots have moved.
     fn tell_first(&self, from: usize, to: usize) -> impl Iterator<Item = usize> {
         let primaries = (0..PRIMARIES).map(|shard| self.primary_of(shard));
         let others = primaries.filter(move |number| *number != from && *number != to);
         [to, from].into_iter().chain(others)
     }
 
-    /// Tells two primaries that a slot is on its way from one to the other; no key moves yet.
+    /// Marks a slot as migrating on two primaries; no key moves yet.
     ///
     /// # Panics
-    /// When a member does not answer or refuses.
+    /// When a node does not answer or refuses.
     pub fn begin_move(&self, slot: u16, from: usize, to: usize) {
         let (slot, [from, to]) = (slot.to_string(), [&self.servers[from], &self.servers[to]]);
         to.command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &id(from)]);
         from.command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(to)]);
     }
 
-    /// Moves some keys of a slot that is on its way; whether there were any.
+    /// Moves some keys of a migrating slot. Returns whether there were any.
     ///
     /// # Panics
-    /// When a member does not answer or refuses.
+    /// When a node does not answer or refuses.
     pub fn move_keys(&self, slot: u16, from: usize, to: usize, count: usize) -> bool {
         let keys =
             self.servers[from].command(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), &count.to_string()]);
@@ -361,10 +360,10 @@ impl RedisCluster {
         !keys.is_empty()
     }
 
-    /// Tells all primaries, whoever is one now, that a slot has arrived; the one that it has come to first.
+    /// Notifies all current primaries that a slot has moved; its new owner first.
     ///
     /// # Panics
-    /// When a member does not answer or refuses.
+    /// When a node does not answer or refuses.
     pub fn end_move(&self, slot: u16, from: usize, to: usize) {
         let (slot, owner) = (slot.to_string(), id(&self.servers[to]));
         for server in self.tell_first(from, to) {
@@ -372,7 +371,7 @@ impl RedisCluster {
         }
     }
 
-    /// Until the replica of a primary has everything that it has.
+    /// Waits until the replica of a primary has replicated everything.
     ///
     /// # Panics
     /// When one of them does not answer.
@@ -387,16 +386,16 @@ impl RedisCluster {
     }
 }
 
-/// Whether a member that answers knows that another one has these slots.
+/// Whether a node that answers knows that another one has these slots.
 fn knows(server: &RedisServer, owner: &str, slots: &[u16]) -> bool {
     let nodes = server.try_command(&["CLUSTER", "NODES"]).unwrap_or_default();
     let owned = slots_in(nodes.lines().find(|line| line.starts_with(owner)).unwrap_or_default());
     slots.iter().all(|slot| owned.contains(slot))
 }
 
-/// The slots of a member, in the line about it.
+/// The slots of a node, in its line.
 fn slots_in(line: &str) -> Vec<u16> {
-    // Slots on their way are in brackets at the end.
+    // Migrating slots are in brackets at the end.
     let ranges = line.split(' ').skip(8).take_while(|range| !range.starts_with('['));
     let slots = ranges.filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -1,4 +1,4 @@
-//! What every server needs to start: a port, a user who may run it, and a way to know that it is ready.
+//! What every server needs to start: a free port, an unprivileged user, and its log line when it is ready.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
@@ -9,26 +9,26 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
-/// A server that is not ready by then never will be. One that recovers syncs all its files first, which takes a minute
-/// where others keep the disk busy.
+/// Longer than any start takes. A recovering server syncs all its files first, which takes a minute on a busy disk.
 const READY_WITHIN: Duration = Duration::from_secs(300);
 
-/// Between asking for a free port and using it, somebody else may have taken it.
+/// Starts that are tried: another process may take the free port before the server does.
 pub(super) const PORT_TRIES: usize = 5;
 
-/// How much of what a server says is kept to be told when it does not start.
+/// Log lines that are kept for the message when a server does not start.
 const SAID_MAX: usize = 4096;
 
-/// A port on loopback that nobody listens on.
+/// A free port on loopback.
 pub(super) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     listener.local_addr().expect("a listener has an address").port()
 }
 
-/// Reads the log of the server `name` until it says one of `ready`, and goes on reading so that it is never held up.
+/// Reads the log of the server `name` until a line contains one of `ready`, and goes on reading so that the pipe
+/// never fills up.
 ///
 /// # Errors
-/// What it said instead.
+/// The log lines instead.
 pub(super) fn wait_until_ready(
     name: &str,
     log: impl Read + Send + 'static,
@@ -51,7 +51,7 @@ pub(super) fn wait_until_ready(
     is_ready.recv_timeout(READY_WITHIN).unwrap_or_else(|_| Err(format!("{name} does not become ready")))
 }
 
-/// Somebody who is not root, for servers that refuse to run as root.
+/// A user other than root, for servers that refuse to run as root.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct User {
     uid: u32,
@@ -62,7 +62,7 @@ impl User {
     /// None when this process is not root: then it may run any server itself.
     ///
     /// # Panics
-    /// When there is nobody.
+    /// When there is no such user.
     pub(super) fn unprivileged() -> Option<Self> {
         if !geteuid().is_root() {
             return None;
@@ -76,13 +76,13 @@ impl User {
         Some(user.expect("a machine has a user called nobody"))
     }
 
-    /// Gives a directory or a file to this user.
+    /// Makes this user the owner of a directory or file.
     pub(super) fn own(self, path: &Path) {
         std::os::unix::fs::chown(path, Some(self.uid), Some(self.gid)).expect("root may give files away");
     }
 }
 
-/// A command that runs as `user`. The process that it starts is the program itself.
+/// A command that runs as `user`. Its process is the program itself.
 pub(super) fn command_as(user: Option<User>, program: &Path) -> Command {
     let Some(User { uid, gid }) = user else { return Command::new(program) };
     let mut command = Command::new("setpriv");
@@ -91,7 +91,7 @@ pub(super) fn command_as(user: Option<User>, program: &Path) -> Command {
     command
 }
 
-/// A program of Debian's PostgreSQL, which is not in everybody's path: the newest there is, else its name alone.
+/// A program of Debian's PostgreSQL, which is not in every `PATH`: the newest version, or its bare name.
 pub(super) fn postgres_program(name: &str) -> PathBuf {
     let folders = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let version = |folder: &std::fs::DirEntry| folder.file_name().to_str()?.parse::<u32>().ok();
@@ -102,12 +102,12 @@ pub(super) fn postgres_program(name: &str) -> PathBuf {
     }
 }
 
-/// What brings servers that are in nobody's package.
+/// The command that installs servers without a Debian package.
 pub(super) const INSTALL: &str = "cargo xtask test tools";
 
-/// What was put there, below the folder that cargo builds in.
+/// What it installed, below the target directory of cargo.
 pub(super) fn beside_built(path: &str) -> Option<PathBuf> {
-    let own = std::env::current_exe().expect("a program knows its own file");
-    // A program is in TARGET/PROFILE, and a test a folder below.
+    let own = std::env::current_exe().expect("the path of the program is known");
+    // A program is in TARGET/PROFILE, and a test one folder below.
     own.ancestors().skip(2).take(2).map(|target| target.join(path)).find(|found| found.exists())
 }

@@ -1,5 +1,5 @@
-//! Ambiguous writes: the caller is told that nobody knows, or sends the same call twice at once. The same call
-//! again with the same nonce tells the truth, whatever had happened.
+//! Ambiguous writes: the caller does not learn the outcome, or sends the same call twice concurrently. The same call
+//! again with the same nonce has the outcome of the first.
 
 use hapax_core::{Claim, Deleted, Fenced, Reason, Settled, State, Store, StoreErrorKind, Verdict};
 
@@ -7,11 +7,11 @@ use super::script::*;
 use crate::rig::Rig;
 use crate::{Fault, Faulty, Op, Plan};
 
-/// The two things that may have happened when nobody knows.
+/// The two things that may have happened when the outcome is unknown.
 const AMBIGUITIES: [Fault; 2] = [Fault::ErrorBefore(StoreErrorKind::Unknown), Fault::AnswerLost];
 
-/// whether the claim stood or not, the same claim again is the first attempt.
-pub async fn an_ambiguous_claim_is_asked_again(rig: &impl Rig) {
+/// whether the claim was applied or not, the same claim again is the first attempt.
+pub async fn an_ambiguous_claim_is_repeated(rig: &impl Rig) {
     for fault in AMBIGUITIES {
         let store = faulty(rig, Op::Claim, fault);
         let ask = ask(rig, fault.name());
@@ -21,8 +21,8 @@ pub async fn an_ambiguous_claim_is_asked_again(rig: &impl Rig) {
     }
 }
 
-/// D-04: whether the write was applied or not, the same write again is.
-pub async fn an_ambiguous_write_is_sent_again(rig: &impl Rig) {
+/// D-04: whether the write was applied or not, the same write again is applied.
+pub async fn an_ambiguous_write_is_repeated(rig: &impl Rig) {
     let writes = [
         (Write::Renew, Op::Renew, State::InProgress),
         (Write::Complete, Op::Complete, State::Completed),
@@ -42,8 +42,8 @@ pub async fn an_ambiguous_write_is_sent_again(rig: &impl Rig) {
     }
 }
 
-/// D-07: whether the settlement was applied or not, the same settlement again is.
-pub async fn an_ambiguous_settlement_is_sent_again(rig: &impl Rig) {
+/// D-07: whether the settlement was applied or not, the same settlement again is applied.
+pub async fn an_ambiguous_settlement_is_repeated(rig: &impl Rig) {
     for fault in AMBIGUITIES {
         let store = faulty(rig, Op::Settle, fault);
         let ask = ask(rig, fault.name());
@@ -58,8 +58,8 @@ pub async fn an_ambiguous_settlement_is_sent_again(rig: &impl Rig) {
     }
 }
 
-/// D-07: whether the record was removed or not, it is after the same deletion again.
-pub async fn an_ambiguous_deletion_is_sent_again(rig: &impl Rig) {
+/// D-07: whether the record was removed or not, it is removed after the same deletion again.
+pub async fn an_ambiguous_deletion_is_repeated(rig: &impl Rig) {
     for fault in AMBIGUITIES {
         let store = faulty(rig, Op::Delete, fault);
         let ask = ask(rig, fault.name());
@@ -73,8 +73,8 @@ pub async fn an_ambiguous_deletion_is_sent_again(rig: &impl Rig) {
     }
 }
 
-/// one claim that a driver sent twice is one claim, whichever copy comes first.
-pub async fn a_claim_sent_twice_at_once_is_one_claim(rig: &impl Rig) {
+/// one claim that a driver sent twice is one claim, whichever copy arrives first.
+pub async fn a_claim_sent_twice_concurrently_is_one_claim(rig: &impl Rig) {
     let store = rig.store();
     for round in 0..20 {
         let ask = ask(rig, &format!("twice {round}"));
@@ -85,8 +85,8 @@ pub async fn a_claim_sent_twice_at_once_is_one_claim(rig: &impl Rig) {
     }
 }
 
-/// D-04: one completion that a driver sent twice is one completion, and both copies are told so.
-pub async fn a_completion_sent_twice_at_once_is_one(rig: &impl Rig) {
+/// D-04: one completion that a driver sent twice is one completion, and both copies are answered as applied.
+pub async fn a_completion_sent_twice_concurrently_is_one(rig: &impl Rig) {
     let store = rig.store();
     for round in 0..20 {
         let ask = ask(rig, &format!("twice {round}"));

@@ -1,8 +1,8 @@
-//! Cancellation: every call is dropped at each of its awaits in turn. It was applied or it was not, nothing lies
-//! between, and asking again with the same nonce tells the truth.
+//! Cancellation: every call is dropped at each of its awaits in turn. It is applied as a whole or not at all, and the
+//! same call again with the same nonce tells which.
 //!
-//! The store is wrapped in a [`Faulty`], which suspends before and after each call, so that there are awaits to
-//! drop at also on a store that never waits.
+//! The store is wrapped in a [`Faulty`], which suspends before and after each call, so that there are awaits to drop
+//! at even on a store that never waits.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -14,13 +14,13 @@ use super::script::*;
 use crate::Faulty;
 use crate::rig::Rig;
 
-/// No store call is polled this often; one that is does not end.
+/// More polls than any store call takes.
 const POLLS_MAX: usize = 10_000;
 
-/// Sweeps after which nobody can be at a record any more.
+/// Sweeps after which no dropped call can still hold a record.
 const SWEEPS_MAX: usize = 1000;
 
-/// a dropped claim stands or not; asked for again, it is the first attempt either way.
+/// a dropped claim was applied or not; repeated, it is the first attempt either way.
 pub async fn a_dropped_claim_may_be_repeated(rig: &impl Rig) {
     let store = Faulty::new(rig.store());
     for polls in 0..POLLS_MAX {
@@ -38,11 +38,11 @@ pub async fn a_dropped_claim_may_be_repeated(rig: &impl Rig) {
     panic!("a claim should end");
 }
 
-/// whoever drops a claim can free the key, whether or not the claim stood.
+/// the caller of a dropped claim can release the key, whether or not the claim was applied.
 pub async fn a_dropped_claim_may_be_released(rig: &impl Rig) {
     let store = Faulty::new(rig.store());
     for polls in 0..POLLS_MAX {
-        let ask = ask(rig, &format!("given up {polls}"));
+        let ask = ask(rig, &format!("dropped {polls}"));
         let ended = cut(polls, store.claim(&ask)).await.is_some();
         release(&store, &lease_of(&ask, 1)).await;
         let next = acquire(&store, &retry(&ask)).await;
@@ -73,7 +73,7 @@ pub async fn a_dropped_renewal_may_be_repeated(rig: &impl Rig) {
     panic!("a renewal should end");
 }
 
-/// D-04: a dropped completion pinned its outcome or not, never another and never a part.
+/// D-04: a dropped completion pinned its outcome or not, never another outcome or a part.
 pub async fn a_dropped_completion_may_be_repeated(rig: &impl Rig) {
     let store = Faulty::new(rig.store());
     let done = outcome("all of it");
@@ -96,7 +96,7 @@ pub async fn a_dropped_completion_may_be_repeated(rig: &impl Rig) {
     panic!("a completion should end");
 }
 
-/// a dropped release or abandonment was done or not.
+/// a dropped release or abandonment was applied or not.
 pub async fn a_dropped_ending_may_be_repeated(rig: &impl Rig) {
     let store = Faulty::new(rig.store());
     for (write, after_it) in [(Write::Release, State::Released), (Write::Abandon, State::Uncertain)] {
@@ -120,10 +120,10 @@ pub async fn a_dropped_ending_may_be_repeated(rig: &impl Rig) {
     }
 }
 
-/// D-07: a dropped settlement decided the record or not.
+/// D-07: a dropped settlement was applied or not.
 pub async fn a_dropped_settlement_may_be_repeated(rig: &impl Rig) {
     let store = Faulty::new(rig.store());
-    let recorded = outcome("found in the ledger");
+    let recorded = outcome("found in the books");
     for polls in 0..POLLS_MAX {
         let ask = ask(rig, &format!("settle {polls}"));
         let lease = acquire(&store, &ask).await;
@@ -168,8 +168,8 @@ pub async fn a_dropped_deletion_may_be_repeated(rig: &impl Rig) {
     panic!("a deletion should end");
 }
 
-/// A dropped sweep removed some of what was due, and the next one removes the rest, once nobody is at it any more: a
-/// server may still be busy with the dropped one, and a sweep does not wait for anybody.
+/// A dropped sweep removed some of the due records, and later ones remove the rest: a server may still run the
+/// dropped one, and a sweep skips records that are locked.
 pub async fn a_dropped_sweep_may_be_repeated(rig: &impl Rig) {
     let store = Faulty::new(rig.store());
     for polls in 0..POLLS_MAX {
@@ -195,8 +195,8 @@ pub async fn a_dropped_sweep_may_be_repeated(rig: &impl Rig) {
     panic!("a sweep should end");
 }
 
-/// Dropped calls hold nothing back: after many of them, of every kind, the store serves as before.
-pub async fn dropped_calls_harm_nobody(rig: &impl Rig) {
+/// Dropped calls hold no resources: after many of them, of every kind, the store serves as before.
+pub async fn dropped_calls_hold_no_resources(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "harmed");
     let lease = acquire(&*store, &first).await;
@@ -215,7 +215,7 @@ pub async fn dropped_calls_harm_nobody(rig: &impl Rig) {
     acquire(&*store, &ask(rig, "another")).await;
 }
 
-/// Polls `call` at most `polls` times and drops it then; its answer if it had one by that time.
+/// Polls `call` at most `polls` times, then drops it. Returns its answer if it had one by then.
 async fn cut<T>(polls: usize, call: impl Future<Output = T>) -> Option<T> {
     if polls == 0 {
         return None;

@@ -1,4 +1,4 @@
-//! Claims: one owner per key, and a true answer for everybody else.
+//! Claims: one owner per key, and a true answer for every other claim.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use hapax_core::{
 use super::script::*;
 use crate::rig::{Rig, Time};
 
-/// a key that nobody has used is acquired, and the record says by whom and for what.
+/// an unused key is acquired, and the record holds its owner and its fingerprint.
 pub async fn a_fresh_key_is_acquired(rig: &impl Rig) {
     let store = rig.store();
     let ask = ask(rig, "fresh");
@@ -27,7 +27,7 @@ pub async fn a_fresh_key_is_acquired(rig: &impl Rig) {
     assert_eq!(record.status, Status::InProgress { lease_until: record.created_at.after(ask.lease) });
 }
 
-/// while somebody works on a key, nobody else gets it, and asking changes nothing.
+/// while an attempt holds a key, other claims are busy and change nothing.
 pub async fn a_claimed_key_is_busy(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "busy");
@@ -46,8 +46,7 @@ pub async fn a_claimed_key_is_busy(rig: &impl Rig) {
     assert_eq!(record(&*store, &first.key.id).await, before);
 }
 
-/// F-01: a key that was used for something else is a mistake in every state but released, and the mistake is
-/// judged before the state.
+/// F-01: another fingerprint is a mismatch in every state but released, and takes precedence over the state.
 pub async fn another_fingerprint_is_a_mismatch(rig: &impl Rig) {
     let store = rig.store();
     for state in [State::InProgress, State::Completed, State::Failed, State::Uncertain] {
@@ -73,7 +72,7 @@ pub async fn another_algorithm_is_not_compared(rig: &impl Rig) {
     assert_eq!(answer, Claim::Unreadable);
 }
 
-/// D-01: a finished key answers with its outcome, to the byte, as often as it is asked.
+/// D-01: every claim of a finished key replays its outcome, byte for byte.
 pub async fn a_finished_key_replays(rig: &impl Rig) {
     let store = rig.store();
     let every_byte: Vec<u8> = (0..=255).collect();
@@ -103,8 +102,8 @@ pub async fn a_finished_key_replays(rig: &impl Rig) {
     }
 }
 
-/// D-01, F-01: what a store recalls without a claim is what a claim would replay now, and nothing else.
-pub async fn nothing_is_recalled_but_replays(rig: &impl Rig) {
+/// D-01, F-01: a store recalls without a claim only what a claim would replay now.
+pub async fn only_replays_are_recalled(rig: &impl Rig) {
     let store = rig.store();
     let all = [State::InProgress, State::Completed, State::Failed, State::Uncertain, State::Released];
     let mut used = Vec::new();
@@ -127,7 +126,7 @@ pub async fn nothing_is_recalled_but_replays(rig: &impl Rig) {
     }
 }
 
-/// a released key is free at once, also for a mended request, and attempts go on counting.
+/// a released key is free immediately, also for a corrected request, and attempts go on counting.
 pub async fn a_released_key_is_claimed_again(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "released");
@@ -145,7 +144,7 @@ pub async fn a_released_key_is_claimed_again(rig: &impl Rig) {
     assert_eq!((record.fingerprint, record.created_at), (mended.fingerprint, tombstone.created_at));
 }
 
-/// One key in different scopes names different operations, and each scope is stored as it was given.
+/// One key in different scopes names different operations, and each scope is stored unchanged.
 pub async fn scopes_keep_keys_apart(rig: &impl Rig) {
     let store = rig.store();
     let scopes = [

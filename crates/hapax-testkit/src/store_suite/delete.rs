@@ -1,12 +1,12 @@
-//! Deleting: a person may remove what nobody works on, if it is still what they looked at.
+//! Deleting: an operator may remove a record without a running attempt, if it has not changed since it was read.
 
 use hapax_core::{Caching, Deleted, Nonce, State};
 
 use super::script::*;
 use crate::rig::Rig;
 
-/// D-07: what nobody works on is removed, and the key is new.
-pub async fn a_resting_record_is_removed(rig: &impl Rig) {
+/// D-07: a record without a running attempt is removed, and the key is new.
+pub async fn a_record_without_a_running_attempt_is_removed(rig: &impl Rig) {
     let store = rig.store();
     for state in State::ALL.into_iter().filter(|state| *state != State::InProgress) {
         let (ask, lease) = in_state(rig, &*store, state).await;
@@ -17,7 +17,7 @@ pub async fn a_resting_record_is_removed(rig: &impl Rig) {
     }
 }
 
-/// D-07: a claim in progress is not removed under its owner, until its lease has lapsed.
+/// D-07: a claim in progress is not removed until its lease has lapsed.
 pub async fn a_claim_in_progress_is_not_removed(rig: &impl Rig) {
     let store = rig.store();
     let ask = ask(rig, "at work");
@@ -32,7 +32,7 @@ pub async fn a_claim_in_progress_is_not_removed(rig: &impl Rig) {
     assert_eq!(found(&*store, &ask.key.id).await, None);
 }
 
-/// D-07: a record that has changed since somebody looked stays.
+/// D-07: a record that has changed since it was read stays.
 pub async fn a_changed_record_stays(rig: &impl Rig) {
     let store = rig.store();
     for state in State::ALL {
@@ -44,13 +44,14 @@ pub async fn a_changed_record_stays(rig: &impl Rig) {
     }
 }
 
-/// D-07: what is not there cannot be removed.
+/// D-07: an absent record is reported as absent.
 pub async fn an_absent_record_is_absent(rig: &impl Rig) {
     let deleted = rig.store().delete(&key("absent").id, Nonce::random()).await;
     assert_eq!(deleted.expect("delete answers"), Deleted::Absent);
 }
 
-/// D-07: a store that has one owner counts what is removed, so that no cache answers with it; what stays is not counted.
+/// D-07: a store with one owner counts deletions, so that no cache replays a deleted record; a record that stays is
+/// not counted.
 pub async fn a_deletion_is_counted(rig: &impl Rig) {
     let store = rig.store();
     let Caching::Owned(deletions) = store.caching() else { return };

@@ -1,4 +1,4 @@
-//! Expiry: a finished record answers for its retention, counted from completion, and then the key is new.
+//! Expiry: a finished record replays for its retention, counted from completion, and then the key is new.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use hapax_core::{Claim, ClaimRequest, Fenced, Reason};
 use super::script::*;
 use crate::rig::{Removal, Rig, Time};
 
-/// A hundred years: longer than any store keeps anything, and still a date.
+/// A hundred years: longer than any store keeps a record, and still a valid date.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// D-01: until its retention ends a finished record answers, and from then on the key is as good as new.
-pub async fn a_finished_record_answers_for_its_retention(rig: &impl Rig) {
+/// D-01: until its retention ends a finished record is replayed, and from then on the key is new.
+pub async fn a_finished_record_is_replayed_for_its_retention(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "kept");
     let lease = acquire(&*store, &first).await;
@@ -28,7 +28,7 @@ pub async fn a_finished_record_answers_for_its_retention(rig: &impl Rig) {
     assert_busy(&claim(&*store, &retry(&first)).await);
 }
 
-/// D-01: retention is counted from completion, however long the run took.
+/// D-01: retention counts from completion, however long the execution took.
 pub async fn retention_counts_from_completion(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "slow");
@@ -42,7 +42,7 @@ pub async fn retention_counts_from_completion(rig: &impl Rig) {
     assert_replays(&claim(&*store, &retry(&first)).await, &done);
 }
 
-/// A completion that is repeated does not keep the record longer.
+/// A repeated completion does not extend the retention.
 pub async fn a_repeated_completion_does_not_extend_retention(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "repeated");
@@ -55,7 +55,7 @@ pub async fn a_repeated_completion_does_not_extend_retention(rig: &impl Rig) {
     acquire(&*store, &retry(&first)).await;
 }
 
-/// A retention of a hundred years is stored as one.
+/// A retention of a hundred years is stored.
 pub async fn a_long_retention_is_kept(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "for ever");
@@ -67,9 +67,9 @@ pub async fn a_long_retention_is_kept(rig: &impl Rig) {
     assert_replays(&claim(&*store, &retry(&first)).await, &done);
 }
 
-/// An uncertain record does not turn into a new key by itself: only a sweep, which counts it, ends it.
+/// An uncertain record does not expire without a sweep, which counts it.
 pub async fn an_uncertain_record_does_not_expire(rig: &impl Rig) {
-    if rig.facts().removal == Removal::ByItself {
+    if rig.facts().removal == Removal::ByServer {
         return;
     }
     let store = rig.store();
@@ -80,7 +80,7 @@ pub async fn an_uncertain_record_does_not_expire(rig: &impl Rig) {
     assert_uncertain(claim(&*store, &retry(&first)).await, &lease, Reason::Lapsed);
 }
 
-/// A claim that is renewed is believed also after the time for which its record would be kept uncertain.
+/// A renewed claim holds also beyond the uncertain retention of its record.
 pub async fn a_renewed_claim_outlives_its_retention(rig: &impl Rig) {
     let store = rig.store();
     let first = ClaimRequest { uncertain_retention: rig.facts().lease, ..ask(rig, "long run") };
@@ -95,7 +95,7 @@ pub async fn a_renewed_claim_outlives_its_retention(rig: &impl Rig) {
     assert_replays(&claim(&*store, &retry(&first)).await, &done);
 }
 
-/// a tombstone is remembered for a while, and then attempts count from one again.
+/// a tombstone is kept for a while, and then attempts count from one again.
 pub async fn a_tombstone_is_forgotten(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "tombstone");
@@ -107,6 +107,6 @@ pub async fn a_tombstone_is_forgotten(rig: &impl Rig) {
     if rig.facts().time == Time::Manual {
         rig.advance(TOMBSTONE_RETENTION).await;
         let answer = claim(&*store, &first).await;
-        assert_eq!(answer, Claim::Acquired(lease), "the delayed claim is as new as any");
+        assert_eq!(answer, Claim::Acquired(lease), "the delayed claim is a new claim");
     }
 }

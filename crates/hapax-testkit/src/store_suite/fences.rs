@@ -5,13 +5,13 @@ use hapax_core::{Fenced, Reason, State};
 use super::script::*;
 use crate::rig::Rig;
 
-/// whoever does not hold the record changes nothing, whatever state it is in.
+/// a write of an attempt that does not hold the record changes nothing, in every state.
 pub async fn a_stranger_changes_nothing(rig: &impl Rig) {
     let store = rig.store();
     for state in State::ALL {
         let (ask, lease) = in_state(rig, &*store, state).await;
         let before = record(&*store, &ask.key.id).await;
-        // The attempt number is for people and downstream systems: only the nonce is the fence.
+        // The attempt number is for operators and downstream systems: only the nonce is the fence.
         let stranger = lease_of(&retry(&ask), lease.fence.attempt);
         for write in Write::ALL {
             let answer = write.send(rig, &*store, &stranger).await;
@@ -21,18 +21,18 @@ pub async fn a_stranger_changes_nothing(rig: &impl Rig) {
     }
 }
 
-/// A write to a key that has no record is lost and makes none.
+/// A write to a key without a record is lost and creates none.
 pub async fn a_write_needs_a_record(rig: &impl Rig) {
     let store = rig.store();
-    let nobody = lease_of(&ask(rig, "absent"), 1);
+    let absent = lease_of(&ask(rig, "absent"), 1);
     for write in Write::ALL {
-        let answer = write.send(rig, &*store, &nobody).await;
+        let answer = write.send(rig, &*store, &absent).await;
         assert_eq!(answer, Fenced::Lost, "{write:?}");
     }
-    assert_eq!(found(&*store, &nobody.id).await, None);
+    assert_eq!(found(&*store, &absent.id).await, None);
 }
 
-/// D-01: a pinned outcome stays as it is, also for the attempt that pinned it.
+/// D-01: a pinned outcome does not change, also for the attempt that pinned it.
 pub async fn an_outcome_is_final(rig: &impl Rig) {
     let store = rig.store();
     for state in [State::Completed, State::Failed] {
@@ -60,7 +60,7 @@ pub async fn a_released_attempt_is_over(rig: &impl Rig) {
     }
 }
 
-/// after a takeover the first owner can do nothing any more, and the second everything.
+/// after a takeover the first owner can write nothing any more, and the second can write everything.
 pub async fn a_takeover_fences_the_first_owner_out(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "fenced out");
@@ -82,7 +82,7 @@ pub async fn a_takeover_fences_the_first_owner_out(rig: &impl Rig) {
     assert_replays(&claim(&*store, &retry(&first)).await, &done);
 }
 
-/// Attempts count up through releases and takeovers, so that downstream systems can tell old from new.
+/// Attempts count up through releases and takeovers, so that downstream systems can order them.
 pub async fn attempts_count_up(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "counted");

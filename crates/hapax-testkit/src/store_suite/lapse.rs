@@ -1,11 +1,11 @@
-//! Lapse: what becomes of a claim whose owner is gone, and of an owner that was only late.
+//! Lapse: claims whose owner is gone or late.
 
 use hapax_core::{ClaimRequest, Fenced, Query, Reason, State};
 
 use super::script::*;
 use crate::rig::Rig;
 
-/// at most once, a lapsed claim is nobody's: everyone is told so, and nothing runs again.
+/// at most once: every claim of a lapsed one is uncertain, and nothing runs again.
 pub async fn a_lapsed_claim_is_uncertain(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "lapsed");
@@ -18,7 +18,7 @@ pub async fn a_lapsed_claim_is_uncertain(rig: &impl Rig) {
     assert_eq!((record.state(), record.fence), (State::Uncertain, lease.fence));
 }
 
-/// People see a lapsed claim as uncertain before anybody has written that down.
+/// A lapsed claim is shown as uncertain before a call has recorded that.
 pub async fn a_lapsed_claim_is_shown_as_uncertain(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "shown");
@@ -34,7 +34,7 @@ pub async fn a_lapsed_claim_is_shown_as_uncertain(rig: &impl Rig) {
     assert_eq!((stats.in_progress, stats.uncertain), (0, 1));
 }
 
-/// at least once, a lapsed claim is taken over by a new attempt.
+/// at least once: a lapsed claim is taken over by a new attempt.
 pub async fn a_lapsed_claim_is_taken_over_when_asked(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "taken over");
@@ -47,7 +47,7 @@ pub async fn a_lapsed_claim_is_taken_over_when_asked(rig: &impl Rig) {
     assert_busy(&claim(&*store, &takeover(&first)).await);
 }
 
-/// the same goes for a claim that was already written down as uncertain.
+/// so is a claim that is already stored as uncertain.
 pub async fn an_uncertain_record_is_taken_over_when_asked(rig: &impl Rig) {
     let store = rig.store();
     let (first, _) = in_state(rig, &*store, State::Uncertain).await;
@@ -55,7 +55,7 @@ pub async fn an_uncertain_record_is_taken_over_when_asked(rig: &impl Rig) {
     assert_eq!(lease.fence.attempt, 2);
 }
 
-/// a request that kills every attempt is not tried for ever.
+/// an operation that kills every attempt is not retried for ever.
 pub async fn takeovers_end_at_attempts_max(rig: &impl Rig) {
     let store = rig.store();
     let first = ClaimRequest { attempts_max: 2, ..ask(rig, "deadly") };
@@ -69,8 +69,8 @@ pub async fn takeovers_end_at_attempts_max(rig: &impl Rig) {
     }
 }
 
-/// D-04: an owner that was only late may still say what happened, whether or not the lapse was noticed.
-pub async fn a_late_completion_by_the_owner_is_welcome(rig: &impl Rig) {
+/// D-04: a late owner may still complete, whether or not the lapse was recorded.
+pub async fn a_late_completion_by_the_owner_is_applied(rig: &impl Rig) {
     let store = rig.store();
     for noticed in [false, true] {
         let first = ask(rig, if noticed { "late, noticed" } else { "late, unnoticed" });
@@ -85,8 +85,8 @@ pub async fn a_late_completion_by_the_owner_is_welcome(rig: &impl Rig) {
     }
 }
 
-/// an owner that was only late may still say that nothing happened.
-pub async fn a_late_release_by_the_owner_is_welcome(rig: &impl Rig) {
+/// a late owner may still release.
+pub async fn a_late_release_by_the_owner_is_applied(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "late release");
     let lease = acquire(&*store, &first).await;
@@ -96,9 +96,8 @@ pub async fn a_late_release_by_the_owner_is_welcome(rig: &impl Rig) {
     assert_eq!(acquire(&*store, &retry(&first)).await.fence.attempt, 2);
 }
 
-/// an owner that knows that nobody will know need not wait for its lease to lapse, and its first reason
-/// stands.
-pub async fn an_abandoned_claim_is_uncertain_at_once(rig: &impl Rig) {
+/// an owner may abandon its claim as uncertain before its lease lapses, and its first reason stays.
+pub async fn an_abandoned_claim_is_uncertain_immediately(rig: &impl Rig) {
     let store = rig.store();
     for reason in Reason::ALL {
         let first = ask(rig, reason.name());

@@ -1,11 +1,11 @@
-//! Leases: a claim is believed for its lease, and for a full lease more with every renewal.
+//! Leases: a claim holds for its lease, and for a full lease from every renewal.
 
 use hapax_core::{Claim, Fenced, Lookup, Reason, RecordId, State, Status, Store, Timestamp};
 
 use super::script::*;
 use crate::rig::{Rig, Time};
 
-/// an owner that renews in time is never doubted.
+/// an owner that renews in time keeps its claim.
 pub async fn a_renewed_lease_holds_on(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "renewed");
@@ -17,7 +17,7 @@ pub async fn a_renewed_lease_holds_on(rig: &impl Rig) {
     }
 }
 
-/// a renewal believes the claim for the whole lease from now on, not from when it would have ended.
+/// a renewal extends the claim for the whole lease from now, not from its old end.
 pub async fn a_renewal_counts_from_now(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "from now");
@@ -36,7 +36,7 @@ pub async fn a_renewal_counts_from_now(rig: &impl Rig) {
     assert_eq!(
         after.expires_at.since(until),
         before.expires_at.since(until_before),
-        "what is kept for people counts from the owner's last sign of life"
+        "the uncertain retention counts from the owner's last renewal"
     );
 }
 
@@ -51,7 +51,7 @@ pub async fn a_renewal_may_be_longer(rig: &impl Rig) {
     assert_busy(&claim(&*store, &takeover(&first)).await);
 }
 
-/// an owner that comes back late is believed again as long as nobody has touched its claim.
+/// an owner that renews late keeps its claim as long as no other call has touched it.
 pub async fn a_lapsed_lease_may_be_renewed(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "late");
@@ -63,7 +63,7 @@ pub async fn a_lapsed_lease_may_be_renewed(rig: &impl Rig) {
     assert_busy(&claim(&*store, &takeover(&first)).await);
 }
 
-/// what was written down as uncertain does not become certain by renewal, and its owner may go on.
+/// a record that is stored as uncertain is not renewed, and its owner may still end it.
 pub async fn an_uncertain_record_stays_uncertain(rig: &impl Rig) {
     let store = rig.store();
     let (first, lease) = in_state(rig, &*store, State::Uncertain).await;
@@ -73,7 +73,7 @@ pub async fn an_uncertain_record_stays_uncertain(rig: &impl Rig) {
     assert_uncertain(claim(&*store, &retry(&first)).await, &lease, Reason::Panicked);
 }
 
-/// asking again for a claim that one has is as good as renewing it.
+/// repeating one's own claim renews it.
 pub async fn repeating_a_claim_renews_it(rig: &impl Rig) {
     let store = rig.store();
     let first = ask(rig, "repeated");

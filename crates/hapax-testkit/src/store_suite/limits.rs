@@ -1,4 +1,4 @@
-//! Limits: what does not fit is refused before anything happens, and refusing harms nobody else.
+//! Limits: what exceeds a limit is refused before it has an effect, and other records are not affected.
 
 use std::fmt::Debug;
 
@@ -10,16 +10,16 @@ use hapax_core::{
 use super::script::*;
 use crate::rig::Rig;
 
-/// How many records the store of the full-store case holds.
+/// Records that the store of the full-store case holds.
 const RECORDS_MAX: usize = 8;
 
-/// A limit on outcomes that is larger is not tried: the outcome has to be made, and kept in memory some times over.
+/// Larger outcome limits are not tested: the outcome has to be built, and held in memory several times.
 const LIMIT_MAX: usize = 64 << 20;
 
-/// An outcome that every store takes that has no such limit: as much as is kept of an answer unless told otherwise.
+/// An outcome that every store without such a limit takes: the default limit of a captured response.
 const OUTCOME_BYTES: usize = 1 << 20;
 
-/// The largest outcome that the store says it takes comes back to the byte.
+/// The largest outcome that the store accepts is replayed byte for byte.
 pub async fn a_large_outcome_is_kept(rig: &impl Rig) {
     let store = rig.store();
     let ask = ask(rig, "large");
@@ -31,7 +31,7 @@ pub async fn a_large_outcome_is_kept(rig: &impl Rig) {
     assert_replays(&claim(&*store, &retry(&ask)).await, &done);
 }
 
-/// An outcome that is one byte too large is refused, by whatever call, and changes nothing: a smaller one may follow.
+/// An outcome that is one byte too large is refused by every call and changes nothing: a smaller one may follow.
 pub async fn a_too_large_outcome_is_refused(rig: &impl Rig) {
     let store = rig.store();
     let Some(limit) = limit(&*store) else { return };
@@ -52,7 +52,7 @@ pub async fn a_too_large_outcome_is_refused(rig: &impl Rig) {
     assert_eq!(complete(rig, &*store, &lease, &outcome("small")).await, Fenced::Applied);
 }
 
-/// The store's own limit, where it has one that can be tried.
+/// The store's own limit, where it has one that can be tested.
 fn limit(store: &dyn Store) -> Option<usize> {
     Some(store.outcome_bytes_max()).filter(|bytes| *bytes <= LIMIT_MAX)
 }
@@ -61,7 +61,7 @@ fn assert_too_large<T: Debug>(answer: Result<T, StoreError>) {
     assert_eq!(answer.expect_err("it is too large").kind(), StoreErrorKind::TooLarge);
 }
 
-/// A scope of several thousand characters is stored as it is.
+/// A scope of several thousand characters is stored unchanged.
 pub async fn a_long_scope_is_kept(rig: &impl Rig) {
     let store = rig.store();
     let scope = Scope::new(format!("POST /{}", "x".repeat(4000))).in_namespace("n".repeat(200));
@@ -70,8 +70,8 @@ pub async fn a_long_scope_is_kept(rig: &impl Rig) {
     assert_eq!(record(&*store, &ask.key.id).await.key, ask.key);
 }
 
-/// A full store refuses new keys, never forgets old ones, lets their owners finish, and takes new keys again
-/// when there is room.
+/// A full store refuses new keys, keeps old ones, lets their owners finish, and takes new keys again when there is
+/// room.
 pub async fn a_full_store_refuses_only_new_keys(rig: &impl Rig) {
     let Some(store) = rig.small_store(RECORDS_MAX) else { return };
     let mut owners = Vec::new();

@@ -1,4 +1,4 @@
-//! Listing and counting: every record is shown, once, to whoever asks for it.
+//! Listing and counting: every record is shown once.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use hapax_core::{ClaimRequest, Page, Query, RecordId, Scope, State, Stats, Store
 use super::script::*;
 use crate::rig::Rig;
 
-/// Pages show every record exactly once, newest first, and the last one says that it is the last.
+/// Pages show every record exactly once, newest first, and the last page is marked as the last.
 pub async fn pages_show_every_record_once(rig: &impl Rig) {
     let store = rig.store();
     let mut claimed = BTreeSet::new();
@@ -15,7 +15,7 @@ pub async fn pages_show_every_record_once(rig: &impl Rig) {
         let ask = ask(rig, &format!("page {number}"));
         acquire(&*store, &ask).await;
         claimed.insert(ask.key.id);
-        // Some are of the same moment, some are not: the order must be total either way.
+        // Some are of the same millisecond, some are not: the order must be total either way.
         if number % 3 == 2 {
             rig.advance(rig.facts().lease / 10).await;
         }
@@ -55,7 +55,7 @@ pub async fn a_listed_record_is_whole(rig: &impl Rig) {
     }
 }
 
-/// Filters by state, also several, judge the state at the time of reading.
+/// Filters by one or several states use the state at the time of reading.
 pub async fn states_are_filtered(rig: &impl Rig) {
     let store = rig.store();
     for state in State::ALL {
@@ -72,7 +72,7 @@ pub async fn states_are_filtered(rig: &impl Rig) {
     assert_eq!(ids(&list(&*store, &query).await).len(), 2, "a lapsed claim is uncertain");
 }
 
-/// Filters by namespace, operation and id compare text as text.
+/// Filters by namespace, operation and id compare text literally.
 pub async fn scopes_and_ids_are_filtered(rig: &impl Rig) {
     let store = rig.store();
     let scopes = [
@@ -127,7 +127,7 @@ pub async fn ages_are_filtered(rig: &impl Rig) {
     assert_eq!(ids(&list(&*store, &at_most).await), [young.key.id]);
 }
 
-/// A filter and a page limit together still show everything.
+/// A filter and a page limit together still show every match.
 pub async fn filtered_pages_show_every_record_once(rig: &impl Rig) {
     let store = rig.store();
     for number in 0..12 {
@@ -152,13 +152,13 @@ pub async fn filtered_pages_show_every_record_once(rig: &impl Rig) {
     assert_eq!(shown.len(), 4);
 }
 
-/// A cursor that the store never gave is refused, not guessed at.
-pub async fn a_strange_cursor_is_refused(rig: &impl Rig) {
+/// An unknown cursor is refused.
+pub async fn an_unknown_cursor_is_refused(rig: &impl Rig) {
     let store = rig.store();
     acquire(&*store, &ask(rig, "listed")).await;
     for cursor in ["", "?", "not a cursor", "1-2-3", "\u{1f9e6}"] {
         let query = Query { cursor: Some(cursor.to_owned()), ..Query::default() };
-        let error = store.list(&query).await.expect_err("no page for a strange cursor");
+        let error = store.list(&query).await.expect_err("no page for an unknown cursor");
         assert_eq!(error.kind(), StoreErrorKind::Invalid, "cursor {cursor:?}");
     }
 }
@@ -180,7 +180,7 @@ pub async fn counts_agree(rig: &impl Rig) {
     assert_eq!((counted.in_progress, counted.uncertain), (0, 2), "a lapsed claim is uncertain");
 }
 
-/// A store that serves says so, and what it promises.
+/// A serving store reports that it is healthy, and its promise.
 pub async fn a_serving_store_is_healthy(rig: &impl Rig) {
     let health = rig.store().health().await.expect("a store that serves is healthy");
     assert!(!health.store.is_empty() && !health.promise.words().is_empty());

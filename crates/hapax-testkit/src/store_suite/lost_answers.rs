@@ -1,5 +1,5 @@
-//! Lost answers: a call that is sent again with the same nonce answers as it did, and a copy that was delayed on
-//! its way does no harm when it arrives.
+//! Lost answers: a call that is repeated with the same nonce has the same answer, and a delayed copy has no effect
+//! when it arrives.
 
 use hapax_core::{Claim, Deleted, Fenced, Settled, State, Verdict};
 
@@ -35,7 +35,7 @@ pub async fn a_repeated_takeover_is_the_same_takeover(rig: &impl Rig) {
     assert_eq!(claim(&*store, &third).await, Claim::Acquired(lease));
 }
 
-/// the same write again is applied, and the record is as the first one left it.
+/// a repeated write is applied, and the record is as the first one left it.
 pub async fn a_repeated_write_is_applied_once(rig: &impl Rig) {
     let store = rig.store();
     for write in Write::ALL {
@@ -54,7 +54,7 @@ pub async fn a_repeated_write_is_applied_once(rig: &impl Rig) {
     }
 }
 
-/// D-07: the same settlement again is applied, also when the record would refuse a new one by now.
+/// D-07: a repeated settlement is applied, also when the record would refuse a new one by now.
 pub async fn a_repeated_settlement_is_applied_once(rig: &impl Rig) {
     let store = rig.store();
     let applied = Verdict::Applied { recorded: outcome("found"), retention: retention(rig) };
@@ -72,7 +72,7 @@ pub async fn a_repeated_settlement_is_applied_once(rig: &impl Rig) {
     }
 }
 
-/// D-07: the same deletion again finds nothing, which is what it wanted.
+/// D-07: a repeated deletion finds the record absent.
 pub async fn a_repeated_deletion_finds_nothing(rig: &impl Rig) {
     let store = rig.store();
     let (ask, lease) = in_state(rig, &*store, State::Completed).await;

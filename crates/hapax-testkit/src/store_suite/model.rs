@@ -38,7 +38,7 @@ const KEYS: u8 = 3;
 const ATTEMPTS: u8 = 4;
 const SETTLEMENTS: u8 = 2;
 
-/// Sequences tried unless the environment says otherwise are always the same: a red run can be repeated.
+/// The default seed is fixed: a failed run can be repeated.
 const SEED: u64 = 1;
 
 /// The store agrees with the transition function on every answer, record, list and sweep.
@@ -53,7 +53,7 @@ pub async fn the_store_agrees_with_the_transition_function(rig: &impl Rig) {
     let config = Config {
         cases: from_env("HAPAX_SUITE_MODEL_RUNS", runs),
         failure_persistence: None,
-        // Every try at a smaller sequence waits its time out too.
+        // Every attempt to shrink a sequence waits its time out too.
         max_shrink_iters: if facts.time == Time::Manual { 4096 } else { 0 },
         ..Config::default()
     };
@@ -74,9 +74,9 @@ pub async fn the_store_agrees_with_the_transition_function(rig: &impl Rig) {
                 *clock
             };
             let mut model = Model::new(run, now, &facts);
-            let judged = runtime.block_on(play(rig, &*store, &mut model, &steps));
+            let played = runtime.block_on(play(rig, &*store, &mut model, &steps));
             clock.lock().1 = model.now;
-            judged.map_err(TestCaseError::fail)
+            played.map_err(TestCaseError::fail)
         })
     });
     match outcome {
@@ -88,14 +88,14 @@ pub async fn the_store_agrees_with_the_transition_function(rig: &impl Rig) {
     }
 }
 
-/// What the store's clock says, so that the model can start there.
+/// The time of the store's clock, at which the model starts.
 async fn first_moment(rig: &impl Rig, store: &dyn Store) -> Timestamp {
     let probe = ask(rig, "first moment");
     store.claim(&probe).await.expect("claim answers");
     record(store, &probe.key.id).await.created_at
 }
 
-/// One step of a sequence, without anything that differs from run to run.
+/// One step of a sequence, without what differs from run to run.
 #[derive(Clone, Debug)]
 enum Step {
     Claim { key: u8, attempt: u8, asks_for: u8, on_lapse: OnLapse, attempts_max: u32 },
@@ -111,7 +111,7 @@ enum Step {
     Sweep { batch_max: usize },
 }
 
-/// The generator of sequences. All steps are possible at all times: a refusal is an answer to agree on too.
+/// The generator of sequences. All steps are possible at all times: a refused call has an answer to compare too.
 struct Sequence;
 
 impl ReferenceStateMachine for Sequence {
@@ -162,12 +162,12 @@ impl ReferenceStateMachine for Sequence {
     fn apply((): (), _: &Step) {}
 }
 
-/// The plain map that the store must agree with. Every run has keys of its own.
+/// The plain map that the store must agree with. Every run has its own keys.
 struct Model {
     run: u64,
     now: Timestamp,
     tick: Duration,
-    /// What keeps deadlines away from moments on a real clock; nothing on a manual one.
+    /// What keeps deadlines away from moments on a real clock; zero on a manual one.
     aside: Duration,
     time: Time,
     removal: Removal,
@@ -208,7 +208,7 @@ impl Model {
         Lease { id, fence, length: self.ticks(2) }
     }
 
-    /// The command that a step stands for, when it stands for one.
+    /// The command of a step; none for other steps.
     fn command(&self, step: &Step) -> Option<Command> {
         Some(match *step {
             Step::Claim { key, attempt, asks_for, on_lapse, attempts_max } => Command::Claim(ClaimRequest {
@@ -339,7 +339,7 @@ async fn take(rig: &impl Rig, store: &dyn Store, model: &mut Model, step: &Step)
 async fn advance(rig: &impl Rig, model: &mut Model, span: Duration) {
     rig.advance(span).await;
     model.now = model.now.after(span);
-    if model.removal == Removal::ByItself {
+    if model.removal == Removal::ByServer {
         model.sweep();
     }
 }

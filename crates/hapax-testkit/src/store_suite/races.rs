@@ -1,6 +1,6 @@
-//! Races: many tasks at one key at once, and exactly one of them wins.
+//! Races: many concurrent tasks on one key, of which exactly one wins.
 //!
-//! Every round has a key of its own. `HAPAX_SUITE_RACE_ROUNDS` sets how many rounds a case plays.
+//! Every round has its own key. `HAPAX_SUITE_RACE_ROUNDS` sets how many rounds a case plays.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::rig::Rig;
 /// Contenders in every round: enough to keep both cores of a small machine busy.
 const TASKS: usize = 8;
 
-/// Rounds of a case, unless the environment says otherwise.
+/// Default number of rounds of a case.
 const ROUNDS: u32 = 40;
 
-/// of many claims of one new key, one is acquired and the others find it busy.
+/// of many claims of one new key, one is acquired and the others are busy.
 pub async fn one_claim_wins(rig: &impl Rig) {
     let store = rig.store();
     for round in 0..rounds() {
@@ -41,7 +41,7 @@ pub async fn one_takeover_wins(rig: &impl Rig) {
     }
 }
 
-/// D-04: a late owner completes, or somebody takes over; never both.
+/// D-04: a late owner completes, or another attempt takes over; never both.
 pub async fn a_late_owner_or_a_takeover_wins(rig: &impl Rig) {
     let store = rig.store();
     for (first, lease) in lapsed(rig, &*store, "late owners").await {
@@ -56,7 +56,7 @@ pub async fn a_late_owner_or_a_takeover_wins(rig: &impl Rig) {
                 assert_eq!(state(&*store, &first.key.id).await, Some(State::Completed));
             }
             [Fenced::Lost] => {
-                assert_eq!(acquired(&claims), 1, "somebody took over: {claims:?}");
+                assert_eq!(acquired(&claims), 1, "another attempt took over: {claims:?}");
                 assert_eq!(state(&*store, &first.key.id).await, Some(State::InProgress));
             }
             _ => unreachable!("there is one owner"),
@@ -64,7 +64,7 @@ pub async fn a_late_owner_or_a_takeover_wins(rig: &impl Rig) {
     }
 }
 
-/// a late renewal keeps the claim, or somebody takes over; never both.
+/// a late renewal keeps the claim, or another attempt takes over; never both.
 pub async fn a_late_renewal_or_a_takeover_wins(rig: &impl Rig) {
     let store = rig.store();
     for (first, lease) in lapsed(rig, &*store, "late renewals").await {
@@ -80,7 +80,7 @@ pub async fn a_late_renewal_or_a_takeover_wins(rig: &impl Rig) {
     }
 }
 
-/// D-01: of a completion and a release by the same owner, sent at once, one is applied.
+/// D-01: of a concurrent completion and release by the same owner, one is applied.
 pub async fn a_completion_or_a_release_wins(rig: &impl Rig) {
     let store = rig.store();
     for round in 0..rounds() {
@@ -116,7 +116,7 @@ pub async fn one_settlement_wins(rig: &impl Rig) {
     }
 }
 
-/// D-07: a late owner completes, or somebody settles; never both.
+/// D-07: a late owner completes, or an operator settles; never both.
 pub async fn a_late_owner_or_a_settlement_wins(rig: &impl Rig) {
     let store = rig.store();
     for (first, lease) in lapsed(rig, &*store, "settled owners").await {
@@ -135,7 +135,7 @@ pub async fn a_late_owner_or_a_settlement_wins(rig: &impl Rig) {
     }
 }
 
-/// A sweep that meets claims of an expired key removes the old record or nothing, never the new one.
+/// A sweep concurrent with claims of an expired key removes the old record or nothing, never the new one.
 pub async fn a_sweep_spares_a_new_claim(rig: &impl Rig) {
     let store = rig.store();
     let mut asks = Vec::new();
@@ -164,7 +164,7 @@ pub async fn a_sweep_spares_a_new_claim(rig: &impl Rig) {
     }
 }
 
-/// D-07: a deletion that meets claims removes what was looked at or nothing, never a new claim.
+/// D-07: a deletion concurrent with claims removes the record that was read or nothing, never a new claim.
 pub async fn a_deletion_spares_a_new_claim(rig: &impl Rig) {
     let store = rig.store();
     for round in 0..rounds() {
@@ -193,8 +193,8 @@ pub async fn a_deletion_spares_a_new_claim(rig: &impl Rig) {
     }
 }
 
-/// Work on different keys at once loses nothing.
-pub async fn many_keys_at_once_are_all_kept(rig: &impl Rig) {
+/// Concurrent operations on different keys lose no record.
+pub async fn concurrent_operations_on_many_keys_are_all_kept(rig: &impl Rig) {
     let store = rig.store();
     let asks: Vec<ClaimRequest> = (0..TASKS * 8).map(|number| ask(rig, &format!("crowd {number}"))).collect();
     let answers = race(asks.iter().map(|ask| claiming(&store, ask)).collect()).await;

@@ -1,4 +1,4 @@
-//! What the cases are written with: requests, outcomes and the few steps that every second case takes.
+//! Helpers of the cases: requests, outcomes and common steps.
 
 use std::fmt::Debug;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ const ATTEMPTS_MAX: u32 = 5;
 /// The scope of every key that does not test scopes.
 const OPERATION: &str = "POST /orders";
 
-/// The key with this name in the usual scope.
+/// The key with this name in the default scope.
 pub(super) fn key(name: &str) -> ScopedKey {
     key_in(Scope::new(OPERATION).in_namespace("suite"), name)
 }
@@ -28,12 +28,12 @@ pub(super) fn key_in(scope: Scope, name: &str) -> ScopedKey {
     ScopedKey::new(scope, &Key::new(name).expect("the cases use proper keys"))
 }
 
-/// The fingerprint of what was asked for in words.
+/// The fingerprint of a request body in words.
 pub(super) fn fingerprint(words: &str) -> Fingerprint {
     Fingerprint::builder().part("words", words.as_bytes()).build()
 }
 
-/// A first claim of the key with this name, at most once.
+/// A first claim of the key with this name, without takeovers.
 pub(super) fn ask(rig: &impl Rig, name: &str) -> ClaimRequest {
     let lease = rig.facts().lease;
     ClaimRequest {
@@ -57,7 +57,7 @@ pub(super) fn takeover(ask: &ClaimRequest) -> ClaimRequest {
     ClaimRequest { on_lapse: OnLapse::Rerun, ..retry(ask) }
 }
 
-/// How long the cases keep finished records: a while, and soon over.
+/// The retention of finished records in the cases: a few leases.
 pub(super) fn retention(rig: &impl Rig) -> Duration {
     rig.facts().lease * 4
 }
@@ -77,7 +77,7 @@ pub(super) fn settlement(attempt: Nonce, verdict: Verdict) -> Settlement {
     Settlement::new(attempt, verdict)
 }
 
-/// Claims, which must succeed.
+/// Claims a key, which must be acquired.
 pub(super) async fn acquire(store: &dyn Store, ask: &ClaimRequest) -> Lease {
     match claim(store, ask).await {
         Claim::Acquired(lease) => lease,
@@ -85,17 +85,17 @@ pub(super) async fn acquire(store: &dyn Store, ask: &ClaimRequest) -> Lease {
     }
 }
 
-/// Claims, whatever the answer.
+/// Claims a key, whatever the answer.
 pub(super) async fn claim(store: &dyn Store, ask: &ClaimRequest) -> Claim {
     store.claim(ask).await.expect("claim answers")
 }
 
-/// Completes with the usual retention, whatever the answer.
+/// Completes with the default retention, whatever the answer.
 pub(super) async fn complete(rig: &impl Rig, store: &dyn Store, lease: &Lease, done: &Recorded) -> Fenced {
     store.complete(lease, done, retention(rig)).await.expect("complete answers")
 }
 
-/// Releases without an answer, whatever the store says.
+/// Releases without an answer, whatever the result.
 pub(super) async fn release(store: &dyn Store, lease: &Lease) -> Fenced {
     store.release(lease, None).await.expect("release answers")
 }
@@ -110,7 +110,7 @@ pub(super) enum Write {
 }
 
 impl Write {
-    /// Those that change least first, so that a store that lets one through is caught at that one.
+    /// Those that change least first, so that a store that applies one fails at that one.
     pub(super) const ALL: [Self; 4] = [Self::Renew, Self::Abandon, Self::Release, Self::Complete];
 
     /// Sends the write, whatever the answer.
@@ -134,12 +134,12 @@ impl Write {
     }
 }
 
-/// The record as it is stored, which must be there and readable.
+/// The stored record, which must be present and readable.
 pub(super) async fn record(store: &dyn Store, id: &RecordId) -> Record {
     found(store, id).await.expect("the record is there")
 }
 
-/// The record as it is stored, if there is one.
+/// The stored record, if there is one.
 pub(super) async fn found(store: &dyn Store, id: &RecordId) -> Option<Record> {
     match store.get(id).await.expect("get answers") {
         Lookup::Found { record, .. } => Some(*record),
@@ -148,7 +148,7 @@ pub(super) async fn found(store: &dyn Store, id: &RecordId) -> Option<Record> {
     }
 }
 
-/// The record's state as the store's clock sees it now, if there is a record.
+/// The record's state by the store's clock now, if there is a record.
 pub(super) async fn state(store: &dyn Store, id: &RecordId) -> Option<State> {
     match store.get(id).await.expect("get answers") {
         Lookup::Found { record, now } => Some(record.state_at(now)),
@@ -176,7 +176,7 @@ pub(super) async fn in_state(rig: &impl Rig, store: &dyn Store, state: State) ->
     (ask, lease)
 }
 
-/// Panics unless the answer says that nobody knows, of the attempt `lease` and for `reason`.
+/// Panics unless the answer is uncertain, of the attempt `lease` and for `reason`.
 #[track_caller]
 pub(super) fn assert_uncertain(answer: Claim, lease: &Lease, reason: Reason) {
     assert_eq!(answer, Claim::Uncertain { fence: lease.fence, reason });
@@ -191,7 +191,7 @@ pub(super) fn assert_replays(answer: &Claim, done: &Recorded) {
     }
 }
 
-/// Panics unless the answer is that somebody is at work.
+/// Panics unless the answer is busy.
 #[track_caller]
 pub(super) fn assert_busy(answer: &Claim) {
     assert!(matches!(answer, Claim::Busy { .. }), "the key should be busy, not {answer:?}");

@@ -1,15 +1,15 @@
-//! Settling: an uncertain record is decided once, for the attempt that was looked at.
+//! Settling: an uncertain record is settled once, for the attempt that the operator read.
 
 use hapax_core::{Fenced, Nonce, Settled, State, Verdict};
 
 use super::script::*;
 use crate::rig::Rig;
 
-/// D-07: "it happened" pins the outcome that was found.
+/// D-07: a settlement as applied pins the outcome that was found.
 pub async fn applied_pins_the_outcome(rig: &impl Rig) {
     let store = rig.store();
     let (ask, lease) = in_state(rig, &*store, State::Uncertain).await;
-    let found = outcome("found in the ledger");
+    let found = outcome("found in the books");
     let verdict = Verdict::Applied { recorded: found.clone(), retention: retention(rig) };
     let settled = store.settle(&ask.key.id, &settlement(lease.fence.nonce, verdict)).await;
     assert_eq!(settled.expect("settle answers"), Settled::Applied);
@@ -19,7 +19,7 @@ pub async fn applied_pins_the_outcome(rig: &impl Rig) {
     assert_eq!(acquire(&*store, &retry(&ask)).await.fence.attempt, 1, "kept for its retention, not longer");
 }
 
-/// D-07: "it did not happen" frees the key, and attempts go on counting.
+/// D-07: a settlement as not applied frees the key, and attempts go on counting.
 pub async fn not_applied_frees_the_key(rig: &impl Rig) {
     let store = rig.store();
     let (ask, lease) = in_state(rig, &*store, State::Uncertain).await;
@@ -29,7 +29,7 @@ pub async fn not_applied_frees_the_key(rig: &impl Rig) {
     assert_eq!(acquire(&*store, &retry(&ask)).await.fence.attempt, 2);
 }
 
-/// D-07: a claim that lapsed may be settled before anybody else has noticed.
+/// D-07: a lapsed claim may be settled before another call has recorded the lapse.
 pub async fn a_lapsed_claim_may_be_settled(rig: &impl Rig) {
     let store = rig.store();
     let ask = ask(rig, "unnoticed");
@@ -40,7 +40,7 @@ pub async fn a_lapsed_claim_may_be_settled(rig: &impl Rig) {
     assert_eq!(state(&*store, &ask.key.id).await, Some(State::Released));
 }
 
-/// D-07: from the settlement on, the attempt that was settled is fenced out.
+/// D-07: a settlement fences out the attempt that was settled.
 pub async fn a_settlement_fences_the_owner_out(rig: &impl Rig) {
     let store = rig.store();
     let applied = Verdict::Applied { recorded: outcome("settled"), retention: retention(rig) };
@@ -58,8 +58,8 @@ pub async fn a_settlement_fences_the_owner_out(rig: &impl Rig) {
     }
 }
 
-/// D-07: only what is uncertain is settled; the answer says what the record is instead.
-pub async fn only_the_uncertain_is_settled(rig: &impl Rig) {
+/// D-07: only an uncertain record is settled; the answer names the state of any other.
+pub async fn only_an_uncertain_record_is_settled(rig: &impl Rig) {
     let store = rig.store();
     for state in State::ALL.into_iter().filter(|state| *state != State::Uncertain) {
         let (ask, lease) = in_state(rig, &*store, state).await;

@@ -1,4 +1,4 @@
-//! Sweeping: what is due goes, in small batches, and nothing else does.
+//! Sweeping: removes what is due, in small batches, and nothing else.
 
 use hapax_core::{ClaimRequest, Fenced, State, Store, Swept};
 
@@ -27,8 +27,8 @@ pub async fn expired_records_are_removed(rig: &impl Rig) {
     assert_eq!(store.stats().await.expect("stats answers").records(), 0);
 }
 
-/// a claim that is believed, a record that is kept and an uncertain one whose time has not come stay.
-pub async fn what_is_not_due_stays(rig: &impl Rig) {
+/// a claim with a lease, a record within its retention and an uncertain one that is not due stay.
+pub async fn records_that_are_not_due_stay(rig: &impl Rig) {
     let store = rig.store();
     let believed = ClaimRequest { uncertain_retention: rig.facts().lease, ..ask(rig, "believed") };
     let lease = acquire(&*store, &believed).await;
@@ -46,8 +46,8 @@ pub async fn what_is_not_due_stays(rig: &impl Rig) {
     }
 }
 
-/// A record that nobody settled in all its time is dropped, and counted apart, for somebody should know.
-pub async fn the_unsettled_are_dropped_and_counted(rig: &impl Rig) {
+/// An uncertain record that is not settled within its retention is dropped, and counted separately, for alerts.
+pub async fn unsettled_records_are_dropped_and_counted(rig: &impl Rig) {
     let store = rig.store();
     let lapsed = ClaimRequest { uncertain_retention: rig.facts().lease * 2, ..ask(rig, "lapsed") };
     acquire(&*store, &lapsed).await;
@@ -69,7 +69,7 @@ pub async fn the_unsettled_are_dropped_and_counted(rig: &impl Rig) {
 
 /// A sweep removes at most its batch and says whether there is more.
 pub async fn a_batch_is_a_limit(rig: &impl Rig) {
-    if rig.facts().removal == Removal::ByItself {
+    if rig.facts().removal == Removal::ByServer {
         return;
     }
     let store = rig.store();

@@ -1,11 +1,11 @@
-//! Unreadable records: present, answered as unknown, never run again, never left out, never swept away.
+//! Unreadable records: present, reported as unreadable, never run again, never left out, never swept.
 
 use hapax_core::{Claim, Deleted, Fenced, Lookup, Query, Settled, State, StoreErrorKind, Verdict};
 
 use super::script::*;
 use crate::rig::{Removal, Rig};
 
-/// What cannot be read is present: a claim is not granted, whatever it allows.
+/// An unreadable record is present: a claim is not granted, whatever it allows.
 pub async fn an_unreadable_record_is_not_claimed(rig: &impl Rig) {
     let store = rig.store();
     for state in State::ALL {
@@ -19,7 +19,7 @@ pub async fn an_unreadable_record_is_not_claimed(rig: &impl Rig) {
     }
 }
 
-/// People are shown that there is something which cannot be read.
+/// Reads and lists report unreadable records.
 pub async fn an_unreadable_record_is_shown(rig: &impl Rig) {
     let store = rig.store();
     let (ask, _) = in_state(rig, &*store, State::Completed).await;
@@ -31,10 +31,10 @@ pub async fn an_unreadable_record_is_shown(rig: &impl Rig) {
     assert!(matches!(lookup, Lookup::Unreadable { .. }), "{lookup:?}");
     let page = store.list(&Query::default()).await.expect("list answers");
     assert_eq!(page.unreadable, [ask.key.id]);
-    assert_eq!(page.records.len(), 1, "the readable ones are shown as ever");
+    assert_eq!(page.records.len(), 1, "readable records are shown as before");
 }
 
-/// Nobody writes over what cannot be read, and nobody is told that they did.
+/// A write does not overwrite an unreadable record, and does not report that it was applied.
 pub async fn an_unreadable_record_is_not_overwritten(rig: &impl Rig) {
     let store = rig.store();
     let (ask, lease) = in_state(rig, &*store, State::InProgress).await;
@@ -55,11 +55,11 @@ pub async fn an_unreadable_record_is_not_overwritten(rig: &impl Rig) {
     assert_eq!(claim(&*store, &retry(&ask)).await, Claim::Unreadable);
 }
 
-/// A sweep does not remove what it cannot judge, and deleting it does not call it absent.
+/// A sweep does not remove an unreadable record, and a deletion does not report it as absent.
 pub async fn an_unreadable_record_is_not_swept(rig: &impl Rig) {
     let store = rig.store();
     let (ask, lease) = in_state(rig, &*store, State::Completed).await;
-    if rig.facts().removal == Removal::ByItself || !rig.damage(&ask.key.id).await {
+    if rig.facts().removal == Removal::ByServer || !rig.damage(&ask.key.id).await {
         return;
     }
     rig.advance(retention(rig) * 2).await;

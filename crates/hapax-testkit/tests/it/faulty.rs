@@ -1,4 +1,4 @@
-//! Faults strike where the plan says, do what they are named for, and are counted.
+//! Faults are injected where the plan says, have their effect, and are counted.
 
 use std::future::Future;
 use std::pin::pin;
@@ -25,13 +25,13 @@ fn ask() -> ClaimRequest {
     }
 }
 
-/// A faulty way to a store, and a straight one.
+/// A store through [`Faulty`], and the same store directly.
 fn stores() -> (Faulty, Arc<dyn Store>) {
     let store = Arc::new(ReferenceStore::new(ManualClock::new()));
     (Faulty::new(store.clone()), store)
 }
 
-async fn is_there(store: &dyn Store, ask: &ClaimRequest) -> bool {
+async fn is_stored(store: &dyn Store, ask: &ClaimRequest) -> bool {
     store.get(&ask.key.id).await.expect("get answers") != Lookup::Absent
 }
 
@@ -40,7 +40,7 @@ fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
 }
 
 #[tokio::test]
-async fn nothing_goes_wrong_without_a_plan() {
+async fn without_a_plan_no_fault_is_injected() {
     let (faulty, _) = stores();
     assert!(matches!(faulty.claim(&ask()).await, Ok(Claim::Acquired(_))));
     assert_eq!((faulty.calls(), faulty.fired()), (1, vec![]));
@@ -52,9 +52,9 @@ async fn a_call_suspends_before_and_after_it_is_applied() {
     let ask = ask();
     let mut call = pin!(faulty.claim(&ask));
     assert!(poll_once(call.as_mut()).is_pending());
-    assert!(!is_there(&*store, &ask).await, "suspended before");
+    assert!(!is_stored(&*store, &ask).await, "suspended before");
     assert!(poll_once(call.as_mut()).is_pending());
-    assert!(is_there(&*store, &ask).await, "suspended after");
+    assert!(is_stored(&*store, &ask).await, "suspended after");
     assert!(poll_once(call.as_mut()).is_ready());
 }
 
@@ -64,7 +64,7 @@ async fn an_error_before_applies_nothing() {
     faulty.set_plan(Plan::new().at(1, Fault::ErrorBefore(StoreErrorKind::Full)));
     let ask = ask();
     assert_eq!(faulty.claim(&ask).await.unwrap_err().kind(), StoreErrorKind::Full);
-    assert!(!is_there(&*store, &ask).await);
+    assert!(!is_stored(&*store, &ask).await);
 }
 
 #[tokio::test]
@@ -73,11 +73,11 @@ async fn a_lost_answer_was_applied() {
     faulty.set_plan(Plan::new().at(1, Fault::AnswerLost));
     let ask = ask();
     assert!(faulty.claim(&ask).await.unwrap_err().is_unknown());
-    assert!(is_there(&*store, &ask).await);
+    assert!(is_stored(&*store, &ask).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_rests_on_tokios_clock() {
+async fn a_delay_sleeps_on_tokios_clock() {
     for (point, applied) in [(Point::Before, false), (Point::After, true)] {
         let (faulty, store) = stores();
         let span = Duration::from_secs(90);
@@ -86,7 +86,7 @@ async fn a_delay_rests_on_tokios_clock() {
         let started = tokio::time::Instant::now();
         let watched = async {
             tokio::time::sleep(span / 2).await;
-            is_there(&*store, &ask).await
+            is_stored(&*store, &ask).await
         };
         let (answer, seen) = tokio::join!(faulty.claim(&ask), watched);
         assert!(matches!(answer, Ok(Claim::Acquired(_))));
@@ -104,14 +104,14 @@ async fn a_stall_lasts_until_resumed() {
         for _ in 0..10 {
             assert!(poll_once(call.as_mut()).is_pending());
         }
-        assert_eq!(is_there(&*store, &ask).await, applied, "{point:?}");
+        assert_eq!(is_stored(&*store, &ask).await, applied, "{point:?}");
         faulty.resume();
         assert!(matches!(call.await, Ok(Claim::Acquired(_))));
     }
 }
 
 #[tokio::test]
-async fn a_panic_strikes_before_or_after() {
+async fn a_panic_is_injected_before_or_after_the_call() {
     for (point, applied) in [(Point::Before, false), (Point::After, true)] {
         let (faulty, store) = stores();
         faulty.set_plan(Plan::new().at(1, Fault::Panic(point)));
@@ -119,7 +119,7 @@ async fn a_panic_strikes_before_or_after() {
         let (with, asked) = (faulty.clone(), ask.clone());
         let ended = tokio::spawn(async move { with.claim(&asked).await }).await;
         assert!(ended.unwrap_err().is_panic());
-        assert_eq!(is_there(&*store, &ask).await, applied, "{point:?}");
+        assert_eq!(is_stored(&*store, &ask).await, applied, "{point:?}");
         assert_eq!(faulty.fired(), [Fired { call: 1, op: Op::Claim, fault: Fault::Panic(point) }]);
     }
 }
@@ -135,13 +135,13 @@ async fn a_driven_caller_is_dropped_at_the_planned_point() {
             faulty.claim(&second).await.unwrap();
         });
         assert_eq!(driven.await, None);
-        assert!(is_there(&*store, &first).await);
-        assert_eq!(is_there(&*store, &second).await, applied, "{point:?}");
+        assert!(is_stored(&*store, &first).await);
+        assert_eq!(is_stored(&*store, &second).await, applied, "{point:?}");
     }
 }
 
 #[tokio::test]
-async fn a_call_in_a_task_of_its_own_outlives_the_dropped_caller() {
+async fn a_call_in_its_own_task_outlives_the_dropped_caller() {
     let (faulty, _) = stores();
     faulty.set_plan(Plan::new().at(1, Fault::Drop(Point::Before)));
     let with = faulty.clone();
@@ -151,7 +151,7 @@ async fn a_call_in_a_task_of_its_own_outlives_the_dropped_caller() {
 }
 
 #[tokio::test]
-async fn an_undisturbed_caller_is_driven_to_its_end() {
+async fn a_caller_without_a_drop_fault_runs_to_its_end() {
     let (faulty, _) = stores();
     assert!(faulty.drive(faulty.stats()).await.is_some_and(|answer| answer.is_ok()));
 }
@@ -161,7 +161,7 @@ async fn after_a_crash_nothing_answers_and_nothing_is_applied() {
     for (point, applied) in [(Point::Before, false), (Point::After, true)] {
         let (faulty, store) = stores();
         faulty.set_plan(Plan::new().at(2, Fault::Crash(point)));
-        // This call was on its way when the process died.
+        // This call was in flight when the process died.
         let on_its_way = ask();
         let mut early = pin!(faulty.claim(&on_its_way));
         assert!(poll_once(early.as_mut()).is_pending());
@@ -178,9 +178,9 @@ async fn after_a_crash_nothing_answers_and_nothing_is_applied() {
             assert!(poll_once(early.as_mut()).is_pending());
             assert!(poll_once(late.as_mut()).is_pending());
         }
-        assert_eq!(is_there(&*store, &fatal).await, applied, "{point:?}");
-        assert!(!is_there(&*store, &on_its_way).await);
-        assert!(!is_there(&*store, &later).await);
+        assert_eq!(is_stored(&*store, &fatal).await, applied, "{point:?}");
+        assert!(!is_stored(&*store, &on_its_way).await);
+        assert!(!is_stored(&*store, &later).await);
     }
 }
 
@@ -202,7 +202,7 @@ async fn calls_are_counted_by_operation_and_from_the_plan_on() {
 }
 
 #[tokio::test]
-async fn a_standing_fault_lasts_until_another_plan() {
+async fn a_fault_of_every_call_lasts_until_the_next_plan() {
     let (faulty, _) = stores();
     faulty.set_plan(Plan::new().always(Op::Stats, Fault::ErrorBefore(StoreErrorKind::Unavailable)));
     for _ in 0..3 {
@@ -215,13 +215,13 @@ async fn a_standing_fault_lasts_until_another_plan() {
 }
 
 #[tokio::test]
-async fn chance_is_repeated_by_its_seed() {
+async fn the_same_seed_injects_the_same_faults() {
     let outcomes = |seed| async move {
         let (faulty, _) = stores();
         faulty.set_plan(Plan::new().by_chance(seed, 300, &[Op::Stats], &[Fault::AnswerLost]));
         let mut outcomes = Vec::new();
         for _ in 0..200 {
-            assert!(faulty.health().await.is_ok(), "only the named operations are struck");
+            assert!(faulty.health().await.is_ok(), "only the named operations fail");
             outcomes.push(faulty.stats().await.is_ok());
         }
         outcomes
@@ -255,7 +255,7 @@ async fn an_observer_sees_both_points_of_every_call() {
 }
 
 #[test]
-fn every_kind_of_fault_is_offered_once_per_point() {
+fn every_kind_of_fault_is_listed_once_per_point() {
     let faults = Fault::each(Duration::from_secs(60));
     let mut named: Vec<(&str, Point)> = faults.iter().map(|fault| (fault.name(), fault.point())).collect();
     named.sort_unstable();

@@ -1,4 +1,4 @@
-//! The checker refuses what no correct store could have answered, and accepts everything else, faults included.
+//! The checker reports histories that no correct store could have produced, and accepts all others, faults included.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,24 +18,24 @@ use crate::wrong::{self, Wrong};
 const LEASE: Duration = Duration::from_secs(30);
 const RETENTION: Duration = Duration::from_secs(600);
 
-/// A history written by hand, about one key.
-struct Tale {
+/// A hand-written history of one key.
+struct KeyHistory {
     clock: ManualClock,
-    history: History,
+    log: History,
 }
 
-impl Tale {
+impl KeyHistory {
     fn new() -> Self {
         let clock = ManualClock::new();
-        Self { history: History::new(clock.clone()), clock }
+        Self { log: History::new(clock.clone()), clock }
     }
 
     fn invoke(&self, command: Command) -> Ticket {
-        self.history.invoke("someone", Request::Command(command))
+        self.log.invoke("someone", Request::Command(command))
     }
 
     fn answer(&self, ticket: Ticket, answer: Answer) {
-        self.history.answer(ticket, Ok(Reply::Answer(answer)));
+        self.log.answer(ticket, Ok(Reply::Answer(answer)));
     }
 
     fn call(&self, command: Command, answer: Answer) {
@@ -53,13 +53,13 @@ impl Tale {
 
     #[track_caller]
     fn assert_breaks(&self, rule: Rule) {
-        let violation = self.history.check().expect_err("the history should be refused");
+        let violation = self.log.check().expect_err("the history should be reported");
         assert_eq!(violation.rule(), rule, "{violation}");
     }
 
     #[track_caller]
     fn assert_legal(&self) {
-        if let Err(violation) = self.history.check() {
+        if let Err(violation) = self.log.check() {
             panic!("the history should be accepted: {violation}");
         }
     }
@@ -110,303 +110,303 @@ fn replay(text: &str, remaining: Duration) -> Answer {
 }
 
 #[test]
-fn two_acquired_claims_are_refused() {
-    let tale = Tale::new();
-    tale.acquired(&ask(1), 1);
-    tale.acquired(&ask(2), 1);
-    tale.assert_breaks(Rule::NotLinearisable);
+fn two_acquired_claims_are_reported() {
+    let history = KeyHistory::new();
+    history.acquired(&ask(1), 1);
+    history.acquired(&ask(2), 1);
+    history.assert_breaks(Rule::NotLinearisable);
 }
 
 #[test]
-fn a_lost_update_is_refused() {
-    let tale = Tale::new();
-    tale.acquired(&ask(1), 1);
-    tale.completed(&ask(1), 1, "done");
+fn a_lost_update_is_reported() {
+    let history = KeyHistory::new();
+    history.acquired(&ask(1), 1);
+    history.completed(&ask(1), 1, "done");
     let busy = Claim::Busy { lease_left: LEASE };
-    tale.call(Command::Claim(ask(2)), Answer::Claim(busy));
-    tale.assert_breaks(Rule::NotLinearisable);
+    history.call(Command::Claim(ask(2)), Answer::Claim(busy));
+    history.assert_breaks(Rule::NotLinearisable);
 }
 
 #[test]
-fn a_stale_completion_that_was_applied_is_refused() {
-    let tale = Tale::new();
-    tale.acquired(&rerun(1), 1);
-    tale.clock.advance(LEASE);
-    tale.acquired(&rerun(2), 2);
-    tale.completed(&rerun(1), 1, "late");
-    tale.assert_breaks(Rule::NotLinearisable);
+fn a_stale_completion_that_was_applied_is_reported() {
+    let history = KeyHistory::new();
+    history.acquired(&rerun(1), 1);
+    history.clock.advance(LEASE);
+    history.acquired(&rerun(2), 2);
+    history.completed(&rerun(1), 1, "late");
+    history.assert_breaks(Rule::NotLinearisable);
 }
 
 #[test]
-fn a_replay_of_another_value_is_refused() {
-    let tale = Tale::new();
-    tale.acquired(&ask(1), 1);
-    tale.completed(&ask(1), 1, "done");
-    tale.call(Command::Claim(ask(2)), replay("something else", RETENTION));
-    tale.assert_breaks(Rule::NotLinearisable);
+fn a_replay_of_another_value_is_reported() {
+    let history = KeyHistory::new();
+    history.acquired(&ask(1), 1);
+    history.completed(&ask(1), 1, "done");
+    history.call(Command::Claim(ask(2)), replay("something else", RETENTION));
+    history.assert_breaks(Rule::NotLinearisable);
 }
 
 #[test]
-fn a_takeover_before_the_lease_lapsed_is_refused() {
+fn a_takeover_before_the_lease_lapsed_is_reported() {
     for (waited, legal) in [(LEASE - Duration::from_millis(1), false), (LEASE, true)] {
-        let tale = Tale::new();
-        tale.acquired(&rerun(1), 1);
-        tale.clock.advance(waited);
-        tale.acquired(&rerun(2), 2);
-        if legal { tale.assert_legal() } else { tale.assert_breaks(Rule::NotLinearisable) }
+        let history = KeyHistory::new();
+        history.acquired(&rerun(1), 1);
+        history.clock.advance(waited);
+        history.acquired(&rerun(2), 2);
+        if legal { history.assert_legal() } else { history.assert_breaks(Rule::NotLinearisable) }
     }
 }
 
 #[test]
-fn a_wrong_span_is_refused() {
-    let tale = Tale::new();
-    tale.acquired(&ask(1), 1);
-    tale.clock.advance(LEASE / 2);
+fn a_wrong_span_is_reported() {
+    let history = KeyHistory::new();
+    history.acquired(&ask(1), 1);
+    history.clock.advance(LEASE / 2);
     let busy = Claim::Busy { lease_left: LEASE };
-    tale.call(Command::Claim(ask(2)), Answer::Claim(busy));
-    tale.assert_breaks(Rule::NotLinearisable);
+    history.call(Command::Claim(ask(2)), Answer::Claim(busy));
+    history.assert_breaks(Rule::NotLinearisable);
 }
 
 #[test]
-fn a_record_that_vanished_is_refused_unless_a_sweep_may_have_taken_it() {
+fn a_missing_record_is_reported_unless_a_sweep_may_have_removed_it() {
     for (waited, legal) in [(RETENTION / 2, false), (RETENTION, true)] {
-        let tale = Tale::new();
-        tale.acquired(&ask(1), 1);
-        tale.completed(&ask(1), 1, "done");
-        tale.clock.advance(waited);
-        let sweep = tale.history.invoke("sweeper", Request::Sweep);
-        tale.history.answer(sweep, Ok(Reply::Swept));
-        let get = tale.history.invoke("reader", Request::Get(key().id));
-        tale.history.answer(get, Ok(Reply::Lookup(Lookup::Absent)));
-        if legal { tale.assert_legal() } else { tale.assert_breaks(Rule::NotLinearisable) }
+        let history = KeyHistory::new();
+        history.acquired(&ask(1), 1);
+        history.completed(&ask(1), 1, "done");
+        history.clock.advance(waited);
+        let sweep = history.log.invoke("sweeper", Request::Sweep);
+        history.log.answer(sweep, Ok(Reply::Swept));
+        let get = history.log.invoke("reader", Request::Get(key().id));
+        history.log.answer(get, Ok(Reply::Lookup(Lookup::Absent)));
+        if legal { history.assert_legal() } else { history.assert_breaks(Rule::NotLinearisable) }
     }
 }
 
 #[test]
 fn a_sweep_that_had_ended_explains_nothing_later() {
-    let tale = Tale::new();
-    let sweep = tale.history.invoke("sweeper", Request::Sweep);
-    tale.history.answer(sweep, Ok(Reply::Swept));
-    tale.acquired(&ask(1), 1);
-    tale.completed(&ask(1), 1, "done");
-    tale.clock.advance(RETENTION);
-    let get = tale.history.invoke("reader", Request::Get(key().id));
-    tale.history.answer(get, Ok(Reply::Lookup(Lookup::Absent)));
-    tale.assert_breaks(Rule::NotLinearisable);
+    let history = KeyHistory::new();
+    let sweep = history.log.invoke("sweeper", Request::Sweep);
+    history.log.answer(sweep, Ok(Reply::Swept));
+    history.acquired(&ask(1), 1);
+    history.completed(&ask(1), 1, "done");
+    history.clock.advance(RETENTION);
+    let get = history.log.invoke("reader", Request::Get(key().id));
+    history.log.answer(get, Ok(Reply::Lookup(Lookup::Absent)));
+    history.assert_breaks(Rule::NotLinearisable);
 }
 
 #[test]
-fn an_answer_is_explained_by_calls_at_the_same_time_only() {
+fn only_overlapping_calls_may_be_reordered() {
     // Released before or after the second claim, depending on whether the two overlap.
     for overlap in [true, false] {
-        let tale = Tale::new();
-        tale.acquired(&ask(1), 1);
-        let claim = tale.invoke(Command::Claim(ask(2)));
+        let history = KeyHistory::new();
+        history.acquired(&ask(1), 1);
+        let claim = history.invoke(Command::Claim(ask(2)));
         if overlap {
-            tale.call(release(&ask(1), 1), Answer::Fenced(Fenced::Applied));
-            tale.answer(claim, acquired(&ask(2), 2));
-            tale.assert_legal();
+            history.call(release(&ask(1), 1), Answer::Fenced(Fenced::Applied));
+            history.answer(claim, acquired(&ask(2), 2));
+            history.assert_legal();
         } else {
-            tale.answer(claim, acquired(&ask(2), 2));
-            tale.call(release(&ask(1), 1), Answer::Fenced(Fenced::Applied));
-            tale.assert_breaks(Rule::NotLinearisable);
+            history.answer(claim, acquired(&ask(2), 2));
+            history.call(release(&ask(1), 1), Answer::Fenced(Fenced::Applied));
+            history.assert_breaks(Rule::NotLinearisable);
         }
     }
 }
 
 #[test]
 fn an_ambiguous_call_may_have_happened_or_not_or_later() {
-    let unknown = |tale: &Tale, command| {
-        let ticket = tale.invoke(command);
-        tale.history.answer(ticket, Err(StoreErrorKind::Unknown));
+    let unknown = |history: &KeyHistory, command| {
+        let ticket = history.invoke(command);
+        history.log.answer(ticket, Err(StoreErrorKind::Unknown));
     };
-    let tale = Tale::new();
-    tale.acquired(&ask(1), 1);
-    unknown(&tale, complete(&ask(1), 1, "done"));
-    tale.call(Command::Claim(ask(2)), replay("done", RETENTION));
-    tale.assert_legal();
+    let history = KeyHistory::new();
+    history.acquired(&ask(1), 1);
+    unknown(&history, complete(&ask(1), 1, "done"));
+    history.call(Command::Claim(ask(2)), replay("done", RETENTION));
+    history.assert_legal();
 
-    let tale = Tale::new();
-    tale.acquired(&ask(1), 1);
-    unknown(&tale, complete(&ask(1), 1, "done"));
-    tale.call(Command::Claim(ask(2)), Answer::Claim(Claim::Busy { lease_left: LEASE }));
-    tale.assert_legal();
-    tale.call(Command::Claim(ask(3)), replay("done", RETENTION));
-    tale.assert_legal();
-    tale.call(Command::Claim(ask(4)), Answer::Claim(Claim::Busy { lease_left: LEASE }));
-    tale.assert_breaks(Rule::NotLinearisable);
+    let history = KeyHistory::new();
+    history.acquired(&ask(1), 1);
+    unknown(&history, complete(&ask(1), 1, "done"));
+    history.call(Command::Claim(ask(2)), Answer::Claim(Claim::Busy { lease_left: LEASE }));
+    history.assert_legal();
+    history.call(Command::Claim(ask(3)), replay("done", RETENTION));
+    history.assert_legal();
+    history.call(Command::Claim(ask(4)), Answer::Claim(Claim::Busy { lease_left: LEASE }));
+    history.assert_breaks(Rule::NotLinearisable);
 }
 
 #[test]
 fn a_call_that_was_not_applied_explains_nothing() {
-    let tale = Tale::new();
-    tale.acquired(&ask(1), 1);
-    let ticket = tale.invoke(complete(&ask(1), 1, "done"));
-    tale.history.answer(ticket, Err(StoreErrorKind::Unavailable));
-    tale.call(Command::Claim(ask(2)), replay("done", RETENTION));
-    tale.assert_breaks(Rule::NotLinearisable);
+    let history = KeyHistory::new();
+    history.acquired(&ask(1), 1);
+    let ticket = history.invoke(complete(&ask(1), 1, "done"));
+    history.log.answer(ticket, Err(StoreErrorKind::Unavailable));
+    history.call(Command::Claim(ask(2)), replay("done", RETENTION));
+    history.assert_breaks(Rule::NotLinearisable);
 }
 
 #[test]
 fn a_call_that_is_never_answered_may_act_much_later() {
-    let tale = Tale::new();
-    let _lost = tale.invoke(Command::Claim(ask(1)));
-    tale.clock.advance(LEASE * 3);
-    tale.acquired(&ask(2), 1);
-    tale.call(release(&ask(2), 1), Answer::Fenced(Fenced::Applied));
+    let history = KeyHistory::new();
+    let _lost = history.invoke(Command::Claim(ask(1)));
+    history.clock.advance(LEASE * 3);
+    history.acquired(&ask(2), 1);
+    history.call(release(&ask(2), 1), Answer::Fenced(Fenced::Applied));
     // The lost claim comes through only now.
-    tale.call(Command::Claim(ask(3)), Answer::Claim(Claim::Busy { lease_left: LEASE }));
-    tale.assert_legal();
+    history.call(Command::Claim(ask(3)), Answer::Claim(Claim::Busy { lease_left: LEASE }));
+    history.assert_legal();
 }
 
 #[test]
 fn a_slow_call_may_act_at_any_time_it_took() {
     // The first claim takes longer than a lease. Where in it the store acted decides what is left for others.
     for left in [Duration::from_secs(1), LEASE / 2, LEASE] {
-        let tale = Tale::new();
-        let slow = tale.invoke(Command::Claim(ask(1)));
-        tale.clock.advance(LEASE * 2);
-        tale.answer(slow, acquired(&ask(1), 1));
-        tale.call(Command::Claim(ask(2)), Answer::Claim(Claim::Busy { lease_left: left }));
-        tale.assert_legal();
+        let history = KeyHistory::new();
+        let slow = history.invoke(Command::Claim(ask(1)));
+        history.clock.advance(LEASE * 2);
+        history.answer(slow, acquired(&ask(1), 1));
+        history.call(Command::Claim(ask(2)), Answer::Claim(Claim::Busy { lease_left: left }));
+        history.assert_legal();
     }
 }
 
 #[test]
-fn the_story_is_short_and_marks_where_it_breaks() {
-    let tale = Tale::new();
+fn the_timeline_is_short_and_marks_the_break() {
+    let history = KeyHistory::new();
     for nonce in 10..60 {
-        tale.call(
+        history.call(
             Command::Delete { id: key().id, nonce: ask(nonce).nonce },
             Answer::Deleted(Deleted::Absent),
         );
     }
-    tale.acquired(&ask(1), 1);
+    history.acquired(&ask(1), 1);
     for nonce in 10..60 {
-        tale.call(Command::Claim(ask(nonce)), Answer::Claim(Claim::Busy { lease_left: LEASE }));
+        history.call(Command::Claim(ask(nonce)), Answer::Claim(Claim::Busy { lease_left: LEASE }));
     }
-    tale.acquired(&ask(2), 1);
-    tale.completed(&ask(2), 1, "done");
-    let story = tale.history.check().expect_err("two owners").to_string();
-    let lines: Vec<&str> = story.lines().collect();
-    assert_eq!(lines.len(), 3, "a headline and the two claims:\n{story}");
-    assert!(lines[2].starts_with('>') && lines[2].contains("Acquired"), "{story}");
+    history.acquired(&ask(2), 1);
+    history.completed(&ask(2), 1, "done");
+    let timeline = history.log.check().expect_err("two owners").to_string();
+    let lines: Vec<&str> = timeline.lines().collect();
+    assert_eq!(lines.len(), 3, "a headline and the two claims:\n{timeline}");
+    assert!(lines[2].starts_with('>') && lines[2].contains("Acquired"), "{timeline}");
 }
 
 #[test]
 fn an_effect_needs_a_granted_claim() {
-    let tale = Tale::new();
-    tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
-    tale.acquired(&ask(1), 1);
-    tale.assert_breaks(Rule::EffectWithoutClaim);
+    let history = KeyHistory::new();
+    history.log.effect("someone", key().id, lease(&ask(1), 1).fence);
+    history.acquired(&ask(1), 1);
+    history.assert_breaks(Rule::EffectWithoutClaim);
 }
 
 #[test]
 fn one_fence_has_one_effect() {
-    let tale = Tale::new();
-    tale.acquired(&ask(1), 1);
-    tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
-    tale.assert_legal();
-    tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
-    tale.assert_breaks(Rule::EffectTwiceUnderOneFence);
+    let history = KeyHistory::new();
+    history.acquired(&ask(1), 1);
+    history.log.effect("someone", key().id, lease(&ask(1), 1).fence);
+    history.assert_legal();
+    history.log.effect("someone", key().id, lease(&ask(1), 1).fence);
+    history.assert_breaks(Rule::EffectTwiceUnderOneFence);
 }
 
 #[test]
 fn a_second_effect_is_explained_by_a_release() {
-    let tale = Tale::new();
-    tale.acquired(&ask(1), 1);
-    tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
-    tale.call(release(&ask(1), 1), Answer::Fenced(Fenced::Applied));
-    tale.acquired(&ask(2), 2);
-    tale.history.effect("someone", key().id, lease(&ask(2), 2).fence);
-    tale.assert_legal();
+    let history = KeyHistory::new();
+    history.acquired(&ask(1), 1);
+    history.log.effect("someone", key().id, lease(&ask(1), 1).fence);
+    history.call(release(&ask(1), 1), Answer::Fenced(Fenced::Applied));
+    history.acquired(&ask(2), 2);
+    history.log.effect("someone", key().id, lease(&ask(2), 2).fence);
+    history.assert_legal();
 }
 
 #[test]
 fn a_second_effect_is_explained_by_a_permitted_takeover() {
-    let tale = Tale::new();
-    tale.acquired(&rerun(1), 1);
-    tale.history.effect("someone", key().id, lease(&rerun(1), 1).fence);
-    tale.clock.advance(LEASE);
-    tale.acquired(&rerun(2), 2);
-    tale.history.effect("someone", key().id, lease(&rerun(2), 2).fence);
-    tale.assert_legal();
+    let history = KeyHistory::new();
+    history.acquired(&rerun(1), 1);
+    history.log.effect("someone", key().id, lease(&rerun(1), 1).fence);
+    history.clock.advance(LEASE);
+    history.acquired(&rerun(2), 2);
+    history.log.effect("someone", key().id, lease(&rerun(2), 2).fence);
+    history.assert_legal();
 }
 
 #[test]
 fn a_second_effect_is_explained_by_a_settlement() {
-    let tale = Tale::new();
-    tale.acquired(&ask(1), 1);
-    tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
-    tale.clock.advance(LEASE);
+    let history = KeyHistory::new();
+    history.acquired(&ask(1), 1);
+    history.log.effect("someone", key().id, lease(&ask(1), 1).fence);
+    history.clock.advance(LEASE);
     let settlement =
         Settlement::new(ask(1).nonce, Verdict::NotApplied).with_nonce(Nonce::from_bytes([99; 16]));
-    tale.call(Command::Settle { id: key().id, settlement }, Answer::Settled(Settled::Applied));
-    tale.acquired(&ask(2), 2);
-    tale.history.effect("someone", key().id, lease(&ask(2), 2).fence);
-    tale.assert_legal();
+    history.call(Command::Settle { id: key().id, settlement }, Answer::Settled(Settled::Applied));
+    history.acquired(&ask(2), 2);
+    history.log.effect("someone", key().id, lease(&ask(2), 2).fence);
+    history.assert_legal();
 }
 
 #[test]
-fn a_second_effect_without_explanation_is_refused() {
-    let tale = Tale::new();
-    tale.acquired(&ask(1), 1);
-    tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
-    tale.clock.advance(LEASE);
-    tale.acquired(&ask(2), 2);
-    tale.assert_breaks(Rule::NotLinearisable);
-    tale.history.effect("someone", key().id, lease(&ask(2), 2).fence);
-    tale.assert_breaks(Rule::SecondEffect);
+fn a_second_effect_without_explanation_is_reported() {
+    let history = KeyHistory::new();
+    history.acquired(&ask(1), 1);
+    history.log.effect("someone", key().id, lease(&ask(1), 1).fence);
+    history.clock.advance(LEASE);
+    history.acquired(&ask(2), 2);
+    history.assert_breaks(Rule::NotLinearisable);
+    history.log.effect("someone", key().id, lease(&ask(2), 2).fence);
+    history.assert_breaks(Rule::SecondEffect);
 }
 
 #[test]
-fn an_effect_after_its_attempt_ended_is_refused() {
+fn an_effect_after_its_attempt_ended_is_reported() {
     for ending in [release(&ask(1), 1), complete(&ask(1), 1, "done")] {
-        let tale = Tale::new();
-        tale.acquired(&ask(1), 1);
-        tale.call(ending, Answer::Fenced(Fenced::Applied));
-        tale.history.effect("someone", key().id, lease(&ask(1), 1).fence);
-        tale.assert_breaks(Rule::EffectAfterEnd);
+        let history = KeyHistory::new();
+        history.acquired(&ask(1), 1);
+        history.call(ending, Answer::Fenced(Fenced::Applied));
+        history.log.effect("someone", key().id, lease(&ask(1), 1).fence);
+        history.assert_breaks(Rule::EffectAfterEnd);
     }
 }
 
 #[test]
-fn callers_are_told_one_outcome_while_it_is_kept() {
+fn callers_get_one_outcome_while_it_is_kept() {
     for (waited, legal) in [(RETENTION / 2, false), (RETENTION, true)] {
-        let tale = Tale::new();
-        tale.acquired(&ask(1), 1);
-        tale.completed(&ask(1), 1, "first");
-        tale.history.outcome("someone", key().id, &outcome("first"));
-        tale.clock.advance(waited);
+        let history = KeyHistory::new();
+        history.acquired(&ask(1), 1);
+        history.completed(&ask(1), 1, "first");
+        history.log.outcome("someone", key().id, &outcome("first"));
+        history.clock.advance(waited);
         if legal {
-            tale.acquired(&ask(2), 1);
-            tale.completed(&ask(2), 1, "second");
+            history.acquired(&ask(2), 1);
+            history.completed(&ask(2), 1, "second");
         } else {
-            let ticket = tale.invoke(complete(&ask(2), 1, "second"));
-            tale.history.answer(ticket, Err(StoreErrorKind::Unknown));
+            let ticket = history.invoke(complete(&ask(2), 1, "second"));
+            history.log.answer(ticket, Err(StoreErrorKind::Unknown));
         }
-        tale.history.outcome("someone", key().id, &outcome("second"));
-        if legal { tale.assert_legal() } else { tale.assert_breaks(Rule::TwoOutcomes) }
+        history.log.outcome("someone", key().id, &outcome("second"));
+        if legal { history.assert_legal() } else { history.assert_breaks(Rule::TwoOutcomes) }
     }
 }
 
 #[test]
-fn callers_are_told_only_what_was_recorded() {
-    let tale = Tale::new();
-    tale.acquired(&ask(1), 1);
-    tale.call(complete(&ask(1), 1, "done"), Answer::Fenced(Fenced::Applied));
-    tale.history.outcome("someone", key().id, &outcome("made up"));
-    tale.assert_breaks(Rule::OutcomeNeverRecorded);
+fn callers_get_only_recorded_outcomes() {
+    let history = KeyHistory::new();
+    history.acquired(&ask(1), 1);
+    history.call(complete(&ask(1), 1, "done"), Answer::Fenced(Fenced::Applied));
+    history.log.outcome("someone", key().id, &outcome("made up"));
+    history.assert_breaks(Rule::OutcomeNeverRecorded);
 }
 
-/// How many processes work on the keys at once, and how many operations each starts.
+/// Concurrent processes, and operations that each starts.
 const PROCESSES: u64 = 4;
 const OPERATIONS: u64 = 40;
 
-/// How many crowds are judged.
+/// Crowds that are checked.
 const CROWDS: u64 = 100;
 
-/// Many processes with faulty connections work on two keys of one store, and their history is judged.
+/// Processes with faulty connections use two keys of one store concurrently, and their history is checked.
 async fn crowd(seed: u64, wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store>) -> History {
     let clock = ManualClock::new();
     let history = History::new(clock.clone());
@@ -438,7 +438,7 @@ async fn work(store: Recording, clock: ManualClock, mut random: Random) {
             &Key::new(format!("{}", random.below(2))).expect("a proper key"),
         );
         let id: RecordId = key.id;
-        // A lease is used on long after it was lost, as by a process that was paused.
+        // A lease is still used after it was lost, as by a process that was paused.
         match (random.below(10), &held) {
             (0, _) => clock.advance(LEASE / 3),
             (1, _) => drop(store.sweep(10).await),
@@ -465,7 +465,7 @@ async fn work(store: Recording, clock: ManualClock, mut random: Random) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_correct_store_is_never_refused() {
+async fn a_correct_store_is_never_reported() {
     for seed in 0..CROWDS {
         let history = crowd(seed, |store| store).await;
         let checked = history.check().unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
@@ -474,7 +474,7 @@ async fn a_correct_store_is_never_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_store_is_refused() {
+async fn a_wrong_store_is_reported() {
     for defect in [Wrong::UnfencedComplete, Wrong::ReleaseByAnyone, Wrong::LeaseNeverLapses] {
         let mut refused = false;
         for seed in 0..CROWDS {

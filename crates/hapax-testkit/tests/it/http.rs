@@ -1,4 +1,4 @@
-//! The HTTP suite tested: its files are well formed and complete, and it notices what is wrong with a surface.
+//! Tests of the HTTP suite: its files are well formed and complete, and it finds defects of a surface.
 
 mod files;
 mod naive;

@@ -1,5 +1,5 @@
-//! The testkit tested: the suite passes on correct stores and fails on wrong ones, faults do what they say, and
-//! the history checker tells legal from illegal.
+//! Tests of the test kit: the suite passes on correct stores and fails on wrong ones, injected faults have their
+//! effect, and the history checker distinguishes legal histories from illegal ones.
 
 mod faulty;
 mod history;

@@ -1,4 +1,4 @@
-//! The rig around [`ReferenceStore`], with or without something wrong in front of it.
+//! The rig around [`ReferenceStore`], with or without a wrapper that has a defect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use hapax_core::{ManualClock, RecordId, Store};
 use hapax_testkit::{ReferenceStore, Rig};
 
-/// The largest outcome that the store takes: more is slow to compare.
+/// The largest outcome that the store takes: larger ones are slow to compare.
 const OUTCOME_BYTES_MAX: usize = 1 << 16;
 
 type Wrap = Box<dyn Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync>;
 
-/// A [`ReferenceStore`] and a hand on its clock; `front` is what the cases talk to.
+/// A [`ReferenceStore`] and its clock; cases call `front`.
 pub(crate) struct ReferenceRig {
     clock: ManualClock,
     back: Arc<ReferenceStore>,
@@ -19,13 +19,13 @@ pub(crate) struct ReferenceRig {
     wrap: Wrap,
 }
 
-/// The store as it is.
+/// The store without a wrapper.
 pub(crate) async fn reference_rig() -> ReferenceRig {
     ReferenceRig::wrapped(|store| store)
 }
 
 impl ReferenceRig {
-    /// The store with something in front of it.
+    /// The store behind a wrapper.
     pub(crate) fn wrapped(wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync + 'static) -> Self {
         let clock = ManualClock::new();
         let back = Arc::new(ReferenceStore::new(clock.clone()).outcome_bytes_max(OUTCOME_BYTES_MAX));

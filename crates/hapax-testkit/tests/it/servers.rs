@@ -1,11 +1,11 @@
-//! The servers that tests of stores rely on do what the tests ask of them.
+//! The servers of store tests do what tests request.
 
 use std::time::Duration;
 
 use hapax_testkit::servers::{Aof, RedisServer};
 
 #[test]
-fn a_server_keeps_what_its_options_say() {
+fn a_server_has_the_settings_of_its_options() {
     for (options, kept) in [(RedisServer::options(), ""), (RedisServer::options().aof(Aof::Always), "value")]
     {
         let server = options.start();
@@ -17,13 +17,13 @@ fn a_server_keeps_what_its_options_say() {
 }
 
 #[test]
-fn time_passes_when_the_test_says_so() {
+fn a_servers_clock_moves_only_with_the_test() {
     let server = RedisServer::options().clock().start();
     server.command(&["SET", "key", "value", "PX", "1000"]);
     let first = server.command(&["TIME"]);
-    assert_eq!(server.command(&["TIME"]), first, "it stands still");
+    assert_eq!(server.command(&["TIME"]), first, "the clock stands still");
     server.clock().advance(Duration::from_millis(1000));
-    assert_eq!(server.command(&["GET", "key"]), "value", "its time is not over before it is");
+    assert_eq!(server.command(&["GET", "key"]), "value", "it has not expired");
     server.clock().advance(Duration::from_millis(1));
     assert_eq!(server.command(&["GET", "key"]), "");
 }

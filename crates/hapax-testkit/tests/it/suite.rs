@@ -1,4 +1,4 @@
-//! The suite passes on stores that are right by construction, on a clock that rests and on one that does not.
+//! The suite passes on correct stores, with a clock that stands still and with one that moves.
 
 mod memory {
     use std::sync::Arc;
@@ -50,7 +50,7 @@ mod own_time {
     use hapax_core::{Clock, ManualClock, Store, Timestamp};
     use hapax_testkit::{Facts, ReferenceStore, Rig, Time};
 
-    /// Moves a little whenever somebody looks at it, as a server's clock does, and nobody has to wait for it.
+    /// Moves a little at each reading, as a server's clock does.
     #[derive(Clone, Debug)]
     struct RestlessClock(ManualClock);
 

@@ -1,5 +1,4 @@
-//! The suite has teeth: each wrong store fails the rule that it breaks, by name, and no rule is left off the
-//! list.
+//! Each wrong store fails the case of the rule that it breaks, and the list of rules is complete.
 
 use hapax_testkit::store_suite::{self, Case};
 
@@ -30,7 +29,7 @@ macro_rules! teeth {
     };
 }
 
-/// The one case that compares everything with everything.
+/// The case that compares random sequences with the model.
 macro_rules! model {
     () => {
         "model::the_store_agrees_with_the_transition_function"
@@ -52,28 +51,28 @@ teeth! {
     claim_not_atomic: ClaimNotAtomic => "races::one_claim_wins";
     claim_not_repeatable: ClaimNotRepeatable =>
         "lost_answers::a_repeated_claim_is_the_same_claim",
-        "ambiguous::an_ambiguous_claim_is_asked_again",
+        "ambiguous::an_ambiguous_claim_is_repeated",
         "cancellation::a_dropped_claim_may_be_repeated";
     complete_not_repeatable: CompleteNotRepeatable =>
         "lost_answers::a_repeated_write_is_applied_once",
-        "ambiguous::an_ambiguous_write_is_sent_again",
+        "ambiguous::an_ambiguous_write_is_repeated",
         "cancellation::a_dropped_completion_may_be_repeated";
-    late_owner_refused: LateOwnerRefused => "lapse::a_late_completion_by_the_owner_is_welcome";
+    late_owner_refused: LateOwnerRefused => "lapse::a_late_completion_by_the_owner_is_applied";
     complete_in_two_steps: CompleteInTwoSteps => "cancellation::a_dropped_completion_may_be_repeated";
-    recalls_anything: RecallsAnything => "claims::nothing_is_recalled_but_replays";
+    recalls_anything: RecallsAnything => "claims::only_replays_are_recalled";
     outcome_truncated: OutcomeTruncated => "claims::a_finished_key_replays", "limits::a_large_outcome_is_kept";
-    expiry_ignored: ExpiryIgnored => "expiry::a_finished_record_answers_for_its_retention";
+    expiry_ignored: ExpiryIgnored => "expiry::a_finished_record_is_replayed_for_its_retention";
     retention_from_claim: RetentionFromClaim => "expiry::retention_counts_from_completion";
     mismatch_after_busy: MismatchAfterBusy => "claims::another_fingerprint_is_a_mismatch";
-    settles_anything: SettlesAnything => "settle::only_the_uncertain_is_settled";
+    settles_anything: SettlesAnything => "settle::only_an_uncertain_record_is_settled";
     settles_any_attempt: SettlesAnyAttempt => "settle::another_attempt_is_not_settled";
     deletes_in_progress: DeletesInProgress => "delete::a_claim_in_progress_is_not_removed";
     deletes_uncounted: DeletesUncounted => "delete::a_deletion_is_counted";
-    sweeps_too_much: SweepsTooMuch => "sweep::what_is_not_due_stays";
+    sweeps_too_much: SweepsTooMuch => "sweep::records_that_are_not_due_stay";
     sweep_unlimited: SweepUnlimited => "sweep::a_batch_is_a_limit";
     list_drops_records: ListDropsRecords => "list::pages_show_every_record_once";
     list_by_written_state: ListByWrittenState => "list::states_are_filtered";
-    cursor_ignored: CursorIgnored => "list::a_strange_cursor_is_refused";
+    cursor_ignored: CursorIgnored => "list::an_unknown_cursor_is_refused";
     stats_by_written_state: StatsByWrittenState => "list::counts_agree";
     evicts_when_full: EvictsWhenFull => "limits::a_full_store_refuses_only_new_keys";
     takes_less_than_it_says: TakesLessThanItSays => "limits::a_large_outcome_is_kept";
@@ -84,7 +83,7 @@ teeth! {
 }
 
 #[test]
-fn the_model_alone_notices_most() {
+fn the_model_alone_finds_most_defects() {
     for defect in [
         Wrong::UnfencedComplete,
         Wrong::ReleaseByAnyone,
@@ -106,7 +105,7 @@ fn the_model_alone_notices_most() {
         Wrong::ListDropsRecords,
         Wrong::ListByWrittenState,
     ] {
-        assert!(fails(defect, model!()), "the model should notice {defect:?}");
+        assert!(fails(defect, model!()), "the model should find {defect:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Stores with one thing wrong each, made of a correct store and a way to misuse it.
+//! Stores with one defect each, made of a correct store and a way to misuse it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,76 +10,76 @@ use hapax_core::{
     Status, Store, StoreError, StoreErrorKind, Swept,
 };
 
-/// What is wrong.
+/// The defect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wrong {
-    /// Anybody's completion counts.
+    /// A completion by any attempt is applied.
     UnfencedComplete,
-    /// Anybody's release counts.
+    /// A release by any attempt is applied.
     ReleaseByAnyone,
-    /// Anybody's renewal counts.
+    /// A renewal by any attempt is applied.
     RenewByAnyone,
-    /// Anybody's abandonment counts.
+    /// An abandonment by any attempt is applied.
     AbandonByAnyone,
-    /// A write that was lost is said to be applied.
+    /// A lost write is reported as applied.
     LostCalledApplied,
-    /// A claim is believed for ever.
+    /// A lease never lapses.
     LeaseNeverLapses,
-    /// A lapsed claim is taken over although only "at most once" was asked for.
+    /// A lapsed claim is taken over without permission.
     LapseRerunsSilently,
     /// Takeovers are not limited.
     AttemptsUnlimited,
-    /// Attempts are always number one.
+    /// Every attempt has number one.
     AttemptsNotCounted,
-    /// A claim looks first and writes then.
+    /// A claim reads first and writes then.
     ClaimNotAtomic,
-    /// The same claim again is somebody else's.
+    /// A repeated claim is another attempt.
     ClaimNotRepeatable,
-    /// The same completion again is lost.
+    /// A repeated completion is lost.
     CompleteNotRepeatable,
     /// The owner of a lapsed claim may no longer complete it.
     LateOwnerRefused,
     /// A completion is two writes.
     CompleteInTwoSteps,
-    /// The outcome's last byte is not kept.
+    /// The outcome's last byte is dropped.
     OutcomeTruncated,
-    /// What is recalled is not compared.
+    /// The fingerprint of a recalled record is not compared.
     RecallsAnything,
-    /// A finished record answers for ever.
+    /// A finished record is replayed for ever.
     ExpiryIgnored,
     /// Retention is counted from the claim.
     RetentionFromClaim,
-    /// A used key is only a mismatch when it is finished.
+    /// Another fingerprint is a mismatch only on a finished record.
     MismatchAfterBusy,
-    /// A settlement does not look at the state.
+    /// A settlement ignores the state.
     SettlesAnything,
-    /// A settlement does not look at the attempt.
+    /// A settlement ignores the attempt.
     SettlesAnyAttempt,
     /// A claim in progress may be deleted.
     DeletesInProgress,
     /// A deletion is not counted.
     DeletesUncounted,
-    /// A sweep takes uncertain records that still have time.
+    /// A sweep removes uncertain records that are not due.
     SweepsTooMuch,
-    /// A sweep knows no batches.
+    /// A sweep ignores the batch limit.
     SweepUnlimited,
-    /// The last record of a page is left out.
+    /// The last record of a page is missing.
     ListDropsRecords,
-    /// A state is listed as it was written, not as it is.
+    /// Lists use the stored state, without lapses.
     ListByWrittenState,
-    /// Any cursor is the start.
+    /// Any cursor means the start.
     CursorIgnored,
     /// A lapsed claim is counted as in progress.
     StatsByWrittenState,
-    /// A full store forgets something.
+    /// A full store forgets a record.
     EvictsWhenFull,
-    /// The largest outcome that it names is refused.
+    /// An outcome of the stated maximum size is refused.
     TakesLessThanItSays,
-    /// A larger outcome than it names is taken.
+    /// An outcome above the stated maximum size is taken.
     TakesMoreThanItSays,
-    /// What cannot be read is not there.
+    /// An unreadable record counts as absent.
     UnreadableAsAbsent,
-    /// What cannot be read is left out of lists.
+    /// An unreadable record is missing in lists.
     UnreadableNotListed,
 }
 
@@ -109,8 +109,8 @@ impl WrongStore {
         }
     }
 
-    /// The lease of whoever holds the record, for somebody who does not.
-    async fn stolen(&self, lease: &Lease) -> Lease {
+    /// The lease of the record's owner, for another attempt.
+    async fn stolen_lease(&self, lease: &Lease) -> Lease {
         match self.found(&lease.id).await {
             Some((record, _)) => Lease { fence: record.fence, ..lease.clone() },
             None => lease.clone(),
@@ -118,10 +118,10 @@ impl WrongStore {
     }
 
     async fn lease_for(&self, defect: Wrong, lease: &Lease) -> Lease {
-        if self.is(defect) { self.stolen(lease).await } else { lease.clone() }
+        if self.is(defect) { self.stolen_lease(lease).await } else { lease.clone() }
     }
 
-    fn said(&self, answer: Fenced) -> Fenced {
+    fn reported(&self, answer: Fenced) -> Fenced {
         if self.is(Wrong::LostCalledApplied) { Fenced::Applied } else { answer }
     }
 
@@ -217,7 +217,7 @@ impl WrongStore {
             }
             _ => {}
         }
-        Ok(self.said(self.inner.complete(lease, done, retention).await?))
+        Ok(self.reported(self.inner.complete(lease, done, retention).await?))
     }
 
     async fn settle_wrongly(&self, id: &RecordId, settlement: &Settlement) -> Result<Settled, StoreError> {

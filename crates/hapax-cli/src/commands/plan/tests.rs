@@ -1,7 +1,7 @@
 use hapax::MemoryStore;
 use hapax_core::Store;
 use hapax_store_file::FileStore;
-use hapax_testkit::asking::fill;
+use hapax_testkit::operations::fill;
 
 use super::*;
 

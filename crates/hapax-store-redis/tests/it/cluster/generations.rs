@@ -62,7 +62,7 @@ async fn a_mark_that_does_not_move_with_its_slot_is_a_loss() {
     primaries[1].command(&["DEL", mark]);
     cluster.end_move(slot, 1, 2);
     stopped(&store).await;
-    let error = store.claim(&hapax_testkit::asking::ask("anything")).await.unwrap_err();
+    let error = store.claim(&hapax_testkit::operations::ask("anything")).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Stopped);
 }
 

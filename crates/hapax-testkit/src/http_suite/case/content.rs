@@ -1,4 +1,4 @@
-//! [`Content`]: a body as a case spells it.
+//! [`Content`]: a body as a case writes it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -35,7 +35,7 @@ impl TryFrom<ContentFile> for Content {
     type Error = String;
 
     fn try_from(file: ContentFile) -> Result<Self, String> {
-        /// No case needs more, and a typing error should not fill the memory.
+        /// No case needs more, and a typo should not fill the memory.
         const REPEATED_BYTES_MAX: usize = 64 << 20;
         Ok(Self(match file {
             ContentFile::Text(text) => text.into(),

@@ -1,11 +1,11 @@
-//! [`Span`]: a span of time as settings spell it.
+//! [`Span`]: a span of time as settings write it.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::Error;
 
-/// A span of time as settings spell it: `250ms`, `30s`, `5m`, `25h`, `30d`.
+/// A span of time as settings write it: `250ms`, `30s`, `5m`, `25h`, `30d`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Span(pub Duration);
 

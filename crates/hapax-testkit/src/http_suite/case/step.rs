@@ -1,4 +1,4 @@
-//! [`Step`]: one thing that is done, and what is expected then.
+//! [`Step`]: one action, and what is expected of its result.
 
 use serde::Deserialize;
 
@@ -8,22 +8,22 @@ use super::{Expect, Send, Span, StoreFault};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "StepFile")]
 pub struct Step {
-    /// What later steps call its answer.
+    /// The name of its answer in later steps.
     pub name: Option<String>,
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// What is expected then.
+    /// What is expected of its result.
     pub expect: Expect,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Sends a request and waits for its answer.
     Send(Box<Send>),
     /// Sends a request and leaves it open.
     Background {
-        /// How later steps call it.
+        /// Its name in later steps.
         name: String,
         /// The request.
         send: Box<Send>,
@@ -34,7 +34,7 @@ pub enum Action {
     HangUp(String),
     /// Waits until the origin has been executed so many times.
     UntilRuns(usize),
-    /// Lets the origin answer what it holds.
+    /// Releases the answers that the origin holds.
     Release,
     /// Lets time pass on the store's clock.
     Advance(Span),
@@ -93,7 +93,7 @@ impl TryFrom<StepFile> for Step {
         };
         let is_answered = matches!(action, Action::Send(_) | Action::Await(_));
         if !is_answered && expect != (Expect { runs: expect.runs, ..Expect::default() }) {
-            return Err("`expect`: this step has no answer, only `runs` can be judged".into());
+            return Err("`expect`: this step has no answer, only `runs` can be checked".into());
         }
         Ok(Self { name, action, expect })
     }

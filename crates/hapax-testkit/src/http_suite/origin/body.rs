@@ -9,11 +9,11 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
-/// What an [`Origin`](super::Origin) answers with.
+/// The response body of an [`Origin`](super::Origin).
 #[derive(Debug)]
 pub struct OriginBody {
     pieces: VecDeque<Piece>,
-    /// Told in advance; none for a stream.
+    /// The announced length; none for a stream.
     length: Option<u64>,
 }
 
@@ -21,20 +21,20 @@ pub struct OriginBody {
 enum Piece {
     Data(Bytes),
     Trailers(HeaderMap),
-    /// Nothing now, so that what came before is on its way.
+    /// No data yet, so that what came before is sent.
     Pause,
     Break,
 }
 
 impl OriginBody {
-    /// One piece, and its length is told.
+    /// One piece with an announced length.
     pub(super) fn whole(content: Bytes) -> Self {
         let length = Some(content.len() as u64);
         let pieces = if content.is_empty() { VecDeque::new() } else { [Piece::Data(content)].into() };
         Self { pieces, length }
     }
 
-    /// Two pieces and `trailers`, and nobody knows in advance how long it is.
+    /// Two pieces and `trailers`, without an announced length.
     pub(super) fn streamed(content: Bytes, trailers: HeaderMap) -> Self {
         let mut pieces = halves(content);
         if !trailers.is_empty() {
@@ -73,7 +73,7 @@ impl Body for OriginBody {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Piece::Break => Err(io::Error::other("the origin's answer breaks off, as its script says")),
+            Piece::Break => Err(io::Error::other("the script cuts the body off")),
         }))
     }
 

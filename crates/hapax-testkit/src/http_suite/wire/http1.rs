@@ -1,4 +1,4 @@
-//! HTTP/1 written by hand, so that what no client library would send can be sent too.
+//! A hand-written HTTP/1 client, which can also send what no client library would.
 
 use std::future::{Future, pending};
 use std::io;
@@ -11,20 +11,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::{Answer, Unanswered, lines};
+use super::{ExchangeError, WireResponse, lines};
 use crate::http_suite::case::Send;
 
 /// More header fields than any answer of the cases has.
 const FIELDS_MAX: usize = 100;
-/// An answer that is longer is an answer without an end.
+/// Longer than any response of the cases.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
 
 pub(super) async fn exchange(
     leave: impl Future<Output = ()>,
     addr: SocketAddr,
     send: &Send,
-) -> Result<Answer, Unanswered> {
-    let stream = TcpStream::connect(addr).await.map_err(|error| Unanswered::because("connect", error))?;
+) -> Result<WireResponse, ExchangeError> {
+    let stream = TcpStream::connect(addr).await.map_err(|error| ExchangeError::because("connect", error))?;
     let (from, mut to) = stream.into_split();
     let mut reader = Reader { from, buffer: BytesMut::new(), is_head: send.method == "HEAD" };
     let request = request(addr, send);
@@ -37,7 +37,7 @@ pub(super) async fn exchange(
     }
     write(&mut to, &[], false).await;
     while reader.more().await.is_ok_and(|read| read > 0) {}
-    Err(Unanswered::hung_up())
+    Err(ExchangeError::hung_up())
 }
 
 async fn talk(
@@ -45,7 +45,7 @@ async fn talk(
     to: &mut OwnedWriteHalf,
     send: &Send,
     (head, body): (Vec<u8>, Vec<u8>),
-) -> Result<Answer, Unanswered> {
+) -> Result<WireResponse, ExchangeError> {
     let keep_open = send.cut.is_none();
     if send.expect_continue {
         write(to, &head, true).await;
@@ -54,21 +54,21 @@ async fn talk(
             return reader.rest(first).await;
         }
         write(to, &body, keep_open).await;
-        return Ok(Answer { continued: true, ..reader.answer().await? });
+        return Ok(WireResponse { continued: true, ..reader.answer().await? });
     }
     let bytes = [head, body].concat();
     let writing = pin!(async {
         write(to, &bytes, keep_open).await;
-        // An answer may come before the request is written, never the other way round.
+        // A response may come before the request is written, never the other way round.
         pending::<()>().await;
     });
     match select(writing, pin!(reader.answer())).await {
         Either::Right((answer, _)) => answer,
-        Either::Left(((), _)) => Err(Unanswered("the writer ended before the answer".into())),
+        Either::Left(((), _)) => Err(ExchangeError("the writer ended before the answer".into())),
     }
 }
 
-/// Errors are not told: whoever reads the answer learns of them.
+/// Errors are ignored here: reading the response reports them.
 async fn write(to: &mut OwnedWriteHalf, bytes: &[u8], keep_open: bool) {
     let _ = to.write_all(bytes).await;
     if !keep_open {
@@ -129,7 +129,7 @@ struct Reader {
 }
 
 impl Reader {
-    async fn answer(&mut self) -> Result<Answer, Unanswered> {
+    async fn answer(&mut self) -> Result<WireResponse, ExchangeError> {
         loop {
             let head = self.head().await?;
             if head.status >= 200 || head.status == 101 {
@@ -138,32 +138,32 @@ impl Reader {
         }
     }
 
-    async fn head(&mut self) -> Result<Answer, Unanswered> {
+    async fn head(&mut self) -> Result<WireResponse, ExchangeError> {
         loop {
             if let Some(head) = self.parse_head()? {
                 return Ok(head);
             }
-            if self.more().await.map_err(|error| Unanswered::because("read the answer", error))? == 0 {
-                return Err(Unanswered("the connection was closed without an answer".into()));
+            if self.more().await.map_err(|error| ExchangeError::because("read the answer", error))? == 0 {
+                return Err(ExchangeError("the connection was closed without an answer".into()));
             }
         }
     }
 
-    fn parse_head(&mut self) -> Result<Option<Answer>, Unanswered> {
+    fn parse_head(&mut self) -> Result<Option<WireResponse>, ExchangeError> {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
         let mut head = httparse::Response::new(&mut fields);
-        let parsed = head.parse(&self.buffer).map_err(|error| Unanswered::because("the answer", error))?;
+        let parsed = head.parse(&self.buffer).map_err(|error| ExchangeError::because("the answer", error))?;
         let httparse::Status::Complete(length) = parsed else {
             return Ok(None);
         };
         let status = head.code.unwrap_or_default();
         let headers = owned(head.headers);
         self.buffer.advance(length);
-        Ok(Some(Answer { status, headers, ..Answer::default() }))
+        Ok(Some(WireResponse { status, headers, ..WireResponse::default() }))
     }
 
     /// The body that belongs to `head`.
-    async fn rest(&mut self, mut answer: Answer) -> Result<Answer, Unanswered> {
+    async fn rest(&mut self, mut answer: WireResponse) -> Result<WireResponse, ExchangeError> {
         if self.is_head || matches!(answer.status, 100..=199 | 204 | 304) {
             return Ok(answer);
         }

@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use super::{Answer, Unanswered};
+use super::{ExchangeError, WireResponse};
 use crate::http_suite::case::Send;
 use crate::http_suite::origin::fields;
 
@@ -26,18 +26,18 @@ pub(super) async fn exchange(
     leave: impl Future<Output = ()>,
     addr: SocketAddr,
     send: &Send,
-) -> Result<Answer, Unanswered> {
-    let request = request(addr, send).map_err(|error| Unanswered::because("not for HTTP/2", error))?;
-    let stream = TcpStream::connect(addr).await.map_err(|error| Unanswered::because("connect", error))?;
+) -> Result<WireResponse, ExchangeError> {
+    let request = request(addr, send).map_err(|error| ExchangeError::because("not for HTTP/2", error))?;
+    let stream = TcpStream::connect(addr).await.map_err(|error| ExchangeError::because("connect", error))?;
     let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
         .await
-        .map_err(|error| Unanswered::because("shake hands", error))?;
-    // Dropping the set ends the connection, whatever is still open on it.
+        .map_err(|error| ExchangeError::because("shake hands", error))?;
+    // Dropping the set ends the connection and its open streams.
     let mut driver = JoinSet::new();
     driver.spawn(connection);
     let talk = async {
         let response = sender.send_request(request).await;
-        let response = response.map_err(|error| Unanswered::because("the request", error))?;
+        let response = response.map_err(|error| ExchangeError::because("the request", error))?;
         Ok(read(response).await)
     };
     let talked = match select(pin!(leave), pin!(talk)).await {
@@ -47,10 +47,10 @@ pub(super) async fn exchange(
     if let Some(answer) = talked {
         return answer;
     }
-    // Without streams and without anybody who could open one, the connection says goodbye and ends.
+    // Without streams and without handles that could open one, the connection sends GOAWAY and ends.
     drop(sender);
     driver.join_next().await;
-    Err(Unanswered::hung_up())
+    Err(ExchangeError::hung_up())
 }
 
 fn request(addr: SocketAddr, send: &Send) -> Result<Request<SendBody>, http::Error> {
@@ -64,10 +64,13 @@ fn request(addr: SocketAddr, send: &Send) -> Result<Request<SendBody>, http::Err
     Ok(request)
 }
 
-async fn read(response: http::Response<Incoming>) -> Answer {
+async fn read(response: http::Response<Incoming>) -> WireResponse {
     let (head, mut body) = response.into_parts();
-    let mut answer =
-        Answer { status: head.status.as_u16(), headers: owned(&head.headers), ..Answer::default() };
+    let mut answer = WireResponse {
+        status: head.status.as_u16(),
+        headers: owned(&head.headers),
+        ..WireResponse::default()
+    };
     let mut content = Vec::new();
     while let Some(frame) = body.frame().await {
         match frame.map(Frame::into_data) {
@@ -102,7 +105,7 @@ impl SendBody {
             frames.push_back(Ok(Frame::data(content.split_to(length))));
         }
         if send.cut.is_some() {
-            frames.push_back(Err(io::Error::other("cut, as the case says")));
+            frames.push_back(Err(io::Error::other("the case cuts the body off")));
         } else if !trailers.is_empty() {
             frames.push_back(Ok(Frame::trailers(trailers)));
         }

@@ -1,4 +1,4 @@
-//! Signatures of webhooks, made at the moment of sending because they hold the time.
+//! Signatures of webhooks, made at the time of sending because they contain it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,11 +7,11 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::Unanswered;
+use super::ExchangeError;
 use crate::http_suite::case::{Line, Scheme, Sign};
 
-/// The header lines that a sender of this scheme would add.
-pub(super) fn lines(sign: &Sign, content: &[u8]) -> Result<Vec<Line>, Unanswered> {
+/// The header lines that a sender adds in this scheme.
+pub(super) fn lines(sign: &Sign, content: &[u8]) -> Result<Vec<Line>, ExchangeError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let at = now.saturating_sub(sign.age.0).as_secs();
     let id = &sign.id;
@@ -19,7 +19,7 @@ pub(super) fn lines(sign: &Sign, content: &[u8]) -> Result<Vec<Line>, Unanswered
         Scheme::Standard => {
             let secret = BASE64
                 .decode(sign.secret.trim_start_matches("whsec_"))
-                .map_err(|error| Unanswered::because("`sign.secret`", error))?;
+                .map_err(|error| ExchangeError::because("`sign.secret`", error))?;
             let signature = mac(&secret, &[format!("{id}.{at}.").as_bytes(), content])?;
             vec![
                 line("webhook-id", id.clone()),
@@ -59,9 +59,9 @@ fn line(name: &str, value: String) -> Line {
     (name.to_owned(), value)
 }
 
-fn mac(secret: &[u8], parts: &[&[u8]]) -> Result<Vec<u8>, Unanswered> {
+fn mac(secret: &[u8], parts: &[&[u8]]) -> Result<Vec<u8>, ExchangeError> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret)
-        .map_err(|error| Unanswered::because("`sign.secret`", error))?;
+        .map_err(|error| ExchangeError::because("`sign.secret`", error))?;
     for part in parts {
         mac.update(part);
     }

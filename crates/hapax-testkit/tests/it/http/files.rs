@@ -1,14 +1,14 @@
-//! The case files: complete, and every mistake in one is named.
+//! The case files are complete, and an error in one names the file and the field.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hapax_testkit::http_suite::{Kind, load};
 
-/// How many rules each section of the protocol has, for the sections that an HTTP server is judged by.
+/// How many rules each section of the protocol has, for the sections that apply to an HTTP server.
 const SECTIONS: [(char, usize); 10] =
     [('K', 10), ('M', 6), ('S', 7), ('F', 10), ('X', 13), ('R', 12), ('E', 6), ('T', 6), ('D', 7), ('P', 3)];
 
-/// Rules that cannot be seen from outside a server, and where they are shown instead.
+/// Rules that are invisible from outside a server, and where they are tested instead.
 const ELSEWHERE: [(&str, &str); 4] = [
     ("X-12", "record and effect in one transaction: the handler's own store"),
     ("E-06", "the published policy: a document, not an answer"),
@@ -17,7 +17,7 @@ const ELSEWHERE: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn every_rule_admits_and_refuses() {
+fn every_rule_has_permitting_and_preventing_cases() {
     let mut kinds: BTreeMap<String, Vec<Kind>> = BTreeMap::new();
     for case in load(&super::cases()).unwrap() {
         kinds.entry(case.rule).or_default().push(case.kind);
@@ -36,7 +36,7 @@ fn every_rule_admits_and_refuses() {
 }
 
 #[test]
-fn every_case_has_an_id_of_its_own() {
+fn every_case_has_a_unique_id() {
     let cases = load(&super::cases()).unwrap();
     let ids: BTreeSet<_> = cases.iter().map(|case| &case.id).collect();
     assert_eq!(ids.len(), cases.len());
@@ -45,8 +45,8 @@ fn every_case_has_an_id_of_its_own() {
     assert!(cases.len() - of_files >= 240, "only {} values", cases.len() - of_files);
 }
 
-/// The complaint about a file `k-06-x.toml` with this text.
-fn complaint(text: &str) -> String {
+/// The error about a file `k-06-x.toml` with this text.
+fn load_error(text: &str) -> String {
     let dir = tempfile::tempdir().expect("a folder for the test");
     std::fs::write(dir.path().join("k-06-x.toml"), text).expect("the file is written");
     match load(dir.path()) {
@@ -58,9 +58,9 @@ fn complaint(text: &str) -> String {
 const HEAD: &str = "id = 'k-06-x'\nrule = 'K-06'\nkind = 'refuses'\nabout = 'x'\n";
 
 #[test]
-fn a_malformed_file_is_named_with_its_field() {
+fn an_error_names_the_file_and_the_field() {
     let check = |text: &str, field: &str| {
-        let complaint = complaint(text);
+        let complaint = load_error(text);
         assert!(complaint.contains("k-06-x.toml"), "{text}: {complaint}");
         assert!(complaint.contains(field), "{text}: {complaint}");
     };
@@ -88,5 +88,5 @@ fn a_malformed_file_is_named_with_its_field() {
     check(&step("drain = true"), "drain");
     check(&step("store = 'down'"), "store-faults");
     check(&step("send = { raw = 'x' }"), "raw");
-    assert_eq!(complaint(&step("send = {}")), "");
+    assert_eq!(load_error(&step("send = {}")), "");
 }

@@ -1,5 +1,5 @@
-//! Surfaces for trying the suite out: an origin without any layer, and a small layer that keeps the plainest rules
-//! and can be told to break one of them.
+//! Surfaces for testing the suite: an origin without a layer, and a small layer for the plain rules with planted
+//! defects.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use tower_service::Service;
 
-/// A server that runs while somebody holds it.
+/// A server that runs until it is dropped.
 struct Serving {
     _server: Server,
 }
@@ -37,7 +37,7 @@ where
     Ok(Running { addr: server.addr(), control: Box::new(Serving { _server: server }) })
 }
 
-/// The origin alone. It says that it can do everything, so that nothing is skipped.
+/// The origin alone. It claims every feature, so that nothing is skipped.
 pub(super) struct Bare;
 
 const EVERYTHING: [Feature; 11] = [
@@ -63,7 +63,7 @@ impl Surface for Bare {
         &EVERYTHING
     }
 
-    /// Many cases hang without a layer, and it is known that they fail.
+    /// Without a layer many cases time out, and are expected to fail.
     fn patience(&self) -> Duration {
         Duration::from_secs(2)
     }
@@ -73,16 +73,16 @@ impl Surface for Bare {
     }
 }
 
-/// What the small layer does wrong.
+/// A planted defect of the small layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Defect {
     /// Of several key lines it takes the first.
     TakesTheFirstLine,
     /// It runs a request whose key is malformed.
     IgnoresBadKeys,
-    /// It takes bare and quoted spelling for different keys.
+    /// It treats the bare and the quoted spelling as different keys.
     KeepsQuotes,
-    /// It replays to whatever request comes under a known key.
+    /// It replays to any request with a known key.
     ForgetsFingerprints,
     /// It lets a duplicate of a running request run.
     RunsDuplicates,
@@ -98,7 +98,7 @@ pub(super) enum Defect {
     CoversGet,
 }
 
-/// A layer in miniature.
+/// The small layer.
 pub(super) struct Naive(pub(super) Option<Defect>);
 
 impl Surface for Naive {
@@ -110,7 +110,7 @@ impl Surface for Naive {
         &[Feature::Http2, Feature::Raw]
     }
 
-    /// With a defect some cases hang, and it is known that they fail.
+    /// With a defect some cases time out, and are expected to fail.
     fn patience(&self) -> Duration {
         Duration::from_secs(if self.0.is_some() { 2 } else { 30 })
     }
@@ -192,7 +192,7 @@ impl Layered {
         }
     }
 
-    /// What is known under `id`; nothing when it is claimed now.
+    /// The record under `id`; none when it is claimed now.
     fn claim(&self, id: &str, fingerprint: &(String, Bytes)) -> Option<Record> {
         let mut records = self.records.lock();
         let runs_again = self.has(Defect::RunsDuplicates);

@@ -1,10 +1,10 @@
-//! The suite has teeth: it passes what is right and notices what is wrong, and where.
+//! The suite passes a correct layer and finds each planted defect in its own case.
 
 use hapax_testkit::http_suite::{Case, Kind, Report, Surface, Verdict, run};
 
 use super::naive::{Bare, Defect, Naive};
 
-/// The cases that the small layer keeps: those without settings about the plainest rules. It knows of no other layer.
+/// The cases that the small layer passes: those of the plain rules, without settings.
 fn is_plain(case: &Case) -> bool {
     let rules =
         ["K-01", "K-02", "K-03", "K-05", "K-06", "K-07", "M-02", "S-05", "F-01", "F-10", "X-05", "X-06"];
@@ -14,7 +14,7 @@ fn is_plain(case: &Case) -> bool {
             || case.id.starts_with("r-01") && case.id != "r-01-marker-of-the-origin")
 }
 
-/// Whether the case is not one of the many of the table of structured fields.
+/// Whether the case is from its own file, not from the table of structured fields.
 fn is_file(case: &Case) -> bool {
     !case.id.starts_with("structured-fields/")
 }
@@ -32,7 +32,7 @@ async fn a_layer_that_keeps_the_plain_rules_passes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_refusal_fails_without_a_layer() {
+async fn every_preventing_case_fails_without_a_layer() {
     let report = report(&Bare, |case| case.kind == Kind::Refuses).await;
     let unnoticed: Vec<_> =
         report.results.iter().filter(|result| !matches!(result.verdict, Verdict::Failed(_))).collect();
@@ -40,7 +40,7 @@ async fn every_refusal_fails_without_a_layer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_defect_is_noticed_where_it_belongs() {
+async fn each_defect_fails_a_case_of_its_rule() {
     let check = async |defect, cases: &[&str]| {
         let report = report(&Naive(Some(defect)), |case| is_plain(case) && is_file(case)).await;
         for case in cases {
@@ -66,7 +66,7 @@ async fn each_defect_is_noticed_where_it_belongs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_surface_cannot_do_is_skipped_in_sight() {
+async fn cases_for_missing_features_are_reported_as_skipped() {
     let report = report(&Naive(None), |case| case.id == "d-03-store-down").await;
     assert_eq!(report.counts(), [0, 0, 2], "{report}");
     assert!(report.table().contains("D-03\td-03-store-down HTTP/1.1\tskipped: "), "{}", report.table());
@@ -74,7 +74,7 @@ async fn what_a_surface_cannot_do_is_skipped_in_sight() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failure_says_which_step_and_what_was_expected() {
+async fn a_failure_names_its_step_and_its_expectation() {
     let report = report(&Bare, |case| case.id == "k-03-bare-then-quoted").await;
     let text = report.to_string();
     for part in [

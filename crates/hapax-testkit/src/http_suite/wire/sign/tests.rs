@@ -5,7 +5,7 @@ fn sign(scheme: &str, secret: &str) -> Sign {
 }
 
 #[test]
-fn p_03_a_published_signature_is_made() {
+fn p_03_a_published_signature_is_reproduced() {
     // The example of GitHub's documentation.
     let lines = lines(&sign("github", "It's a Secret to Everybody"), b"Hello, World!").expect("signed");
     let expected = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
@@ -25,13 +25,13 @@ fn p_03_the_message_is_part_of_each_signature() {
             let lines = lines(&sign(scheme, "whsec_AAAA"), content).expect("signed");
             lines.into_iter().find(|(name, _)| name == field).expect("a signature").1
         };
-        // What comes before `v1` may hold the time, which differs by itself.
+        // The text before `v1` may hold the time, which differs.
         let digest = |content| signature(content).rsplit("v1").next().map(str::to_owned);
         assert_ne!(digest(b"one"), digest(b"two"), "{scheme}");
     }
 }
 
 #[test]
-fn a_secret_that_cannot_be_read_is_told() {
+fn an_invalid_secret_is_an_error() {
     assert!(lines(&sign("standard", "whsec_!"), b"").is_err());
 }

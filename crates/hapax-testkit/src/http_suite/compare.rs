@@ -1,4 +1,4 @@
-//! Whether an answer is what was expected: pure comparison, every difference in words.
+//! [`Comparison`]: compares an answer with what was expected and describes every difference.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::case::{Content, Expect, Line, Seen};
 use super::origin::Execution;
 use super::surface::Settings;
-use super::wire::{Answer, lines};
+use super::wire::{WireResponse, lines};
 
-/// Header fields that belong to one exchange and not to the outcome, besides the replay marker. What a replay
-/// does with them is for cases of their own.
+/// Header fields that belong to one exchange and not to the outcome, besides the replay marker. Replays of them have
+/// their own cases.
 const PER_EXCHANGE: [&str; 19] = [
     "age",
     "connection",
@@ -42,22 +42,22 @@ pub(super) struct Difference {
     pub(super) got: String,
 }
 
-/// What an answer is compared with.
-pub(super) struct Judge<'a> {
+/// The context of a comparison.
+pub(super) struct Comparison<'a> {
     pub(super) expect: &'a Expect,
     /// The header field that marks a replay.
     pub(super) marker: &'a str,
     /// The answer that `same_as` names.
-    pub(super) earlier: Option<&'a Answer>,
-    /// The origin's ledger.
+    pub(super) earlier: Option<&'a WireResponse>,
+    /// The executions that the origin recorded.
     pub(super) executions: Vec<Execution>,
 }
 
-impl Judge<'_> {
+impl Comparison<'_> {
     /// Every difference between what was expected and `answer`.
-    pub(super) fn differences(&self, answer: &Answer) -> Vec<Difference> {
+    pub(super) fn differences(&self, answer: &WireResponse) -> Vec<Difference> {
         let expect = self.expect;
-        let mut found = Found::default();
+        let mut found = Differences::default();
         if let Some(status) = expect.status {
             found.compare("status", status, answer.status);
         }
@@ -83,7 +83,7 @@ impl Judge<'_> {
         }
         for text in &expect.hides {
             let hidden = !holds(answer, text.as_bytes());
-            found.check(hidden, || (format!("`{text}` nowhere in the answer"), "it is there".into()));
+            found.check(hidden, || (format!("`{text}` nowhere in the answer"), "it is present".into()));
         }
         if let Some(wanted) = expect.retry_after {
             let whole = |value: &Bytes| value.iter().all(u8::is_ascii_digit) && !value.is_empty();
@@ -108,9 +108,9 @@ impl Judge<'_> {
         found.list
     }
 
-    /// The same for what the origin saw, which can be judged without an answer.
+    /// The same for the origin's executions, which do not need an answer.
     pub(super) fn differences_at_origin(&self) -> Vec<Difference> {
-        let mut found = Found::default();
+        let mut found = Differences::default();
         if let Some(runs) = self.expect.runs {
             found.compare("executions so far", runs, self.executions.len());
         }
@@ -125,11 +125,11 @@ impl Judge<'_> {
 }
 
 #[derive(Default)]
-struct Found {
+struct Differences {
     list: Vec<Difference>,
 }
 
-impl Found {
+impl Differences {
     fn check(&mut self, holds: bool, difference: impl FnOnce() -> (String, String)) {
         if !holds {
             let (expected, got) = difference();
@@ -143,7 +143,7 @@ impl Found {
 }
 
 fn fields(
-    found: &mut Found,
+    found: &mut Differences,
     kind: &str,
     fields: &[(String, Bytes)],
     has: &[String],
@@ -171,7 +171,7 @@ fn fields(
     }
 }
 
-fn problem(found: &mut Found, expect: &Expect, answer: &Answer) {
+fn problem(found: &mut Differences, expect: &Expect, answer: &WireResponse) {
     if expect.problem.is_none() && expect.members.is_none() && expect.has_members.is_empty() {
         return;
     }
@@ -198,7 +198,7 @@ fn problem(found: &mut Found, expect: &Expect, answer: &Answer) {
     }
 }
 
-fn same(found: &mut Found, marker: &str, earlier: &Answer, answer: &Answer) {
+fn same(found: &mut Differences, marker: &str, earlier: &WireResponse, answer: &WireResponse) {
     found.compare("status as before", earlier.status, answer.status);
     found.check(earlier.body == answer.body, || {
         (shown("body as before", &earlier.body), shown("body", &answer.body))
@@ -208,7 +208,7 @@ fn same(found: &mut Found, marker: &str, earlier: &Answer, answer: &Answer) {
 }
 
 /// The header fields that belong to the outcome. Order counts only between lines of one name.
-fn stored(marker: &str, answer: &Answer) -> Vec<(String, Bytes)> {
+fn stored(marker: &str, answer: &WireResponse) -> Vec<(String, Bytes)> {
     let mut stored: Vec<_> = answer
         .headers
         .iter()
@@ -219,7 +219,7 @@ fn stored(marker: &str, answer: &Answer) -> Vec<(String, Bytes)> {
     stored
 }
 
-fn at_origin(found: &mut Found, seen: &Seen, execution: &Execution) {
+fn at_origin(found: &mut Differences, seen: &Seen, execution: &Execution) {
     if let Some(method) = &seen.method {
         found.compare("method at the origin", method.as_str(), execution.method.as_str());
     }
@@ -239,13 +239,13 @@ fn at_origin(found: &mut Found, seen: &Seen, execution: &Execution) {
     }
 }
 
-fn holds(answer: &Answer, text: &[u8]) -> bool {
+fn holds(answer: &WireResponse, text: &[u8]) -> bool {
     let within = |bytes: &[u8]| !text.is_empty() && bytes.windows(text.len()).any(|window| window == text);
     let fields = answer.headers.iter().chain(&answer.trailers);
     within(&answer.body) || fields.into_iter().any(|(_, value)| within(value))
 }
 
-fn summary(answer: &Answer) -> String {
+fn summary(answer: &WireResponse) -> String {
     format!("{} {}", answer.status, shown("with body", &answer.body))
 }
 

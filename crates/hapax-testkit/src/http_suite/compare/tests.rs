@@ -1,30 +1,30 @@
 use super::*;
 
-fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
+fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> WireResponse {
     let headers =
         headers.iter().map(|(name, value)| ((*name).into(), Bytes::from((*value).to_owned()))).collect();
-    Answer { status, headers, body: Bytes::from(body.to_owned()), ..Answer::default() }
+    WireResponse { status, headers, body: Bytes::from(body.to_owned()), ..WireResponse::default() }
 }
 
 fn expect(toml: &str) -> Expect {
     toml::from_str(toml).expect("an expectation")
 }
 
-fn meets(toml: &str, answer: &Answer) -> bool {
+fn meets(toml: &str, answer: &WireResponse) -> bool {
     let earlier = self::answer(201, &[("X-Kept", "1"), ("Date", "then")], "first");
     let expect = expect(toml);
     let earlier = expect.same_as.as_ref().map(|_| &earlier);
-    Judge { expect: &expect, marker: "X-Idempotent-Replayed", earlier, executions: Vec::new() }
+    Comparison { expect: &expect, marker: "X-Idempotent-Replayed", earlier, executions: Vec::new() }
         .differences(answer)
         .is_empty()
 }
 
 #[test]
-fn each_expectation_is_judged() {
+fn each_expectation_is_checked() {
     let plain = || answer(201, &[], "order 1");
     let with = |name: &str, value: &str| answer(201, &[(name, value)], "order 1");
     let problem = |status, body: &str| answer(status, &[("Content-Type", "application/problem+json")], body);
-    let check = |toml: &str, met: Answer, unmet: Answer| {
+    let check = |toml: &str, met: WireResponse, unmet: WireResponse| {
         assert!(meets(toml, &met), "{toml}: {met:?}");
         assert!(!meets(toml, &unmet), "{toml}: {unmet:?}");
     };
@@ -43,15 +43,16 @@ fn each_expectation_is_judged() {
     check("retry_after = true", with("retry-after", "2"), with("retry-after", "soon"));
     check("retry_after = false", plain(), with("retry-after", "2"));
     check("grpc_status = 10", with("grpc-status", "10"), with("grpc-status", "1"));
-    check("continued = true", Answer { continued: true, ..plain() }, plain());
-    check("cut = true", Answer { cut: true, ..plain() }, plain());
-    check("", plain(), Answer { cut: true, ..plain() });
-    let trailing = |value: &str| Answer { trailers: vec![("a".into(), value.to_owned().into())], ..plain() };
+    check("continued = true", WireResponse { continued: true, ..plain() }, plain());
+    check("cut = true", WireResponse { cut: true, ..plain() }, plain());
+    check("", plain(), WireResponse { cut: true, ..plain() });
+    let trailing =
+        |value: &str| WireResponse { trailers: vec![("a".into(), value.to_owned().into())], ..plain() };
     check("trailers = [['A', '1']]", trailing("1"), trailing("2"));
     check("trailers = []", plain(), trailing("1"));
     check(
         "grpc_status = 0",
-        Answer { trailers: vec![("grpc-status".into(), "0".into())], ..plain() },
+        WireResponse { trailers: vec![("grpc-status".into(), "0".into())], ..plain() },
         plain(),
     );
     let reused = r#"{"type":"https://x/errors/key-reused","status":422,"retryable":false}"#;
@@ -72,7 +73,7 @@ fn each_expectation_is_judged() {
 }
 
 #[test]
-fn the_origin_is_judged() {
+fn expectations_of_the_origin_are_checked() {
     let execution = || Execution {
         method: http::Method::POST,
         uri: http::Uri::from_static("/orders?a=1"),
@@ -81,8 +82,9 @@ fn the_origin_is_judged() {
     };
     let check = |toml: &str, holds: bool| {
         let expect = expect(toml);
-        let judge = Judge { expect: &expect, marker: "", earlier: None, executions: vec![execution()] };
-        assert_eq!(judge.differences_at_origin().is_empty(), holds, "{toml}");
+        let comparison =
+            Comparison { expect: &expect, marker: "", earlier: None, executions: vec![execution()] };
+        assert_eq!(comparison.differences_at_origin().is_empty(), holds, "{toml}");
     };
     check("runs = 1", true);
     check("runs = 0", false);

@@ -1,4 +1,4 @@
-//! [`Violation`]: what went wrong with a key, told as the calls of that key in order.
+//! [`Violation`]: the rule that a key breaks, with its timeline: its calls in order.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use hapax_core::transition::{Answer, Command};
 use hapax_core::{Claim, Fence, Lookup, RecordId, Timestamp};
 
-use super::{Call, Effect, End, Outcome, Reply, Request};
+use super::{Call, CallEnd, Effect, GivenOutcome, Reply, Request};
 
 /// Which rule a history breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -14,19 +14,19 @@ use super::{Call, Effect, End, Outcome, Reply, Request};
 pub enum Rule {
     /// No order of the calls explains their answers.
     NotLinearisable,
-    /// The calls are too concurrent to be judged; use fewer at once, or fewer without an answer.
+    /// The calls are too concurrent to be checked; use fewer concurrent ones, or fewer without an answer.
     TooConcurrent,
-    /// Something was done that nobody had a granted claim for.
+    /// An effect without a granted claim.
     EffectWithoutClaim,
-    /// Something was done by an attempt that had already completed or released its claim.
+    /// An effect of an attempt that had already completed or released its claim.
     EffectAfterEnd,
-    /// Something was done twice by one attempt.
+    /// Two effects of one attempt.
     EffectTwiceUnderOneFence,
-    /// Something was done again although nothing had given the key away.
+    /// A second effect although no call had freed the key.
     SecondEffect,
-    /// Callers were told two outcomes while the first was still kept.
+    /// Callers got two outcomes while the first was still kept.
     TwoOutcomes,
-    /// A caller was told an outcome that was never recorded.
+    /// A caller got an outcome that was never recorded.
     OutcomeNeverRecorded,
 }
 
@@ -34,18 +34,18 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotLinearisable => "no order of the calls explains their answers",
-            Self::TooConcurrent => "too many calls at once to be judged",
+            Self::TooConcurrent => "too many concurrent calls to be checked",
             Self::EffectWithoutClaim => "an effect without a granted claim",
             Self::EffectAfterEnd => "an effect after its attempt had ended",
             Self::EffectTwiceUnderOneFence => "two effects under one fence",
             Self::SecondEffect => "a second effect that nothing explains",
-            Self::TwoOutcomes => "two outcomes told for one operation",
-            Self::OutcomeNeverRecorded => "an outcome told that was never recorded",
+            Self::TwoOutcomes => "two outcomes given for one operation",
+            Self::OutcomeNeverRecorded => "an outcome given that was never recorded",
         })
     }
 }
 
-/// A broken rule, with the story of the key that breaks it.
+/// A broken rule, with the timeline of the key that breaks it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
     rule: Rule,
@@ -75,7 +75,7 @@ impl Violation {
                 Line {
                     order: call.invoked.order,
                     at: call.invoked.at,
-                    text: told(call, culprit.unwrap_or(u64::MAX)),
+                    text: describe_call(call, culprit.unwrap_or(u64::MAX)),
                     breaks: culprit.is_some() && ended == culprit,
                 }
             })
@@ -96,11 +96,11 @@ impl Violation {
         self
     }
 
-    pub(super) fn with_outcomes<'a>(mut self, outcomes: impl Iterator<Item = &'a Outcome>) -> Self {
+    pub(super) fn with_outcomes<'a>(mut self, outcomes: impl Iterator<Item = &'a GivenOutcome>) -> Self {
         self.lines.extend(outcomes.map(|outcome| Line {
             order: outcome.when.order,
             at: outcome.when.at,
-            text: format!("{}: a caller is told {}", outcome.process, brief(&outcome.recorded)),
+            text: format!("{}: a caller gets {}", outcome.process, brief(&outcome.recorded)),
             breaks: false,
         }));
         self
@@ -133,19 +133,21 @@ impl fmt::Display for Violation {
 
 impl Error for Violation {}
 
-/// A call in a few words, as it stood just after the event `until`.
-fn told(call: &Call, until: u64) -> String {
+/// A call in a few words, as known just after the event `until`.
+fn describe_call(call: &Call, until: u64) -> String {
     let end = match &call.end {
         Some((when, _)) if when.order > until => "not answered yet".to_owned(),
-        Some((when, End::Answered(reply))) => format!("{} (answered at {})", replied(reply), when.order),
-        Some((_, End::NotApplied)) => "failed, not applied".to_owned(),
-        Some((_, End::Unknown)) => "nobody knows".to_owned(),
+        Some((when, CallEnd::Answered(reply))) => {
+            format!("{} (answered at {})", describe_reply(reply), when.order)
+        }
+        Some((_, CallEnd::NotApplied)) => "failed, not applied".to_owned(),
+        Some((_, CallEnd::Unknown)) => "outcome unknown".to_owned(),
         None => "never answered".to_owned(),
     };
-    format!("{}: {} -> {end}", call.process, asked(&call.request))
+    format!("{}: {} -> {end}", call.process, describe_request(&call.request))
 }
 
-fn asked(request: &Request) -> String {
+fn describe_request(request: &Request) -> String {
     match request {
         Request::Get(_) => "get".to_owned(),
         Request::Sweep => "sweep".to_owned(),
@@ -168,7 +170,7 @@ fn asked(request: &Request) -> String {
     }
 }
 
-fn replied(reply: &Reply) -> String {
+fn describe_reply(reply: &Reply) -> String {
     match reply {
         Reply::Answer(Answer::Claim(Claim::Acquired(lease))) => {
             format!("Acquired, attempt {}", lease.fence.attempt)
@@ -189,7 +191,7 @@ fn replied(reply: &Reply) -> String {
     }
 }
 
-/// Enough of an outcome to tell two apart: what tests record is theirs to print.
+/// A prefix of an outcome: what tests record may be printed.
 fn brief(recorded: &hapax_core::Recorded) -> String {
     let shown = &recorded.payload[..recorded.payload.len().min(24)];
     format!("{:?} {:?}", recorded.class, String::from_utf8_lossy(shown))
