@@ -1,7 +1,7 @@
 //! Instruction counts of one operation on the memory store: steady where the clock is not.
 //!
 //! Run by `cargo xtask bench engine`, with valgrind and gungraun's runner.
-#![allow(missing_docs, clippy::unwrap_used, reason = "gungraun's macros make items of their own")]
+#![allow(missing_docs, clippy::unwrap_used, reason = "gungraun's macros make undocumented items")]
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use gungraun::prelude::*;
 use hapax::{Hapax, Keeper, MemoryStore};
 use tokio::runtime::Runtime;
 
-/// A runtime and an engine that has done its first operations, so that nothing is counted that happens once.
+/// A runtime and an engine that has done its first operations, so that one-time work is not counted.
 fn warm() -> (Runtime, Hapax) {
     let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be had");
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
     let hapax = runtime.block_on(async {
         let builder = Hapax::builder(Arc::new(MemoryStore::new())).keeper(Keeper::SharedRuntime).sweep(None);
         let hapax = builder.build();
@@ -27,7 +27,7 @@ fn warm() -> (Runtime, Hapax) {
 
 async fn once(hapax: &Hapax, key: &str) {
     let done = hapax.once("bench", key).run(|_cx| async { Ok::<u32, std::io::Error>(1) }).await;
-    black_box(done).expect("nothing stands in the way");
+    black_box(done).expect("the store has no faults");
 }
 
 #[library_benchmark]

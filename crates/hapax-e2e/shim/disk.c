@@ -1,20 +1,20 @@
 /*
- * A disk that fails on demand, put between a process and libc by LD_PRELOAD.
+ * A disk that fails on demand, preloaded between a process and libc with LD_PRELOAD.
  *
- * Only files under one directory are touched. Which calls fail, and how, is told by the environment:
+ * Only files below one directory are affected. The environment configures the faults:
  *
  *   HAPAX_DISK_DIR      the directory; canonical, without a slash at its end
  *   HAPAX_DISK_KILL_AT  kill the process at its Nth changing call (write, sync, truncate, rename, unlink, create)
  *   HAPAX_DISK_KILL_HOW before | after | torn: where in that call; torn writes half of it first
  *   HAPAX_DISK_EIO_AT   fail the Nth sync with EIO
  *   HAPAX_DISK_FULL     while a file of this name exists, writes fail with ENOSPC (every other one after half)
- *   HAPAX_DISK_JOURNAL  append what was done to this file, and every line written to standard output with it
+ *   HAPAX_DISK_TRACE    append every change to this file, and every line written to standard output with it
  *
- * A journal entry is: kind (1 byte), length of path (4), offset (8), length of data (8), path, data; numbers in
- * the machine's byte order. With a journal, calls go one by one, so that the journal's order is the disk's.
+ * A trace entry is: kind (1 byte), length of path (4), offset (8), length of data (8), path, data; numbers in
+ * the machine's byte order. With a trace, calls are serialised, so that the trace has the disk's order.
  *
- * System calls are made directly, so there is nothing to look up before the first of them. Memory that is mapped
- * and written is not seen; SQLite's shared index (-shm) is such memory, holds nothing durable and is left out.
+ * System calls are made directly, so no symbol has to be resolved before the first of them. Writes to mapped memory are
+ * not seen; SQLite's shared index (-shm) is such memory, holds nothing durable and is left out.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -40,7 +40,7 @@ static size_t dir_len;
 static const char *full_path;
 static long kill_at, eio_at;
 static enum how kill_how;
-static int journal = -1;
+static int trace = -1;
 static atomic_long calls, syncs, refusals;
 static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 
@@ -52,8 +52,8 @@ __attribute__((constructor)) static void start(void) {
     if ((value = getenv("HAPAX_DISK_KILL_HOW")))
         kill_how = !strcmp(value, "torn") ? TORN : !strcmp(value, "after") ? AFTER : BEFORE;
     full_path = getenv("HAPAX_DISK_FULL");
-    if ((value = getenv("HAPAX_DISK_JOURNAL")))
-        journal = syscall(SYS_openat, AT_FDCWD, value, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if ((value = getenv("HAPAX_DISK_TRACE")))
+        trace = syscall(SYS_openat, AT_FDCWD, value, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     snprintf(dir, sizeof dir, "%s", getenv("HAPAX_DISK_DIR"));
     dir_len = strlen(dir);
 }
@@ -91,7 +91,7 @@ static int absolute(const char *path, char *out) {
 }
 
 static void note(char kind, const char *path, uint64_t offset, const void *data, uint64_t len) {
-    if (journal < 0) return;
+    if (trace < 0) return;
     int saved = errno;
     char head[21];
     uint32_t path_len = strlen(path);
@@ -100,12 +100,12 @@ static void note(char kind, const char *path, uint64_t offset, const void *data,
     memcpy(head + 5, &offset, 8);
     memcpy(head + 13, &len, 8);
     struct iovec parts[3] = {{head, sizeof head}, {(void *)path, path_len}, {(void *)data, len}};
-    syscall(SYS_writev, journal, parts, 3);
+    syscall(SYS_writev, trace, parts, 3);
     errno = saved;
 }
 
-static void enter(void) { if (journal >= 0) pthread_mutex_lock(&order); }
-static void leave(void) { if (journal >= 0) pthread_mutex_unlock(&order); }
+static void enter(void) { if (trace >= 0) pthread_mutex_lock(&order); }
+static void leave(void) { if (trace >= 0) pthread_mutex_unlock(&order); }
 
 /* Counts a changing call; true when the process must die in this one. */
 static int last_call(void) {
@@ -144,7 +144,7 @@ static ssize_t write_any(int fd, const void *data, size_t len, off_t offset) {
     char path[PATH_MAX];
     if (watched_fd(fd, path)) return write_watched(fd, path, data, len, offset);
     if (offset >= 0) return syscall(SYS_pwrite64, fd, data, len, offset);
-    if (fd != STDOUT_FILENO || journal < 0) return syscall(SYS_write, fd, data, len);
+    if (fd != STDOUT_FILENO || trace < 0) return syscall(SYS_write, fd, data, len);
     enter();
     ssize_t done = syscall(SYS_write, fd, data, len);
     if (done > 0) note('N', "", 0, data, done);

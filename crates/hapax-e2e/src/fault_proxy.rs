@@ -1,7 +1,7 @@
-//! [`FaultProxy`]: a network between two processes that can be bad in six ways.
+//! [`FaultProxy`]: a TCP proxy that injects six kinds of network faults.
 //!
-//! It carries the bytes of TCP connections on loopback and knows nothing of what they mean. Bytes that it has carried
-//! are never changed or reordered: what a fault does, a network or a crashing peer could have done.
+//! It forwards the bytes of connections on loopback without interpreting them, and never changes or reorders them: each
+//! fault is one that a network or a crashing peer can cause.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -13,86 +13,89 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// Bytes that are carried at a time.
+/// Bytes that are forwarded at a time.
 const CHUNK: usize = 16 << 10;
 
-/// What is wrong with the network.
+/// A fault of the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NetworkFault {
-    /// Every connection ends at once, in order, and so does each new one.
+    /// Every connection is closed, and so is each new one.
     Cut,
-    /// Connections are taken, and nothing is carried in either direction.
+    /// Connections are accepted, and nothing is forwarded in either direction.
     BlackHole,
-    /// Everything arrives so much later.
+    /// All bytes arrive later by this span.
     Delay(Duration),
-    /// The server's side of every connection ends, in order; what the client sends still arrives.
+    /// The server's side of every connection is closed; the client's bytes still arrive.
     HalfClose,
-    /// So many more bytes come from the server on each connection, then it is cut.
+    /// So many more bytes come from the server on each connection, then it is closed.
     Truncate(usize),
-    /// Every connection is reset at once, and so is each new one.
+    /// Every connection is reset, and so is each new one.
     Reset,
 }
 
-/// The network's state, and how often it has changed in a way that no connection survives.
+/// The current fault, and how often all connections were ended.
 #[derive(Clone, Copy, Default, Debug)]
-struct Weather {
+struct NetworkState {
     fault: Option<NetworkFault>,
     generation: u64,
 }
 
-/// Takes connections and carries them to a server. It ends when it is dropped, and all its connections with it.
+/// Forwards connections to a server. Dropping it ends all its connections.
 #[derive(Debug)]
 pub struct FaultProxy {
     address: SocketAddr,
-    weather: watch::Sender<Weather>,
+    network: watch::Sender<NetworkState>,
 }
 
 impl FaultProxy {
-    /// Begins to carry connections to `server`, on the runtime that this is called on.
+    /// Begins to forward connections to `server`, in tasks of the current runtime.
     ///
     /// # Errors
-    /// When there is no port to be had.
+    /// When there is no free port.
     pub async fn start(server: SocketAddr) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("no port to be had")?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("no free port")?;
         let address = listener.local_addr()?;
-        let weather = watch::Sender::new(Weather::default());
-        tokio::spawn(take(listener, server, weather.subscribe()));
-        Ok(Self { address, weather })
+        let network = watch::Sender::new(NetworkState::default());
+        tokio::spawn(accept_connections(listener, server, network.subscribe()));
+        Ok(Self { address, network })
     }
 
-    /// Where clients connect to.
+    /// The address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Makes the network bad, for all connections, those that are open and new ones.
+    /// Begins a fault of all connections, open and new ones.
     pub fn strike(&self, fault: NetworkFault) {
         let ends_all = matches!(fault, NetworkFault::Cut | NetworkFault::Reset);
-        self.weather.send_modify(|weather| {
-            weather.fault = Some(fault);
-            weather.generation += u64::from(ends_all);
+        self.network.send_modify(|network| {
+            network.fault = Some(fault);
+            network.generation += u64::from(ends_all);
         });
     }
 
-    /// Makes the network good for new connections. Those that lived through a fault end: nothing that was held back is
-    /// carried later.
+    /// Ends the fault for new connections. Those that were open are closed: no bytes that were held back are forwarded later.
     pub fn heal(&self) {
-        self.weather.send_modify(|weather| {
-            weather.fault = None;
-            weather.generation += 1;
+        self.network.send_modify(|network| {
+            network.fault = None;
+            network.generation += 1;
         });
     }
 }
 
-async fn take(listener: TcpListener, server: SocketAddr, mut weather: watch::Receiver<Weather>) {
+async fn accept_connections(
+    listener: TcpListener,
+    server: SocketAddr,
+    mut network: watch::Receiver<NetworkState>,
+) {
     loop {
         tokio::select! {
-            taken = listener.accept() => {
-                if let Ok((client, _)) = taken {
-                    tokio::spawn(connection(client, server, weather.clone()));
+            accepted = listener.accept() => {
+                if let Ok((client, _)) = accepted {
+                    tokio::spawn(connection(client, server, network.clone()));
                 }
             }
-            changed = weather.changed() => {
+            changed = network.changed() => {
                 if changed.is_err() {
                     return;
                 }
@@ -101,29 +104,29 @@ async fn take(listener: TcpListener, server: SocketAddr, mut weather: watch::Rec
     }
 }
 
-/// One connection, until both sides have ended it or the weather does.
-async fn connection(mut client: TcpStream, server: SocketAddr, weather: watch::Receiver<Weather>) {
-    let begun = *weather.borrow();
+/// One connection, until both sides have closed it or a fault ends it.
+async fn connection(mut client: TcpStream, server: SocketAddr, network: watch::Receiver<NetworkState>) {
+    let begun = *network.borrow();
     match begun.fault {
         Some(NetworkFault::Cut) => return,
         Some(NetworkFault::Reset) => return reset(&client),
         _ => {}
     }
     let Ok(mut server) = TcpStream::connect(server).await else { return };
-    // Small messages must not wait for each other's acknowledgement, as they would not without us.
+    // Nagle's algorithm would delay small messages, as it does not without the proxy.
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
-    let mut over = weather.clone();
+    let mut over = network.clone();
     let end = {
         let (from_client, to_client) = client.split();
         let (from_server, to_server) = server.split();
-        let up = carry(from_client, to_server, Side::Client, weather.clone());
-        let down = carry(from_server, to_client, Side::Server, weather);
+        let up = forward(from_client, to_server, Side::Client, network.clone());
+        let down = forward(from_server, to_client, Side::Server, network);
         let both = async {
-            // One that is cut ends the other.
+            // A closed direction ends the other.
             let _ = tokio::try_join!(up, down);
         };
         tokio::select! {
-            // The end comes first: what was held back must not get through in the moment that the network heals.
+            // The end comes first: bytes that were held back must not get through at the moment that the network heals.
             biased;
             end = over.wait_for(|now| now.generation > begun.generation) => end.ok().and_then(|end| end.fault),
             () = both => None,
@@ -135,36 +138,36 @@ async fn connection(mut client: TcpStream, server: SocketAddr, weather: watch::R
     }
 }
 
-/// What is dropped after this is reset instead of closed in order.
+/// Dropping the stream after this resets it.
 fn reset(stream: &TcpStream) {
     // It fails only where the connection is gone already.
     let _ = stream.set_zero_linger();
 }
 
-/// Who sends in one direction of a connection.
+/// The sender of one direction of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Client,
     Server,
 }
 
-/// The connection is over, in both directions.
-struct IsCut;
+/// The connection is closed in both directions.
+struct ConnectionCut;
 
-/// Carries one direction until its end.
-async fn carry(
+/// Forwards one direction until its end.
+async fn forward(
     mut from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
     sender: Side,
-    mut weather: watch::Receiver<Weather>,
-) -> Result<(), IsCut> {
+    mut network: watch::Receiver<NetworkState>,
+) -> Result<(), ConnectionCut> {
     let mut bytes = vec![0; CHUNK];
     let mut truncated = None;
     loop {
-        let fault = weather.borrow_and_update().fault;
+        let fault = network.borrow_and_update().fault;
         match fault {
             Some(NetworkFault::BlackHole) => {
-                weather.changed().await.map_err(|_| IsCut)?;
+                network.changed().await.map_err(|_| ConnectionCut)?;
                 continue;
             }
             Some(NetworkFault::HalfClose) if sender == Side::Server => {
@@ -177,13 +180,13 @@ async fn carry(
             _ => {}
         }
         let length = tokio::select! {
-            // What comes after a strike is struck.
+            // Bytes that come after the begin of a fault are subject to it.
             biased;
-            changed = weather.changed() => {
-                changed.map_err(|_| IsCut)?;
+            changed = network.changed() => {
+                changed.map_err(|_| ConnectionCut)?;
                 continue;
             }
-            read = from.read(&mut bytes) => read.map_err(|_| IsCut)?,
+            read = from.read(&mut bytes) => read.map_err(|_| ConnectionCut)?,
         };
         if length == 0 {
             let _ = to.shutdown().await;
@@ -193,11 +196,11 @@ async fn carry(
             sleep(span).await;
         }
         let passed = truncated.map_or(length, |left| length.min(left));
-        to.write_all(&bytes[..passed]).await.map_err(|_| IsCut)?;
+        to.write_all(&bytes[..passed]).await.map_err(|_| ConnectionCut)?;
         if let Some(left) = &mut truncated {
             *left -= passed;
             if *left == 0 {
-                return Err(IsCut);
+                return Err(ConnectionCut);
             }
         }
     }

@@ -1,8 +1,8 @@
-//! The line that people and scripts read: `goal NAME measured VALUE target VALUE ok|short`.
+//! [`Goal`]: the line `goal NAME measured VALUE target VALUE ok|short`, which scripts parse.
 
 use std::process::ExitCode;
 
-/// Something measured, and what was aimed at.
+/// A measured value and its target.
 #[derive(Clone, Debug)]
 pub struct Goal {
     name: String,
@@ -26,26 +26,16 @@ impl Goal {
         Self { name: name.to_owned(), measured: number(measured), target: number(target), is_met }
     }
 
-    /// Whether it was reached.
+    /// Whether the target is met.
     pub fn is_met(&self) -> bool {
         self.is_met
     }
-
-    /// Prints the line.
-    #[allow(clippy::print_stdout, reason = "it is what the command is run for")]
-    pub fn print(&self) {
-        println!("{self}");
-    }
-
-    /// Prints the line and turns it into an exit code: a short goal is a failed command.
-    pub fn print_and_exit(&self) -> ExitCode {
-        self.print();
-        exit(std::slice::from_ref(self))
-    }
 }
 
-/// The exit code of a command with these goals.
-pub fn exit(goals: &[Goal]) -> ExitCode {
+/// Prints the lines of these goals. The exit code is a failure when one of them is short.
+#[allow(clippy::print_stdout, reason = "programs are run for these lines")]
+pub fn print(goals: &[Goal]) -> ExitCode {
+    goals.iter().for_each(|goal| println!("{goal}"));
     if goals.iter().all(Goal::is_met) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -56,7 +46,7 @@ impl std::fmt::Display for Goal {
     }
 }
 
-/// Whole numbers without a point, others with two digits behind it.
+/// Whole numbers without a point, others with two decimals.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }

@@ -1,4 +1,4 @@
-//! Defects in the HTTP layer that its cases must find: one for each core rule of the protocol.
+//! Planted defects in the HTTP layer that its cases must find: one for each core rule of the protocol.
 //!
 //! The text of each occurs one time in its file; a test checks that.
 
@@ -113,7 +113,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
-        name: "a gateway's answer frees the key",
+        name: "a gateway error frees the key",
         file: CLASSIFY,
         find: concat!(
             "            .with_class(Outcome::Release, 5)\n",
@@ -127,7 +127,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
-        name: "a broken answer is proof of no effect",
+        name: "a broken response counts as no effect",
         file: EXCHANGE,
         find: "let finish = Finish::Uncertain(Reason::Truncated);",
         replace: "let finish = Finish::Release(None);",
@@ -143,7 +143,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
-        name: "in progress comes before reused",
+        name: "in progress takes precedence over reused",
         file: TRANSITION,
         find: "            Some(false) => return Decision::keep(Claim::Mismatch),",
         replace: concat!(
@@ -154,7 +154,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
-        name: "without a store everything runs",
+        name: "without a store every request runs",
         file: EXCHANGE,
         find: "let spare = (policy.on_store_error == OnStoreError::Pass)",
         replace: "let spare = (policy.on_store_error != OnStoreError::Pass)",
@@ -162,7 +162,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
-        name: "what is not recorded is not answered",
+        name: "an unrecorded response is withheld",
         file: ENGINE,
         find: concat!(
             "                self.record_behind(job, hold, finish, started);\n",
@@ -173,7 +173,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::HttpCases,
     },
     Tooth {
-        name: "any signature is good",
+        name: "any signature is accepted",
         file: DELIVERY,
         find: "if !secrets.have_signed(&bytes, &signatures) {",
         replace: "if !secrets.have_signed(&bytes, &signatures) && bytes.is_empty() {",

@@ -11,7 +11,7 @@ pub mod flips;
 pub mod goal;
 pub mod http_rounds;
 pub mod http_teeth;
+pub mod rig;
 pub mod sidecar;
 pub mod simulation;
 pub mod transactions;
-pub mod witness;

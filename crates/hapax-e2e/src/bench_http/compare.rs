@@ -1,20 +1,21 @@
-//! Services driven in turn, round by round, and the table of what they came to beside the first one.
+//! Drives services in turn, round by round, and prints their figures relative to the first one.
 #![allow(clippy::print_stdout, reason = "the figures are what the benchmarks are for")]
 
 use std::time::Duration;
 
 use super::{Round, Scenario};
+use crate::bench_store::Sample;
 
-/// A service beside the first one: medians of the ratios in the same round.
+/// A service relative to the first one: medians of the ratios in the same round.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside {
-    /// Its requests a second, to those of the first one.
+    /// The ratio of its requests per second to those of the first one.
     pub rate: f64,
-    /// The CPU time of a request to the first one, to that of a request to this one.
+    /// The ratio of the first one's CPU time for a request to its own.
     pub cpu: f64,
 }
 
-/// Drives every service for `span` in each of so many rounds, after one that warms up, and prints what they came to.
+/// Drives every service for `span` in each of so many rounds, after a warm-up round, and prints the figures.
 pub fn compare(scenarios: &[Scenario], rounds: usize, span: Duration) -> Vec<Beside> {
     let mut measured: Vec<Vec<Round>> = scenarios.iter().map(|_| Vec::new()).collect();
     for round in 0..=rounds {
@@ -35,33 +36,23 @@ pub fn compare(scenarios: &[Scenario], rounds: usize, span: Duration) -> Vec<Bes
 /// Prints a service's figures.
 fn show(scenario: &Scenario, own: &[Round], first: &[Round], span: Duration) -> Beside {
     let beside = |ratio: fn(&Round, &Round) -> f64| {
-        sorted(own.iter().zip(first).map(|(own, first)| ratio(own, first)))
+        own.iter().zip(first).map(|(own, first)| ratio(own, first)).collect::<Sample>()
     };
     let rates = beside(|own, first| own.rate / first.rate);
     let cpu = beside(|own, first| first.cpu_micros / own.cpu_micros);
-    let figures = |figure: fn(&Round) -> f64| sorted(own.iter().map(figure));
+    let figures = |figure: fn(&Round) -> f64| own.iter().map(figure).collect::<Sample>();
     let micros = figures(|round| round.cpu_micros);
     println!(
         "{:30} {:9.0} {:6.2} {:>13} {:9.2} {:>13} {:9.2} {:6.2} {:7.1}",
         scenario.name,
-        median(&figures(|round| round.rate)),
-        median(&rates),
-        format!("({:.2} {:.2})", rates[0], rates[rates.len() - 1]),
-        median(&micros),
-        format!("({:.2} {:.2})", micros[micros.len() / 4], micros[micros.len() * 3 / 4]),
-        median(&figures(|round| round.server_micros)),
-        median(&figures(|round| round.server_busy)),
+        figures(|round| round.rate).median(),
+        rates.median(),
+        format!("({:.2} {:.2})", rates.quantile(0.0), rates.quantile(1.0)),
+        micros.median(),
+        format!("({:.2} {:.2})", micros.quantile(0.25), micros.quantile(0.75)),
+        figures(|round| round.server_micros).median(),
+        figures(|round| round.server_busy).median(),
         scenario.allocations(span),
     );
-    Beside { rate: median(&rates), cpu: median(&cpu) }
-}
-
-fn sorted(figures: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut figures: Vec<f64> = figures.collect();
-    figures.sort_by(f64::total_cmp);
-    figures
-}
-
-fn median(sorted: &[f64]) -> f64 {
-    sorted[sorted.len() / 2]
+    Beside { rate: rates.median(), cpu: cpu.median() }
 }

@@ -1,6 +1,6 @@
-//! How often memory was asked for, by every thread but the driver's, while somebody wants to know.
+//! Counts allocations of all threads but the driver's, where that is enabled.
 //!
-//! Counting takes its time with every allocation, so nothing is counted while that is measured.
+//! Counting slows every allocation down, so it is off while times are measured.
 #![allow(unsafe_code, reason = "an allocator cannot be written without")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -14,11 +14,11 @@ thread_local! {
     static IS_DRIVER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The system's allocator, counted.
+/// The system's allocator, with a count.
 #[derive(Clone, Copy, Debug)]
 pub struct Counting;
 
-// SAFETY: every call goes to the system's allocator as it is.
+// SAFETY: every call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note();
@@ -46,7 +46,7 @@ pub fn leave_out_this_thread() {
     IS_DRIVER.set(true);
 }
 
-/// How often memory was asked for while `act` ran.
+/// The number of allocations while `act` ran.
 pub fn allocations<T>(act: impl FnOnce() -> T) -> (T, u64) {
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     IS_COUNTING.store(true, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The load: 64 connections, each with one request open at all times, on one thread without a runtime. It costs less
-//! a request than any of the services, so that they are what is measured.
+//! The load: 64 connections, each with one request in flight at all times, on one thread without a runtime. A request
+//! costs it less than any of the services, so that these limit the rate.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,11 +12,10 @@ use super::{OTHER_CORE, count, threads};
 
 /// Connections that are open at all times.
 const CONNECTIONS: usize = 64;
-/// Different keys in a load of keys that come again.
+/// Different keys in a load of replays.
 const KEYS: u64 = 1000;
-/// The driver never waits for the kernel to tell of news: to wake it would cost the server, and the more the slower the
-/// server is, which is not what is measured. It looks, answers everything there is, and rests this long: far shorter
-/// than what the server has to do for all connections, so that it never runs out of requests.
+/// The driver never blocks in epoll: its wake-ups would cost the server CPU time. It polls, handles all events, and sleeps
+/// for this long: far shorter than the server needs for all connections, so that it never runs out of requests.
 const REST: Duration = Duration::from_micros(20);
 const NOT_AT_ALL: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// A response is far smaller.
@@ -25,7 +24,7 @@ const BUFFER: usize = 4096;
 const HEAD: &str = "POST /orders HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n";
 const BODY: &str = r#"{"item":"book","amount":2,"customer":"c-77","note":"leave at the door"}"#;
 
-/// Which keys are sent.
+/// The keys that are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Key {
     /// A new one with every request.
@@ -36,31 +35,31 @@ pub enum Key {
     None,
 }
 
-/// What to send, where and for how long.
+/// The target, keys and length of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Where.
+    /// The address of the service.
     pub to: SocketAddr,
-    /// With which keys.
+    /// The keys.
     pub key: Key,
-    /// For how long.
+    /// The length.
     pub span: Duration,
 }
 
-/// How a load went.
+/// The result of a load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Driven {
     pub(crate) requests: u64,
     pub(crate) took: Duration,
-    /// What 99 of 100 requests took at most.
+    /// The 99th percentile of the latency.
     pub(crate) p99: Duration,
 }
 
-/// Never used twice, in any round.
+/// Never used twice in all rounds.
 static NEXT_KEY: AtomicU64 = AtomicU64::new(KEYS);
 
-/// Sends as much as it takes to have every key that comes again answered once, before anything is measured. The other
-/// loads send as much, so that nobody alone begins warm.
+/// Sends so many requests that every key of a load of replays is finished before the measurement. The other loads send as
+/// many, so that all begin equally warm.
 pub(crate) fn warm_up(load: &Load) {
     let load = *load;
     on_the_other_core(move || run(&load, |driven| driven >= 2 * KEYS));
@@ -95,7 +94,7 @@ struct Connection {
     sent: Instant,
 }
 
-/// How long each request took that was answered until `is_over`.
+/// The latencies of all requests that were answered until `is_over`.
 fn run(load: &Load, is_over: impl Fn(u64) -> bool) -> Vec<Duration> {
     let poll = epoll::create(epoll::CreateFlags::empty()).expect("the kernel gives an epoll");
     let mut connections: Vec<Connection> = (0..CONNECTIONS).map(|_| Connection::open(load.to)).collect();
@@ -114,7 +113,7 @@ fn run(load: &Load, is_over: impl Fn(u64) -> bool) -> Vec<Duration> {
         std::thread::sleep(REST);
         events.clear();
         let news = rustix::buffer::spare_capacity(&mut events);
-        epoll::wait(&poll, news, Some(&NOT_AT_ALL)).expect("the kernel tells of news");
+        epoll::wait(&poll, news, Some(&NOT_AT_ALL)).expect("the kernel reports events");
         let is_over = is_over(waits.len() as u64);
         for event in &events {
             let connection = &mut connections[event.data.u64() as usize];
@@ -142,9 +141,9 @@ fn write_request(request: &mut Vec<u8>, key: Key, sent: u64) -> &[u8] {
     };
     request.extend_from_slice(HEAD.as_bytes());
     if let Some(number) = number {
-        write!(request, "Idempotency-Key: \"order-{number:016x}\"\r\n").expect("memory takes it");
+        write!(request, "Idempotency-Key: \"order-{number:016x}\"\r\n").expect("memory can be written");
     }
-    write!(request, "Content-Length: {}\r\n\r\n{BODY}", BODY.len()).expect("memory takes it");
+    write!(request, "Content-Length: {}\r\n\r\n{BODY}", BODY.len()).expect("memory can be written");
     request
 }
 
@@ -179,7 +178,7 @@ impl Connection {
     }
 }
 
-/// Whether a response with a length is all there.
+/// Whether a response with a length is complete.
 fn is_whole(received: &[u8]) -> bool {
     const LENGTH: &[u8] = b"content-length: ";
     let Some(head) = received.windows(4).position(|end| end == b"\r\n\r\n") else { return false };

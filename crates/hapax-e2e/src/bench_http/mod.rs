@@ -1,7 +1,7 @@
 //! The layer against the bare service: one server thread on one core, 64 connections from the other.
 //!
-//! Every service stands ready from the start, and all are driven in turn in every round, so that a machine that slows
-//! down slows them all. The stores' threads run where there is room, as those of a store in the same process do.
+//! All services run from the start, and all are driven in turn in every round, so that a machine that slows down slows
+//! them all. The stores' threads are not pinned, as in an application.
 
 mod compare;
 pub mod count;
@@ -29,12 +29,12 @@ pub const SERVER_CORE: usize = 0;
 /// The core of everything else.
 pub const OTHER_CORE: usize = 1;
 
-/// What a fresh round stores is over when the next begins, as in a service that has run for a day.
+/// The records of a round expire before the next one, as in a service that has run for a day.
 pub const RETENTION: Duration = Duration::from_millis(1);
 
 /// One kind of service under one kind of load.
 pub struct Scenario {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// The keys that are sent.
     pub key: Key,
@@ -42,16 +42,16 @@ pub struct Scenario {
     hapax: Option<Hapax>,
 }
 
-/// What one round of a scenario came to.
+/// The figures of one round of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
     /// Requests a second.
     pub rate: f64,
-    /// CPU time of everything but the driver, in microseconds a request.
+    /// CPU time of all threads but the driver, in microseconds for each request.
     pub cpu_micros: f64,
-    /// Of that, the server thread's alone.
+    /// The part of the server thread.
     pub server_micros: f64,
-    /// Which part of the time the server thread ran.
+    /// The fraction of the time for which the server thread ran.
     pub server_busy: f64,
     requests: f64,
 }
@@ -68,7 +68,7 @@ impl Scenario {
         Self { name, key, server: Server::start(async |app| app.layer(layer)), hapax: Some(hapax) }
     }
 
-    /// The same with bodies of the layer's own, which axum has to put into boxes.
+    /// The same with the layer's own body type, which axum has to box.
     pub fn layered_plainly(name: &'static str, key: Key, hapax: Hapax) -> Self {
         let layer = IdempotencyLayer::new(&hapax);
         Self { name, key, server: Server::start(async |app| app.layer(layer)), hapax: Some(hapax) }
@@ -78,7 +78,7 @@ impl Scenario {
     /// rest.
     ///
     /// # Panics
-    /// When the server cannot be a store.
+    /// When the server cannot be used as a store.
     pub fn on_redis(
         name: &'static str,
         key: Key,
@@ -86,21 +86,21 @@ impl Scenario {
         setting: impl FnOnce(Builder) -> Builder + Send + 'static,
     ) -> Self {
         let wrap = async move |app: Router| {
-            let store = RedisStore::connect(&url).await.expect("the server can be a store");
+            let store = RedisStore::connect(&url).await.expect("the server can be used as a store");
             let hapax = setting(Hapax::builder(Arc::new(store)).sweep(None)).build();
             app.layer(IdempotencyLayer::new(&hapax).for_axum())
         };
         Self { name, key, server: Server::start(wrap), hapax: None }
     }
 
-    /// Drives the service for `span`. What a round leaves behind is swept afterwards.
+    /// Drives the service for `span`, and sweeps the records afterwards.
     pub fn round(&self, span: Duration) -> Round {
         let round = self.drive(&self.warm_load(span));
         self.sweep();
         round
     }
 
-    /// Allocations of everything but the driver, a request, in a round whose times count for nothing.
+    /// Allocations of all threads but the driver, for each request, in a separate round.
     pub fn allocations(&self, span: Duration) -> f64 {
         let load = self.warm_load(span);
         let (round, allocations) = count::allocations(|| self.drive(&load));
@@ -115,7 +115,7 @@ impl Scenario {
     }
 
     fn drive(&self, load: &Load) -> Round {
-        // The driver's thread begins and ends in between: it is in neither sum.
+        // The driver's thread begins and ends in between, so it is in neither sum.
         let before = (threads::cpu(), self.server.cpu());
         let driven = driver::drive(load);
         let after = (threads::cpu(), self.server.cpu());
@@ -137,18 +137,18 @@ impl Scenario {
     }
 }
 
-/// Hapax on a memory store, for keys that come once.
+/// Hapax on a memory store, for fresh keys.
 pub fn memory_fresh() -> Hapax {
     let builder = Hapax::builder(Arc::new(MemoryStore::new()));
     builder.policy(Policy::default().retention(RETENTION)).sweep(None).build()
 }
 
-/// Hapax on a memory store, for keys that come again.
+/// Hapax on a memory store, for replays.
 pub fn memory_replay() -> Hapax {
     Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).build()
 }
 
-/// Hapax on a durable file store in `folder`, as it is by default.
+/// Hapax on a durable file store in `folder`, with default options.
 ///
 /// # Panics
 /// When no store can be made there.

@@ -1,4 +1,4 @@
-//! An orders service on axum, on a thread and a core of its own.
+//! An orders service on axum, on its own thread and core.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
@@ -19,7 +19,7 @@ use super::{SERVER_CORE, threads};
 
 /// A service that runs as long as the process.
 pub struct Server {
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     thread: Pid,
     runtime: Handle,
@@ -29,7 +29,7 @@ impl Server {
     /// Starts the service as `wrap` makes it of the bare one, in the runtime of the service.
     ///
     /// # Panics
-    /// When the machine gives no thread or no port.
+    /// When there is no thread or no port.
     pub fn start(wrap: impl AsyncFnOnce(Router) -> Router + Send + 'static) -> Self {
         let (started, is_started) = mpsc::channel();
         let thread = std::thread::Builder::new().name("server".into());
@@ -38,9 +38,10 @@ impl Server {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
-                .expect("a runtime can be had");
+                .expect("a runtime can be built");
             runtime.block_on(async {
-                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port can be had");
+                let listener =
+                    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("there is a free port");
                 let address = listener.local_addr().expect("a listener has an address");
                 let app = wrap(Router::new().route("/orders", post(create))).await;
                 let server = Self { address, thread: threads::this(), runtime: Handle::current() };
@@ -49,14 +50,14 @@ impl Server {
                     // Without it, small answers wait for acknowledgements.
                     let _ = stream.set_nodelay(true);
                 });
-                axum::serve(listener, app).await.expect("it serves for ever");
+                axum::serve(listener, app).await.expect("it serves until the process ends");
             });
         };
-        thread.spawn(serve).expect("a thread can be had");
+        thread.spawn(serve).expect("a thread can be started");
         is_started.recv().expect("the server starts")
     }
 
-    /// How long the server thread has run.
+    /// The CPU time of the server thread.
     pub fn cpu(&self) -> Duration {
         threads::cpu_of(self.thread)
     }
@@ -72,10 +73,10 @@ impl Server {
     }
 }
 
-/// Gives up one turn of the runtime, as a handler with a database does.
+/// Yields once, as a handler with a database does.
 async fn create(body: Bytes) -> impl IntoResponse {
     tokio::task::yield_now().await;
-    assert!(!body.is_empty(), "an order says what is ordered");
+    assert!(!body.is_empty(), "an order has a body");
     let order = r#"{"id":"ord_1842","item":"book","amount":2,"state":"created"}"#;
     (StatusCode::CREATED, [(header::CONTENT_TYPE, "application/json")], order)
 }

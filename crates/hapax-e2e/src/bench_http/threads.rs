@@ -1,29 +1,29 @@
-//! Where a thread runs and how long it ran, as the kernel tells.
+//! Pins threads to cores, and reads their CPU times from the kernel.
 
 use std::fs;
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, Pid, gettid, sched_setaffinity};
 
-/// Keeps this thread, and those that it starts, on one core. Without that core, it runs where it likes.
+/// Pins this thread, and those that it starts, to one core, if there is such a core.
 pub fn pin(core: usize) {
     let mut cores = CpuSet::new();
     cores.set(core);
-    // A machine with one core has no other; the figures then say so by themselves.
+    // A machine with one core has no other; the figures show that.
     let _ = sched_setaffinity(None, &cores);
 }
 
-/// This thread's name to the kernel.
+/// This thread's id.
 pub(super) fn this() -> Pid {
     gettid()
 }
 
-/// How long one thread has run.
+/// The CPU time of one thread.
 pub(super) fn cpu_of(thread: Pid) -> Duration {
     ran(&format!("/proc/self/task/{}/schedstat", thread.as_raw_nonzero()))
 }
 
-/// How long all threads of this process have run.
+/// The CPU time of all threads of this process.
 pub(crate) fn cpu() -> Duration {
     let tasks = fs::read_dir("/proc/self/task").expect("the kernel lists a process's threads");
     tasks.flatten().map(|task| ran(&format!("{}/schedstat", task.path().display()))).sum()

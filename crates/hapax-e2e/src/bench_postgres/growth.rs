@@ -1,4 +1,4 @@
-//! What millions of records cost: one caller's claim, and whether a sweep keeps up with those who add more.
+//! The cost of millions of records: one caller's claim, and whether a sweep keeps up with new records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,35 +7,35 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use hapax_core::Store as _;
 use hapax_store_postgres::PostgresStore;
+use hapax_testkit::Random;
 
 use super::{Bench, OUTCOME_BYTES, pairs};
 use crate::bench_store::Sample;
 use crate::bench_store::growth::claim_latencies_us;
-use crate::crash::Seed;
 
 /// Records in the small table.
 const SMALL: u64 = 10_000;
 
-/// Medians that are taken, and the claims in each table that one is of.
+/// Medians that are taken, and the claims in each table for one median.
 const TURNS: usize = 5;
 const CLAIMS: usize = 1_000;
 
-/// How many records one call of the sweep removes.
+/// Records that one call of the sweep removes.
 const SWEEP: usize = 1_000;
 
-/// How many records are due for each that is added, so that the sweep has something to do for most of the time.
+/// Due records for each new one, so that the sweep has work for most of the time.
 const DUE_FOR_EACH: u64 = 8;
 
 /// A day ahead, and a day ago.
 const LATER_MS: i64 = 86_400_000;
 const DUE_MS: i64 = -LATER_MS;
 
-/// Bytes of an outcome of the many that only lie there: ten million must fit on a disk.
+/// Bytes of an outcome in the large table: ten million must fit on a disk.
 const OUTCOME_SMALL: usize = 0;
 
 const FILL: &str = include_str!("fill.sql");
 
-/// What was measured in a small and in a large table.
+/// The figures of a small and a large table.
 #[derive(Clone, Debug, Default)]
 pub struct Growth {
     /// How long it took to fill the large table.
@@ -46,25 +46,25 @@ pub struct Growth {
     pub large_us: Sample,
     /// Large over small, turn by turn.
     pub ratio: Sample,
-    /// Pairs a second that callers added to the large table while nobody swept.
+    /// Pairs per second that callers added to the large table without a sweep.
     pub added_alone: f64,
-    /// The same while it was swept.
+    /// The same during a sweep.
     pub added: f64,
-    /// Records a second that the sweep removed meanwhile, batch after batch, as long as any were due.
+    /// Records per second that the sweep removed meanwhile, as long as any were due.
     pub swept: f64,
 }
 
 impl Growth {
-    /// How many records the sweep removes for each that callers add at their best, with or without it. Were they
-    /// compared with what is added under the sweep alone, a sweep that holds callers up would look the better for it.
+    /// Records that the sweep removes for each that callers add at their best rate, with or without it. Compared with the
+    /// rate during the sweep alone, a sweep that slows callers down would look better.
     pub fn sweep_ratio(&self) -> f64 {
         self.swept / self.added.max(self.added_alone)
     }
 }
 
 impl Bench {
-    /// Fills a small and a large table and lets one caller claim in either by turns. Then many callers add to the large
-    /// one, alone and while it is swept. What is swept then is as large as what they add.
+    /// Fills a small and a large table and lets one caller claim in each by turns. Then many callers add to the large one,
+    /// without and during a sweep. The swept records are as large as the new ones.
     ///
     /// # Errors
     /// When something cannot be measured.
@@ -75,9 +75,9 @@ impl Bench {
         self.fill("large", live_records, LATER_MS, OUTCOME_SMALL);
         let mut growth = Growth { filled_in: began.elapsed(), ..Growth::default() };
         self.settle();
-        let mut seed = Seed::new(5);
+        let mut random = Random::seeded(5);
         for _ in 0..TURNS {
-            let claiming = claim_latencies_us(&*small, &*large, CLAIMS, &mut seed);
+            let claiming = claim_latencies_us(&*small, &*large, CLAIMS, &mut random);
             let (small_us, large_us) = self.runtime.block_on(claiming)?;
             growth.small_us.push(small_us);
             growth.large_us.push(large_us);
@@ -85,7 +85,7 @@ impl Bench {
         }
         self.fill("large", self.effort.operations as u64 * DUE_FOR_EACH, DUE_MS, OUTCOME_BYTES);
         self.settle();
-        let mut ids = || -> Vec<[u8; 32]> { (0..self.effort.operations).map(|_| seed.bytes()).collect() };
+        let mut ids = || -> Vec<[u8; 32]> { (0..self.effort.operations).map(|_| random.bytes()).collect() };
         growth.added_alone = self.runtime.block_on(pairs(&large, &ids(), self.effort.callers))?;
         self.settle();
         (growth.added, growth.swept) =
@@ -101,14 +101,14 @@ impl Bench {
         self.server.sql(&fill.replace("DUE", &format!("({due_ms})::bigint")));
     }
 
-    /// What filling leaves to be done is done before anything is measured.
+    /// Finishes the background work of filling before the measurement.
     fn settle(&self) {
         self.server.sql("VACUUM ANALYZE");
         self.server.sql("CHECKPOINT");
     }
 }
 
-/// Pairs a second by many callers, and records a second that were swept meanwhile.
+/// Pairs per second by many callers, and records per second that were swept meanwhile.
 async fn added_and_swept(store: &Arc<PostgresStore>, ids: &[[u8; 32]], callers: usize) -> Result<(f64, f64)> {
     let is_over = Arc::new(AtomicBool::new(false));
     let (sweeper, until) = (store.clone(), is_over.clone());

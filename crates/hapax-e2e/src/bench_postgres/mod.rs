@@ -2,11 +2,11 @@
 //!
 //! | part | what is compared |
 //! |---|---|
-//! | here | many callers' claims and completions through the store, against `pgbench` that commits each by itself |
-//! | [`growth`] | one caller's claim among many records against the same among few; the sweep against those who add |
+//! | here | many callers' claims and completions through the store, against `pgbench` with one commit for each |
+//! | [`growth`] | one caller's claim among many records against the same among few; the sweep against concurrent claims |
 //!
-//! Both sides have the same server, table and number of connections, and every commit waits for the disk. Only ratios
-//! of one run travel to another machine: the sides take turns, round by round.
+//! Both sides have the same server, table and number of connections, and every commit is synced. Only ratios of one run
+//! are comparable between machines: the sides take turns, round by round.
 
 pub mod growth;
 mod plain;
@@ -17,24 +17,24 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use hapax_core::{Claim, Class, Fenced, Format, Recorded, Store};
 use hapax_store_postgres::PostgresStore;
+use hapax_testkit::Random;
 use hapax_testkit::servers::PostgresServer;
 use tokio::runtime::Runtime;
 
 use crate::bench_http::threads;
 use crate::bench_store::callers::{ask, spread};
-use crate::crash::Seed;
 
 /// Bytes of an outcome: a small JSON answer and its head.
 const OUTCOME_BYTES: usize = 700;
 
-/// Long enough that nothing lapses, expires or times out while it is measured.
+/// Longer than the measurement, so that nothing lapses, expires or times out.
 const LONG: Duration = Duration::from_secs(24 * 3600);
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How much is measured.
+/// The size of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Callers of the store that wait at once.
+    /// Concurrent callers of the store.
     pub callers: usize,
     /// Claims with their completions through the store in one round.
     pub operations: usize,
@@ -51,11 +51,11 @@ pub struct Round {
     pub coalesced: f64,
     /// The same by `pgbench`, one row and one commit each.
     pub plain: f64,
-    /// Microseconds that this process computed for a pair.
+    /// CPU time of this process for a pair, in microseconds.
     pub cpu_us: f64,
 }
 
-/// A server of its own and a runtime with one thread.
+/// A server, and a runtime with one thread.
 pub struct Bench {
     server: PostgresServer,
     runtime: Runtime,
@@ -68,8 +68,8 @@ impl Bench {
     /// # Errors
     /// When there is no runtime.
     pub fn start(effort: Effort) -> Result<Self> {
-        // Room for the indexes of the large table, and for what is written between two checkpoints, as a server has
-        // that is meant for so many records.
+        // Room for the indexes of the large table, and for the log between two checkpoints, as on a server for so many
+        // records.
         let options = PostgresServer::options().durable();
         let server = options.setting("shared_buffers", "2GB").setting("max_wal_size", "8GB").start();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -83,8 +83,8 @@ impl Bench {
     pub fn round(&self, seed: u64) -> Result<Round> {
         let store = self.store("hapax")?;
         self.empty();
-        let mut seed = Seed::new(seed);
-        let ids: Vec<[u8; 32]> = (0..self.effort.operations).map(|_| seed.bytes()).collect();
+        let mut random = Random::seeded(seed);
+        let ids: Vec<[u8; 32]> = (0..self.effort.operations).map(|_| random.bytes()).collect();
         let before = threads::cpu();
         let coalesced = self.runtime.block_on(pairs(&store, &ids, self.effort.callers))?;
         let ran = threads::cpu().saturating_sub(before);
@@ -99,14 +99,14 @@ impl Bench {
         Ok(Arc::new(self.runtime.block_on(options.connect())?))
     }
 
-    /// No side pays for what the other has left behind.
+    /// Truncates the table and checkpoints, so that neither side pays for the other's records.
     fn empty(&self) {
         self.server.sql("TRUNCATE hapax.record");
         self.server.sql("CHECKPOINT");
     }
 }
 
-/// Claims and completes all of them; pairs a second.
+/// Claims and completes all of them. Returns pairs per second.
 async fn pairs(store: &Arc<PostgresStore>, ids: &[[u8; 32]], callers: usize) -> Result<f64> {
     let done = Arc::new(Recorded::new(Class::Success, Format::FUNCTION, vec![b'x'; OUTCOME_BYTES]));
     let store = store.clone();

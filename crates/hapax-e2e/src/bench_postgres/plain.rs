@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 
 use super::Effort;
 
-/// What it sends, again and again.
+/// The script that it repeats.
 const PAIR: &str = include_str!("pair.sql");
 
 /// Pairs a second.
@@ -17,7 +17,7 @@ pub(super) fn pairs(server: &PostgresServer, effort: Effort) -> Result<f64> {
     let mut script = NamedTempFile::new()?;
     script.write_all(PAIR.as_bytes())?;
     let output = Command::new("pgbench")
-        // Statements are prepared once, which the store may not rely on: poolers would not let it.
+        // Statements are prepared once. The store cannot do that, because of poolers.
         .args(["--no-vacuum", "--protocol=prepared", "--jobs=1"])
         .arg(format!("--client={}", effort.connections))
         .arg(format!("--time={}", effort.plain_seconds))

@@ -1,7 +1,7 @@
-//! What the layer on the store costs a service: the services of `bench_http`, with Redis beside the load on the other core.
+//! The cost of the layer on the store: the services of `bench_http`, with Redis on the core of the load.
 //!
-//! The load and Redis share a core, and where that one is busier than the service, the rate is theirs. So the CPU time of a
-//! request is what is compared: all threads of the process but the one that sends the load.
+//! The load and Redis share a core, and where that one is busier than the service's, it limits the rate. So the CPU time
+//! for a request is compared: of all threads of the process but the one that sends the load.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::bench_http::{Beside, Key, OTHER_CORE, RETENTION, Scenario, compare, p
 pub struct Layer {
     /// The services.
     pub scenarios: [Scenario; 4],
-    // Dropped last: the services use it.
+    // Dropped last, because the services use it.
     _server: RedisServer,
 }
 
@@ -32,14 +32,14 @@ impl Layer {
             Scenario::on_redis("redis, fresh keys", Key::Fresh, url("fresh"), |hapax| {
                 hapax.policy(Policy::default().retention(RETENTION))
             }),
-            // The cache of finished records would answer them without a call to the store.
+            // The cache of finished records would replay them without a call to the store.
             Scenario::on_redis("redis, replays, no cache", Key::Known, url("replay"), |hapax| hapax.cache(0)),
             Scenario::on_redis("redis, replays, cache", Key::Known, url("cached"), |hapax| hapax),
         ];
         Self { scenarios, _server: server }
     }
 
-    /// Drives all of them in turn and prints the table. Returned are fresh keys and replays that the store answers.
+    /// Drives all of them in turn and prints the table. Returns the figures of fresh keys and of replays by the store.
     pub fn compare(&self, rounds: usize, span: Duration) -> [Beside; 2] {
         let beside = compare(&self.scenarios, rounds, span);
         [beside[1], beside[2]]

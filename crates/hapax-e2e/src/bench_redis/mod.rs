@@ -1,4 +1,4 @@
-//! How fast the Redis store is beside the plainest client of the same server: `cargo xtask bench redis`.
+//! The Redis store against a plain client of the same server: `cargo xtask bench redis`.
 //!
 //! | part | what is compared |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | layer | CPU time of a service with the layer on the store, against the same service without it ([`Layer`]) |
 //!
 //! Both sides have as many callers, one thread, and a core that is not the server's. `redis-benchmark` has a connection
-//! for each caller; the store shares one. Only ratios of one run travel to another machine: the sides take turns, round
-//! by round.
+//! for each caller; the store shares one. Only ratios of one run are comparable between machines: the sides take turns,
+//! round by round.
 
 mod layer;
 mod plain;
@@ -19,28 +19,28 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use hapax_core::{Claim, Class, Fenced, Format, Recorded, Store};
 use hapax_store_redis::RedisStore;
+use hapax_testkit::Random;
 use hapax_testkit::servers::RedisServer;
 use tokio::runtime::Runtime;
 
 pub use self::layer::Layer;
 use crate::bench_http::threads;
 use crate::bench_store::callers::{ask, spread};
-use crate::crash::Seed;
 use plain::Plain;
 
 /// Bytes of an outcome: a small JSON answer and its head.
 const OUTCOME_BYTES: usize = 700;
 
-/// How many finished records are asked for again.
+/// Finished records that are replayed.
 const REPLAYED: usize = 1000;
 
-/// The server's core, and that of those who ask it.
+/// The server's core, and that of its clients.
 const CORES: (usize, usize) = (0, 1);
 
-/// How much is measured.
+/// The size of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Callers that wait at once.
+    /// Concurrent callers.
     pub callers: usize,
     /// Operations of one side in one round.
     pub operations: usize,
@@ -57,11 +57,11 @@ pub struct Round {
     pub replay: f64,
     /// `GET` by `redis-benchmark`.
     pub plain_get: f64,
-    /// Microseconds that this process computed for a fresh operation, and for a replay.
+    /// CPU time of this process for a fresh operation, and for a replay, in microseconds.
     pub cpu_us: (f64, f64),
 }
 
-/// A server of its own and a runtime with one thread.
+/// A server, and a runtime with one thread.
 pub struct Bench {
     server: RedisServer,
     runtime: Runtime,
@@ -97,7 +97,7 @@ impl Bench {
         Ok(Round { fresh, plain_pairs, replay, plain_get, cpu_us: (fresh_cpu, replay_cpu) })
     }
 
-    /// Only what the store does, for a profiler.
+    /// Measures only the store, for a profiler.
     ///
     /// # Errors
     /// When it cannot be measured.
@@ -108,8 +108,8 @@ impl Bench {
     }
 
     fn fresh(&self, store: &Arc<RedisStore>, seed: u64) -> Result<(f64, f64)> {
-        let mut seed = Seed::new(seed);
-        let ids: Vec<[u8; 32]> = (0..self.effort.operations).map(|_| seed.bytes()).collect();
+        let mut random = Random::seeded(seed);
+        let ids: Vec<[u8; 32]> = (0..self.effort.operations).map(|_| random.bytes()).collect();
         let done = Arc::new(done());
         let store = store.clone();
         self.timed(
@@ -122,8 +122,8 @@ impl Bench {
     }
 
     fn replay(&self, store: &Arc<RedisStore>, seed: u64) -> Result<(f64, f64)> {
-        let mut seed = Seed::new(!seed);
-        let known: Vec<[u8; 32]> = (0..REPLAYED).map(|_| seed.bytes()).collect();
+        let mut random = Random::seeded(!seed);
+        let known: Vec<[u8; 32]> = (0..REPLAYED).map(|_| random.bytes()).collect();
         let done = done();
         self.runtime.block_on(async {
             for id in &known {
@@ -146,7 +146,7 @@ impl Bench {
         )
     }
 
-    /// The rate, and the microseconds of computing for each operation.
+    /// The rate, and the CPU time for each operation in microseconds.
     fn timed(&self, operations: usize, measured: impl Future<Output = Result<f64>>) -> Result<(f64, f64)> {
         let before = threads::cpu();
         let rate = self.runtime.block_on(measured)?;
@@ -155,7 +155,7 @@ impl Bench {
     }
 }
 
-/// Long enough that nothing lapses or expires while it is measured.
+/// Longer than the measurement, so that nothing lapses or expires.
 const LONG: Duration = Duration::from_secs(24 * 3600);
 
 fn done() -> Recorded {

@@ -1,4 +1,4 @@
-//! `redis-benchmark`, sending what the store sends, one command at a time on each connection.
+//! `redis-benchmark` with the commands of the store, one at a time on each connection.
 
 use std::process::Command;
 
@@ -11,14 +11,14 @@ use tokio::runtime::Runtime;
 use super::{Effort, done, finish};
 use crate::bench_store::callers::ask;
 
-/// What the program fills in: twelve digits.
+/// The placeholder that the program replaces: twelve digits.
 const RANDOM: &str = "__rand_int__";
 
-/// Among so many keys no two claims meet.
+/// So many keys that no two claims collide.
 const MANY_KEYS: &str = "1000000000000";
 
-/// How many records wait to be completed. Few enough to hold, and enough that few are met twice: those are cheaper, for
-/// the benefit of the plain side.
+/// Records that wait to be completed. Few enough to hold, and so many that few are completed twice: those are cheaper,
+/// which favours the plain side.
 const CLAIMED: usize = 400_000;
 
 /// Bytes of a first claim of the records here: head, seal and the name of the operation.
@@ -32,14 +32,14 @@ const COMPLETION: &str = concat!(
     include_str!("../../../hapax-store-redis/src/lua/complete.lua")
 );
 
-/// Puts a copy of a record under each of many names that end in the same id, which is all that its seal is about.
+/// Copies a record to many names that end in the same id, which its seal covers.
 const COPIES: &str = "local value, left = redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])
 for number = 0, ARGV[1] - 1 do
   redis.call('SET', string.format('plain:%012d:%s', number, ARGV[2]), value, 'PX', left)
 end
 return 'OK'";
 
-/// The nonce of the copied record. It stands in a command line, so no byte of it is zero.
+/// The nonce of the copied record. It is part of a command line, so no byte of it is zero.
 const NONCE: [u8; 16] = *b"nonce of a bench";
 
 /// The plain side.
@@ -48,14 +48,14 @@ pub(super) struct Plain<'a> {
     runtime: &'a Runtime,
     store: &'a RedisStore,
     effort: Effort,
-    /// By which the server knows the script.
+    /// The digest of the script.
     completion: String,
     /// Bytes of a finished record.
     finished_bytes: usize,
 }
 
 impl<'a> Plain<'a> {
-    /// Finds out what the store sends by letting it finish one record.
+    /// Reads what the store sends from one record that it finishes.
     pub(super) fn new(
         server: &'a RedisServer,
         runtime: &'a Runtime,
@@ -72,13 +72,13 @@ impl<'a> Plain<'a> {
         Ok(Self { server, runtime, store, effort, completion, finished_bytes })
     }
 
-    /// First claims a second.
+    /// First claims per second.
     pub(super) fn claims(&self) -> Result<f64> {
         let (key, value) = (format!("plain:{RANDOM}"), "x".repeat(CLAIM_BYTES));
         self.rate(MANY_KEYS, &["SET", &key, &value, "NX", "GET", "PX", "86400000"])
     }
 
-    /// Completions a second.
+    /// Completions per second.
     pub(super) fn completions(&self) -> Result<f64> {
         let id = [7; 32];
         let mut claim = ask(id);
@@ -96,7 +96,7 @@ impl<'a> Plain<'a> {
         self.rate(&count, &call)
     }
 
-    /// Reads a second of a finished record.
+    /// Reads of a finished record per second.
     pub(super) fn gets(&self) -> Result<f64> {
         self.server.command(&["SET", "plain", &"x".repeat(self.finished_bytes)]);
         self.rate("1", &["GET", "plain"])

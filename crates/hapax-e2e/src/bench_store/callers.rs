@@ -1,4 +1,4 @@
-//! The file store and the plainest SQLite table, both under group commit, with 1 to 256 callers at once.
+//! The file store and a plain SQLite table, both under group commit, with 1 to 256 concurrent callers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use super::group::Group;
 use super::layout::{Id, Kind};
 use super::{Effort, Pairs, Sample};
 
-/// How many callers wait at once.
+/// Concurrent callers.
 pub const CALLERS: [usize; 4] = [1, 8, 64, 256];
 
-/// Long enough that nothing lapses or expires while it is measured.
+/// Longer than the measurement, so that nothing lapses or expires.
 const LONG: Duration = Duration::from_secs(24 * 3600);
 
 /// Pairs a second for each of [`CALLERS`].
@@ -26,11 +26,11 @@ const LONG: Duration = Duration::from_secs(24 * 3600);
 pub struct ByCallers {
     /// The file store.
     pub file: [Sample; 4],
-    /// The plainest SQLite table under the same batching.
+    /// The plain SQLite table under the same batching.
     pub naive: [Sample; 4],
     /// The file store's layout under the same batching, without what makes it a store.
     pub two_tables: [Sample; 4],
-    /// File store over plainest table, round by round.
+    /// File store over plain table, round by round.
     pub ratio: [Sample; 4],
 }
 
@@ -67,7 +67,7 @@ pub fn ask(id: Id) -> ClaimRequest {
     }
 }
 
-/// Splits the keys among `callers` tasks, runs `each` on every key and gives the keys a second.
+/// Splits the keys among `callers` tasks and runs `each` on every key. Returns keys per second.
 pub async fn spread<F>(
     ids: &[Id],
     callers: usize,

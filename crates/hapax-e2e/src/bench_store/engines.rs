@@ -1,4 +1,4 @@
-//! The layouts one against the other, in batches of 1, 8, 64 and 256, driven by one thread.
+//! The layouts compared, in batches of 1, 8, 64 and 256, driven by one thread.
 
 use std::time::Instant;
 
@@ -15,13 +15,13 @@ pub const BATCHES: [usize; 4] = [1, 8, 64, 256];
 /// One line of the table.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Whose it is.
+    /// The layout.
     pub name: &'static str,
     /// Pairs a second for each of [`BATCHES`].
     pub pairs: [Sample; 4],
 }
 
-/// Measures every layout of this build, and the first one's statements without any harness around them.
+/// Measures every layout of this build, and the first one's statements without a harness.
 pub fn measure(effort: &Effort) -> Result<Vec<Row>> {
     let row = |name| Row { name, pairs: Default::default() };
     let mut rows: Vec<Row> = Kind::ALL.iter().map(|kind| row(kind.name())).collect();
@@ -56,7 +56,7 @@ fn apply(layout: &mut dyn Layout, ids: &[Id], write: impl Fn(Id) -> Write) -> Re
     layout.apply(&batch)
 }
 
-/// The plain table as fast as the driver alone can fill it: nobody shall win by a slow baseline.
+/// The plain table as fast as the driver alone can fill it, so that the baseline is not slowed by the harness.
 fn raw_turn(pairs: &Pairs, batch: usize) -> Result<f64> {
     let dir = tempfile::tempdir()?;
     let connection = sqlite_naive::connect(dir.path())?;

@@ -1,4 +1,4 @@
-//! Group commit around any [`Layout`]: many callers, one channel, one writer thread, one fsync for all who wait.
+//! Group commit around any [`Layout`]: many callers, one channel, one writer thread, one fsync for all waiting callers.
 //!
 //! The file store works the same way. Giving the baseline the same batching makes their ratio one of layouts, not
 //! of harnesses.
@@ -57,7 +57,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.calls = None;
         if let Some(writer) = self.writer.take() {
-            // A writer that panicked has already said so.
+            // The panic of a writer is already printed.
             let _ = writer.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What a claim costs one caller when millions of records are there already.
+//! The cost of one caller's claim among millions of records.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use hapax_core::{Claim, Store};
 use hapax_store_file::FileStore;
+use hapax_testkit::Random;
 use tokio::runtime::Runtime;
 
 use super::callers::{ask, spread};
 use super::{Effort, Sample};
-use crate::crash::Seed;
 
 /// Records in the small store.
 const SMALL: u64 = 10_000;
 
-/// Callers that fill the stores; as many as fit into one commit.
+/// Callers that fill the stores: as many as fit into one commit.
 const FILLERS: usize = 1024;
 
 /// Keys that are made at a time while filling.
@@ -39,20 +39,20 @@ pub struct Growth {
     pub ratio: Sample,
 }
 
-/// Fills a small and a large store through their own claims, then lets one caller claim in either by turns.
+/// Fills a small and a large store through claims, then lets one caller claim in each by turns.
 pub fn measure(runtime: &Runtime, effort: &Effort) -> Result<Growth> {
     let dirs = (tempfile::tempdir()?, tempfile::tempdir()?);
-    let mut seed = Seed::new(5);
+    let mut random = Random::seeded(5);
     let small = Arc::new(FileStore::open(dirs.0.path())?);
-    runtime.block_on(fill(&small, SMALL, &mut seed))?;
+    runtime.block_on(fill(&small, SMALL, &mut random))?;
     let large = Arc::new(FileStore::open(dirs.1.path())?);
     let started = Instant::now();
-    runtime.block_on(fill(&large, effort.live_records, &mut seed))?;
+    runtime.block_on(fill(&large, effort.live_records, &mut random))?;
     let mut growth =
         Growth { live_records: effort.live_records, filled_in: started.elapsed(), ..Growth::default() };
     for _ in 0..TURNS {
         let (small_us, large_us) =
-            runtime.block_on(claim_latencies_us(&*small, &*large, effort.timed_claims, &mut seed))?;
+            runtime.block_on(claim_latencies_us(&*small, &*large, effort.timed_claims, &mut random))?;
         growth.small_us.push(small_us);
         growth.large_us.push(large_us);
         growth.ratio.push(large_us / small_us);
@@ -60,11 +60,11 @@ pub fn measure(runtime: &Runtime, effort: &Effort) -> Result<Growth> {
     Ok(growth)
 }
 
-async fn fill(store: &Arc<FileStore>, records: u64, seed: &mut Seed) -> Result<()> {
+async fn fill(store: &Arc<FileStore>, records: u64, random: &mut Random) -> Result<()> {
     let mut left = records;
     while left > 0 {
         let count = left.min(FILL_STEP);
-        let ids: Vec<_> = (0..count).map(|_| seed.bytes()).collect();
+        let ids: Vec<_> = (0..count).map(|_| random.bytes()).collect();
         let store = Arc::clone(store);
         spread(&ids, FILLERS, move |id| {
             let store = Arc::clone(&store);
@@ -82,24 +82,24 @@ async fn fill(store: &Arc<FileStore>, records: u64, seed: &mut Seed) -> Result<(
     Ok(())
 }
 
-/// Claims in one store and in the other by turns, so that whatever else the disk has to do hits both alike.
+/// Claims in both stores by turns, so that other load of the disk hits both alike.
 pub async fn claim_latencies_us(
     small: &dyn Store,
     large: &dyn Store,
     claims: usize,
-    seed: &mut Seed,
+    random: &mut Random,
 ) -> Result<(f64, f64)> {
     let mut latencies = (Vec::with_capacity(claims), Vec::with_capacity(claims));
     for _ in 0..claims {
-        latencies.0.push(claim_us(small, seed).await?);
-        latencies.1.push(claim_us(large, seed).await?);
+        latencies.0.push(claim_us(small, random).await?);
+        latencies.1.push(claim_us(large, random).await?);
     }
     let median = |latencies: Vec<f64>| latencies.into_iter().collect::<Sample>().median();
     Ok((median(latencies.0), median(latencies.1)))
 }
 
-async fn claim_us(store: &dyn Store, seed: &mut Seed) -> Result<f64> {
-    let ask = ask(seed.bytes());
+async fn claim_us(store: &dyn Store, random: &mut Random) -> Result<f64> {
+    let ask = ask(random.bytes());
     let started = Instant::now();
     let claim = store.claim(&ask).await?;
     let latency = started.elapsed();

@@ -1,13 +1,13 @@
-//! Which engine the file store stands on, and how fast it stands there: `cargo xtask bench store`.
+//! The engines that the file store could use, and the file store itself: `cargo xtask bench store`.
 //!
 //! | part | what is compared |
 //! |---|---|
 //! | [`engines`] | the layouts of five engines, and SQLite without any harness, in batches of one size |
-//! | [`callers`] | the file store itself against the plainest SQLite table under the same group commit, by callers |
+//! | [`callers`] | the file store itself against a plain SQLite table under the same group commit, by callers |
 //! | [`growth`] | one caller's claim in a large store against the same in a small one |
 //!
-//! Everything syncs before it answers. Only ratios of one run travel to another machine: competitors take turns,
-//! round by round, and the median of the rounds counts. The spread printed beside it says how far to trust it.
+//! Everything syncs before it answers. Only ratios of one run are comparable between machines: candidates take turns,
+//! round by round, and the median of the rounds counts. The spread is printed beside it.
 
 pub mod callers;
 pub mod engines;
@@ -16,11 +16,11 @@ pub mod growth;
 pub mod layout;
 mod sample;
 
-pub use self::sample::Sample;
+pub use self::sample::{Sample, after_warm_up};
 
 use bytes::Bytes;
+use hapax_testkit::Random;
 
-use crate::crash::Seed;
 use layout::{Id, Write};
 
 /// Bytes of a claim: two ids, a fence, a fingerprint, a scope and times.
@@ -29,27 +29,27 @@ const CLAIM_BYTES: usize = 120;
 /// Bytes of an outcome: a small JSON answer and its head.
 const OUTCOME_BYTES: usize = 700;
 
-/// How much is measured.
+/// The size of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Turns that every competitor gets.
+    /// Turns of every candidate.
     pub rounds: usize,
     /// Pairs of one turn, as a part of the full number.
     pub share: f64,
     /// Records in the large store.
     pub live_records: u64,
-    /// Claims in each store that one median of the growth measurement is of.
+    /// Claims in each store for one median of the growth measurement.
     pub timed_claims: usize,
 }
 
 impl Effort {
-    /// What the goals are judged by; a few minutes.
+    /// For the goals; a few minutes.
     pub const FULL: Self = Self { rounds: 3, share: 1.0, live_records: 5_000_000, timed_claims: 2_000 };
-    /// A look at whether everything runs; half a minute. Tables stay small, which flatters the plain ones, and the
-    /// large store is not large: its goals say little.
+    /// A smoke test; half a minute. Tables stay small, which favours the plain ones, and the large store is not large: its
+    /// goals mean little.
     pub const QUICK: Self = Self { rounds: 3, share: 0.1, live_records: 100_000, timed_claims: 500 };
 
-    /// How many pairs one turn has at this batch size or number of callers: enough for a few seconds at most.
+    /// Pairs of one turn at this batch size or number of callers: enough for a few seconds at most.
     fn pairs(&self, together: usize) -> usize {
         let full = match together {
             0..=1 => 3_000,
@@ -72,12 +72,12 @@ struct Pairs {
 
 impl Pairs {
     fn new(seed: u64, count: usize) -> Self {
-        let mut seed = Seed::new(seed);
+        let mut random = Random::seeded(seed);
         Self {
-            ids: (0..count).map(|_| seed.bytes()).collect(),
-            claim: Bytes::from(seed.bytes::<CLAIM_BYTES>().to_vec()),
-            completed: Bytes::from(seed.bytes::<CLAIM_BYTES>().to_vec()),
-            outcome: Bytes::from(seed.bytes::<OUTCOME_BYTES>().to_vec()),
+            ids: (0..count).map(|_| random.bytes()).collect(),
+            claim: Bytes::from(random.bytes::<CLAIM_BYTES>().to_vec()),
+            completed: Bytes::from(random.bytes::<CLAIM_BYTES>().to_vec()),
+            outcome: Bytes::from(random.bytes::<OUTCOME_BYTES>().to_vec()),
         }
     }
 

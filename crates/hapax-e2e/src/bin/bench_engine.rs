@@ -1,7 +1,7 @@
 //! What `once()` costs over running the same function in a task: `cargo xtask bench engine`.
 //!
-//! Everything is measured in one run, in alternating rounds, on a memory store. The rate with two tasks is a
-//! ratio to one, so that it means something on any machine.
+//! All figures are of one run, in alternating rounds, on a memory store. The rate with two tasks is a ratio to that of
+//! one, so that it is comparable between machines.
 #![allow(clippy::print_stdout, reason = "the figures are what this program is for")]
 
 use std::hint::black_box;
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hapax::{Hapax, MemoryStore, Policy};
-use hapax_e2e::goal::Goal;
+use hapax_e2e::bench_store::Sample;
+use hapax_e2e::goal::{self, Goal};
 use tokio::runtime::Runtime;
 
 /// Executions in one round.
@@ -24,7 +25,7 @@ fn main() -> std::process::ExitCode {
         .worker_threads(2)
         .enable_all()
         .build()
-        .expect("a runtime can be had");
+        .expect("a runtime can be built");
     let mut bare = Vec::new();
     let mut fresh = Vec::new();
     let mut replay = Vec::new();
@@ -44,17 +45,16 @@ fn main() -> std::process::ExitCode {
             rounds.into_iter().zip(took).for_each(|(rounds, took)| rounds.push(took));
         }
     }
-    let (bare, fresh, replay, two) =
-        (Rounds::of(bare), Rounds::of(fresh), Rounds::of(replay), Rounds::of(two));
-    say("bare spawn and join", &bare);
-    say("once(), fresh keys", &fresh);
-    say("once(), replays", &replay);
-    say("once(), fresh keys, two tasks", &two);
-    println!("two tasks on two cores do {:.2} times the calls of one", fresh.median / two.median);
-    Goal::at_most("engine-once", fresh.median - bare.median, TARGET_MICROS).print_and_exit()
+    let [bare, fresh, replay, two] = [bare, fresh, replay, two].map(Sample::from_iter);
+    print("bare spawn and join", &bare);
+    print("once(), fresh keys", &fresh);
+    print("once(), replays", &replay);
+    print("once(), fresh keys, two tasks", &two);
+    println!("two tasks on two cores do {:.2} times the calls of one", fresh.median() / two.median());
+    goal::print(&[Goal::at_most("engine-once", fresh.median() - bare.median(), TARGET_MICROS)])
 }
 
-/// Made before the clock starts: a caller has its key.
+/// Made before the measurement: a caller has its key.
 fn fresh_keys() -> Vec<String> {
     (0..CALLS).map(|call| format!("key-{call}")).collect()
 }
@@ -63,7 +63,7 @@ fn same_key() -> Vec<String> {
     vec!["key".to_owned(); CALLS as usize]
 }
 
-/// What a round stores is over when the next begins, as in a service that has run for a day: memory is used again.
+/// The records of a round expire before the next one, as in a service that has run for a day, so that memory is reused.
 const RETENTION: Duration = Duration::from_millis(1);
 
 fn store() -> Hapax {
@@ -86,18 +86,18 @@ async fn bare_round() {
 async fn once_round(hapax: Hapax, keys: Vec<String>) {
     for key in keys {
         let done = hapax.once("bench", key).run(|_cx| async { Ok::<u32, std::io::Error>(1) }).await;
-        black_box(done).expect("nothing stands in the way");
+        black_box(done).expect("the store has no faults");
     }
 }
 
-/// The same number of calls in all, by two tasks.
+/// The same total of calls, by two tasks.
 async fn two_tasks(hapax: Hapax, mut keys: Vec<String>) {
     let other = tokio::spawn(once_round(hapax.clone(), keys.split_off(keys.len() / 2)));
     let one = tokio::spawn(once_round(hapax, keys));
     let _ = (one.await, other.await);
 }
 
-/// Microseconds a call takes. The round runs as a task: `block_on` itself has no worker.
+/// Microseconds for each call. The round runs as a task: `block_on` itself has no worker.
 fn per_call(runtime: &Runtime, round: impl Future<Output = ()> + Send + 'static) -> f64 {
     let started = Instant::now();
     runtime.block_on(async { tokio::spawn(round).await.expect("the round ends") });
@@ -108,19 +108,7 @@ fn micros(span: Duration) -> f64 {
     span.as_secs_f64() * 1e6
 }
 
-struct Rounds {
-    median: f64,
-    least: f64,
-    most: f64,
-}
-
-impl Rounds {
-    fn of(mut rounds: Vec<f64>) -> Self {
-        rounds.sort_by(f64::total_cmp);
-        Self { median: rounds[rounds.len() / 2], least: rounds[0], most: rounds[rounds.len() - 1] }
-    }
-}
-
-fn say(what: &str, rounds: &Rounds) {
-    println!("{what:32} {:7.3} µs a call (from {:.3} to {:.3})", rounds.median, rounds.least, rounds.most);
+fn print(name: &str, rounds: &Sample) {
+    let (median, least, most) = (rounds.median(), rounds.quantile(0.0), rounds.quantile(1.0));
+    println!("{name:32} {median:7.3} µs a call (from {least:.3} to {most:.3})");
 }

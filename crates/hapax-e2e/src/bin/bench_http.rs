@@ -18,11 +18,11 @@ struct Args {
     /// some goals are met by.
     #[arg(long, default_value_t = 200)]
     rounds: usize,
-    /// Milliseconds each service is driven in a round. Many short rounds vary less than a few long ones: a machine that
-    /// slows down does so for all services of a round.
+    /// Milliseconds for which each service is driven in a round. Many short rounds vary less than a few long ones, since a
+    /// machine that slows down does so for all services of a round.
     #[arg(long, default_value_t = 100)]
     millis: u64,
-    /// Drive only the services whose name has this in it, and judge nothing: for a profiler.
+    /// Drive only the services whose name contains this, without goals: for a profiler.
     #[arg(long)]
     only: Option<String>,
 }
@@ -30,7 +30,7 @@ struct Args {
 fn main() -> ExitCode {
     let args = Args::parse();
     let folders = [tempfile::tempdir(), tempfile::tempdir(), tempfile::tempdir()]
-        .map(|folder| folder.expect("a folder can be made"));
+        .map(|folder| folder.expect("a temporary folder can be made"));
     let scenarios = [
         Scenario::bare(),
         Scenario::layered("uncovered, through the layer", Key::None, bench_http::memory_replay()),
@@ -60,6 +60,5 @@ fn main() -> ExitCode {
         Goal::at_least("layer-file-fresh", beside[4].rate, 0.25),
         Goal::at_least("layer-file-replay", beside[5].rate, 0.80),
     ];
-    goals.iter().for_each(Goal::print);
-    goal::exit(&goals)
+    goal::print(&goals)
 }

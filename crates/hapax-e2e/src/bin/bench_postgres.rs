@@ -6,17 +6,17 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use hapax_e2e::bench_postgres::{Bench, Effort, Round};
-use hapax_e2e::bench_store::Sample;
+use hapax_e2e::bench_store::{Sample, after_warm_up};
 use hapax_e2e::goal::{self, Goal};
 use hapax_store_postgres::POOL_DEFAULT;
 
-/// Measures the PostgreSQL store against pgbench on the same server, and what many records cost.
+/// Measures the PostgreSQL store against pgbench on the same server, and the cost of many records.
 #[derive(Parser, Debug)]
 struct Args {
     /// Rounds that count; one more warms up.
     #[arg(long, default_value_t = 5)]
     rounds: u64,
-    /// Callers that wait at once.
+    /// Concurrent callers.
     #[arg(long, default_value_t = 256)]
     callers: usize,
     /// Connections of the store, and of pgbench.
@@ -25,7 +25,7 @@ struct Args {
     /// Claims with their completions through the store in a round.
     #[arg(long, default_value_t = 60_000)]
     operations: usize,
-    /// Seconds that pgbench has in a round.
+    /// Seconds for which pgbench runs in a round.
     #[arg(long, default_value_t = 5)]
     plain_seconds: u64,
     /// Records in the large table. Ten million take about 4 GB of disk, and the server's log up to 8 GB.
@@ -43,18 +43,11 @@ fn main() -> Result<ExitCode> {
     })?;
     let mut goals = vec![coalesced(&bench, &args)?];
     goals.extend(growth(&bench, &args)?);
-    goals.iter().for_each(Goal::print);
-    Ok(goal::exit(&goals))
+    Ok(goal::print(&goals))
 }
 
 fn coalesced(bench: &Bench, args: &Args) -> Result<Goal> {
-    let mut rounds = Vec::new();
-    for round in 0..=args.rounds {
-        let measured = bench.round(round)?;
-        if round > 0 {
-            rounds.push(measured);
-        }
-    }
+    let rounds = after_warm_up(args.rounds, |round| bench.round(round))?;
     let sample = |figure: fn(&Round) -> f64| rounds.iter().map(figure).collect::<Sample>();
     println!("claims with completions a second, median of {} rounds", args.rounds);
     println!(

@@ -1,4 +1,4 @@
-//! Measures the Redis store against `redis-benchmark` on the same server, and what the layer on it costs a service:
+//! Measures the Redis store against `redis-benchmark` on the same server, and the cost of the layer on it for a service:
 //! `cargo xtask bench redis`.
 #![allow(clippy::print_stdout, reason = "the figures are what this program is for")]
 
@@ -9,25 +9,25 @@ use anyhow::Result;
 use clap::Parser;
 use hapax_e2e::bench_http::count::Counting;
 use hapax_e2e::bench_redis::{Bench, Effort, Layer, Round};
-use hapax_e2e::bench_store::Sample;
+use hapax_e2e::bench_store::{Sample, after_warm_up};
 use hapax_e2e::goal::{self, Goal};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Measures the Redis store against redis-benchmark on the same server, and what the layer on it costs a service.
+/// Measures the Redis store against redis-benchmark on the same server, and the cost of the layer on it for a service.
 #[derive(Parser, Debug)]
 struct Args {
     /// Rounds that count; one more warms up.
     #[arg(long, default_value_t = 5)]
     rounds: u64,
-    /// Callers that wait at once.
+    /// Concurrent callers.
     #[arg(long, default_value_t = 64)]
     callers: usize,
     /// Operations of each side in a round.
     #[arg(long, default_value_t = 60_000)]
     operations: usize,
-    /// Drive only the store, and judge nothing: for a profiler.
+    /// Drive only the store, without goals: for a profiler.
     #[arg(long)]
     store_alone: bool,
     /// Rounds of the services that count; one more warms up.
@@ -36,7 +36,7 @@ struct Args {
     /// Milliseconds each service is driven in a round.
     #[arg(long, default_value_t = 100)]
     millis: u64,
-    /// Drive only the services whose name has this in it, and judge nothing: for a profiler.
+    /// Drive only the services whose name contains this, without goals: for a profiler.
     #[arg(long)]
     layer_alone: Option<String>,
 }
@@ -57,13 +57,7 @@ fn main() -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let mut rounds = Vec::new();
-    for round in 0..=args.rounds {
-        let measured = bench.round(round)?;
-        if round > 0 {
-            rounds.push(measured);
-        }
-    }
+    let rounds = after_warm_up(args.rounds, |round| bench.round(round))?;
     let sample = |figure: fn(&Round) -> f64| rounds.iter().map(figure).collect::<Sample>();
     println!("{} callers, one thread; operations a second, median of {} rounds", args.callers, args.rounds);
     for (name, figure) in [
@@ -87,6 +81,5 @@ fn main() -> Result<ExitCode> {
         Goal::at_least("layer-redis-fresh", fresh.cpu, 0.45),
         Goal::at_least("layer-redis-replay", replay.cpu, 0.68),
     ];
-    goals.iter().for_each(Goal::print);
-    Ok(goal::exit(&goals))
+    Ok(goal::print(&goals))
 }

@@ -1,25 +1,26 @@
-//! What the sidecar costs, beside nginx and by itself: `cargo xtask bench sidecar`.
+//! What the sidecar costs, beside nginx and alone: `cargo xtask bench sidecar`.
 #![allow(clippy::print_stdout, reason = "the figures are what this program is for")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
+use hapax_e2e::bench_store::Sample;
 use hapax_e2e::goal::{self, Goal};
+use hapax_e2e::rig::args::ProgramArg;
 use hapax_e2e::sidecar::bench::{Bench, Round, Scenario};
 use hapax_e2e::sidecar::unread::{self, Keys, Unread};
 use hapax_e2e::sidecar::{footprint, slow};
-use hapax_e2e::witness;
 
-/// Streams whose answers are left unread.
+/// Streams with unread responses.
 const UNREAD_STREAMS: usize = 2_000;
-/// Starts of which the median is taken.
+/// Starts for the median.
 const STARTS: usize = 20;
 const MIB: f64 = (1 << 20) as f64;
 
-/// What the sidecar costs: its speed as a ratio to nginx as a plain reverse proxy; its size, start and memory.
+/// The cost of the sidecar: its speed as a ratio to nginx as a plain reverse proxy; its size, start and memory.
 #[derive(Parser)]
 struct Args {
     /// Rounds that count; one more warms up.
@@ -28,26 +29,25 @@ struct Args {
     /// Milliseconds each proxy is driven in a round.
     #[arg(long, default_value_t = 2000)]
     millis: u64,
-    /// The `hapax` to measure. By default the one beside this program.
-    #[arg(long)]
-    program: Option<PathBuf>,
-    /// Drive only the scenarios whose name has this in it, and judge nothing: for a profiler.
+    #[command(flatten)]
+    program: ProgramArg,
+    /// Drive only the scenarios whose name contains this, without goals: for a profiler.
     #[arg(long)]
     only: Option<String>,
-    /// Slow connections that are open together, as far as the limit of open files goes.
+    /// Concurrent slow connections, as far as the limit of open files permits.
     #[arg(long, default_value_t = 20_000)]
     connections: usize,
     /// Measure size, start and memory instead of speed.
     #[arg(long, conflicts_with = "only")]
     footprint: bool,
-    /// Measure only the memory of answers that no client takes.
+    /// Measure only the memory of unread responses.
     #[arg(long, conflicts_with_all = ["only", "footprint"])]
     unread: bool,
 }
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
-    let program = args.program.clone().map_or_else(witness::beside, Ok)?;
+    let program = args.program.path()?;
     if let Some(only) = &args.only {
         drive(&program, &args, only)?;
         return Ok(ExitCode::SUCCESS);
@@ -62,8 +62,7 @@ fn main() -> Result<ExitCode> {
     } else {
         speed(&program, &args)?.into()
     };
-    goals.iter().for_each(Goal::print);
-    Ok(goal::exit(&goals))
+    Ok(goal::print(&goals))
 }
 
 fn started(program: &Path, span: Duration) -> Result<Bench> {
@@ -103,37 +102,37 @@ fn speed(program: &Path, args: &Args) -> Result<[Goal; 4]> {
         println!(
             "{:26} {:9.0} {:6.2} {:>13} {:9.2} {:9.2}",
             scenario.name(),
-            median(&sorted(own.iter().map(|round| round.rate))),
-            median(&ratios),
-            format!("({:.2} {:.2})", ratios[0], ratios[ratios.len() - 1]),
-            median(&sorted(own.iter().map(|round| round.p99_millis))),
-            median(&sorted(own.iter().map(|round| round.cpu_micros))),
+            figures(own, |round| round.rate).median(),
+            ratios.median(),
+            format!("({:.2} {:.2})", ratios.quantile(0.0), ratios.quantile(1.0)),
+            figures(own, |round| round.p99_millis).median(),
+            figures(own, |round| round.cpu_micros).median(),
         );
     }
     let [nginx, pass, fresh, replay] = &rounds;
-    let rate = |own: &[Round]| median(&ratios(own, nginx, |round| round.rate));
+    let rate = |own: &[Round]| ratios(own, nginx, |round| round.rate).median();
     Ok([
         Goal::at_least("sidecar-fresh", rate(fresh), 0.40),
         Goal::at_least("sidecar-replay", rate(replay), 1.35),
         Goal::at_least("sidecar-pass", rate(pass), 0.75),
-        Goal::at_most("sidecar-pass-cpu", median(&ratios(pass, nginx, |round| round.cpu_micros)), 1.6),
+        Goal::at_most("sidecar-pass-cpu", ratios(pass, nginx, |round| round.cpu_micros).median(), 1.6),
     ])
 }
 
 fn size_and_start(program: &Path) -> Result<[Goal; 3]> {
     let size = footprint::stripped_bytes(program)? as f64 / MIB;
     let starts = (0..STARTS).map(|_| Ok(footprint::start_time(program)?.as_secs_f64() * 1e3));
-    let starts = sorted(starts.collect::<Result<Vec<f64>>>()?.into_iter());
+    let starts = starts.collect::<Result<Sample>>()?;
     println!(
         "{STARTS} starts on an empty store: {:.1} ms, from {:.1} to {:.1}",
-        median(&starts),
-        starts[0],
-        starts[STARTS - 1]
+        starts.median(),
+        starts.quantile(0.0),
+        starts.quantile(1.0)
     );
     let idle = footprint::idle_bytes(program)? as f64 / MIB;
     Ok([
         Goal::at_most("sidecar-size-mib", size, 20.0),
-        Goal::at_most("sidecar-start-ms", median(&starts), 50.0),
+        Goal::at_most("sidecar-start-ms", starts.median(), 50.0),
         Goal::at_most("sidecar-idle-mib", idle, 20.0),
     ])
 }
@@ -141,7 +140,7 @@ fn size_and_start(program: &Path) -> Result<[Goal; 3]> {
 fn crowd(program: &Path, wanted: usize) -> Result<[Goal; 2]> {
     let slow = slow::run(program, wanted)?;
     println!(
-        "{} slow connections ({wanted} wanted, as far as the limit of open files goes): \
+        "{} slow connections ({wanted} wanted, as far as the limit of open files permits): \
          {:.1} MiB in all, {:.1} MiB before them, {:.0} bytes a connection; buffers of the kernel not counted",
         slow.connections,
         slow.peak_bytes as f64 / MIB,
@@ -154,8 +153,8 @@ fn crowd(program: &Path, wanted: usize) -> Result<[Goal; 2]> {
     ])
 }
 
-/// The goal is about replays of one record. Answers to new keys are limited by how many operations may run, and are
-/// measured to be known.
+/// The goal is about replays of one record. Responses to new keys are limited by the concurrent operations, and are only
+/// printed.
 fn unread_answers(program: &Path) -> Result<Goal> {
     let replays = unread(program, Keys::One)?;
     unread(program, Keys::Own)?;
@@ -165,7 +164,7 @@ fn unread_answers(program: &Path) -> Result<Goal> {
 fn unread(program: &Path, keys: Keys) -> Result<Unread> {
     let unread = unread::run(program, UNREAD_STREAMS, keys)?;
     println!(
-        "{} answers of 1 MB that no client takes, {}: {} reset; {:.1} MiB before, {:.1} MiB at most, {:.1} MiB after",
+        "{} unread responses of 1 MB, {}: {} reset; {:.1} MiB before, {:.1} MiB at most, {:.1} MiB after",
         unread.streams,
         match keys {
             Keys::One => "all with one key",
@@ -179,17 +178,11 @@ fn unread(program: &Path, keys: Keys) -> Result<Unread> {
     Ok(unread)
 }
 
-/// A figure as a ratio to nginx's in the same round, in order.
-fn ratios(own: &[Round], nginx: &[Round], figure: fn(&Round) -> f64) -> Vec<f64> {
-    sorted(own.iter().zip(nginx).map(|(own, nginx)| figure(own) / figure(nginx)))
+/// A figure as a ratio to nginx's in the same round.
+fn ratios(own: &[Round], nginx: &[Round], figure: fn(&Round) -> f64) -> Sample {
+    own.iter().zip(nginx).map(|(own, nginx)| figure(own) / figure(nginx)).collect()
 }
 
-fn sorted(figures: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut figures: Vec<f64> = figures.collect();
-    figures.sort_by(f64::total_cmp);
-    figures
-}
-
-fn median(sorted: &[f64]) -> f64 {
-    sorted[sorted.len() / 2]
+fn figures(rounds: &[Round], figure: fn(&Round) -> f64) -> Sample {
+    rounds.iter().map(figure).collect()
 }

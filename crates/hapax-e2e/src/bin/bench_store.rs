@@ -14,7 +14,7 @@ use hapax_e2e::goal::{self, Goal};
 #[derive(Parser, Debug)]
 #[command(about = "Measures the file store and the engines it could stand on")]
 struct Args {
-    /// A look at whether everything runs: less of everything, so that the goals say little.
+    /// A smoke test: less of everything, so that the goals mean little.
     #[arg(long)]
     quick: bool,
     /// Only this part.
@@ -57,8 +57,7 @@ fn main() -> Result<ExitCode> {
         print_growth(&growth);
         goals.push(Goal::at_most("file-growth", growth.ratio.median(), 1.5));
     }
-    goals.iter().for_each(Goal::print);
-    Ok(goal::exit(&goals))
+    Ok(goal::print(&goals))
 }
 
 fn print_head(what: &str, columns: [usize; 4]) {

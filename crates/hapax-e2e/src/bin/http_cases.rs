@@ -11,7 +11,7 @@ use clap::Parser;
 use hapax::http::IdempotencyLayer;
 use hapax::{Hapax, MemoryStore};
 use hapax_core::{BoxFuture, ManualClock};
-use hapax_e2e::goal::Goal;
+use hapax_e2e::goal::{self, Goal};
 use hapax_testkit::Faulty;
 use hapax_testkit::http_suite::{
     self, Case, Feature, Gate, InProcess, Origin, Running, Server, Settings, StartError, Surface, Verdict,
@@ -21,7 +21,7 @@ use tower_layer::Layer as _;
 /// Plays the HTTP cases and prints `violated RULE CASE` for each that fails.
 #[derive(Parser)]
 struct Args {
-    /// Play the cases of these rules first, and the others only when none of those fails.
+    /// Plays the cases of these rules first, and the others only when none of those fails.
     #[arg(long, value_delimiter = ',')]
     until: Vec<String>,
 }
@@ -38,7 +38,7 @@ impl Surface for Hyper {
         &Feature::ALL
     }
 
-    /// Shorter than for tests: a defect may let many cases hang.
+    /// Shorter than in tests, because a defect may let many cases time out.
     fn patience(&self) -> Duration {
         Duration::from_secs(10)
     }
@@ -47,7 +47,7 @@ impl Surface for Hyper {
         let settings: hapax::http::Settings = serde_json::from_value(settings.clone().into())?;
         let clock = ManualClock::new();
         let store = Faulty::new(Arc::new(MemoryStore::with_clock(clock.clone())));
-        // The cases move the store's clock and have it fail: what is asked of it must get there.
+        // The cases move the store's clock and inject faults into it, so every request must reach it.
         let hapax = Hapax::builder(Arc::new(store.clone())).cache(0).build();
         let layer = IdempotencyLayer::new(&hapax).policy(settings.policy()?);
         let server = Server::start(Gate::new(layer.layer(origin))).await?;
@@ -65,7 +65,7 @@ fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/cases/http")
 }
 
-/// Plays those cases that `filter` takes and prints what failed; how many did.
+/// Plays the cases that `filter` takes and prints those that failed. Returns their number.
 async fn play(filter: impl Fn(&Case) -> bool) -> Result<usize> {
     let report = http_suite::run(&cases(), &Hyper, filter).await?;
     for result in &report.results {
@@ -75,7 +75,7 @@ async fn play(filter: impl Fn(&Case) -> bool) -> Result<usize> {
     }
     let [passed, failed, skipped] = report.counts();
     println!("{passed} cases passed, {failed} failed, {skipped} were skipped");
-    ensure!(skipped == 0, "a layer in the same process can do everything:\n{report}");
+    ensure!(skipped == 0, "a layer in the same process has every feature:\n{report}");
     Ok(failed)
 }
 
@@ -89,5 +89,5 @@ async fn main() -> Result<ExitCode> {
     if failed == 0 {
         failed += play(|case| !until.contains(&case.rule)).await?;
     }
-    Ok(Goal::at_most("http-cases", failed as f64, 0.0).print_and_exit())
+    Ok(goal::print(&[Goal::at_most("http-cases", failed as f64, 0.0)]))
 }

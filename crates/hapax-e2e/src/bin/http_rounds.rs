@@ -1,4 +1,4 @@
-//! Identical requests at a time and clients that hang up, over real sockets: `cargo xtask prove http`.
+//! Concurrent identical requests and clients that hang up, over real sockets: `cargo xtask prove http`.
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 
 use std::process::ExitCode;
@@ -7,18 +7,17 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Parser;
 use hapax_e2e::goal::{self, Goal};
-use hapax_e2e::http_rounds::{DUPLICATES, WAITERS, Weighing, disconnects, duplicates, waiters};
+use hapax_e2e::http_rounds::{DUPLICATES, MeasuringAllocator, WAITERS, disconnects, duplicates, waiters};
+use hapax_e2e::rig::args::SHOWN_MAX;
 
 #[global_allocator]
-static ALLOCATOR: Weighing = Weighing;
+static ALLOCATOR: MeasuringAllocator = MeasuringAllocator;
 
-/// What a waiting duplicate with a body of 1 KiB may hold: room for more headers than the ones sent here.
+/// Bytes that a waiting duplicate with a body of 1 KiB may hold: room for more headers than the ones sent here.
 const WAITER_BYTES_MAX: f64 = 8192.0;
-/// Faults that are printed; the rest are counted.
-const SHOWN_MAX: usize = 20;
 
+/// Sends concurrent identical requests, and hangs up in the middle of others.
 #[derive(Parser, Debug)]
-#[command(about = "Sends identical requests at a time, and hangs up in the middle of others")]
 struct Args {
     /// Rounds of identical requests.
     #[arg(long, default_value_t = 10_000)]
@@ -40,7 +39,7 @@ fn main() -> Result<ExitCode> {
     let started = Instant::now();
     let same = runtime.block_on(duplicates(args.rounds))?;
     println!(
-        "{} rounds of {DUPLICATES} identical requests: {} executions, {} replays, {} told to come back, {} rounds \
+        "{} rounds of {DUPLICATES} identical requests: {} executions, {} replays, {} conflicts, {} rounds \
          wrong, {:.1} s",
         same.rounds,
         same.executions,
@@ -60,7 +59,7 @@ fn main() -> Result<ExitCode> {
         started.elapsed().as_secs_f64()
     );
     same.wrong.iter().chain(&lost.wrong).take(SHOWN_MAX).for_each(|fault| println!("wrong: {fault}"));
-    // A round that is wrong in any way is as bad as an execution too many.
+    // A round with a wrong answer counts like an execution too many.
     let extra = same.executions.abs_diff(same.rounds).max(same.wrong.len() as u64);
     let extra = extra + waited.executions.abs_diff(1);
     let broken = lost.executions.abs_diff(lost.rounds).max(lost.wrong.len() as u64);
@@ -69,6 +68,5 @@ fn main() -> Result<ExitCode> {
         Goal::at_most("http-disconnects", broken as f64, 0.0),
         Goal::at_most("http-waiter-bytes", waited.bytes_each as f64, WAITER_BYTES_MAX),
     ];
-    goals.iter().for_each(Goal::print);
-    Ok(goal::exit(&goals))
+    Ok(goal::print(&goals))
 }

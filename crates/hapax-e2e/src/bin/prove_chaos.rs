@@ -1,18 +1,18 @@
-//! Several sidecars on one store under load while everything fails that can: `cargo xtask prove chaos`.
+//! Several sidecars on one store under load and faults of every kind: `cargo xtask prove chaos`.
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Parser;
 use hapax_e2e::chaos::{self, Doses, Plan, Row, Setting};
 use hapax_e2e::goal::{self, Goal};
-use hapax_e2e::witness::{self, Lie};
+use hapax_e2e::rig::ServiceDefect;
+use hapax_e2e::rig::args::{ProgramArg, SeedArg};
 
+/// Several sidecars on one store under load and faults of every kind.
 #[derive(Parser, Debug)]
-#[command(about = "Several sidecars on one store under load while everything fails that can")]
 struct Args {
     /// The stores, one after the other.
     #[arg(long = "store", value_enum, value_delimiter = ',', default_values = ["file", "redis"])]
@@ -22,21 +22,19 @@ struct Args {
     requests: u64,
     #[command(flatten)]
     doses: Doses,
-    /// Repeats all of it, each time with the next seed, until so many minutes have passed.
+    /// Repeats the run, each time with the next seed, until so many minutes have passed.
     #[arg(long, default_value_t = 0)]
     minutes: u64,
-    /// What the faults come from. By default another one each time.
-    #[arg(long)]
-    seed: Option<u64>,
-    /// Seconds after which a key without an answer is stuck.
+    #[command(flatten)]
+    seed: SeedArg,
+    /// Seconds after which a key without a final answer is stuck.
     #[arg(long, default_value_t = 120)]
     patience: u64,
-    /// The `hapax` to run. By default the one beside this program.
-    #[arg(long)]
-    program: Option<PathBuf>,
-    /// Lets the service behind do something wrong, which must be noticed.
+    #[command(flatten)]
+    program: ProgramArg,
+    /// Plants a defect in the service, which the audit must find.
     #[arg(long, hide = true, value_enum)]
-    lie: Option<Lie>,
+    defect: Option<ServiceDefect>,
     /// Ends with the first run that finds one of these kinds of damage, or after several runs.
     #[arg(long, hide = true, value_delimiter = ',')]
     until: Vec<String>,
@@ -47,8 +45,8 @@ const UNTIL_RUNS_MAX: u64 = 4;
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
-    let first = args.seed.map_or_else(chance, Ok)?;
-    let program = args.program.clone().map_or_else(witness::beside, Ok)?;
+    let first = args.seed.value()?;
+    let program = args.program.path()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut rows: Vec<Row> = args.stores.iter().map(|store| Row::new(*store)).collect();
     let started = Instant::now();
@@ -60,7 +58,7 @@ fn main() -> Result<ExitCode> {
             doses: args.doses,
             seed: first + runs,
             patience: Duration::from_secs(args.patience),
-            lie: args.lie,
+            defect: args.defect,
         };
         for (store, row) in args.stores.iter().zip(&mut rows) {
             let began = Instant::now();
@@ -77,8 +75,7 @@ fn main() -> Result<ExitCode> {
     println!();
     rows.iter().for_each(|row| println!("{row}"));
     let goals: Vec<Goal> = rows.iter().flat_map(Row::goals).collect();
-    goals.iter().for_each(Goal::print);
-    Ok(goal::exit(&goals))
+    Ok(goal::print(&goals))
 }
 
 impl Args {
@@ -89,8 +86,4 @@ impl Args {
         let is_wanted = |line: &String| self.until.iter().any(|kind| line.split(' ').nth(1) == Some(kind));
         runs >= UNTIL_RUNS_MAX || rows.iter().flat_map(Row::violations).any(|line| is_wanted(&line))
     }
-}
-
-fn chance() -> Result<u64> {
-    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs())
 }

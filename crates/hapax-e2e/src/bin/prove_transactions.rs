@@ -1,4 +1,4 @@
-//! Kills processes, the server and the pooler under work in transactions: `cargo xtask prove transactions`.
+//! Kills processes, the server and the pooler under operations in transactions: `cargo xtask prove transactions`.
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 
 use std::path::Path;
@@ -7,34 +7,33 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use hapax_core::Promise;
 use hapax_e2e::goal::{self, Goal};
-use hapax_e2e::transactions::{Defect, Mode, Orders, Report, Rig, Way};
+use hapax_e2e::rig::Damage;
+use hapax_e2e::transactions::{Defect, Mode, Orders, RoundReport, ServerPath, TransactionRig};
 
-/// Defects, where each is planted, and what it does. Every one must be found within so many rounds.
+/// Planted defects: the mode, the defect, and the kind of damage that must be found within so many rounds.
 const TEETH: [Tooth; 3] = [
-    (Mode::Function, Defect::Apart, |report| &report.doubles),
-    (Mode::Function, Defect::Early, |report| &report.wrong),
-    (Mode::Handler, Defect::Apart, |report| &report.doubles),
+    (Mode::Function, Defect::Apart, |damage| &damage.doubles),
+    (Mode::Function, Defect::Early, |damage| &damage.wrong),
+    (Mode::Handler, Defect::Apart, |damage| &damage.doubles),
 ];
 const TEETH_ROUNDS_MAX: u64 = 50;
 
-type Tooth = (Mode, Defect, fn(&Report) -> &Vec<String>);
+type Tooth = (Mode, Defect, fn(&Damage) -> &Vec<String>);
 
-/// Faults of a kind that are printed; the rest are counted.
-const SHOWN_MAX: usize = 20;
-
+/// Kills processes, the server and the pooler under operations in transactions.
 #[derive(Parser, Debug)]
-#[command(about = "Kills processes, the server and the pooler under work in transactions")]
 struct Args {
-    /// Kills for each mode on each way to the server.
+    /// Kills for each mode and each path to the server.
     #[arg(long, default_value_t = 100)]
     rounds: u64,
     /// Where transactions come from.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Mode::ALL)]
     modes: Vec<Mode>,
-    /// How the server is reached.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Way::ALL)]
-    ways: Vec<Way>,
+    /// How processes reach the server.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = ServerPath::ALL)]
+    paths: Vec<ServerPath>,
     /// Seconds without any answer after which keys are stuck.
     #[arg(long, default_value_t = 300)]
     patience: u64,
@@ -44,7 +43,7 @@ struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Role {
-    /// Be the process that is killed.
+    /// The process that is killed.
     #[command(hide = true)]
     Child(Orders),
 }
@@ -58,17 +57,17 @@ fn main() -> Result<ExitCode> {
     }
     let program = std::env::current_exe()?;
     let patience = Duration::from_secs(args.patience);
-    let mut total = Report::default();
-    for (mode, way) in args.modes.iter().flat_map(|mode| args.ways.iter().map(move |way| (*mode, *way))) {
+    let mut total = RoundReport::default();
+    for (mode, path) in args.modes.iter().flat_map(|mode| args.paths.iter().map(move |path| (*mode, *path))) {
         let started = Instant::now();
-        let mut rig = Rig::start(&program, mode, way, patience)?;
-        let mut report = Report::default();
+        let mut rig = TransactionRig::start(&program, mode, path, patience)?;
+        let mut report = RoundReport::default();
         for _ in 0..args.rounds {
             report += rig.round(None)?;
         }
-        report.stuck.extend(rig.unfinished());
+        report.damage.stuck.extend(rig.unfinished());
         println!(
-            "{mode}, {way}: {} keys, {} answers, {} kills, {:.1} s",
+            "{mode}, {path}: {} keys, {} answers, {} kills, {:.1} s",
             report.keys,
             report.answers,
             report.kills,
@@ -86,30 +85,19 @@ fn main() -> Result<ExitCode> {
         }
         missed += u32::from(rounds.is_none());
     }
-    let damage = [
-        ("doubles", &total.doubles),
-        ("lost", &total.lost),
-        ("wrong", &total.wrong),
-        ("stuck", &total.stuck),
-    ];
-    for (kind, faults) in damage {
-        faults.iter().take(SHOWN_MAX).for_each(|fault| println!("violated {kind}: {fault}"));
-    }
-    let goal = |(kind, faults): (&str, &Vec<String>)| {
-        Goal::at_most(&format!("transactions-{kind}"), faults.len() as f64, 0.0)
-    };
-    let mut goals: Vec<Goal> = damage.into_iter().map(goal).collect();
+    let promise = Promise::AtMostOnce;
+    total.damage.violations("transactions", promise).iter().for_each(|line| println!("{line}"));
+    let mut goals = total.damage.goals("transactions", promise);
     goals.push(Goal::at_most("transactions-teeth", f64::from(missed), 0.0));
-    goals.iter().for_each(Goal::print);
-    Ok(goal::exit(&goals))
+    Ok(goal::print(&goals))
 }
 
-/// The first round in which a planted defect did damage.
+/// The first round in which a planted defect was found.
 fn rounds_to_find(program: &Path, tooth: Tooth, patience: Duration) -> Result<Option<u64>> {
     let (mode, defect, damage) = tooth;
-    let mut rig = Rig::start(program, mode, Way::Direct, patience)?;
+    let mut rig = TransactionRig::start(program, mode, ServerPath::Direct, patience)?;
     for round in 1..=TEETH_ROUNDS_MAX {
-        if !damage(&rig.round(Some(defect))?).is_empty() {
+        if !damage(&rig.round(Some(defect))?.damage).is_empty() {
             return Ok(Some(round));
         }
     }

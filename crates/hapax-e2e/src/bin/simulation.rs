@@ -88,8 +88,7 @@ fn main() -> ExitCode {
         Goal::at_most("simulation-violations", wrong as f64, 0.0),
         Goal::at_least("simulation-faults-fired", faults as f64, floor),
     ];
-    goals.iter().for_each(Goal::print);
-    goal::exit(&goals)
+    goal::print(&goals)
 }
 
 fn systematic(chosen: &[Scenario], until: &[String]) -> Vec<Row> {

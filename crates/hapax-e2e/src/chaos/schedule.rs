@@ -1,15 +1,16 @@
-//! Which faults come, in which order and for how long: the same for the same seed.
+//! The faults of a run, their order and their lengths: the same for the same seed.
 
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use super::Setting;
-use super::slot::LEASE;
-use crate::crash::seed::Seed;
-use crate::fault_proxy::NetworkFault;
-use crate::witness::upstream::Gate;
+use hapax_testkit::Random;
 
-/// How many faults of each kind. What a store does not have is left out.
+use super::Setting;
+use super::member::LEASE;
+use crate::fault_proxy::NetworkFault;
+use crate::rig::service::Gate;
+
+/// How many faults of each kind. Those that do not apply to a store are left out.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, clap::Args)]
 pub struct Doses {
     /// How often a sidecar is killed.
@@ -47,8 +48,8 @@ impl Doses {
         }
     }
 
-    /// All of them.
-    pub fn in_all(self) -> u64 {
+    /// Their sum.
+    pub fn total(self) -> u64 {
         let Self { kills, pauses, cuts, restarts, pooler_restarts, moves, clock_steps } = self;
         kills + pauses + cuts + restarts + pooler_restarts + moves + clock_steps
     }
@@ -66,16 +67,16 @@ impl AddAssign for Doses {
     }
 }
 
-/// Something bad that happens once.
+/// One fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fault {
-    /// A sidecar is killed and started again, while the service's handlers stand at the gate.
+pub(super) enum ScheduledFault {
+    /// A sidecar is killed while the gate holds a handler of the service, and started again.
     Kill { sidecar: usize, gate: Gate },
     /// A sidecar is stopped for longer than a lease.
     Pause { sidecar: usize, gate: Gate, span: Duration },
-    /// A network of one sidecar is bad.
-    Network { sidecar: usize, link: Link, fault: NetworkFault, span: Duration },
-    /// The wall clock of a sidecar is so far off from now on.
+    /// A network of one sidecar has a fault.
+    Network { sidecar: usize, link: NetworkLink, fault: NetworkFault, span: Duration },
+    /// The wall clock of a sidecar is off by so much from now on.
     Clock { sidecar: usize, offset_s: i64 },
     /// The store's server crashes.
     ServerCrash,
@@ -87,86 +88,89 @@ pub(super) enum Fault {
     ServerPause { span: Duration },
 }
 
-/// The networks of a sidecar.
+/// The network between a sidecar and one of its peers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Link {
+pub(super) enum NetworkLink {
     Store,
     Upstream,
 }
 
-/// Every so many pauses, it is the server that is paused.
+/// One in so many pauses is of the server.
 const SERVER_PAUSE_EVERY: u64 = 6;
-/// How far clocks are off, at most: an hour, which is many leases and less than any retention.
+/// The largest offset of clocks: an hour, which is many leases and less than any retention.
 const CLOCK_OFF_MAX_S: u64 = 3600;
 
 /// All faults, in their order.
-pub(super) fn faults(seed: &Seed, doses: Doses, setting: Setting) -> Vec<Fault> {
+pub(super) fn faults(random: Random, doses: Doses, setting: Setting) -> Vec<ScheduledFault> {
     let doses = doses.of(setting);
-    let mut draw = Draw { seed: seed.clone(), setting };
+    let mut draw = Draw { random, setting };
     let mut faults = Vec::new();
-    faults.extend((0..doses.kills).map(|_| Fault::Kill { sidecar: draw.sidecar(), gate: draw.gate() }));
+    faults.extend(
+        (0..doses.kills).map(|_| ScheduledFault::Kill { sidecar: draw.sidecar(), gate: draw.gate() }),
+    );
     faults.extend((0..doses.pauses).map(|number| draw.pause(number)));
     faults.extend((0..doses.cuts).map(|number| draw.network(number)));
     faults.extend((0..doses.clock_steps).map(|_| draw.clock()));
-    faults.extend((0..doses.restarts).map(|_| Fault::ServerCrash));
-    faults.extend((0..doses.pooler_restarts).map(|_| Fault::PoolerCrash));
-    faults.extend((0..doses.moves).map(|_| Fault::Move { choice: draw.seed.below(u64::MAX) }));
+    faults.extend((0..doses.restarts).map(|_| ScheduledFault::ServerCrash));
+    faults.extend((0..doses.pooler_restarts).map(|_| ScheduledFault::PoolerCrash));
+    faults.extend((0..doses.moves).map(|_| ScheduledFault::Move { choice: draw.random.next_u64() }));
     draw.shuffle(&mut faults);
     faults
 }
 
 struct Draw {
-    seed: Seed,
+    random: Random,
     setting: Setting,
 }
 
 impl Draw {
     fn sidecar(&mut self) -> usize {
-        self.seed.below(self.setting.sidecars() as u64) as usize
+        self.random.below(self.setting.sidecars() as u64) as usize
     }
 
     fn gate(&mut self) -> Gate {
-        [Gate::Before, Gate::After, Gate::Open][self.seed.below(3) as usize]
+        [Gate::BeforeEffect, Gate::BeforeAnswer, Gate::Open][self.random.below(3) as usize]
     }
 
     fn millis(&mut self, range: std::ops::Range<u64>) -> Duration {
-        Duration::from_millis(self.seed.within(range))
+        Duration::from_millis(self.random.within(range))
     }
 
-    fn pause(&mut self, number: u64) -> Fault {
+    fn pause(&mut self, number: u64) -> ScheduledFault {
         if self.setting.has_server() && number % SERVER_PAUSE_EVERY == SERVER_PAUSE_EVERY - 1 {
-            return Fault::ServerPause { span: self.millis(100..1500) };
+            return ScheduledFault::ServerPause { span: self.millis(100..1500) };
         }
         let lease_ms = LEASE.as_millis() as u64;
         let span = self.millis(lease_ms * 11 / 10..lease_ms * 5 / 2);
-        Fault::Pause { sidecar: self.sidecar(), gate: self.gate(), span }
+        ScheduledFault::Pause { sidecar: self.sidecar(), gate: self.gate(), span }
     }
 
-    fn network(&mut self, number: u64) -> Fault {
+    fn network(&mut self, number: u64) -> ScheduledFault {
         let has_link = self.setting.has_link();
-        let link = if has_link && self.seed.percent(50) { Link::Store } else { Link::Upstream };
+        let link =
+            if has_link && self.random.chance(500) { NetworkLink::Store } else { NetworkLink::Upstream };
         let fault = match number % 6 {
             0 => NetworkFault::Cut,
             1 => NetworkFault::BlackHole,
             2 => NetworkFault::Delay(self.millis(5..400)),
             3 => NetworkFault::HalfClose,
-            // Within the first answers, wherever that is in one of them.
-            4 => NetworkFault::Truncate(self.seed.within(1..2000) as usize),
+            // Within the first responses, at any byte.
+            4 => NetworkFault::Truncate(self.random.within(1..2000) as usize),
             _ => NetworkFault::Reset,
         };
-        // Both shorter and longer than what sidecars wait for an answer.
-        Fault::Network { sidecar: self.sidecar(), link, fault, span: self.millis(20..800) }
+        // Both shorter and longer than the sidecars' timeouts.
+        ScheduledFault::Network { sidecar: self.sidecar(), link, fault, span: self.millis(20..800) }
     }
 
-    /// Only the last sidecar has a clock of its own.
-    fn clock(&mut self) -> Fault {
-        let offset_s = self.seed.below(2 * CLOCK_OFF_MAX_S) as i64 - CLOCK_OFF_MAX_S as i64;
-        Fault::Clock { sidecar: self.setting.sidecars() - 1, offset_s }
+    /// Only the last sidecar has its own clock.
+    fn clock(&mut self) -> ScheduledFault {
+        let offset_s = self.random.below(2 * CLOCK_OFF_MAX_S) as i64 - CLOCK_OFF_MAX_S as i64;
+        ScheduledFault::Clock { sidecar: self.setting.sidecars() - 1, offset_s }
     }
 
-    fn shuffle(&mut self, faults: &mut [Fault]) {
+    fn shuffle(&mut self, faults: &mut [ScheduledFault]) {
         for last in (1..faults.len()).rev() {
-            faults.swap(last, self.seed.below(last as u64 + 1) as usize);
+            faults.swap(last, self.random.below(last as u64 + 1) as usize);
         }
     }
 }

@@ -18,27 +18,27 @@ pub(super) use self::redis::{Losses, SingleRedis, WatchedRedis};
 
 /// How long one call of a store may take. Short, so that a lease covers several.
 const TIMEOUT_MS: u64 = 300;
-/// A failover that has not come about by then never will.
+/// Longer than any failover takes.
 const FAILOVER_MAX: Duration = Duration::from_secs(60);
-/// How long to wait before a server is asked again how far it is.
-const ASK_AGAIN: Duration = Duration::from_millis(20);
+/// The pause between checks of a server.
+const POLL: Duration = Duration::from_millis(20);
 
 /// A server whose records several sidecars share. Its calls block, and panic where the machine lacks the server.
 pub(super) trait Server: Send + Sync {
-    /// Where it listens, or where each of them does that a sidecar is told of.
+    /// Its address, or those of all servers that a sidecar is configured with.
     fn addresses(&self) -> Vec<SocketAddr>;
 
     /// The URL of the store for a sidecar that reaches these addresses at those of `through`.
     fn url(&self, through: &[SocketAddr]) -> String;
 
-    /// What a sidecar must find in its environment.
+    /// The environment of its sidecars.
     fn environment(&self) -> Vec<(&'static str, OsString)> {
         Vec::new()
     }
 
-    /// Kills it with SIGKILL and brings the store back, in whatever way this one comes back.
+    /// Kills it with SIGKILL and brings the store back: by a restart, a failover or a promotion.
     fn crash(&self) -> Result<()> {
-        bail!("it does not come back")
+        bail!("it cannot crash")
     }
 
     /// Kills the pooler before it with SIGKILL and starts another one.
@@ -46,22 +46,22 @@ pub(super) trait Server: Send + Sync {
         bail!("there is no pooler")
     }
 
-    /// Moves records from one part of it to another. Which ones is for `choice` to say.
+    /// Moves records from one part of it to another. `choice` decides which ones.
     fn move_slots(&self, choice: u64) -> Result<()> {
-        bail!("there is one part only, and no choice {choice} of it")
+        bail!("it has one part only, so choice {choice} moves nothing")
     }
 
     /// Stops it with SIGSTOP; its connections stay open.
     fn pause(&self);
 
-    /// Lets it go on.
+    /// Continues it.
     fn resume(&self);
 
-    /// Waits until nothing goes on any more that a fault began: a failover may take seconds longer than what caused it.
+    /// Waits until the effects of all faults are over: a failover may take seconds longer than its cause.
     fn recover(&self) {}
 }
 
-/// Several addresses as URLs have them.
+/// Several addresses, as in a URL.
 fn listed(addresses: &[SocketAddr]) -> String {
     addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",")
 }
@@ -70,10 +70,10 @@ fn loopback(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+fn until(condition: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < FAILOVER_MAX, "waited in vain until {what}");
-        std::thread::sleep(ASK_AGAIN);
+    while !holds() {
+        assert!(began.elapsed() < FAILOVER_MAX, "timed out waiting until {condition}");
+        std::thread::sleep(POLL);
     }
 }

@@ -1,4 +1,4 @@
-//! The stores under test, as they are set up: how many sidecars share them, and what they promise.
+//! [`Setting`]: the stores under test and how they are set up: how many sidecars share them, and what they promise.
 //!
 //! A further store is one more [`Setting`] and, where it has servers, one more [`Server`].
 
@@ -40,7 +40,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// What it is called in goals and on the command line.
+    /// Its name in goals and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -56,7 +56,7 @@ impl Setting {
         }
     }
 
-    /// What it is, and what is promised of it when the faults of this proof happen.
+    /// A description, with its promise under the faults of this proof.
     pub fn about(self) -> &'static str {
         match self {
             Self::File => "file store, one sidecar: at most once, outcomes survive every crash",
@@ -90,7 +90,7 @@ impl Setting {
         }
     }
 
-    /// What it is when its server crashes.
+    /// The name of its server's crashes.
     pub(super) fn crash(self) -> &'static str {
         match self {
             Self::RedisSentinel | Self::RedisClusterFailover => "failovers",
@@ -99,10 +99,10 @@ impl Setting {
         }
     }
 
-    /// What the promise table says. Doubles and lost answers are faults only where it is at most once.
+    /// Its promise. Doubles and lost answers are faults only where it is at most once.
     pub fn promise(self) -> Promise {
         match self {
-            // A cluster promises less for its failovers; between them this holds.
+            // A cluster promises less during failovers.
             Self::RedisEverysec | Self::RedisSentinel | Self::RedisClusterFailover => Promise::BestEffort,
             _ => Promise::AtMostOnce,
         }
@@ -116,10 +116,10 @@ impl Setting {
         }
     }
 
-    /// Whether sidecars reach it over a network of which the rig can be in the middle.
+    /// Whether sidecars reach it through a [`FaultProxy`](crate::fault_proxy::FaultProxy).
     pub(super) fn has_link(self) -> bool {
         match self {
-            // There is no network, or the servers themselves say where they are.
+            // There is no network, or the servers announce their own addresses.
             Self::File | Self::RedisSentinel | Self::RedisCluster | Self::RedisClusterFailover => false,
             _ => true,
         }
@@ -130,12 +130,12 @@ impl Setting {
         self != Self::File
     }
 
-    /// Whether that server comes back with what it had.
+    /// Whether that server keeps its records in a crash.
     pub(super) fn can_crash(self) -> bool {
         self.has_server() && self != Self::DynamoDb
     }
 
-    /// Whether sidecars reach that server through a pooler, which can crash by itself.
+    /// Whether sidecars reach that server through a pooler, which can crash separately.
     pub(super) fn has_pooler(self) -> bool {
         self == Self::PostgresPooled
     }

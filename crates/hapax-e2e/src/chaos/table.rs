@@ -1,63 +1,40 @@
-//! [`Row`]: what was seen of one store, as a row of the promise table with its bound, and as goals.
+//! [`Row`]: the runs on one store, as a row of the promise table with its bound, and as goals.
 
 use std::fmt;
 
-use hapax_core::Promise;
-
 use super::{Doses, Setting};
 use crate::goal::Goal;
-use crate::witness::Report;
-
-/// Faults of a kind that are shown; the rest are counted.
-const SHOWN_MAX: usize = 20;
+use crate::rig::{Damage, LoadReport};
 
 /// The figures of one store.
 #[derive(Clone, Debug)]
 pub struct Row {
     setting: Setting,
     doses: Doses,
-    report: Report,
+    report: LoadReport,
 }
 
 impl Row {
-    /// A store of which nothing was seen yet.
+    /// A store without runs.
     pub fn new(setting: Setting) -> Self {
-        Self { setting, doses: Doses::default(), report: Report::default() }
+        Self { setting, doses: Doses::default(), report: LoadReport::default() }
     }
 
-    /// Adds what one run saw.
-    pub fn add(&mut self, doses: Doses, report: Report) {
+    /// Adds one run.
+    pub fn add(&mut self, doses: Doses, report: LoadReport) {
         self.doses += doses.of(self.setting);
         self.report += report;
     }
 
-    /// The kinds of damage, with what was found of each.
-    fn damage(&self) -> [(&'static str, &[String]); 4] {
-        let Report { doubles, lost, wrong, stuck, .. } = &self.report;
-        [("doubles", doubles), ("lost", lost), ("wrong", wrong), ("stuck", stuck)]
-    }
-
-    /// Whether the store promises that there is none of it. Nothing excuses a wrong answer or a stuck key.
-    fn is_promised(&self, kind: &str) -> bool {
-        self.setting.promise() == Promise::AtMostOnce || !matches!(kind, "doubles" | "lost")
-    }
-
-    /// What must be zero.
+    /// Goals of zero for what is promised.
     pub fn goals(&self) -> Vec<Goal> {
-        let promised = self.damage().into_iter().filter(|(kind, _)| self.is_promised(kind));
-        let goal = |(kind, found): (&str, &[String])| {
-            Goal::at_most(&format!("chaos-{}-{kind}", self.setting.name()), found.len() as f64, 0.0)
-        };
-        promised.map(goal).collect()
+        let name = format!("chaos-{}", self.setting.name());
+        self.report.damage.goals(&name, self.setting.promise())
     }
 
-    /// The damage that was promised not to be, a line each: `violated KIND …`.
+    /// The broken promises, a line each.
     pub fn violations(&self) -> Vec<String> {
-        let promised = self.damage().into_iter().filter(|(kind, _)| self.is_promised(kind));
-        let line = |kind: &str, fault: &String| format!("violated {kind} {}: {fault}", self.setting.name());
-        promised
-            .flat_map(|(kind, found)| found.iter().take(SHOWN_MAX).map(move |fault| line(kind, fault)))
-            .collect()
+        self.report.damage.violations(self.setting.name(), self.setting.promise())
     }
 }
 
@@ -65,11 +42,7 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { setting, doses, report } = self;
         writeln!(f, "{}", setting.about())?;
-        writeln!(
-            f,
-            "  {} requests with {} keys, {} retries, {} hang-ups, {} replays, {} answers not recorded",
-            report.requests, report.keys, report.retries, report.hang_ups, report.replays, report.unrecorded
-        )?;
+        writeln!(f, "  {}", report.load_line())?;
         write!(
             f,
             "  {} kills, {} pauses, {} bad networks, {} clock steps",
@@ -86,20 +59,17 @@ impl fmt::Display for Row {
             }
         }
         writeln!(f)?;
-        writeln!(
-            f,
-            "  {} keys were uncertain: {} settled as applied, {} as not applied",
-            report.uncertain, report.applied, report.not_applied
-        )?;
-        for (kind, found) in self.damage() {
-            let judged = if self.is_promised(kind) { "promised 0" } else { "not promised" };
-            writeln!(f, "  {kind}: {} ({judged}; {})", found.len(), Bound::of(found.len(), doses.in_all()))?;
+        writeln!(f, "  {}", report.settlement_line())?;
+        for (kind, found) in report.damage.kinds() {
+            let is_promised = Damage::is_promised(kind, setting.promise());
+            let promise = if is_promised { "promised 0" } else { "not promised" };
+            writeln!(f, "  {kind}: {} ({promise}; {})", found.len(), Bound::of(found.len(), doses.total()))?;
         }
         Ok(())
     }
 }
 
-/// What so many cases in so many faults say about the next ones.
+/// The rate of damage for each fault.
 enum Bound {
     NoFaults,
     /// None in so many: the rate is below three in that number, 19 times in 20.
@@ -120,7 +90,7 @@ impl Bound {
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoFaults => f.write_str("nothing was done that could cause any"),
+            Self::NoFaults => f.write_str("no faults were injected"),
             Self::Below(faults) => {
                 write!(
                     f,

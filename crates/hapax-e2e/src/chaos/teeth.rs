@@ -1,4 +1,4 @@
-//! Defects that the proof under faults must find, each within one short run on Redis.
+//! Planted defects that the proof under faults must find, each within one short run on Redis.
 
 use hapax_model::teeth::{Proof, Tooth};
 
@@ -7,7 +7,7 @@ const ENGINE: &str = "crates/hapax/src/engine.rs";
 /// Every defect.
 pub const TEETH: &[Tooth] = &[
     Tooth {
-        name: "the fence is off: a release does not look at whose claim it frees",
+        name: "the fence is off: a release ignores the owner of the claim",
         file: "crates/hapax-store-redis/src/lua/release.lua",
         find: "if not record or record.nonce ~= ARGV[1] or is_pinned(record) then return 'lost' end\n",
         replace: "if not record then return 'lost' end\n",
@@ -15,7 +15,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::Chaos,
     },
     Tooth {
-        name: "a run is answered before it is recorded",
+        name: "an execution is answered before it is recorded",
         file: ENGINE,
         find: "        let fenced = self.record(job, &hold, &finish, started, RECORD_TRIES).await;\n",
         replace: concat!(
@@ -29,7 +29,7 @@ pub const TEETH: &[Tooth] = &[
         caught_by: Proof::Chaos,
     },
     Tooth {
-        // A run whose caller goes away moves to another task.
+        // A run whose caller hangs up moves to another task.
         name: "a caller that hangs up frees the key",
         file: ENGINE,
         find: concat!(

@@ -1,108 +1,108 @@
-//! Disks that fail and processes that live on: a sync that fails, a disk that is full for a while.
+//! Disk faults that the process survives: a sync that fails, a disk that is full for a while.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use hapax_testkit::Random;
 
-use super::image::{Disk, read_journal};
-use super::note::Note;
-use super::rig::{Report, Rig};
-use super::seed::Seed;
-use super::shim::Faults;
+use super::event::ChildEvent;
+use super::image::{Disk, read_trace};
+use super::rig::{CrashReport, CrashRig};
+use super::shim::DiskFaults;
 
-/// How long a child may take to show what is waited for.
+/// How long a child may take to print the awaited events.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Acts that prove that a store works: far more than can be under way at once.
+/// Operations that show that a store works: far more than can be in flight at a time.
 const ENOUGH: u64 = 300;
 
-/// What came of a failing disk.
+/// What a disk fault led to.
 #[derive(Clone, Debug, Default)]
-pub struct Faulted {
-    /// Acts acknowledged before the fault.
+pub struct DiskFaultReport {
+    /// Operations acknowledged before the fault.
     pub done_before: u64,
-    /// Acts acknowledged after the fault was over.
+    /// Operations acknowledged after the fault was over.
     pub done_after: u64,
-    /// Acts that were certainly not applied, by the kind of the store's error.
+    /// Operations that were not applied, by the kind of the store's error.
     pub refused: BTreeMap<String, u64>,
-    /// Acts of which the store did not know whether they were applied.
+    /// Operations that may have been applied.
     pub unknown: u64,
-    /// What the directory held afterwards.
-    pub report: Report,
+    /// The check of the directory afterwards.
+    pub check: CrashReport,
 }
 
-/// Fails one sync with EIO in the middle of the work; then the power fails too, so that what the failed sync left
-/// in doubt is really in doubt.
-pub fn sync_failure(rig: &Rig, round: u64, seed: &mut Seed) -> Result<Faulted> {
-    let mut life = rig.begin_life()?;
-    let journal = life.path().with_extension("journal");
+/// Fails one sync with EIO under load and then loses the power, so that the disk may or may not hold what the failed
+/// sync covered.
+pub fn sync_failure(rig: &CrashRig, round: u64, random: &mut Random) -> Result<DiskFaultReport> {
+    let mut tracked = rig.track_new_dir()?;
+    let trace = tracked.path().with_extension("trace");
     // Opening a fresh store takes a handful of syncs; the one that fails is one of the work's.
-    let eio_at = Some(40 + seed.below(60));
-    let faults = Faults { eio_at, journal: Some(journal.clone()), ..Faults::default() };
-    let before = Disk::load(life.path())?;
-    let child = rig.start(round, life.path(), &faults)?;
-    let mut faulted = Faulted::default();
+    let eio_at = Some(40 + random.below(60));
+    let faults = DiskFaults { eio_at, trace: Some(trace.clone()), ..DiskFaults::default() };
+    let before = Disk::load(tracked.path())?;
+    let child = rig.start(round, tracked.path(), &faults)?;
+    let mut report = DiskFaultReport::default();
     let deadline = Instant::now() + PATIENCE;
-    // A task ends when it is told that the store has stopped; with the last of them there is nothing more to see.
+    // Each task ends with its first refusal as stopped.
     let mut stopped = 0;
-    child.notes_until(deadline, |note| {
-        faulted.count(note, |faulted| &mut faulted.done_before);
-        stopped += u64::from(matches!(note, Note::Refused(_, how) if how == "stopped"));
+    child.events_until(deadline, |event| {
+        report.count(event, |report| &mut report.done_before);
+        stopped += u64::from(matches!(event, ChildEvent::Refused(_, how) if how == "stopped"));
         stopped == rig.tasks()
     })?;
     child.kill()?;
 
-    let entries = read_journal(&journal, &life.path().canonicalize()?)?;
-    std::fs::remove_file(journal)?;
-    life = rig.begin_life()?;
+    let events = read_trace(&trace, &tracked.path().canonicalize()?)?;
+    std::fs::remove_file(trace)?;
+    tracked = rig.track_new_dir()?;
     let mut disk = before;
-    for entry in &entries {
-        disk.play(entry, seed);
-        life.ledger.read(entry)?;
+    for event in &events {
+        disk.apply(event, random);
+        tracked.expected.apply_output(event)?;
     }
-    disk.lose_power(life.path(), seed)?;
-    rig.check(round, &mut life, &mut faulted.report)?;
-    Ok(faulted)
+    disk.lose_power(tracked.path(), random)?;
+    rig.check(round, &mut tracked, &mut report.check)?;
+    Ok(report)
 }
 
-/// Lets the disk be full for a while in the middle of the work.
-pub fn full_disk(rig: &Rig, round: u64) -> Result<Faulted> {
-    let mut life = rig.begin_life()?;
-    let full = life.path().with_extension("full");
-    let faults = Faults { full_while: Some(full.clone()), ..Faults::default() };
-    let child = rig.start(round, life.path(), &faults)?;
-    let mut faulted = Faulted::default();
+/// Fills the disk for a while under load.
+pub fn full_disk(rig: &CrashRig, round: u64) -> Result<DiskFaultReport> {
+    let mut tracked = rig.track_new_dir()?;
+    let full = tracked.path().with_extension("full");
+    let faults = DiskFaults { full_while: Some(full.clone()), ..DiskFaults::default() };
+    let child = rig.start(round, tracked.path(), &faults)?;
+    let mut report = DiskFaultReport::default();
     let deadline = Instant::now() + PATIENCE;
 
-    let mut notes = child.notes_until(deadline, |note| {
-        faulted.count(note, |faulted| &mut faulted.done_before);
-        faulted.done_before == ENOUGH
+    let mut events = child.events_until(deadline, |event| {
+        report.count(event, |report| &mut report.done_before);
+        report.done_before == ENOUGH
     })?;
     std::fs::write(&full, "")?;
-    notes.extend(child.notes_until(deadline, |note| {
-        faulted.count(note, |faulted| &mut faulted.done_before);
-        faulted.refused.values().sum::<u64>() + faulted.unknown >= ENOUGH
+    events.extend(child.events_until(deadline, |event| {
+        report.count(event, |report| &mut report.done_before);
+        report.refused.values().sum::<u64>() + report.unknown >= ENOUGH
     })?);
     std::fs::remove_file(&full)?;
-    notes.extend(child.notes_until(deadline, |note| {
-        faulted.count(note, |faulted| &mut faulted.done_after);
-        faulted.done_after == ENOUGH
+    events.extend(child.events_until(deadline, |event| {
+        report.count(event, |report| &mut report.done_after);
+        report.done_after == ENOUGH
     })?);
-    notes.extend(child.kill()?.0);
+    events.extend(child.kill()?.0);
 
-    notes.iter().for_each(|note| life.ledger.note(note));
-    rig.check(round, &mut life, &mut faulted.report)?;
-    Ok(faulted)
+    events.iter().for_each(|event| tracked.expected.apply(event));
+    rig.check(round, &mut tracked, &mut report.check)?;
+    Ok(report)
 }
 
-impl Faulted {
-    fn count(&mut self, note: &Note, done: impl FnOnce(&mut Self) -> &mut u64) {
-        match note {
-            Note::Done(_) => *done(self) += 1,
-            Note::Refused(_, how) => *self.refused.entry(how.clone()).or_default() += 1,
-            Note::Unknown(_) => self.unknown += 1,
-            Note::Ready | Note::Begin(_) | Note::Wrong(..) => {}
+impl DiskFaultReport {
+    fn count(&mut self, event: &ChildEvent, done: impl FnOnce(&mut Self) -> &mut u64) {
+        match event {
+            ChildEvent::Done(_) => *done(self) += 1,
+            ChildEvent::Refused(_, how) => *self.refused.entry(how.clone()).or_default() += 1,
+            ChildEvent::Unknown(_) => self.unknown += 1,
+            ChildEvent::Ready | ChildEvent::Begin(_) | ChildEvent::Wrong(..) => {}
         }
     }
 }

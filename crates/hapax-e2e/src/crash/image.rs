@@ -1,7 +1,8 @@
-//! The disk after a power loss: what was synced, and any part of what was not.
+//! [`Disk`]: a disk with a volatile cache, and the images that a power loss leaves of it.
 //!
-//! The shim's journal tells every write and every sync in order. Playing it up to any point gives a [`Disk`];
-//! [`Disk::lose_power`] makes one of the many images that a real disk could hold then.
+//! The shim's trace holds every write and every sync in order. Applying it up to any point gives a [`Disk`];
+//! [`Disk::lose_power`] makes one of the many images that a real disk could hold then: everything synced, and any part
+//! of the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -10,16 +11,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use hapax_testkit::Random;
 
-use super::seed::Seed;
-
-/// What a disk writes whole or not at all.
+/// Bytes that a disk writes whole or not at all.
 const SECTOR: u64 = 512;
 
-/// One entry of the journal; paths are relative to the watched directory.
+/// One entry of a trace; paths are relative to the watched directory.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub enum Entry {
+pub enum DiskEvent {
     Write { path: PathBuf, offset: u64, data: Vec<u8> },
     Truncate { path: PathBuf, length: u64 },
     Sync(PathBuf),
@@ -28,61 +28,61 @@ pub enum Entry {
     MakeDir(PathBuf),
     Rename { from: PathBuf, to: PathBuf },
     Unlink(PathBuf),
-    Note(String),
+    Output(String),
 }
 
-/// Reads a journal of changes below `root`. An entry that the process did not live to finish is left out.
-pub fn read_journal(journal: &Path, root: &Path) -> Result<Vec<Entry>> {
-    let bytes = fs::read(journal)?;
+/// Reads a trace of changes below `root`. An incomplete last entry is left out.
+pub fn read_trace(trace: &Path, root: &Path) -> Result<Vec<DiskEvent>> {
+    let bytes = fs::read(trace)?;
     let mut rest = &bytes[..];
-    let mut entries = Vec::new();
-    while let Some((raw, after)) = raw_entry(rest) {
+    let mut events = Vec::new();
+    while let Some((raw, after)) = raw_event(rest) {
         rest = after;
-        // A file that has been unlinked is gone whatever is still written to it.
+        // Writes to an unlinked file have no effect.
         if !raw.path.ends_with(b" (deleted)") {
-            entries.extend(raw.parse(root)?);
+            events.extend(raw.parse(root)?);
         }
     }
-    Ok(entries)
+    Ok(events)
 }
 
-struct RawEntry<'a> {
+struct RawEvent<'a> {
     kind: u8,
     path: &'a [u8],
     offset: u64,
     data: &'a [u8],
 }
 
-fn raw_entry(bytes: &[u8]) -> Option<(RawEntry<'_>, &[u8])> {
+fn raw_event(bytes: &[u8]) -> Option<(RawEvent<'_>, &[u8])> {
     let (&kind, rest) = bytes.split_first()?;
     let (path_length, rest) = rest.split_first_chunk()?;
     let (offset, rest) = rest.split_first_chunk()?;
     let (data_length, rest) = rest.split_first_chunk()?;
     let (path, rest) = rest.split_at_checked(u32::from_ne_bytes(*path_length) as usize)?;
     let (data, rest) = rest.split_at_checked(u64::from_ne_bytes(*data_length) as usize)?;
-    Some((RawEntry { kind, path, offset: u64::from_ne_bytes(*offset), data }, rest))
+    Some((RawEvent { kind, path, offset: u64::from_ne_bytes(*offset), data }, rest))
 }
 
-impl RawEntry<'_> {
-    fn parse(self, root: &Path) -> Result<Option<Entry>> {
+impl RawEvent<'_> {
+    fn parse(self, root: &Path) -> Result<Option<DiskEvent>> {
         let relative = |bytes| -> Result<PathBuf> {
             let path = Path::new(OsStr::from_bytes(bytes));
-            Ok(path.strip_prefix(root).context("the journal names a file elsewhere")?.to_owned())
+            Ok(path.strip_prefix(root).context("the trace names a file elsewhere")?.to_owned())
         };
         if self.kind == b'N' {
-            return Ok(Some(Entry::Note(String::from_utf8_lossy(self.data).into_owned())));
+            return Ok(Some(DiskEvent::Output(String::from_utf8_lossy(self.data).into_owned())));
         }
         let path = relative(self.path)?;
         Ok(Some(match self.kind {
-            b'W' => Entry::Write { path, offset: self.offset, data: self.data.to_vec() },
-            b'T' => Entry::Truncate { path, length: self.offset },
-            b'S' => Entry::Sync(path),
-            b'E' => Entry::FailedSync(path),
-            b'C' => Entry::Create(path),
-            b'D' => Entry::MakeDir(path),
-            b'R' => Entry::Rename { from: path, to: relative(self.data)? },
-            b'U' => Entry::Unlink(path),
-            kind => anyhow::bail!("the journal holds an entry of unknown kind {kind}"),
+            b'W' => DiskEvent::Write { path, offset: self.offset, data: self.data.to_vec() },
+            b'T' => DiskEvent::Truncate { path, length: self.offset },
+            b'S' => DiskEvent::Sync(path),
+            b'E' => DiskEvent::FailedSync(path),
+            b'C' => DiskEvent::Create(path),
+            b'D' => DiskEvent::MakeDir(path),
+            b'R' => DiskEvent::Rename { from: path, to: relative(self.data)? },
+            b'U' => DiskEvent::Unlink(path),
+            kind => anyhow::bail!("the trace holds an entry of unknown kind {kind}"),
         }))
     }
 }
@@ -94,7 +94,7 @@ pub struct Disk {
     dirs: BTreeSet<PathBuf>,
     /// Names as the process sees them.
     names: BTreeMap<PathBuf, usize>,
-    /// Names as they surely are after a power loss, and the changes since, which survive in order.
+    /// Names that survive every power loss, and the changes since, of which a prefix survives.
     durable_names: BTreeMap<PathBuf, usize>,
     renamed: Vec<NameChange>,
 }
@@ -117,7 +117,7 @@ enum NameChange {
     Unlink(PathBuf),
 }
 
-/// How much of what was not synced survives.
+/// How much of the unsynced changes survives.
 #[derive(Clone, Copy, Debug)]
 enum Survival {
     Nothing,
@@ -127,7 +127,7 @@ enum Survival {
 }
 
 impl Disk {
-    /// A disk that holds what is in `dir`, all of it synced.
+    /// A disk with the contents of `dir`, all synced.
     pub fn load(dir: &Path) -> Result<Self> {
         let mut disk = Self::default();
         disk.dirs.insert(PathBuf::new());
@@ -151,37 +151,37 @@ impl Disk {
         Ok(())
     }
 
-    /// Does what the journal says was done. The seed decides what a failed sync left on the disk.
-    pub fn play(&mut self, entry: &Entry, seed: &mut Seed) {
-        match entry {
-            Entry::Write { path, offset, data } => {
+    /// Applies one event. `random` decides what a failed sync left on the disk.
+    pub fn apply(&mut self, event: &DiskEvent, random: &mut Random) {
+        match event {
+            DiskEvent::Write { path, offset, data } => {
                 let change = Change::Write { offset: *offset, data: data.clone() };
                 self.file(path).unsynced.push(change);
             }
-            Entry::Truncate { path, length } => self.file(path).unsynced.push(Change::Truncate(*length)),
-            Entry::Sync(path) if self.dirs.contains(path) => self.sync_names(),
-            Entry::Sync(path) => self.file(path).settle(Survival::Everything, seed),
-            // As Linux does: the pages count as clean from now on, whether or not they were written.
-            Entry::FailedSync(path) if self.dirs.contains(path) => {}
-            Entry::FailedSync(path) => self.file(path).settle(Survival::Sectors, seed),
-            Entry::Create(path) => self.create(path),
-            Entry::MakeDir(path) => {
+            DiskEvent::Truncate { path, length } => self.file(path).unsynced.push(Change::Truncate(*length)),
+            DiskEvent::Sync(path) if self.dirs.contains(path) => self.sync_names(),
+            DiskEvent::Sync(path) => self.file(path).settle(Survival::Everything, random),
+            // As on Linux, the pages count as clean from now on, whether or not they were written.
+            DiskEvent::FailedSync(path) if self.dirs.contains(path) => {}
+            DiskEvent::FailedSync(path) => self.file(path).settle(Survival::Sectors, random),
+            DiskEvent::Create(path) => self.create(path),
+            DiskEvent::MakeDir(path) => {
                 self.dirs.insert(path.clone());
             }
-            Entry::Rename { from, to } => {
+            DiskEvent::Rename { from, to } => {
                 self.change_name(NameChange::Rename { from: from.clone(), to: to.clone() })
             }
-            Entry::Unlink(path) => self.change_name(NameChange::Unlink(path.clone())),
-            Entry::Note(_) => {}
+            DiskEvent::Unlink(path) => self.change_name(NameChange::Unlink(path.clone())),
+            DiskEvent::Output(_) => {}
         }
     }
 
-    /// Writes one image of the disk without power into `dir`, which is empty.
-    pub fn lose_power(&self, dir: &Path, seed: &mut Seed) -> Result<()> {
+    /// Writes one image after a power loss into `dir`, which is empty.
+    pub fn lose_power(&self, dir: &Path, random: &mut Random) -> Result<()> {
         let mut names = self.durable_names.clone();
-        let survived = seed.below(self.renamed.len() as u64 + 1) as usize;
+        let survived = random.below(self.renamed.len() as u64 + 1) as usize;
         self.renamed[..survived].iter().for_each(|change| change.apply(&mut names));
-        let survival = match seed.below(4) {
+        let survival = match random.below(4) {
             0 => Survival::Nothing,
             1 => Survival::Everything,
             _ => Survival::Sectors,
@@ -191,7 +191,7 @@ impl Disk {
         }
         for (name, &file) in &names {
             let mut file = self.files[file].clone();
-            file.settle(survival, seed);
+            file.settle(survival, random);
             fs::write(dir.join(name), &file.durable)?;
         }
         Ok(())
@@ -239,21 +239,21 @@ impl NameChange {
 }
 
 impl File {
-    /// Lets as much of the unsynced changes survive as told and forgets the rest.
-    fn settle(&mut self, survival: Survival, seed: &mut Seed) {
+    /// Makes as much of the unsynced changes durable as `survival` says and drops the rest.
+    fn settle(&mut self, survival: Survival, random: &mut Random) {
         for change in std::mem::take(&mut self.unsynced) {
             match (survival, change) {
                 (Survival::Nothing, _) => {}
                 (Survival::Everything, Change::Write { offset, data }) => self.put(offset, &data),
                 (Survival::Everything, Change::Truncate(length)) => self.durable.resize(length as usize, 0),
                 (Survival::Sectors, Change::Truncate(length)) => {
-                    if seed.percent(50) {
+                    if random.chance(500) {
                         self.durable.resize(length as usize, 0);
                     }
                 }
                 (Survival::Sectors, Change::Write { offset, data }) => {
                     for (at, sector) in sectors(offset, &data) {
-                        if seed.percent(50) {
+                        if random.chance(500) {
                             self.put(at, sector);
                         }
                     }
@@ -271,7 +271,7 @@ impl File {
     }
 }
 
-/// A write cut at the sectors' borders.
+/// A write, split at sector boundaries.
 fn sectors(offset: u64, data: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut at = offset;
     let mut rest = data;

@@ -1,66 +1,67 @@
-//! A store that is killed before it ever was open: every call to the disk on the way there, one after the other.
+//! Kills in every disk call of the first opening of a store, one after the other.
 //!
-//! Nothing can be lost yet. But the next process must find a directory that it can open, without anybody's help.
+//! No operation can be lost yet, but the next process must be able to open the directory without a repair.
 
 use anyhow::Result;
+use hapax_testkit::Random;
 
-use super::image::{Disk, read_journal};
-use super::note::Note;
-use super::rig::{Report, Rig};
-use super::seed::Seed;
-use super::shim::{Faults, KillAt, Point};
+use super::event::ChildEvent;
+use super::image::{Disk, read_trace};
+use super::rig::{CrashReport, CrashRig};
+use super::shim::{CallPoint, DiskFaults, KillAt};
 
-/// Kills a child in each call of opening a new store, before, in the middle of and after it, until it gets
-/// through; then loses the power after each of these calls.
-pub fn every_call_of_opening(rig: &Rig, seed: &mut Seed) -> Result<Report> {
-    let mut report = Report::default();
-    for point in [Point::Before, Point::Torn, Point::After] {
+/// Kills a child before, in the middle of and after each disk call of opening a new store, until the store opens; then
+/// loses the power after each of these calls.
+pub fn every_call_of_opening(rig: &CrashRig, random: &mut Random) -> Result<CrashReport> {
+    let mut report = CrashReport::default();
+    for point in [CallPoint::Before, CallPoint::Torn, CallPoint::After] {
         let mut call = 1;
         while !opens_before(rig, KillAt { call, point }, &mut report)? {
             call += 1;
         }
     }
-    lose_power_while_opening(rig, seed, &mut report)?;
+    lose_power_while_opening(rig, random, &mut report)?;
     Ok(report)
 }
 
-/// Whether a child has its store open before it dies; otherwise what it left is checked.
-fn opens_before(rig: &Rig, kill: KillAt, report: &mut Report) -> Result<bool> {
-    let mut life = rig.begin_life()?;
-    let child = rig.start(0, life.path(), &Faults { kill: Some(kill), ..Faults::default() })?;
-    let opened = child.notes_until_ready()?.contains(&Note::Ready);
+/// Whether a child opens its store before it is killed. If not, checks the directory that it left.
+fn opens_before(rig: &CrashRig, kill: KillAt, report: &mut CrashReport) -> Result<bool> {
+    let mut tracked = rig.track_new_dir()?;
+    let child = rig.start(0, tracked.path(), &DiskFaults { kill: Some(kill), ..DiskFaults::default() })?;
+    let opened = child.events_until_ready()?.contains(&ChildEvent::Ready);
     child.kill()?;
     if !opened {
         report.kills += 1;
         let faults = report.lost.len();
-        rig.check(0, &mut life, report)?;
+        rig.check(0, &mut tracked, report)?;
         report.lost[faults..].iter_mut().for_each(|fault| *fault = format!("opening, {kill:?}: {fault}"));
     }
     Ok(opened)
 }
 
-fn lose_power_while_opening(rig: &Rig, seed: &mut Seed, report: &mut Report) -> Result<()> {
-    let life = rig.begin_life()?;
-    let journal = life.path().with_extension("journal");
-    let mut disk = Disk::load(life.path())?;
-    let child = rig.start(0, life.path(), &Faults { journal: Some(journal.clone()), ..Faults::default() })?;
-    child.notes_until_ready()?;
+fn lose_power_while_opening(rig: &CrashRig, random: &mut Random, report: &mut CrashReport) -> Result<()> {
+    let tracked = rig.track_new_dir()?;
+    let trace = tracked.path().with_extension("trace");
+    let mut disk = Disk::load(tracked.path())?;
+    let child =
+        rig.start(0, tracked.path(), &DiskFaults { trace: Some(trace.clone()), ..DiskFaults::default() })?;
+    child.events_until_ready()?;
     child.kill()?;
-    let mut ledger = life.ledger.clone();
-    for (call, entry) in read_journal(&journal, &life.path().canonicalize()?)?.iter().enumerate() {
-        if ledger.is_busy() {
+    let mut expected = tracked.expected.clone();
+    for (call, event) in read_trace(&trace, &tracked.path().canonicalize()?)?.iter().enumerate() {
+        if expected.is_busy() {
             break;
         }
-        disk.play(entry, seed);
-        ledger.read(entry)?;
-        let mut life = rig.begin_life()?;
-        life.ledger = ledger.clone();
-        disk.lose_power(life.path(), seed)?;
+        disk.apply(event, random);
+        expected.apply_output(event)?;
+        let mut tracked = rig.track_new_dir()?;
+        tracked.expected = expected.clone();
+        disk.lose_power(tracked.path(), random)?;
         let faults = report.lost.len();
-        rig.check(0, &mut life, report)?;
+        rig.check(0, &mut tracked, report)?;
         report.lost[faults..]
             .iter_mut()
             .for_each(|fault| *fault = format!("opening, power loss after {call}: {fault}"));
     }
-    Ok(std::fs::remove_file(journal)?)
+    Ok(std::fs::remove_file(trace)?)
 }

@@ -1,4 +1,4 @@
-//! The rounds: start a child, kill it, look at what it left behind.
+//! [`CrashRig`]: rounds in which a child is started and killed, and the check of the directory that it left.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -6,66 +6,66 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use hapax_testkit::Random;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-use super::child::{Child, End};
-use super::image::{Disk, read_journal};
-use super::ledger::Ledger;
-use super::note::Note;
-use super::seed::Seed;
-use super::shim::{Faults, KillAt, Point, Shim};
+use super::child::{ChildEnd, CrashChild};
+use super::event::ChildEvent;
+use super::expected::ExpectedStore;
+use super::image::{Disk, read_trace};
+use super::shim::{CallPoint, DiskFaults, KillAt, Shim};
 use super::subject::{Engine, Subject};
 use super::workload::Workload;
 
-/// Tasks of a child: enough that some operation is always under way.
+/// Tasks of a child: enough that an operation is always in flight.
 const TASKS: u64 = 32;
 
-/// Keys that one child can use; the next one starts after them.
+/// Size of the range of keys of one child.
 const KEYS_PER_ROUND: u64 = 1 << 32;
 
-/// Rounds that follow each other on one directory, so that crashes hit stores with a past.
-const ROUNDS_PER_LIFE: u64 = 6;
+/// Rounds on one directory, so that crashes also hit stores with records.
+const ROUNDS_PER_DIR: u64 = 6;
 
-/// A child that dies at any moment works at most this long after it opened its store.
+/// A child that is killed at a random moment runs at most this long after it opened its store.
 const WORK_MAX: Duration = Duration::from_millis(60);
 
-/// How much a child has been told before its power goes. Counted, not timed: on a machine that is busy with other
-/// things a child may get nothing done for a long time, and a journal without an acknowledgement proves nothing.
+/// Acknowledgements before a power loss. Counted, not timed: on a busy machine a child may make no progress for a long
+/// time, and a trace without an acknowledgement proves nothing.
 const ACKNOWLEDGED: Range<u64> = 1..600;
 
-/// How long a child may take to be told that much.
+/// How long a child may take for them.
 const ACKNOWLEDGED_MAX: Duration = Duration::from_secs(60);
 
-/// Calls in which a store is opened and recovers from the last crash.
+/// Disk calls in which a store is opened and recovers from the last crash.
 const OPENING_CALLS: Range<u64> = 1..60;
 
-/// Calls in which it works.
+/// Disk calls in which it works.
 const WORKING_CALLS: Range<u64> = 1..1500;
 
-/// Calls in which a log that has reached its full length is moved into the database, and the first ones of the new
-/// log: two for each of 8,000 pages make the log full, the journal takes half as many meanwhile, more or less, and moving
-/// the log takes one for each page that changed.
+/// Disk calls in which a write-ahead log of full length is checkpointed into the database, and the first ones of the
+/// new log: two for each of 8,000 pages fill the log, the journal takes about half as many meanwhile, and the checkpoint
+/// takes one for each page that changed.
 const CHECKPOINT_CALLS: Range<u64> = 22_000..28_000;
 
-/// How long a child may take to get to its checkpoint.
+/// How long a child may take until its checkpoint.
 const CHECKPOINT_MAX: Duration = Duration::from_secs(10);
 
-/// Moments of power loss that are tried on the journal of one child.
+/// Power losses that are tried on the trace of one child.
 const CUTS: u64 = 3;
 
-/// Calls looked at together when a store is checked.
-const LOOKS: usize = 256;
+/// Concurrent reads in the check of a store.
+const READS: usize = 256;
 
 /// How a child dies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Death {
     /// SIGKILL at a random moment.
     AnyMoment,
-    /// SIGKILL in a chosen call to the disk, one in ten of them while the store is opened.
+    /// SIGKILL in a chosen disk call, for one child in ten while the store is opened.
     InACall,
-    /// SIGKILL in a chosen call to the disk when the log has become long.
+    /// SIGKILL in a chosen disk call around a checkpoint.
     InACheckpoint,
     /// Power loss: what was not synced may be gone.
     PowerLoss,
@@ -73,21 +73,21 @@ pub enum Death {
 
 /// What the rounds found.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct CrashReport {
     /// Children killed.
     pub kills: u64,
-    /// Of these, while an operation was begun and not acknowledged.
+    /// Of these, while an operation was in flight.
     pub busy_kills: u64,
-    /// Stores opened and checked after a crash; more than kills, because one journal has many moments.
+    /// Stores opened and checked after a crash; more than kills, because several power losses are tried on one trace.
     pub checks: u64,
     /// Keys compared in all checks.
     pub keys: u64,
-    /// Everything that was wrong, with the round's number.
+    /// Every fault, with the round's number.
     pub lost: Vec<String>,
 }
 
-impl Report {
-    /// Part of the kills that landed while operations were unacknowledged.
+impl CrashReport {
+    /// Fraction of the kills that hit an operation in flight.
     pub fn busy_ratio(&self) -> f64 {
         self.busy_kills as f64 / (self.kills.max(1)) as f64
     }
@@ -102,41 +102,41 @@ impl Report {
     }
 }
 
-/// Everything that rounds share.
+/// The engine under test, and what its rounds share.
 #[derive(Debug)]
-pub struct Rig {
+pub struct CrashRig {
     program: PathBuf,
     engine: Engine,
-    seed: Seed,
+    random: Random,
     shim: Shim,
     root: TempDir,
     runtime: Runtime,
 }
 
-impl Rig {
+impl CrashRig {
     /// A rig whose children are `program child …`, working on `engine`.
     pub fn new(program: impl Into<PathBuf>, engine: Engine, seed: u64) -> Result<Self> {
         let root = tempfile::tempdir()?;
         let shim = Shim::build(root.path())?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
-        Ok(Self { program: program.into(), engine, seed: Seed::new(seed), shim, root, runtime })
+        Ok(Self { program: program.into(), engine, random: Random::seeded(seed), shim, root, runtime })
     }
 
-    /// Runs rounds `first..first + rounds`, choosing each one's death by `death`. The choices depend on the seed
-    /// and the round's number only; what the machine does in between is its own.
-    pub fn run(&self, rounds: u64, death: impl Fn(&mut Seed) -> Death) -> Result<Report> {
-        let mut report = Report::default();
-        let mut life = Life::default();
+    /// Runs so many rounds, each with the death that `death` chooses. The choices depend only on the seed and the round's
+    /// number; the scheduling of the machine does not.
+    pub fn run(&self, rounds: u64, death: impl Fn(&mut Random) -> Death) -> Result<CrashReport> {
+        let mut report = CrashReport::default();
+        let mut tracked = self.track_new_dir()?;
         let mut before = None;
         for round in 0..rounds {
-            let mut seed = self.seed.part(round);
-            let death = death(&mut seed);
-            // A log fills up on its own; the many keys of such a round would only slow the next ones down.
-            if round % ROUNDS_PER_LIFE == 0 || before == Some(Death::InACheckpoint) {
-                life = self.begin_life()?;
+            let mut random = self.random.fork(round);
+            let death = death(&mut random);
+            // The many keys of such a round would slow the next ones down.
+            if round % ROUNDS_PER_DIR == 0 || before == Some(Death::InACheckpoint) {
+                tracked = self.track_new_dir()?;
             }
             before = Some(death);
-            self.round(round, death, &mut seed, &mut life, &mut report)
+            self.round(round, death, &mut random, &mut tracked, &mut report)
                 .with_context(|| format!("round {round} ({death:?}) of {}", self.engine))?;
         }
         Ok(report)
@@ -146,78 +146,78 @@ impl Rig {
         &self,
         round: u64,
         death: Death,
-        seed: &mut Seed,
-        life: &mut Life,
-        report: &mut Report,
+        random: &mut Random,
+        tracked: &mut TrackedDir,
+        report: &mut CrashReport,
     ) -> Result<()> {
-        let journal = (death == Death::PowerLoss).then(|| self.root.path().join("journal"));
+        let trace = (death == Death::PowerLoss).then(|| self.root.path().join("trace"));
         let call = match death {
-            Death::InACall if seed.percent(10) => Some(seed.within(OPENING_CALLS)),
-            Death::InACall => Some(seed.within(WORKING_CALLS)),
-            Death::InACheckpoint => Some(seed.within(CHECKPOINT_CALLS)),
+            Death::InACall if random.chance(100) => Some(random.within(OPENING_CALLS)),
+            Death::InACall => Some(random.within(WORKING_CALLS)),
+            Death::InACheckpoint => Some(random.within(CHECKPOINT_CALLS)),
             Death::AnyMoment | Death::PowerLoss => None,
         };
-        let point = [Point::Before, Point::Torn, Point::After][seed.below(3) as usize];
+        let point = [CallPoint::Before, CallPoint::Torn, CallPoint::After][random.below(3) as usize];
         let kill = call.map(|call| KillAt { call, point });
-        let faults = Faults { kill, journal: journal.clone(), ..Faults::default() };
-        let before = journal.as_ref().map(|_| Disk::load(life.path())).transpose()?;
+        let faults = DiskFaults { kill, trace: trace.clone(), ..DiskFaults::default() };
+        let before = trace.as_ref().map(|_| Disk::load(tracked.path())).transpose()?;
 
-        let child = self.start(round, life.path(), &faults)?;
-        let mut notes = child.notes_until_ready()?;
+        let child = self.start(round, tracked.path(), &faults)?;
+        let mut events = child.events_until_ready()?;
         let (work, mut acknowledgements) = match death {
             Death::InACall => (20 * WORK_MAX, u64::MAX),
             Death::InACheckpoint => (CHECKPOINT_MAX, u64::MAX),
-            Death::AnyMoment => (WORK_MAX.mul_f64(seed.below(1000) as f64 / 1000.0), u64::MAX),
-            Death::PowerLoss => (ACKNOWLEDGED_MAX, seed.within(ACKNOWLEDGED)),
+            Death::AnyMoment => (WORK_MAX.mul_f64(random.below(1000) as f64 / 1000.0), u64::MAX),
+            Death::PowerLoss => (ACKNOWLEDGED_MAX, random.within(ACKNOWLEDGED)),
         };
-        notes.extend(child.notes_until(Instant::now() + work, |note| {
-            acknowledgements -= u64::from(matches!(note, Note::Done(_)));
-            acknowledgements == 0 || matches!(note, Note::Refused(_, how) if how == "stopped")
+        events.extend(child.events_until(Instant::now() + work, |event| {
+            acknowledgements -= u64::from(matches!(event, ChildEvent::Done(_)));
+            acknowledgements == 0 || matches!(event, ChildEvent::Refused(_, how) if how == "stopped")
         })?);
         let (rest, end) = child.kill()?;
-        notes.extend(rest);
-        if end == End::ByItself {
-            report.lost.push(format!("round {round}: the child ended by itself"));
-            *life = self.begin_life()?;
+        events.extend(rest);
+        if end == ChildEnd::Exited {
+            report.lost.push(format!("round {round}: the child exited before it was killed"));
+            *tracked = self.track_new_dir()?;
             return Ok(());
         }
 
-        let acknowledged = life.ledger.clone();
-        notes.iter().for_each(|note| life.ledger.note(note));
+        let acknowledged = tracked.expected.clone();
+        events.iter().for_each(|event| tracked.expected.apply(event));
         report.kills += 1;
-        report.busy_kills += u64::from(life.ledger.is_busy());
-        let Some((journal, before)) = journal.zip(before) else {
-            return self.check(round, life, report);
+        report.busy_kills += u64::from(tracked.expected.is_busy());
+        let Some((trace, before)) = trace.zip(before) else {
+            return self.check(round, tracked, report);
         };
-        let entries = read_journal(&journal, &life.path().canonicalize()?)?;
-        std::fs::remove_file(journal)?;
+        let disk_events = read_trace(&trace, &tracked.path().canonicalize()?)?;
+        std::fs::remove_file(trace)?;
         for cut in 0..CUTS {
-            let mut seed = seed.part(cut);
-            let moments = if seed.percent(25) { OPENING_CALLS.end } else { u64::MAX };
-            let end = seed.below(moments.min(entries.len() as u64 + 1)) as usize;
-            // The last image is the one that the life goes on with.
-            *life = self.begin_life()?;
-            life.ledger = acknowledged.clone();
+            let mut random = random.fork(cut);
+            let moments = if random.chance(250) { OPENING_CALLS.end } else { u64::MAX };
+            let end = random.below(moments.min(disk_events.len() as u64 + 1)) as usize;
+            // The next round continues on the last image.
+            *tracked = self.track_new_dir()?;
+            tracked.expected = acknowledged.clone();
             let mut disk = before.clone();
-            for entry in &entries[..end] {
-                disk.play(entry, &mut seed);
-                life.ledger.read(entry)?;
+            for event in &disk_events[..end] {
+                disk.apply(event, &mut random);
+                tracked.expected.apply_output(event)?;
             }
-            disk.lose_power(life.path(), &mut seed)?;
-            self.check(round, life, report)?;
+            disk.lose_power(tracked.path(), &mut random)?;
+            self.check(round, tracked, report)?;
         }
         Ok(())
     }
 
     /// Starts the child of a round on `dir`.
-    pub fn start(&self, round: u64, dir: &Path, faults: &Faults) -> Result<Child> {
+    pub fn start(&self, round: u64, dir: &Path, faults: &DiskFaults) -> Result<CrashChild> {
         let workload = Workload {
             engine: self.engine,
             dir: dir.to_owned(),
             first_key: (round + 1) * KEYS_PER_ROUND,
             tasks: TASKS,
         };
-        Child::start(&self.program, &self.shim, &workload, faults)
+        CrashChild::start(&self.program, &self.shim, &workload, faults)
     }
 
     /// How many tasks a child has.
@@ -225,74 +225,70 @@ impl Rig {
         TASKS
     }
 
-    /// A fresh directory and an empty ledger.
-    pub fn begin_life(&self) -> Result<Life> {
-        Life::begin(self.root.path())
+    /// A new directory without records.
+    pub fn track_new_dir(&self) -> Result<TrackedDir> {
+        let dir = TempDir::new_in(self.root.path())?;
+        Ok(TrackedDir { dir, expected: ExpectedStore::default() })
     }
 
-    /// Opens what a crash left, compares every key with the ledger and gives the store new work. After a store
-    /// with a fault the life begins anew: one that is damaged shows nothing more.
-    pub fn check(&self, round: u64, life: &mut Life, report: &mut Report) -> Result<()> {
+    /// Opens the directory after a crash, compares every key and runs new operations. A directory with a fault is replaced
+    /// by a new one.
+    pub fn check(&self, round: u64, tracked: &mut TrackedDir, report: &mut CrashReport) -> Result<()> {
         report.checks += 1;
-        let compared = self.runtime.block_on(self.compare(round, life));
-        let mut faults = life.ledger.take_faults();
+        let compared = self.runtime.block_on(self.compare(round, tracked));
+        let mut faults = tracked.expected.take_faults();
         match compared {
             Ok(keys) => report.keys += keys,
             Err(error) => faults.push(format!("the store does not open or does not answer: {error:#}")),
         }
         if !faults.is_empty() {
-            *life = self.begin_life()?;
+            *tracked = self.track_new_dir()?;
         }
         report.lost.extend(faults.into_iter().map(|fault| format!("round {round}: {fault}")));
         Ok(())
     }
 
-    async fn compare(&self, round: u64, life: &mut Life) -> Result<u64> {
-        // The proof itself always syncs: it is the child that is judged.
+    async fn compare(&self, round: u64, tracked: &mut TrackedDir) -> Result<u64> {
+        // The check itself always syncs: the child is under test.
         let engine = if self.engine == Engine::FileWithoutSync { Engine::File } else { self.engine };
-        let subject = Arc::new(Subject::open(engine, life.path())?);
-        let keys: Vec<u64> = life.ledger.keys().collect();
-        for chunk in keys.chunks(LOOKS) {
-            let mut looks = JoinSet::new();
+        let subject = Arc::new(Subject::open(engine, tracked.path())?);
+        let keys: Vec<u64> = tracked.expected.keys().collect();
+        for chunk in keys.chunks(READS) {
+            let mut reads = JoinSet::new();
             for &key in chunk {
                 let subject = Arc::clone(&subject);
-                looks.spawn(async move { subject.look(key).await.map(|seen| (key, seen)) });
+                reads.spawn(async move { subject.read_state(key).await.map(|stored| (key, stored)) });
             }
-            while let Some(look) = looks.join_next().await {
-                let (key, seen) = look??;
-                life.ledger.compare(key, &seen);
+            while let Some(read) = reads.join_next().await {
+                let (key, stored) = read??;
+                tracked.expected.compare(key, &stored);
             }
         }
-        for act in life.ledger.fresh_acts((round + 2) * KEYS_PER_ROUND - 1) {
-            life.ledger.note(&Note::Begin(act));
-            let answer = match subject.perform(&act).await {
-                Ok(()) => Note::Done(act),
-                Err(refusal) => Note::Wrong(act, format!("{refusal:?} on a store that was opened anew")),
+        for operation in tracked.expected.next_operations((round + 2) * KEYS_PER_ROUND - 1) {
+            tracked.expected.apply(&ChildEvent::Begin(operation));
+            let answered = match subject.perform(&operation).await {
+                Ok(()) => ChildEvent::Done(operation),
+                Err(error) => {
+                    ChildEvent::Wrong(operation, format!("{error:?} on a store that was opened again"))
+                }
             };
-            life.ledger.note(&answer);
+            tracked.expected.apply(&answered);
         }
         Ok(keys.len() as u64)
     }
 }
 
-/// A directory and what must be in it, over several crashes.
-#[derive(Debug, Default)]
-pub struct Life {
-    dir: Option<TempDir>,
-    /// What must be in the directory.
-    pub ledger: Ledger,
+/// A directory and the state that its store must have, over several crashes.
+#[derive(Debug)]
+pub struct TrackedDir {
+    dir: TempDir,
+    /// The state that the store must have.
+    pub expected: ExpectedStore,
 }
 
-impl Life {
-    fn begin(root: &Path) -> Result<Self> {
-        Ok(Self { dir: Some(TempDir::new_in(root)?), ledger: Ledger::default() })
-    }
-
+impl TrackedDir {
     /// The directory.
-    ///
-    /// # Panics
-    /// When no life has begun.
     pub fn path(&self) -> &Path {
-        self.dir.as_ref().expect("a life has begun").path()
+        self.dir.path()
     }
 }

@@ -1,4 +1,4 @@
-//! Builds the failing disk (`shim/disk.c`) and puts it under a child process.
+//! [`Shim`]: builds the failing disk (`shim/disk.c`) and preloads it into a child process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,36 +13,36 @@ pub struct Shim {
     library: PathBuf,
 }
 
-/// What the disk does to one child process; nothing by default.
+/// The disk faults of one child process; none by default.
 #[derive(Clone, Debug, Default)]
-pub struct Faults {
-    /// Kill the process in one of its calls.
+pub struct DiskFaults {
+    /// Kills the process in one of its calls.
     pub kill: Option<KillAt>,
-    /// Fail the sync with this number, counted from one.
+    /// Fails the sync with this number, counted from one.
     pub eio_at: Option<u64>,
-    /// Answer writes with "no space left" while this file exists.
+    /// Fails writes with ENOSPC while this file exists.
     pub full_while: Option<PathBuf>,
-    /// Write down what reached the disk, in order.
-    pub journal: Option<PathBuf>,
+    /// Writes every change of the disk to this file, in order.
+    pub trace: Option<PathBuf>,
 }
 
-/// In which of its changing calls a process dies, and where in it.
+/// The disk call in which a process is killed.
 #[derive(Clone, Copy, Debug)]
 pub struct KillAt {
-    /// The number of the call, counted from one.
+    /// The number of the call among those that change the disk, counted from one.
     pub call: u64,
     /// Where in the call.
-    pub point: Point,
+    pub point: CallPoint,
 }
 
-/// Where in a call a process dies.
+/// Where in a call a process is killed.
 #[derive(Clone, Copy, Debug)]
-pub enum Point {
-    /// Nothing of it has happened.
+pub enum CallPoint {
+    /// Before any effect.
     Before,
-    /// Half of a write has happened; other calls have not.
+    /// After half of a write; before any effect of other calls.
     Torn,
-    /// It has happened, and nobody was told.
+    /// After its effect, before it returns.
     After,
 }
 
@@ -66,14 +66,14 @@ impl Shim {
         Ok(Self { library })
     }
 
-    /// Puts the disk under `command` for everything below `watched`, which must be a canonical path.
-    pub fn arm(&self, command: &mut Command, watched: &Path, faults: &Faults) {
+    /// Preloads the library into `command` for everything below `watched`, which must be a canonical path.
+    pub fn arm(&self, command: &mut Command, watched: &Path, faults: &DiskFaults) {
         command.env("LD_PRELOAD", &self.library).env("HAPAX_DISK_DIR", watched);
         if let Some(KillAt { call, point }) = faults.kill {
             let point = match point {
-                Point::Before => "before",
-                Point::Torn => "torn",
-                Point::After => "after",
+                CallPoint::Before => "before",
+                CallPoint::Torn => "torn",
+                CallPoint::After => "after",
             };
             command.env("HAPAX_DISK_KILL_AT", call.to_string()).env("HAPAX_DISK_KILL_HOW", point);
         }
@@ -83,8 +83,8 @@ impl Shim {
         if let Some(path) = &faults.full_while {
             command.env("HAPAX_DISK_FULL", path);
         }
-        if let Some(path) = &faults.journal {
-            command.env("HAPAX_DISK_JOURNAL", path);
+        if let Some(path) = &faults.trace {
+            command.env("HAPAX_DISK_TRACE", path);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is put to the proof: the file store, or one of the benchmark's layouts under the same group commit.
+//! [`Subject`]: the engine under test: the file store, or one of the benchmark's layouts under the same group commit.
 
 use std::fmt;
 use std::path::Path;
@@ -12,14 +12,14 @@ use hapax_core::{
     RecordId, Recorded, Scope, ScopedKey, Status, Store, StoreError,
 };
 use hapax_store_file::{FileStore, Options};
+use hapax_testkit::Random;
 
-use super::ledger::Seen;
-use super::note::{Act, Step};
-use super::seed::Seed;
+use super::event::{Operation, OperationKind};
+use super::expected::StoredState;
 use crate::bench_store::group::Group;
 use crate::bench_store::layout::{Id, Kind, Write};
 
-/// Long enough that no lease lapses in a round: only the death of the process makes a claim uncertain here.
+/// Longer than a round, so that a claim becomes uncertain only by the death of its process.
 const LEASE: Duration = Duration::from_secs(3600);
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
 
@@ -28,7 +28,7 @@ const RETENTION: Duration = Duration::from_secs(24 * 3600);
 pub enum Engine {
     /// The file store.
     File,
-    /// The file store with its syncing switched off, to show that the proof would notice.
+    /// The file store without syncs: a planted defect that the proof must find.
     FileWithoutSync,
     /// One of the benchmark's layouts.
     Layout(Kind),
@@ -57,14 +57,14 @@ impl FromStr for Engine {
     }
 }
 
-/// Why an act was not acknowledged.
+/// Why an operation was not acknowledged.
 #[derive(Debug)]
-pub enum Refusal {
-    /// It was certainly not applied; the word says how it was refused.
+pub enum OperationError {
+    /// It was not applied. The word is the kind of error.
     NotApplied(String),
     /// It may have been applied.
     Unknown,
-    /// The store answered what it must not answer.
+    /// The store broke its contract.
     Wrong(String),
 }
 
@@ -77,7 +77,7 @@ pub enum Subject {
     Layout(Group),
 }
 
-/// A file store whose index is written, and whose journal starts over, so soon that a short life has rounds of both.
+/// A file store that writes its index, and restarts its journal, so often that a short run has rounds of both.
 fn file() -> Options {
     FileStore::options().index_after(100).commit_after(20_000)
 }
@@ -92,15 +92,15 @@ impl Subject {
         })
     }
 
-    /// Asks for one act; it is durable when this returns `Ok`.
-    pub async fn perform(&self, act: &Act) -> Result<(), Refusal> {
+    /// Runs one operation; it is durable when this returns `Ok`.
+    pub async fn perform(&self, operation: &Operation) -> Result<(), OperationError> {
         match self {
-            Self::File(store) => perform_on_store(&**store, act).await,
-            Self::Layout(group) => group.apply(write(act)).await.map_err(|_| Refusal::Unknown),
+            Self::File(store) => perform_on_store(&**store, operation).await,
+            Self::Layout(group) => group.apply(write(operation)).await.map_err(|_| OperationError::Unknown),
         }
     }
 
-    /// Lists a record or none, as somebody does who looks at a store in trouble.
+    /// Lists one record at most, as an operator does on a failing store.
     pub async fn list(&self) -> Result<()> {
         if let Self::File(store) = self {
             store.list(&Query { limit: 1, ..Query::default() }).await?;
@@ -108,14 +108,14 @@ impl Subject {
         Ok(())
     }
 
-    /// What the engine holds for `key`.
-    pub async fn look(&self, key: u64) -> Result<Seen> {
+    /// The stored state of `key`.
+    pub async fn read_state(&self, key: u64) -> Result<StoredState> {
         match self {
-            Self::File(store) => look_in_store(&**store, key).await,
+            Self::File(store) => read_state_of_store(&**store, key).await,
             Self::Layout(group) => match group.read(id(key)).await {
-                Ok(None) => Ok(Seen::Absent),
-                Ok(Some(stored)) => Ok(seen(&stored.record, stored.outcome)),
-                Err(error) => Ok(Seen::Unreadable(format!("{error:#}"))),
+                Ok(None) => Ok(StoredState::Absent),
+                Ok(Some(stored)) => Ok(stored_state(&stored.record, stored.outcome)),
+                Err(error) => Ok(StoredState::Unreadable(format!("{error:#}"))),
             },
         }
     }
@@ -123,30 +123,30 @@ impl Subject {
 
 /// The outcome of `key`: about 700 bytes, sometimes none, sometimes more than fits on a page.
 pub fn payload(key: u64) -> Vec<u8> {
-    let mut seed = Seed::new(key).part(1);
-    let length = match seed.below(50) {
+    let mut random = Random::seeded(key).fork(1);
+    let length = match random.below(50) {
         0 => 0,
-        1 => 20_000 + seed.below(20_000),
-        _ => seed.below(1400),
+        1 => 20_000 + random.below(20_000),
+        _ => random.below(1400),
     };
     let mut bytes = vec![0; length as usize];
-    seed.fill(&mut bytes);
+    random.fill(&mut bytes);
     bytes
 }
 
 fn id(key: u64) -> Id {
-    Seed::new(key).part(2).bytes()
+    Random::seeded(key).fork(2).bytes()
 }
 
 fn nonce(key: u64, attempt: u32) -> Nonce {
-    Nonce::from_bytes(Seed::new(key).part(3 + u64::from(attempt)).bytes())
+    Nonce::from_bytes(Random::seeded(key).fork(3 + u64::from(attempt)).bytes())
 }
 
 fn recorded(key: u64) -> Recorded {
     Recorded::new(Class::Success, Format::FUNCTION, payload(key))
 }
 
-fn ask(key: u64, nonce: Nonce) -> ClaimRequest {
+fn claim_request(key: u64, nonce: Nonce) -> ClaimRequest {
     ClaimRequest {
         key: ScopedKey { scope: Scope::new("POST /orders"), id: RecordId::from_bytes(id(key)) },
         fingerprint: Fingerprint::from_parts(1, id(key)),
@@ -158,87 +158,99 @@ fn ask(key: u64, nonce: Nonce) -> ClaimRequest {
     }
 }
 
-async fn perform_on_store(store: &dyn Store, act: &Act) -> Result<(), Refusal> {
-    let fence = Fence { nonce: nonce(act.key, act.attempt), attempt: act.attempt };
-    let lease = Lease { id: RecordId::from_bytes(id(act.key)), fence, length: LEASE };
-    let fenced = match act.step {
-        Step::Claim => {
-            return match store.claim(&ask(act.key, fence.nonce)).await.map_err(refusal)? {
+async fn perform_on_store(store: &dyn Store, operation: &Operation) -> Result<(), OperationError> {
+    let fence = Fence { nonce: nonce(operation.key, operation.attempt), attempt: operation.attempt };
+    let lease = Lease { id: RecordId::from_bytes(id(operation.key)), fence, length: LEASE };
+    let fenced = match operation.kind {
+        OperationKind::Claim => {
+            return match store
+                .claim(&claim_request(operation.key, fence.nonce))
+                .await
+                .map_err(operation_error)?
+            {
                 Claim::Acquired(got) if got == lease => Ok(()),
-                other => Err(Refusal::Wrong(format!("{other:?}"))),
+                other => Err(OperationError::Wrong(format!("{other:?}"))),
             };
         }
-        Step::Renew => store.renew(&lease).await,
-        Step::Complete => store.complete(&lease, &recorded(act.key), RETENTION).await,
-        Step::Release => store.release(&lease, None).await,
+        OperationKind::Renew => store.renew(&lease).await,
+        OperationKind::Complete => store.complete(&lease, &recorded(operation.key), RETENTION).await,
+        OperationKind::Release => store.release(&lease, None).await,
     };
-    match fenced.map_err(refusal)? {
+    match fenced.map_err(operation_error)? {
         Fenced::Applied => Ok(()),
-        Fenced::Lost => Err(Refusal::Wrong("the fence was lost".to_owned())),
+        Fenced::Lost => Err(OperationError::Wrong("the fence was lost".to_owned())),
     }
 }
 
-fn refusal(error: StoreError) -> Refusal {
-    if error.is_unknown() { Refusal::Unknown } else { Refusal::NotApplied(error.kind().name().to_owned()) }
+fn operation_error(error: StoreError) -> OperationError {
+    if error.is_unknown() {
+        OperationError::Unknown
+    } else {
+        OperationError::NotApplied(error.kind().name().to_owned())
+    }
 }
 
-/// Reads the record, and asks for a claim as a retry would: both must tell the same.
-async fn look_in_store(store: &dyn Store, key: u64) -> Result<Seen> {
+/// Reads the record, and claims the key as a retry would: both must agree.
+async fn read_state_of_store(store: &dyn Store, key: u64) -> Result<StoredState> {
     let record = match store.get(&RecordId::from_bytes(id(key))).await? {
-        Lookup::Absent => return Ok(Seen::Absent),
-        Lookup::Unreadable { why } => return Ok(Seen::Unreadable(why)),
+        Lookup::Absent => return Ok(StoredState::Absent),
+        Lookup::Unreadable { why } => return Ok(StoredState::Unreadable(why)),
         Lookup::Found { record, .. } => record,
     };
     let attempt = record.fence.attempt;
     if record.fence.nonce != nonce(key, attempt) || record.fingerprint != Fingerprint::from_parts(1, id(key))
     {
-        return Ok(Seen::Unreadable("it holds somebody else's fence or fingerprint".to_owned()));
+        return Ok(StoredState::Unreadable("it holds another fence or fingerprint".to_owned()));
     }
-    // A tombstone would let the retry run, so only the record is looked at.
+    // A retry of a released key would acquire it, so only the record is read.
     if matches!(record.status, Status::Released { .. }) {
-        return Ok(Seen::Released { attempt });
+        return Ok(StoredState::Released { attempt });
     }
-    let retry = store.claim(&ask(key, nonce(key, u32::MAX))).await?;
+    let retry = store.claim(&claim_request(key, nonce(key, u32::MAX))).await?;
     Ok(match (record.status, retry) {
         (Status::Pinned { recorded: stored }, Claim::Replay { recorded, .. }) if stored == recorded => {
             if recorded.class != Class::Success
                 || recorded.format != Format::FUNCTION
                 || !recorded.meta.is_empty()
             {
-                return Ok(Seen::Unreadable("its outcome changed class, format or metadata".to_owned()));
+                return Ok(StoredState::Unreadable(
+                    "its outcome changed class, format or metadata".to_owned(),
+                ));
             }
-            Seen::Pinned { attempt, payload: recorded.payload.to_vec() }
+            StoredState::Pinned { attempt, payload: recorded.payload.to_vec() }
         }
         (Status::Uncertain { .. }, Claim::Uncertain { fence, .. }) if fence.attempt == attempt => {
-            Seen::Open { attempt }
+            StoredState::Open { attempt }
         }
         (status, retry) => {
-            Seen::Unreadable(format!("it reads {status:?} and answers a retry with {retry:?}"))
+            StoredState::Unreadable(format!("it reads {status:?} and answers a retry with {retry:?}"))
         }
     })
 }
 
-/// A layout's record: state, attempt, and filling to the size of a real one.
-fn write(act: &Act) -> Write {
-    let state = match act.step {
-        Step::Claim | Step::Renew => b'o',
-        Step::Complete => b'p',
-        Step::Release => b'r',
+/// A layout's record: state, attempt, and padding to the size of a real one.
+fn write(operation: &Operation) -> Write {
+    let state = match operation.kind {
+        OperationKind::Claim | OperationKind::Renew => b'o',
+        OperationKind::Complete => b'p',
+        OperationKind::Release => b'r',
     };
     let mut record = vec![state];
-    record.extend_from_slice(&act.attempt.to_le_bytes());
-    record.extend_from_slice(&Seed::new(act.key).part(2).bytes::<115>());
-    let outcome = (act.step == Step::Complete).then(|| Bytes::from(payload(act.key)));
-    Write { id: id(act.key), record: record.into(), outcome }
+    record.extend_from_slice(&operation.attempt.to_le_bytes());
+    record.extend_from_slice(&Random::seeded(operation.key).fork(2).bytes::<115>());
+    let outcome = (operation.kind == OperationKind::Complete).then(|| Bytes::from(payload(operation.key)));
+    Write { id: id(operation.key), record: record.into(), outcome }
 }
 
-fn seen(record: &[u8], outcome: Option<Vec<u8>>) -> Seen {
+fn stored_state(record: &[u8], outcome: Option<Vec<u8>>) -> StoredState {
     match (record, outcome) {
-        ([b'o', a, b, c, d, ..], None) => Seen::Open { attempt: u32::from_le_bytes([*a, *b, *c, *d]) },
-        ([b'r', a, b, c, d, ..], None) => Seen::Released { attempt: u32::from_le_bytes([*a, *b, *c, *d]) },
-        ([b'p', a, b, c, d, ..], Some(payload)) => {
-            Seen::Pinned { attempt: u32::from_le_bytes([*a, *b, *c, *d]), payload }
+        ([b'o', a, b, c, d, ..], None) => StoredState::Open { attempt: u32::from_le_bytes([*a, *b, *c, *d]) },
+        ([b'r', a, b, c, d, ..], None) => {
+            StoredState::Released { attempt: u32::from_le_bytes([*a, *b, *c, *d]) }
         }
-        _ => Seen::Unreadable("record and outcome do not belong together".to_owned()),
+        ([b'p', a, b, c, d, ..], Some(payload)) => {
+            StoredState::Pinned { attempt: u32::from_le_bytes([*a, *b, *c, *d]), payload }
+        }
+        _ => StoredState::Unreadable("record and outcome do not match".to_owned()),
     }
 }

@@ -1,5 +1,5 @@
-//! The child's part: open the engine, work from many tasks, say what is begun and what is acknowledged, and be
-//! killed. It never ends by itself.
+//! [`Workload`]: the child process. It opens the engine, runs operations in many tasks, prints their events, and runs until
+//! it is killed.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -7,30 +7,35 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
+use hapax_testkit::Random;
 
-use super::note::{Act, Note, Step};
-use super::seed::Seed;
-use super::subject::{Engine, Refusal, Subject};
+use super::event::OperationKind::{Claim, Complete, Release, Renew};
+use super::event::{ChildEvent, Operation, OperationKind};
+use super::subject::{Engine, OperationError, Subject};
 
-/// What a child process is told to do.
-#[derive(Clone, Debug)]
+/// The arguments of a child process.
+#[derive(clap::Args, Clone, Debug)]
 pub struct Workload {
-    /// Which engine to open.
+    /// The engine to open.
+    #[arg(long)]
     pub engine: Engine,
-    /// Where.
+    /// Its directory.
+    #[arg(long)]
     pub dir: PathBuf,
-    /// The first key that nobody has used yet.
+    /// The first key that no child has used yet.
+    #[arg(long)]
     pub first_key: u64,
-    /// How many tasks work at once.
+    /// Concurrent tasks.
+    #[arg(long)]
     pub tasks: u64,
 }
 
 impl Workload {
-    /// Works until the process is killed, or until the store has stopped for every task.
+    /// Runs until the process is killed.
     pub fn run(&self) -> Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
         let subject = Arc::new(Subject::open(self.engine, &self.dir)?);
-        say(&Note::Ready)?;
+        print(&ChildEvent::Ready)?;
         let keys = Arc::new(AtomicU64::new(self.first_key));
         runtime.block_on(async {
             let tasks: Vec<_> = (0..self.tasks)
@@ -39,7 +44,7 @@ impl Workload {
             for task in tasks {
                 task.await??;
             }
-            // Stay for the parent, which decides when this is over.
+            // The store has stopped for every task. The parent kills this process.
             std::future::pending().await
         })
     }
@@ -48,65 +53,65 @@ impl Workload {
 async fn work(subject: Arc<Subject>, keys: Arc<AtomicU64>) -> Result<()> {
     loop {
         let key = keys.fetch_add(1, Ordering::Relaxed);
-        for act in plan(key) {
-            match attempt(&subject, act).await? {
-                Next::GoOn => {}
-                Next::OtherKey => break,
-                Next::End => return Ok(()),
+        for operation in operations(key) {
+            match run_operation(&subject, operation).await? {
+                NextStep::SameKey => {}
+                NextStep::OtherKey => break,
+                NextStep::End => return Ok(()),
             }
         }
     }
 }
 
-enum Next {
-    GoOn,
+enum NextStep {
+    SameKey,
     OtherKey,
     End,
 }
 
-async fn attempt(subject: &Subject, act: Act) -> Result<Next> {
-    say(&Note::Begin(act))?;
-    Ok(match subject.perform(&act).await {
+async fn run_operation(subject: &Subject, operation: Operation) -> Result<NextStep> {
+    print(&ChildEvent::Begin(operation))?;
+    Ok(match subject.perform(&operation).await {
         Ok(()) => {
-            say(&Note::Done(act))?;
-            Next::GoOn
+            print(&ChildEvent::Done(operation))?;
+            NextStep::SameKey
         }
-        Err(Refusal::NotApplied(how)) => {
-            let next = if how == "stopped" { Next::End } else { Next::OtherKey };
+        Err(OperationError::NotApplied(how)) => {
+            let next = if how == "stopped" { NextStep::End } else { NextStep::OtherKey };
             if how == "full"
                 && let Err(error) = subject.list().await
             {
-                say(&Note::Wrong(act, format!("a full store cannot be listed: {error}")))?;
+                print(&ChildEvent::Wrong(operation, format!("a full store cannot be listed: {error}")))?;
             }
-            say(&Note::Refused(act, how))?;
+            print(&ChildEvent::Refused(operation, how))?;
             next
         }
-        Err(Refusal::Unknown) => {
-            say(&Note::Unknown(act))?;
-            Next::OtherKey
+        Err(OperationError::Unknown) => {
+            print(&ChildEvent::Unknown(operation))?;
+            NextStep::OtherKey
         }
-        Err(Refusal::Wrong(what)) => {
-            say(&Note::Wrong(act, what))?;
-            Next::OtherKey
+        Err(OperationError::Wrong(what)) => {
+            print(&ChildEvent::Wrong(operation, what))?;
+            NextStep::OtherKey
         }
     })
 }
 
-/// What is done with a key: most are completed, some are released and claimed again, some are left open.
-fn plan(key: u64) -> Vec<Act> {
-    let mut seed = Seed::new(key).part(7);
-    let steps: &[(Step, u32)] = match seed.below(20) {
-        0..=10 => &[(Step::Claim, 1), (Step::Complete, 1)],
-        11 | 12 => &[(Step::Claim, 1), (Step::Renew, 1), (Step::Complete, 1)],
-        13 | 14 => &[(Step::Claim, 1), (Step::Release, 1)],
-        15 | 16 => &[(Step::Claim, 1), (Step::Release, 1), (Step::Claim, 2)],
-        17 | 18 => &[(Step::Claim, 1), (Step::Release, 1), (Step::Claim, 2), (Step::Complete, 2)],
-        _ => &[(Step::Claim, 1)],
+/// The operations of a key: most keys are completed, some are released and claimed again, some stay claimed.
+fn operations(key: u64) -> Vec<Operation> {
+    let mut random = Random::seeded(key).fork(7);
+    let kinds: &[(OperationKind, u32)] = match random.below(20) {
+        0..=10 => &[(Claim, 1), (Complete, 1)],
+        11 | 12 => &[(Claim, 1), (Renew, 1), (Complete, 1)],
+        13 | 14 => &[(Claim, 1), (Release, 1)],
+        15 | 16 => &[(Claim, 1), (Release, 1), (Claim, 2)],
+        17 | 18 => &[(Claim, 1), (Release, 1), (Claim, 2), (Complete, 2)],
+        _ => &[(Claim, 1)],
     };
-    steps.iter().map(|&(step, attempt)| Act { step, key, attempt }).collect()
+    kinds.iter().map(|&(kind, attempt)| Operation { kind, key, attempt }).collect()
 }
 
-/// One line, one write: the pipe takes it whole, and a kill cannot tear it.
-fn say(note: &Note) -> Result<()> {
-    Ok(std::io::stdout().write_all(format!("{note}\n").as_bytes())?)
+/// One write for each line: the pipe takes it whole, and a kill cannot tear it.
+fn print(event: &ChildEvent) -> Result<()> {
+    Ok(std::io::stdout().write_all(format!("{event}\n").as_bytes())?)
 }

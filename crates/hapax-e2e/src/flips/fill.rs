@@ -1,4 +1,4 @@
-//! The child's part: fill a store, and leave it.
+//! [`Fill`]: the child process that fills a store, and closes it or is killed.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -6,40 +6,41 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use futures_util::future::try_join_all;
-use hapax_core::{
-    Claim, ClaimRequest, Class, Fenced, Fingerprint, Format, Key, Nonce, OnLapse, Recorded, Scope, ScopedKey,
-    Store,
-};
+use hapax_core::{Claim, ClaimRequest, Class, Fenced, Format, Recorded, Store};
 use hapax_store_file::FileStore;
+use hapax_testkit::Random;
+use hapax_testkit::operations::{RETENTION, ask};
 
-use super::image::End;
-use crate::crash::Seed;
+use super::image::StoreEnd;
 
+/// Longer than a run.
 const LEASE: Duration = Duration::from_secs(3_600);
-const RETENTION: Duration = Duration::from_secs(24 * 3_600);
 
-/// Operations that are asked for together.
-const TOGETHER: u64 = 500;
+/// Concurrent operations.
+const CONCURRENT: u64 = 500;
 
-/// Operations at the end that nothing comes after: they are in the journal only when the process is killed at once.
+/// Operations after the last commit: they are only in the journal when the process is then killed.
 const LAST: u64 = 40;
 
-/// What a child is told to do.
-#[derive(Clone, Debug)]
+/// The arguments of a child process.
+#[derive(clap::Args, Clone, Debug)]
 pub struct Fill {
-    /// Where the store is.
+    /// The directory of the store.
+    #[arg(long)]
     pub dir: PathBuf,
-    /// How many operations to finish.
+    /// Operations to complete.
+    #[arg(long)]
     pub operations: u64,
-    /// How to leave the store.
-    pub end: End,
+    /// How the process ends.
+    #[arg(long, value_enum)]
+    pub end: StoreEnd,
 }
 
 impl Fill {
-    /// Fills the store, says so, and ends or waits to be killed.
+    /// Fills the store, prints `filled`, and ends or waits to be killed.
     pub fn run(&self) -> Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        // So that a small store has rounds of its index and many generations of its journal, as a large one has.
+        // So that a small store writes its index and restarts its journal as often as a large one.
         let options = FileStore::options();
         let options =
             if self.operations < 20_000 { options.index_after(500).commit_after(100_000) } else { options };
@@ -48,7 +49,7 @@ impl Fill {
             let before = self.operations.saturating_sub(LAST);
             let mut first = 0;
             while first < before {
-                let end = before.min(first + TOGETHER);
+                let end = before.min(first + CONCURRENT);
                 try_join_all((first..end).map(|number| finish(&store, number))).await?;
                 first = end;
             }
@@ -59,20 +60,20 @@ impl Fill {
             }
             anyhow::Ok(())
         })?;
-        if self.end == End::Orderly {
+        if self.end == StoreEnd::Closed {
             drop(store);
         }
         std::io::stdout().write_all(b"filled\n")?;
-        if self.end == End::Killed {
+        if self.end == StoreEnd::Killed {
             std::thread::park();
-            bail!("a child that is to be killed ended by itself");
+            bail!("the child was not killed");
         }
         Ok(())
     }
 }
 
 async fn finish(store: &FileStore, number: u64) -> Result<()> {
-    let Claim::Acquired(lease) = store.claim(&ask(number)).await? else {
+    let Claim::Acquired(lease) = store.claim(&claim_request(number)).await? else {
         bail!("operation {number} is not free");
     };
     let recorded = Recorded::new(Class::Success, Format::FUNCTION, payload(number));
@@ -82,24 +83,15 @@ async fn finish(store: &FileStore, number: u64) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn ask(number: u64) -> ClaimRequest {
-    let key = Key::new(format!("order-{number}")).expect("a name is a key");
-    ClaimRequest {
-        key: ScopedKey::new(Scope::new("POST /orders"), &key),
-        fingerprint: Fingerprint::empty(),
-        nonce: Nonce::random(),
-        lease: LEASE,
-        on_lapse: OnLapse::Uncertain,
-        attempts_max: 3,
-        uncertain_retention: RETENTION,
-    }
+pub(super) fn claim_request(number: u64) -> ClaimRequest {
+    ClaimRequest { lease: LEASE, ..ask(&format!("order-{number}")) }
 }
 
 /// About 700 bytes, now and then more than fits on a page.
 pub(super) fn payload(number: u64) -> Vec<u8> {
-    let mut seed = Seed::new(number).part(11);
-    let length = if seed.percent(2) { 6_000 } else { 300 + seed.below(800) };
+    let mut random = Random::seeded(number).fork(11);
+    let length = if random.chance(20) { 6_000 } else { 300 + random.below(800) };
     let mut bytes = vec![0; length as usize];
-    seed.fill(&mut bytes);
+    random.fill(&mut bytes);
     bytes
 }

@@ -1,32 +1,32 @@
-//! The files that a process left behind, and bits of them.
+//! [`Image`]: the files of a closed store, and the bits that are flipped in them.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use hapax_testkit::Random;
 use tempfile::TempDir;
 
-use super::CHILD_ARGUMENT;
-use crate::crash::Seed;
+use crate::rig::child::{CHILD_ARGUMENT, ChildProcess};
 
 /// The page size of the database.
 const PAGE: u64 = 4_096;
 
-/// First bytes of pages that lead to others, and of those of indexes.
-const WAYS: [u8; 3] = [0x05, 0x02, 0x0A];
+/// First bytes of inner pages of tables, and of pages of indexes.
+const INNER: [u8; 3] = [0x05, 0x02, 0x0A];
 
-/// Pages at the beginning of the database that hold what describes it, and the roots of its tables.
+/// Pages at the start of the database with its schema and the roots of its tables.
 const FIRST_PAGES: u64 = 8;
 
-/// How a process left its store.
+/// How the process of a store ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum End {
-    /// It ended as it should.
-    Orderly,
-    /// By kill -9, right after the last operation was acknowledged.
+pub enum StoreEnd {
+    /// It closed the store.
+    Closed,
+    /// It was killed with SIGKILL right after the last acknowledgement.
     Killed,
 }
 
@@ -37,62 +37,58 @@ pub enum Aim {
     Anywhere,
     /// Any bit of any file, a small file as often as a large one.
     AnyFile,
-    /// What leads to records: the database's description, its inner pages and its indexes.
-    Ways,
-    /// The pages of the index that say which keys there are.
+    /// The pages that lead to records: the schema, inner pages and indexes.
+    InnerPages,
+    /// The pages of the key index.
     Index,
 }
 
-/// The files of a store that no process uses.
+/// The files of a closed store.
 #[derive(Debug)]
 pub struct Image {
     dir: TempDir,
     files: Vec<PathBuf>,
     operations: u64,
-    end: End,
-    /// Where in the database the pages lie that lead to records, and those of the index.
-    ways: Vec<u64>,
+    end: StoreEnd,
+    /// The offsets of the pages that lead to records, and those of the index.
+    inner: Vec<u64>,
     index: Vec<u64>,
 }
 
 impl fmt::Display for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = match self.end {
-            End::Orderly => "an orderly end",
-            End::Killed => "kill -9",
+            StoreEnd::Closed => "closed",
+            StoreEnd::Killed => "kill -9",
         };
         write!(f, "{} operations, {} MiB, {end}", self.operations, self.bytes() >> 20)
     }
 }
 
 impl Image {
-    pub(super) fn make(program: &Path, root: &Path, operations: u64, end: End) -> Result<Self> {
+    pub(super) fn make(program: &Path, root: &Path, operations: u64, end: StoreEnd) -> Result<Self> {
         let dir = TempDir::new_in(root)?;
         let end_argument = match end {
-            End::Orderly => "orderly",
-            End::Killed => "killed",
+            StoreEnd::Closed => "closed",
+            StoreEnd::Killed => "killed",
         };
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args([CHILD_ARGUMENT, "--operations", &operations.to_string(), "--end", end_argument, "--dir"])
-            .arg(dir.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .with_context(|| format!("cannot start {}", program.display()))?;
-        let mut said = String::new();
-        let output = child.stdout.take().context("the child's output is a pipe")?;
-        BufReader::new(output).read_line(&mut said)?;
-        if end == End::Killed {
-            child.kill()?;
-        }
-        child.wait()?;
-        ensure!(said == "filled\n", "the child did not fill its store");
+            .arg(dir.path());
+        let mut child = ChildProcess::spawn(&mut command)?;
+        let mut line = String::new();
+        BufReader::new(child.stdout()?).read_line(&mut line)?;
+        match end {
+            StoreEnd::Closed => child.wait()?,
+            StoreEnd::Killed => child.kill()?,
+        };
+        ensure!(line == "filled\n", "the child did not fill its store");
         let mut files =
             fs::read_dir(dir.path())?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
         files.retain(|file| fs::metadata(file).is_ok_and(|found| found.len() > 0));
         files.sort();
-        let mut image = Self { dir, files, operations, end, ways: Vec::new(), index: Vec::new() };
+        let mut image = Self { dir, files, operations, end, inner: Vec::new(), index: Vec::new() };
         image.find_pages()?;
         Ok(image)
     }
@@ -101,10 +97,10 @@ impl Image {
         let bytes = fs::read(self.database())?;
         let pages = (0..).zip(bytes.chunks(PAGE as usize));
         for (number, page) in pages {
-            if number < FIRST_PAGES || WAYS.contains(&page[0]) {
-                self.ways.push(number * PAGE);
+            if number < FIRST_PAGES || INNER.contains(&page[0]) {
+                self.inner.push(number * PAGE);
             }
-            // One long cell, of one leaf of the index.
+            // A table leaf with one long cell is a leaf of the key index.
             if page[0] == 0x0D && page[3..5] == [0, 1] && page.len() > 4_000 {
                 self.index.push(number * PAGE);
             }
@@ -116,7 +112,7 @@ impl Image {
         self.dir.path().join("hapax.db")
     }
 
-    /// How many operations were acknowledged.
+    /// Operations that were acknowledged.
     pub fn operations(&self) -> u64 {
         self.operations
     }
@@ -131,19 +127,19 @@ impl Image {
         self.files.iter().map(|file| length(file)).sum()
     }
 
-    /// Flips a bit of the copy in `dir`; which one.
-    pub(super) fn flip(&self, dir: &Path, aim: Aim, seed: &mut Seed) -> Result<String> {
+    /// Flips a bit of the copy in `dir`. Returns which one.
+    pub(super) fn flip(&self, dir: &Path, aim: Aim, random: &mut Random) -> Result<String> {
         let (file, at) = match aim {
-            Aim::Anywhere => self.anywhere(seed.below(self.bytes()))?,
+            Aim::Anywhere => self.anywhere(random.below(self.bytes()))?,
             Aim::AnyFile => {
-                let file = &self.files[seed.below(self.files.len() as u64) as usize];
-                (file.clone(), seed.below(length(file)))
+                let file = &self.files[random.below(self.files.len() as u64) as usize];
+                (file.clone(), random.below(length(file)))
             }
-            Aim::Ways => (self.database(), in_pages(&self.ways, seed)),
-            Aim::Index => (self.database(), in_pages(&self.index, seed)),
+            Aim::InnerPages => (self.database(), in_pages(&self.inner, random)),
+            Aim::Index => (self.database(), in_pages(&self.index, random)),
         };
         let name = file.file_name().context("a file has a name")?;
-        let bit = seed.below(8);
+        let bit = random.below(8);
         let mut copy = OpenOptions::new().read(true).write(true).open(dir.join(name))?;
         let mut byte = [0];
         copy.seek(SeekFrom::Start(at))?;
@@ -166,8 +162,8 @@ impl Image {
     }
 }
 
-fn in_pages(pages: &[u64], seed: &mut Seed) -> u64 {
-    pages[seed.below(pages.len() as u64) as usize] + seed.below(PAGE)
+fn in_pages(pages: &[u64], random: &mut Random) -> u64 {
+    pages[random.below(pages.len() as u64) as usize] + random.below(PAGE)
 }
 
 fn length(file: &Path) -> u64 {

@@ -1,6 +1,6 @@
-//! A service behind the layer, on a thread of its own, and what it has seen.
+//! [`CountingService`]: a service behind the layer, and counts of its requests and executions.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,111 +14,100 @@ use axum::response::Response;
 use axum::routing::post;
 use hapax::http::{HttpPolicy, IdempotencyLayer};
 use hapax::{Hapax, MemoryStore};
-use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-/// Where duplicates wait for the first one's answer.
-pub(super) const WAIT: &str = "/wait";
-/// Where they are told at once.
-pub(super) const NOW: &str = "/now";
+pub(super) use crate::rig::service::{NOW, WAIT};
+use crate::rig::service::{listener, serve_on_thread};
 
-/// Longer than anything takes here. Past it, something hangs.
-const HANGS: Duration = Duration::from_secs(60);
+/// Longer than any step takes in a run that works.
+const STEP_MAX: Duration = Duration::from_secs(60);
 
-/// What happened so far.
+/// Counts of requests and executions.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Seen {
+pub(super) struct RequestCounts {
     /// Requests that reached the layer.
     pub(super) arrived: u64,
     /// Handlers that began.
     pub(super) executions: u64,
-    /// Requests whose connection gave them up before there was an answer.
-    pub(super) gone: u64,
+    /// Requests that were dropped with their connection before there was a response.
+    pub(super) dropped: u64,
 }
 
 /// A running service. It ends with the process.
 #[derive(Clone)]
-pub(super) struct Service {
+pub(super) struct CountingService {
     pub(super) address: SocketAddr,
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    seen: watch::Sender<Seen>,
+    counts: watch::Sender<RequestCounts>,
     pace: Pace,
-    go: Semaphore,
+    permits: Semaphore,
 }
 
-/// What a handler waits for before it answers.
+/// What a handler waits for before it returns.
 #[derive(Clone, Copy)]
 pub(super) enum Pace {
-    /// Until so many requests have arrived for every execution.
+    /// So many arrived requests for every execution.
     Arrivals(u64),
-    /// Until it is let go.
+    /// A permit.
     Permits,
 }
 
-impl Service {
-    /// A service whose answers have `bytes` bytes and take as long as `pace` says.
-    pub(super) async fn start(pace: Pace, bytes: usize) -> Result<Self> {
-        let shared =
-            Arc::new(Shared { seen: watch::Sender::new(Seen::default()), pace, go: Semaphore::new(0) });
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port to be had")?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        let service = Self { address, shared: shared.clone() };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        std::thread::Builder::new().name("service".into()).spawn(move || {
-            runtime.block_on(async {
-                let hapax = Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).build();
-
-                let layer = IdempotencyLayer::new(&hapax).route(WAIT, HttpPolicy::default().wait(HANGS));
-                let handler = move |shared: State<Arc<Shared>>, order: Bytes| execute(shared, order, bytes);
-                let app = Router::new()
-                    .route(WAIT, post(handler))
-                    .route(NOW, post(handler))
-                    .layer(layer)
-                    .layer(from_fn_with_state(shared.clone(), note))
-                    .with_state(shared);
-                let listener = TcpListener::from_std(listener).expect("the socket does not block");
-                axum::serve(listener, app).await.expect("it serves for ever");
-            });
+impl CountingService {
+    /// A service whose responses have `bytes` bytes at least.
+    pub(super) fn start(pace: Pace, bytes: usize) -> Result<Self> {
+        let counts = watch::Sender::new(RequestCounts::default());
+        let shared = Arc::new(Shared { counts, pace, permits: Semaphore::new(0) });
+        let listener = listener()?;
+        let service = Self { address: listener.local_addr()?, shared: shared.clone() };
+        serve_on_thread("service", listener, move || {
+            let hapax = Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).build();
+            let layer = IdempotencyLayer::new(&hapax).route(WAIT, HttpPolicy::default().wait(STEP_MAX));
+            let handler = move |shared: State<Arc<Shared>>, order: Bytes| execute(shared, order, bytes);
+            Router::new()
+                .route(WAIT, post(handler))
+                .route(NOW, post(handler))
+                .layer(layer)
+                .layer(from_fn_with_state(shared.clone(), count_request))
+                .with_state(shared)
         })?;
         Ok(service)
     }
 
-    pub(super) fn seen(&self) -> Seen {
-        *self.shared.seen.borrow()
+    pub(super) fn counts(&self) -> RequestCounts {
+        *self.shared.counts.borrow()
     }
 
-    /// Waits until that has happened.
-    pub(super) async fn until(&self, reached: impl FnMut(&Seen) -> bool) -> Result<()> {
-        let mut seen = self.shared.seen.subscribe();
-        let waited = tokio::time::timeout(HANGS, seen.wait_for(reached)).await;
-        waited.with_context(|| format!("nothing happens any more: {:?}", self.seen()))??;
+    /// Waits until the counts have reached that.
+    pub(super) async fn until(&self, reached: impl FnMut(&RequestCounts) -> bool) -> Result<()> {
+        let mut counts = self.shared.counts.subscribe();
+        let waited = tokio::time::timeout(STEP_MAX, counts.wait_for(reached)).await;
+        waited.with_context(|| format!("no progress: {:?}", self.counts()))??;
         Ok(())
     }
 
-    /// Lets one handler go on.
-    pub(super) fn go(&self) {
-        self.shared.go.add_permits(1);
+    /// Lets one handler return.
+    pub(super) fn permit(&self) {
+        self.shared.permits.add_permits(1);
     }
 }
 
-/// One order, executed: its text, which execution it was, and filling.
+/// One execution. It returns the text of the order, the number of the execution, and padding.
 async fn execute(State(shared): State<Arc<Shared>>, order: Bytes, bytes: usize) -> (StatusCode, Vec<u8>) {
     let mut execution = 0;
-    shared.seen.send_modify(|seen| {
-        seen.executions += 1;
-        execution = seen.executions;
+    shared.counts.send_modify(|counts| {
+        counts.executions += 1;
+        execution = counts.executions;
     });
     match shared.pace {
         Pace::Arrivals(each) => {
-            // The sender is in `shared`: it cannot be gone.
-            let _ = shared.seen.subscribe().wait_for(|seen| seen.arrived >= execution * each).await;
+            // The sender is in `shared`, so it is not dropped.
+            let _ = shared.counts.subscribe().wait_for(|counts| counts.arrived >= execution * each).await;
         }
         Pace::Permits => {
-            if let Ok(permit) = shared.go.acquire().await {
+            if let Ok(permit) = shared.permits.acquire().await {
                 permit.forget();
             }
         }
@@ -128,25 +117,25 @@ async fn execute(State(shared): State<Arc<Shared>>, order: Bytes, bytes: usize) 
     (StatusCode::CREATED, answer)
 }
 
-/// Notes a request that its connection gives up.
-struct Leaving {
+/// Counts a request that is dropped with its connection.
+struct DropCounter {
     shared: Arc<Shared>,
     is_answered: bool,
 }
 
-impl Drop for Leaving {
+impl Drop for DropCounter {
     fn drop(&mut self) {
         if !self.is_answered {
-            self.shared.seen.send_modify(|seen| seen.gone += 1);
+            self.shared.counts.send_modify(|counts| counts.dropped += 1);
         }
     }
 }
 
-/// Stands outside of the layer, where the connection does.
-async fn note(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    shared.seen.send_modify(|seen| seen.arrived += 1);
-    let mut leaving = Leaving { shared, is_answered: false };
+/// Runs outside of the layer, next to the connection.
+async fn count_request(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    shared.counts.send_modify(|counts| counts.arrived += 1);
+    let mut drop_counter = DropCounter { shared, is_answered: false };
     let response = next.run(request).await;
-    leaving.is_answered = true;
+    drop_counter.is_answered = true;
     response
 }

@@ -1,4 +1,4 @@
-//! Many duplicates that wait for one result: how often the handler ran, and how much memory each of them holds.
+//! Many duplicates that wait for one response: how often the handler ran, and how much memory each of them holds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,16 +15,16 @@ use hapax::{Hapax, MemoryStore};
 use tokio::sync::Notify;
 use tower_service::Service as _;
 
-use super::weight::in_use;
+use super::memory::in_use;
 
-/// Duplicates that wait at a time.
+/// Concurrent waiting duplicates.
 pub const WAITERS: usize = 1000;
-/// The body that each of them brings.
+/// The length of their bodies.
 const BODY_BYTES: usize = 1024;
-/// Longer than the rest takes.
+/// Longer than the measurement.
 const WAIT: Duration = Duration::from_secs(600);
 
-/// What became of them.
+/// What the duplicates cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiters {
     /// Handlers that ran.
@@ -33,10 +33,10 @@ pub struct Waiters {
     pub bytes_each: usize,
 }
 
-/// Lets 1,000 duplicates of a running request wait, weighs them, and lets the request end.
+/// Sends 1,000 duplicates of a running request, measures their memory, and lets the request end.
 ///
 /// # Errors
-/// When one of them does not wait, or is not answered like the first.
+/// When one of them does not wait, or is not a replay of the first.
 pub async fn waiters() -> Result<Waiters> {
     let (go, executions) = (Arc::new(Notify::new()), Arc::new(AtomicU64::new(0)));
     let handler = {
@@ -58,7 +58,7 @@ pub async fn waiters() -> Result<Waiters> {
     for _ in 0..WAITERS {
         waiting.push(app.clone().call(request()?));
     }
-    ensure!(futures_util::poll!(waiting.next()).is_pending(), "nobody is answered before the first");
+    ensure!(futures_util::poll!(waiting.next()).is_pending(), "no duplicate is answered before the first");
     let bytes_each = (in_use() - before) / WAITERS;
 
     go.notify_one();

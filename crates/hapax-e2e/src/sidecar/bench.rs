@@ -1,5 +1,5 @@
-//! The sidecar on its durable file store beside nginx as a plain reverse proxy: the same service behind, the same
-//! load, in turn.
+//! The sidecar on its durable file store against nginx as a plain reverse proxy: the same service and the same load, by
+//! turns.
 //!
 //! The service and the driver have a thread each, on different cores; the proxies run on both.
 
@@ -14,9 +14,9 @@ use tempfile::TempDir;
 use super::nginx::Nginx;
 use crate::bench_http::driver::{self, Load};
 use crate::bench_http::{Key, Server};
-use crate::witness::process::Sidecar;
+use crate::rig::sidecar::Sidecar;
 
-/// The kernel counts a process's time in hundredths of a second, whatever its own clock does.
+/// The kernel reports CPU times in hundredths of a second.
 const TICKS_A_SECOND: f64 = 100.0;
 
 /// Rounds in which nginx is tried with each number of workers; the first is cold and does not count.
@@ -31,7 +31,7 @@ pub enum Scenario {
     Pass,
     /// The sidecar, a new key with every request.
     Fresh,
-    /// The sidecar, keys that were answered before.
+    /// The sidecar, replays.
     Replay,
 }
 
@@ -39,7 +39,7 @@ impl Scenario {
     /// All of them, nginx first.
     pub const ALL: [Self; 4] = [Self::Nginx, Self::Pass, Self::Fresh, Self::Replay];
 
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nginx => "nginx",
@@ -58,14 +58,14 @@ impl Scenario {
     }
 }
 
-/// What one round of a scenario came to.
+/// The figures of one round of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
     /// Requests a second.
     pub rate: f64,
-    /// What 99 of 100 requests took at most, in milliseconds.
+    /// The 99th percentile of the latency, in milliseconds.
     pub p99_millis: f64,
-    /// The proxy's CPU time, in microseconds a request.
+    /// The proxy's CPU time, in microseconds for each request.
     pub cpu_micros: f64,
 }
 
@@ -73,13 +73,13 @@ pub struct Round {
 pub struct Bench {
     sidecar: Sidecar,
     nginx: Nginx,
-    /// How many workers nginx has: as many as it is fastest with.
+    /// The number of nginx workers with which it is fastest.
     pub workers: usize,
     _folders: [TempDir; 3],
 }
 
 impl Bench {
-    /// Starts everything, and finds out with how many workers nginx is faster, in rounds of `span`.
+    /// Starts everything, and measures with how many workers nginx is faster, in rounds of `span`.
     ///
     /// # Errors
     /// When one of them does not start.
@@ -90,7 +90,7 @@ impl Bench {
         for (workers, folder) in (1..).zip(&folders[..2]) {
             candidates.push((0.0, workers, Nginx::start(folder.path(), upstream, workers)?));
         }
-        // In turn, so that whatever else the machine does falls on both.
+        // By turns, so that other load of the machine hits both alike.
         for trial in 0..TRIALS {
             for (rates, _, nginx) in &mut candidates {
                 let driven = round(nginx.address, nginx.id(), Key::None, span)?;
@@ -107,7 +107,7 @@ impl Bench {
     /// Drives one scenario for `span`.
     ///
     /// # Errors
-    /// When the kernel does not tell how long the proxy ran.
+    /// When the kernel does not report the proxy's CPU time.
     pub fn round(&self, scenario: Scenario, span: Duration) -> Result<Round> {
         let (address, process) = match scenario {
             Scenario::Nginx => (self.nginx.address, self.nginx.id()),
@@ -131,7 +131,7 @@ fn round(to: SocketAddr, process: u32, key: Key, span: Duration) -> Result<Round
     })
 }
 
-/// How long a process and its children have run.
+/// The CPU time of a process and its children.
 fn cpu_seconds(process: u32) -> Result<f64> {
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"))?;
     let children: Vec<u32> = children.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
@@ -139,7 +139,7 @@ fn cpu_seconds(process: u32) -> Result<f64> {
     Ok(ticks as f64 / TICKS_A_SECOND)
 }
 
-/// The fields behind the name, which is in brackets and may hold anything, begin with the third.
+/// The fields after the name, which is in parentheses and may contain any text, begin with the third.
 fn ticks(process: u32) -> Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
     let (_, fields) = stat.rsplit_once(") ").context("a process has a name")?;

@@ -1,4 +1,4 @@
-//! What a sidecar takes before it does anything: the size of its file, the time until it is ready, its memory.
+//! The cost of an idle sidecar: the size of its file, the time until it is ready, its memory.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,23 +10,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::witness::process::Sidecar;
+use crate::rig::sidecar::Sidecar;
 
-/// Nothing is forwarded, so nobody has to be there.
-pub(super) const NOBODY: &str = "http://127.0.0.1:9";
+/// Nothing is forwarded, so no service is needed.
+pub(super) const NO_UPSTREAM: &str = "http://127.0.0.1:9";
 /// How long a sidecar may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(30);
-/// How long to wait before asking again whether it is ready. Only one that is not is asked again.
-const ASK_AGAIN: Duration = Duration::from_micros(200);
-/// By then everything that is done once after the start is done.
+/// The pause between probes until it is ready.
+const POLL: Duration = Duration::from_micros(200);
+/// By then all work after the start is done.
 const SETTLED: Duration = Duration::from_secs(2);
-/// Nobody needs a longer answer to know that it is ready.
+/// Longer than any answer of the probe.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 /// Bytes of the program's file without symbols.
 ///
 /// # Errors
-/// When `strip` (Debian: binutils) is not there.
+/// When `strip` (Debian: binutils) is not installed.
 pub fn stripped_bytes(program: &Path) -> Result<u64> {
     let folder = tempfile::tempdir()?;
     let stripped = folder.path().join("hapax");
@@ -48,10 +48,10 @@ pub fn start_time(program: &Path) -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// Resident bytes of a sidecar that has nothing to do.
+/// Resident bytes of an idle sidecar.
 ///
 /// # Errors
-/// When it does not start, or the kernel does not tell.
+/// When it does not start, or the kernel does not report the figure.
 pub fn idle_bytes(program: &Path) -> Result<u64> {
     let folder = tempfile::tempdir()?;
     let sidecar = Sidecar::start(program, folder.path(), &settings())?;
@@ -60,24 +60,24 @@ pub fn idle_bytes(program: &Path) -> Result<u64> {
     memory_bytes(sidecar.id(), "VmRSS")
 }
 
-/// A figure of a process's memory, by the name that the kernel has for it.
+/// A figure of a process's memory, by its name in `/proc/PID/status`.
 pub(super) fn memory_bytes(process: u32, figure: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
-    let line = line.with_context(|| format!("the kernel does not tell {figure}"))?;
+    let line = line.with_context(|| format!("the kernel does not report {figure}"))?;
     let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kibibytes << 10)
 }
 
 fn settings() -> String {
-    format!("upstream = \"{NOBODY}\"\n[log]\nlevel = \"error\"\n")
+    format!("upstream = \"{NO_UPSTREAM}\"\n[log]\nlevel = \"error\"\n")
 }
 
 pub(super) fn until_ready(admin: SocketAddr) -> Result<()> {
     let begun = Instant::now();
     while !is_ready(admin)? {
         ensure!(begun.elapsed() < READY_MAX, "the sidecar does not become ready");
-        sleep(ASK_AGAIN);
+        sleep(POLL);
     }
     Ok(())
 }

@@ -1,36 +1,34 @@
-//! The real `hapax serve` on a file store under load, killed with SIGKILL and started again, again and again.
+//! The real `hapax serve` on a file store under load, killed with SIGKILL and started again on the same store.
 //!
-//! The service behind it is ours and keeps an account of its own of what it did ([`witness`](crate::witness)). In the
-//! end every key is asked for once more, and every uncertain one is settled by that account. What the sidecar says about
-//! itself is compared with the account and never taken for it.
+//! The service behind it keeps an effect log ([`rig`](crate::rig)). At the end every key is sent once more, and every
+//! uncertain record is settled by the log. What the sidecar reports is compared with the log and never replaces it.
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `kills.rs` | the sidecar's lives, one after the other |
-//! | `bench.rs`, `nginx.rs` | what the sidecar costs beside nginx; no part of the proof |
-//! | `footprint.rs`, `slow.rs`, `unread.rs` | its size, start and memory: idle, with many slow clients, and with answers that no client takes; no part of the proof |
+//! | `bench.rs`, `nginx.rs` | the sidecar beside nginx; no part of the proof |
+//! | `footprint.rs`, `slow.rs`, `unread.rs` | size, start and memory: idle, with many slow clients, and with unread responses; no part of the proof |
 //!
-//! Nothing waits for a length of time except a client that was told to: kills come after so many answers, and when the
-//! gate holds somebody.
+//! Only callers that were asked to retry later wait for a length of time: kills come after so many answers, and when the
+//! gate holds a handler.
 
 pub mod bench;
 pub mod footprint;
-mod kills;
 mod nginx;
 pub mod slow;
 pub mod unread;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
+use tokio::sync::watch;
 
-use self::kills::Lives;
-use crate::witness::audit::Audit;
-use crate::witness::ledger::Ledger;
-use crate::witness::load::{Load, Manners, Running};
-use crate::witness::upstream::Upstream;
-use crate::witness::{Lie, Report};
+use crate::rig::audit::Audit;
+use crate::rig::load::{HangUps, Load, RunningLoad};
+use crate::rig::service::{Gate, OrderService, WAIT};
+use crate::rig::sidecar::{SidecarOptions, SidecarSlot};
+use crate::rig::{LoadReport, ServiceDefect};
 
 /// Requests of one key.
 const DUPLICATES: u64 = 4;
@@ -44,37 +42,71 @@ pub struct Plan {
     pub requests: u64,
     /// How often the sidecar is killed.
     pub kills: u64,
-    /// A key without an answer for this long is stuck.
+    /// A key without a final answer for this long is stuck.
     pub patience: Duration,
-    /// What the service does wrong.
-    pub lie: Option<Lie>,
+    /// The planted defect of the service.
+    pub defect: Option<ServiceDefect>,
 }
 
 /// Runs the proof.
 ///
 /// # Errors
 /// When the sidecar does not start, or the proof itself breaks. What the sidecar does wrong is in the report.
-pub async fn run(plan: &Plan) -> Result<Report> {
+pub async fn run(plan: &Plan) -> Result<LoadReport> {
     let folder = tempfile::tempdir()?;
-    let upstream = Upstream::start(Ledger::new(plan.lie))?;
-    let mut lives = Lives::begin(plan, folder.path(), &upstream).await?;
+    let service = OrderService::start(plan.defect)?;
+    let options = SidecarOptions {
+        program: plan.program.clone(),
+        folder: folder.path().to_owned(),
+        settings: settings(service.address),
+        environment: Vec::new(),
+        starts_max: 1,
+    };
+    let mut slot = SidecarSlot::start(options).await?;
     let load = Load {
         requests: plan.requests,
         duplicates: DUPLICATES,
         patience: plan.patience,
-        manners: Manners::Patient,
+        hang_ups: HangUps::Never,
     };
-    let running = Running::start(&load, &[lives.whereabouts()], &upstream.ledger);
+    let running = RunningLoad::start(&load, &[slot.address()], &service.effects);
     running.admit(plan.requests);
-    lives.end_often(running.ended()).await?;
-    let loaded = running.finish().await?;
-    upstream.rest(plan.patience).await;
-    upstream.ledger.falsify();
+    kill_repeatedly(&mut slot, plan, &service, running.ended()).await?;
+    let finished = running.finish().await?;
     let audit = Audit {
-        sidecars: vec![lives.whereabouts()],
-        admin: lives.admin(),
-        ledger: upstream.ledger.clone(),
+        sidecars: vec![slot.address()],
+        admin: slot.sidecar()?.admin,
+        service,
         patience: plan.patience,
     };
-    audit.run(loaded).await
+    audit.run(finished).await
+}
+
+/// Kills the sidecar after every so many answers: before an effect, before its answer, or at any moment.
+async fn kill_repeatedly(
+    slot: &mut SidecarSlot,
+    plan: &Plan,
+    service: &OrderService,
+    mut ended: watch::Receiver<u64>,
+) -> Result<()> {
+    let Plan { requests, kills, .. } = *plan;
+    let gates = [Gate::BeforeEffect, Gate::BeforeAnswer, Gate::Open].into_iter().cycle();
+    for (kill, gate) in (1..=kills).zip(gates) {
+        ended.wait_for(|ended| *ended >= kill * requests / (kills + 1)).await?;
+        // Without a request in flight the gate would wait for ever.
+        let all_ended = ended.wait_for(|ended| *ended >= requests);
+        service.while_held(gate, all_ended, slot.kill()).await?;
+        slot.restart().await?;
+    }
+    Ok(())
+}
+
+/// The lease is short, so that a claim of a dead sidecar lapses soon.
+fn settings(upstream: SocketAddr) -> String {
+    format!(
+        "upstream = \"http://{upstream}\"\n\
+         [log]\nlevel = \"error\"\n\
+         [defaults]\nkey = \"required\"\nlease = \"1s\"\n\
+         [[route]]\npath = \"{WAIT}\"\nwait = \"30s\"\n"
+    )
 }

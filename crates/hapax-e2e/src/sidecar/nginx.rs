@@ -1,4 +1,4 @@
-//! nginx as a plain reverse proxy, with a configuration of our own in a folder of our own.
+//! nginx as a plain reverse proxy, with its own configuration and folder.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Where Debian puts it.
+/// Debian's path.
 const NGINX: &str = "/usr/sbin/nginx";
 /// How long it may take to listen.
 const START_MAX: Duration = Duration::from_secs(30);
-/// How long to wait before looking again whether it listens.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// The pause between checks whether it listens.
+const POLL: Duration = Duration::from_millis(10);
 
 /// A running nginx. Dropping it ends it and its workers.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Nginx {
 impl Nginx {
     /// Starts it in `folder`, with so many workers.
     pub(super) fn start(folder: &Path, upstream: SocketAddr, workers: usize) -> Result<Self> {
-        // Nginx does not tell which port the system chose, so it gets one that was free just now.
+        // Nginx does not report a port that the system chose, so it gets one that was free just now.
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let config = folder.join("nginx.conf");
         fs::write(&config, settings(folder, address, upstream, workers))?;
@@ -35,14 +35,14 @@ impl Nginx {
         let mut nginx = Self { process, config, address };
         let deadline = Instant::now() + START_MAX;
         while TcpStream::connect(address).is_err() {
-            ensure!(nginx.process.try_wait()?.is_none(), "nginx ended by itself");
+            ensure!(nginx.process.try_wait()?.is_none(), "nginx exited");
             ensure!(Instant::now() < deadline, "nginx does not listen");
-            sleep(LOOK_AGAIN);
+            sleep(POLL);
         }
         Ok(nginx)
     }
 
-    /// The master's number to the kernel.
+    /// The process id of the master.
     pub(super) fn id(&self) -> u32 {
         self.process.id()
     }
@@ -50,7 +50,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // The master must end its workers, so it is asked instead of killed.
+        // The master must end its workers, so it is stopped instead of killed.
         let _ = command(&self.config).args(["-s", "stop"]).stderr(Stdio::null()).status();
         let _ = self.process.wait();
     }
@@ -62,8 +62,8 @@ fn command(config: &Path) -> Command {
     command
 }
 
-/// Connections stay open on both sides, as long as the sidecar keeps them. Each worker has a socket of its own to accept
-/// them from: with a shared one, nginx leaves nearly all of them to one worker in some rounds, and serves a third less.
+/// Connections on both sides are kept open as long as by the sidecar. Each worker has its own listening socket: with a
+/// shared one, one worker accepts nearly all connections in some rounds, and nginx serves a third less.
 fn settings(folder: &Path, address: SocketAddr, upstream: SocketAddr, workers: usize) -> String {
     let folder = folder.display();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]

@@ -1,7 +1,8 @@
-//! Thousands of clients that send a byte now and then: what each costs the sidecar, and whether its cap holds.
+//! Slowloris: thousands of clients that send a byte now and then. Measures the memory of each, and checks the limit of
+//! connections.
 //!
-//! Half of them never end the head of a request, half never end its body. The sidecar's deadlines are far off, so that
-//! none is turned away before all are there.
+//! Half of them never end the head of a request, half never end its body. The sidecar's timeouts are long, so that no
+//! client is disconnected before all are connected.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,51 +17,51 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use super::footprint::{NOBODY, memory_bytes, until_ready};
-use crate::witness::process::Sidecar;
+use super::footprint::{NO_UPSTREAM, memory_bytes, until_ready};
+use crate::rig::sidecar::Sidecar;
 
 /// Descriptors that either process needs beside its connections: its store, its pipes, its listeners.
 const OTHER_DESCRIPTORS: u64 = 128;
 /// Connections that are opened at a time, below the length of the sidecar's queue.
 const AT_ONCE: usize = 256;
-/// One address has ports for about 28,000 connections, and some of them may still be cooling down.
+/// One address has ports for about 28,000 connections, and some of them may still be in TIME_WAIT.
 const CLIENTS_AN_ADDRESS: usize = 4_000;
 /// How often every client sends a byte.
 const ROUNDS: usize = 5;
-/// Connections that are tried when there is no place left.
+/// Connections that are tried beyond the limit.
 const TOO_MANY: usize = 64;
-/// How long anything is waited for.
+/// The timeout of every step.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long to wait before looking again.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// By then the sidecar has done what is done once after its start, or has read every byte that was sent.
+/// The pause between checks.
+const POLL: Duration = Duration::from_millis(50);
+/// By then the sidecar has done all work after its start, or has read every byte.
 const SETTLED: Duration = Duration::from_secs(2);
 
 const SLOW_HEAD: &str = "POST /orders HTTP/1.1\r\nHost: slow\r\nX-Slow: ";
 const SLOW_BODY: &str =
     "POST /orders HTTP/1.1\r\nHost: slow\r\nIdempotency-Key: \"slow\"\r\nContent-Length: 1000\r\n\r\n";
 
-/// What came of it.
+/// The figures.
 #[derive(Clone, Copy, Debug)]
 pub struct Slow {
-    /// Connections that were open together.
+    /// Concurrent connections.
     pub connections: usize,
     /// Resident memory before the first.
     pub idle_bytes: u64,
     /// The most resident memory at any time.
     pub peak_bytes: u64,
-    /// Connections beyond the cap that were not turned away, and connections within it that were.
+    /// Connections beyond the limit that were not refused, and connections within it that were.
     pub cap_faults: usize,
 }
 
 impl Slow {
-    /// What a connection costs.
+    /// The memory of a connection.
     pub fn bytes_a_connection(&self) -> f64 {
         self.peak_bytes.saturating_sub(self.idle_bytes) as f64 / self.connections as f64
     }
 }
 
-/// Opens up to `wanted` slow connections: as many as one process may have files.
+/// Opens up to `wanted` slow connections, as far as the limit of open files permits.
 ///
 /// # Errors
 /// When the sidecar does not start or does not take the connections.
@@ -86,7 +87,7 @@ fn possible(wanted: usize) -> Result<usize> {
 
 fn settings(connections: usize) -> String {
     format!(
-        "upstream = \"{NOBODY}\"\n\
+        "upstream = \"{NO_UPSTREAM}\"\n\
          [log]\nlevel = \"error\"\n\
          [transport]\nconnections_max = {connections}\n\
          first_byte = \"1h\"\nhead = \"1h\"\nbody_idle = \"1h\"\n"
@@ -110,7 +111,7 @@ async fn crowd(sidecar: &Sidecar, connections: usize) -> Result<Slow> {
     sleep(SETTLED).await;
     let mut cap_faults = 0;
     for number in 0..TOO_MANY {
-        cap_faults += usize::from(!is_turned_away(sidecar.address, connections + number).await?);
+        cap_faults += usize::from(!is_refused(sidecar.address, connections + number).await?);
     }
     cap_faults += clients.iter().filter(|client| !is_open(client)).count();
     let peak_bytes = memory_bytes(sidecar.id(), "VmHWM")?;
@@ -134,7 +135,7 @@ async fn connect(to: SocketAddr, number: usize) -> Result<TcpStream> {
 }
 
 /// Whether a new connection is closed without an answer.
-async fn is_turned_away(to: SocketAddr, number: usize) -> Result<bool> {
+async fn is_refused(to: SocketAddr, number: usize) -> Result<bool> {
     let mut stream = connect(to, number).await?;
     // It may be closed already.
     let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: late\r\n\r\n").await;
@@ -149,7 +150,7 @@ fn is_open(client: &TcpStream) -> bool {
 
 async fn until_descriptors(process: u32, wanted: usize) -> Result<()> {
     while descriptors(process)? < wanted {
-        sleep(LOOK_AGAIN).await;
+        sleep(POLL).await;
     }
     Ok(())
 }

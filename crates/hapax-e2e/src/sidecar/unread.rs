@@ -1,7 +1,7 @@
-//! Clients of HTTP/2 that ask for large answers and take none of them: how much memory the sidecar spends on that, and
-//! whether it gives it back.
+//! HTTP/2 clients that request large responses and read none of them: how much memory the sidecar holds for them, and
+//! whether it frees it.
 //!
-//! Their windows have no room from the beginning, so every answer stays where it is until its deadline.
+//! Their flow-control windows are zero from the start, so every response is held until its deadline.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -14,16 +14,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use super::footprint::{memory_bytes, until_ready};
-use crate::witness::process::Sidecar;
+use crate::rig::sidecar::Sidecar;
 
 /// Streams of one connection: as many as the sidecar allows.
 const STREAMS_A_CONNECTION: usize = 100;
 /// Bytes of each answer.
 const ANSWER_BYTES: usize = 1_000_000;
-/// How long anything is waited for.
+/// The timeout of every step.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// By then the sidecar has given back what it gives back, once the clients are gone.
-const GIVEN_BACK: Duration = Duration::from_secs(10);
+/// By then the sidecar has freed the memory of clients that are gone.
+const FREED: Duration = Duration::from_secs(10);
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEADERS: u8 = 1;
@@ -35,7 +35,7 @@ const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Which keys the streams ask with.
+/// The keys of the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keys {
     /// All with one key: replays of one record.
@@ -44,10 +44,10 @@ pub enum Keys {
     Own,
 }
 
-/// What came of it.
+/// The figures.
 #[derive(Clone, Copy, Debug)]
 pub struct Unread {
-    /// Streams whose answers were not taken.
+    /// Streams with unread responses.
     pub streams: usize,
     /// Those of them that were reset.
     pub resets: usize,
@@ -59,7 +59,7 @@ pub struct Unread {
     pub after_bytes: u64,
 }
 
-/// Leaves the answers of about so many streams unread.
+/// Leaves the responses of about so many streams unread.
 ///
 /// # Errors
 /// When the sidecar does not start or does not answer.
@@ -74,24 +74,24 @@ pub fn run(program: &Path, streams: usize, keys: Keys) -> Result<Unread> {
         let idle_bytes = memory_bytes(sidecar.id(), "VmRSS")?;
         let connections = streams.div_ceil(STREAMS_A_CONNECTION);
         let mut clients =
-            try_join_all((0..connections).map(|number| Client::connect(sidecar.address, number, keys)))
+            try_join_all((0..connections).map(|number| UnreadClient::connect(sidecar.address, number, keys)))
                 .await?;
         let (first, others) = clients.split_first_mut().context("there is at least one")?;
-        // There is a record from here on.
-        timeout(PATIENCE, first.ask()).await.context("the sidecar does not answer in time")??;
-        let asking = others.iter_mut().map(Client::ask);
-        timeout(PATIENCE, try_join_all(asking)).await.context("the sidecar does not answer in time")??;
+        // From here on there is a record.
+        timeout(PATIENCE, first.request_all()).await.context("the sidecar does not answer in time")??;
+        let requests = others.iter_mut().map(UnreadClient::request_all);
+        timeout(PATIENCE, try_join_all(requests)).await.context("the sidecar does not answer in time")??;
         let peak_bytes = memory_bytes(sidecar.id(), "VmHWM")?;
         let resets = clients.iter().map(|client| client.resets).sum();
         drop(clients);
-        sleep(GIVEN_BACK).await;
+        sleep(FREED).await;
         let after_bytes = memory_bytes(sidecar.id(), "VmRSS")?;
         let streams = connections * STREAMS_A_CONNECTION;
         Ok(Unread { streams, resets, idle_bytes, peak_bytes, after_bytes })
     })
 }
 
-/// A service that answers every request with as many bytes.
+/// A service that answers every request with [`ANSWER_BYTES`].
 async fn service() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
@@ -121,15 +121,15 @@ async fn serve(stream: TcpStream) -> Result<()> {
     }
 }
 
-/// A connection without room for an answer.
-struct Client {
+/// A connection with a flow-control window of zero.
+struct UnreadClient {
     stream: BufReader<TcpStream>,
     number: usize,
     keys: Keys,
     resets: usize,
 }
 
-impl Client {
+impl UnreadClient {
     async fn connect(to: SocketAddr, number: usize, keys: Keys) -> Result<Self> {
         let mut stream = TcpStream::connect(to).await?;
         let no_room = [0, INITIAL_WINDOW_SIZE, 0, 0, 0, 0];
@@ -138,18 +138,18 @@ impl Client {
         Ok(Self { stream: BufReader::new(stream), number, keys, resets: 0 })
     }
 
-    /// Asks on every stream, and reads until every answer has begun.
-    async fn ask(&mut self) -> Result<()> {
-        // The very first request is executed. Others with its key that came before its end would be refused.
-        self.ask_for(1).await?;
+    /// Sends a request on every stream, and reads until every response has begun.
+    async fn request_all(&mut self) -> Result<()> {
+        // The first request is executed. Others with its key that arrived before its end would be refused.
+        self.request(1).await?;
         self.until_begun(1).await?;
         for stream in 1..STREAMS_A_CONNECTION {
-            self.ask_for(2 * stream + 1).await?;
+            self.request(2 * stream + 1).await?;
         }
         self.until_begun(STREAMS_A_CONNECTION - 1).await
     }
 
-    async fn ask_for(&mut self, stream: usize) -> Result<()> {
+    async fn request(&mut self, stream: usize) -> Result<()> {
         let key = match self.keys {
             Keys::One => "one".to_owned(),
             Keys::Own => format!("{}-{stream}", self.number),
@@ -163,18 +163,18 @@ impl Client {
         ];
         let mut fields = Vec::new();
         for (name, value) in head {
-            // Without an index and without Huffman's code; no text has more than 126 bytes.
+            // A literal without indexing and without Huffman coding; no text has more than 126 bytes.
             fields.push(0);
             for text in [name, value] {
                 fields.push(u8::try_from(text.len())?);
                 fields.extend_from_slice(text.as_bytes());
             }
         }
-        let asked = frame(HEADERS, END_STREAM | END_HEADERS, u32::try_from(stream)?, &fields);
-        Ok(self.stream.write_all(&asked).await?)
+        let request = frame(HEADERS, END_STREAM | END_HEADERS, u32::try_from(stream)?, &fields);
+        Ok(self.stream.write_all(&request).await?)
     }
 
-    /// Reads frames until so many answers have begun.
+    /// Reads frames until so many responses have begun.
     async fn until_begun(&mut self, mut wanted: usize) -> Result<()> {
         while wanted > 0 {
             let mut head = [0; 9];

@@ -1,4 +1,4 @@
-//! [`Shop`]: the HTTP layer and a handler behind it that takes the transaction of its request.
+//! [`Shop`]: the HTTP layer around a handler that takes the transaction of its request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::orders::{connect, insert};
 /// An answer is a number.
 const ANSWER_BYTES_MAX: usize = 64;
 
-/// Whoever was killed is taken over soon.
+/// Short, so that a retry soon takes over from a process that was killed.
 const LEASE: Duration = Duration::from_secs(1);
 
 /// Takes orders.
@@ -28,7 +28,7 @@ pub(super) struct Shop {
 }
 
 impl Shop {
-    /// A shop on this store. With a URL of its own for it, the effect is written apart from the transaction.
+    /// A shop on this store. With `apart`, the effect is written on another connection to that URL.
     pub(super) fn new(store: &Arc<PostgresStore>, apart: Option<String>) -> Self {
         let hapax = Hapax::builder(store.clone()).build();
         let engine = Policy::default().on_lapse(OnLapse::Rerun).lease(LEASE).attempts_max(u32::MAX);
@@ -40,11 +40,12 @@ impl Shop {
         Self { app }
     }
 
-    /// The number of the effect; none when the same must be asked again.
+    /// The number of the effect; none when the request must be retried.
     pub(super) async fn order(&self, name: &str) -> Result<Option<i64>> {
         let request = Request::post(format!("/orders/{name}")).header("Idempotency-Key", name);
         let response = self.app.clone().call(request.body(Body::empty())?).await?;
-        let is_recorded = response.headers().get("idempotency-recorded").is_none_or(|told| told != "false");
+        let is_recorded =
+            response.headers().get("idempotency-recorded").is_none_or(|recorded| recorded != "false");
         match response.status() {
             StatusCode::OK if is_recorded => {
                 let body = to_bytes(response.into_body(), ANSWER_BYTES_MAX).await?;

@@ -1,19 +1,17 @@
-//! Work in transactions of PostgreSQL while processes, the server and the pooler are killed with SIGKILL.
+//! Operations in PostgreSQL transactions while processes, the server and the pooler are killed with SIGKILL.
 //!
-//! Processes order the same keys, each until it is acknowledged. The effect of an order is a row with a number of its
-//! own, and the number is what is answered. So the table of effects is the witness: a key with two rows was doubled, an
-//! answer without its row was lost, one with another key's row or a row that is gone is wrong.
+//! Several processes send orders with the same keys, each until it is acknowledged. An order inserts a row with a unique
+//! number, and the number is its answer. So the table is the effect log: a key with two rows was doubled, an answer of a
+//! key without a row was lost, and one that is not the number of a row of its key is wrong.
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `orders.rs` | the process that is killed: how it orders, and the defects that must be found |
+//! | `orders.rs` | the process that is killed: how it sends orders, and the planted defects |
 //! | `handler.rs` | the same through the HTTP layer and a handler that takes the transaction of its request |
 //! | `rig.rs` | the servers, the rounds and the kills |
-//! | `account.rs` | what was acknowledged, compared with the table |
 //!
-//! Nothing waits for a length of time: kills come after so many answers.
+//! Kills come after so many answers, not after a length of time.
 
-mod account;
 mod handler;
 mod orders;
 mod rig;
@@ -22,34 +20,33 @@ use std::fmt;
 
 use clap::ValueEnum;
 
-pub use self::account::Report;
 pub use self::orders::Orders;
-pub use self::rig::Rig;
+pub use self::rig::{RoundReport, TransactionRig};
 
 /// Where the transaction comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Mode {
-    /// The caller's own, with `once_in`.
+    /// The caller begins it, with `once_in`.
     Function,
-    /// The one that a handler takes from its request.
+    /// A handler takes it from its request.
     Handler,
 }
 
-/// How the server is reached.
+/// How processes reach the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Way {
-    /// Without anything between.
+pub enum ServerPath {
+    /// Directly.
     Direct,
     /// Through pgbouncer in transaction mode.
     Pooler,
 }
 
-/// What the processes do wrong, to see whether it is found.
+/// A planted defect of the processes, which the audit must find.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Defect {
     /// The effect is written on another connection.
     Apart,
-    /// An order is acknowledged before its transaction is committed. Of functions only: a handler does not commit.
+    /// An order is acknowledged before its transaction commits. Functions only: a handler does not commit.
     Early,
 }
 
@@ -58,7 +55,7 @@ impl Mode {
     pub const ALL: [Self; 2] = [Self::Function, Self::Handler];
 }
 
-impl Way {
+impl ServerPath {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Direct, Self::Pooler];
 }
@@ -72,7 +69,7 @@ impl fmt::Display for Mode {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for ServerPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Direct => "direct",

@@ -1,4 +1,4 @@
-//! [`Orders`]: the process that is killed. It orders every key until it is acknowledged, in several tasks at once.
+//! [`Orders`]: the process that is killed. It sends an order for every key until it is acknowledged, in concurrent tasks.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -11,46 +11,43 @@ use hapax_core::Key;
 use hapax_store_postgres::{OnceInError, PostgresStore};
 use tokio_postgres::{Client, NoTls};
 
-use super::account::Answer;
 use super::handler::Shop;
 use super::{Defect, Mode};
 
-/// Keys of one process, and the tasks that order all of them.
-pub(super) const KEYS: usize = 40;
-pub(super) const TASKS: usize = 4;
+/// What the name of a key begins with.
+pub(super) const NAME_PREFIX: &str = "order-";
+/// Keys of one round.
+pub(super) const KEYS: u64 = 40;
+/// Tasks of a process, each of which sends orders for all keys.
+pub(super) const TASKS: u64 = 4;
 
-/// Longer than a server takes to recover: who waits for an answer does not want a timeout.
+/// Longer than a server takes to recover, so that no call times out.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long to leave a server alone that does not answer, or a key that somebody is at.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Back-off when a server does not answer, or a key is in progress.
+const BACK_OFF: Duration = Duration::from_millis(10);
 
-/// What one process is to do.
+/// The arguments of one process.
 #[derive(Args, Clone, Debug)]
 pub struct Orders {
-    /// Where the server or its pooler is.
+    /// The URL of the server or its pooler.
     #[arg(long)]
     pub url: String,
     /// The number of the first key.
     #[arg(long)]
-    pub first: usize,
-    /// Where transactions come from.
+    pub first: u64,
+    /// Where the transactions come from.
     #[arg(long)]
     pub mode: Mode,
-    /// What to do wrong.
+    /// The planted defect.
     #[arg(long)]
     pub defect: Option<Defect>,
 }
 
 impl Orders {
-    /// The keys.
-    pub(super) fn keys(&self) -> Vec<String> {
-        (self.first..self.first + KEYS).map(|number| format!("order-{number}")).collect()
-    }
-
-    /// Orders them all and tells each on its output.
+    /// Sends all orders and prints the answers.
     ///
     /// # Errors
-    /// When the URL is wrong, or an order is answered with something that it never should be.
+    /// When the URL is wrong, or an order is answered in a way that breaks the contract.
     pub async fn run(&self) -> Result<()> {
         let options = PostgresStore::options(&self.url)?.timeout(PATIENCE);
         let store = loop {
@@ -72,23 +69,23 @@ impl Orders {
         Ok(())
     }
 
-    /// The keys, of which every task begins with another one.
-    fn keys_of(&self, task: usize) -> Vec<String> {
-        let mut keys = self.keys();
-        keys.rotate_left(task * KEYS / TASKS);
+    /// All keys; each task begins with a different one.
+    fn keys_of(&self, task: u64) -> Vec<u64> {
+        let mut keys = Vec::from_iter(self.first..self.first + KEYS);
+        keys.rotate_left((task * KEYS / TASKS) as usize);
         keys
     }
 
-    async fn in_functions(&self, store: &PostgresStore, keys: Vec<String>) -> Result<()> {
+    async fn in_functions(&self, store: &PostgresStore, keys: Vec<u64>) -> Result<()> {
         let (mut client, mut other) = (None, None);
-        for name in keys {
+        for key in keys {
             loop {
                 let (Some(own), Some(aside)) = (&mut client, &other) else {
                     (client, other) = (connect(&self.url).await, connect(&self.url).await);
                     continue;
                 };
-                match self.order(store, own, aside, &name).await? {
-                    Ok(number) => break acknowledge(&name, number)?,
+                match self.order(store, own, aside, key).await? {
+                    Ok(number) => break acknowledge(key, number)?,
                     Err(Broken) => {
                         client = None;
                         pause().await;
@@ -99,15 +96,16 @@ impl Orders {
         Ok(())
     }
 
-    /// Orders in a transaction.
+    /// Sends one order in a transaction.
     async fn order(
         &self,
         store: &PostgresStore,
         client: &mut Client,
         aside: &Client,
-        name: &str,
+        key: u64,
     ) -> Result<Result<i64, Broken>> {
-        let insert = insert(name);
+        let name = name(key);
+        let insert = insert(&name);
         let Ok(mut tx) = client.transaction().await else { return Ok(Err(Broken)) };
         let once = store.once_in(&mut tx, "order", &Key::new(name)?).wait(PATIENCE);
         let done = once.run(async |tx| {
@@ -120,8 +118,8 @@ impl Orders {
         match done.await {
             Ok(done) => {
                 if self.defect == Some(Defect::Early) {
-                    acknowledge(name, done.value)?;
-                    // Else the commit is nearly always there before the kill.
+                    acknowledge(key, done.value)?;
+                    // Otherwise the commit nearly always comes before the kill.
                     pause().await;
                 }
                 Ok(tx.commit().await.map(|()| done.value).map_err(|_| Broken))
@@ -137,14 +135,15 @@ impl Orders {
     }
 }
 
-/// The connection may be broken, and nobody knows whether it happened.
+/// The connection may be broken, and the outcome is unknown.
 struct Broken;
 
-async fn in_handlers(shop: &Shop, keys: Vec<String>) -> Result<()> {
-    for name in keys {
+async fn in_handlers(shop: &Shop, keys: Vec<u64>) -> Result<()> {
+    for key in keys {
+        let name = name(key);
         loop {
             match shop.order(&name).await? {
-                Some(number) => break acknowledge(&name, number)?,
+                Some(number) => break acknowledge(key, number)?,
                 None => pause().await,
             }
         }
@@ -152,8 +151,13 @@ async fn in_handlers(shop: &Shop, keys: Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The effect of an order; the answer is its number. It has no parameters, so it need not be prepared: a statement that is
-/// prepared under a name would be in the way of others behind a pooler.
+/// The name of a key.
+fn name(key: u64) -> String {
+    format!("{NAME_PREFIX}{key}")
+}
+
+/// The effect of an order; the answer is its number. It has no parameters, because a prepared statement with a name would
+/// collide with those of other clients behind a pooler.
 pub(super) fn insert(name: &str) -> String {
     format!("INSERT INTO effect VALUES ('{name}') RETURNING number")
 }
@@ -168,17 +172,17 @@ pub(super) async fn connect(url: &str) -> Option<Client> {
 }
 
 async fn pause() {
-    tokio::time::sleep(PAUSE).await;
+    tokio::time::sleep(BACK_OFF).await;
 }
 
-/// In one piece, whoever else prints.
-fn acknowledge(name: &str, number: i64) -> Result<()> {
-    let line = format!("{name} {number}.\n");
+/// One write, so that lines of several tasks do not mix.
+fn acknowledge(key: u64, number: i64) -> Result<()> {
+    let line = format!("{key} {number}.\n");
     Ok(std::io::stdout().write_all(line.as_bytes())?)
 }
 
-/// What a process has acknowledged. A line that was cut off acknowledges nothing.
-pub(super) fn acknowledged(line: &str) -> Option<Answer> {
-    let (name, number) = line.strip_suffix('.')?.split_once(' ')?;
-    Some((name.to_owned(), number.parse().ok()?))
+/// The key and the number that a line acknowledges. An incomplete line acknowledges nothing.
+pub(super) fn acknowledged(line: &str) -> Option<(u64, i64)> {
+    let (key, number) = line.strip_suffix('.')?.split_once(' ')?;
+    Some((key.parse().ok()?, number.parse().ok()?))
 }

@@ -1,38 +1,59 @@
-//! [`Rig`]: the servers, and rounds in which somebody is killed while processes order.
+//! [`TransactionRig`]: the servers, and rounds in which a process or a server is killed while processes send orders.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
+use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hapax_store_postgres::PostgresStore;
 use hapax_testkit::servers::{PgBouncer, PostgresServer};
 
-use super::account::{Answer, Report};
-use super::orders::{KEYS, Orders, TASKS, acknowledged};
-use super::{Defect, Mode, Way};
+use super::orders::{KEYS, NAME_PREFIX, Orders, TASKS, acknowledged};
+use super::{Defect, Mode, ServerPath};
+use crate::rig::Damage;
+use crate::rig::audit::audit_effects;
+use crate::rig::child::{CHILD_ARGUMENT, ChildProcess};
+use crate::rig::effects::EffectLog;
+use crate::rig::ledger::Ledger;
 
-/// The argument that makes the program the process that is killed.
-const CHILD: &str = "child";
+/// Processes that send orders with the same keys.
+const PROCESSES: u64 = 2;
 
-/// Processes that order the same keys.
-const PROCESSES: usize = 2;
-
-/// A server, the processes that work on it, and who comes between.
-pub struct Rig {
+/// A server, and the processes that use it.
+pub struct TransactionRig {
     program: PathBuf,
     server: PostgresServer,
     pooler: Option<PgBouncer>,
     mode: Mode,
     patience: Duration,
-    round: usize,
+    round: u64,
 }
 
-/// Who is killed.
+/// What rounds found.
+#[derive(Clone, Default, Debug)]
+pub struct RoundReport {
+    /// Different keys.
+    pub keys: u64,
+    /// Orders that were acknowledged.
+    pub answers: u64,
+    /// Kills.
+    pub kills: u64,
+    /// Broken promises.
+    pub damage: Damage,
+}
+
+impl AddAssign for RoundReport {
+    fn add_assign(&mut self, more: Self) {
+        self.keys += more.keys;
+        self.answers += more.answers;
+        self.kills += more.kills;
+        self.damage += more.damage;
+    }
+}
+
+/// What is killed.
 #[derive(Clone, Copy)]
 enum Victim {
     Process,
@@ -40,38 +61,46 @@ enum Victim {
     Pooler,
 }
 
-impl Rig {
-    /// Starts the servers. `program` is what this is a part of, to be started as the processes that are killed.
+/// The answers of one round.
+struct Answers {
+    ledger: Ledger<i64>,
+    count: u64,
+    /// Whether no answer came for the whole patience.
+    is_stuck: bool,
+}
+
+impl TransactionRig {
+    /// Starts the servers. `program child …` is the process that is killed.
     ///
     /// # Errors
     /// When the store cannot be made.
-    pub fn start(program: &Path, mode: Mode, way: Way, patience: Duration) -> Result<Self> {
+    pub fn start(program: &Path, mode: Mode, path: ServerPath, patience: Duration) -> Result<Self> {
         let server = PostgresServer::options().durable().start();
         tokio::runtime::Runtime::new()?.block_on(PostgresStore::connect(&server.url()))?;
         server.sql("CREATE TABLE effect (key text, number bigserial)");
-        let pooler = (way == Way::Pooler).then(|| PgBouncer::start(&server));
+        let pooler = (path == ServerPath::Pooler).then(|| PgBouncer::start(&server));
         Ok(Self { program: program.to_owned(), server, pooler, mode, patience, round: 0 })
     }
 
-    /// Lets processes order new keys, kills somebody meanwhile, and judges what was told.
+    /// Lets processes send orders with new keys, kills one victim meanwhile, and audits the answers.
     ///
     /// # Errors
     /// When a process cannot be started, or fails without being killed.
-    pub fn round(&mut self, defect: Option<Defect>) -> Result<Report> {
+    pub fn round(&mut self, defect: Option<Defect>) -> Result<RoundReport> {
         let orders = Orders { url: self.url(), first: self.round * KEYS, mode: self.mode, defect };
+        let keys = orders.first..orders.first + KEYS;
         let (sender, lines) = channel();
-        let mut processes = (0..PROCESSES)
-            .map(|_| Process::start(&self.program, &orders, &sender))
-            .collect::<Result<Vec<_>>>()?;
-        // Another moment in every round.
-        let before = 1 + (self.round * 7) % KEYS;
-        let (mut told, mut is_stuck) = self.listen(&lines, Some(before));
-        if !is_stuck {
+        let mut processes =
+            (0..PROCESSES).map(|_| self.start_process(&orders, &sender)).collect::<Result<Vec<_>>>()?;
+        let mut answers = Answers { ledger: Ledger::new(keys.clone()), count: 0, is_stuck: false };
+        // A different moment in every round.
+        answers.receive(&lines, 1 + (self.round * 7) % KEYS, self.patience);
+        if !answers.is_stuck {
             match self.victim() {
                 Victim::Process => {
-                    let victim = &mut processes[self.round % PROCESSES];
+                    let victim = &mut processes[(self.round % PROCESSES) as usize];
                     victim.kill()?;
-                    *victim = Process::start(&self.program, &orders, &sender)?;
+                    *victim = self.start_process(&orders, &sender)?;
                 }
                 Victim::Server => {
                     self.server.kill();
@@ -84,26 +113,25 @@ impl Rig {
                 }
             }
             drop(sender);
-            let (more, is_over) = self.listen(&lines, None);
-            told.extend(more);
-            is_stuck = is_over;
+            answers.receive(&lines, u64::MAX, self.patience);
         }
-        if !is_stuck {
-            processes.into_iter().try_for_each(Process::end)?;
-            let full = PROCESSES * TASKS * KEYS;
-            ensure!(told.len() >= full, "{} orders were acknowledged, and not {full}", told.len());
+        if !answers.is_stuck {
+            for mut process in processes {
+                let status = process.wait()?;
+                ensure!(status.success(), "a process that was not killed failed: {status}");
+            }
+            let (count, all) = (answers.count, PROCESSES * TASKS * KEYS);
+            ensure!(count >= all, "{count} orders were acknowledged, and not {all}");
         }
         self.round += 1;
-        let keys = orders.keys();
-        let mut report = Report::of(&keys, &told, &self.effects());
-        report.kills = 1;
-        if is_stuck {
-            report.stuck.push(format!("nobody answered any more after {} answers", told.len()));
+        let mut damage = audit_effects(&answers.ledger, &self.effects(&answers.ledger));
+        if answers.is_stuck {
+            damage.stuck.push(format!("no further answer after {}", answers.count));
         }
-        Ok(report)
+        Ok(RoundReport { keys: KEYS, answers: answers.count, kills: 1, damage })
     }
 
-    /// Records that are left of all rounds without an end.
+    /// Records of all rounds that have no outcome.
     pub fn unfinished(&self) -> Vec<String> {
         let ids = self.server.sql("SELECT encode(id, 'hex') FROM hapax.record WHERE state <> 2");
         ids.lines().map(|id| format!("record {id} is unfinished")).collect()
@@ -124,76 +152,53 @@ impl Rig {
         }
     }
 
-    /// What is acknowledged until there are so many, or until all processes have ended. True when nothing came for too
-    /// long.
-    fn listen(&self, lines: &Receiver<Answer>, enough: Option<usize>) -> (Vec<Answer>, bool) {
-        let mut told = Vec::new();
-        while enough.is_none_or(|enough| told.len() < enough) {
-            match lines.recv_timeout(self.patience) {
-                Ok(answer) => told.push(answer),
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => return (told, true),
-            }
+    fn start_process(&self, orders: &Orders, lines: &Sender<String>) -> Result<ChildProcess> {
+        let mut command = Command::new(&self.program);
+        command.args([CHILD_ARGUMENT, "--url", &orders.url, "--first", &orders.first.to_string()]);
+        command.args(["--mode", &orders.mode.to_string()]);
+        if let Some(defect) = orders.defect {
+            command.args(["--defect", &defect.to_string()]);
         }
-        (told, false)
+        let mut process = ChildProcess::spawn(&mut command)?;
+        process.send_lines(lines.clone())?;
+        Ok(process)
     }
 
-    /// The numbers of the effects of every key.
-    fn effects(&self) -> BTreeMap<String, Vec<i64>> {
-        let mut effects = BTreeMap::<_, Vec<_>>::new();
+    /// The effect log of a round: the rows of its keys.
+    fn effects(&self, ledger: &Ledger<i64>) -> EffectLog<i64> {
+        let effects = EffectLog::default();
         for line in self.server.sql("SELECT key, number FROM effect").lines() {
-            if let Some((key, Ok(number))) = line.split_once('|').map(|(key, number)| (key, number.parse())) {
-                effects.entry(key.to_owned()).or_default().push(number);
+            let row = line.split_once('|').map(|(name, number)| {
+                (name.strip_prefix(NAME_PREFIX).and_then(|key| key.parse().ok()), number.parse().ok())
+            });
+            if let Some((Some(key), Some(number))) = row
+                && ledger.keys().contains(&key)
+            {
+                effects.add_effect(key);
+                effects.add_answer(key, number);
             }
         }
         effects
     }
 }
 
-/// A running process. Dropping it kills it.
-struct Process(Child);
-
-impl Process {
-    /// Starts one and passes on what it acknowledges.
-    fn start(program: &Path, orders: &Orders, told: &Sender<Answer>) -> Result<Self> {
-        let mut command = Command::new(program);
-        command.args([CHILD, "--url", &orders.url, "--first", &orders.first.to_string()]);
-        command.args(["--mode", &orders.mode.to_string()]);
-        if let Some(defect) = orders.defect {
-            command.args(["--defect", &defect.to_string()]);
-        }
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let lines = BufReader::new(child.stdout.take().context("its output is a pipe")?).lines();
-        let told = told.clone();
-        thread::spawn(move || {
-            // Ends with the pipe, and so with the process.
-            for answer in lines.map_while(Result::ok).filter_map(|line| acknowledged(&line)) {
-                if told.send(answer).is_err() {
-                    return;
+impl Answers {
+    /// Receives answers until there are so many, until all processes have ended, or until none comes for the patience.
+    fn receive(&mut self, lines: &Receiver<String>, enough: u64, patience: Duration) {
+        while self.count < enough {
+            match lines.recv_timeout(patience) {
+                Ok(line) => {
+                    if let Some((key, number)) = acknowledged(&line) {
+                        self.ledger.add_answer(key, number);
+                        self.count += 1;
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.is_stuck = true;
+                    break;
                 }
             }
-        });
-        Ok(Self(child))
-    }
-
-    fn kill(&mut self) -> Result<()> {
-        self.0.kill()?;
-        self.0.wait()?;
-        Ok(())
-    }
-
-    /// Waits for one that was not killed.
-    fn end(mut self) -> Result<()> {
-        let status = self.0.wait()?;
-        ensure!(status.success(), "a process that was not killed failed: {status}");
-        Ok(())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Both fail only when it is dead and gone, which is what is wanted.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        }
     }
 }

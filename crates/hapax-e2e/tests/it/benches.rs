@@ -1,4 +1,4 @@
-//! Benchmarks that send what a store sends: they have to notice when the store sends something else.
+//! Benchmarks that send a store's commands: they must fail when the store sends others.
 
 use hapax_e2e::bench_redis::{Bench, Effort};
 

@@ -1,15 +1,14 @@
 //! A slice of the proof of transactions; `cargo xtask prove transactions` runs more of the same.
 
-use std::process::Command;
+use crate::run_proof;
 
-/// Each of process, server and pooler is killed at least once; then every planted defect must be found.
+/// Kills each of process, server and pooler at least once; then every planted defect must be found.
 fn prove(mode: &str) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_prove_transactions"));
-    let output = command.args(["--rounds", "3", "--modes", mode]).output().expect("the proof starts");
-    let printed = String::from_utf8([output.stdout, output.stderr].concat()).expect("it prints text");
-    assert!(output.status.success(), "{printed}");
-    for way in ["direct", "pooler"] {
-        assert!(printed.contains(&format!("{mode}, {way}: 120 keys, ")), "{printed}");
+    let flags = ["--rounds", "3", "--modes", mode];
+    let (is_met, printed) = run_proof(env!("CARGO_BIN_EXE_prove_transactions"), &flags);
+    assert!(is_met, "{printed}");
+    for path in ["direct", "pooler"] {
+        assert!(printed.contains(&format!("{mode}, {path}: 120 keys, ")), "{printed}");
     }
     assert!(printed.contains(&format!("{mode}, defect apart: found in round ")), "{printed}");
     for goal in ["doubles", "lost", "wrong", "stuck", "teeth"] {
@@ -18,11 +17,11 @@ fn prove(mode: &str) {
 }
 
 #[test]
-fn functions_are_killed_and_happen_once() {
+fn orders_in_functions_take_effect_once_under_kills() {
     prove("function");
 }
 
 #[test]
-fn handlers_are_killed_and_happen_once() {
+fn orders_in_handlers_take_effect_once_under_kills() {
     prove("handler");
 }

@@ -1,5 +1,5 @@
-//! The limit: an append-only log and a map in memory. Not a store, since the map never shrinks and opening reads
-//! everything; it shows what the disk itself allows.
+//! The upper bound: an append-only log and a map in memory. It is no store, since the map never shrinks and opening reads
+//! everything; it shows the limit of the disk.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,7 +1,7 @@
-//! What the benchmark and the crash proof compare: one small trait, five ways to keep records on a disk.
+//! The layouts that the benchmark and the crash proof compare: one small trait, five ways to keep records on a disk.
 //!
 //! A layout is not a store. It has no leases, no fences and no list: just enough to carry the file store's two
-//! writes, a claim and a completion, in the form its engine likes best. Every layout looks a key up before it
+//! writes, a claim and a completion, in the best form for its engine. Every layout looks a key up before it
 //! writes, because a claim must.
 
 mod log;
@@ -31,15 +31,15 @@ pub type Id = [u8; 32];
 /// One claim, completion or release.
 #[derive(Clone, Debug)]
 pub struct Write {
-    /// Which record.
+    /// The record.
     pub id: Id,
     /// The small part that every write replaces: state, fence, fingerprint, times.
     pub record: Bytes,
-    /// The outcome that goes with it, if the operation has one.
+    /// The outcome, if the operation has one.
     pub outcome: Option<Bytes>,
 }
 
-/// What a layout holds for one record.
+/// The stored state of one record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stored {
     /// The small part as it was last written.
@@ -53,7 +53,7 @@ pub trait Layout: Send {
     /// Applies a batch of writes in order, as one step that is durable when it returns.
     fn apply(&mut self, batch: &[Write]) -> Result<()>;
 
-    /// What is stored for `id`.
+    /// The stored state of `id`.
     fn read(&mut self, id: &Id) -> Result<Option<Stored>>;
 }
 
@@ -99,7 +99,7 @@ impl Kind {
         }
     }
 
-    /// Opens the layout in `dir`, which exists, with what an earlier process left there.
+    /// Opens the layout in `dir`, which exists, with the files of an earlier process.
     pub fn open(self, dir: &Path) -> Result<Box<dyn Layout>> {
         Ok(match self {
             Self::SqliteNaive => Box::new(SqliteNaive::open(dir)?),
@@ -124,7 +124,7 @@ fn join(write: &Write) -> Vec<u8> {
     value
 }
 
-/// Takes apart what [`join`] joined.
+/// The inverse of [`join`].
 fn split(value: &[u8]) -> Result<Stored> {
     let damaged = || anyhow::anyhow!("a stored value of {} bytes is damaged", value.len());
     let (head, rest) = value.split_first_chunk::<5>().ok_or_else(damaged)?;

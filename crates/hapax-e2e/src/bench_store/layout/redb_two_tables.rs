@@ -1,4 +1,4 @@
-//! redb in the same spirit as the two-table SQLite: a small index by key, values in sequence.
+//! redb with the design of the two-table SQLite: a small index by key, values in sequence.
 
 use std::path::Path;
 
@@ -56,7 +56,7 @@ impl Layout for RedbTwoTables {
             return Ok(None);
         };
         let values = transaction.open_table(VALUES)?;
-        let value = values.get(row.value())?.context("the index names a value that is not there")?;
+        let value = values.get(row.value())?.context("the index names a missing value")?;
         Ok(Some(split(value.value())?))
     }
 }

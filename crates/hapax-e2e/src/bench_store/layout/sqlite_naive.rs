@@ -1,7 +1,7 @@
-//! SQLite as one would write it first: one `WITHOUT ROWID` table by key, one upsert per write.
+//! The obvious SQLite design: one `WITHOUT ROWID` table by key, one upsert per write.
 //!
 //! This is the baseline that the file store is measured against. Random keys make every upsert move a 700-byte
-//! row on a page of its own, and every such page goes through the log whole.
+//! row on its own page, and every such page is logged whole.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ impl SqliteNaive {
     }
 }
 
-/// A connection to the one-table database: write-ahead log, one fsync per commit, everything else as it comes.
+/// A connection to the one-table database: write-ahead log, one fsync per commit, otherwise the defaults.
 pub fn connect(dir: &Path) -> Result<Connection> {
     let connection = Connection::open(dir.join("naive.db"))?;
     connection.pragma_update(None, "journal_mode", "wal")?;

@@ -15,7 +15,7 @@ use super::{Id, Layout, Stored, Write};
 /// many commits.
 const CHECKPOINT_PAGES: u32 = 16_384;
 
-/// Cache in KiB (negative, as SQLite wants it): holds the index of a few million records.
+/// Cache in KiB (negative, by SQLite's convention): holds the index of a few million records.
 const CACHE_KIB: i32 = -131_072;
 
 /// Small record table and appended outcomes.
@@ -74,7 +74,7 @@ impl Layout for SqliteTwoTables {
     }
 }
 
-/// Sixteen bytes of a random id name it as surely as thirty-two.
+/// Sixteen random bytes identify a record as well as thirty-two.
 fn hash(id: &Id) -> &[u8] {
     &id[16..]
 }

@@ -1,46 +1,49 @@
 use std::collections::HashSet;
 use std::mem::discriminant;
 
-use super::{Doses, Fault, LEASE, Link, NetworkFault, faults};
+use super::{Doses, LEASE, NetworkFault, NetworkLink, ScheduledFault, faults};
 use crate::chaos::Setting;
-use crate::crash::seed::Seed;
+use hapax_testkit::Random;
 
 const DOSES: Doses =
     Doses { kills: 60, pauses: 30, cuts: 60, restarts: 15, pooler_restarts: 10, moves: 8, clock_steps: 15 };
 
 #[test]
-fn the_same_seed_makes_the_same_faults_and_another_one_others() {
-    let drawn = |seed| faults(&Seed::new(seed), DOSES, Setting::Redis);
+fn a_schedule_depends_on_its_seed() {
+    let drawn = |seed| faults(Random::seeded(seed), DOSES, Setting::Redis);
     assert_eq!(drawn(1), drawn(1));
     assert_ne!(drawn(1), drawn(2));
 }
 
 #[test]
-fn every_kind_comes_as_often_as_it_is_asked_for_and_not_in_a_row() {
-    let drawn = faults(&Seed::new(7), DOSES, Setting::Redis);
-    let count = |is_kind: fn(&Fault) -> bool| drawn.iter().filter(|fault| is_kind(fault)).count();
-    assert_eq!(count(|fault| matches!(fault, Fault::Kill { .. })), 60);
-    assert_eq!(count(|fault| matches!(fault, Fault::Pause { .. } | Fault::ServerPause { .. })), 30);
-    assert_eq!(count(|fault| matches!(fault, Fault::ServerPause { .. })), 5);
-    assert_eq!(count(|fault| matches!(fault, Fault::Network { .. })), 60);
-    assert_eq!(count(|fault| matches!(fault, Fault::ServerCrash)), 15);
-    assert_eq!(count(|fault| matches!(fault, Fault::Clock { .. })), 15);
-    assert_eq!(drawn.len() as u64, DOSES.of(Setting::Redis).in_all());
+fn every_kind_comes_as_often_as_its_dose_in_mixed_order() {
+    let drawn = faults(Random::seeded(7), DOSES, Setting::Redis);
+    let count = |is_kind: fn(&ScheduledFault) -> bool| drawn.iter().filter(|fault| is_kind(fault)).count();
+    assert_eq!(count(|fault| matches!(fault, ScheduledFault::Kill { .. })), 60);
+    assert_eq!(
+        count(|fault| matches!(fault, ScheduledFault::Pause { .. } | ScheduledFault::ServerPause { .. })),
+        30
+    );
+    assert_eq!(count(|fault| matches!(fault, ScheduledFault::ServerPause { .. })), 5);
+    assert_eq!(count(|fault| matches!(fault, ScheduledFault::Network { .. })), 60);
+    assert_eq!(count(|fault| matches!(fault, ScheduledFault::ServerCrash)), 15);
+    assert_eq!(count(|fault| matches!(fault, ScheduledFault::Clock { .. })), 15);
+    assert_eq!(drawn.len() as u64, DOSES.of(Setting::Redis).total());
     let kinds: HashSet<_> = drawn[..20].iter().map(discriminant).collect();
     assert!(kinds.len() > 2, "they are not mixed: {:?}", &drawn[..20]);
 }
 
 #[test]
-fn every_network_fault_and_every_sidecar_has_its_turn() {
-    let drawn = faults(&Seed::new(7), DOSES, Setting::Redis);
-    let networks: Vec<(usize, Link, NetworkFault)> = drawn
+fn every_network_fault_hits_every_link_and_every_sidecar_is_hit() {
+    let drawn = faults(Random::seeded(7), DOSES, Setting::Redis);
+    let networks: Vec<(usize, NetworkLink, NetworkFault)> = drawn
         .iter()
         .filter_map(|fault| match fault {
-            Fault::Network { sidecar, link, fault, .. } => Some((*sidecar, *link, *fault)),
+            ScheduledFault::Network { sidecar, link, fault, .. } => Some((*sidecar, *link, *fault)),
             _ => None,
         })
         .collect();
-    for (position, link) in [(0, Link::Store), (1, Link::Upstream)] {
+    for (position, link) in [(0, NetworkLink::Store), (1, NetworkLink::Upstream)] {
         let here = || networks.iter().filter(|(_, known, _)| *known == link);
         let kinds: HashSet<_> = here().map(|(_, _, fault)| discriminant(fault)).collect();
         let sidecars: HashSet<_> = here().map(|(sidecar, ..)| *sidecar).collect();
@@ -50,41 +53,48 @@ fn every_network_fault_and_every_sidecar_has_its_turn() {
 
 #[test]
 fn pauses_of_sidecars_outlast_their_leases() {
-    for fault in faults(&Seed::new(7), DOSES, Setting::Redis) {
-        assert!(!matches!(fault, Fault::Pause { span, .. } if span <= LEASE), "{fault:?}");
+    for fault in faults(Random::seeded(7), DOSES, Setting::Redis) {
+        assert!(!matches!(fault, ScheduledFault::Pause { span, .. } if span <= LEASE), "{fault:?}");
     }
 }
 
 #[test]
-fn what_a_store_does_not_have_does_not_fail() {
-    let file = faults(&Seed::new(7), DOSES, Setting::File);
-    assert_eq!(file.len() as u64, DOSES.of(Setting::File).in_all());
+fn faults_that_do_not_apply_to_a_store_are_left_out() {
+    let file = faults(Random::seeded(7), DOSES, Setting::File);
+    assert_eq!(file.len() as u64, DOSES.of(Setting::File).total());
     for fault in file {
         let is_there = match fault {
-            Fault::ServerCrash | Fault::PoolerCrash | Fault::Move { .. } | Fault::ServerPause { .. } => false,
-            Fault::Network { sidecar, link, .. } => link == Link::Upstream && sidecar == 0,
-            Fault::Kill { sidecar, .. } | Fault::Pause { sidecar, .. } | Fault::Clock { sidecar, .. } => {
-                sidecar == 0
-            }
+            ScheduledFault::ServerCrash
+            | ScheduledFault::PoolerCrash
+            | ScheduledFault::Move { .. }
+            | ScheduledFault::ServerPause { .. } => false,
+            ScheduledFault::Network { sidecar, link, .. } => link == NetworkLink::Upstream && sidecar == 0,
+            ScheduledFault::Kill { sidecar, .. }
+            | ScheduledFault::Pause { sidecar, .. }
+            | ScheduledFault::Clock { sidecar, .. } => sidecar == 0,
         };
         assert!(is_there, "{fault:?}");
     }
-    let dynamodb = faults(&Seed::new(7), DOSES, Setting::DynamoDb);
-    assert!(!dynamodb.contains(&Fault::ServerCrash));
-    assert!(dynamodb.iter().any(|fault| matches!(fault, Fault::ServerPause { .. })));
-    let sentinel = faults(&Seed::new(7), DOSES, Setting::RedisSentinel);
-    assert!(!sentinel.iter().any(|fault| matches!(fault, Fault::Network { link: Link::Store, .. })));
+    let dynamodb = faults(Random::seeded(7), DOSES, Setting::DynamoDb);
+    assert!(!dynamodb.contains(&ScheduledFault::ServerCrash));
+    assert!(dynamodb.iter().any(|fault| matches!(fault, ScheduledFault::ServerPause { .. })));
+    let sentinel = faults(Random::seeded(7), DOSES, Setting::RedisSentinel);
+    assert!(
+        !sentinel
+            .iter()
+            .any(|fault| matches!(fault, ScheduledFault::Network { link: NetworkLink::Store, .. }))
+    );
 }
 
 #[test]
-fn a_pooler_crashes_and_slots_move_where_there_are_any() {
+fn poolers_crash_and_slots_move_only_where_they_exist() {
     let settings =
         [(Setting::Postgres, 0, 0), (Setting::PostgresPooled, 10, 0), (Setting::RedisCluster, 0, 8)];
     for (setting, crashes, moves) in settings {
-        let drawn = faults(&Seed::new(7), DOSES, setting);
-        let crashed = drawn.iter().filter(|fault| **fault == Fault::PoolerCrash).count();
-        let moved = drawn.iter().filter(|fault| matches!(fault, Fault::Move { .. })).count();
+        let drawn = faults(Random::seeded(7), DOSES, setting);
+        let crashed = drawn.iter().filter(|fault| **fault == ScheduledFault::PoolerCrash).count();
+        let moved = drawn.iter().filter(|fault| matches!(fault, ScheduledFault::Move { .. })).count();
         assert_eq!((crashed, moved), (crashes, moves), "{setting:?}");
-        assert_eq!(drawn.len() as u64, DOSES.of(setting).in_all(), "{setting:?}");
+        assert_eq!(drawn.len() as u64, DOSES.of(setting).total(), "{setting:?}");
     }
 }

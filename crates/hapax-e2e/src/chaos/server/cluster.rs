@@ -1,4 +1,4 @@
-//! A Redis cluster: three primaries with a replica each, whose slots move from one to another.
+//! A Redis cluster: three primaries with a replica each, whose slots move between them.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 
 use super::{Losses, Server, TIMEOUT_MS, listed, loopback, until};
 
-/// How many slots move at a time: so many that some requests are for one that is on its way.
+/// Slots that move at a time: so many that some requests are for a migrating one.
 const SLOTS_MOVED: usize = 256;
-/// How long a primary that falls was without its replica: long enough for some writes that the replica has not copied.
-const COPIES_NOTHING_FOR: Duration = Duration::from_millis(100);
+/// How long a primary is without its replica before it is killed: long enough for some writes that are not replicated.
+const UNREPLICATED_FOR: Duration = Duration::from_millis(100);
 
-/// A cluster. Its primaries fall in turn.
+/// A cluster whose primaries are killed in turn.
 pub(in crate::chaos) struct ClusterRedis {
     cluster: RedisCluster,
     replicas: Replicas,
@@ -51,25 +51,25 @@ impl Server for ClusterRedis {
         format!("redis+cluster://{}?timeout_ms={TIMEOUT_MS}{}", listed(through), losses.option())
     }
 
-    /// Where replicas take over, the primary loses its replica a moment before it falls, as when a network fails first.
+    /// Where replicas take over, the primary loses its replica a moment before it is killed, as when a network fails first.
     fn crash(&self) -> Result<()> {
-        let fallen = self.next();
+        let primary = self.next();
         if self.replicas == Replicas::TakeOver {
-            let heir = self.cluster.other_of(fallen);
-            until("there is a replica that knows what it is the replica of", || {
-                self.cluster.copies(heir) && self.cluster.knows_slots_of(heir, fallen)
+            let successor = self.cluster.other_of(primary);
+            until("the replica knows its primary's slots", || {
+                self.cluster.copies(successor) && self.cluster.knows_slots_of(successor, primary)
             });
-            // Stopped, it cannot connect again, and without a connection nothing waits for it in one.
-            self.cluster.server(heir).pause();
-            self.cluster.server(fallen).command(&["CLIENT", "KILL", "TYPE", "replica"]);
-            thread::sleep(COPIES_NOTHING_FOR);
-            self.cluster.server(fallen).kill();
-            self.cluster.server(heir).resume();
-            until("the replica is the primary", || !self.cluster.slots_of(heir).is_empty());
+            // A stopped replica cannot reconnect, and a closed connection has no buffered writes for it.
+            self.cluster.server(successor).pause();
+            self.cluster.server(primary).command(&["CLIENT", "KILL", "TYPE", "replica"]);
+            thread::sleep(UNREPLICATED_FOR);
+            self.cluster.server(primary).kill();
+            self.cluster.server(successor).resume();
+            until("the replica is the primary", || !self.cluster.slots_of(successor).is_empty());
         } else {
-            self.cluster.server(fallen).kill();
+            self.cluster.server(primary).kill();
         }
-        self.cluster.server(fallen).restart();
+        self.cluster.server(primary).restart();
         self.cluster.settled();
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Server for ClusterRedis {
         Ok(())
     }
 
-    /// Long pauses make a replica the primary, where replicas may.
+    /// After a long pause a replica takes over, where replicas may.
     fn pause(&self) {
         let primary = self.next();
         self.cluster.server(primary).pause();

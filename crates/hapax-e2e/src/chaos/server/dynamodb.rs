@@ -1,4 +1,4 @@
-//! DynamoDB Local. It keeps everything in memory and says nothing about what the service survives, so it does not crash.
+//! DynamoDB Local. It keeps everything in memory and is no model of the service's durability, so it does not crash.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use hapax_testkit::servers::DynamoDbServer;
 
 use super::{Server, TIMEOUT_MS, listed, loopback};
 
-/// A table as `hapax migrate` makes it, without what is there for people.
+/// The table of `hapax migrate`, without indexes for operators.
 const TABLE: &str = r#"{"TableName": "hapax", "BillingMode": "PAY_PER_REQUEST",
     "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
     "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}"#;
@@ -32,7 +32,7 @@ impl Server for LocalDynamoDb {
         format!("dynamodb://hapax?region=local&endpoint=http://{}&timeout_ms={TIMEOUT_MS}", listed(through))
     }
 
-    /// It takes any, but not none.
+    /// Any credentials will do, but there must be some.
     fn environment(&self) -> Vec<(&'static str, OsString)> {
         vec![("AWS_ACCESS_KEY_ID", "test".into()), ("AWS_SECRET_ACCESS_KEY", "test".into())]
     }

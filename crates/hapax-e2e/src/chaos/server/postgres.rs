@@ -8,7 +8,7 @@ use hapax_testkit::servers::{PgBouncer, PostgresServer};
 
 use super::{Server, TIMEOUT_MS, listed, loopback, until};
 
-/// One PostgreSQL server, which is started again on its own files and recovers from its log.
+/// One PostgreSQL server, which is restarted on its own files and recovers from its write-ahead log.
 pub(in crate::chaos) struct SinglePostgres(PostgresServer);
 
 impl SinglePostgres {
@@ -41,7 +41,7 @@ impl Server for SinglePostgres {
     }
 }
 
-/// One PostgreSQL server behind a pooler that hands out a connection for a transaction only. Wake-ups go past it.
+/// One PostgreSQL server behind a pooler in transaction mode. Notifications bypass the pooler.
 pub(in crate::chaos) struct PooledPostgres {
     pooler: PgBouncer,
     server: SinglePostgres,
@@ -82,8 +82,8 @@ impl Server for PooledPostgres {
     }
 }
 
-/// A primary whose commits wait for its standby. When it is gone, the standby is the next primary, and a copy of that
-/// comes in the place of the first. Sidecars know both addresses and look for the one that takes writes.
+/// A primary whose commits wait for its standby. When it is killed, the standby is promoted, and the former primary becomes
+/// its standby. Sidecars know both addresses and connect to the one that takes writes.
 pub(in crate::chaos) struct PostgresPair {
     servers: [PostgresServer; 2],
     primary: AtomicUsize,
@@ -91,7 +91,7 @@ pub(in crate::chaos) struct PostgresPair {
 
 impl PostgresPair {
     pub(in crate::chaos) fn start() -> Self {
-        // A standby calls itself so unless told otherwise. What it needs to begin with must not be gone by then.
+        // The default name of a standby. The log that it needs to start must not be removed before.
         let options = PostgresServer::options()
             .durable()
             .setting("synchronous_standby_names", "walreceiver")
@@ -99,7 +99,7 @@ impl PostgresPair {
         let first = options.clone().start();
         let second = options.standby_of(&first).start();
         let pair = Self { servers: [first, second], primary: AtomicUsize::new(0) };
-        pair.until_in_step();
+        pair.until_synchronous();
         pair
     }
 
@@ -107,7 +107,7 @@ impl PostgresPair {
         &self.servers[self.primary.load(Ordering::Relaxed)]
     }
 
-    fn until_in_step(&self) {
+    fn until_synchronous(&self) {
         until("commits wait for the standby", || self.primary().has_synchronous_standby());
     }
 }
@@ -125,12 +125,12 @@ impl Server for PostgresPair {
     }
 
     fn crash(&self) -> Result<()> {
-        self.until_in_step();
-        let fallen = self.primary.fetch_xor(1, Ordering::Relaxed);
-        self.servers[fallen].kill();
+        self.until_synchronous();
+        let killed = self.primary.fetch_xor(1, Ordering::Relaxed);
+        self.servers[killed].kill();
         self.primary().promote();
-        self.servers[fallen].follow(self.primary());
-        self.until_in_step();
+        self.servers[killed].follow(self.primary());
+        self.until_synchronous();
         Ok(())
     }
 

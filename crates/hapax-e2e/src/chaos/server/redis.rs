@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 
 use super::{Server, TIMEOUT_MS, listed, loopback, until};
 
-/// What the sentinel calls the primary.
+/// The sentinel's name of the primary.
 const NAME: &str = "shop";
 
-/// One Redis server, which is started again on its own files.
+/// One Redis server, which is restarted on its own files.
 pub(in crate::chaos) struct SingleRedis {
     server: RedisServer,
     losses: Losses,
@@ -20,14 +20,14 @@ pub(in crate::chaos) struct SingleRedis {
 /// What sidecars do when the server has lost records.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::chaos) enum Losses {
-    /// They stop. Where losses are ruled out, one is a fault.
+    /// They stop. Where losses are ruled out, a loss is a fault.
     Stop,
-    /// They go on, as their operator would have to say. What that costs is what is measured.
+    /// They go on, as an operator can configure. The cost of that is measured.
     Accept,
 }
 
 impl Losses {
-    /// The same as an option of the URL.
+    /// The option of the URL.
     pub(super) fn option(self) -> &'static str {
         match self {
             Self::Stop => "",
@@ -66,8 +66,8 @@ impl Server for SingleRedis {
     }
 }
 
-/// Two servers, of which one copies the other, and a sentinel: when the primary is gone, the replica is the next one. A
-/// primary takes writes only while somebody copies them, as the guide advises.
+/// A primary, its replica and a sentinel, which promotes the replica when the primary is gone. A primary takes writes only
+/// while it has a replica, as the guide advises.
 pub(in crate::chaos) struct WatchedRedis {
     servers: [RedisServer; 2],
     sentinel: RedisServer,
@@ -89,17 +89,16 @@ impl WatchedRedis {
         watched
     }
 
-    /// Which of the servers is the primary, in the eyes of the sentinel.
+    /// The index of the primary, by the sentinel.
     fn primary(&self) -> usize {
-        let place = self.sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]);
-        usize::from(!place.ends_with(&format!("\n{}", self.servers[0].port())))
+        let address = self.sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]);
+        usize::from(!address.ends_with(&format!("\n{}", self.servers[0].port())))
     }
 
-    /// Only a replica that has told the sentinel about itself is one that it would promote. One that was the primary
-    /// is told at once that it is not; the sentinel would say so some seconds later. A primary that was missed for a
-    /// moment may answer again and still be replaced.
+    /// The sentinel promotes only a replica that it has discovered. A former primary is made a replica here; the sentinel
+    /// would do so some seconds later. A primary that was missing for a moment may answer again and still be replaced.
     fn until_replica_copies(&self) {
-        until("the replica copies the primary, and the sentinel knows", || {
+        until("the replica is connected, and the sentinel knows it", || {
             let known = self.sentinel.command(&["SENTINEL", "MASTER", NAME]);
             if !known.contains("\nflags\nmaster\n") {
                 return false;
@@ -136,7 +135,7 @@ impl Server for WatchedRedis {
         Ok(())
     }
 
-    /// Long pauses make the replica the primary, too.
+    /// A long pause promotes the replica, too.
     fn pause(&self) {
         let primary = self.primary();
         self.servers[primary].pause();
@@ -155,5 +154,5 @@ impl Server for WatchedRedis {
 }
 
 fn has_copied(replica: &RedisServer) -> bool {
-    replica.try_command(&["INFO", "replication"]).is_ok_and(|told| told.contains("master_link_status:up"))
+    replica.try_command(&["INFO", "replication"]).is_ok_and(|info| info.contains("master_link_status:up"))
 }

@@ -1,27 +1,27 @@
-use super::{Told, judge};
+use super::{HttpReply, check_round};
 
-fn told(status: u16, is_replay: bool, body: &str) -> Told {
-    Told { status, is_replay, fields: Vec::new(), body: body.into() }
+fn reply(status: u16, is_replay: bool, body: &str) -> HttpReply {
+    HttpReply { status, is_replay, fields: Vec::new(), body: body.into() }
 }
 
 #[test]
-fn one_first_answer_and_its_copies_are_right() {
-    let (first, copy, conflict) = (told(201, false, "a"), told(201, true, "a"), told(409, false, "busy"));
-    assert_eq!(judge(&[copy.clone(), first.clone()], true), Ok(()));
-    assert_eq!(judge(&[first, copy, conflict], false), Ok(()));
+fn one_execution_and_its_replays_are_right() {
+    let (first, copy, conflict) = (reply(201, false, "a"), reply(201, true, "a"), reply(409, false, "busy"));
+    assert_eq!(check_round(&[copy.clone(), first.clone()], true), Ok(()));
+    assert_eq!(check_round(&[first, copy, conflict], false), Ok(()));
 }
 
 #[test]
-fn anything_else_is_wrong() {
-    let (first, conflict) = (told(201, false, "a"), told(409, false, "busy"));
+fn any_other_response_is_wrong() {
+    let (first, conflict) = (reply(201, false, "a"), reply(409, false, "busy"));
     let cases = [
         (vec![conflict.clone()], false),
-        (vec![first.clone(), told(201, false, "a")], false),
-        (vec![first.clone(), told(201, true, "b")], false),
-        (vec![first.clone(), told(500, false, "a")], false),
+        (vec![first.clone(), reply(201, false, "a")], false),
+        (vec![first.clone(), reply(201, true, "b")], false),
+        (vec![first.clone(), reply(500, false, "a")], false),
         (vec![first, conflict], true),
     ];
     for (answers, is_waiting) in cases {
-        assert!(judge(&answers, is_waiting).is_err(), "{answers:?}");
+        assert!(check_round(&answers, is_waiting).is_err(), "{answers:?}");
     }
 }

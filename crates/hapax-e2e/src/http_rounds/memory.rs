@@ -1,4 +1,4 @@
-//! How much memory is in use, as an allocator sees it.
+//! [`MeasuringAllocator`]: counts the bytes that are allocated.
 #![allow(unsafe_code, reason = "an allocator cannot be written without")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, weighed.
+/// The system's allocator, with a count of allocated bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Weighing;
+pub struct MeasuringAllocator;
 
-// SAFETY: every call goes to the system's allocator as it is.
-unsafe impl GlobalAlloc for Weighing {
+// SAFETY: every call is passed to the system's allocator unchanged.
+unsafe impl GlobalAlloc for MeasuringAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
         unsafe { System.alloc(layout) }
@@ -23,7 +23,7 @@ unsafe impl GlobalAlloc for Weighing {
     }
 }
 
-/// Bytes that were asked for and not given back, where [`Weighing`] is the allocator.
+/// Allocated bytes, where [`MeasuringAllocator`] is the allocator.
 pub(super) fn in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
 }
