@@ -1,4 +1,4 @@
-//! `simulation`: every scenario with every fault at every place, then seeded random histories.
+//! `simulation`: every scenario with every fault at every point, then seeded random histories.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report is what this program is for")]
 
 use std::collections::BTreeSet;
@@ -9,20 +9,20 @@ use std::time::Instant;
 
 use clap::Parser;
 use hapax_e2e::goal::{self, Goal};
-use hapax_e2e::simulation::event::Kind;
+use hapax_e2e::simulation::event::FaultKind;
 use hapax_e2e::simulation::oracle::Violation;
 use hapax_e2e::simulation::random;
 use hapax_e2e::simulation::scenario::{self, Scenario};
-use hapax_e2e::simulation::systematic::{self, Row};
+use hapax_e2e::simulation::systematic::{self, ScenarioRow};
 
-/// Faults that must fire in each random history on average, so that a run that tests nothing is noticed.
+/// Faults that must be injected in each random history on average, so that a run without faults fails.
 const FAULTS_PER_HISTORY: f64 = 20.0;
-/// Faults that must fire in each scenario on average.
+/// Faults that must be injected in each scenario on average.
 const FAULTS_PER_SCENARIO: f64 = 100.0;
-/// How many stories are told before the rest is only counted.
-const STORIES_MAX: usize = 3;
+/// Timelines that are printed; the rest are only counted.
+const TIMELINES_MAX: usize = 3;
 
-/// Simulates the engine on a simulated clock, with everything going wrong that can.
+/// Simulates the engine on a simulated clock, under every kind of fault.
 #[derive(Parser)]
 struct Args {
     /// How many random histories to play.
@@ -40,19 +40,19 @@ struct Args {
     /// Play no scenarios.
     #[arg(long)]
     random_only: bool,
-    /// Stop as soon as one of these rules is broken.
+    /// Stop when one of these rules is broken.
     #[arg(long, value_delimiter = ',')]
     until: Vec<String>,
-    /// Tell the story of every history, wrong or not.
+    /// Print the timeline of every history.
     #[arg(long)]
-    story: bool,
+    timeline: bool,
 }
 
 #[derive(Default)]
 struct Tally {
     histories: u64,
     operations: u64,
-    fired: [u64; Kind::ALL.len()],
+    fired: [u64; FaultKind::ALL.len()],
     /// Seeds of histories in which something was wrong.
     wrong: Vec<u64>,
     /// The rules that were broken.
@@ -91,12 +91,12 @@ fn main() -> ExitCode {
     goal::print(&goals)
 }
 
-fn systematic(chosen: &[Scenario], until: &[String]) -> Vec<Row> {
+fn systematic(chosen: &[Scenario], until: &[String]) -> Vec<ScenarioRow> {
     if chosen.is_empty() {
         return Vec::new();
     }
     let started = Instant::now();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<ScenarioRow> = Vec::new();
     for scenario in chosen {
         rows.push(systematic::exhaust(scenario));
         if rows.iter().any(|row| breaks(row, until)) {
@@ -107,7 +107,7 @@ fn systematic(chosen: &[Scenario], until: &[String]) -> Vec<Row> {
     for row in &rows {
         print_row(row.name, &row.fired);
     }
-    let mut sums = [0; Kind::ALL.len()];
+    let mut sums = [0; FaultKind::ALL.len()];
     for row in &rows {
         sums.iter_mut().zip(row.fired).for_each(|(sum, fired)| *sum += fired);
     }
@@ -115,19 +115,19 @@ fn systematic(chosen: &[Scenario], until: &[String]) -> Vec<Row> {
     let plays: u64 = rows.iter().map(|row| row.plays).sum();
     println!("{} scenarios, {plays} plays in {:.1} s", rows.len(), started.elapsed().as_secs_f64());
     for row in &rows {
-        for (case, played) in row.failures.iter().take(STORIES_MAX) {
-            println!("\nWRONG  {}: {case}\n{}", row.name, played.story());
+        for (case, played) in row.failures.iter().take(TIMELINES_MAX) {
+            println!("\nWRONG  {}: {case}\n{}", row.name, played.timeline());
             println!("again: simulation --histories 0 --scenario '{}'", row.name);
         }
     }
     rows
 }
 
-fn breaks(row: &Row, until: &[String]) -> bool {
+fn breaks(row: &ScenarioRow, until: &[String]) -> bool {
     row.failures.iter().any(|(_, played)| played.breaks(until))
 }
 
-/// Plays the histories, each thread its own stretch of seeds, and prints what fired.
+/// Plays the histories, each thread its own range of seeds, and prints the faults.
 fn histories_in_threads(args: &Args, histories: u64) -> Tally {
     if histories == 0 {
         return Tally::default();
@@ -141,7 +141,7 @@ fn histories_in_threads(args: &Args, histories: u64) -> Tally {
             .map(|worker| {
                 let first = args.seed + histories * worker / threads;
                 let end = args.seed + histories * (worker + 1) / threads;
-                scope.spawn(move || stretch(first..end, args, enough))
+                scope.spawn(move || play_seeds(first..end, args, enough))
             })
             .collect();
         workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
@@ -164,8 +164,8 @@ fn histories_in_threads(args: &Args, histories: u64) -> Tally {
         all.operations,
         started.elapsed().as_secs_f64()
     );
-    for seed in all.wrong.iter().take(STORIES_MAX) {
-        println!("\nWRONG  seed {seed}\n{}", random::history(*seed).story());
+    for seed in all.wrong.iter().take(TIMELINES_MAX) {
+        println!("\nWRONG  seed {seed}\n{}", random::history(*seed).timeline());
         println!("again: simulation --random-only --histories 1 --seed {seed}");
     }
     if !all.wrong.is_empty() {
@@ -174,7 +174,7 @@ fn histories_in_threads(args: &Args, histories: u64) -> Tally {
     all
 }
 
-fn stretch(seeds: std::ops::Range<u64>, args: &Args, enough: &AtomicBool) -> Tally {
+fn play_seeds(seeds: std::ops::Range<u64>, args: &Args, enough: &AtomicBool) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
         if enough.load(Ordering::Relaxed) {
@@ -184,13 +184,13 @@ fn stretch(seeds: std::ops::Range<u64>, args: &Args, enough: &AtomicBool) -> Tal
         tally.histories += 1;
         tally.operations += random::operations(seed);
         tally.fired.iter_mut().zip(played.fired).for_each(|(sum, fired)| *sum += fired);
-        if args.story {
-            println!("{}", played.story());
+        if args.timeline {
+            println!("{}", played.timeline());
         }
         if !played.violations.is_empty() {
             tally.wrong.push(seed);
             tally.broken.extend(played.violations.iter().map(Violation::id));
-            // Enough to see; a broken engine need not be tried a million times.
+            // Enough to diagnose a broken engine.
             if tally.wrong.len() >= 10 || played.breaks(&args.until) {
                 enough.store(true, Ordering::Relaxed);
             }
@@ -200,11 +200,11 @@ fn stretch(seeds: std::ops::Range<u64>, args: &Args, enough: &AtomicBool) -> Tal
 }
 
 fn print_header(what: &str) {
-    let columns: Vec<String> = Kind::ALL.iter().map(|kind| format!("{:>9}", kind.name())).collect();
+    let columns: Vec<String> = FaultKind::ALL.iter().map(|kind| format!("{:>9}", kind.name())).collect();
     println!("{what:<30}{}{:>10}", columns.join(""), "all");
 }
 
-fn print_row(name: &str, fired: &[u64; Kind::ALL.len()]) {
+fn print_row(name: &str, fired: &[u64; FaultKind::ALL.len()]) {
     let columns: Vec<String> = fired.iter().map(|fired| format!("{fired:>9}")).collect();
     println!("{name:<30}{}{:>10}", columns.join(""), fired.iter().sum::<u64>());
 }

@@ -1,4 +1,4 @@
-//! [`SimClock`]: the store's clock, made of Tokio's paused time and the steps a test makes it take.
+//! [`SimClock`]: the store's clock: Tokio's paused time and the steps of a test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,14 +26,14 @@ impl SimClock {
         millis(self.started.elapsed()) + self.stepped_ms.load(Ordering::Relaxed)
     }
 
-    /// The store's clock alone jumps forward; the processes' own clocks do not notice.
+    /// Only the store's clock jumps forward; the processes' own clocks do not.
     pub fn step(&self, span: Duration) {
         self.stepped_ms.fetch_add(millis(span), Ordering::Relaxed);
     }
 
-    /// Everything stands still for `span`: when it goes on, every clock shows that much more and nothing has run.
+    /// All clocks jump forward by `span`, and nothing runs meanwhile.
     pub fn freeze(&self, span: Duration) {
-        // The first poll moves the clock; the yield after it is not wanted here.
+        // The first poll moves the clock; the yield after it must not happen here.
         let _ = tokio::time::advance(span).now_or_never();
     }
 }

@@ -1,11 +1,11 @@
-//! What happens in a simulated world, one [`Event`] at a time, and how it reads as a story.
+//! [`Event`]: what happens in a simulated world, and its line in a timeline.
 
 use std::fmt;
 
 use hapax::OnceError;
 use hapax_core::OnLapse;
 
-/// Names things in the order in which they first appear, so that two runs of one seed name them alike.
+/// Numbers in the order of first appearance, so that two runs of one seed number them alike.
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
@@ -13,7 +13,7 @@ macro_rules! name {
         pub struct $name(pub u32);
 
         impl $name {
-            /// Its place in the list of its kind.
+            /// Its index in the list of its kind.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -44,33 +44,33 @@ name! {
     RunId, "run "
 }
 name! {
-    /// One nonce, whoever chose it.
+    /// One nonce.
     AttemptId, "attempt "
 }
 
-/// The kinds of fault, as they are counted.
+/// The kinds of fault that are counted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
+pub enum FaultKind {
     /// The call fails before it is applied.
     Error,
     /// The call is applied and its answer is lost.
     Lost,
-    /// The call, the handler or the whole process rests for longer than a lease.
+    /// The call, the handler or the whole process is delayed for longer than a lease.
     Delay,
-    /// Whoever waits is dropped.
+    /// The waiting caller is dropped.
     Drop,
     /// The store or the handler panics.
     Panic,
     /// The process dies.
     Crash,
     /// A clock jumps forward by more than a lease.
-    Step,
+    ClockStep,
 }
 
-impl Kind {
+impl FaultKind {
     /// Every kind.
     pub const ALL: [Self; 7] =
-        [Self::Error, Self::Lost, Self::Delay, Self::Drop, Self::Panic, Self::Crash, Self::Step];
+        [Self::Error, Self::Lost, Self::Delay, Self::Drop, Self::Panic, Self::Crash, Self::ClockStep];
 
     /// A column's heading.
     pub const fn name(self) -> &'static str {
@@ -81,49 +81,49 @@ impl Kind {
             Self::Drop => "drop",
             Self::Panic => "panic",
             Self::Crash => "crash",
-            Self::Step => "step",
+            Self::ClockStep => "step",
         }
     }
 }
 
-/// Where a fault strikes.
+/// Where a fault is injected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum FaultSite {
     /// In a store call, on the process's side. It can keep the process from renewing and recording.
     Call,
-    /// On the way to the store or back; so can this.
+    /// Between the process and the store; so can this.
     Wire,
     /// In a handler. Leases are renewed all the same.
     Handler,
     /// At the callers.
     Callers,
-    /// At the process as a whole.
+    /// In the process as a whole.
     Process,
 }
 
 /// How a handler ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
+pub enum RunEnd {
     /// With a value.
     Value,
     /// With an error that asks for a retry.
     Retry,
     /// With an error that is final.
     Final,
-    /// Not knowing whether it happened.
+    /// With an unknown outcome.
     Unknown,
     /// With a panic.
     Panic,
 }
 
-/// What a caller was told.
+/// What a call returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum CallResult {
     /// Its own run's value.
     Ran {
         /// The value.
         value: RunId,
-        /// Whether it is said to be stored.
+        /// Whether it is marked as recorded.
         recorded: bool,
     },
     /// The value of an earlier run.
@@ -132,11 +132,11 @@ pub enum Answer {
     Failed(RunId),
     /// The final error of an earlier run.
     PreviouslyFailed(RunId),
-    /// Somebody else is at it.
+    /// Another attempt runs.
     InProgress,
-    /// The key was used for something else.
+    /// The key was used with another fingerprint.
     Mismatch,
-    /// Nobody knows.
+    /// The outcome is unknown.
     Uncertain,
     /// Another attempt took over.
     Superseded,
@@ -146,13 +146,13 @@ pub enum Answer {
     Draining,
     /// The store could not take the claim.
     Store,
-    /// Something that no simulated caller should ever hear.
+    /// A result that no simulated call should have.
     Other,
 }
 
-impl Answer {
-    /// What `once()` answered.
-    pub fn of(result: &Result<hapax::Done<u32>, OnceError<Oops>>) -> Self {
+impl CallResult {
+    /// The result of `once()`.
+    pub fn of(result: &Result<hapax::Done<u32>, OnceError<RunError>>) -> Self {
         match result {
             Ok(done) if done.replayed => Self::Replayed(RunId(done.value)),
             Ok(done) => Self::Ran { value: RunId(done.value), recorded: done.recorded },
@@ -172,7 +172,7 @@ impl Answer {
         }
     }
 
-    /// Whether it tells the caller that its call executed nothing.
+    /// Whether it rules out that the call executed anything.
     pub const fn denies_execution(self) -> bool {
         matches!(self, Self::InProgress | Self::Mismatch | Self::Draining | Self::Store)
     }
@@ -185,7 +185,7 @@ impl Answer {
         }
     }
 
-    /// The answer in a word or two.
+    /// The result in a word or two.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Ran { recorded: true, .. } => "ran",
@@ -200,16 +200,16 @@ impl Answer {
             Self::Deadline => "deadline",
             Self::Draining => "draining",
             Self::Store => "store error",
-            Self::Other => "something else",
+            Self::Other => "unexpected",
         }
     }
 }
 
 /// The error of a simulated handler: the run that made it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Oops(pub RunId);
+pub struct RunError(pub RunId);
 
-impl fmt::Display for Oops {
+impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.0)
     }
@@ -217,62 +217,62 @@ impl fmt::Display for Oops {
 
 /// What the store did for one call that reached it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum StoreEffect {
     /// A claim was given.
     Acquired {
         /// The attempt's number.
         number: u32,
-        /// How long it is believed.
+        /// The lease.
         lease_ms: u64,
-        /// How long it is kept if it never finishes.
+        /// The retention of the record if it never finishes.
         uncertain_ms: u64,
-        /// What the claimant makes of a lapsed claim.
+        /// What the claim does with a lapsed one.
         on_lapse: OnLapse,
-        /// What was asked for.
+        /// The input.
         input: u8,
     },
-    /// A claim found another one at work.
+    /// A claim found one in progress.
     Busy,
-    /// A claim asked for something else.
+    /// A claim had another fingerprint.
     Mismatch {
-        /// What it asked for.
+        /// Its input.
         input: u8,
     },
     /// A claim found an outcome.
     Replay {
         /// The outcome.
         value: RunId,
-        /// What the claimant asked for.
+        /// The claim's input.
         input: u8,
     },
-    /// A claim found that nobody knows about this attempt.
+    /// A claim found an uncertain record of this attempt.
     Uncertain {
         /// The attempt in doubt.
         holder: AttemptId,
     },
     /// A lease was renewed.
     Renewed {
-        /// How long it is believed from here.
+        /// The lease from now on.
         lease_ms: u64,
     },
     /// An outcome was pinned, now or by the same call before.
     Pinned {
         /// The outcome.
         value: RunId,
-        /// For how long.
+        /// Its retention.
         retention_ms: u64,
     },
     /// The key was freed, now or by the same call before.
     Released,
-    /// The owner gave up knowing.
+    /// The owner abandoned its claim.
     Abandoned,
     /// The call came from an attempt that does not hold the record.
     Lost,
-    /// Somebody settled; the attempt of this step is the settlement's own nonce.
+    /// A record was settled; the attempt of this effect is the settlement's own nonce.
     Settled {
         /// The attempt that was in doubt.
         of: AttemptId,
-        /// What it made, if it is said to have happened.
+        /// Its value, if it was settled as applied.
         value: Option<RunId>,
         /// How long the outcome is kept.
         retention_ms: u64,
@@ -281,19 +281,19 @@ pub enum Step {
     NotSettled,
 }
 
-/// One thing that happened.
+/// One event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Event {
-    Asked { call: CallId, process: ProcessId, key: KeyId, input: u8, patience_ms: u64, has_deadline: bool },
-    Answered { call: CallId, answer: Answer },
-    Gone { call: CallId },
+    Called { call: CallId, process: ProcessId, key: KeyId, input: u8, patience_ms: u64, has_deadline: bool },
+    Answered { call: CallId, answer: CallResult },
+    Dropped { call: CallId },
     Started { run: RunId, call: CallId, process: ProcessId, key: KeyId, attempt: AttemptId, number: u32 },
-    Happened { run: RunId },
-    Ended { run: RunId, ending: Ending },
-    Applied { process: ProcessId, key: KeyId, attempt: AttemptId, step: Step },
+    TookEffect { run: RunId },
+    Ended { run: RunId, ending: RunEnd },
+    Applied { process: ProcessId, key: KeyId, attempt: AttemptId, step: StoreEffect },
     Swept { process: ProcessId, expired: u64, dropped: u64 },
-    Struck { process: ProcessId, kind: Kind, place: Place },
+    FaultInjected { process: ProcessId, kind: FaultKind, place: FaultSite },
     Opened { process: ProcessId },
     Crashed { process: ProcessId },
     Draining { process: ProcessId },
@@ -302,16 +302,16 @@ pub enum Event {
     Healed,
 }
 
-/// An event and when it was, on the store's clock.
+/// An event and its time, on the store's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct TraceEntry {
     /// Milliseconds since the simulation began.
     pub at_ms: u64,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for TraceEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>9.3} s  {}", self.at_ms as f64 / 1000.0, self.event)
     }
@@ -320,24 +320,24 @@ impl fmt::Display for Entry {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Asked { call, process, key, input, patience_ms, .. } => {
-                write!(f, "{process}: {call} asks for {key}, input {input}, waits up to {patience_ms} ms")
+            Self::Called { call, process, key, input, patience_ms, .. } => {
+                write!(f, "{process}: {call} calls {key}, input {input}, waits up to {patience_ms} ms")
             }
             Self::Answered { call, answer } => {
-                write!(f, "{call} is answered: {}", answer.words())?;
+                write!(f, "{call} returns: {}", answer.words())?;
                 match answer {
-                    Answer::Ran { value, .. }
-                    | Answer::Replayed(value)
-                    | Answer::Failed(value)
-                    | Answer::PreviouslyFailed(value) => write!(f, " ({value})"),
+                    CallResult::Ran { value, .. }
+                    | CallResult::Replayed(value)
+                    | CallResult::Failed(value)
+                    | CallResult::PreviouslyFailed(value) => write!(f, " ({value})"),
                     _ => Ok(()),
                 }
             }
-            Self::Gone { call } => write!(f, "{call} is dropped"),
+            Self::Dropped { call } => write!(f, "{call} is dropped"),
             Self::Started { run, call, process, key, attempt, number } => {
                 write!(f, "{process}: {run} starts for {call}, {key}, {attempt}, number {number}")
             }
-            Self::Happened { run } => write!(f, "the effect of {run} happens"),
+            Self::TookEffect { run } => write!(f, "{run} takes effect"),
             Self::Ended { run, ending } => write!(f, "{run} ends: {ending:?}"),
             Self::Applied { process, key, attempt, step } => {
                 write!(f, "store, for {process}: {key}, {attempt}: {step:?}")
@@ -345,16 +345,16 @@ impl fmt::Display for Event {
             Self::Swept { process, expired, dropped } => {
                 write!(f, "store, for {process}: swept {expired} expired, {dropped} dropped")
             }
-            Self::Struck { process, kind, place } => {
+            Self::FaultInjected { process, kind, place } => {
                 write!(f, "fault at {process}: {} ({place:?})", kind.name())
             }
             Self::Opened { process } => write!(f, "{process} begins"),
             Self::Crashed { process } => write!(f, "{process} dies"),
             Self::Draining { process } => write!(f, "{process} drains"),
             Self::Paused { process, pause_ms } => write!(f, "{process} pauses for {pause_ms} ms"),
-            Self::Stepped { store_ms: 0 } => f.write_str("everything stands still for more than a lease"),
+            Self::Stepped { store_ms: 0 } => f.write_str("all clocks jump by more than a lease"),
             Self::Stepped { store_ms } => write!(f, "the store's clock jumps by {store_ms} ms"),
-            Self::Healed => f.write_str("from here on nothing goes wrong"),
+            Self::Healed => f.write_str("healed"),
         }
     }
 }

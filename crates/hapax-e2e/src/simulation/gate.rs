@@ -1,7 +1,7 @@
 //! [`Gate`]: whether a simulated process is alive, paused or cut off from its callers.
 //!
-//! Everything that a process does to the world passes its gate: store calls on their way out and back, and the
-//! effects of its handlers. So a dead process can do nothing more, and a paused one nothing for a while.
+//! Store calls, in both directions, and the effects of handlers pass the gate of their process. So a dead process has no
+//! more effects, and a paused one none for a while.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use tokio::time::{Instant, sleep_until};
 
 use super::OVER_A_LEASE;
 use super::clock::millis;
-use super::event::{Event, Kind, ProcessId};
-use super::journal::Ground;
+use super::event::{Event, FaultKind, ProcessId};
+use super::trace::TracedStore;
 
-/// What goes wrong inside a handler.
+/// A fault inside a handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trap {
+pub enum HandlerFault {
     /// It ends with an error that asks for a retry.
     Retry,
-    /// It ends not knowing.
+    /// It ends with an unknown outcome.
     Unknown,
     /// It takes longer than a lease.
     Slow,
@@ -34,12 +34,12 @@ pub enum Trap {
     Crash,
     /// The store's clock jumps.
     StepStore,
-    /// Everything stands still for more than a lease.
+    /// All clocks jump by more than a lease, and nothing runs meanwhile.
     Freeze,
 }
 
-impl Trap {
-    /// Every trap.
+impl HandlerFault {
+    /// Every fault.
     pub const ALL: [Self; 8] = [
         Self::Retry,
         Self::Unknown,
@@ -51,53 +51,53 @@ impl Trap {
         Self::Freeze,
     ];
 
-    /// Under which kind of fault it is counted.
-    pub const fn kind(self) -> Kind {
+    /// The kind that it is counted as.
+    pub const fn kind(self) -> FaultKind {
         match self {
-            Self::Retry => Kind::Error,
-            Self::Unknown => Kind::Lost,
-            Self::Slow => Kind::Delay,
-            Self::HangUp => Kind::Drop,
-            Self::Panic => Kind::Panic,
-            Self::Crash => Kind::Crash,
-            Self::StepStore | Self::Freeze => Kind::Step,
+            Self::Retry => FaultKind::Error,
+            Self::Unknown => FaultKind::Lost,
+            Self::Slow => FaultKind::Delay,
+            Self::HangUp => FaultKind::Drop,
+            Self::Panic => FaultKind::Panic,
+            Self::Crash => FaultKind::Crash,
+            Self::StepStore | Self::Freeze => FaultKind::ClockStep,
         }
     }
 }
 
-/// Where a process meets the world.
+/// Controls all effects of one process.
 #[derive(Debug)]
 pub struct Gate {
-    /// Whose gate it is.
+    /// The process.
     pub process: ProcessId,
-    /// What the process stands on.
-    pub ground: Arc<Ground>,
+    /// The shared store.
+    pub traced: Arc<TracedStore>,
     is_dead: AtomicBool,
     paused_until: Mutex<Instant>,
     hang_up: Notify,
     moments: AtomicU64,
-    trap: Mutex<Option<(u64, Trap)>>,
-    is_sprung: AtomicBool,
+    trap: Mutex<Option<(u64, HandlerFault)>>,
+    is_injected: AtomicBool,
     is_healed: AtomicBool,
 }
 
 impl Gate {
     /// The gate of a process that is alive.
-    pub fn new(process: ProcessId, ground: Arc<Ground>) -> Self {
+    pub fn new(process: ProcessId, traced: Arc<TracedStore>) -> Self {
         Self {
             process,
-            ground,
+            traced,
             is_dead: AtomicBool::new(false),
             paused_until: Mutex::new(Instant::now()),
             hang_up: Notify::new(),
             moments: AtomicU64::new(0),
             trap: Mutex::new(None),
-            is_sprung: AtomicBool::new(false),
+            is_injected: AtomicBool::new(false),
             is_healed: AtomicBool::new(false),
         }
     }
 
-    /// Waits until the process is awake; for ever when it is dead.
+    /// Waits until the process is not paused; for ever when it is dead.
     pub async fn open(&self) {
         loop {
             if self.is_dead() {
@@ -111,16 +111,16 @@ impl Gate {
         }
     }
 
-    /// The process does nothing for `span`.
+    /// Pauses the process for `span`.
     pub fn pause(&self, span: Duration) {
-        self.ground.note(Event::Paused { process: self.process, pause_ms: millis(span) });
+        self.traced.note(Event::Paused { process: self.process, pause_ms: millis(span) });
         *self.paused_until.lock() = Instant::now() + span;
     }
 
-    /// The process dies. Its callers are gone with it.
+    /// The process dies, and its callers with it.
     pub fn crash(&self) {
         if !self.is_dead.swap(true, Ordering::Relaxed) {
-            self.ground.died(self.process);
+            self.traced.died(self.process);
             self.hang_up.notify_waiters();
         }
     }
@@ -130,46 +130,45 @@ impl Gate {
         self.is_dead.load(Ordering::Relaxed)
     }
 
-    /// Drops everybody who waits for an answer of this process.
+    /// Drops all callers that wait for a result of this process.
     pub fn hang_up(&self) {
         self.hang_up.notify_waiters();
     }
 
-    /// Ends when the callers are dropped, from now on.
+    /// Completes when the callers are dropped, from now on.
     pub fn hung_up(&self) -> tokio::sync::futures::Notified<'_> {
         self.hang_up.notified()
     }
 
-    /// Sets a trap at the nth moment, counted from 1, at which a handler of this process asks.
-    pub fn set_trap(&self, nth: u64, trap: Trap) {
+    /// Injects a fault at the nth fault point of this process's handlers, counted from 1.
+    pub fn set_handler_fault(&self, nth: u64, trap: HandlerFault) {
         *self.trap.lock() = Some((nth, trap));
     }
 
-    /// Whether the trap was sprung, or the deed done.
-    pub fn is_sprung(&self) -> bool {
-        self.is_sprung.load(Ordering::Relaxed)
+    /// Whether the fault of a handler, or the injection, happened.
+    pub fn is_injected(&self) -> bool {
+        self.is_injected.load(Ordering::Relaxed)
     }
 
-    /// A moment in a handler at which something may go wrong: what was set for it, or what the handler itself
-    /// has planned.
-    pub fn moment(&self, planned: Option<Trap>) -> Option<Trap> {
+    /// A fault point in a handler. Returns the fault that was set for it, or the one that the handler itself has planned.
+    pub fn handler_fault(&self, planned: Option<HandlerFault>) -> Option<HandlerFault> {
         let moment = self.moments.fetch_add(1, Ordering::Relaxed) + 1;
         if self.is_healed.load(Ordering::Relaxed) {
             return None;
         }
         let set = self.trap.lock().filter(|(nth, _)| *nth == moment).map(|(_, trap)| trap);
         if set.is_some() {
-            self.spring();
+            self.mark_injected();
         }
         set.or(planned)
     }
 
-    /// Notes that the one thing that was to go wrong here did.
-    pub fn spring(&self) {
-        self.is_sprung.store(true, Ordering::Relaxed);
+    /// Records that the planned fault was injected.
+    pub fn mark_injected(&self) {
+        self.is_injected.store(true, Ordering::Relaxed);
     }
 
-    /// From here on nothing goes wrong.
+    /// Ends all faults.
     pub fn heal(&self) {
         self.is_healed.store(true, Ordering::Relaxed);
         *self.paused_until.lock() = Instant::now();
@@ -177,13 +176,13 @@ impl Gate {
 
     /// The store's clock jumps by more than a lease.
     pub fn step_store(&self) {
-        self.ground.note(Event::Stepped { store_ms: millis(OVER_A_LEASE) });
-        self.ground.clock.step(OVER_A_LEASE);
+        self.traced.note(Event::Stepped { store_ms: millis(OVER_A_LEASE) });
+        self.traced.clock.step(OVER_A_LEASE);
     }
 
-    /// Everything stands still for more than a lease.
+    /// All clocks jump by more than a lease, and nothing runs meanwhile.
     pub fn freeze(&self) {
-        self.ground.note(Event::Stepped { store_ms: 0 });
-        self.ground.clock.freeze(OVER_A_LEASE);
+        self.traced.note(Event::Stepped { store_ms: 0 });
+        self.traced.clock.freeze(OVER_A_LEASE);
     }
 }

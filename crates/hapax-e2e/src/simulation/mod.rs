@@ -1,29 +1,28 @@
-//! Deterministic simulation: the real engine on a simulated clock, with everything going wrong that can.
+//! Deterministic simulation: the real engine on a simulated clock, under every kind of fault.
 //!
-//! Several processes, each a `Hapax` of its own, share one memory store. Time is Tokio's paused time, everything
+//! Several processes, each with its own `Hapax`, share one memory store. Time is Tokio's paused time, everything
 //! runs on one thread, and every choice follows from a seed, so a run can be repeated to the last event. Each
 //! process reaches the store through three layers:
 //!
 //! ```text
-//! Hapax ─▶ Faulty (errors, lost answers, delays, panics) ─▶ Wire (lands late, lands twice) ─▶ store and journal
+//! Hapax ─▶ Faulty (errors, lost answers, delays, panics) ─▶ Wire (late or doubled calls) ─▶ store and trace
 //!                                                             └─ Gate (paused, dead) ─ handlers' effects
 //! ```
 //!
-//! - [`systematic`] plays named [`scenario`]s once for every store call and every handler's moment times every
-//!   kind of fault, and stops counting up where the scenario ends without the fault;
-//! - [`random`] plays seeded histories of many operations, then heals the world and asks for every key;
-//! - [`oracle`] reads the journal afterwards and says what may not have happened.
+//! - [`systematic`] plays named [`scenario`]s once for every kind of fault at every store call and every fault point of
+//!   handlers, and stops counting up where the scenario ends without the fault;
+//! - [`random`] plays seeded histories of many operations, then heals the world and calls every key;
+//! - [`oracle`] checks the trace afterwards.
 //!
 //! # Limits
 //!
-//! - A paused process cannot reach the store and its handlers stand still, but its timers fire on time.
+//! - A paused process cannot reach the store and its handlers are suspended, but its timers fire on time.
 //! - The operator is truthful: it settles only when the owner is dead or its run has ended.
-//! - The store itself never loses a write. What a store may lose is up to the tests of that store.
+//! - The store itself never loses a write. Losses are left to the tests of each store.
 
 pub mod clock;
 pub mod event;
 pub mod gate;
-pub mod journal;
 pub mod oracle;
 pub mod process;
 pub mod quiet;
@@ -31,6 +30,7 @@ pub mod random;
 pub mod report;
 pub mod scenario;
 pub mod systematic;
+pub mod trace;
 pub mod wire;
 pub mod work;
 pub mod world;

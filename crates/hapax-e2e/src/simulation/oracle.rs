@@ -1,23 +1,22 @@
-//! The oracle: reads a journal from beginning to end and says what may not have happened.
+//! The oracle: checks a trace from beginning to end.
 //!
-//! It keeps a naive picture of every record, made only from what was applied, and judges by it what the engine
-//! did and what callers were told. Rules that the protocol model also checks have its names
-//! for them:
+//! It keeps an expected state of every record, made only from what was applied, and compares it with the actions of the
+//! engine and the results of calls. Rules that the protocol model also checks have the same names:
 //!
 //! | rule | |
 //! |---|---|
-//! | S1 | one outcome: nothing is pinned over another outcome, and every replay is one that was pinned and still held |
-//! | S2 | truth: every value answered was made by an effect, a caller's own value by its own run |
+//! | S1 | one outcome: no outcome is pinned over another, and every replay was pinned and is within its retention |
+//! | S2 | truth: every returned value was made by an effect, a call's own value by its own run |
 //! | S3 | stored truth: what is pinned was made by the attempt that pinned it, or by the effect that was settled |
 //! | S4 | once: at most once, a second effect needs a declared release or an expired record before it |
 //! | S5 | no attempt runs twice |
 //! | S7 | fence: a record changes hands only when it was free, expired or lapsed |
-//! | S8 | nothing is released after an effect that did not ask for it, nor while its run goes on |
-//! | S9 | at least once: a run follows a claim of its own, so doubles have a takeover or a release between them |
-//! | L1 | once nothing goes wrong any more, everybody is answered, everything is recorded, and every key ends |
-//! | T1 | without a fault a scenario's callers are told what the scenario says |
-//! | P1 | who was told that nothing was executed executed nothing, then or later |
-//! | P2 | without a fault nothing lapses, fails or goes unrecorded, and no waiter is sent away early |
+//! | S8 | no key is released after an effect whose run did not return a retry, nor while its run goes on |
+//! | S9 | at least once: every run follows its own claim, so doubles have a takeover or a release between them |
+//! | L1 | after healing every call returns, every outcome is recorded, and every key ends |
+//! | T1 | without a fault a scenario's calls return the scenario's results |
+//! | P1 | a call whose result rules out an execution executed nothing, before or after |
+//! | P2 | without a fault no lease lapses, no call fails or goes unrecorded, and no waiter returns early |
 
 mod records;
 
@@ -25,18 +24,20 @@ use std::fmt;
 
 use hapax_core::OnLapse;
 
-use self::records::{Picture, Records};
-use super::event::{Answer, AttemptId, CallId, Ending, Entry, Event, KeyId, Place, ProcessId, RunId};
+use self::records::{ExpectedRecord, Records};
+use super::event::{
+    AttemptId, CallId, CallResult, Event, FaultSite, KeyId, ProcessId, RunEnd, RunId, TraceEntry,
+};
 use super::{LATE, clock::millis};
 
-/// Something that may not have happened.
+/// A broken rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// The rule it breaks.
+    /// The rule.
     pub rule: &'static str,
     /// What happened.
     pub what: String,
-    /// After which entry of the journal it was noticed.
+    /// The index of the trace's entry at which it was found.
     pub entry: usize,
 }
 
@@ -53,22 +54,22 @@ impl fmt::Display for Violation {
     }
 }
 
-/// By what a journal is judged.
+/// The terms that a trace must keep.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms {
-    /// What a lapsed lease means.
+    /// What claims do with a lapsed one.
     pub on_lapse: OnLapse,
-    /// Whether so few store calls go wrong that no lease may lapse of it.
-    pub is_mild: bool,
+    /// Whether store calls fail so rarely that no lease may lapse because of it.
+    pub leases_hold: bool,
 }
 
-/// Reads a journal and lists what is wrong with it.
-pub fn judge(entries: &[Entry], terms: Terms) -> Vec<Violation> {
+/// Checks a trace and lists its violations.
+pub fn check_trace(entries: &[TraceEntry], terms: Terms) -> Vec<Violation> {
     let mut oracle = Oracle { terms, ..Oracle::default() };
     for (index, entry) in entries.iter().enumerate() {
         oracle.entry = index;
         oracle.at_ms = entry.at_ms;
-        oracle.see(entry.event);
+        oracle.apply_event(entry.event);
     }
     oracle.violations
 }
@@ -83,11 +84,11 @@ struct Oracle {
     runs: Vec<Run>,
     /// The run of each attempt, if there was one.
     run_of: Vec<Option<RunId>>,
-    /// Until when each process may be excused for what it does not do.
+    /// Until when each process is excused for failed calls and unrecorded outcomes.
     disturbed_until: Vec<u64>,
-    /// Until when each may be excused for letting a lease lapse.
+    /// Until when each process is excused for lapsed leases.
     neglects_until: Vec<u64>,
-    /// Who drains, and how many calls had been made by then.
+    /// Processes that drain, and how many calls had been made by then.
     draining: Vec<(ProcessId, usize)>,
     violations: Vec<Violation>,
 }
@@ -108,16 +109,16 @@ struct Call {
 struct Run {
     call: CallId,
     key: KeyId,
-    /// Which life of its key's record it belongs to.
+    /// How often the key was new when it began.
     life: u32,
     has_happened: bool,
-    ended: Option<Ending>,
+    ended: Option<RunEnd>,
 }
 
 impl Oracle {
-    fn see(&mut self, event: Event) {
+    fn apply_event(&mut self, event: Event) {
         match event {
-            Event::Asked { process, key, input, patience_ms, has_deadline, .. } => self.calls.push(Call {
+            Event::Called { process, key, input, patience_ms, has_deadline, .. } => self.calls.push(Call {
                 process,
                 key,
                 input,
@@ -131,10 +132,12 @@ impl Oracle {
             Event::Started { call, process, key, attempt, number, .. } => {
                 self.started(call, process, key, attempt, number);
             }
-            Event::Happened { run } => self.happened(run),
+            Event::TookEffect { run } => self.happened(run),
             Event::Ended { run, ending } => self.runs[run.index()].ended = Some(ending),
             Event::Applied { process, key, attempt, step } => self.applied(process, key, attempt, step),
-            Event::Struck { process, place: Place::Call | Place::Wire, .. } => self.trouble(process),
+            Event::FaultInjected { process, place: FaultSite::Call | FaultSite::Wire, .. } => {
+                self.call_disturbed(process)
+            }
             Event::Paused { process, pause_ms } => self.disturb(process, pause_ms + 2 * millis(LATE)),
             Event::Crashed { process } => self.disturb(process, u64::MAX / 2),
             Event::Stepped { store_ms } => {
@@ -148,20 +151,20 @@ impl Oracle {
                 self.neglects_until.push(0);
             }
             Event::Draining { process } => self.draining.push((process, self.calls.len())),
-            Event::Gone { .. } | Event::Struck { .. } | Event::Swept { .. } | Event::Healed => {}
+            Event::Dropped { .. } | Event::FaultInjected { .. } | Event::Swept { .. } | Event::Healed => {}
         }
     }
 
-    /// A store call of the process went wrong.
-    fn trouble(&mut self, process: ProcessId) {
+    /// A store call of the process had a fault.
+    fn call_disturbed(&mut self, process: ProcessId) {
         let neglects_until = self.neglects_until[process.index()];
         self.disturb(process, 2 * millis(LATE));
-        if self.terms.is_mild {
+        if self.terms.leases_hold {
             self.neglects_until[process.index()] = neglects_until;
         }
     }
 
-    /// Something is wrong with the process as a whole.
+    /// The process as a whole had a fault.
     fn disturb(&mut self, process: ProcessId, span_ms: u64) {
         let until = self.at_ms + span_ms;
         for excused_until in [&mut self.disturbed_until, &mut self.neglects_until] {
@@ -170,15 +173,15 @@ impl Oracle {
         }
     }
 
-    /// Whether anything went wrong with the process at or after `since_ms`.
+    /// Whether the process had a fault at or after `since_ms`.
     fn is_excused(&self, process: ProcessId, since_ms: u64) -> bool {
         self.disturbed_until[process.index()] >= since_ms.max(1)
     }
 
     fn started(&mut self, call: CallId, process: ProcessId, key: KeyId, attempt: AttemptId, number: u32) {
         let run = RunId(self.runs.len() as u32);
-        let picture = self.records.of(key);
-        let (life, claimed) = (picture.life, picture.was_claimed_by(attempt, number));
+        let expected = self.records.of(key);
+        let (life, claimed) = (expected.life, expected.was_claimed_by(attempt, number));
         if !claimed {
             self.wrong("S9 runs follow claims", format!("{run} runs for {attempt}, which never got the key"));
         }
@@ -195,7 +198,7 @@ impl Oracle {
         let caller = &mut self.calls[call.index()];
         caller.has_run = true;
         if caller.is_denied {
-            self.wrong("P1 denied", format!("{run} starts after {call} was told that nothing ran"));
+            self.wrong("P1 denied", format!("{run} starts after {call} returned that nothing ran"));
         }
         let came_late = |(drained, calls): &(ProcessId, usize)| *drained == process && call.index() >= *calls;
         if self.draining.iter().any(came_late) {
@@ -212,7 +215,7 @@ impl Oracle {
                     && other.key == key
                     && other.life == life
                     && other.has_happened
-                    && other.ended != Some(Ending::Retry)
+                    && other.ended != Some(RunEnd::Retry)
             });
             if let Some((index, _)) = unexplained {
                 let earlier = RunId(index as u32);
@@ -222,31 +225,28 @@ impl Oracle {
         self.runs[run.index()].has_happened = true;
     }
 
-    fn answered(&mut self, call: CallId, answer: Answer) {
+    fn answered(&mut self, call: CallId, answer: CallResult) {
         let Call { process, key, input, asked_ms, patience_ms, has_deadline, has_run, .. } =
             self.calls[call.index()];
         match answer {
-            Answer::Ran { value, recorded } => {
-                if !self.is_own(call, value, &[Ending::Value]) {
-                    self.wrong(
-                        "S2 truth",
-                        format!("{call} was answered {value}, which is not its own value"),
-                    );
+            CallResult::Ran { value, recorded } => {
+                if !self.is_own(call, value, &[RunEnd::Value]) {
+                    self.wrong("S2 truth", format!("{call} returned {value}, which is not its own value"));
                 }
                 if recorded && !self.records.of(key).was_pinned(value) {
-                    self.wrong("S2 recorded", format!("{call} was told {value} is recorded, and it is not"));
+                    self.wrong("S2 recorded", format!("{call} returned {value} as recorded, and it is not"));
                 }
                 if !recorded && !self.is_excused(process, asked_ms) {
                     self.wrong("P2 undisturbed", format!("{call} went unrecorded without a fault"));
                 }
             }
-            Answer::Failed(run) => {
-                let endings = [Ending::Retry, Ending::Final, Ending::Unknown];
+            CallResult::Failed(run) => {
+                let endings = [RunEnd::Retry, RunEnd::Final, RunEnd::Unknown];
                 if !self.is_own(call, run, &endings) {
-                    self.wrong("S2 truth", format!("{call} was answered with the error of {run}"));
+                    self.wrong("S2 truth", format!("{call} returned the error of {run}"));
                 }
             }
-            Answer::Replayed(value) | Answer::PreviouslyFailed(value) => {
+            CallResult::Replayed(value) | CallResult::PreviouslyFailed(value) => {
                 if !self.records.of(key).was_held(value, asked_ms) {
                     self.wrong(
                         "S1 one outcome",
@@ -261,34 +261,34 @@ impl Oracle {
                     );
                 }
             }
-            Answer::InProgress if self.at_ms < asked_ms + patience_ms => {
-                self.wrong("P2 patience", format!("{call} was sent away before its time"));
+            CallResult::InProgress if self.at_ms < asked_ms + patience_ms => {
+                self.wrong("P2 patience", format!("{call} stopped waiting early"));
             }
-            Answer::Store | Answer::Superseded if !self.is_excused(process, asked_ms) => {
+            CallResult::Store | CallResult::Superseded if !self.is_excused(process, asked_ms) => {
                 self.wrong("P2 undisturbed", format!("{call} failed without a fault: {}", answer.words()));
             }
-            Answer::Superseded if !has_run => {
+            CallResult::Superseded if !has_run => {
                 self.wrong("S2 truth", format!("{call} was superseded without having run"));
             }
-            Answer::Draining if !self.draining.iter().any(|(drained, _)| *drained == process) => {
+            CallResult::Draining if !self.draining.iter().any(|(drained, _)| *drained == process) => {
                 self.wrong("P2 undisturbed", format!("{call} was refused by a process that does not drain"));
             }
-            Answer::Deadline if !has_deadline => {
+            CallResult::Deadline if !has_deadline => {
                 self.wrong("P2 undisturbed", format!("{call} had no deadline and missed it"));
             }
-            Answer::Other => self.wrong("S2 truth", format!("{call} was answered nobody knows what")),
+            CallResult::Other => self.wrong("S2 truth", format!("{call} had an unexpected result")),
             _ => {}
         }
         if answer.denies_execution() {
             self.calls[call.index()].is_denied = true;
             if has_run {
                 let words = answer.words();
-                self.wrong("P1 denied", format!("{call} ran and was told that nothing did: {words}"));
+                self.wrong("P1 denied", format!("{call} ran and returned that nothing did: {words}"));
             }
         }
     }
 
-    fn is_own(&self, call: CallId, run: RunId, endings: &[Ending]) -> bool {
+    fn is_own(&self, call: CallId, run: RunId, endings: &[RunEnd]) -> bool {
         self.runs
             .get(run.index())
             .is_some_and(|run| run.call == call && run.ended.is_some_and(|ended| endings.contains(&ended)))
@@ -303,7 +303,7 @@ impl Oracle {
         self.violations.push(Violation { rule, what, entry: self.entry });
     }
 
-    fn picture(&mut self, key: KeyId) -> &mut Picture {
+    fn expected(&mut self, key: KeyId) -> &mut ExpectedRecord {
         self.records.of(key)
     }
 }

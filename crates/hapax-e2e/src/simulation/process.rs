@@ -1,4 +1,4 @@
-//! [`Process`]: one executor, the real engine on its own faulty way to the shared store.
+//! [`Process`]: one executor: the real engine with its own faults between it and the shared store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use hapax::{Hapax, Keeper, Policy};
 use hapax_testkit::{Fault, Faulty, History, Plan, Point};
 
-use super::event::{Kind, Place, ProcessId};
+use super::event::{FaultKind, FaultSite, ProcessId};
 use super::gate::Gate;
-use super::journal::Ground;
+use super::trace::TracedStore;
 use super::wire::Wire;
 
-/// How often a process asks about a key that somebody waits for. Longer than it takes to be woken.
+/// The poll interval for keys with waiting duplicates. Longer than a wake-up takes.
 const POLL: Duration = Duration::from_millis(500);
 
 /// One executor.
@@ -19,22 +19,27 @@ const POLL: Duration = Duration::from_millis(500);
 pub struct Process {
     /// The engine.
     pub hapax: Hapax,
-    /// What goes wrong with its store calls.
+    /// The faults of its store calls.
     pub faulty: Faulty,
-    /// What goes wrong on the way.
+    /// The faults between it and the store.
     pub wire: Wire,
-    /// Whether it lives.
+    /// Whether it is alive.
     pub gate: Arc<Gate>,
-    /// Whether it no longer admits anything.
+    /// Whether it drains.
     pub is_draining: bool,
     /// Whether most of its store calls fail for now.
     pub is_cut_off: bool,
 }
 
 impl Process {
-    /// A process that begins now, its calls written down in `history` if there is one.
-    pub fn open(ground: &Arc<Ground>, policy: Policy, cache_bytes: u64, history: Option<&History>) -> Self {
-        let gate = Arc::new(Gate::new(ground.opened(), ground.clone()));
+    /// A process that begins now, with its calls recorded in `history` if there is one.
+    pub fn open(
+        traced: &Arc<TracedStore>,
+        policy: Policy,
+        cache_bytes: u64,
+        history: Option<&History>,
+    ) -> Self {
+        let gate = Arc::new(Gate::new(traced.opened(), traced.clone()));
         let wire = Wire::new(gate.clone(), history.cloned());
         let faulty = Faulty::new(Arc::new(wire.clone()));
         let hapax = Hapax::builder(Arc::new(faulty.clone()))
@@ -54,30 +59,32 @@ impl Process {
         self.gate.process
     }
 
-    /// Notes every fault that strikes and, at one point of one call, does `deed`.
-    pub fn watch(&self, deed: Option<Deed>) {
+    /// Records every fault that is injected and, at one point of one call, injects `injection`.
+    pub fn watch(&self, injection: Option<Injection>) {
         let gate = self.gate.clone();
         self.faulty.observe(move |step| {
-            let planned = deed.as_ref().filter(|deed| deed.call == step.call && deed.point == step.point);
+            let planned = injection
+                .as_ref()
+                .filter(|injection| injection.call == step.call && injection.point == step.point);
             let kind = match (planned, step.fault) {
-                (Some(deed), _) => Some(deed.kind),
+                (Some(injection), _) => Some(injection.kind),
                 (None, Some(fault)) => Some(kind_of(fault)),
                 (None, None) => None,
             };
             let Some(kind) = kind else { return };
-            let place = if kind == Kind::Drop { Place::Callers } else { Place::Call };
-            gate.ground.struck(gate.process, kind, place);
+            let place = if kind == FaultKind::Drop { FaultSite::Callers } else { FaultSite::Call };
+            gate.traced.fault_injected(gate.process, kind, place);
             if matches!(step.fault, Some(Fault::Crash(_))) {
                 gate.crash();
             }
-            if let Some(deed) = planned {
-                gate.spring();
-                (deed.act)(&gate);
+            if let Some(injection) = planned {
+                gate.mark_injected();
+                (injection.act)(&gate);
             }
         });
     }
 
-    /// From here on nothing goes wrong.
+    /// Ends all faults.
     pub fn heal(&self) {
         self.watch(None);
         self.faulty.set_plan(Plan::new());
@@ -86,26 +93,26 @@ impl Process {
     }
 }
 
-/// Something done at one point of one store call.
+/// A fault that is injected at one point of one store call.
 #[derive(Clone, Debug)]
-pub struct Deed {
+pub struct Injection {
     /// The call's number, from 1.
     pub call: u64,
     /// At which of its points.
     pub point: Point,
-    /// Under which kind it is counted.
-    pub kind: Kind,
-    /// What is done.
+    /// The kind that it is counted as.
+    pub kind: FaultKind,
+    /// The fault.
     pub act: fn(&Gate),
 }
 
-fn kind_of(fault: Fault) -> Kind {
+fn kind_of(fault: Fault) -> FaultKind {
     match fault {
-        Fault::ErrorBefore(_) => Kind::Error,
-        Fault::AnswerLost => Kind::Lost,
-        Fault::Delay(..) | Fault::Stall(_) => Kind::Delay,
-        Fault::Drop(_) => Kind::Drop,
-        Fault::Panic(_) => Kind::Panic,
-        Fault::Crash(_) => Kind::Crash,
+        Fault::ErrorBefore(_) => FaultKind::Error,
+        Fault::AnswerLost => FaultKind::Lost,
+        Fault::Delay(..) | Fault::Stall(_) => FaultKind::Delay,
+        Fault::Drop(_) => FaultKind::Drop,
+        Fault::Panic(_) => FaultKind::Panic,
+        Fault::Crash(_) => FaultKind::Crash,
     }
 }

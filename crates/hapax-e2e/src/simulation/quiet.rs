@@ -1,4 +1,4 @@
-//! Planned panics are part of the story and need not be printed.
+//! Suppresses the output of planned panics.
 
 use std::cell::Cell;
 use std::panic;
@@ -11,7 +11,7 @@ thread_local! {
 static INSTALL: Once = Once::new();
 
 /// Runs `work` without printing the panics of this thread.
-pub fn quietly<T>(work: impl FnOnce() -> T) -> T {
+pub fn without_panic_output<T>(work: impl FnOnce() -> T) -> T {
     INSTALL.call_once(|| {
         let print = panic::take_hook();
         panic::set_hook(Box::new(move |info| {

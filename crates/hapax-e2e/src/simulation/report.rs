@@ -1,33 +1,33 @@
-//! What came of one play, and the story to tell when something is wrong with it.
+//! [`PlayResult`]: the result of one play, with its timeline.
 
 use std::fmt::Write;
 use std::pin::Pin;
 
-use super::event::{Answer, Entry, Kind};
+use super::event::{CallResult, FaultKind, TraceEntry};
 use super::oracle::{self, Violation};
-use super::quiet::quietly;
+use super::quiet::without_panic_output;
 use super::world::{Settings, World};
 
-/// What came of one play.
+/// The result of one play.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Played {
-    /// What may not have happened.
+pub struct PlayResult {
+    /// Broken rules.
     pub violations: Vec<Violation>,
-    /// How many faults struck, by kind.
-    pub fired: [u64; Kind::ALL.len()],
-    /// What callers were told before the healing, in words.
-    pub told: String,
-    /// Everything that happened.
-    pub entries: Vec<Entry>,
+    /// How many faults were injected, by kind.
+    pub fired: [u64; FaultKind::ALL.len()],
+    /// The results of calls before the healing, in words.
+    pub answers: String,
+    /// The trace.
+    pub entries: Vec<TraceEntry>,
 }
 
 /// A scenario being played.
-pub type Act<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+pub type Play<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Plays `act` in a new world on its own simulated time, heals the world and judges what happened. Also gives
-/// what `act` gave.
-pub fn play<T>(settings: Settings, act: impl AsyncFnOnce(&mut World) -> T) -> (Played, T) {
-    quietly(|| {
+/// Plays `act` in a new world on its own simulated time, heals the world and checks the trace. Also returns the result of
+/// `act`.
+pub fn play<T>(settings: Settings, act: impl AsyncFnOnce(&mut World) -> T) -> (PlayResult, T) {
+    without_panic_output(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -36,39 +36,39 @@ pub fn play<T>(settings: Settings, act: impl AsyncFnOnce(&mut World) -> T) -> (P
         runtime.block_on(async {
             let mut world = World::new(settings);
             let seen = act(&mut world).await;
-            let told = told(&world.ground.answers());
+            let answers = answer_words(&world.traced.answers());
             world.heal().await;
-            let entries = world.ground.entries();
-            let mut violations = oracle::judge(&entries, settings.terms());
+            let entries = world.traced.entries();
+            let mut violations = oracle::check_trace(&entries, settings.terms());
             violations.append(&mut world.violations);
-            (Played { violations, fired: world.ground.fired(), told, entries }, seen)
+            (PlayResult { violations, fired: world.traced.fired(), answers, entries }, seen)
         })
     })
 }
 
-fn told(answers: &[Option<Answer>]) -> String {
-    let words: Vec<&str> = answers.iter().map(|answer| answer.map_or("none", Answer::words)).collect();
+fn answer_words(answers: &[Option<CallResult>]) -> String {
+    let words: Vec<&str> = answers.iter().map(|answer| answer.map_or("none", CallResult::words)).collect();
     words.join(", ")
 }
 
-impl Played {
+impl PlayResult {
     /// Whether one of these rules was broken.
     pub fn breaks(&self, rules: &[String]) -> bool {
         self.violations.iter().any(|violation| rules.iter().any(|rule| rule == violation.id()))
     }
 
-    /// Everything that happened, with what is wrong about it at its place.
-    pub fn story(&self) -> String {
-        let mut story = String::new();
+    /// The trace, with each violation after its event.
+    pub fn timeline(&self) -> String {
+        let mut timeline = String::new();
         for (index, entry) in self.entries.iter().enumerate() {
-            let _ = writeln!(story, "{entry}");
+            let _ = writeln!(timeline, "{entry}");
             for violation in self.violations.iter().filter(|violation| violation.entry == index) {
-                let _ = writeln!(story, "    WRONG  {violation}");
+                let _ = writeln!(timeline, "    WRONG  {violation}");
             }
         }
         for violation in self.violations.iter().filter(|violation| violation.entry >= self.entries.len()) {
-            let _ = writeln!(story, "    WRONG  {violation}");
+            let _ = writeln!(timeline, "    WRONG  {violation}");
         }
-        story
+        timeline
     }
 }

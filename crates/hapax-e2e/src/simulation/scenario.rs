@@ -1,4 +1,4 @@
-//! The named scenarios: each a few calls whose answers are known when nothing goes wrong.
+//! The named scenarios: each a few calls whose results without faults are known.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use hapax_testkit::{Fault, Op, Plan};
 use tokio::time::sleep;
 
 use super::LEASE;
-use super::event::{Ending, KeyId};
-use super::report::Act;
+use super::event::{KeyId, RunEnd};
+use super::report::Play;
 use super::work::Work;
-use super::world::{Ask, Settings, World};
+use super::world::{Settings, SimCall, World};
 
-/// A short play with a known end.
+/// A short play with known results.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
     /// Its name.
@@ -22,13 +22,13 @@ pub struct Scenario {
     pub processes: usize,
     /// The world it is played in.
     pub settings: fn(OnLapse) -> Settings,
-    /// What goes wrong by the scenario's own plan, in which process.
+    /// The scenario's own faults, by process.
     pub planned: fn(usize, Plan) -> Plan,
-    /// Whether that leaves the engine able to give up a claim at once.
-    pub is_gentle: bool,
+    /// Whether the engine can still release a claim immediately.
+    pub releases_unrun_claims: bool,
     /// The play.
-    pub play: for<'a> fn(&'a mut World) -> Act<'a>,
-    /// What the callers are told, in the order in which they ask.
+    pub play: for<'a> fn(&'a mut World) -> Play<'a>,
+    /// The results of the calls, in their order.
     pub at_most_once: &'static str,
     /// The same when a lapsed claim is taken over.
     pub at_least_once: &'static str,
@@ -39,16 +39,16 @@ const PLAIN: Scenario = Scenario {
     processes: 2,
     settings: |on_lapse| Settings::plain(2, on_lapse),
     planned: |_, plan| plan,
-    is_gentle: true,
+    releases_unrun_claims: true,
     play: |_| Box::pin(async {}),
     at_most_once: "",
     at_least_once: "",
 };
 
-/// A scenario whose callers are told the same in both modes.
+/// A scenario with the same results in both modes.
 const fn scenario(
     name: &'static str,
-    play: for<'a> fn(&'a mut World) -> Act<'a>,
+    play: for<'a> fn(&'a mut World) -> Play<'a>,
     told: &'static str,
 ) -> Scenario {
     Scenario { name, play, at_most_once: told, at_least_once: told, ..PLAIN }
@@ -80,19 +80,19 @@ pub const ALL: &[Scenario] = &[
     scenario("release then retry", release_then_retry, "failed, ran, replayed"),
     Scenario {
         planned: |process, plan| fail_first(process, plan, Op::Release, 8),
-        is_gentle: false,
+        releases_unrun_claims: false,
         ..scenario("release store failure", release_fails, "failed, in progress, ran")
     },
     Scenario {
         planned: late_owner_calls,
-        is_gentle: false,
+        releases_unrun_claims: false,
         at_most_once: "ran unrecorded, uncertain, replayed, replayed",
         at_least_once: "ran unrecorded, ran, replayed, replayed",
         ..scenario("settle against a late owner", settle_late_owner, "")
     },
     Scenario {
         planned: late_owner_calls,
-        is_gentle: false,
+        releases_unrun_claims: false,
         at_most_once: "failed, uncertain, ran, replayed",
         at_least_once: "failed, ran, replayed, replayed",
         ..scenario("settle against a late release", settle_late_release, "")
@@ -153,26 +153,26 @@ async fn rest(ms: u64) {
     sleep(Duration::from_millis(ms)).await;
 }
 
-fn short() -> Ask {
-    Ask::of(Work::taking(20))
+fn short() -> SimCall {
+    SimCall::of(Work::taking(20))
 }
 
-fn run_of(ms: u64) -> Ask {
-    Ask::of(Work::taking(ms))
+fn run_of(ms: u64) -> SimCall {
+    SimCall::of(Work::taking(ms))
 }
 
-fn ending(ending: Ending) -> Ask {
-    Ask::of(Work::taking(20).ending(ending))
+fn ending(ending: RunEnd) -> SimCall {
+    SimCall::of(Work::taking(20).ending(ending))
 }
 
-fn fresh_run(world: &mut World) -> Act<'_> {
+fn fresh_run(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, short());
         world.finish().await;
     })
 }
 
-fn duplicate_while_running(world: &mut World) -> Act<'_> {
+fn duplicate_while_running(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, run_of(300));
         rest(100).await;
@@ -181,7 +181,7 @@ fn duplicate_while_running(world: &mut World) -> Act<'_> {
     })
 }
 
-fn duplicate_after(world: &mut World) -> Act<'_> {
+fn duplicate_after(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, short());
         world.finish().await;
@@ -190,7 +190,7 @@ fn duplicate_after(world: &mut World) -> Act<'_> {
     })
 }
 
-fn other_fingerprint(world: &mut World) -> Act<'_> {
+fn other_fingerprint(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, run_of(300));
         rest(100).await;
@@ -201,7 +201,7 @@ fn other_fingerprint(world: &mut World) -> Act<'_> {
     })
 }
 
-fn waiter_woken(world: &mut World) -> Act<'_> {
+fn waiter_woken(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, run_of(400));
         rest(100).await;
@@ -210,7 +210,7 @@ fn waiter_woken(world: &mut World) -> Act<'_> {
     })
 }
 
-fn waiter_timed_out(world: &mut World) -> Act<'_> {
+fn waiter_timed_out(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, run_of(900));
         rest(100).await;
@@ -221,7 +221,7 @@ fn waiter_timed_out(world: &mut World) -> Act<'_> {
     })
 }
 
-fn long_run(world: &mut World) -> Act<'_> {
+fn long_run(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, run_of(3 * 1200));
         rest(2 * 1200).await;
@@ -231,7 +231,7 @@ fn long_run(world: &mut World) -> Act<'_> {
     })
 }
 
-fn owner_paused(world: &mut World) -> Act<'_> {
+fn owner_paused(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, run_of(400));
         rest(100).await;
@@ -243,7 +243,7 @@ fn owner_paused(world: &mut World) -> Act<'_> {
     })
 }
 
-fn owner_crashed(world: &mut World) -> Act<'_> {
+fn owner_crashed(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, run_of(400));
         rest(300).await;
@@ -257,7 +257,7 @@ fn owner_crashed(world: &mut World) -> Act<'_> {
     })
 }
 
-fn completion_fails(world: &mut World) -> Act<'_> {
+fn completion_fails(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, short());
         rest(100).await;
@@ -267,9 +267,9 @@ fn completion_fails(world: &mut World) -> Act<'_> {
     })
 }
 
-fn release_then_retry(world: &mut World) -> Act<'_> {
+fn release_then_retry(world: &mut World) -> Play<'_> {
     Box::pin(async {
-        world.call(0, ending(Ending::Retry));
+        world.call(0, ending(RunEnd::Retry));
         world.finish().await;
         world.call(1, short());
         world.finish().await;
@@ -277,9 +277,9 @@ fn release_then_retry(world: &mut World) -> Act<'_> {
     })
 }
 
-fn release_fails(world: &mut World) -> Act<'_> {
+fn release_fails(world: &mut World) -> Play<'_> {
     Box::pin(async {
-        world.call(0, ending(Ending::Retry));
+        world.call(0, ending(RunEnd::Retry));
         rest(100).await;
         world.call(1, short());
         rest(3000).await;
@@ -287,8 +287,8 @@ fn release_fails(world: &mut World) -> Act<'_> {
     })
 }
 
-/// The owner's run has ended, but it cannot say so before its lease lapses.
-fn settle_late_owner(world: &mut World) -> Act<'_> {
+/// The owner's run has ended, but it cannot be recorded before its lease lapses.
+fn settle_late_owner(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, short());
         rest(1600).await;
@@ -301,9 +301,9 @@ fn settle_late_owner(world: &mut World) -> Act<'_> {
     })
 }
 
-fn settle_late_release(world: &mut World) -> Act<'_> {
+fn settle_late_release(world: &mut World) -> Play<'_> {
     Box::pin(async {
-        world.call(0, ending(Ending::Retry));
+        world.call(0, ending(RunEnd::Retry));
         rest(1600).await;
         world.call(1, short());
         rest(100).await;
@@ -314,11 +314,11 @@ fn settle_late_release(world: &mut World) -> Act<'_> {
     })
 }
 
-fn sweep_against_claim(world: &mut World) -> Act<'_> {
+fn sweep_against_claim(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, run_of(2 * 1200));
         rest(1900).await;
-        // The claim is older than it would be kept if it had lapsed; it has not.
+        // The claim is older than its uncertain retention, but it has not lapsed.
         world.sweep(1).await;
         world.call(1, short());
         world.finish().await;
@@ -332,9 +332,9 @@ fn sweep_against_claim(world: &mut World) -> Act<'_> {
     })
 }
 
-fn handler_panics(world: &mut World) -> Act<'_> {
+fn handler_panics(world: &mut World) -> Play<'_> {
     Box::pin(async {
-        world.call(0, ending(Ending::Panic));
+        world.call(0, ending(RunEnd::Panic));
         world.finish().await;
         world.call(1, short());
         world.finish().await;
@@ -343,35 +343,35 @@ fn handler_panics(world: &mut World) -> Act<'_> {
     })
 }
 
-fn final_error(world: &mut World) -> Act<'_> {
+fn final_error(world: &mut World) -> Play<'_> {
     Box::pin(async {
-        world.call(0, ending(Ending::Final));
+        world.call(0, ending(RunEnd::Final));
         world.finish().await;
         world.call(1, short());
     })
 }
 
-fn reconcile(world: &mut World) -> Act<'_> {
+fn reconcile(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, run_of(400));
         rest(300).await;
         world.crash(0);
         rest(2 * 1200).await;
-        world.call(1, Ask { reconciles: true, ..short() });
+        world.call(1, SimCall { reconciles: true, ..short() });
         world.finish().await;
         world.call(1, short());
     })
 }
 
-fn deadline(world: &mut World) -> Act<'_> {
+fn deadline(world: &mut World) -> Play<'_> {
     Box::pin(async {
-        world.call(0, Ask { deadline: Some(Duration::from_millis(200)), ..run_of(400) });
+        world.call(0, SimCall { deadline: Some(Duration::from_millis(200)), ..run_of(400) });
         world.finish().await;
         world.call(1, short().waiting(2000));
     })
 }
 
-fn drain(world: &mut World) -> Act<'_> {
+fn drain(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, run_of(400));
         rest(100).await;
@@ -382,7 +382,7 @@ fn drain(world: &mut World) -> Act<'_> {
     })
 }
 
-fn from_memory(world: &mut World) -> Act<'_> {
+fn from_memory(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, short());
         world.finish().await;
@@ -392,7 +392,7 @@ fn from_memory(world: &mut World) -> Act<'_> {
     })
 }
 
-fn memory_forgets(world: &mut World) -> Act<'_> {
+fn memory_forgets(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, short());
         rest(100).await;
@@ -404,7 +404,7 @@ fn memory_forgets(world: &mut World) -> Act<'_> {
     })
 }
 
-fn callers_hang_up(world: &mut World) -> Act<'_> {
+fn callers_hang_up(world: &mut World) -> Play<'_> {
     Box::pin(async {
         world.call(0, run_of(400));
         world.call(0, short().waiting(2000));

@@ -1,7 +1,7 @@
-//! [`Wire`]: the way from one process to the shared store.
+//! [`Wire`]: the network between one process and the shared store.
 //!
-//! A call on the wire may land late, also after nobody waits for it any more, and may land twice. That is what a
-//! network, a driver's own retry and a dropped future do to a real store.
+//! A call may be delivered late, also after its caller was dropped, and may be delivered twice. That is what a network, a
+//! driver's own retry and a dropped future do to a real store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,26 +17,26 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::LATE;
-use super::event::{Kind, Place};
+use super::event::{FaultKind, FaultSite};
 use super::gate::Gate;
 
-/// One process's way to the store. Clones are the same wire.
+/// One process's connection to the store. Clones are the same wire.
 #[derive(Clone, Debug)]
 pub struct Wire {
     gate: Arc<Gate>,
     history: Option<History>,
-    state: Arc<State>,
+    state: Arc<WireState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WireState {
     calls: AtomicU64,
-    fates: Mutex<Fates>,
+    plan: Mutex<DeliveryPlan>,
     is_fired: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-enum Fates {
+enum DeliveryPlan {
     #[default]
     Straight,
     LateAt(u64),
@@ -46,33 +46,33 @@ enum Fates {
     },
 }
 
-/// What becomes of one call on the wire.
+/// How one call is delivered.
 #[derive(Clone, Copy)]
-enum Fate {
+enum Delivery {
     Straight,
     Late(Duration),
     Twice(Duration),
 }
 
 impl Wire {
-    /// A wire on which every call goes straight through, and is written down in `history` if there is one.
+    /// A wire that delivers every call immediately, and records it in `history` if there is one.
     pub fn new(gate: Arc<Gate>, history: Option<History>) -> Self {
         Self { gate, history, state: Arc::default() }
     }
 
-    /// The nth call from now lands later than a lease.
+    /// The nth call from now is delivered later than a lease.
     pub fn late_at(&self, nth: u64) {
-        *self.state.fates.lock() = Fates::LateAt(nth);
+        *self.state.plan.lock() = DeliveryPlan::LateAt(nth);
     }
 
-    /// About so many calls in a thousand land late or twice.
+    /// About so many calls in a thousand are delivered late or twice.
     pub fn by_chance(&self, seed: u64, per_mille: u32) {
-        *self.state.fates.lock() = Fates::ByChance { random: Random::seeded(seed), per_mille };
+        *self.state.plan.lock() = DeliveryPlan::ByChance { random: Random::seeded(seed), per_mille };
     }
 
-    /// From here on every call goes straight through.
+    /// Delivers every call immediately from now on.
     pub fn heal(&self) {
-        *self.state.fates.lock() = Fates::Straight;
+        *self.state.plan.lock() = DeliveryPlan::Straight;
     }
 
     /// Whether a call was late or doubled.
@@ -80,39 +80,39 @@ impl Wire {
         self.state.is_fired.load(Ordering::Relaxed)
     }
 
-    fn fate(&self) -> Fate {
+    fn delivery(&self) -> Delivery {
         let call = self.state.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let fate = match &mut *self.state.fates.lock() {
-            Fates::LateAt(nth) if *nth == call => Fate::Late(LATE),
-            Fates::ByChance { random, per_mille } => by_chance(random, *per_mille),
-            Fates::LateAt(_) | Fates::Straight => Fate::Straight,
+        let delivery = match &mut *self.state.plan.lock() {
+            DeliveryPlan::LateAt(nth) if *nth == call => Delivery::Late(LATE),
+            DeliveryPlan::ByChance { random, per_mille } => by_chance(random, *per_mille),
+            DeliveryPlan::LateAt(_) | DeliveryPlan::Straight => Delivery::Straight,
         };
-        if !matches!(fate, Fate::Straight) {
+        if !matches!(delivery, Delivery::Straight) {
             self.state.is_fired.store(true, Ordering::Relaxed);
-            self.gate.ground.struck(self.gate.process, Kind::Delay, Place::Wire);
+            self.gate.traced.fault_injected(self.gate.process, FaultKind::Delay, FaultSite::Wire);
         }
-        fate
+        delivery
     }
 
     async fn carry(&self, command: Command) -> Result<Answer, StoreError> {
         self.gate.open().await;
-        let landing = self.landing(command);
-        let answer = match self.fate() {
-            Fate::Straight => landing.land(),
-            Fate::Late(span) => {
+        let wire_call = self.wire_call(command);
+        let answer = match self.delivery() {
+            Delivery::Straight => wire_call.deliver(),
+            Delivery::Late(span) => {
                 let landed = tokio::spawn(async move {
                     sleep(span).await;
-                    landing.land()
+                    wire_call.deliver()
                 });
                 landed.await.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::Unknown, "carry")))
             }
-            Fate::Twice(span) => {
-                let copy = self.landing(landing.command.clone());
+            Delivery::Twice(span) => {
+                let copy = self.wire_call(wire_call.command.clone());
                 tokio::spawn(async move {
                     sleep(span).await;
-                    copy.land()
+                    copy.deliver()
                 });
-                landing.land()
+                wire_call.deliver()
             }
         };
         self.gate.open().await;
@@ -120,63 +120,63 @@ impl Wire {
     }
 
     /// A call that has left the process.
-    fn landing(&self, command: Command) -> Landing {
-        let note = self.begin(|| Request::Command(command.clone()));
-        Landing { gate: self.gate.clone(), command, note }
+    fn wire_call(&self, command: Command) -> WireCall {
+        let recorded = self.begin(|| Request::Command(command.clone()));
+        WireCall { gate: self.gate.clone(), command, recorded }
     }
 
-    fn begin(&self, request: impl FnOnce() -> Request) -> Option<Note> {
+    fn begin(&self, request: impl FnOnce() -> Request) -> Option<RecordedCall> {
         let history = self.history.clone()?;
         let ticket = history.invoke(&self.gate.process.to_string(), request());
-        Some(Note { history, ticket })
+        Some(RecordedCall { history, ticket })
     }
 
     async fn fenced(&self, command: Command) -> Result<Fenced, StoreError> {
         match self.carry(command).await? {
             Answer::Fenced(fenced) => Ok(fenced),
-            _ => Err(not_its_answer()),
+            _ => Err(mismatched_answer()),
         }
     }
 }
 
-/// A call on its way; it may land when nobody waits for it any more.
-struct Landing {
+/// A call in flight; it may be delivered after its caller was dropped.
+struct WireCall {
     gate: Arc<Gate>,
     command: Command,
-    note: Option<Note>,
+    recorded: Option<RecordedCall>,
 }
 
-/// A call that the history has seen begin.
-struct Note {
+/// A call whose begin is recorded.
+struct RecordedCall {
     history: History,
     ticket: Ticket,
 }
 
-impl Landing {
-    fn land(self) -> Result<Answer, StoreError> {
-        let answer = self.gate.ground.apply(self.gate.process, &self.command);
-        if let Some(note) = self.note {
-            note.end(answer.as_ref().map(|answer| Reply::Answer(answer.clone())));
+impl WireCall {
+    fn deliver(self) -> Result<Answer, StoreError> {
+        let answer = self.gate.traced.apply(self.gate.process, &self.command);
+        if let Some(recorded) = self.recorded {
+            recorded.end(answer.as_ref().map(|answer| Reply::Answer(answer.clone())));
         }
         answer
     }
 }
 
-impl Note {
+impl RecordedCall {
     fn end(self, reply: Result<Reply, &StoreError>) {
         self.history.answer(self.ticket, reply.map_err(StoreError::kind));
     }
 }
 
-fn by_chance(random: &mut Random, per_mille: u32) -> Fate {
+fn by_chance(random: &mut Random, per_mille: u32) -> Delivery {
     if !random.chance(per_mille) {
-        return Fate::Straight;
+        return Delivery::Straight;
     }
     let span = LATE * random.below(100) as u32 / 100 + Duration::from_millis(1);
-    if random.chance(500) { Fate::Twice(span) } else { Fate::Late(span) }
+    if random.chance(500) { Delivery::Twice(span) } else { Delivery::Late(span) }
 }
 
-fn not_its_answer() -> StoreError {
+fn mismatched_answer() -> StoreError {
     StoreError::new(StoreErrorKind::Incompatible, "carry").with_source("the answer to another command")
 }
 
@@ -189,7 +189,7 @@ impl Store for Wire {
         Box::pin(async move {
             match self.carry(Command::Claim(ask.clone())).await? {
                 Answer::Claim(claim) => Ok(claim),
-                _ => Err(not_its_answer()),
+                _ => Err(mismatched_answer()),
             }
         })
     }
@@ -230,7 +230,7 @@ impl Store for Wire {
             let settlement = settlement.clone();
             match self.carry(Command::Settle { id: *id, settlement }).await? {
                 Answer::Settled(settled) => Ok(settled),
-                _ => Err(not_its_answer()),
+                _ => Err(mismatched_answer()),
             }
         })
     }
@@ -238,10 +238,10 @@ impl Store for Wire {
     fn get<'a>(&'a self, id: &'a RecordId) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         Box::pin(async move {
             self.gate.open().await;
-            let note = self.begin(|| Request::Get(*id));
-            let found = self.gate.ground.get(id);
-            if let Some(note) = note {
-                note.end(found.as_ref().map(|found| Reply::Lookup(found.clone())));
+            let recorded = self.begin(|| Request::Get(*id));
+            let found = self.gate.traced.get(id);
+            if let Some(recorded) = recorded {
+                recorded.end(found.as_ref().map(|found| Reply::Lookup(found.clone())));
             }
             self.gate.open().await;
             found
@@ -259,10 +259,10 @@ impl Store for Wire {
     fn sweep(&self, batch_max: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
         Box::pin(async move {
             self.gate.open().await;
-            let note = self.begin(|| Request::Sweep);
-            let swept = self.gate.ground.sweep(self.gate.process, batch_max);
-            if let Some(note) = note {
-                note.end(swept.as_ref().map(|_| Reply::Swept));
+            let recorded = self.begin(|| Request::Sweep);
+            let swept = self.gate.traced.sweep(self.gate.process, batch_max);
+            if let Some(recorded) = recorded {
+                recorded.end(swept.as_ref().map(|_| Reply::Swept));
             }
             swept
         })

@@ -7,8 +7,8 @@ use hapax::{Context, Fail};
 use tokio::time::sleep;
 
 use super::LATE;
-use super::event::{CallId, Ending, KeyId, Oops, Place, RunId};
-use super::gate::{Gate, Trap};
+use super::event::{CallId, FaultSite, KeyId, RunEnd, RunError, RunId};
+use super::gate::{Gate, HandlerFault};
 
 /// A handler: it waits, has its one effect, waits again and ends.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +19,14 @@ pub struct Work {
     pub after: Duration,
     /// Whether there is an effect.
     pub has_effect: bool,
-    /// Whether it asks the store before its effect when its lease is in doubt, and gives up if it lost it.
+    /// Whether it confirms a doubtful lease before its effect, and returns a retry if it was lost.
     pub is_careful: bool,
     /// How it ends.
-    pub ending: Ending,
-    /// What goes wrong before its effect.
-    pub trouble_before: Option<Trap>,
-    /// What goes wrong after it.
-    pub trouble_after: Option<Trap>,
+    pub ending: RunEnd,
+    /// The fault before its effect.
+    pub fault_before: Option<HandlerFault>,
+    /// The fault after it.
+    pub fault_after: Option<HandlerFault>,
 }
 
 impl Work {
@@ -38,43 +38,43 @@ impl Work {
             after: half,
             has_effect: true,
             is_careful: false,
-            ending: Ending::Value,
-            trouble_before: None,
-            trouble_after: None,
+            ending: RunEnd::Value,
+            fault_before: None,
+            fault_after: None,
         }
     }
 
     /// The same with another end.
-    pub fn ending(mut self, ending: Ending) -> Self {
+    pub fn ending(mut self, ending: RunEnd) -> Self {
         self.ending = ending;
         self
     }
 
-    /// Does it, as `call` of the process behind `gate`.
+    /// Runs it for `call` of the process behind `gate`.
     pub async fn run(
         self,
         gate: Arc<Gate>,
         call: CallId,
         key: KeyId,
         context: Context,
-    ) -> Result<u32, Fail<Oops>> {
-        // An answer that was under way when the process died still reaches its engine, and goes no further.
+    ) -> Result<u32, Fail<RunError>> {
+        // An answer that was in flight when the process died still reaches its engine, and has no further effect.
         gate.open().await;
-        let ground = &gate.ground;
-        let run = ground.started(call, gate.process, key, context.fence());
-        if let Some(ending) = trip(&gate, self.trouble_before).await {
+        let traced = &gate.traced;
+        let run = traced.started(call, gate.process, key, context.fence());
+        if let Some(ending) = pass_fault_point(&gate, self.fault_before).await {
             return end(&gate, run, ending);
         }
         rest(self.before).await;
         gate.open().await;
         if self.is_careful && context.is_lease_doubtful() && context.confirm().await.is_err() {
-            return end(&gate, run, Ending::Retry);
+            return end(&gate, run, RunEnd::Retry);
         }
         gate.open().await;
         if self.has_effect {
-            ground.happened(run);
+            traced.took_effect(run);
         }
-        if let Some(ending) = trip(&gate, self.trouble_after).await {
+        if let Some(ending) = pass_fault_point(&gate, self.fault_after).await {
             return end(&gate, run, ending);
         }
         rest(self.after).await;
@@ -83,34 +83,34 @@ impl Work {
     }
 }
 
-/// Passes one moment at which something may go wrong; tells how the handler ends if it ends here.
-async fn trip(gate: &Gate, planned: Option<Trap>) -> Option<Ending> {
-    let trap = gate.moment(planned)?;
-    gate.ground.struck(gate.process, trap.kind(), Place::Handler);
-    match trap {
-        Trap::Retry => return Some(Ending::Retry),
-        Trap::Unknown => return Some(Ending::Unknown),
-        Trap::Panic => return Some(Ending::Panic),
-        Trap::Slow => sleep(LATE).await,
-        Trap::HangUp => gate.hang_up(),
-        Trap::Crash => gate.crash(),
-        Trap::StepStore => gate.step_store(),
-        Trap::Freeze => gate.freeze(),
+/// Passes one fault point. Returns how the handler ends if it ends here.
+async fn pass_fault_point(gate: &Gate, planned: Option<HandlerFault>) -> Option<RunEnd> {
+    let fault = gate.handler_fault(planned)?;
+    gate.traced.fault_injected(gate.process, fault.kind(), FaultSite::Handler);
+    match fault {
+        HandlerFault::Retry => return Some(RunEnd::Retry),
+        HandlerFault::Unknown => return Some(RunEnd::Unknown),
+        HandlerFault::Panic => return Some(RunEnd::Panic),
+        HandlerFault::Slow => sleep(LATE).await,
+        HandlerFault::HangUp => gate.hang_up(),
+        HandlerFault::Crash => gate.crash(),
+        HandlerFault::StepStore => gate.step_store(),
+        HandlerFault::Freeze => gate.freeze(),
     }
-    // Whoever was woken by it goes first.
+    // Tasks that it woke run first.
     tokio::task::yield_now().await;
     gate.open().await;
     None
 }
 
-fn end(gate: &Gate, run: RunId, ending: Ending) -> Result<u32, Fail<Oops>> {
-    gate.ground.ended(run, ending);
+fn end(gate: &Gate, run: RunId, ending: RunEnd) -> Result<u32, Fail<RunError>> {
+    gate.traced.ended(run, ending);
     match ending {
-        Ending::Value => Ok(run.0),
-        Ending::Retry => Err(Fail::Retry(Oops(run))),
-        Ending::Final => Err(Fail::last(Oops(run))),
-        Ending::Unknown => Err(Fail::Unknown(Oops(run))),
-        Ending::Panic => panic!("planned panic of {run}"),
+        RunEnd::Value => Ok(run.0),
+        RunEnd::Retry => Err(Fail::Retry(RunError(run))),
+        RunEnd::Final => Err(Fail::last(RunError(run))),
+        RunEnd::Unknown => Err(Fail::Unknown(RunError(run))),
+        RunEnd::Panic => panic!("planned panic of {run}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`World`]: processes over one store, callers, an operator, and the healing at the end.
+//! [`World`]: processes on one store, callers, an operator, and the healing at the end.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,39 +12,38 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::clock::millis;
-use super::event::{Answer, CallId, Ending, Event, KeyId, Kind, Place, RunId};
-use super::journal::{Ground, SCOPE, key_name};
+use super::event::{CallId, CallResult, Event, FaultKind, FaultSite, KeyId, RunEnd, RunId};
 use super::oracle::{Terms, Violation};
 use super::process::Process;
+use super::trace::{SCOPE, TracedStore, key_name};
 use super::work::Work;
 use super::{LATE, LEASE};
 
-/// How long anything may take once nothing goes wrong any more: the longest handler, the longest wait and the
-/// longest pause between two tries fit in many times.
+/// How long calls may take after healing: many times the longest handler, the longest wait and the longest back-off.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a simulated world is like.
+/// The parameters of a simulated world.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// How many keys are used.
     pub keys: u32,
-    /// How many processes there are to begin with.
+    /// How many processes there are at the start.
     pub processes: usize,
-    /// What a lapsed lease means.
+    /// What claims do with a lapsed one.
     pub on_lapse: OnLapse,
-    /// How long an outcome answers.
+    /// The retention of outcomes.
     pub retention: Duration,
-    /// How long a record that never finished is kept.
+    /// The retention of uncertain records.
     pub uncertain_retention: Duration,
     /// The highest attempt number of a takeover.
     pub attempts_max: u32,
-    /// Bytes of finished records that a process answers from memory.
+    /// Bytes of finished records that a process caches.
     pub cache_bytes: u64,
-    /// Whether so little goes wrong that a claim for which nothing ran must have been given up.
-    pub is_gentle: bool,
-    /// Whether so few store calls go wrong that no lease may lapse of it.
-    pub is_mild: bool,
-    /// Whether store calls are written down and checked for being linearisable.
+    /// Whether faults are so few that a claim without a run must have been released.
+    pub releases_unrun_claims: bool,
+    /// Whether store calls fail so rarely that no lease may lapse because of it.
+    pub leases_hold: bool,
+    /// Whether store calls are recorded and checked for linearisability.
     pub is_recorded: bool,
 }
 
@@ -59,19 +58,19 @@ impl Settings {
             uncertain_retention: Duration::from_secs(30 * 24 * 3600),
             attempts_max: 1000,
             cache_bytes: 0,
-            is_gentle: false,
-            is_mild: false,
+            releases_unrun_claims: false,
+            leases_hold: false,
             is_recorded: true,
         }
     }
 
-    /// By what the journal is judged.
+    /// The terms that the trace must keep.
     pub fn terms(&self) -> Terms {
-        Terms { on_lapse: self.on_lapse, is_mild: self.is_mild }
+        Terms { on_lapse: self.on_lapse, leases_hold: self.leases_hold }
     }
 
     fn policy(&self) -> Policy {
-        // Its lease stays the usual one. Every call asks for a much shorter one, which the keeper must not sleep through.
+        // The policy has the default lease. Every call sets a much shorter one, which the keeper must not sleep through.
         Policy::default()
             .on_lapse(self.on_lapse)
             .retention(self.retention)
@@ -82,28 +81,28 @@ impl Settings {
 
 /// One call of `once()`.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
+pub struct SimCall {
     /// The key.
     pub key: KeyId,
-    /// What is asked for: 0 or 1.
+    /// The input: 0 or 1.
     pub input: u8,
-    /// How long it waits for somebody else's result.
+    /// How long it waits for another attempt's result.
     pub wait: Duration,
-    /// How long it waits for its own.
+    /// The deadline for its own result.
     pub deadline: Option<Duration>,
-    /// Whether it knows whom to ask when nobody knows.
+    /// Whether it reconciles uncertain records.
     pub reconciles: bool,
     /// What it runs.
     pub work: Work,
 }
 
-impl Ask {
+impl SimCall {
     /// A call that runs `work` for the first key.
     pub fn of(work: Work) -> Self {
         Self { key: KeyId(0), input: 0, wait: Duration::ZERO, deadline: None, reconciles: false, work }
     }
 
-    /// The same, waiting this long for somebody else's result.
+    /// The same, waiting this long for another attempt's result.
     pub fn waiting(mut self, ms: u64) -> Self {
         self.wait = Duration::from_millis(ms);
         self
@@ -116,33 +115,33 @@ impl Ask {
     }
 }
 
-/// Processes over one store.
+/// Processes on one store.
 #[derive(Debug)]
 pub struct World {
-    /// The store and the journal.
-    pub ground: Arc<Ground>,
-    /// What the world is like.
+    /// The store and the trace.
+    pub traced: Arc<TracedStore>,
+    /// Its parameters.
     pub settings: Settings,
-    /// Who lives in it. A restarted process takes the place of the one before.
+    /// Its processes. A restarted process replaces the one before.
     pub processes: Vec<Process>,
-    /// Processes that were replaced while they drained: what they still do counts, too.
+    /// Processes that were replaced while they drained: their effects count too.
     retired: Vec<Process>,
     history: Option<History>,
     callers: Vec<(CallId, JoinHandle<()>)>,
-    /// What was found wrong while healing.
+    /// Violations that were found while healing.
     pub violations: Vec<Violation>,
 }
 
 impl World {
     /// A new world. To be made inside the simulated runtime.
     pub fn new(settings: Settings) -> Self {
-        let ground = Ground::new(settings.keys);
-        let history = settings.is_recorded.then(|| History::new(ground.clock.clone()));
+        let traced = TracedStore::new(settings.keys);
+        let history = settings.is_recorded.then(|| History::new(traced.clock.clone()));
         let processes = (0..settings.processes)
-            .map(|_| Process::open(&ground, settings.policy(), settings.cache_bytes, history.as_ref()))
+            .map(|_| Process::open(&traced, settings.policy(), settings.cache_bytes, history.as_ref()))
             .collect();
         Self {
-            ground,
+            traced,
             settings,
             processes,
             retired: Vec::new(),
@@ -152,20 +151,20 @@ impl World {
         }
     }
 
-    /// Lets a caller of this process ask, and does not wait for the answer.
-    pub fn call(&mut self, process: usize, ask: Ask) -> CallId {
+    /// Starts a call of this process without waiting for its result.
+    pub fn call(&mut self, process: usize, ask: SimCall) -> CallId {
         let Process { hapax, gate, .. } = &self.processes[process];
-        let (ground, gate) = (self.ground.clone(), gate.clone());
+        let (traced, gate) = (self.traced.clone(), gate.clone());
         let patience = ask.deadline.map_or(ask.wait, |deadline| deadline.min(ask.wait));
-        let call = ground.asked(gate.process, ask.key, ask.input, millis(patience), ask.deadline.is_some());
+        let call = traced.called(gate.process, ask.key, ask.input, millis(patience), ask.deadline.is_some());
         let mut once = hapax.once(SCOPE, key_name(ask.key)).input(&ask.input).lease(LEASE).wait(ask.wait);
         if let Some(deadline) = ask.deadline {
             once = once.deadline(deadline);
         }
         if ask.reconciles {
-            let ground = ground.clone();
+            let traced = traced.clone();
             once = once.reconcile(move |question| {
-                let answer = match ground.verdict(ask.key, question.fence.nonce) {
+                let answer = match traced.verdict(ask.key, question.fence.nonce) {
                     Some(Some(run)) => Reconciled::Applied(run.0),
                     Some(None) => Reconciled::NotApplied,
                     None => Reconciled::Unknown,
@@ -180,11 +179,11 @@ impl World {
             let answer = pin!(once.run(move |context| ask.work.run(at_work, call, ask.key, context)));
             let event = match select(answer, hung_up).await {
                 Either::Left((result, _)) if !gate.is_dead() => {
-                    Event::Answered { call, answer: Answer::of(&result) }
+                    Event::Answered { call, answer: CallResult::of(&result) }
                 }
-                _ => Event::Gone { call },
+                _ => Event::Dropped { call },
             };
-            ground.note(event);
+            traced.note(event);
         };
         self.callers.push((call, tokio::spawn(caller)));
         call
@@ -200,49 +199,49 @@ impl World {
     }
 
     fn open(&self) -> Process {
-        Process::open(&self.ground, self.settings.policy(), self.settings.cache_bytes, self.history.as_ref())
+        Process::open(&self.traced, self.settings.policy(), self.settings.cache_bytes, self.history.as_ref())
     }
 
     /// The process dies.
     pub fn crash(&self, process: usize) {
         let gate = &self.processes[process].gate;
-        self.ground.struck(gate.process, Kind::Crash, Place::Process);
+        self.traced.fault_injected(gate.process, FaultKind::Crash, FaultSite::Process);
         gate.crash();
     }
 
-    /// The process stands still for a while.
+    /// Pauses the process for a while.
     pub fn pause(&self, process: usize, span: Duration) {
         let gate = &self.processes[process].gate;
-        self.ground.struck(gate.process, Kind::Delay, Place::Process);
+        self.traced.fault_injected(gate.process, FaultKind::Delay, FaultSite::Process);
         gate.pause(span);
     }
 
-    /// The callers of the process go away.
+    /// The callers of the process hang up.
     pub fn hang_up(&self, process: usize) {
         let gate = &self.processes[process].gate;
-        self.ground.struck(gate.process, Kind::Drop, Place::Callers);
+        self.traced.fault_injected(gate.process, FaultKind::Drop, FaultSite::Callers);
         gate.hang_up();
     }
 
-    /// The process admits nothing more.
+    /// Drains the process.
     pub async fn drain(&mut self, process: usize, limit: Duration) -> usize {
         let process = &mut self.processes[process];
         process.is_draining = true;
-        self.ground.note(Event::Draining { process: process.id() });
+        self.traced.note(Event::Draining { process: process.id() });
         process.hapax.drain(limit).await.left
     }
 
-    /// An operator at this process settles the key if it is uncertain and somebody can know.
+    /// An operator at this process settles the key if it is uncertain and the true verdict is known.
     pub async fn settle(&self, process: usize, key: KeyId) {
         let store = self.processes[process].hapax.store().clone();
-        let (ground, retention) = (self.ground.clone(), self.settings.retention);
-        let Some(settlement) = settlement(&ground, key, retention) else { return };
-        let Some(record) = ground.record(key) else { return };
+        let (traced, retention) = (self.traced.clone(), self.settings.retention);
+        let Some(settlement) = settlement(&traced, key, retention) else { return };
+        let Some(record) = traced.record(key) else { return };
         let gate = self.processes[process].gate.clone();
         let operator = async move {
             let mut hung_up = pin!(gate.hung_up());
             hung_up.as_mut().enable();
-            // The same settlement until it is answered, as an operator would.
+            // Retries the same settlement until it is answered, as an operator would.
             let settle = pin!(async {
                 for _ in 0..3 {
                     let answer: Result<_, StoreError> = store.settle(&record.key.id, &settlement).await;
@@ -253,18 +252,18 @@ impl World {
             });
             select(settle, hung_up).await;
         };
-        // A panicking store takes its operator with it, and nobody else; a dead process is not waited for.
+        // A panic of the store ends only its operator; a dead process is not waited for.
         let _ = timeout(2 * LATE, tokio::spawn(operator)).await;
     }
 
-    /// Somebody at this process sweeps.
+    /// Sweeps from this process.
     pub async fn sweep(&self, process: usize) {
         let store = self.processes[process].hapax.store().clone();
         let sweeper = async move { store.sweep(100).await.map(|_| ()) };
         let _ = timeout(2 * LATE, tokio::spawn(sweeper)).await;
     }
 
-    /// Waits until every call is answered or gone, or until patience ends.
+    /// Waits until every call has returned or was dropped, or until [`PATIENCE`] ends.
     pub async fn finish(&mut self) {
         let until = Instant::now() + PATIENCE;
         for (call, caller) in std::mem::take(&mut self.callers) {
@@ -274,9 +273,9 @@ impl World {
         }
     }
 
-    /// Nothing goes wrong any more; everybody finishes; then every key must answer as its record says.
+    /// Ends all faults and waits for all calls; then every key must return what its record holds.
     pub async fn heal(&mut self) {
-        self.ground.note(Event::Healed);
+        self.traced.note(Event::Healed);
         let mut retired = std::mem::take(&mut self.retired);
         self.processes.append(&mut retired);
         self.processes.iter().for_each(Process::heal);
@@ -288,111 +287,111 @@ impl World {
             let left = self.drain(index, PATIENCE).await;
             let process = self.processes[index].id();
             if left > 0 {
-                self.wrong("L1 everything ends", format!("{process} drained, and {left} tasks were left"));
+                self.wrong("L1 all tasks end", format!("{process} drained, and {left} tasks were left"));
             }
-            self.ground.done(process);
+            self.traced.done(process);
         }
         sleep(LATE + 2 * LEASE).await;
         self.processes = vec![self.open()];
-        for key in self.ground.keys() {
-            self.judge(key).await;
+        for key in self.traced.keys() {
+            self.check_key(key).await;
         }
-        // What it held must not be dropped before it is recorded.
+        // Its outcomes must not be dropped before they are recorded.
         self.drain(0, PATIENCE).await;
         if let Some(Err(violation)) = self.history.as_ref().map(History::check) {
             self.wrong("LIN linearisable", violation.to_string());
         }
     }
 
-    /// Asks for a key in a world without faults and compares the answer with the record.
-    async fn judge(&mut self, key: KeyId) {
+    /// Calls a key in a world without faults and compares the result with the record.
+    async fn check_key(&mut self, key: KeyId) {
         let before = self.state(key);
         if before == Some(State::Uncertain) {
-            self.judge_doubt(key);
+            self.check_uncertain(key);
         }
         let answer = self.ask_now(key).await;
         let rerun = self.settings.on_lapse == OnLapse::Rerun;
         let is_right = match before {
-            Some(State::Completed) => matches!(answer, Some(Answer::Replayed(_))),
-            Some(State::Failed) => matches!(answer, Some(Answer::PreviouslyFailed(_))),
+            Some(State::Completed) => matches!(answer, Some(CallResult::Replayed(_))),
+            Some(State::Failed) => matches!(answer, Some(CallResult::PreviouslyFailed(_))),
             Some(State::Uncertain) if rerun && self.may_rerun(key) => is_fresh(answer),
-            Some(State::Uncertain) => answer == Some(Answer::Uncertain) || rerun && is_fresh(answer),
+            Some(State::Uncertain) => answer == Some(CallResult::Uncertain) || rerun && is_fresh(answer),
             Some(State::Released) | None => is_fresh(answer),
             // By now its owner is dead or done, and its lease has lapsed.
             Some(State::InProgress) => false,
         };
         if !is_right {
-            let words = answer.map_or("nothing", Answer::words);
+            let words = answer.map_or("nothing", CallResult::words);
             let state = before.map_or("absent", State::name);
             self.wrong("L1, L2 healed", format!("{key} was {state} after healing and answered {words}"));
         }
-        if answer == Some(Answer::Uncertain) {
+        if answer == Some(CallResult::Uncertain) {
             self.settle(0, key).await;
             let settled = self.ask_now(key).await;
             if !settled.is_some_and(|answer| is_fresh(Some(answer)) || answer.repeated().is_some()) {
-                let words = settled.map_or("nothing", Answer::words);
+                let words = settled.map_or("nothing", CallResult::words);
                 self.wrong("L1 settled", format!("{key} was settled and answered {words}"));
             }
         }
     }
 
-    /// A record is in doubt: somebody must be to blame.
-    fn judge_doubt(&mut self, key: KeyId) {
-        match self.ground.survivor(key) {
-            Some(Some(ending @ (Ending::Value | Ending::Final | Ending::Retry))) => {
+    /// An uncertain record must have a cause.
+    fn check_uncertain(&mut self, key: KeyId) {
+        match self.traced.survivor(key) {
+            Some(Some(ending @ (RunEnd::Value | RunEnd::Final | RunEnd::Retry))) => {
                 let what =
                     format!("{key} is uncertain though its run ended with {ending:?} and its process lives");
                 self.wrong("L1 recorded after all", what);
             }
-            Some(None) if self.settings.is_gentle => {
-                let what = format!("{key} is uncertain though nothing ran and nobody died");
-                self.wrong("L1 given up", what);
+            Some(None) if self.settings.releases_unrun_claims => {
+                let what = format!("{key} is uncertain though nothing ran and no process died");
+                self.wrong("L1 released", what);
             }
             _ => {}
         }
     }
 
     fn may_rerun(&self, key: KeyId) -> bool {
-        let number = self.ground.record(key).map_or(0, |record| record.fence.attempt);
+        let number = self.traced.record(key).map_or(0, |record| record.fence.attempt);
         number < self.settings.attempts_max
     }
 
-    /// The state of a key; none when its record is absent or as good as absent.
+    /// The state of a key; none when its record is absent or expired.
     fn state(&self, key: KeyId) -> Option<State> {
         use hapax_core::Clock;
-        let now = self.ground.clock.now();
-        let record = self.ground.record(key)?;
+        let now = self.traced.clock.now();
+        let record = self.traced.record(key)?;
         let state = record.state_at(now);
         let is_over = record.expires_at <= now && (state.is_terminal() || state == State::Released);
         (!is_over).then_some(state)
     }
 
-    async fn ask_now(&mut self, key: KeyId) -> Option<Answer> {
+    async fn ask_now(&mut self, key: KeyId) -> Option<CallResult> {
         for input in [0, 1] {
-            let ask = Ask { key, input, ..Ask::of(Work::taking(0)) };
+            let ask = SimCall { key, input, ..SimCall::of(Work::taking(0)) };
             let call = self.call(0, ask);
             self.finish().await;
-            let answer = self.ground.answers()[call.index()];
-            if answer != Some(Answer::Mismatch) {
+            let answer = self.traced.answers()[call.index()];
+            if answer != Some(CallResult::Mismatch) {
                 return answer;
             }
         }
-        Some(Answer::Mismatch)
+        Some(CallResult::Mismatch)
     }
 
     fn wrong(&mut self, rule: &'static str, what: String) {
-        self.violations.push(Violation { rule, what, entry: self.ground.entries().len() });
+        self.violations.push(Violation { rule, what, entry: self.traced.entries().len() });
     }
 }
 
-fn is_fresh(answer: Option<Answer>) -> bool {
-    matches!(answer, Some(Answer::Ran { recorded: true, .. }))
+fn is_fresh(answer: Option<CallResult>) -> bool {
+    matches!(answer, Some(CallResult::Ran { recorded: true, .. }))
 }
 
-/// What a truthful operator would settle now, if anything.
-fn settlement(ground: &Ground, key: KeyId, retention: Duration) -> Option<Settlement> {
-    let attempt = ground.record(key)?.fence.nonce;
-    let verdict = match ground.verdict(key, attempt)? {
+/// The settlement of a truthful operator, if one is possible now.
+fn settlement(traced: &TracedStore, key: KeyId, retention: Duration) -> Option<Settlement> {
+    let attempt = traced.record(key)?.fence.nonce;
+    let verdict = match traced.verdict(key, attempt)? {
         Some(run) => Verdict::Applied { recorded: outcome(run), retention },
         None => Verdict::NotApplied,
     };

@@ -1,24 +1,24 @@
-//! The oracle's naive picture of each record, made from what the store applied.
+//! The oracle's expected state of each record, made from what the store applied.
 
 use hapax_core::OnLapse;
 use hapax_core::store::TOMBSTONE_RETENTION;
 
 use super::super::clock::millis;
-use super::super::event::{AttemptId, Ending, KeyId, ProcessId, RunId, Step};
+use super::super::event::{AttemptId, KeyId, ProcessId, RunEnd, RunId, StoreEffect};
 use super::Oracle;
 
-/// All pictures.
+/// All records.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    by_key: Vec<Picture>,
+    by_key: Vec<ExpectedRecord>,
 }
 
-/// What a record must look like.
+/// The state that a record must have.
 #[derive(Debug, Default)]
-pub(super) struct Picture {
+pub(super) struct ExpectedRecord {
     /// Counts how often the key was new.
     pub(super) life: u32,
-    status: Status,
+    status: ExpectedStatus,
     holder: Option<AttemptId>,
     number: u32,
     input: u8,
@@ -32,7 +32,7 @@ pub(super) struct Picture {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Status {
+enum ExpectedStatus {
     #[default]
     Absent,
     Held,
@@ -45,26 +45,26 @@ enum Status {
 struct Pin {
     value: RunId,
     until_ms: u64,
-    /// How far the store's clock has jumped since. A process that answers from memory goes by its own clock.
+    /// How far the store's clock has jumped since. A process that replays from its cache uses its own clock.
     stepped_ms: u64,
 }
 
 impl Records {
-    pub(super) fn of(&mut self, key: KeyId) -> &mut Picture {
+    pub(super) fn of(&mut self, key: KeyId) -> &mut ExpectedRecord {
         if self.by_key.len() <= key.index() {
-            self.by_key.resize_with(key.index() + 1, Picture::default);
+            self.by_key.resize_with(key.index() + 1, ExpectedRecord::default);
         }
         &mut self.by_key[key.index()]
     }
 
-    /// The store's clock jumped ahead of everybody else's.
+    /// The store's clock jumped ahead of the processes' clocks.
     pub(super) fn stepped(&mut self, store_ms: u64) {
-        let pins = self.by_key.iter_mut().flat_map(|picture| &mut picture.pins);
+        let pins = self.by_key.iter_mut().flat_map(|expected| &mut expected.pins);
         pins.for_each(|pin| pin.stepped_ms += store_ms);
     }
 }
 
-impl Picture {
+impl ExpectedRecord {
     pub(super) fn was_claimed_by(&self, attempt: AttemptId, number: u32) -> bool {
         self.claims.contains(&(attempt, number))
     }
@@ -83,72 +83,76 @@ impl Picture {
     }
 
     fn is_lapsed(&self, at_ms: u64) -> bool {
-        self.status == Status::Held && self.lease_until_ms <= at_ms
+        self.status == ExpectedStatus::Held && self.lease_until_ms <= at_ms
     }
 
-    /// A claim that is kept alive is kept longer, too.
+    /// Extends the lease, and the retention with it.
     fn extend(&mut self, lease_until_ms: u64) {
         self.ends_ms += lease_until_ms.saturating_sub(self.lease_until_ms);
         self.lease_until_ms = lease_until_ms;
     }
 
-    /// Whether a claim may find nothing here: there never was anything, or it was due to go.
+    /// Whether a claim may find no record: there never was one, or it was due.
     fn may_be_new(&self, at_ms: u64) -> bool {
         match self.status {
-            Status::Absent => true,
-            Status::Held => self.ends_ms <= at_ms && self.lease_until_ms <= at_ms,
-            Status::Uncertain | Status::Pinned(_) | Status::Free => self.ends_ms <= at_ms,
+            ExpectedStatus::Absent => true,
+            ExpectedStatus::Held => self.ends_ms <= at_ms && self.lease_until_ms <= at_ms,
+            ExpectedStatus::Uncertain | ExpectedStatus::Pinned(_) | ExpectedStatus::Free => {
+                self.ends_ms <= at_ms
+            }
         }
     }
 }
 
 impl Oracle {
-    pub(super) fn applied(&mut self, process: ProcessId, key: KeyId, attempt: AttemptId, step: Step) {
+    pub(super) fn applied(&mut self, process: ProcessId, key: KeyId, attempt: AttemptId, step: StoreEffect) {
         let at_ms = self.at_ms;
-        let is_holder = self.picture(key).holder == Some(attempt);
+        let is_holder = self.expected(key).holder == Some(attempt);
         match step {
-            Step::Acquired { number, lease_ms, uncertain_ms, on_lapse, input } => {
-                let picture = self.picture(key);
-                if is_holder && picture.status == Status::Held {
-                    picture.extend(at_ms + lease_ms);
+            StoreEffect::Acquired { number, lease_ms, uncertain_ms, on_lapse, input } => {
+                let expected = self.expected(key);
+                if is_holder && expected.status == ExpectedStatus::Held {
+                    expected.extend(at_ms + lease_ms);
                     return;
                 }
                 self.changes_hands(key, attempt, number, on_lapse);
-                let picture = self.picture(key);
+                let expected = self.expected(key);
                 if number == 1 {
-                    picture.life += 1;
+                    expected.life += 1;
                 }
-                picture.status = Status::Held;
-                picture.holder = Some(attempt);
-                picture.number = number;
-                picture.input = input;
-                picture.owner = Some(process);
-                picture.claimed_ms = at_ms;
-                picture.lease_until_ms = at_ms + lease_ms;
-                picture.ends_ms = at_ms + uncertain_ms;
-                picture.claims.push((attempt, number));
+                expected.status = ExpectedStatus::Held;
+                expected.holder = Some(attempt);
+                expected.number = number;
+                expected.input = input;
+                expected.owner = Some(process);
+                expected.claimed_ms = at_ms;
+                expected.lease_until_ms = at_ms + lease_ms;
+                expected.ends_ms = at_ms + uncertain_ms;
+                expected.claims.push((attempt, number));
             }
-            Step::Busy => {
-                let picture = self.picture(key);
-                let is_busy = picture.status == Status::Held && !picture.is_lapsed(at_ms);
-                if !(is_busy || is_holder && picture.status == Status::Free) {
-                    self.wrong("S7 busy", format!("{attempt} was told that {key} is busy, and it was not"));
+            StoreEffect::Busy => {
+                let expected = self.expected(key);
+                let is_busy = expected.status == ExpectedStatus::Held && !expected.is_lapsed(at_ms);
+                if !(is_busy || is_holder && expected.status == ExpectedStatus::Free) {
+                    self.wrong("S7 busy", format!("{attempt} found {key} busy, and it was not"));
                 }
             }
-            Step::Mismatch { input } => {
-                let picture = self.picture(key);
-                if matches!(picture.status, Status::Absent | Status::Free) || picture.input == input {
+            StoreEffect::Mismatch { input } => {
+                let expected = self.expected(key);
+                if matches!(expected.status, ExpectedStatus::Absent | ExpectedStatus::Free)
+                    || expected.input == input
+                {
                     self.wrong(
                         "S7 mismatch",
-                        format!("{attempt} asked for the same of {key} and was refused"),
+                        format!("{attempt} claimed {key} with its input and got a mismatch"),
                     );
                 }
             }
-            Step::Replay { value, input } => {
-                let picture = self.picture(key);
-                if picture.status != Status::Pinned(value)
-                    || picture.ends_ms < at_ms
-                    || picture.input != input
+            StoreEffect::Replay { value, input } => {
+                let expected = self.expected(key);
+                if expected.status != ExpectedStatus::Pinned(value)
+                    || expected.ends_ms < at_ms
+                    || expected.input != input
                 {
                     self.wrong(
                         "S1 replay",
@@ -156,15 +160,15 @@ impl Oracle {
                     );
                 }
             }
-            Step::Uncertain { holder } => self.found_uncertain(key, holder),
-            Step::Renewed { lease_ms } => {
-                let picture = self.picture(key);
-                if picture.status == Status::Held {
-                    picture.extend(at_ms + lease_ms);
+            StoreEffect::Uncertain { holder } => self.found_uncertain(key, holder),
+            StoreEffect::Renewed { lease_ms } => {
+                let expected = self.expected(key);
+                if expected.status == ExpectedStatus::Held {
+                    expected.extend(at_ms + lease_ms);
                 }
                 self.must_hold(is_holder, key, attempt);
             }
-            Step::Pinned { value, retention_ms } => {
+            StoreEffect::Pinned { value, retention_ms } => {
                 self.must_hold(is_holder, key, attempt);
                 let made = self.run_of(attempt).is_some_and(|run| run.has_happened);
                 let is_its_own = self.run_of.get(attempt.index()).copied().flatten() == Some(value);
@@ -173,61 +177,68 @@ impl Oracle {
                 }
                 self.pin(key, value, retention_ms);
             }
-            Step::Released => {
+            StoreEffect::Released => {
                 self.must_hold(is_holder, key, attempt);
-                let may = self.run_of(attempt).is_none_or(|run| run.ended == Some(Ending::Retry));
+                let may = self.run_of(attempt).is_none_or(|run| run.ended == Some(RunEnd::Retry));
                 if !may {
                     self.wrong(
                         "S8 release",
-                        format!("{attempt} released {key} though its run did not ask for it"),
+                        format!("{attempt} released {key} though its run did not return a retry"),
                     );
                 }
                 self.free(key, attempt);
             }
-            Step::Abandoned => {
+            StoreEffect::Abandoned => {
                 self.must_hold(is_holder, key, attempt);
                 let ended = self.run_of(attempt).and_then(|run| run.ended);
-                if !matches!(ended, Some(Ending::Panic | Ending::Unknown)) {
-                    self.wrong("S8 abandon", format!("{attempt} abandoned {key} while its run could know"));
+                if !matches!(ended, Some(RunEnd::Panic | RunEnd::Unknown)) {
+                    self.wrong(
+                        "S8 abandon",
+                        format!("{attempt} abandoned {key} though its outcome was known"),
+                    );
                 }
-                let picture = self.picture(key);
-                if picture.status == Status::Held {
-                    picture.status = Status::Uncertain;
+                let expected = self.expected(key);
+                if expected.status == ExpectedStatus::Held {
+                    expected.status = ExpectedStatus::Uncertain;
                 }
             }
-            Step::Settled { of, value, retention_ms } => {
+            StoreEffect::Settled { of, value, retention_ms } => {
                 if is_holder {
                     return;
                 }
-                let picture = self.picture(key);
-                let was_uncertain = picture.status == Status::Uncertain || picture.is_lapsed(at_ms);
-                if !was_uncertain || picture.holder != Some(of) {
-                    self.wrong("S7 settle", format!("{key} was settled though {of} was not in doubt"));
+                let expected = self.expected(key);
+                let was_uncertain = expected.status == ExpectedStatus::Uncertain || expected.is_lapsed(at_ms);
+                if !was_uncertain || expected.holder != Some(of) {
+                    self.wrong("S7 settle", format!("{key} was settled though {of} was not uncertain"));
                 }
-                self.picture(key).holder = Some(attempt);
+                self.expected(key).holder = Some(attempt);
                 match value {
                     Some(value) => {
                         if !self.runs.get(value.index()).is_some_and(|run| run.has_happened) {
-                            self.wrong("S3 stored truth", format!("{value} was settled and never happened"));
+                            self.wrong(
+                                "S3 stored truth",
+                                format!("{value} was settled and never took effect"),
+                            );
                         }
                         self.pin(key, value, retention_ms);
                     }
                     None => self.free(key, of),
                 }
             }
-            Step::Lost | Step::NotSettled => {}
+            StoreEffect::Lost | StoreEffect::NotSettled => {}
         }
     }
 
-    /// A claim was given to a new attempt: it must have been free.
+    /// A new attempt acquired the key: it must have been free.
     fn changes_hands(&mut self, key: KeyId, attempt: AttemptId, number: u32, on_lapse: OnLapse) {
         let at_ms = self.at_ms;
-        let picture = self.picture(key);
-        let (holder, before) = (picture.holder, picture.number);
-        let is_lapsed = picture.is_lapsed(at_ms);
-        let is_free = picture.status == Status::Free;
-        let is_takeover = (is_lapsed || picture.status == Status::Uncertain) && on_lapse == OnLapse::Rerun;
-        let is_new = number == 1 && picture.may_be_new(at_ms);
+        let expected = self.expected(key);
+        let (holder, before) = (expected.holder, expected.number);
+        let is_lapsed = expected.is_lapsed(at_ms);
+        let is_free = expected.status == ExpectedStatus::Free;
+        let is_takeover =
+            (is_lapsed || expected.status == ExpectedStatus::Uncertain) && on_lapse == OnLapse::Rerun;
+        let is_new = number == 1 && expected.may_be_new(at_ms);
         if !(is_new || (is_free || is_takeover) && number == before + 1) {
             self.wrong("S7 fence", format!("{key} went from {holder:?} to {attempt}, number {number}"));
         }
@@ -238,24 +249,21 @@ impl Oracle {
 
     fn found_uncertain(&mut self, key: KeyId, holder: AttemptId) {
         let at_ms = self.at_ms;
-        let picture = self.picture(key);
-        if picture.is_lapsed(at_ms) {
-            picture.status = Status::Uncertain;
+        let expected = self.expected(key);
+        if expected.is_lapsed(at_ms) {
+            expected.status = ExpectedStatus::Uncertain;
             self.was_neglected(key);
-        } else if picture.status != Status::Uncertain || picture.holder != Some(holder) {
-            self.wrong("S7 uncertain", format!("{key} was called uncertain while it was not"));
+        } else if expected.status != ExpectedStatus::Uncertain || expected.holder != Some(holder) {
+            self.wrong("S7 uncertain", format!("{key} was reported as uncertain while it was not"));
         }
     }
 
-    /// A lease lapsed: something must have gone wrong with its owner.
+    /// A lease lapsed: its owner must have had a fault.
     fn was_neglected(&mut self, key: KeyId) {
-        let picture = self.picture(key);
-        let (Some(owner), claimed_ms) = (picture.owner, picture.claimed_ms) else { return };
+        let expected = self.expected(key);
+        let (Some(owner), claimed_ms) = (expected.owner, expected.claimed_ms) else { return };
         if self.neglects_until[owner.index()] < claimed_ms.max(1) {
-            self.wrong(
-                "P2 undisturbed",
-                format!("the lease of {key} lapsed and nothing was wrong with {owner}"),
-            );
+            self.wrong("P2 undisturbed", format!("the lease of {key} lapsed without a fault of {owner}"));
         }
     }
 
@@ -267,28 +275,28 @@ impl Oracle {
 
     fn pin(&mut self, key: KeyId, value: RunId, retention_ms: u64) {
         let at_ms = self.at_ms;
-        let picture = self.picture(key);
-        match picture.status {
-            Status::Pinned(before) if before == value => return,
-            Status::Pinned(before) => {
+        let expected = self.expected(key);
+        match expected.status {
+            ExpectedStatus::Pinned(before) if before == value => return,
+            ExpectedStatus::Pinned(before) => {
                 self.wrong("S1 final", format!("{key} held {before} and was pinned again with {value}"));
             }
             _ => {}
         }
-        let picture = self.picture(key);
+        let expected = self.expected(key);
         let until_ms = at_ms + retention_ms;
-        picture.status = Status::Pinned(value);
-        picture.ends_ms = until_ms;
-        picture.pins.push(Pin { value, until_ms, stepped_ms: 0 });
+        expected.status = ExpectedStatus::Pinned(value);
+        expected.ends_ms = until_ms;
+        expected.pins.push(Pin { value, until_ms, stepped_ms: 0 });
     }
 
     fn free(&mut self, key: KeyId, attempt: AttemptId) {
         let at_ms = self.at_ms;
-        let picture = self.picture(key);
-        if picture.status != Status::Free {
-            picture.status = Status::Free;
-            picture.ends_ms = at_ms + millis(TOMBSTONE_RETENTION);
+        let expected = self.expected(key);
+        if expected.status != ExpectedStatus::Free {
+            expected.status = ExpectedStatus::Free;
+            expected.ends_ms = at_ms + millis(TOMBSTONE_RETENTION);
         }
-        picture.released.push(attempt);
+        expected.released.push(attempt);
     }
 }
