@@ -128,7 +128,7 @@ pub(crate) async fn remove_item(client: &Client, op: &'static str, name: &str) -
 
 /// Whether the record in this item refers to the part with this name.
 pub(crate) fn is_told_of(record: &Value, name: &str) -> bool {
-    let version = item::bytes(record, "version").map(|version| crate::sign::hex(&version));
+    let version = item::bytes(record, "version").map(|version| item::hex(&version));
     let named = name.split('/').nth(1);
     record.get("chunks").is_some() && version.is_some() && version.as_deref() == named
 }

@@ -63,7 +63,7 @@ fn errors_do_not_show_items() {
 fn any_error_body_is_accepted() {
     for body in [&b""[..], b"<html>", b"[]", b"{\"__type\": 7}", b"\xff"] {
         let answered = ServiceError::read(502, body);
-        assert_eq!(answered.judge(Effect::Write), Unknown);
+        assert_eq!(answered.kind(Effect::Write), Unknown);
         assert_eq!(answered.to_string(), "the service answered with HTTP status 502");
     }
 }

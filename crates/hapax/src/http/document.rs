@@ -29,7 +29,7 @@ use crate::policy::ExpiredKeys;
 /// use hapax::http::IdempotencyLayer;
 /// use hapax::{Hapax, MemoryStore};
 ///
-/// let layer = IdempotencyLayer::new(&Hapax::new(MemoryStore::new()));
+/// let layer = IdempotencyLayer::new(Hapax::new(MemoryStore::new()));
 /// let document = layer.document();
 /// assert_eq!(document.routes[0].retention.iso_8601, "P1D");
 /// println!("{}", serde_json::to_string_pretty(&document).unwrap());

@@ -156,7 +156,7 @@ impl IdempotencyLayer {
     /// use hapax::{Hapax, MemoryStore};
     /// use http::Method;
     ///
-    /// let layer = IdempotencyLayer::new(&Hapax::new(MemoryStore::new()))
+    /// let layer = IdempotencyLayer::new(Hapax::new(MemoryStore::new()))
     ///     .route("/payments/**", HttpPolicy::default());
     /// assert_eq!(layer.position_of(&Method::POST, "/payments/7"), Some(0));
     /// assert_eq!(layer.position_of(&Method::POST, "/orders"), Some(1));

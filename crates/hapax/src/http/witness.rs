@@ -20,7 +20,7 @@ use crate::observe::Outcome;
 /// use tower::{Layer, Service, ServiceExt, service_fn};
 ///
 /// let inner = service_fn(async |_| Ok::<_, std::convert::Infallible>(Response::new(Full::<bytes::Bytes>::from("paid"))));
-/// let mut service = IdempotencyLayer::new(&Hapax::new(MemoryStore::new())).layer(inner);
+/// let mut service = IdempotencyLayer::new(Hapax::new(MemoryStore::new())).layer(inner);
 ///
 /// let witness = Witness::default();
 /// let request = Request::post("/payments").header("Idempotency-Key", "order-123-payment").extension(witness.clone());

@@ -15,7 +15,7 @@ fn layer() -> IdempotencyLayer {
         .header(HeaderName::from_static("x-request-key"))
         .aliases([HeaderName::from_static("x-alias")]);
     let required = HttpPolicy::default().key(KeyMode::Required);
-    IdempotencyLayer::new(&Hapax::new(MemoryStore::new()))
+    IdempotencyLayer::new(Hapax::new(MemoryStore::new()))
         .route("/v1/payments/**", required.clone())
         .route("/exact", required)
         .route("/static/**", HttpPolicy::off())
@@ -139,7 +139,7 @@ fn everything_else_passes() {
 #[test]
 fn routes_whose_keys_cannot_be_seen_take_one_reading_only() {
     let pointed = HttpPolicy::default().key_pointer("/id".parse().unwrap());
-    let layer = IdempotencyLayer::new(&Hapax::new(MemoryStore::new()));
+    let layer = IdempotencyLayer::new(Hapax::new(MemoryStore::new()));
     let service = Unambiguous::new(Everything, layer.route("/pointed/**", pointed));
     let refused = |path: &str| service.is_refused(&Request::post(path).body(()).unwrap());
     assert!(refused("/pointed//x") && refused("/x/../pointed"));

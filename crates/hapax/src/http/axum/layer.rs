@@ -155,7 +155,7 @@ mod tests {
             let body = request.into_body().collect().await.unwrap().to_bytes();
             Ok::<_, Infallible>(Response::new(Full::from(body)))
         });
-        let service = IdempotencyLayer::new(&Hapax::new(MemoryStore::new())).for_axum().layer(echo);
+        let service = IdempotencyLayer::new(Hapax::new(MemoryStore::new())).for_axum().layer(echo);
         for (key, is_replayed) in [(None, false), (Some("k"), false), (Some("k"), true)] {
             let mut request = Request::post("/orders");
             if let Some(key) = key {

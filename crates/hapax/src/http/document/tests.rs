@@ -10,7 +10,7 @@ use crate::{Hapax, MemoryStore};
 
 /// One layer with a route of each dialect, a webhook, a gRPC route and one that is off.
 fn layer() -> IdempotencyLayer {
-    let mut layer = IdempotencyLayer::new(&Hapax::new(MemoryStore::new()));
+    let mut layer = IdempotencyLayer::new(Hapax::new(MemoryStore::new()));
     for dialect in Dialect::ALL {
         layer = layer.route(format!("/{}/{{id}}", dialect.name()).as_str(), HttpPolicy::of(dialect));
     }

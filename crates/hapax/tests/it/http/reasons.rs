@@ -64,7 +64,7 @@ async fn x_07_the_reason_is_the_cause_as_it_was() {
 async fn x_07_a_service_that_fails_instead_of_answering_gave_no_answer() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let fails = service_fn(async |_| Err::<http::Response<Full<bytes::Bytes>>, _>("a planned failure"));
-    let service = IdempotencyLayer::new(&Hapax::builder(store.clone()).build()).layer(fails);
+    let service = IdempotencyLayer::new(Hapax::builder(store.clone()).build()).layer(fails);
     let request = Request::post("/").header("idempotency-key", "k").body(Full::<bytes::Bytes>::default());
     assert!(service.oneshot(request.unwrap()).await.is_err());
     let page = store.list(&Query::default()).await.unwrap();

@@ -17,7 +17,7 @@ use tower::util::BoxCloneService;
 use tower::{BoxError, Layer as _, Service, ServiceBuilder, ServiceExt as _, service_fn};
 
 fn layer() -> IdempotencyLayer {
-    IdempotencyLayer::new(&Hapax::new(MemoryStore::new()))
+    IdempotencyLayer::new(Hapax::new(MemoryStore::new()))
 }
 
 fn request<B>(body: B) -> Request<B> {

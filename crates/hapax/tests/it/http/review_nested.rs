@@ -106,8 +106,8 @@ impl Nested {
         for path in ["/", "/slow", "/panics", "/long"] {
             router = router.route(path, post(handler(path)));
         }
-        let within = IdempotencyLayer::new(&Hapax::builder(Arc::new(inner.clone())).build());
-        let around = IdempotencyLayer::new(&Hapax::builder(outer.clone()).build()).policy(around);
+        let within = IdempotencyLayer::new(Hapax::builder(Arc::new(inner.clone())).build());
+        let around = IdempotencyLayer::new(Hapax::builder(outer.clone()).build()).policy(around);
         let router = router.layer(within.policy(policy)).layer(around);
         Self { router, outer, inner, runs, go }
     }
@@ -240,7 +240,7 @@ async fn x_09_an_inner_layer_leaves_the_outer_one_what_the_handler_said() {
                 [("Idempotency-Outcome", "release")]
             }
         };
-        let within = IdempotencyLayer::new(&Hapax::new(MemoryStore::new())).policy(within);
+        let within = IdempotencyLayer::new(Hapax::new(MemoryStore::new())).policy(within);
         let around = IdempotencyLayer::new(&outer).policy(around.clone());
         let router: Router = Router::new().route("/", post(handler)).layer(within).layer(around);
         for run in 1..=2 {
