@@ -19,6 +19,8 @@
 //!
 //! The suite in `hapax-testkit` checks all of this against any store.
 
+mod shared;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
