@@ -15,7 +15,7 @@ fn warm() -> (Runtime, Hapax) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
     let hapax = runtime.block_on(async {
-        let builder = Hapax::builder(Arc::new(MemoryStore::new())).keeper(Keeper::SharedRuntime).sweep(None);
+        let builder = Hapax::builder(MemoryStore::new()).keeper(Keeper::SharedRuntime).sweep(None);
         let hapax = builder.build();
         for call in 0..100 {
             once(&hapax, &format!("warm {call}")).await;

@@ -8,30 +8,31 @@ const CLASSIFY: &str = "crates/hapax/src/http/classify.rs";
 const DELIVERY: &str = "crates/hapax/src/http/webhook/delivery.rs";
 const DETACHED: &str = "crates/hapax/src/engine/detached.rs";
 const DIRECT: &str = "crates/hapax-core/src/fingerprint/direct.rs";
-const ENGINE: &str = "crates/hapax/src/engine.rs";
+const CONCLUDE: &str = "crates/hapax/src/http/exchange/conclude.rs";
+const ENTRY: &str = "crates/hapax/src/http/exchange/entry.rs";
 const EXCHANGE: &str = "crates/hapax/src/http/exchange.rs";
 const FIELDS: &str = "crates/hapax/src/http/capture/fields.rs";
 const FINGERPRINT: &str = "crates/hapax-core/src/fingerprint.rs";
+const PERMIT: &str = "crates/hapax/src/engine/permit.rs";
 const RULES: &str = "crates/hapax-core/src/key/rules.rs";
 const SCOPE: &str = "crates/hapax/src/http/scope.rs";
-const SERVICE: &str = "crates/hapax/src/http/service.rs";
 const TRANSITION: &str = "crates/hapax-core/src/transition.rs";
 
 /// Every defect, in the order of the protocol's sections.
 pub const TEETH: &[Tooth] = &[
     Tooth {
         name: "a required key may be missing",
-        file: SERVICE,
-        find: "KeyMode::Required => Passage::Refused(index, policy.key_missing()),",
-        replace: "KeyMode::Required => Passage::Untouched,",
+        file: ENTRY,
+        find: "KeyMode::Required => refused(route, policy.key_missing()),",
+        replace: "KeyMode::Required => Entry::Pass(Passing::UNTOUCHED),",
         breaks: &["M-01"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
         name: "a bad key is ignored",
-        file: SERVICE,
-        find: "Err(fault) => Passage::Refused(index, Problem::of(Code::KeyInvalid, fault.detail())),",
-        replace: "Err(_) => Passage::Untouched,",
+        file: ENTRY,
+        find: "Err(fault) => refused(route, Problem::of(Code::KeyInvalid, fault.detail())),",
+        replace: "Err(_) => Entry::Pass(Passing::UNTOUCHED),",
         breaks: &["K-05"],
         caught_by: Proof::HttpCases,
     },
@@ -128,7 +129,7 @@ pub const TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "a broken response counts as no effect",
-        file: EXCHANGE,
+        file: CONCLUDE,
         find: "let finish = Finish::Uncertain(Reason::Truncated);",
         replace: "let finish = Finish::Release(None);",
         breaks: &["X-10"],
@@ -156,19 +157,19 @@ pub const TEETH: &[Tooth] = &[
     Tooth {
         name: "without a store every request runs",
         file: EXCHANGE,
-        find: "let spare = (policy.on_store_error == OnStoreError::Pass)",
-        replace: "let spare = (policy.on_store_error != OnStoreError::Pass)",
+        find: "if policy.on_store_error == OnStoreError::Pass => {",
+        replace: "if policy.on_store_error != OnStoreError::Pass => {",
         breaks: &["D-03"],
         caught_by: Proof::HttpCases,
     },
     Tooth {
         name: "an unrecorded response is withheld",
-        file: ENGINE,
-        find: concat!(
-            "                self.record_behind(job, hold, finish, started);\n",
-            "                false\n",
+        file: PERMIT,
+        find: "            recording => Ok(Execution::Ran { value, recorded: recording == Recording::Applied }),\n",
+        replace: concat!(
+            "            Recording::Pending => Err(Refusal::Superseded { id }),\n",
+            "            recording => Ok(Execution::Ran { value, recorded: recording == Recording::Applied }),\n",
         ),
-        replace: "                return Err(Refusal::Store(error));\n",
         breaks: &["D-04"],
         caught_by: Proof::HttpCases,
     },

@@ -26,7 +26,7 @@ struct Network {
 impl Network {
     fn charge(&self, key: &str, amount: u32) -> Result<Receipt, Fail<&'static str>> {
         if amount == 0 {
-            return Err(Fail::last("nothing to charge"));
+            return Err(Fail::permanent("nothing to charge"));
         }
         if self.calls.fetch_add(1, Ordering::SeqCst) < 2 {
             return Err("the network is busy")?;

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hapax::http::{IdempotencyLayer, RequestBody};
+use hapax::http::{IdempotencyLayer, Protection, RequestBody};
 use hapax::{Context, Hapax, MemoryStore};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
@@ -26,7 +26,7 @@ static ORDERS: AtomicU32 = AtomicU32::new(0);
 
 /// Creates an order from whatever the body says.
 async fn create(request: Request<RequestBody<Incoming>>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let attempt = request.extensions().get::<Context>().map(Context::attempt);
+    let attempt = Protection::of(request.extensions()).and_then(Protection::context).map(Context::attempt);
     let answer = match request.into_body().collect().await {
         Ok(item) => {
             let number = ORDERS.fetch_add(1, Ordering::SeqCst) + 1;

@@ -1,7 +1,7 @@
 //! [`Once`]: make any async function idempotent.
 //!
 //! `Ok` is pinned and replayed. `Err` releases the key, so that a retry may run again, unless the error says
-//! otherwise with [`Fail::Final`] or [`Fail::Unknown`].
+//! otherwise with [`Fail::Permanent`] or [`Fail::Unknown`].
 
 mod error;
 mod outcome;
@@ -10,14 +10,16 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_core::{Class, Fingerprint, Format, Key, KeyError, OnLapse, Reason, Recorded, Scope, ScopedKey};
+use hapax_core::{Class, Fingerprint, Format, Key, KeyError, OnLapse, Reason, Recorded, Scope};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use self::error::{OnceError, StoredError};
-pub use self::outcome::{Fail, Outcome};
+pub use self::outcome::{Fail, IntoOutcome};
 use self::outcome::{Failure, Meaning};
-use crate::engine::{Context, Ended, Execution, Finish, Job, Question, Reconcile, Reconciled, not_kept};
+use crate::engine::{
+    Claimed, Context, Ended, Execution, Finish, Operation, Question, Reconcile, Reconciled, not_kept,
+};
 use crate::hapax::Hapax;
 use crate::observe;
 use crate::policy::Policy;
@@ -27,7 +29,7 @@ const SURFACE: &str = "function";
 
 /// What may be given as a key.
 pub trait IntoKey {
-    /// The key, or why it is none.
+    /// The key, or why it is invalid.
     ///
     /// # Errors
     /// When it is empty, too long or holds what a key may not hold.
@@ -114,7 +116,7 @@ impl Once {
         self
     }
 
-    /// How long to wait for somebody else's result; see [`Policy::wait`].
+    /// How long to wait for the result of another attempt; see [`Policy::wait`].
     pub fn wait(mut self, wait: Duration) -> Self {
         self.policy = self.policy.wait(wait);
         self
@@ -132,7 +134,7 @@ impl Once {
         self
     }
 
-    /// Whom to ask "did this happen?" when nobody knows, before refusing as uncertain.
+    /// Asks whether the operation happened when its record is uncertain, before the caller is refused.
     pub fn reconcile<T, A, F>(mut self, ask: A) -> Self
     where
         T: Serialize + Send + 'static,
@@ -165,37 +167,42 @@ impl Once {
         E: Send + 'static,
         W: FnOnce(Context) -> F + Send + 'static,
         F: Future + Send + 'static,
-        F::Output: Outcome<Value = T, Error = E>,
+        F::Output: IntoOutcome<Value = T, Error = E>,
     {
-        let (hapax, route) = (self.hapax.clone(), self.scope.clone());
-        let result = match self.job() {
-            Ok(job) => {
-                let work = move |context| async move { ended(work(context).await.into_result()) };
-                match hapax.engine.execute(job, work).await {
-                    Ok(Execution::Ran { value: Ok(value), recorded }) => {
-                        Ok(Done { value, replayed: false, recorded })
-                    }
-                    Ok(Execution::Ran { value: Err(error), .. }) => Err(OnceError::Failed(error)),
-                    Ok(Execution::Replayed(recorded)) => decode(&recorded),
-                    Err(refusal) => Err(refusal.into()),
-                }
-            }
-            Err(error) => Err(error),
-        };
-        observe::request(SURFACE, route.operation(), counted_as(&result));
+        let scope = self.scope.clone();
+        let result = self.claim_and_run(work).await;
+        observe::request(SURFACE, scope.operation(), counted_as(&result));
         result
     }
 
-    fn job<E>(self) -> Result<Box<Job>, OnceError<E>> {
+    async fn claim_and_run<T, E, W, F>(self, work: W) -> Result<Done<T>, OnceError<E>>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        E: Send + 'static,
+        W: FnOnce(Context) -> F + Send + 'static,
+        F: Future + Send + 'static,
+        F::Output: IntoOutcome<Value = T, Error = E>,
+    {
+        let hapax = self.hapax.clone();
+        let permit = match hapax.engine.claim(self.operation()?).await? {
+            Claimed::Replay(recorded) => return decode(&recorded),
+            Claimed::Run(permit) => permit,
+        };
+        let work = move |context| async move { ended(work(context).await.into_result()) };
+        match permit.run(work).await? {
+            Execution::Ran { value, recorded } => {
+                value.map(|value| Done { value, replayed: false, recorded }).map_err(OnceError::Failed)
+            }
+            Execution::Replayed(recorded) => decode(&recorded),
+        }
+    }
+
+    fn operation<E>(self) -> Result<Box<Operation>, OnceError<E>> {
         let key = self.key.map_err(OnceError::Key)?;
-        Ok(Box::new(Job {
-            expires_at: self.policy.forgets_at(&key),
-            key: ScopedKey::new(self.scope, &key),
-            fingerprint: self.input.map_err(OnceError::Input)?,
-            policy: self.policy,
-            reconcile: self.reconcile,
-            route: None,
-        }))
+        let mut operation =
+            Operation::new(self.scope, &key, self.policy).fingerprint(self.input.map_err(OnceError::Input)?);
+        operation.reconcile = self.reconcile;
+        Ok(Box::new(operation))
     }
 }
 
@@ -206,7 +213,7 @@ fn ended<T: Serialize, E>(result: Result<T, Failure<E>>) -> Ended<Result<T, E>> 
         Err(Failure { error, meaning, stored }) => {
             let finish = match meaning {
                 Meaning::Retry => Finish::Release(Some(stored.encode())),
-                Meaning::Final => Finish::Pin(stored.encode()),
+                Meaning::Permanent => Finish::Pin(stored.encode()),
                 Meaning::Unknown => Finish::Uncertain(Reason::Declared),
             };
             Ended { finish, value: Err(error) }
@@ -233,7 +240,7 @@ fn decode<T: DeserializeOwned, E>(recorded: &Recorded) -> Result<Done<T>, OnceEr
         (Format::FUNCTION | Format::OPERATOR, Class::Error) => {
             Err(OnceError::PreviouslyFailed(StoredError::decode(recorded)))
         }
-        // Not kept, or written by somebody whose bytes mean something else.
+        // Not kept, or written by another surface in a format of its own.
         _ => Err(OnceError::ResultUnavailable { source: None }),
     }
 }

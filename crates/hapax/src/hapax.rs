@@ -14,7 +14,7 @@ use crate::engine::cache::Facts;
 use crate::engine::calls::Calls;
 use crate::engine::lease::Leases;
 use crate::engine::wait::{Limits, Waiters};
-use crate::engine::{Engine, KeeperGuard, sweep_for_ever};
+use crate::engine::{Claimed, Engine, KeeperGuard, Operation, Refusal, sweep_for_ever};
 use crate::function::{IntoKey, Once};
 use crate::observe::Outage;
 use crate::policy::{Policy, SPAN_MAX};
@@ -22,7 +22,7 @@ use crate::policy::{Policy, SPAN_MAX};
 /// How often a settlement whose answer was lost is sent again.
 const SETTLE_TRIES: u32 = 3;
 
-/// Bytes of finished records that are answered from memory unless something else is said.
+/// Bytes of finished records that are answered from memory by default.
 const CACHE_BYTES: u64 = 32 << 20;
 
 /// How long settling or deleting may take at least. A store that has no clock to judge a lease by watches a claim it has
@@ -83,13 +83,13 @@ pub struct Drained {
 impl Hapax {
     /// Hapax on `store` with the defaults.
     pub fn new(store: impl Store) -> Self {
-        Self::builder(Arc::new(store)).build()
+        Self::builder(store).build()
     }
 
-    /// Sets up Hapax on `store`.
-    pub fn builder(store: Arc<dyn Store>) -> Builder {
+    /// Sets up Hapax on `store`, which may be shared in an [`Arc`].
+    pub fn builder(store: impl Store) -> Builder {
         Builder {
-            store,
+            store: Arc::new(store),
             policy: Policy::default(),
             store_timeout: Duration::from_secs(5),
             cache_bytes: CACHE_BYTES,
@@ -105,24 +105,39 @@ impl Hapax {
         Once::new(self.clone(), scope.into(), key.into_key())
     }
 
+    /// Claims an operation for a surface of yours: see [`engine`](crate::engine).
+    ///
+    /// A claim whose future is dropped before it is answered is cancelled: nothing ran for it.
+    ///
+    /// # Errors
+    /// [`Refusal`]: why the operation does not run now.
+    pub async fn claim(&self, operation: Operation) -> Result<Claimed, Refusal> {
+        self.engine.claim(Box::new(operation)).await
+    }
+
+    /// The policy of operations that do not choose another.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
     /// The store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.engine.calls.store
     }
 
-    /// What is recorded for a key. For people and reports, and to settle or delete what was looked at: never a ground
-    /// to run anything.
+    /// What is recorded for a key, for operators and reports, and to settle or delete it. It is never a reason to run an
+    /// operation.
     ///
     /// # Errors
-    /// When the key is none or the store cannot answer.
-    pub async fn get(&self, scope: impl Into<Scope>, key: impl IntoKey) -> Result<Lookup, AskError> {
+    /// When the key is invalid or the store cannot answer.
+    pub async fn get(&self, scope: impl Into<Scope>, key: impl IntoKey) -> Result<Lookup, GetError> {
         let id = ScopedKey::new(scope.into(), &key.into_key()?).id;
         let calls = &self.engine.calls;
         Ok(calls.once("get", calls.timeout, calls.store.get(&id)).await?)
     }
 
-    /// Decides the uncertain record that was looked at. Should another attempt hold it meanwhile, or its owner have
-    /// ended it after all, nothing changes.
+    /// Settles an uncertain record as it was read. If another attempt holds it meanwhile, or its owner has ended it after
+    /// all, nothing changes.
     ///
     /// # Errors
     /// When the store cannot answer.
@@ -138,7 +153,7 @@ impl Hapax {
         Ok(settled)
     }
 
-    /// Removes the finished or uncertain record that was looked at; its key is new afterwards. Other processes on the
+    /// Removes a finished or uncertain record as it was read; its key is new afterwards. Other processes on the
     /// same store may answer it from their memory for up to a minute more ([`Builder::cache`]).
     ///
     /// # Errors
@@ -162,7 +177,7 @@ impl Hapax {
 }
 
 impl Builder {
-    /// The policy of operations that do not say otherwise.
+    /// The policy of operations that do not choose another.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
@@ -193,7 +208,7 @@ impl Builder {
         self
     }
 
-    /// How often the store is asked about a key that somebody waits for, in case no news came. Default 1 s.
+    /// How often the store is asked about a key with waiting duplicates, in case no notification came. Default 1 s.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.poll = poll.min(SPAN_MAX);
         self
@@ -263,26 +278,26 @@ impl Builder {
     }
 }
 
-/// Why a question about a record has no answer.
+/// Why a record cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum AskError {
-    /// That is not a key.
+pub enum GetError {
+    /// The key is invalid.
     Key(hapax_core::KeyError),
     /// The store cannot answer.
     Store(StoreError),
 }
 
-impl std::fmt::Display for AskError {
+impl std::fmt::Display for GetError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Key(_) => f.write_str("not a key"),
+            Self::Key(_) => f.write_str("invalid key"),
             Self::Store(_) => f.write_str("the store cannot answer"),
         }
     }
 }
 
-impl std::error::Error for AskError {
+impl std::error::Error for GetError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Key(error) => Some(error),
@@ -291,13 +306,13 @@ impl std::error::Error for AskError {
     }
 }
 
-impl From<hapax_core::KeyError> for AskError {
+impl From<hapax_core::KeyError> for GetError {
     fn from(error: hapax_core::KeyError) -> Self {
         Self::Key(error)
     }
 }
 
-impl From<StoreError> for AskError {
+impl From<StoreError> for GetError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }

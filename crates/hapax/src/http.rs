@@ -49,7 +49,7 @@ mod decode;
 mod dialect;
 mod digest;
 pub mod document;
-mod exchange;
+pub mod exchange;
 mod fingerprint;
 mod future;
 #[cfg(fuzzing)]
@@ -59,9 +59,11 @@ mod grpc;
 mod key_source;
 mod layer;
 mod limits;
+mod observer;
 mod path;
 mod policy;
 mod problem;
+mod protection;
 mod reach;
 mod rules;
 mod scope;
@@ -69,7 +71,6 @@ mod service;
 pub mod settings;
 #[cfg(feature = "webhook")]
 mod webhook;
-mod witness;
 
 #[cfg(feature = "axum")]
 pub mod axum;
@@ -88,16 +89,17 @@ pub use self::future::ResponseFuture;
 pub use self::grpc::Status as GrpcStatus;
 pub use self::layer::IdempotencyLayer;
 pub use self::limits::{Rate, RateError};
+pub use self::observer::Observer;
 pub use self::path::{PathCase, PathPattern, PathPatternError};
 pub use self::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError};
 pub use self::problem::{Code, RefusalShape, RefusalShapeError, RefusalShapeName, TYPE_BASE};
+pub use self::protection::Protection;
 pub use self::reach::{UnreachableRoute, unreachable_route};
 pub use self::scope::{Anonymous, Endpoint, Principal, PrincipalError, Sources, is_http_operation};
 pub use self::service::Idempotency;
 pub use self::settings::Settings;
 #[cfg(feature = "webhook")]
 pub use self::webhook::{Webhook, WebhookError};
-pub use self::witness::Witness;
 
 /// The key of a protected request, in its extensions.
 #[derive(Clone, PartialEq, Eq, Debug)]

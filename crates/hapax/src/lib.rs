@@ -13,7 +13,7 @@
 //!         .once("create-order", "order-123")
 //!         .input(&order)
 //!         .run(|cx| async move {
-//!             // Pass `cx.effect_key("charge")` on to whoever takes the money.
+//!             // Send `cx.effect_key("charge")` to the payment provider as its idempotency key.
 //!             Ok::<_, std::io::Error>(format!("created in attempt {}", cx.attempt()))
 //!         })
 //!         .await
@@ -25,8 +25,8 @@
 //!
 //! # What is promised
 //!
-//! *At most once* by default: a crash in the middle leaves the key **uncertain**, visible and to be settled, and
-//! nothing runs a second time by itself. [`OnLapse::Rerun`] makes it *at least once*. What survives the death of a
+//! *At most once* by default: a crash in the middle leaves the key **uncertain** until it is settled, and nothing runs a
+//! second time by itself. [`OnLapse::Rerun`] makes it *at least once*. What survives the death of a
 //! process is up to the store.
 //!
 //! | store | crate | promise |
@@ -54,10 +54,11 @@
 //! # Reading on
 //!
 //! [`Hapax`] is the front door, [`Once`] one operation, [`Policy`] its rules, [`Context`] what a run may know about
-//! itself, [`observe`] what can be measured. Who writes a store wants `hapax-core` and `hapax-testkit`.
+//! itself, [`observe`] what can be measured. [`engine`] is for authors of surfaces, `hapax-core` and `hapax-testkit` are
+//! for authors of stores.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod engine;
+pub mod engine;
 mod function;
 mod hapax;
 #[cfg(feature = "http")]
@@ -71,8 +72,8 @@ pub use hapax_core as core;
 pub use hapax_core::{Key, KeyError, OnLapse, Scope};
 
 pub use crate::engine::{Context, LeaseLost, Question, Reconciled};
-pub use crate::function::{Done, Fail, IntoKey, Once, OnceError, Outcome, StoredError};
-pub use crate::hapax::{AskError, Builder, Drained, Hapax, Keeper};
+pub use crate::function::{Done, Fail, IntoKey, IntoOutcome, Once, OnceError, StoredError};
+pub use crate::hapax::{Builder, Drained, GetError, Hapax, Keeper};
 pub use crate::memory::MemoryStore;
 pub use crate::policy::{ExpiredKeys, Policy};
 pub use crate::tiers::Tiers;

@@ -7,7 +7,6 @@ mod settle;
 mod show;
 mod source;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use hapax::{Hapax, Keeper, MemoryStore};
@@ -107,8 +106,7 @@ impl Place<'_> {
             return Ok(told);
         }
         let config = Config::load(self.flags, std::env::vars_os())?;
-        let hapax =
-            Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).keeper(Keeper::SharedRuntime).build();
+        let hapax = Hapax::builder(MemoryStore::new()).sweep(None).keeper(Keeper::SharedRuntime).build();
         let layer = config.layer(&hapax, |route| route.policy.clone());
         Ok(retention_of(&found.record.scope.operation, &layer, &config.routes))
     }

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use hapax::http::{Code, Outcome, RequestBody};
+use hapax::http::{Code, Outcome, Protection, RequestBody};
 use hapax::observe::Outage;
 use hapax_core::Reason;
 use hapax_proxy::{ClientBody, Forward, ForwardBody, ForwardError, RequestSlot};
@@ -70,8 +70,9 @@ impl Service<Request<RequestBody<ClientBody>>> for UpstreamService {
     }
 
     fn call(&mut self, mut request: Request<RequestBody<ClientBody>>) -> Self::Future {
-        let run = request.extensions_mut().remove::<hapax::Context>();
-        if run.is_some() {
+        let protection = request.extensions_mut().remove::<Protection>();
+        let is_claimed = protection.as_ref().and_then(Protection::context).is_some();
+        if is_claimed {
             // A claimed request has one response, so it stays HTTP.
             request.extensions_mut().remove::<OnUpgrade>();
         }
@@ -83,15 +84,15 @@ impl Service<Request<RequestBody<ClientBody>>> for UpstreamService {
         let shared = self.shared.clone();
         Box::pin(async move {
             let note_upstream = |upstream: &Arc<str>| {
-                if let Some(run) = &run {
-                    run.asks(upstream.clone());
+                if let Some(context) = protection.as_ref().and_then(Protection::context) {
+                    context.calls_upstream(upstream.clone());
                 }
             };
             let sent = shared.forward.send(request, note_upstream).await;
             shared.observe(sent.as_ref().err());
             Ok(match sent {
                 Ok(mut response) => {
-                    if run.is_none() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                    if !is_claimed && response.status() != StatusCode::SWITCHING_PROTOCOLS {
                         response.headers_mut().remove(OUTCOME);
                     }
                     response

@@ -37,7 +37,6 @@ fn kept(route: &Route) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use hapax::{Hapax, MemoryStore};
 
@@ -72,9 +71,7 @@ retention = "1h"
         std::fs::write(&path, FILE).unwrap();
         let config = Config::load(&Flags::new(Some(path)), []).unwrap();
         let layer = config
-            .layer(&Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).build(), |route| {
-                route.policy.clone()
-            });
+            .layer(&Hapax::builder(MemoryStore::new()).sweep(None).build(), |route| route.policy.clone());
         for (operation, hours) in [
             ("POST /v1/payments/7", 30 * 24),
             ("POST shop.example /v1/payments/7", 30 * 24),

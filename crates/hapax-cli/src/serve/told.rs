@@ -4,6 +4,7 @@
 
 use std::task::{Context, Poll};
 
+use hapax::http::Protection;
 use http::{HeaderName, HeaderValue, Request};
 use tower_service::Service;
 
@@ -37,8 +38,9 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> S::Future {
-        let told =
-            request.extensions().get::<hapax::Context>().map(|context| (context.id(), context.attempt()));
+        let told = Protection::of(request.extensions())
+            .and_then(Protection::context)
+            .map(|context| (context.id(), context.attempt()));
         let headers = request.headers_mut();
         // Whoever sends these from outside makes them up.
         match told {

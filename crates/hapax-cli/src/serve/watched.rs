@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use hapax::http::{Code, Witness};
+use hapax::http::{Code, Observer};
 use hapax::observe::UNREACHABLE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use metrics::Histogram;
@@ -78,12 +78,12 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let begun = Instant::now();
         // Nothing is asked about requests that are never covered: most of those that pass cost nothing more.
-        let witness = is_coverable(request.method()).then(Witness::default);
-        if let Some(witness) = &witness {
-            request.extensions_mut().insert(witness.clone());
+        let observer = is_coverable(request.method()).then(Observer::default);
+        if let Some(observer) = &observer {
+            request.extensions_mut().insert(observer.clone());
         }
-        let line = self.watch.is_logged.then(|| Box::new(Line::new(&request, witness.clone(), begun)));
-        Watching { answer: self.inner.call(request), watch: self.watch.clone(), begun, witness, line }
+        let line = self.watch.is_logged.then(|| Box::new(Line::new(&request, observer.clone(), begun)));
+        Watching { answer: self.inner.call(request), watch: self.watch.clone(), begun, observer, line }
     }
 }
 
@@ -99,7 +99,7 @@ pin_project! {
         answer: F,
         watch: Watch,
         begun: Instant,
-        witness: Option<Witness>,
+        observer: Option<Observer>,
         line: Option<Box<Line>>,
     }
 }
@@ -115,7 +115,7 @@ where
         let Ok(response) = ready!(this.answer.poll(cx));
         let problem = response.extensions().get::<Code>().copied();
         let passed = if problem == Some(Code::UpstreamUnavailable) { UNREACHABLE } else { PASSED };
-        let outcome = this.witness.as_ref().and_then(Witness::outcome).unwrap_or(passed);
+        let outcome = this.observer.as_ref().and_then(Observer::outcome).unwrap_or(passed);
         this.watch.took(outcome, this.begun.elapsed());
         if let Some(mut line) = this.line.take() {
             line.ended = Some(Ended { outcome, status: response.status(), problem });
@@ -128,7 +128,7 @@ where
 struct Line {
     id: Option<HeaderValue>,
     method: Method,
-    witness: Option<Witness>,
+    observer: Option<Observer>,
     begun: Instant,
     ended: Option<Ended>,
 }
@@ -142,26 +142,26 @@ struct Ended {
 }
 
 impl Line {
-    fn new<B>(request: &Request<B>, witness: Option<Witness>, begun: Instant) -> Self {
+    fn new<B>(request: &Request<B>, observer: Option<Observer>, begun: Instant) -> Self {
         let id = request.headers().get("x-request-id").cloned();
-        Self { id, method: request.method().clone(), witness, begun, ended: None }
+        Self { id, method: request.method().clone(), observer, begun, ended: None }
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let (witness, ended) = (self.witness.as_ref(), self.ended.as_ref());
-        let gone = || witness.and_then(Witness::outcome).unwrap_or(GONE);
+        let (observer, ended) = (self.observer.as_ref(), self.ended.as_ref());
+        let gone = || observer.and_then(Observer::outcome).unwrap_or(GONE);
         tracing::info!(
             target: REQUESTS_LOGGED,
             request_id = self.id.as_ref().and_then(|id| id.to_str().ok()),
             method = self.method.as_str(),
-            route = witness.and_then(Witness::route),
+            route = observer.and_then(Observer::route),
             outcome = ended.map_or_else(gone, |ended| ended.outcome),
             status = ended.map(|ended| ended.status.as_u16()),
             problem = ended.and_then(|ended| ended.problem).map(Code::name),
             ms = self.begun.elapsed().as_secs_f64() * 1000.0,
-            record = witness.and_then(Witness::record).map(tracing::field::display),
+            record = observer.and_then(Observer::record).map(tracing::field::display),
             "request",
         );
     }

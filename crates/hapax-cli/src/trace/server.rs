@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 
 use futures_util::future::Either;
-use hapax::http::Witness;
+use hapax::http::Observer;
 use http::{Request, Response};
 use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::{SpanKind, Status, TraceContextExt as _, Tracer as _};
@@ -60,7 +60,7 @@ struct RequestSpan {
     tracing: Tracing,
     context: Context,
     method: &'static str,
-    witness: Witness,
+    observer: Observer,
 }
 
 impl RequestSpan {
@@ -72,10 +72,10 @@ impl RequestSpan {
         let span = shared.tracer.span_builder(method).with_kind(SpanKind::Server);
         let span = span.with_attributes([KeyValue::new(word::METHOD, method)]);
         let context = parent.with_span(span.start_with_context(&shared.tracer, &parent));
-        let witness = request.extensions().get::<Witness>().cloned().unwrap_or_default();
-        request.extensions_mut().insert(witness.clone());
+        let observer = request.extensions().get::<Observer>().cloned().unwrap_or_default();
+        request.extensions_mut().insert(observer.clone());
         request.extensions_mut().insert(Begun(context.clone()));
-        Self { tracing, context, method, witness }
+        Self { tracing, context, method, observer }
     }
 
     fn answered<R>(&self, response: &Response<R>) {
@@ -83,7 +83,7 @@ impl RequestSpan {
         if !span.is_recording() {
             return;
         }
-        let outcome = self.witness.outcome().unwrap_or(word::PASSED);
+        let outcome = self.observer.outcome().unwrap_or(word::PASSED);
         span.set_attribute(KeyValue::new(word::OUTCOME, outcome));
         span.set_attribute(KeyValue::new(word::STATUS, i64::from(response.status().as_u16())));
         if response.status().is_server_error() {
@@ -91,7 +91,7 @@ impl RequestSpan {
         }
         if outcome == "replayed"
             && let Some(first) =
-                self.witness.record().and_then(|record| self.tracing.shared.firsts.of(&record))
+                self.observer.record().and_then(|record| self.tracing.shared.firsts.of(&record))
         {
             span.add_link(first, Vec::new());
         }
@@ -102,11 +102,11 @@ impl Drop for RequestSpan {
     fn drop(&mut self) {
         let span = self.context.span();
         if span.is_recording() {
-            if let Some(route) = self.witness.route() {
+            if let Some(route) = self.observer.route() {
                 span.set_attribute(KeyValue::new(word::ROUTE, route.to_owned()));
                 span.update_name(format!("{} {route}", self.method));
             }
-            if let Some(record) = self.witness.record() {
+            if let Some(record) = self.observer.record() {
                 span.set_attribute(KeyValue::new(word::RECORD, record.to_string()));
             }
         }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 
 use futures_util::future::Either;
-use hapax::http::Outcome;
+use hapax::http::{Outcome, Protection};
 use http::{HeaderMap, HeaderName, Request, Response};
 use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::{SpanKind, Status, TraceContextExt as _, Tracer as _};
@@ -48,7 +48,7 @@ where
         let (Some(tracing), Some(Begun(parent))) = (&self.tracing, begun) else {
             return Either::Left(self.inner.call(request));
         };
-        let run = request.extensions().get::<hapax::Context>();
+        let run = Protection::of(request.extensions()).and_then(Protection::context);
         if let Some(run) = run {
             parent.span().set_attribute(KeyValue::new(word::ATTEMPT, i64::from(run.attempt())));
             tracing.shared.firsts.ran(run.id(), parent.span().span_context().clone());
@@ -72,7 +72,7 @@ impl CallSpan {
         let method = method(request.method());
         let span = shared.tracer.span_builder(method).with_kind(SpanKind::Client);
         let mut attributes = vec![KeyValue::new(word::METHOD, method)];
-        if let Some(run) = request.extensions().get::<hapax::Context>() {
+        if let Some(run) = Protection::of(request.extensions()).and_then(Protection::context) {
             attributes.push(KeyValue::new(word::ATTEMPT, i64::from(run.attempt())));
             attributes.push(KeyValue::new(word::RECORD, run.id().to_string()));
         }

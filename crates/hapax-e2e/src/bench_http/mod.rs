@@ -10,7 +10,6 @@ mod server;
 pub(crate) mod threads;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -87,7 +86,7 @@ impl Scenario {
     ) -> Self {
         let wrap = async move |app: Router| {
             let store = RedisStore::connect(&url).await.expect("the server can be used as a store");
-            let hapax = setting(Hapax::builder(Arc::new(store)).sweep(None)).build();
+            let hapax = setting(Hapax::builder(store).sweep(None)).build();
             app.layer(IdempotencyLayer::new(&hapax).for_axum())
         };
         Self { name, key, server: Server::start(wrap), hapax: None }
@@ -139,13 +138,13 @@ impl Scenario {
 
 /// Hapax on a memory store, for fresh keys.
 pub fn memory_fresh() -> Hapax {
-    let builder = Hapax::builder(Arc::new(MemoryStore::new()));
+    let builder = Hapax::builder(MemoryStore::new());
     builder.policy(Policy::default().retention(RETENTION)).sweep(None).build()
 }
 
 /// Hapax on a memory store, for replays.
 pub fn memory_replay() -> Hapax {
-    Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).build()
+    Hapax::builder(MemoryStore::new()).sweep(None).build()
 }
 
 /// Hapax on a durable file store in `folder`, with default options.
@@ -166,5 +165,5 @@ pub fn file_uncached(folder: &Path) -> Hapax {
 
 fn on_file(folder: &Path) -> Builder {
     let store = FileStore::open(folder).expect("a store opens in an empty folder");
-    Hapax::builder(Arc::new(store)).sweep(None)
+    Hapax::builder(store).sweep(None)
 }

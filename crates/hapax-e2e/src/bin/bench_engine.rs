@@ -5,7 +5,6 @@
 #![allow(clippy::print_stdout, reason = "the figures are what this program is for")]
 
 use std::hint::black_box;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hapax::{Hapax, MemoryStore, Policy};
@@ -67,7 +66,7 @@ fn same_key() -> Vec<String> {
 const RETENTION: Duration = Duration::from_millis(1);
 
 fn store() -> Hapax {
-    let builder = Hapax::builder(Arc::new(MemoryStore::new()));
+    let builder = Hapax::builder(MemoryStore::new());
     builder.policy(Policy::default().retention(RETENTION)).sweep(None).build()
 }
 

@@ -48,7 +48,7 @@ impl Surface for Hyper {
         let clock = ManualClock::new();
         let store = Faulty::new(Arc::new(MemoryStore::with_clock(clock.clone())));
         // The cases move the store's clock and inject faults into it, so every request must reach it.
-        let hapax = Hapax::builder(Arc::new(store.clone())).cache(0).build();
+        let hapax = Hapax::builder(store.clone()).cache(0).build();
         let layer = IdempotencyLayer::new(&hapax).policy(settings.policy()?);
         let server = Server::start(Gate::new(layer.layer(origin))).await?;
         let drain = Box::new(move || {

@@ -2,7 +2,7 @@
 
 use hapax_model::teeth::{Proof, Tooth};
 
-const ENGINE: &str = "crates/hapax/src/engine.rs";
+const PERMIT: &str = "crates/hapax/src/engine/permit.rs";
 
 /// Every defect.
 pub const TEETH: &[Tooth] = &[
@@ -16,14 +16,14 @@ pub const TEETH: &[Tooth] = &[
     },
     Tooth {
         name: "an execution is answered before it is recorded",
-        file: ENGINE,
-        find: "        let fenced = self.record(job, &hold, &finish, started, RECORD_TRIES).await;\n",
+        file: PERMIT,
+        find: "        let fenced = self.record(&finish, ended_at, RECORD_TRIES).await;\n",
         replace: concat!(
             "        if matches!(finish, Finish::Pin(_)) {\n",
-            "            self.record_behind(job, hold, finish, started);\n",
-            "            return Ok(Execution::Ran { value, recorded: true });\n",
+            "            self.record_in_background(finish, ended_at);\n",
+            "            return Recording::Applied;\n",
             "        }\n",
-            "        let fenced = self.record(job, &hold, &finish, started, RECORD_TRIES).await;\n",
+            "        let fenced = self.record(&finish, ended_at, RECORD_TRIES).await;\n",
         ),
         breaks: &["lost"],
         caught_by: Proof::Chaos,
@@ -31,20 +31,16 @@ pub const TEETH: &[Tooth] = &[
     Tooth {
         // A run whose caller hangs up moves to another task.
         name: "a caller that hangs up frees the key",
-        file: ENGINE,
-        find: concat!(
-            "        match AssertUnwindSafe(async move { work(context).await }).catch_unwind().await {\n",
-            "            Ok(ended) => self.finish(job, hold, ended).await,\n",
-        ),
+        file: PERMIT,
+        find: "        let ended = AssertUnwindSafe(async move { work(context).await }).catch_unwind().await;\n",
         replace: concat!(
             "        let began_in = tokio::task::try_id();\n",
-            "        match AssertUnwindSafe(async move { work(context).await }).catch_unwind().await {\n",
-            "            Ok(mut ended) => {\n",
-            "                if tokio::task::try_id() != began_in {\n",
-            "                    ended.finish = Finish::Release(None);\n",
-            "                }\n",
-            "                self.finish(job, hold, ended).await\n",
-            "            }\n",
+            "        let mut ended = AssertUnwindSafe(async move { work(context).await }).catch_unwind().await;\n",
+            "        if let Ok(ended) = &mut ended\n",
+            "            && tokio::task::try_id() != began_in\n",
+            "        {\n",
+            "            ended.finish = Finish::Release(None);\n",
+            "        }\n",
         ),
         breaks: &["doubles"],
         caught_by: Proof::Chaos,

@@ -63,7 +63,7 @@ impl CountingService {
         let listener = listener()?;
         let service = Self { address: listener.local_addr()?, shared: shared.clone() };
         serve_on_thread("service", listener, move || {
-            let hapax = Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).build();
+            let hapax = Hapax::builder(MemoryStore::new()).sweep(None).build();
             let layer = IdempotencyLayer::new(&hapax).route(WAIT, HttpPolicy::default().wait(STEP_MAX));
             let handler = move |shared: State<Arc<Shared>>, order: Bytes| execute(shared, order, bytes);
             Router::new()

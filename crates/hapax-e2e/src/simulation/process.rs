@@ -42,7 +42,7 @@ impl Process {
         let gate = Arc::new(Gate::new(traced.opened(), traced.clone()));
         let wire = Wire::new(gate.clone(), history.cloned());
         let faulty = Faulty::new(Arc::new(wire.clone()));
-        let hapax = Hapax::builder(Arc::new(faulty.clone()))
+        let hapax = Hapax::builder(faulty.clone())
             .policy(policy)
             .poll(POLL)
             .cache(cache_bytes)

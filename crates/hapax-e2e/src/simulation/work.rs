@@ -108,7 +108,7 @@ fn end(gate: &Gate, run: RunId, ending: RunEnd) -> Result<u32, Fail<RunError>> {
     match ending {
         RunEnd::Value => Ok(run.0),
         RunEnd::Retry => Err(Fail::Retry(RunError(run))),
-        RunEnd::Final => Err(Fail::last(RunError(run))),
+        RunEnd::Final => Err(Fail::permanent(RunError(run))),
         RunEnd::Unknown => Err(Fail::Unknown(RunError(run))),
         RunEnd::Panic => panic!("planned panic of {run}"),
     }

@@ -3,6 +3,7 @@
 use super::{Proof, Tooth};
 
 const ENGINE_RS: &str = "crates/hapax/src/engine.rs";
+const PERMIT_RS: &str = "crates/hapax/src/engine/permit.rs";
 const LEASE_RS: &str = "crates/hapax/src/engine/lease.rs";
 const RECONCILE_RS: &str = "crates/hapax/src/engine/reconcile.rs";
 
@@ -10,23 +11,23 @@ const RECONCILE_RS: &str = "crates/hapax/src/engine/reconcile.rs";
 pub const ENGINE_TEETH: &[Tooth] = &[
     Tooth {
         name: "a run is answered before its outcome is recorded",
-        file: ENGINE_RS,
-        find: "        let fenced = self.record(job, &hold, &finish, started, RECORD_TRIES).await;\n",
+        file: PERMIT_RS,
+        find: "        let fenced = self.record(&finish, ended_at, RECORD_TRIES).await;\n",
         replace: concat!(
             "        if matches!(finish, Finish::Pin(_)) {\n",
-            "            self.record_behind(job, hold, finish, started);\n",
-            "            return Ok(Execution::Ran { value, recorded: true });\n",
+            "            self.record_in_background(finish, ended_at);\n",
+            "            return Recording::Applied;\n",
             "        }\n",
-            "        let fenced = self.record(job, &hold, &finish, started, RECORD_TRIES).await;\n",
+            "        let fenced = self.record(&finish, ended_at, RECORD_TRIES).await;\n",
         ),
         breaks: &["S2"],
         caught_by: Proof::Simulation,
     },
     Tooth {
         name: "a panic releases the key",
-        file: ENGINE_RS,
-        find: "                let abandon = || self.calls.store.abandon(lease, Reason::Panicked);\n",
-        replace: "                let abandon = || self.calls.store.release(lease, None);\n",
+        file: PERMIT_RS,
+        find: "                attempt.record_or_retry(Finish::Uncertain(Reason::Panicked)).await;\n",
+        replace: "                attempt.record_or_retry(Finish::Release(None)).await;\n",
         breaks: &["S8", "S4"],
         caught_by: Proof::Simulation,
     },
@@ -44,32 +45,32 @@ pub const ENGINE_TEETH: &[Tooth] = &[
     Tooth {
         name: "operations run without a claim while the store is down",
         file: ENGINE_RS,
-        find: "            Err(error) => Attempt::Ended(Err(Refusal::Store(error))),\n",
+        find: "                Err(error) => return Err(Refusal::StoreFailed(error)),\n",
         replace: concat!(
-            "            Err(_) => {\n",
-            "                let fence = hapax_core::Fence { nonce: Nonce::random(), attempt: 1 };\n",
-            "                let lease = Lease { id: job.key.id, fence, length: job.policy.lease };\n",
-            "                Attempt::Ended(self.perform(&job, lease, Instant::now(), work).await)\n",
-            "            }\n",
+            "                Err(_) => {\n",
+            "                    let fence = hapax_core::Fence { nonce: Nonce::random(), attempt: 1 };\n",
+            "                    let lease = hapax_core::Lease { id, fence, length: operation.policy.lease };\n",
+            "                    (Claim::Acquired(lease), self.facts.moment(&id))\n",
+            "                }\n",
         ),
         breaks: &["S9"],
         caught_by: Proof::Simulation,
     },
     Tooth {
         name: "a failed recording is not retried",
-        file: ENGINE_RS,
-        find: "                self.record_behind(job, hold, finish, started);\n",
-        replace: "                drop(hold);\n",
+        file: PERMIT_RS,
+        find: "                self.record_in_background(finish, ended_at);\n",
+        replace: "                drop(self);\n",
         breaks: &["L1"],
         caught_by: Proof::Simulation,
     },
     Tooth {
         name: "the cache is filled before the store",
-        file: ENGINE_RS,
-        find: "                let complete = || store.complete(lease, recorded, retention);\n",
+        file: PERMIT_RS,
+        find: "                let complete = || calls.store.complete(lease, recorded, retention);\n",
         replace: concat!(
-            "                self.facts.keep(lease.id, job.fingerprint, recorded, ended_at, retention);\n",
-            "                let complete = || store.complete(lease, recorded, retention);\n",
+            "                facts.keep(lease.id, fingerprint, recorded, ended_at, retention);\n",
+            "                let complete = || calls.store.complete(lease, recorded, retention);\n",
         ),
         breaks: &["S1"],
         caught_by: Proof::Simulation,

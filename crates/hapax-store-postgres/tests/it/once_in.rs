@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hapax::{Fail, Hapax, OnceError};
@@ -138,7 +137,7 @@ async fn records_of_the_ordinary_mode_are_respected() {
 #[tokio::test]
 async fn each_mode_replays_results_of_the_other() {
     let shop = Shop::open().await;
-    let hapax = Hapax::builder(Arc::new(shop.options().connect().await.unwrap())).build();
+    let hapax = Hapax::builder(shop.options().connect().await.unwrap()).build();
     let mut client = shop.client().await;
     let mut tx = client.transaction().await.unwrap();
 
@@ -147,7 +146,7 @@ async fn each_mode_replays_results_of_the_other() {
     let known = run.run(async |_| Ok::<_, Infallible>(8)).await.unwrap();
     assert_eq!((known.value, known.replayed), (7, true));
 
-    let refused = hapax.once("pay", "refused").run(async |_| Err::<(), _>(Fail::last("no")));
+    let refused = hapax.once("pay", "refused").run(async |_| Err::<(), _>(Fail::permanent("no")));
     assert!(matches!(refused.await, Err(OnceError::Failed("no"))));
     let run = shop.store.once_in(&mut tx, "pay", &key("refused"));
     let known = run.run(async |_| Ok::<_, Infallible>(8)).await;

@@ -1,5 +1,6 @@
 //! The bank: its messages, and its service as `tonic-prost-build` would write it.
 
+use hapax::http::Protection;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -70,7 +71,8 @@ impl Bank {
 
     fn transfer(&self, request: Request<Transfer>) -> Result<Response<Transferred>, Status> {
         // What is passed on to others would carry `context.effect_key("…")`.
-        let attempt = request.extensions().get::<hapax::Context>().map(hapax::Context::attempt);
+        let attempt =
+            Protection::of(request.extensions()).and_then(Protection::context).map(hapax::Context::attempt);
         let transfer = request.into_inner();
         println!("    (server) {} for {}, attempt {attempt:?}", transfer.amount, transfer.to);
         let balance = self.books(|books| {

@@ -1,6 +1,6 @@
 //! A bounded cache of finished records in front of any store.
 //!
-//! It holds durable facts only and is never a source of "absent": what it does not know, the store is asked.
+//! It holds durable facts only and is never a source of "absent": for what it does not hold, the store is asked.
 //!
 //! A fact is true until its record is deleted or its retention is over. Where every deletion goes through this process,
 //! the store counts them and a fact lives as long as its record. Elsewhere another process may delete the record, and a
@@ -43,11 +43,11 @@ struct Fact {
     fingerprint: Fingerprint,
     recorded: Recorded,
     good_until: Instant,
-    /// The record's count of deletions before the store told the fact.
+    /// The record's count of deletions before the store returned the fact.
     deletions: u64,
 }
 
-/// A moment before a question to the store. What the store answers is true at that moment or later.
+/// A moment before a call to the store. What the store answers is true at that moment or later.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) at: Instant,
@@ -63,8 +63,8 @@ impl Weighter<RecordId, Arc<Fact>> for ByBytes {
     }
 }
 
-/// What the cache knows about a request.
-pub(crate) enum Known {
+/// What memory holds about an operation.
+pub(crate) enum Recalled {
     Replay(Recorded),
     Mismatch,
 }
@@ -81,14 +81,14 @@ impl Facts {
         Self { cache, deletions, age_max }
     }
 
-    pub(crate) fn ask(&self, id: &RecordId, fingerprint: &Fingerprint) -> Option<Known> {
+    pub(crate) fn recall(&self, id: &RecordId, fingerprint: &Fingerprint) -> Option<Recalled> {
         let fact = self.cache.as_ref()?.get(id)?;
         if fact.good_until <= Instant::now() || fact.deletions != self.deletions.of(id) {
             return None;
         }
         match fact.fingerprint.matches(fingerprint)? {
-            true => Some(Known::Replay(fact.recorded.clone())),
-            false => Some(Known::Mismatch),
+            true => Some(Recalled::Replay(fact.recorded.clone())),
+            false => Some(Recalled::Mismatch),
         }
     }
 
@@ -97,7 +97,7 @@ impl Facts {
         Moment { at: Instant::now(), deletions: self.deletions.of(id) }
     }
 
-    /// Keeps a fact that the store has made durable and answers with for at least `remaining` from `since`.
+    /// Keeps a fact that the store has made durable and returns for at least `remaining` from `since`.
     pub(crate) fn keep(
         &self,
         id: RecordId,
@@ -116,14 +116,14 @@ impl Facts {
         }
     }
 
-    /// What the store told of a record, with the bytes that are held already where they are the same: requests that asked
-    /// the store together answer with one copy.
+    /// What the store returned of a record, with the bytes that are held already where they are the same: requests that
+    /// asked the store at the same time share one copy.
     pub(crate) fn share(&self, id: &RecordId, recorded: Recorded) -> Recorded {
         let held = self.cache.as_ref().and_then(|cache| cache.get(id));
         held.filter(|fact| fact.recorded == recorded).map_or(recorded, |fact| fact.recorded.clone())
     }
 
-    /// Forgets a record that was deleted or decided about, also what a question asked before is still to tell of it.
+    /// Forgets a record that was deleted or settled, and ignores what calls that are under way return of it.
     pub(crate) fn forget(&self, id: &RecordId) {
         if let Some(cache) = &self.cache {
             self.deletions.count(id);

@@ -1,7 +1,7 @@
 //! One store call at a time: bounded, a panic caught, and asked again with the same nonce when its answer is lost.
 //!
-//! A store has three answers: applied, not applied, unknown. Whatever is not an answer (time ran out, the store
-//! panicked) is *unknown* here, and unknown is settled by sending the same call again, never by guessing.
+//! A store has three answers: applied, not applied, unknown. A call without an answer (a timeout, a panic of the store)
+//! counts as *unknown*, which is resolved by sending the same call again, never by guessing.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,7 +50,7 @@ impl Calls {
             }
             // Only now: a store in memory answers at once, and then no timer is needed.
             if timer.is_none() {
-                // Also looked at when the call has used up what the task may do in its turn.
+                // Polled also when the call has used up the task's cooperative budget.
                 timer.set(Some(unconstrained(sleep(limit))));
             }
             let timer = timer.as_mut().as_pin_mut().expect("it was set above");
@@ -70,13 +70,13 @@ impl Calls {
         Err(error)
     }
 
-    /// What the store recalls of a finished request at once. A store that panics recalls nothing.
+    /// What the store returns at once of a finished operation. A store that panics returns nothing.
     pub(crate) fn recall(&self, id: &RecordId, fingerprint: &Fingerprint) -> Option<Recorded> {
         catch_unwind(AssertUnwindSafe(|| self.store.recall(id, fingerprint))).ok().flatten()
     }
 
-    /// The same call until it is answered, fails for good, or has been tried `tries_max` times. It is made inside: a
-    /// store may panic before it has a future to give.
+    /// The same call until it is answered, fails for good, or has been tried `tries_max` times. It is made inside an
+    /// async block, because a store may panic before it returns its future.
     pub(crate) async fn insist<T, F>(
         &self,
         op: &'static str,

@@ -54,10 +54,10 @@ impl Context {
             .expect("without parameters there is nothing to refuse")
     }
 
-    /// Notes whom the run is about to ask, such as the address of an upstream: the log line about a record that becomes
-    /// uncertain names whom it asked last.
-    pub fn asks(&self, upstream: Arc<str>) {
-        self.held.asks(upstream);
+    /// Notes which upstream the run is about to call, such as its address: the log line about a record that becomes
+    /// uncertain names the last one.
+    pub fn calls_upstream(&self, upstream: Arc<str>) {
+        self.held.calls_upstream(upstream);
     }
 
     /// Whether this attempt may no longer own its record, as far as this process knows without asking.
@@ -69,7 +69,7 @@ impl Context {
     /// that cannot be taken back after a long pause.
     ///
     /// # Errors
-    /// [`LeaseLost`] when it does not, or when nobody could say.
+    /// [`LeaseLost`] when it does not, or when the store cannot answer.
     pub async fn confirm(&self) -> Result<(), LeaseLost> {
         match self.held.renew(&self.calls).await {
             Ok(Fenced::Applied) if !self.held.is_doubtful() => Ok(()),

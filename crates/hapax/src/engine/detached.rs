@@ -1,4 +1,4 @@
-//! [`Detached`]: a future that its caller polls while it is there, and that goes on without it.
+//! [`Detached`]: a future that its caller polls, and that goes on in a task when the caller drops it.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 
-/// Goes on in a task of its own when it is dropped before its end. What was never polled has not begun and is only
+/// Is spawned as a task when it is dropped before its end. A future that was never polled has not begun and is only
 /// dropped.
 pub(super) struct Detached<F>
 where
@@ -16,7 +16,7 @@ where
 {
     /// None once it has ended.
     future: Option<Pin<Box<F>>>,
-    /// Where it goes on; known once it had to wait.
+    /// The runtime that it is spawned on; set once it was pending.
     runtime: Option<Handle>,
 }
 

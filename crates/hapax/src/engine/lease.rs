@@ -1,5 +1,5 @@
-//! Heartbeat: renews every lease of this process at a third of its length, and knows which ones were lost. It also
-//! knows what runs without a lease, so that one process does not run the same operation with one and without.
+//! Heartbeat: renews every lease of this process at a third of its length, and records which ones were lost. It also
+//! lists what runs without a claim, so that one process does not run the same operation with a claim and without.
 //!
 //! The leases are kept by one task of their own. By default it has its own thread and runtime, so that handlers
 //! which block every worker of the user's runtime cannot make their own leases lapse.
@@ -15,11 +15,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Job;
+use super::Operation;
 use super::calls::Calls;
 use crate::observe;
 
-/// Of how many attempts it is remembered that they were reported as uncertain.
+/// How many attempts are remembered as reported uncertain.
 const REPORTED_MAX: usize = 4096;
 
 /// All leases this process holds.
@@ -27,7 +27,7 @@ const REPORTED_MAX: usize = 4096;
 pub(crate) struct Leases {
     slots: Mutex<Slots>,
     started: Instant,
-    /// When the keeper looks again, in milliseconds since `started`; a lease due earlier nudges it.
+    /// When the keeper wakes next, in milliseconds since `started`; a lease due earlier wakes it before.
     wakes_at_ms: AtomicU64,
     nudge: Notify,
     idle_pause: Duration,
@@ -39,7 +39,7 @@ pub(crate) struct Leases {
 struct Slots {
     held: Vec<Option<Arc<HeldLease>>>,
     free: Vec<usize>,
-    passing: HashSet<RecordId>,
+    unclaimed: HashSet<RecordId>,
 }
 
 /// One lease and what its owner should know about it.
@@ -55,28 +55,28 @@ pub(crate) struct HeldLease {
     renewing: AtomicBool,
     lost: AtomicBool,
     reported: AtomicBool,
-    route: Option<Arc<str>>,
-    /// Whom the run asked last.
+    label: Option<Arc<str>>,
+    /// The upstream that the run called last.
     upstream: Mutex<Option<Arc<str>>>,
 }
 
-/// A lease is kept as long as this exists.
+/// A lease is renewed as long as this exists.
 #[derive(Debug)]
 pub(crate) struct Hold {
     slot: usize,
     pub(crate) held: Arc<HeldLease>,
 }
 
-/// An operation runs without a lease as long as this exists.
+/// An operation runs without a claim as long as this exists.
 #[cfg(feature = "http")]
 #[derive(Debug)]
-pub(crate) struct Passing {
+pub(crate) struct Unclaimed {
     id: RecordId,
     leases: Arc<Leases>,
 }
 
 impl Leases {
-    /// `usual` is the length most leases will have; the keeper looks around three times as often.
+    /// `usual` is the length of most leases; the keeper wakes three times within it.
     pub(crate) fn new(usual: Duration) -> Self {
         Self {
             slots: Mutex::default(),
@@ -88,21 +88,26 @@ impl Leases {
         }
     }
 
-    /// Keeps `lease`, which stood at `asked_at`, until the hold is dropped or `run_max` is over. None where the
-    /// operation runs here without a lease.
-    pub(crate) fn hold(self: &Arc<Self>, lease: Lease, asked_at: Instant, job: &Job) -> Option<Hold> {
+    /// Renews `lease`, which was valid at `asked_at`, until the hold is dropped or `run_max` is over. None where this
+    /// process runs the operation without a claim.
+    pub(crate) fn hold(
+        self: &Arc<Self>,
+        lease: Lease,
+        asked_at: Instant,
+        operation: &Operation,
+    ) -> Option<Hold> {
         let confirmed_ms = self.ms(asked_at);
         let next_ms = confirmed_ms + ms(lease.length / 3);
         let held = Arc::new(HeldLease {
             lease,
             leases: self.clone(),
-            renewed_until: asked_at.checked_add(job.policy.run_max),
+            renewed_until: asked_at.checked_add(operation.policy.run_max),
             confirmed_ms: AtomicU64::new(confirmed_ms),
             next_ms: AtomicU64::new(next_ms),
             renewing: AtomicBool::new(false),
             lost: AtomicBool::new(false),
             reported: AtomicBool::new(false),
-            route: job.route.clone(),
+            label: operation.label.clone(),
             upstream: Mutex::default(),
         });
         let slot = self.slots.lock().put(held.clone())?;
@@ -119,13 +124,13 @@ impl Leases {
         reported.insert((id, attempt))
     }
 
-    /// Lets an operation run without a lease. None where this process runs it already, with a lease or without, or has
+    /// Lets an operation run without a claim. None where this process already runs it, with a claim or without, or has
     /// yet to record its outcome.
     #[cfg(feature = "http")]
-    pub(crate) fn pass(self: &Arc<Self>, id: RecordId) -> Option<Passing> {
+    pub(crate) fn begin_unclaimed(self: &Arc<Self>, id: RecordId) -> Option<Unclaimed> {
         let mut slots = self.slots.lock();
         let is_held = slots.held.iter().flatten().any(|held| held.lease.id == id);
-        (!is_held && slots.passing.insert(id)).then(|| Passing { id, leases: self.clone() })
+        (!is_held && slots.unclaimed.insert(id)).then(|| Unclaimed { id, leases: self.clone() })
     }
 
     /// Renews what is due, until `stop`.
@@ -178,7 +183,7 @@ impl Leases {
 
 impl Slots {
     fn put(&mut self, held: Arc<HeldLease>) -> Option<usize> {
-        if self.passing.contains(&held.lease.id) {
+        if self.unclaimed.contains(&held.lease.id) {
             return None;
         }
         match self.free.pop() {
@@ -203,9 +208,9 @@ impl Drop for Hold {
 }
 
 #[cfg(feature = "http")]
-impl Drop for Passing {
+impl Drop for Unclaimed {
     fn drop(&mut self) {
-        self.leases.slots.lock().passing.remove(&self.id);
+        self.leases.slots.lock().unclaimed.remove(&self.id);
     }
 }
 
@@ -263,12 +268,12 @@ impl HeldLease {
         if self.renewing.swap(true, Ordering::AcqRel) {
             return false;
         }
-        // Not due while it is being renewed, or the keeper would look again at once; the renewal's end says when.
+        // Not due while it is being renewed, or the keeper would wake at once; the end of the renewal sets when it is.
         self.next_ms.store(u64::MAX, Ordering::Release);
         true
     }
 
-    /// Says once that the lease was lost.
+    /// Reports once that the lease was lost.
     pub(crate) fn report_lost(&self) {
         if !self.reported.swap(true, Ordering::AcqRel) {
             observe::lease_lost();
@@ -279,20 +284,20 @@ impl HeldLease {
     fn report_lapse(&self, what: &'static str) {
         let Lease { id, fence, .. } = &self.lease;
         if self.leases.is_first_report(*id, fence.attempt) {
-            observe::lapses(id, fence.attempt, self.route.as_deref(), self.upstream.lock().as_deref(), what);
+            observe::lapses(id, fence.attempt, self.label.as_deref(), self.upstream.lock().as_deref(), what);
         }
     }
 
-    /// Says that the record becomes uncertain, unless that was said.
+    /// Reports that the record becomes uncertain, unless that was reported.
     pub(crate) fn report_uncertain(&self, reason: Reason) {
         let Lease { id, fence, .. } = &self.lease;
         if self.leases.is_first_report(*id, fence.attempt) {
-            let (route, upstream) = (self.route.as_deref(), self.upstream.lock());
-            observe::became_uncertain(id, fence.attempt, route, reason, upstream.as_deref());
+            let (label, upstream) = (self.label.as_deref(), self.upstream.lock());
+            observe::became_uncertain(id, fence.attempt, label, reason, upstream.as_deref());
         }
     }
 
-    pub(crate) fn asks(&self, upstream: Arc<str>) {
+    pub(crate) fn calls_upstream(&self, upstream: Arc<str>) {
         *self.upstream.lock() = Some(upstream);
     }
 }

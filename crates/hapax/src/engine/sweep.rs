@@ -1,4 +1,4 @@
-//! The engine's own sweeper: small batches, at intervals, so that nobody has to remember to sweep.
+//! The engine's own sweeper: small batches at intervals, so that no job has to be set up for it.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn sweep(calls: &Calls) {
             }
             Err(error) if error.is_unknown() && lost_answers < LOST_ANSWERS_MAX => lost_answers += 1,
             Err(error) => {
-                tracing::warn!(%error, "failed to sweep; next time");
+                tracing::warn!(%error, "failed to sweep; retrying at the next interval");
                 return;
             }
         }

@@ -24,7 +24,7 @@ pub(crate) struct Limits {
     pub(crate) in_all: usize,
 }
 
-/// Everybody who waits in this process.
+/// All waiting duplicates of this process.
 #[derive(Debug)]
 pub(crate) struct Waiters {
     keys: Mutex<Keys>,
@@ -42,13 +42,13 @@ struct Keys {
 #[derive(Debug)]
 struct Waited {
     changed: Arc<Notify>,
-    /// Ends the poller when the last one leaves.
+    /// Ends the poller when the last waiter leaves.
     deserted: Arc<Notify>,
     waiters: usize,
 }
 
-/// A place among those who wait for one key.
-pub(crate) struct Place {
+/// One of the waiters for a key.
+pub(crate) struct WaitSlot {
     waiters: Arc<Waiters>,
     id: RecordId,
     changed: Arc<Notify>,
@@ -61,10 +61,10 @@ impl Waiters {
         Self { keys: Mutex::default(), limits, poll, calls }
     }
 
-    /// Takes a place; none when there are too many waiting already.
+    /// Takes a slot; none when too many are waiting already.
     ///
-    /// News from now on is not missed: whoever joined claims once more before the first wait.
-    pub(crate) fn join(self: &Arc<Self>, id: RecordId) -> Option<Place> {
+    /// Changes from now on are not missed: after joining, the key is claimed once more before the first wait.
+    pub(crate) fn join(self: &Arc<Self>, id: RecordId) -> Option<WaitSlot> {
         let mut keys = self.keys.lock();
         let already = keys.by_id.get(&id).map_or(0, |waited| waited.waiters);
         if keys.in_all >= self.limits.in_all || already >= self.limits.per_key {
@@ -83,7 +83,7 @@ impl Waiters {
         }
         keys.in_all += 1;
         let next = listen(&changed);
-        Some(Place {
+        Some(WaitSlot {
             waiters: self.clone(),
             id,
             changed,
@@ -92,7 +92,7 @@ impl Waiters {
         })
     }
 
-    /// Tells those who wait for `id` that its record changed.
+    /// Notifies the waiters for `id` that its record changed.
     pub(crate) fn wake(&self, id: &RecordId) {
         let keys = self.keys.lock();
         if keys.in_all == 0 {
@@ -116,18 +116,18 @@ impl Waiters {
     }
 }
 
-impl Place {
-    /// Waits for news; false when `until` came first.
+impl WaitSlot {
+    /// Waits for a change; false when `until` came first.
     pub(crate) async fn changed(&mut self, until: Instant) -> bool {
-        let is_news = tokio::time::timeout_at(until, self.next.as_mut()).await.is_ok();
-        if is_news {
+        let is_changed = tokio::time::timeout_at(until, self.next.as_mut()).await.is_ok();
+        if is_changed {
             self.next = listen(&self.changed);
         }
-        is_news
+        is_changed
     }
 }
 
-impl Drop for Place {
+impl Drop for WaitSlot {
     fn drop(&mut self) {
         self.waiters.leave(&self.id);
     }
@@ -139,14 +139,14 @@ fn listen(changed: &Arc<Notify>) -> std::pin::Pin<Box<OwnedNotified>> {
     next
 }
 
-/// Looks at the record until nobody waits for it any more: when the store says that it changed, and from time to
-/// time because such news may be lost.
+/// Reads the record until its last waiter leaves: when the store reports a change, and at intervals because such a
+/// report may be lost.
 async fn poll(waiters: Arc<Waiters>, id: RecordId, changed: Arc<Notify>, deserted: Arc<Notify>) {
     let calls = &waiters.calls;
     loop {
         let pushed = async {
             match calls.store.watch(&id) {
-                Some(news) => news.await,
+                Some(change) => change.await,
                 None => std::future::pending().await,
             }
         };
@@ -156,12 +156,12 @@ async fn poll(waiters: Arc<Waiters>, id: RecordId, changed: Arc<Notify>, deserte
             () = pushed => {}
             () = tokio::time::sleep(waiters.poll) => {}
         }
-        let look = calls.once("get", calls.timeout, calls.store.get(&id)).await;
+        let lookup = calls.once("get", calls.timeout, calls.store.get(&id)).await;
         let is_in_progress = matches!(
-            &look,
+            &lookup,
             Ok(Lookup::Found { record, now }) if record.state_at(*now) == State::InProgress
         );
-        if look.is_ok() && !is_in_progress {
+        if lookup.is_ok() && !is_in_progress {
             changed.notify_waiters();
         }
     }

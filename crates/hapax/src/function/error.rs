@@ -14,13 +14,13 @@ use crate::engine::Refusal;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OnceError<E> {
-    /// That is not a key. Nothing ran.
+    /// The key is invalid. Nothing ran.
     Key(KeyError),
     /// The input cannot be written as JSON, so it has no fingerprint. Nothing ran.
     Input(serde_json::Error),
-    /// Somebody else is running this operation. Ask again.
+    /// Another attempt is running. Retry.
     InProgress {
-        /// When it is worth asking again.
+        /// When a retry is worthwhile.
         retry_after: Duration,
     },
     /// The key was used with another input. Nothing ran.
@@ -28,15 +28,15 @@ pub enum OnceError<E> {
     /// The key was made longer ago than records are kept, and there is no record of it: it may have been used and
     /// forgotten. Nothing ran. See [`ExpiredKeys`](crate::policy::ExpiredKeys).
     Expired,
-    /// Nobody knows whether the operation happened. It does not run again until somebody settles its record.
+    /// It is unknown whether the operation happened. It does not run again until its record is settled.
     Uncertain {
         /// The record to settle.
         id: RecordId,
-        /// Why nobody knows.
+        /// Why it is unknown.
         reason: Reason,
     },
-    /// The work ran now and failed. Should a [`Fail::Final`](super::Fail::Final) not be stored, a retry is told so:
-    /// it is in progress or uncertain then, as after any result that was not recorded.
+    /// The work ran now and failed. If a [`Fail::Permanent`](super::Fail::Permanent) could not be stored, a retry finds
+    /// the operation in progress or uncertain, as after any result that was not recorded.
     Failed(E),
     /// The work ran before and failed for good; this is what it left.
     PreviouslyFailed(StoredError),
@@ -78,7 +78,7 @@ impl<E> From<Refusal> for OnceError<E> {
             Refusal::Superseded { id } => Self::Superseded { id },
             Refusal::Deadline { id } => Self::Deadline { id },
             Refusal::Draining => Self::Draining,
-            Refusal::Store(error) | Refusal::Taken(error) => Self::Store(error),
+            Refusal::StoreFailed(error) | Refusal::StoreFailedOnKnownKey(error) => Self::Store(error),
         }
     }
 }
@@ -86,17 +86,17 @@ impl<E> From<Refusal> for OnceError<E> {
 impl<E> fmt::Display for OnceError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Key(_) => f.write_str("that is not a key"),
+            Self::Key(_) => f.write_str("invalid key"),
             Self::Input(_) => f.write_str("the input cannot be written as JSON"),
             Self::InProgress { retry_after } => {
-                write!(f, "the operation is in progress, ask again in {} ms", retry_after.as_millis())
+                write!(f, "the operation is in progress, retry in {} ms", retry_after.as_millis())
             }
             Self::Mismatch => f.write_str("the key was used with another input"),
             Self::Expired => f.write_str("the key is older than records are kept"),
             Self::Uncertain { id, reason } => {
                 write!(
                     f,
-                    "nobody knows whether the operation happened ({}), settle record {id}",
+                    "it is unknown whether the operation happened ({}), settle record {id}",
                     reason.name()
                 )
             }
@@ -137,7 +137,7 @@ impl<E: Error + 'static> Error for OnceError<E> {
 pub struct StoredError {
     /// The error's text.
     pub message: String,
-    /// What [`Fail::last_with`](super::Fail::last_with) was given.
+    /// What [`Fail::permanent_with`](super::Fail::permanent_with) was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<serde_json::Value>,
 }
@@ -151,7 +151,7 @@ impl StoredError {
 
     pub(super) fn decode(recorded: &Recorded) -> Self {
         serde_json::from_slice(&recorded.payload).unwrap_or_else(|_| Self {
-            // Settled by a person: plain text.
+            // Settled by an operator: plain text.
             message: String::from_utf8_lossy(&recorded.payload).into_owned(),
             data: None,
         })

@@ -13,7 +13,7 @@ use super::error::StoredError;
 ///
 /// fn charge(card: &str) -> Result<u32, Fail<String>> {
 ///     match card {
-///         "declined" => Err(Fail::last("card declined".to_owned())),
+///         "declined" => Err(Fail::permanent("card declined".to_owned())),
 ///         "busy" => Err("try again".to_owned())?,
 ///         _ => Ok(1),
 ///     }
@@ -24,7 +24,7 @@ pub enum Fail<E> {
     /// The run failed and may be tried again: the key is released.
     Retry(E),
     /// The run failed for good: the error is pinned, and every retry gets it.
-    Final {
+    Permanent {
         /// What this caller gets.
         error: E,
         /// What later callers get beside the error's text.
@@ -35,14 +35,14 @@ pub enum Fail<E> {
 }
 
 impl<E> Fail<E> {
-    /// A final error; later callers get its text.
-    pub fn last(error: E) -> Self {
-        Self::Final { error, data: None }
+    /// A permanent error; later callers get its text.
+    pub fn permanent(error: E) -> Self {
+        Self::Permanent { error, data: None }
     }
 
-    /// A final error with data for later callers, such as an error code. Data that is not JSON is left out.
-    pub fn last_with(error: E, data: impl Serialize) -> Self {
-        Self::Final { error, data: serde_json::to_value(data).ok() }
+    /// A permanent error with data for later callers, such as an error code. Data that is not JSON is left out.
+    pub fn permanent_with(error: E, data: impl Serialize) -> Self {
+        Self::Permanent { error, data: serde_json::to_value(data).ok() }
     }
 }
 
@@ -53,7 +53,7 @@ impl<E> From<E> for Fail<E> {
 }
 
 /// What a run may return: `Result<T, E>`, or `Result<T, Fail<E>>` to say what an error means.
-pub trait Outcome: sealed::Sealed {
+pub trait IntoOutcome: sealed::Sealed {
     /// The result.
     type Value;
     /// The error.
@@ -75,7 +75,7 @@ pub struct Failure<E> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Meaning {
     Retry,
-    Final,
+    Permanent,
     Unknown,
 }
 
@@ -86,7 +86,7 @@ impl<E: Display> Failure<E> {
     }
 }
 
-impl<T, E: Display> Outcome for Result<T, E> {
+impl<T, E: Display> IntoOutcome for Result<T, E> {
     type Value = T;
     type Error = E;
 
@@ -96,14 +96,14 @@ impl<T, E: Display> Outcome for Result<T, E> {
 }
 
 // `Fail` is not `Display`, or this would overlap with the implementation above.
-impl<T, E: Display> Outcome for Result<T, Fail<E>> {
+impl<T, E: Display> IntoOutcome for Result<T, Fail<E>> {
     type Value = T;
     type Error = E;
 
     fn into_result(self) -> Result<T, Failure<E>> {
         self.map_err(|fail| match fail {
             Fail::Retry(error) => Failure::new(error, Meaning::Retry, None),
-            Fail::Final { error, data } => Failure::new(error, Meaning::Final, data),
+            Fail::Permanent { error, data } => Failure::new(error, Meaning::Permanent, data),
             Fail::Unknown(error) => Failure::new(error, Meaning::Unknown, None),
         })
     }

@@ -10,6 +10,7 @@ use http::request::Parts;
 
 use super::IdempotencyKey;
 use super::problem::{Code, Problem, RefusalRules};
+use super::protection::Protection;
 use crate::engine::Context;
 
 pub use self::layer::{AxumIdempotency, AxumIdempotencyLayer, AxumResponseFuture};
@@ -34,13 +35,13 @@ impl IntoResponse for NotProtected {
     }
 }
 
-macro_rules! extract_from_extensions {
-    ($extracted:ty) => {
+macro_rules! extract {
+    ($extracted:ty, $found_in:expr) => {
         impl<S: Sync> FromRequestParts<S> for $extracted {
             type Rejection = NotProtected;
 
             async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, NotProtected> {
-                parts.extensions.get::<Self>().cloned().ok_or(NotProtected)
+                $found_in(parts).cloned().ok_or(NotProtected)
             }
         }
 
@@ -48,11 +49,19 @@ macro_rules! extract_from_extensions {
             type Rejection = Infallible;
 
             async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Option<Self>, Infallible> {
-                Ok(parts.extensions.get::<Self>().cloned())
+                Ok($found_in(parts).cloned())
             }
         }
     };
 }
 
-extract_from_extensions!(IdempotencyKey);
-extract_from_extensions!(Context);
+extract!(IdempotencyKey, key_of);
+extract!(Context, context_of);
+
+fn key_of(parts: &Parts) -> Option<&IdempotencyKey> {
+    parts.extensions.get()
+}
+
+fn context_of(parts: &Parts) -> Option<&Context> {
+    Protection::of(&parts.extensions)?.context()
+}

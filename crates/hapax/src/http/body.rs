@@ -137,6 +137,20 @@ impl<B> ResponseBody<B> {
     }
 }
 
+/// The client's own body.
+impl<B> From<B> for RequestBody<B> {
+    fn from(body: B) -> Self {
+        Self::passed(body)
+    }
+}
+
+/// A body that is there as a whole.
+impl<B> From<Bytes> for ResponseBody<B> {
+    fn from(data: Bytes) -> Self {
+        Self::whole(data, None)
+    }
+}
+
 impl<B: Body<Data = Bytes>> Body for RequestBody<B> {
     type Data = Bytes;
     type Error = B::Error;

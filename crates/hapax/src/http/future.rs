@@ -1,4 +1,4 @@
-//! [`ResponseFuture`]: what the layer answers, with no box around what merely passes.
+//! [`ResponseFuture`]: the answer of the layer, without a box around requests that pass.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,8 +9,7 @@ use http::Response;
 use pin_project_lite::pin_project;
 
 use super::body::ResponseBody;
-use super::classify;
-use super::exchange::Exchange;
+use super::exchange::Passing;
 
 pin_project! {
     /// The answer to one request.
@@ -24,25 +23,19 @@ pin_project! {
 pin_project! {
     #[project = KindProjection]
     enum Kind<F, B, E> {
-        Passed { #[pin] answer: F },
-        Unkeyed { #[pin] answer: F, exchange: Exchange },
-        Refused { response: Option<Box<Response<ResponseBody<B>>>> },
+        Passing { #[pin] response: F, passing: Option<Passing> },
+        Answered { response: Option<Box<Response<ResponseBody<B>>>> },
         Covered { answer: BoxFuture<'static, Result<Response<ResponseBody<B>>, E>> },
     }
 }
 
 impl<F, B, E> ResponseFuture<F, B, E> {
-    pub(super) fn passed(answer: F) -> Self {
-        Self { kind: Kind::Passed { answer } }
+    pub(super) fn passing(response: F, passing: Passing) -> Self {
+        Self { kind: Kind::Passing { response, passing: Some(passing) } }
     }
 
-    /// Passed on without the handler's word to us, which is not for clients.
-    pub(super) fn unkeyed(answer: F, exchange: Exchange) -> Self {
-        Self { kind: Kind::Unkeyed { answer, exchange } }
-    }
-
-    pub(super) fn refused(response: Response<ResponseBody<B>>) -> Self {
-        Self { kind: Kind::Refused { response: Some(Box::new(response)) } }
+    pub(super) fn answered(response: Response<ResponseBody<B>>) -> Self {
+        Self { kind: Kind::Answered { response: Some(Box::new(response)) } }
     }
 
     pub(super) fn covered(answer: BoxFuture<'static, Result<Response<ResponseBody<B>>, E>>) -> Self {
@@ -58,16 +51,12 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().kind.project() {
-            KindProjection::Passed { answer } => {
-                Poll::Ready(ready!(answer.poll(cx)).map(|response| response.map(ResponseBody::passed)))
+            KindProjection::Passing { response, passing } => {
+                let response = ready!(response.poll(cx))?;
+                let passing = passing.take().expect("a future is not polled after it ended");
+                Poll::Ready(Ok(passing.finish(response)))
             }
-            KindProjection::Unkeyed { answer, exchange } => {
-                Poll::Ready(ready!(answer.poll(cx)).map(|mut response| {
-                    classify::strip(response.headers_mut());
-                    exchange.passed(response)
-                }))
-            }
-            KindProjection::Refused { response } => {
+            KindProjection::Answered { response } => {
                 Poll::Ready(Ok(*response.take().expect("a future is not polled after it ended")))
             }
             KindProjection::Covered { answer } => answer.as_mut().poll(cx),

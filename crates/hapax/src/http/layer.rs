@@ -53,7 +53,7 @@ const REST: &str = "*";
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct IdempotencyLayer {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What all requests share.

@@ -27,7 +27,7 @@ fn owned() -> World {
 async fn it_is_on_unless_it_is_turned_off() {
     for (set_to, asked) in [(None, 0), (Some(0), 1)] {
         let faulty = Faulty::new(Arc::new(MemoryStore::with_clock(TokioClock::new())));
-        let builder = Hapax::builder(Arc::new(faulty.clone())).keeper(Keeper::SharedRuntime).sweep(None);
+        let builder = Hapax::builder(faulty.clone()).keeper(Keeper::SharedRuntime).sweep(None);
         let builder = if let Some(bytes) = set_to { builder.cache(bytes) } else { builder };
         let hapax = builder.build();
         let charge = || hapax.once("charge", "k").run(|_cx| async { Ok::<_, String>(()) });
@@ -41,7 +41,7 @@ async fn it_is_on_unless_it_is_turned_off() {
 /// A second copy would go on answering for a minute.
 #[tokio::test(start_paused = true)]
 async fn a_store_in_memory_has_none_in_front_of_it() {
-    let builder = Hapax::builder(Arc::new(MemoryStore::with_clock(TokioClock::new())));
+    let builder = Hapax::builder(MemoryStore::with_clock(TokioClock::new()));
     let hapax = builder.keeper(Keeper::SharedRuntime).sweep(None).build();
     let charge = || hapax.once("charge", "k").run(|_cx| async { Ok::<_, String>(()) });
     charge().await.unwrap();

@@ -93,7 +93,7 @@ async fn a_final_error_is_pinned_with_its_data() {
     let hapax = Hapax::new(MemoryStore::new());
     let ask = || {
         hapax.once("charge", "k").run(|_cx| async {
-            Err::<u32, _>(Fail::last_with("card declined".to_owned(), json!({ "code": 51 })))
+            Err::<u32, _>(Fail::permanent_with("card declined".to_owned(), json!({ "code": 51 })))
         })
     };
     assert!(matches!(ask().await, Err(OnceError::Failed(text)) if text == "card declined"));

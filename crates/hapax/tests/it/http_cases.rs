@@ -1,26 +1,33 @@
-//! Every case of `spec/cases/http` against the layer: around a plain hyper service, inside an axum router, there with
-//! axum's own bodies too, and inside tonic's server.
+//! Every case of `spec/cases/http` against the exchange itself, driven by a host of this test, and against the layer:
+//! around a plain hyper service, inside an axum router, there with axum's own bodies too, and inside tonic's server.
 
+use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hapax::http::IdempotencyLayer;
+use bytes::Bytes;
+use hapax::http::exchange::{Entry, Step};
+use hapax::http::{IdempotencyLayer, RequestBody, ResponseBody};
 use hapax::{Hapax, MemoryStore};
 use hapax_core::{BoxFuture, ManualClock};
 use hapax_testkit::Faulty;
 use hapax_testkit::http_suite::{
-    self, Feature, Gate, InProcess, Origin, Running, Server, Settings, StartError, Surface,
+    self, Feature, Gate, InProcess, Origin, OriginBody, Running, Server, Settings, StartError, Surface,
 };
+use http::{Request, Response};
+use http_body::Body;
 use tonic::service::Routes;
 use tonic::transport::server::TcpIncoming;
-use tower::{Layer as _, layer::layer_fn};
+use tower::{Layer as _, Service as _, layer::layer_fn, service_fn};
 
-/// What the layer is put around.
+/// What drives the layer.
 #[derive(Clone, Copy)]
 enum Around {
+    /// A host without the tower service.
+    Exchange,
     Hyper,
     Axum,
     AxumOwnBodies,
@@ -30,6 +37,7 @@ enum Around {
 impl Surface for Around {
     fn name(&self) -> &str {
         match self {
+            Self::Exchange => "exchange",
             Self::Hyper => "hyper",
             Self::Axum => "axum",
             Self::AxumOwnBodies => "axum, own bodies",
@@ -46,9 +54,13 @@ impl Surface for Around {
         let clock = ManualClock::new();
         let store = Faulty::new(Arc::new(MemoryStore::with_clock(clock.clone())));
         // The cases move the store's clock and have it fail: what is asked of it must get there.
-        let hapax = Hapax::builder(Arc::new(store.clone())).cache(0).build();
+        let hapax = Hapax::builder(store.clone()).cache(0).build();
         let layer = IdempotencyLayer::new(&hapax).policy(settings.policy()?);
         let server = match self {
+            Self::Exchange => {
+                let host = service_fn(move |request| serve(layer.clone(), origin.clone(), request));
+                Server::start(Gate::new(host)).await?
+            }
             Self::Hyper => Server::start(Gate::new(layer.layer(origin))).await?,
             Self::Axum => Server::start(Gate::new(routed(origin).layer(layer))).await?,
             Self::AxumOwnBodies => Server::start(Gate::new(routed(origin).layer(layer.for_axum()))).await?,
@@ -75,6 +87,29 @@ impl Surface for Around {
     }
 }
 
+/// Serves one request by the exchange.
+async fn serve<B>(
+    layer: IdempotencyLayer,
+    mut origin: Origin,
+    request: Request<B>,
+) -> Result<Response<ResponseBody<OriginBody>>, Infallible>
+where
+    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
+{
+    let exchange = match layer.exchange(&request) {
+        Entry::Pass(passing) => {
+            return Ok(passing.finish(origin.call(request.map(RequestBody::from)).await?));
+        }
+        Entry::Answer(response) => return Ok(response.map(ResponseBody::from)),
+        Entry::Covered(exchange) => exchange,
+    };
+    match exchange.enter(request).await {
+        Step::Pass(request, passing) => Ok(passing.finish(origin.call(request).await?)),
+        Step::Answer(response) => Ok(response),
+        Step::Run(request, running) => running.run(move || origin.call(request)).await,
+    }
+}
+
 fn routed(origin: Origin) -> Router {
     Router::new().fallback_service(origin)
 }
@@ -82,6 +117,11 @@ fn routed(origin: Origin) -> Router {
 async fn every_case(around: Around) {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/cases/http");
     http_suite::run(&cases, &around, |_| true).await.unwrap().assert_passed();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_case_holds_for_the_exchange() {
+    every_case(Around::Exchange).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -49,8 +49,7 @@ impl World {
 
     pub(crate) fn over(store: Arc<dyn Store>, set_up: impl FnOnce(Builder) -> Builder) -> Self {
         let faulty = Faulty::new(store.clone());
-        let builder =
-            Hapax::builder(Arc::new(faulty.clone())).keeper(Keeper::SharedRuntime).sweep(None).cache(0);
+        let builder = Hapax::builder(faulty.clone()).keeper(Keeper::SharedRuntime).sweep(None).cache(0);
         Self { hapax: set_up(builder).build(), faulty, store, effects: Arc::default() }
     }
 

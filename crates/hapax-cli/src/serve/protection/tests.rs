@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use hapax::{Hapax, MemoryStore};
 
 use super::*;
@@ -11,7 +9,7 @@ fn routing(file: &str) -> (IdempotencyLayer, Vec<Route>) {
     let path = dir.path().join("hapax.toml");
     std::fs::write(&path, file).unwrap();
     let config = Config::load(&Flags::new(Some(path)), []).unwrap();
-    let hapax = Hapax::builder(Arc::new(MemoryStore::new())).sweep(None).build();
+    let hapax = Hapax::builder(MemoryStore::new()).sweep(None).build();
     (config.layer(&hapax, |route| route.policy.clone()), config.routes)
 }
 

@@ -10,8 +10,8 @@ async fn x_06_what_waits_goes_on_when_its_caller_drops_it() {
     let (go_on, may_go_on) = oneshot::channel();
     let (done, is_done) = oneshot::channel();
     let mut detached = Detached::new(async move {
-        may_go_on.await.expect("it is told to go on");
-        done.send("done").expect("somebody waits");
+        may_go_on.await.expect("the test sends");
+        done.send("done").expect("the test waits");
     });
     assert!(futures_util::poll!(&mut detached).is_pending());
     drop(detached);

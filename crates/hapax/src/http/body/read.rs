@@ -61,13 +61,6 @@ pub(crate) struct Read {
     pub(crate) room: Option<Room>,
 }
 
-impl Read {
-    /// The same once more. It shares its bytes, and takes no room of its own.
-    pub(crate) fn copy(&self) -> Self {
-        Self { data: self.data.clone(), trailers: self.trailers.clone(), room: None }
-    }
-}
-
 /// Why a request body was not read as a whole. Nothing was claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReadFault {

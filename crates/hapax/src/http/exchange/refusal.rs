@@ -1,4 +1,4 @@
-//! From what went wrong to the problem that tells it. One place for every way in which a request is refused.
+//! Every way in which a request is refused, as a problem.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::http::problem::{Code, Problem};
 use crate::http::scope::PrincipalMissing;
 use crate::observe;
 
-/// When to come back to a process that is full or going away, or to a store that failed.
+/// When to retry at a process that is full or shutting down, or at a store that failed.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Why the engine executed nothing, or why nobody can say what came of it.
+/// Why the engine executed nothing, or knows no outcome.
 pub(super) fn of(refusal: &Refusal) -> Problem {
     match refusal {
         Refusal::InProgress { retry_after } => {
@@ -31,16 +31,16 @@ pub(super) fn of(refusal: &Refusal) -> Problem {
         ),
         Refusal::Uncertain { .. } => Problem::of(
             Code::Uncertain,
-            "nobody knows whether the operation happened; it will not run again until that is settled",
+            "it is unknown whether the operation happened; it will not run again until its record is settled",
         ),
         Refusal::Panicked { .. } => {
-            Problem::of(Code::Uncertain, "the operation broke off; nobody knows how far it came")
+            Problem::of(Code::Uncertain, "the operation panicked; it is unknown how far it came")
                 .with_status(StatusCode::INTERNAL_SERVER_ERROR)
         }
         Refusal::Unreadable { .. } => {
             Problem::of(Code::Uncertain, "there is a record of this key that cannot be read")
         }
-        // This request has run, so a layer in front must not take it for a duplicate that has not.
+        // This request has run: a layer in front must not take it for a duplicate that has not.
         Refusal::Superseded { .. } => {
             Problem::of(Code::InProgress, "another attempt took this operation over; ask for its result")
                 .with_status(StatusCode::BAD_GATEWAY)
@@ -55,8 +55,8 @@ pub(super) fn of(refusal: &Refusal) -> Problem {
         Refusal::Draining => {
             Problem::of(Code::Draining, "this server is shutting down").retry_after(RETRY_AFTER)
         }
-        // What exactly failed is for logs: it may name hosts and folders.
-        Refusal::Store(_) | Refusal::Taken(_) => {
+        // The exact error is for logs: it may name hosts and folders.
+        Refusal::StoreFailed(_) | Refusal::StoreFailedOnKnownKey(_) => {
             Problem::of(Code::StoreUnavailable, "nothing was executed").retry_after(RETRY_AFTER)
         }
     }
@@ -66,9 +66,9 @@ pub(super) fn result_unavailable() -> Problem {
     Problem::of(Code::ResultUnavailable, "the operation happened; its answer was not kept")
 }
 
-/// The handler's answer broke off before its end.
+/// The service's answer was truncated.
 pub(super) fn cut_short() -> Problem {
-    Problem::of(Code::Uncertain, "the answer broke off; nobody knows what came of the operation")
+    Problem::of(Code::Uncertain, "the answer was truncated; it is unknown whether the operation happened")
         .with_status(StatusCode::BAD_GATEWAY)
 }
 
@@ -101,8 +101,8 @@ pub(super) fn digest(_: DigestMismatch) -> Problem {
 
 pub(super) fn anonymous(missing: PrincipalMissing) -> Problem {
     let detail = match missing {
-        PrincipalMissing::Anonymous => "a key is taken from callers who say who they are only",
-        PrincipalMissing::Unnamed => "the answer that lets this caller in does not say who it is",
+        PrincipalMissing::Anonymous => "a key is accepted from identified callers only",
+        PrincipalMissing::Unnamed => "the authorisation of this caller does not name it",
         PrincipalMissing::OnlyCookie => {
             "the request has a cookie and no credential, so its caller cannot be told from others; name the \
              session cookie with `principal = \"cookie:NAME\"`, or say `principal = \"none\"`"

@@ -7,6 +7,7 @@ mod authorise;
 mod canary;
 mod disconnect;
 mod ending;
+mod exchange;
 mod expect;
 mod extract;
 mod limits;

@@ -53,7 +53,7 @@ async fn x_05_an_inner_layer_does_not_take_its_own_request_for_a_duplicate() {
 #[tokio::test]
 async fn d_03_an_inner_layer_lets_pass_what_the_outer_one_lets_pass() {
     let store = Faulty::new(Arc::new(MemoryStore::new()));
-    let hapax = Hapax::builder(Arc::new(store.clone())).build();
+    let hapax = Hapax::builder(store.clone()).build();
     let passing = || HttpPolicy::default().on_store_error(OnStoreError::Pass);
     let layer = || IdempotencyLayer::new(&hapax).policy(passing());
     let router: Router = Router::new().route("/", post(|| async { "done" }).layer(layer())).layer(layer());
@@ -106,7 +106,7 @@ impl Nested {
         for path in ["/", "/slow", "/panics", "/long"] {
             router = router.route(path, post(handler(path)));
         }
-        let within = IdempotencyLayer::new(Hapax::builder(Arc::new(inner.clone())).build());
+        let within = IdempotencyLayer::new(Hapax::builder(inner.clone()).build());
         let around = IdempotencyLayer::new(Hapax::builder(outer.clone()).build()).policy(around);
         let router = router.layer(within.policy(policy)).layer(around);
         Self { router, outer, inner, runs, go }

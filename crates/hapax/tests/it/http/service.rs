@@ -183,8 +183,7 @@ impl Service {
                 });
             }
         });
-        let builder =
-            Hapax::builder(Arc::new(faulty.clone())).keeper(Keeper::SharedRuntime).sweep(None).cache(0);
+        let builder = Hapax::builder(faulty.clone()).keeper(Keeper::SharedRuntime).sweep(None).cache(0);
         let hapax = (setup.hapax)(builder).build();
         let layer = (setup.layer)(IdempotencyLayer::new(&hapax).policy(setup.policy));
         let router = (setup.routes)()

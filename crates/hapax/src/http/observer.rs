@@ -1,6 +1,6 @@
-//! [`Witness`]: what became of one request, for whoever stands around the layer.
+//! [`Observer`]: the outcome of one request, for services around the layer.
 //!
-//! It holds what the metrics tell too, and the record's id. It never holds a key or a principal.
+//! It holds what the metrics count and the record's id, and never a key or a principal.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,12 +8,12 @@ use hapax_core::RecordId;
 
 use crate::observe::Outcome;
 
-/// Sees what becomes of one request. Whoever wants to know, such as a service that writes traces, puts a clone into the
-/// request's extensions and asks when the answer is there.
+/// Receives the outcome of one request. A service around the layer, such as one that writes traces, puts a clone into the
+/// extensions of the request and reads it when the response is there.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-/// use hapax::http::{IdempotencyLayer, Witness};
+/// use hapax::http::{IdempotencyLayer, Observer};
 /// use hapax::{Hapax, MemoryStore};
 /// use http::{Request, Response};
 /// use http_body_util::Full;
@@ -22,15 +22,15 @@ use crate::observe::Outcome;
 /// let inner = service_fn(async |_| Ok::<_, std::convert::Infallible>(Response::new(Full::<bytes::Bytes>::from("paid"))));
 /// let mut service = IdempotencyLayer::new(Hapax::new(MemoryStore::new())).layer(inner);
 ///
-/// let witness = Witness::default();
-/// let request = Request::post("/payments").header("Idempotency-Key", "order-123-payment").extension(witness.clone());
+/// let observer = Observer::default();
+/// let request = Request::post("/payments").header("Idempotency-Key", "order-123-payment").extension(observer.clone());
 /// let request = request.body(Full::<bytes::Bytes>::from("{}")).unwrap();
 /// service.ready().await.unwrap().call(request).await.unwrap();
-/// assert_eq!(witness.outcome(), Some("ran"));
+/// assert_eq!(observer.outcome(), Some("ran"));
 /// # });
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Witness {
+pub struct Observer {
     seen: Arc<Seen>,
 }
 
@@ -40,28 +40,28 @@ struct Seen {
     ended: OnceLock<(Arc<str>, Outcome)>,
 }
 
-impl Witness {
+impl Observer {
     /// The route that the request was for, as metrics name it. None where the layer left the request alone.
     pub fn route(&self) -> Option<&str> {
         self.seen.ended.get().map(|(route, _)| &**route)
     }
 
-    /// What became of it, in the word that [`REQUESTS`](crate::observe::REQUESTS) counts it under. None where the layer
-    /// left the request alone, and as long as nothing has.
+    /// Its outcome, as the label that [`REQUESTS`](crate::observe::REQUESTS) counts. None where the layer left the
+    /// request alone, and before it has an outcome.
     pub fn outcome(&self) -> Option<&'static str> {
         self.seen.ended.get().map(|(_, outcome)| outcome.name())
     }
 
-    /// The record it is about, where it came as far as a key.
+    /// The record of the request, where a key was read.
     pub fn record(&self) -> Option<RecordId> {
         self.seen.record.get().copied()
     }
 
-    pub(super) fn is_about(&self, record: RecordId) {
+    pub(super) fn set_record(&self, record: RecordId) {
         let _known = self.seen.record.set(record);
     }
 
-    pub(super) fn ended(&self, route: &Arc<str>, outcome: Outcome) {
+    pub(super) fn set_outcome(&self, route: &Arc<str>, outcome: Outcome) {
         let _known = self.seen.ended.set((route.clone(), outcome));
     }
 }

@@ -1,19 +1,18 @@
-//! A refusal by what stands behind the layer, such as the proxy whose origin cannot be reached: it is said as the route
-//! says its own refusals, about the record of this request.
+//! A refusal by a service behind the layer, such as the proxy whose upstream cannot be reached: it is restated in the
+//! form of the route's own refusals, about the record of this request.
 
 use bytes::Bytes;
 use hapax_core::RecordId;
 use http::Response;
 
-use super::Exchange;
-use crate::http::body::ResponseBody;
+use super::responder::Responder;
 use crate::http::grpc;
 use crate::http::policy::Classifier;
 use crate::http::problem::Refused;
 
-impl Exchange {
-    /// The refusal as this route says it, with everything that its maker put into the extensions of the response. None
-    /// where the response is none.
+impl Responder {
+    /// The refusal in the form of this route, with all extensions of the response. None where the response is no
+    /// refusal.
     pub(super) fn restated<R>(
         &self,
         response: &mut Response<R>,
@@ -31,13 +30,5 @@ impl Exchange {
         extensions.extend(std::mem::take(response.extensions_mut()));
         extensions.get_or_insert(problem.outcome());
         Some(restated)
-    }
-
-    /// An answer that no record is about, on its way out.
-    pub(in crate::http) fn passed<R>(&self, mut response: Response<R>) -> Response<ResponseBody<R>> {
-        match self.restated(&mut response, None) {
-            Some(restated) => restated.map(|body| ResponseBody::whole(body, None)),
-            None => response.map(ResponseBody::passed),
-        }
     }
 }
