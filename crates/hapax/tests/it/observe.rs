@@ -84,7 +84,7 @@ fn nothing_that_is_said_or_counted_shows_a_key_a_principal_an_input_or_a_result(
     });
     assert!(said.contains("hapax.execution") && said.contains("operation=\"charge\""), "{said}");
     assert!(said.contains("attempt=1"), "{said}");
-    assert!(said.contains("panicked") && said.contains("not recorded"), "{said}");
+    assert!(said.contains("panicked") && said.contains("failed to record"), "{said}");
     assert!(!said.contains(CANARY) && !said.contains("not in our logs"), "{said}");
     for (key, ..) in snapshotter.snapshot().into_vec() {
         assert!(!format!("{key:?}").contains(CANARY), "{key:?}");
