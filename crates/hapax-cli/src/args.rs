@@ -1,4 +1,4 @@
-//! What can be typed. What it means is decided by [`commands`](crate::commands).
+//! The command-line arguments. [`commands`](crate::commands) executes them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,14 +17,14 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  failed for a reason not listed here
-  2  usage: a flag, a key, a URL or a value that makes no sense
-  3  there is no such record
-  4  refused: several records match, the record changed meanwhile, is in another
-     state than needed, or the change was not confirmed
-  5  the store is missing, unavailable, in use, full, damaged or cannot be read
-  6  asked to end, and some operation had not ended in time: it becomes uncertain
+  2  usage: an invalid flag, key, URL or value
+  3  the record does not exist
+  4  refused: several records match, the record has changed, it is in the wrong
+     state, or the change was not confirmed
+  5  the store is missing, unavailable, in use, full, damaged or unreadable
+  6  shutdown timed out; the operations still running become uncertain
 
-Every error has a code in brackets, such as error[store-in-use], and a page with
+Every error has a code in brackets, such as error[store-in-use], and a page of
 that name in docs/errors.";
 
 /// Retry anything, it happens once: the sidecar, keys, records, sweeping and checks.
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// Says where an option belongs that was typed as a flag and is one of the file's.
+/// Extends the error about an unknown flag: if it is an option of the configuration file, says where to set it.
 pub(crate) fn explain(mut error: clap::Error) -> clap::Error {
     let word = |kind| match error.get(kind) {
         Some(ContextValue::String(flag)) => flag.strip_prefix("--").map(str::to_owned),
@@ -56,7 +56,7 @@ pub(crate) fn explain(mut error: clap::Error) -> clap::Error {
     let place = if known.section.is_empty() { String::new() } else { format!(", under [{}]", known.section) };
     let tip =
         format!("`{}` is set in the configuration file{place}: see `hapax check --options`", known.name);
-    // The usage is that of the flag which is not meant.
+    // The usage would be that of another flag.
     error.remove(ContextKind::SuggestedArg);
     error.remove(ContextKind::Usage);
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
@@ -66,17 +66,17 @@ pub(crate) fn explain(mut error: clap::Error) -> clap::Error {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// The file to read options from [default: ./hapax.toml where there is one]
+    /// The file to read options from [default: ./hapax.toml, if it exists]
     #[arg(long, global = true, value_name = "FILE", env = "HAPAX_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where the records are: `file:DIR`, `memory:`, `postgres://HOST/DATABASE`, `redis://HOST` or
+    /// The store URL: `file:DIR`, `memory:`, `postgres://HOST/DATABASE`, `redis://HOST` or
     /// `dynamodb://TABLE` [default: file:./hapax-data]
-    // A store URL may come to hold a password, so help never shows the value it found.
+    // A store URL may contain a password, so the help does not show the value of the variable.
     #[arg(long, global = true, value_name = "URL", env = "HAPAX_STORE_URL", hide_env_values = true)]
     pub(crate) store: Option<String>,
 
-    /// Redis in front of the store, where one is: `redis://HOST?prefix=NAME:`
+    /// Redis as a fast tier in front of the store: `redis://HOST?prefix=NAME:`
     #[arg(long, global = true, value_name = "URL", env = "HAPAX_STORE_FAST", hide_env_values = true)]
     pub(crate) fast: Option<String>,
 
@@ -84,27 +84,27 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
-    /// Log what the store does, on stderr
+    /// Log at level debug, to stderr
     #[arg(long, short, global = true)]
     pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Stand in front of an HTTP service and make its requests safe to retry
+    /// Run the sidecar: a reverse proxy that makes requests to an HTTP service safe to retry
     Serve(Serve),
-    /// Make a key
+    /// Generate or derive a key
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Look at records and decide the uncertain ones
+    /// List and inspect records, and settle uncertain ones
     Records(Box<Records>),
-    /// Remove records whose time is over
+    /// Remove expired records
     Sweep(Sweep),
-    /// Tell what is in force, whether the store can be used and what it promises
+    /// Validate the configuration and the store, and print both with warnings
     Check(Check),
-    /// Tell how much memory and disk each store would need for a load
+    /// Estimate the memory and disk that each store needs for a load
     Plan(Plan),
-    /// Bring a store to the layout of this version
+    /// Migrate a store to the layout of this version
     Migrate(Migrate),
     /// Print the manual page
     Man {
@@ -119,53 +119,53 @@ pub(crate) enum Command {
     },
 }
 
-/// Each outranks the option of the file that it stands for.
+/// Flags that take precedence over options of the file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
-    /// The address that callers connect to [default: 127.0.0.1:8080]
+    /// The address that clients connect to [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// The service behind (may be repeated for equal ones)
+    /// The upstream service (may be repeated for equivalent ones)
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Vec<String>,
-    /// The address that operators connect to, or off [default: 127.0.0.1:8081]
+    /// The address of the admin listener, or off [default: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<String>,
-    /// A file that holds the token of operators [default: one is made and printed]
+    /// A file that holds the token of the admin listener [default: a token is generated and printed]
     #[arg(long, value_name = "FILE")]
     pub(crate) admin_token_file: Option<String>,
-    /// How lines of the log look [default: text]
+    /// The format of log lines [default: text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
-    /// The least that is logged: error, warn, info, debug, trace [default: info]
+    /// The minimum level that is logged: error, warn, info, debug, trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log_level: Option<String>,
-    /// An OpenTelemetry collector that takes traces by OTLP over HTTP [default: none]
+    /// The OpenTelemetry collector that traces are exported to, by OTLP over HTTP [default: none]
     #[arg(long, value_name = "URL")]
     pub(crate) trace_endpoint: Option<String>,
-    /// The share of traces that are recorded, from 0 to 1 [default: 1]
+    /// The fraction of traces that are recorded, from 0 to 1 [default: 1]
     #[arg(long, value_name = "RATIO")]
     pub(crate) trace_sample_ratio: Option<f64>,
-    /// Stand in front of a built-in orders API, and print what to try
+    /// Run in front of a built-in orders API, and print commands to try
     #[arg(long, conflicts_with = "upstream")]
     pub(crate) demo: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// A fresh random key (UUIDv7)
+    /// Generate a random key (UUIDv7)
     New,
-    /// The key that every service derives from the same words
+    /// Derive a key from what identifies an operation
     ///
     /// The same entity, action and params give the same 32 hexadecimal digits in every language: the first half
     /// of SHA-256 over `ENTITY:ACTION`, followed by `:` and the params as Python's
-    /// `json.dumps(params, sort_keys=True)` writes them when there are any.
+    /// `json.dumps(params, sort_keys=True)` writes them, if there are any.
     Derive {
-        /// What is acted on, such as order-123
+        /// The entity, such as order-123
         entity: String,
-        /// What is done to it, such as create
+        /// The action on the entity, such as create
         action: String,
-        /// What else makes this operation different from others, as JSON
+        /// Further parameters that distinguish the operation from others, as JSON
         #[arg(long, value_name = "JSON")]
         params: Option<String>,
     },
@@ -179,11 +179,11 @@ pub(crate) struct Records {
     pub(crate) command: RecordsCommand,
 }
 
-/// A running sidecar, asked instead of a store.
+/// A running sidecar, queried instead of a store.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "A running sidecar")]
 pub(crate) struct AdminAccess {
-    /// Ask the sidecar whose admin listener is at this URL, instead of opening a store
+    /// Query the sidecar whose admin listener is at this URL, instead of opening a store
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) admin: Option<String>,
     /// The file that holds the token of the admin listener; HAPAX_ADMIN_TOKEN may hold the token itself
@@ -195,19 +195,19 @@ pub(crate) struct AdminAccess {
 pub(crate) enum RecordsCommand {
     /// List records, newest first
     List(List),
-    /// Tell one record's story
+    /// Show a record and its history
     Show(Show),
-    /// Decide an uncertain record: it was applied, or it was not
+    /// Settle an uncertain record: its operation was applied, or it was not
     Settle(Settle),
     /// Free the key of an uncertain record for a new run (the same as settle --not-applied)
     ///
-    /// Only for an operation that you know did not happen: the next request with the key runs it.
+    /// Only for an operation that is known not to have happened: the next request with the key runs it.
     Release(Change),
-    /// Remove a record: the next request with its key runs as if it were the first
+    /// Remove a record: the next request with its key runs as a first request
     Delete(Change),
 }
 
-/// How many records a page has unless said.
+/// The default number of records on a page.
 pub(crate) const LIMIT_DEFAULT: u32 = 100;
 
 #[derive(Debug, clap::Args)]
@@ -218,7 +218,7 @@ pub(crate) struct List {
     /// Only this namespace
     #[arg(long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
-    /// Only operations that start with this
+    /// Only operations with this prefix
     #[arg(long, value_name = "PREFIX")]
     pub(crate) operation: Option<String>,
     /// Only records whose id starts with these hexadecimal digits
@@ -230,25 +230,25 @@ pub(crate) struct List {
     /// Only records that have not changed for this long: 90s, 24h, 7d
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) older_than: Option<Duration>,
-    /// Only records that changed within this time
+    /// Only records that have changed within this time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) newer_than: Option<Duration>,
-    /// How many records a page has
+    /// The number of records on a page
     #[arg(long, value_name = "COUNT", default_value_t = LIMIT_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
-    /// Go on where the page before ended
+    /// Continue from this cursor, printed with the previous page
     #[arg(long)]
     pub(crate) cursor: Option<String>,
-    /// All pages
+    /// Print all pages
     #[arg(long)]
     pub(crate) all: bool,
 }
 
-/// How a record is named: by its id, or by its key and as much of the scope as is known.
+/// Names a record: by its id, or by its key and as much of the scope as is known.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("name").required(true).args(["id", "key"]))]
 pub(crate) struct Name {
-    /// The record's id, or at least 8 of its first hexadecimal digits
+    /// The record's id, or at least its first 8 hexadecimal digits
     pub(crate) id: Option<String>,
     /// The key, instead of an id
     #[arg(long)]
@@ -268,7 +268,7 @@ pub(crate) struct Name {
 pub(crate) struct Show {
     #[command(flatten)]
     pub(crate) name: Name,
-    /// Show the stored result too; it may be confidential
+    /// Also show the stored result, which may be confidential
     #[arg(long)]
     pub(crate) payload: bool,
 }
@@ -277,10 +277,10 @@ pub(crate) struct Show {
 pub(crate) struct Change {
     #[command(flatten)]
     pub(crate) name: Name,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Why, for the audit log of a running sidecar
+    /// The reason, for the audit log of a running sidecar
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 }
@@ -293,13 +293,13 @@ pub(crate) struct Settle {
     pub(crate) change: Change,
     #[command(flatten)]
     pub(crate) answer: Answer,
-    /// It happened: retries are answered with the result given here
+    /// The operation happened: retries receive the result given here
     #[arg(long)]
     pub(crate) applied: bool,
-    /// It did not happen: the next request with the key runs it
+    /// The operation did not happen: the next request with the key runs it
     #[arg(long, conflicts_with_all = ["result", "class", "format", "retention"])]
     pub(crate) not_applied: bool,
-    /// The result as a function returned it, in JSON
+    /// The result that the function returned, in JSON
     #[arg(long, value_name = "JSON", conflicts_with = "format")]
     pub(crate) json_value: Option<String>,
     /// The result as text
@@ -308,26 +308,26 @@ pub(crate) struct Settle {
     /// The result, read from a file (`-` for stdin)
     #[arg(long, value_name = "FILE")]
     pub(crate) payload_file: Option<PathBuf>,
-    /// Whether the operation succeeded; the status of an HTTP answer says so itself
+    /// Whether the operation succeeded; derived from the status of an HTTP response
     #[arg(long, value_enum, default_value_t = ClassName::Success, conflicts_with = "status")]
     pub(crate) class: ClassName,
-    /// Who can read the payload: people, or a function whose result it is in JSON
+    /// The format of the payload: text for operators, or the JSON result of a function
     #[arg(long, value_enum, default_value_t = FormatName::Operator, conflicts_with = "status")]
     pub(crate) format: FormatName,
-    /// How long retries are answered with the result [default: as long as the route of the record says, 24h for a function]
+    /// How long retries receive the result [default: the retention of the record's route, 24h for a function]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) retention: Option<Duration>,
 }
 
-/// What retries of an HTTP request are answered with.
+/// The response that retries of an HTTP request receive.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "The answer to an HTTP request")]
+#[command(next_help_heading = "The response to an HTTP request")]
 #[command(group = ArgGroup::new("content").args(["body", "body_json", "body_file"]))]
 pub(crate) struct Answer {
-    /// The status that retries get, such as 201; `records show` tells whether it is the record of an HTTP request
+    /// The status that retries receive, such as 201; `records show` says whether the record is of an HTTP request
     #[arg(long, value_name = "CODE")]
     pub(crate) status: Option<u16>,
-    /// A header that retries get, as 'Name: value' (may be repeated)
+    /// A header that retries receive, as 'Name: value' (may be repeated)
     #[arg(long, value_name = "LINE", requires = "status")]
     pub(crate) header: Vec<String>,
     /// The type of the body [default for --body-json: application/json]
@@ -336,7 +336,7 @@ pub(crate) struct Answer {
     /// The body as text
     #[arg(long, value_name = "TEXT", requires = "status")]
     pub(crate) body: Option<String>,
-    /// The body as JSON, sent as it is typed
+    /// The body as JSON, sent unchanged
     #[arg(long, value_name = "JSON", requires = "status")]
     pub(crate) body_json: Option<String>,
     /// The body, read from a file (`-` for stdin)
@@ -379,40 +379,40 @@ pub(crate) struct Sweep {
     /// How many records are removed in one step
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) batch: u32,
-    /// Sweep again and again, this long apart, until stopped
+    /// Repeat the sweep at this interval until stopped
     #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
     pub(crate) every: Option<Duration>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Check {
-    /// Also read every page, index and record and fail if any is damaged; takes time with the size of the store
+    /// Also read every page, index and record, and fail if any is damaged; slow for a large store
     #[arg(long)]
     pub(crate) deep: bool,
     /// Print the JSON Schema of hapax.toml instead
     #[arg(long, conflicts_with_all = ["deep", "options"])]
     pub(crate) schema: bool,
-    /// Print every option with its variable and its default instead, as a table in Markdown
+    /// Print all options with their variables and defaults instead, as Markdown tables
     #[arg(long, conflicts_with = "deep")]
     pub(crate) options: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Plan {
-    /// How many operations come with keys: 500/s, 30000/m
+    /// The rate of operations with keys: 500/s, 30000/m
     #[arg(long, value_parser = parse_rate)]
     pub(crate) rate: Rate,
-    /// How long a finished record answers
+    /// How long finished records are kept
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     pub(crate) retention: Duration,
-    /// How large the body of an answer is
+    /// The size of a response body
     #[arg(long, value_name = "SIZE", default_value = "2KiB")]
     pub(crate) body: ByteSize,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Migrate {
-    /// Only tell what would be done
+    /// Only print what would be done
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -424,10 +424,10 @@ fn parse_state(text: &str) -> Result<State, String> {
     })
 }
 
-/// An interval of nothing would keep the store busy for ever.
+/// An interval of zero would keep the store busy all the time.
 fn parse_interval(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
-        Duration::ZERO => Err("the interval must be longer than nothing".to_owned()),
+        Duration::ZERO => Err("the interval must be longer than 0s".to_owned()),
         span => Ok(span),
     }
 }

@@ -1,4 +1,4 @@
-//! One file per subcommand; this one hands over to them.
+//! The subcommands, one file each, and their dispatch.
 
 pub(crate) mod check;
 mod completions;
@@ -19,19 +19,19 @@ use crate::output::Output;
 use crate::stores::StoreUrl;
 use crate::telemetry::{self, LogOptions};
 
-/// What every command on a store needs.
+/// What the commands on a store share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) store: StoreUrl,
     pub(crate) output: Output,
 }
 
-/// Runs what was typed.
+/// Runs the command.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { global, command } = args;
     let output = Output::new(global.json);
     let context = || store(&global).map(|store| Context { store, output });
-    // The sidecar says itself how it logs.
+    // `serve` configures its own logs.
     if !matches!(command, Command::Serve(_)) {
         let level = if global.verbose { "debug" } else { "warn" };
         telemetry::logs(&LogOptions { level: level.to_owned(), ..LogOptions::default() })?;
@@ -58,9 +58,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// What every command may be told about the configuration.
+/// The configuration flags that all commands have.
 fn flags(global: &Global) -> Flags {
-    // The variable of the store is read with the flag, and both outrank the file.
+    // Flag and variable of the store are read together, and both take precedence over the file.
     Flags::new(global.config.clone()).with("--store", ("store", "url"), global.store.clone()).with(
         "--fast",
         ("store", "fast"),
@@ -68,7 +68,7 @@ fn flags(global: &Global) -> Flags {
     )
 }
 
-/// The store that a command on records works with. Who names it need not have a file in order.
+/// The store of a command on records. If it is given as a flag, the file is not read.
 fn store(global: &Global) -> Result<StoreUrl, Failure> {
     match &global.store {
         Some(url) => StoreUrl::parse(url)?.behind(global.fast.as_deref()),

@@ -1,28 +1,28 @@
-//! The binary `hapax`: parse what was typed, set up logs, run, turn the result into an exit code.
+//! The binary `hapax`: parses the arguments, sets up logs, runs the command and returns its exit code.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | [`args`] | what can be typed |
-//! | [`config`] | what the sidecar runs with, wherever it was said |
-//! | [`serve`] | the sidecar: its parts put together, signals, reloading, ending |
+//! | [`args`] | the command-line arguments |
+//! | [`config`] | the configuration, from flags, environment and file |
+//! | [`serve`] | the sidecar: assembly, signals, reload, shutdown |
 //! | [`demo`] | the built-in orders API |
-//! | [`telemetry`] | how logs and metrics are written |
-//! | [`trace`] | spans, and their way to a collector |
-//! | [`stores`] | URL to store: the only list of stores |
-//! | [`commands`] | one file per subcommand |
+//! | [`telemetry`] | the setup of logs and metrics |
+//! | [`trace`] | spans, and their export to a collector |
+//! | [`stores`] | store URLs, and how stores are opened |
+//! | [`commands`] | the subcommands, one file each |
 //! | [`exchanges`] | what we ask of others in our own name |
-//! | [`proxy`] | connections of clients and to the origin |
+//! | [`proxy`] | the reverse proxy: connections to clients and upstreams |
 //! | [`admin`] | the admin listener: health, metrics, API, audit log |
 //! | [`console`] | the pages for people |
 //! | [`records`] | looking at records and changing them |
 //! | [`view`] | a record as people and programs see it |
 //! | [`output`] | stdout: tables, plain text, JSON |
-//! | [`progress`] | the line on the terminal for people who wait |
-//! | [`confirm`] | the question before something is changed |
-//! | [`nearest`] | the known word that was meant |
-//! | [`signals`] | what the operating system asks |
-//! | [`time`] | durations and moments as text |
-//! | [`failure`] | every error with its code, its exit code and what to do about it |
+//! | [`progress`] | a progress line on the terminal |
+//! | [`confirm`] | the confirmation of a change |
+//! | [`nearest`] | suggestions for misspelled words |
+//! | [`signals`] | shutdown and reload signals |
+//! | [`time`] | durations and timestamps as text |
+//! | [`failure`] | errors with their codes, exit codes and hints |
 
 mod admin;
 mod args;
@@ -51,7 +51,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Every request has blocks that are too large for what the C library keeps at hand for a thread (decision 23).
+/// Each request allocates blocks that are too large for the per-thread caches of the C library (decision 23).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! `hapax check`: what is in force, can the store be used, what does it promise, what should somebody look at.
+//! `hapax check`: validates the configuration and the store, and prints the effective configuration with warnings.
 
 use std::fmt::Write as _;
 
@@ -15,11 +15,11 @@ use crate::progress::Progress;
 use crate::proxy::UpstreamService;
 use crate::stores::Access;
 
-/// What is told of a route's policy even where it is as usual.
-const ALWAYS_TOLD: [&str; 9] =
+/// Settings of a route that are printed even if they have their defaults.
+const ALWAYS_PRINTED: [&str; 9] =
     ["dialect", "header", "key", "lease", "methods", "on_lapse", "on_store_error", "principal", "retention"];
 
-/// How an upstream is configured.
+/// How to configure an upstream.
 const UPSTREAM_NEEDED: &str =
     "`hapax serve` needs one: --upstream http://HOST:PORT, HAPAX_UPSTREAM or `upstream` in the file";
 
@@ -41,7 +41,7 @@ pub(crate) async fn run(check: &Check, flags: &Flags, output: Output) -> Result<
     output.text(&text(&config, found.as_ref(), &warnings))
 }
 
-/// Whether the files that `hapax serve` needs can be used.
+/// Checks the files that `hapax serve` needs.
 fn files(config: &Config) -> Result<(), Failure> {
     if let Some(tls) = &config.tls {
         tls.files().check()?;
@@ -55,15 +55,15 @@ fn files(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the store says of itself.
-struct Found {
+/// What the store reports.
+struct StoreReport {
     health: Health,
-    /// None where there is no store yet: the health is then that of its server.
+    /// None if the store does not exist yet: the health is then that of its server.
     stats: Option<Stats>,
 }
 
-/// None for a store on no server that is not made yet, where the configuration is that of a sidecar, which makes it.
-async fn store(check: &Check, config: &Config) -> Result<Option<Found>, Failure> {
+/// None if the store does not exist yet and has no server, and a sidecar would create it.
+async fn store(check: &Check, config: &Config) -> Result<Option<StoreReport>, Failure> {
     let url = &config.store;
     if check.deep {
         Progress::new().during(format_args!("reading {url}"), url.verify()).await?;
@@ -71,7 +71,7 @@ async fn store(check: &Check, config: &Config) -> Result<Option<Found>, Failure>
     let store = match url.open(Access::Read).await {
         Err(failure) if failure.code() == Code::StoreMissing => {
             return match url.server_health().await? {
-                Some(health) => Ok(Some(Found { health, stats: None })),
+                Some(health) => Ok(Some(StoreReport { health, stats: None })),
                 None if is_to_serve(config) => Ok(None),
                 None => Err(failure),
             };
@@ -81,32 +81,32 @@ async fn store(check: &Check, config: &Config) -> Result<Option<Found>, Failure>
     let failed = |error| Failure::store(error, format!("cannot use {url}"));
     let health = Store::health(&*store).await.map_err(failed)?;
     let stats = store.stats().await.map_err(failed)?;
-    Ok(Some(Found { health, stats: Some(stats) }))
+    Ok(Some(StoreReport { health, stats: Some(stats) }))
 }
 
-/// Whether this is the configuration of a sidecar, and not only a store that somebody named.
+/// Whether this is the configuration of a sidecar, not only a store named by a flag or a variable.
 fn is_to_serve(config: &Config) -> bool {
     config.file.is_some() || !config.upstream.is_empty()
 }
 
-/// `naming` is what another command needs to find the store.
-fn warnings(config: &Config, found: Option<&Found>, naming: &str) -> Vec<String> {
+/// `store_flags` are the flags by which another command finds the store.
+fn warnings(config: &Config, report: Option<&StoreReport>, store_flags: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     if is_to_serve(config) && config.upstream.is_empty() {
-        warnings.push(format!("no upstream is configured; {UPSTREAM_NEEDED}"));
+        warnings.push(format!("no upstream configured; {UPSTREAM_NEEDED}"));
     }
     warnings.extend(config.warnings());
     warnings.extend(config.routes.iter().flat_map(|route| {
         route.warnings().into_iter().map(|warning| format!("{}: {warning}", route.paths()))
     }));
-    let stats = found.and_then(|found| found.stats.as_ref());
+    let stats = report.and_then(|report| report.stats.as_ref());
     if stats.is_none() {
         warnings.push(format!("there is no store at {} yet; {}", config.store, config.store.made_by()));
     }
-    warnings.extend(found.into_iter().flat_map(|found| found.health.warnings.iter().cloned()));
+    warnings.extend(report.into_iter().flat_map(|report| report.health.warnings.iter().cloned()));
     if let Some(stats) = stats.filter(|stats| stats.uncertain > 0) {
         warnings.push(format!(
-            "{} uncertain record(s) wait to be settled: hapax records list --state uncertain{naming}",
+            "{} uncertain record(s) to be settled: hapax records list --state uncertain{store_flags}",
             stats.uncertain
         ));
     }
@@ -123,13 +123,13 @@ fn counts(stats: &Stats) -> [(&'static str, u64); 5] {
     ]
 }
 
-fn text(config: &Config, found: Option<&Found>, warnings: &[String]) -> String {
+fn text(config: &Config, report: Option<&StoreReport>, warnings: &[String]) -> String {
     let mut lines = Vec::new();
     lines.extend(config.file.iter().map(|file| format!("file     {}", file.display())));
     lines.push(format!("listen   {}", config.listen));
     lines.extend(config.upstream.iter().map(|uri| format!("upstream {uri}")));
     if config.upstream.is_empty() {
-        // In the configuration of a sidecar it is a warning, which says the rest.
+        // For a sidecar, a warning says the rest.
         let needed = if is_to_serve(config) { String::new() } else { format!("; {UPSTREAM_NEEDED}") };
         lines.push(format!("upstream none{needed}"));
     }
@@ -137,13 +137,13 @@ fn text(config: &Config, found: Option<&Found>, warnings: &[String]) -> String {
     lines.extend(config.audit_dir().map(|directory| format!("audit    {}", directory.display())));
     lines.extend(coverage(&config.routes));
     lines.extend(config.routes.iter().flat_map(route_lines));
-    match found {
+    match report {
         None => lines.push(format!("store    {}", config.store)),
-        Some(Found { health, stats: None }) => lines.extend([
-            format!("store    {} ({}, not made yet)", config.store, health.store),
+        Some(StoreReport { health, stats: None }) => lines.extend([
+            format!("store    {} ({}, not created yet)", config.store, health.store),
             format!("promise  {}", health.promise.words()),
         ]),
-        Some(Found { health, stats: Some(stats) }) => {
+        Some(StoreReport { health, stats: Some(stats) }) => {
             let counts: Vec<_> =
                 counts(stats).iter().map(|(state, count)| format!("{state} {count}")).collect();
             lines.extend([
@@ -159,7 +159,7 @@ fn text(config: &Config, found: Option<&Found>, warnings: &[String]) -> String {
     lines.join("\n")
 }
 
-/// What is covered where, as a table: paths, methods, keys, and how paths are compared.
+/// What is covered, as a table: paths, methods, keys, and how paths are compared.
 fn coverage(routes: &[Route]) -> Vec<String> {
     let row = |route: &Route| {
         let settings = route.policy.settings();
@@ -184,40 +184,41 @@ fn coverage(routes: &[Route]) -> Vec<String> {
         let [paths, wide, keys] = widths;
         format!("{title:8} {path:paths$}  {methods:wide$}  {key:keys$}  {case}")
     };
-    let told = rows.iter().enumerate().map(line);
-    told.chain(["         methods that are not listed pass as they are, with or without a key".to_owned()])
+    let lines = rows.iter().enumerate().map(line);
+    lines
+        .chain(["         methods that are not listed pass as they are, with or without a key".to_owned()])
         .collect()
 }
 
-/// A route's policy: what people ask for first, and all that is not as usual.
+/// A route's policy: the main settings, and all others that differ from their defaults.
 fn route_lines(route: &Route) -> Vec<String> {
     let named = |settings: Settings| match serde_json::to_value(settings) {
         Ok(Value::Object(options)) => options,
         _ => serde_json::Map::new(),
     };
-    let usual = named(HttpPolicy::default().settings());
-    let told = named(route.policy.settings()).into_iter().filter(|(name, value)| {
-        !value.is_null() && (ALWAYS_TOLD.contains(&name.as_str()) || usual.get(name) != Some(value))
+    let default = named(HttpPolicy::default().settings());
+    let printed = named(route.policy.settings()).into_iter().filter(|(name, value)| {
+        !value.is_null() && (ALWAYS_PRINTED.contains(&name.as_str()) || default.get(name) != Some(value))
     });
-    let asked = [("reconcile", &route.reconcile), ("authorise", &route.authorise)];
-    let asked = asked
+    let urls = [("reconcile", &route.reconcile), ("authorise", &route.authorise)];
+    let urls = urls
         .iter()
         .filter_map(|(name, url)| Some(format!("         {name} = \"{}\"", config::shown(url.as_ref()?))));
     let head = format!("route    {}", printable(route.paths()));
-    let told = told.map(|(name, value)| format!("         {name} = {}", printable(&value.to_string())));
+    let printed = printed.map(|(name, value)| format!("         {name} = {}", printable(&value.to_string())));
     let named = route.authorise_principal.as_ref();
     let named = named.map(|name| format!("         authorise_principal = \"{name}\""));
-    std::iter::once(head).chain(told).chain(asked).chain(named).collect()
+    std::iter::once(head).chain(printed).chain(urls).chain(named).collect()
 }
 
-fn document(config: &Config, found: Option<&Found>, warnings: &[String]) -> Value {
+fn document(config: &Config, report: Option<&StoreReport>, warnings: &[String]) -> Value {
     let store = json!({ "url": config.store.to_string() });
     let audit = config.audit_dir().map(|directory| directory.display().to_string());
     let mut document =
         json!({ "warnings": warnings, "config": config.document(), "audit": audit, "store": store });
-    let stats = found.and_then(|found| found.stats.as_ref());
+    let stats = report.and_then(|report| report.stats.as_ref());
     document["store"]["exists"] = stats.is_some().into();
-    if let Some(Found { health, .. }) = found {
+    if let Some(StoreReport { health, .. }) = report {
         document["store"]["kind"] = health.store.into();
         document["promise"] = health.promise.words().into();
     }
@@ -230,16 +231,16 @@ fn document(config: &Config, found: Option<&Found>, warnings: &[String]) -> Valu
     document
 }
 
-/// Every option, for programs.
+/// All options, as JSON documents.
 fn documents() -> Vec<Value> {
-    let document = |known: &config::Known| {
+    let document = |known: &config::OptionInfo| {
         json!({ "section": known.section, "name": known.name, "variable": known.variable(),
-            "default": known.default, "meaning": known.words })
+            "default": known.default, "meaning": known.description })
     };
     config::known().iter().map(document).collect()
 }
 
-/// Every option, for the reference page.
+/// All options, as Markdown tables for the reference page.
 pub(crate) fn options() -> String {
     let mut text = String::new();
     let mut section = None;
@@ -248,7 +249,7 @@ pub(crate) fn options() -> String {
             section = Some(&known.section);
             let title = match known.section.as_str() {
                 "" => "At the top of the file".to_owned(),
-                "route" => "`[[route]]`: everything of `[defaults]`, and".to_owned(),
+                "route" => "`[[route]]`: all options of `[defaults]`, and".to_owned(),
                 name => format!("`[{name}]`"),
             };
             let _ = write!(
@@ -260,15 +261,15 @@ pub(crate) fn options() -> String {
             let variable = known.variable().map(|name| format!("`{name}`")).unwrap_or_default();
             let default =
                 if known.default.is_empty() { String::new() } else { format!("`{}`", known.default) };
-            let words = known.words.replace('|', "\\|");
+            let words = known.description.replace('|', "\\|");
             let _ = writeln!(text, "| `{}` | {variable} | {default} | {words} |", known.name);
         }
     }
     text.trim().to_owned()
 }
 
-/// Whether the option of a route is one of the defaults.
-fn is_inherited(option: &config::Known) -> bool {
+/// Whether the option of a route is also one of `[defaults]`.
+fn is_inherited(option: &config::OptionInfo) -> bool {
     option.section == "route"
         && config::known().iter().any(|known| known.section == "defaults" && known.name == option.name)
 }

@@ -1,4 +1,4 @@
-//! `hapax completions SHELL`: a script for the shell's start-up file.
+//! `hapax completions SHELL`: prints a completion script.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 
 pub(crate) fn run(shell: Shell, output: Output) -> Result<(), Failure> {
-    output.never_json("a script for a shell")?;
+    output.never_json("a completion script")?;
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "hapax", &mut script);
     output.text(String::from_utf8_lossy(&script).trim_end())

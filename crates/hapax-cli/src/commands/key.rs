@@ -1,4 +1,4 @@
-//! `hapax key`: makes keys. Needs no store.
+//! `hapax key`: generates and derives keys. No store is opened.
 
 use hapax_core::Key;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `hapax man`: the manual page, made from the same definition as the help.
+//! `hapax man`: prints manual pages generated from the definition of the arguments.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(crate) fn run(directory: Option<&Path>, output: Output) -> Result<(), Failur
     if let Some(directory) = directory {
         let made = std::fs::create_dir_all(directory);
         return made.and_then(|()| clap_mangen::generate_to(Args::command(), directory)).map_err(|error| {
-            Failure::new(Code::InputInvalid, format!("cannot write pages to {}", directory.display()))
+            Failure::new(Code::InputInvalid, format!("cannot write manual pages to {}", directory.display()))
                 .because(error)
         });
     }

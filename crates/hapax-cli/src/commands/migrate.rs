@@ -1,4 +1,4 @@
-//! `hapax migrate`: brings a store to the layout of this version, or tells what that would take.
+//! `hapax migrate`: migrates a store to the layout of this version, or prints the steps that this would take.
 
 use serde_json::json;
 
@@ -21,9 +21,9 @@ pub(crate) async fn run(migrate: &Migrate, context: &Context) -> Result<(), Fail
             "changes": steps,
         }));
     }
-    let did = if migrate.dry_run { "would be brought" } else { "was brought" };
+    let did = if migrate.dry_run { "would be migrated" } else { "was migrated" };
     context.output.text(&match from {
-        _ if steps.is_empty() => format!("{} has version {to}, the newest: nothing to do", context.store),
+        _ if steps.is_empty() => format!("{} is at version {to}, the newest: nothing to do", context.store),
         Some(from) => {
             format!("{} {did} from version {from} to version {to}: {}", context.store, steps.join(", "))
         }

@@ -1,5 +1,5 @@
-//! `hapax plan`: how much memory and disk each store would need for a load. Arithmetic only; a test holds the figures
-//! against the stores themselves.
+//! `hapax plan`: estimates the memory and disk that each store needs for a load. Pure arithmetic; a test compares the
+//! figures with the stores.
 
 use std::time::Duration;
 
@@ -10,48 +10,48 @@ use crate::config::StoreOptions;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// What of a response is kept beside its body: status and headers, of the usual length.
+/// What is stored of a response beside its body: status and header fields of typical length.
 const HEAD_BYTES: u64 = 256;
-/// A store is never packed as tightly as a fresh one: what is swept leaves holes that are filled again.
+/// A store in use is larger than a fresh one: swept records leave holes that are reused later.
 const HEADROOM_PERCENT: u64 = 25;
 
-/// What the memory store counts for a record, beside its outcome.
+/// What the memory store accounts for a record, beside its outcome.
 const MEMORY_RECORD_BYTES: u64 = 384;
-/// How much the memory store takes before it refuses.
+/// The limits of the memory store, beyond which it refuses claims.
 const MEMORY_RECORDS_MAX: u64 = 1_000_000;
 const MEMORY_BYTES_MAX: u64 = 512 << 20;
 
-/// What a record takes in the file store, its indexes included, beside its outcome.
+/// The size of a record in the file store, its indexes included, beside its outcome.
 const FILE_RECORD_BYTES: u64 = 267;
-/// What goes with an outcome.
+/// The overhead of an outcome.
 const FILE_OUTCOME_BYTES: u64 = 15;
-/// Outcomes share a page where they fit; what is larger goes on in pages of its own.
+/// Small outcomes share a page; larger ones continue on overflow pages.
 const PAGE_BYTES: u64 = 4096;
 const PAGE_ROOM: u64 = 4088;
 const CELL_BYTES_MAX: u64 = 4061;
-/// What is lost, on average, where an outcome goes on in pages of its own.
+/// What is unused, on average, on the overflow pages of an outcome.
 const SPILL_BYTES: u64 = 492;
-/// The log that changes are written to first. It is kept at this size.
+/// The write-ahead log, which is kept at this size.
 const FILE_LOG_BYTES: u64 = 32 << 20;
 
-/// What a value on a Redis server has beside its outcome: head, seal, and names of the usual length.
+/// The size of a value on a Redis server beside its outcome: head, seal, and names of typical length.
 const REDIS_VALUE_BYTES: u64 = 165;
-/// What the server keeps for each key beside its value: the name, and its entries in two tables.
+/// What the server keeps for each key beside its value: its name, and its entries in two tables.
 const REDIS_RECORD_BYTES: u64 = 190;
-/// An append-only file is rewritten when it has grown to twice what is alive.
+/// An append-only file is rewritten when it has grown to twice the size of the live data.
 const REDIS_LOG_TIMES: u64 = 2;
 
-/// What a row in a PostgreSQL database takes beside its outcome, its entries in four indexes included.
+/// The size of a row in a PostgreSQL database beside its outcome, its entries in four indexes included.
 const POSTGRES_RECORD_BYTES: u64 = 750;
-/// What is lost where outcomes do not fill their pages, or are cut into pieces that each have a head and an index entry.
+/// The overhead of outcomes that do not fill their pages, or are split into chunks with a header and an index entry each.
 const POSTGRES_OUTCOME_PERCENT: u64 = 125;
-/// What DynamoDB counts for an item: a hundred bytes of its own, the names of its attributes, and all values but the
-/// outcome, with names of the usual length.
+/// What DynamoDB bills for an item: an overhead of a hundred bytes, the names of its attributes, and all values but the
+/// outcome, with names of typical length.
 const DYNAMODB_ITEM_BYTES: u64 = 420;
 /// A larger outcome is refused.
 const DYNAMODB_OUTCOME_BYTES_MAX: u64 = 4 << 20;
 
-/// What one store would need.
+/// What one store needs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Need {
     store: &'static str,
@@ -98,9 +98,9 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
             nodes: 1,
             fits,
             note: if fits {
-                "forgets everything when its process ends"
+                "loses all records when its process ends"
             } else {
-                "too much: it takes 1000000 records and 512 MiB, then refuses"
+                "too much: its limits are 1000000 records and 512 MiB"
             },
         },
         Need {
@@ -111,7 +111,7 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
             disk_bytes: database.saturating_add(FILE_LOG_BYTES),
             nodes: 1,
             fits: true,
-            note: "one machine; `cargo xtask bench store` tells how fast its disk is",
+            note: "one machine; `cargo xtask bench store` measures its disk",
         },
         Need {
             store: "redis://HOST",
@@ -129,7 +129,7 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
             disk_bytes: postgres,
             nodes: 1,
             fits: true,
-            note: "many machines; more memory for the server makes it faster",
+            note: "many machines; faster with more memory for the server",
         },
         Need {
             store: "dynamodb://TABLE",
@@ -138,22 +138,22 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
             disk_bytes: records.saturating_mul(outcome.saturating_add(DYNAMODB_ITEM_BYTES)),
             nodes: 0,
             fits: outcome <= DYNAMODB_OUTCOME_BYTES_MAX,
-            note: "many machines, no server of yours; without sweeps, two days of records more",
+            note: "many machines, no server to operate; without sweeps, records stay two more days",
         },
     ]
 }
 
-/// What a record with an outcome of this size takes in memory.
+/// The size in memory of a record with an outcome of this size.
 fn memory_bytes(outcome: u64) -> u64 {
     outcome.saturating_add(MEMORY_RECORD_BYTES)
 }
 
-/// What the cache of finished records takes, as large as it is by default. It counts a record as the memory store does.
+/// The memory of the cache of finished records with its default size. It accounts for records as the memory store does.
 fn cached_bytes(records: u64, outcome: u64) -> u64 {
     StoreOptions::default().cache_bytes.min(records.saturating_mul(memory_bytes(outcome)))
 }
 
-/// What a record with an outcome of this size takes on a disk.
+/// The size on disk of a record with an outcome of this size.
 fn file_bytes(outcome: u64) -> u64 {
     let cell = outcome.saturating_add(FILE_OUTCOME_BYTES);
     let outcome = if cell <= CELL_BYTES_MAX {
@@ -164,15 +164,15 @@ fn file_bytes(outcome: u64) -> u64 {
     outcome.saturating_add(FILE_RECORD_BYTES)
 }
 
-/// What a record with an outcome of this size takes on a Redis server.
+/// The size on a Redis server of a record with an outcome of this size.
 fn redis_bytes(outcome: u64) -> u64 {
     let value = outcome.saturating_add(REDIS_VALUE_BYTES);
-    // Its allocator hands out memory in steps, four to each doubling.
+    // Its allocator has four size classes for each doubling.
     let step = value.checked_next_power_of_two().unwrap_or(u64::MAX) / 8;
     value.div_ceil(step).saturating_mul(step).saturating_add(REDIS_RECORD_BYTES)
 }
 
-/// What a record with an outcome of this size takes in a PostgreSQL database.
+/// The size in a PostgreSQL database of a record with an outcome of this size.
 fn postgres_bytes(outcome: u64) -> u64 {
     (outcome.saturating_mul(POSTGRES_OUTCOME_PERCENT) / 100).saturating_add(POSTGRES_RECORD_BYTES)
 }
@@ -181,40 +181,40 @@ fn with_headroom(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 100 * HEADROOM_PERCENT)
 }
 
-/// A number of things in a length of time.
+/// A count per unit of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rate {
     count: u64,
-    each: Duration,
+    unit: Duration,
 }
 
 impl Rate {
-    /// How many come in `span`, rounded up.
+    /// The count in `span`, rounded up.
     fn per(self, span: Duration) -> u64 {
         let count = u128::from(self.count) * span.as_millis();
-        u64::try_from(count.div_ceil(self.each.as_millis())).unwrap_or(u64::MAX)
+        u64::try_from(count.div_ceil(self.unit.as_millis())).unwrap_or(u64::MAX)
     }
 }
 
-/// Reads a rate: `500/s`, `30000/m`.
+/// Parses a rate: `500/s`, `30000/m`.
 pub(crate) fn parse_rate(text: &str) -> Result<Rate, String> {
-    let wrong = || "a rate is a number for each s, m, h or d, such as 500/s".to_owned();
-    let (count, unit) = text.split_once('/').ok_or_else(wrong)?;
-    let each = match unit.trim() {
+    let invalid = || "expected a count per s, m, h or d, such as 500/s".to_owned();
+    let (count, unit) = text.split_once('/').ok_or_else(invalid)?;
+    let unit = match unit.trim() {
         "s" => 1,
         "m" => 60,
         "h" => 3600,
         "d" => 86_400,
-        _ => return Err(wrong()),
+        _ => return Err(invalid()),
     };
-    let count = count.trim().parse().map_err(|_| wrong())?;
-    Ok(Rate { count, each: Duration::from_secs(each) })
+    let count = count.trim().parse().map_err(|_| invalid())?;
+    Ok(Rate { count, unit: Duration::from_secs(unit) })
 }
 
 const UNITS: [(&str, u64); 5] =
     [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// A number of bytes for people.
+/// A number of bytes in its largest unit.
 fn size(bytes: u64) -> String {
     match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
         Some((name, 1)) => format!("{bytes} {name}"),

@@ -1,4 +1,4 @@
-//! `hapax records`: look at records and decide the uncertain ones, in a store or at a running sidecar.
+//! `hapax records`: lists and shows records and settles uncertain ones, in a store or through a running sidecar.
 
 mod delete;
 mod find;
@@ -23,29 +23,29 @@ use crate::view::{Document, or_dash};
 use source::Source;
 
 pub(crate) async fn run(records: &Records, context: &Context, flags: &Flags) -> Result<(), Failure> {
-    let place = Place { context, admin: &records.admin, flags };
+    let target = Target { context, admin: &records.admin, flags };
     match &records.command {
-        RecordsCommand::List(list) => list::run(list, &place).await,
-        RecordsCommand::Show(show) => show::run(show, &place).await,
-        RecordsCommand::Settle(settle) => settle::run(settle, &place).await,
-        RecordsCommand::Release(change) => settle::release(change, &place).await,
-        RecordsCommand::Delete(change) => delete::run(change, &place).await,
+        RecordsCommand::List(list) => list::run(list, &target).await,
+        RecordsCommand::Show(show) => show::run(show, &target).await,
+        RecordsCommand::Settle(settle) => settle::run(settle, &target).await,
+        RecordsCommand::Release(change) => settle::release(change, &target).await,
+        RecordsCommand::Delete(change) => delete::run(change, &target).await,
     }
 }
 
-/// Where the records are.
-struct Place<'a> {
+/// The store or sidecar that a command works on.
+struct Target<'a> {
     context: &'a Context,
     admin: &'a AdminAccess,
     flags: &'a Flags,
 }
 
-impl Place<'_> {
+impl Target<'_> {
     fn output(&self) -> Output {
         self.context.output
     }
 
-    /// The store, or the sidecar that has it open.
+    /// Opens the store, or connects to the sidecar that owns it.
     async fn open(&self, access: Access) -> Result<Source, Failure> {
         let Some(url) = &self.admin.admin else {
             return Source::of_store(&self.context.store, access).await;
@@ -53,8 +53,8 @@ impl Place<'_> {
         Ok(Source::Admin(Client::new(url, self.token()?)?))
     }
 
-    /// The token of the sidecar, found where the sidecar itself would find it. There is no flag for the token: what is
-    /// typed is in the shell's history and in every list of processes.
+    /// The token of the sidecar, read from where the sidecar itself reads it. There is no flag for the token: arguments
+    /// are visible in the shell's history and in process listings.
     fn token(&self) -> Result<Token, Failure> {
         let found = match (&self.admin.admin_token_file, std::env::var_os(token::VARIABLE)) {
             (Some(file), _) => Some(Token::read(file)?),
@@ -62,32 +62,32 @@ impl Place<'_> {
             (None, None) => Config::load(self.flags, std::env::vars_os())?.admin.chosen_token()?,
         };
         found.ok_or_else(|| {
-            Failure::new(Code::TokenInvalid, "there is no token for the sidecar")
+            Failure::new(Code::TokenInvalid, "no token for the sidecar")
                 .hint("set HAPAX_ADMIN_TOKEN, or name its file with --admin-token-file")
         })
     }
 
-    /// Opens it to change something. A reason is kept only where there is an audit log.
+    /// Opens it for a change. A reason is only recorded in the audit log of a sidecar.
     async fn open_to_change(&self, reason: Option<&str>) -> Result<Source, Failure> {
-        let not_kept = || {
-            Failure::new(Code::InputInvalid, "this reason would not be kept").hint(
-                "--reason goes into the audit log of a running sidecar: name it with --admin URL, \
-                 or leave the reason out",
+        let not_recorded = || {
+            Failure::new(Code::InputInvalid, "the reason would not be recorded").hint(
+                "--reason is recorded in the audit log of a running sidecar: name it with --admin URL, \
+                 or leave --reason out",
             )
         };
         let owner_listens =
             || self.context.store.directory().is_some_and(|store| LocalAccess::find(store).is_some());
         if reason.is_some() && self.admin.admin.is_none() && !owner_listens() {
-            return Err(not_kept());
+            return Err(not_recorded());
         }
         match self.open(Access::Write).await? {
-            // The process that listened has ended without removing its file.
-            Source::Store { .. } if reason.is_some() => Err(not_kept()),
+            // The owner has ended without removing its file.
+            Source::Store { .. } if reason.is_some() => Err(not_recorded()),
             source => Ok(source),
         }
     }
 
-    /// The command that somebody could type next, for the same records.
+    /// A follow-up command for the same records.
     fn command_line(&self, rest: &str) -> String {
         let mut line = format!("hapax {rest}{}", self.flags.naming());
         if let Some(url) = &self.admin.admin {
@@ -99,11 +99,11 @@ impl Place<'_> {
         line
     }
 
-    /// How long a result is kept that settles the record. A sidecar says it of a record that it was asked for; of a
-    /// record in a store that is opened here, the configuration does.
+    /// The retention of the result that settles the record. A sidecar reports it with the record; for a store that is
+    /// opened here, the configuration says it.
     fn retention_of(&self, found: &Document) -> Result<Duration, Failure> {
-        if let Some(told) = found.settle_retention() {
-            return Ok(told);
+        if let Some(retention) = found.settle_retention() {
+            return Ok(retention);
         }
         let config = Config::load(self.flags, std::env::vars_os())?;
         let hapax = Hapax::builder(MemoryStore::new()).sweep(None).keeper(Keeper::SharedRuntime).build();
@@ -112,7 +112,7 @@ impl Place<'_> {
     }
 }
 
-/// Tells on stderr what is about to happen to which record.
+/// Prints to stderr which record is about to change, and how.
 fn announce(found: &Document, what: &str) {
     let record = &found.record;
     note(&format!(

@@ -1,4 +1,4 @@
-//! `hapax serve`: from what was typed to a running sidecar.
+//! `hapax serve`: loads the configuration and runs the sidecar.
 
 use crate::admin::token;
 use crate::args::Serve;
@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::serve;
 use crate::telemetry;
 
-/// Threads for operators, for taking connections and for what is done from time to time. Requests have their own.
+/// Threads for the admin listener, for accepting connections and for periodic tasks. Requests have their own threads.
 const OTHER_THREADS: usize = 2;
 
 pub(crate) fn run(typed: &Serve, flags: Flags, verbose: bool, output: Output) -> Result<(), Failure> {
@@ -16,8 +16,8 @@ pub(crate) fn run(typed: &Serve, flags: Flags, verbose: bool, output: Output) ->
     let config = Config::load(&flags, std::env::vars_os())?;
     let config = config.with_token(&flags, std::env::var_os(token::VARIABLE))?;
     if config.upstream.is_empty() && !typed.demo {
-        return Err(Failure::new(Code::ConfigInvalid, "no upstream is configured").hint(
-            "name the service with --upstream http://HOST:PORT, HAPAX_UPSTREAM or `upstream` in the file, or try --demo",
+        return Err(Failure::new(Code::ConfigInvalid, "no upstream configured").hint(
+            "set --upstream http://HOST:PORT, HAPAX_UPSTREAM or `upstream` in the file, or try --demo",
         ));
     }
     telemetry::logs(&config.log)?;
@@ -27,7 +27,7 @@ pub(crate) fn run(typed: &Serve, flags: Flags, verbose: bool, output: Output) ->
         .build()
         .map_err(|error| Failure::new(Code::Failed, "cannot start").because(error))?;
     let ended = runtime.block_on(serve::run(config, flags, typed.demo, output));
-    // What has not ended by now had its time.
+    // Blocking tasks that still run have exceeded their deadline.
     runtime.shutdown_background();
     ended
 }

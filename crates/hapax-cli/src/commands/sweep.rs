@@ -1,4 +1,4 @@
-//! `hapax sweep`: removes what is due, once or for ever.
+//! `hapax sweep`: removes expired records, once or at an interval.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) async fn run(sweep: &Sweep, context: &Context) -> Result<(), Failure>
     let Some(every) = sweep.every else {
         return round(batch_max, context, &stop).await;
     };
-    // A store that cannot be used at all should say so at once, not once an interval.
+    // A store that cannot be used fails the command at once, not after an interval.
     round(batch_max, context, &stop).await?;
     while !stopped_within(every, &mut stop).await {
         match round(batch_max, context, &stop).await {
@@ -31,8 +31,8 @@ pub(crate) async fn run(sweep: &Sweep, context: &Context) -> Result<(), Failure>
     Ok(())
 }
 
-/// One sweep of everything that is due. The store is opened for it and closed after it, so that between two
-/// rounds a service can own the directory.
+/// Sweeps until nothing is due. The store is only open meanwhile, so that a service can own the directory between two
+/// rounds.
 async fn round(batch_max: usize, context: &Context, stop: &watch::Receiver<bool>) -> Result<(), Failure> {
     let store = context.store.open_shared(Access::Write).await?;
     let swept = sweep_all(&*store, batch_max, stop)
@@ -40,10 +40,7 @@ async fn round(batch_max: usize, context: &Context, stop: &watch::Receiver<bool>
         .map_err(|error| Failure::store(error, format!("cannot sweep {}", context.store)))?;
     drop(store);
     if swept.dropped > 0 {
-        note(&format!(
-            "warning: {} record(s) never finished, were settled by nobody and are dropped now",
-            swept.dropped
-        ));
+        note(&format!("warning: {} record(s) never finished and were not settled: dropped", swept.dropped));
     }
     if context.output.json {
         context
@@ -55,7 +52,7 @@ async fn round(batch_max: usize, context: &Context, stop: &watch::Receiver<bool>
     }
 }
 
-/// Sweeps batch by batch; a request to stop is obeyed between two batches.
+/// Sweeps in batches, and stops between two of them if asked to.
 async fn sweep_all(
     store: &dyn Store,
     batch_max: usize,
@@ -75,7 +72,7 @@ async fn sweep_all(
     }
 }
 
-/// Whether the next round may well succeed: somebody else has the store just now.
+/// Whether the failure may be temporary: another process has the store open, or it is unavailable.
 fn is_passing(failure: &Failure) -> bool {
     matches!(failure.code(), Code::Store(StoreErrorKind::InUse | StoreErrorKind::Unavailable))
 }
@@ -84,14 +81,14 @@ async fn stopped_within(span: Duration, stop: &mut watch::Receiver<bool>) -> boo
     tokio::time::timeout(span, stop.wait_for(|stopped| *stopped)).await.is_ok()
 }
 
-/// Turns true when the process is asked to end.
+/// Becomes true on a shutdown signal.
 fn stop_signal() -> Result<watch::Receiver<bool>, Failure> {
-    let (told, stop) = watch::channel(false);
+    let (stopping, stop) = watch::channel(false);
     let mut signals = Signals::new()?;
     tokio::spawn(async move {
         signals.shutdown().await;
-        told.send_replace(true);
-        // Kept until the end: a closed channel would look like a request to stop.
+        stopping.send_replace(true);
+        // The sender is kept: a closed channel would count as a request to stop.
         std::future::pending::<()>().await;
     });
     Ok(stop)

@@ -31,7 +31,7 @@ fn memory_can_be_used_but_warns() {
     let fixture = Fixture::bare();
     let text = hapax(fixture.path(), &["check", "--store", "memory:"]).ended(0).stdout;
     assert!(text.contains("one living process"), "{text}");
-    assert!(text.contains("warning  store: memory: forgets everything"), "{text}");
+    assert!(text.contains("warning  store: memory: loses all records"), "{text}");
 }
 
 #[test]
@@ -145,9 +145,9 @@ fn without_a_file_the_policy_and_what_is_unsafe_are_told_all_the_same() {
         "audit    ./hapax-data\n",
         "route    /**\n",
         "warning  listen: 0.0.0.0:8080",
-        "warning  upstream: http://10.0.0.7/ is elsewhere",
-        "warning  upstream: http://10.0.0.8/ is elsewhere",
-        "warning  trace: http://collector:4318/ is elsewhere",
+        "warning  upstream: http://10.0.0.7/ is on another machine",
+        "warning  upstream: http://10.0.0.8/ is on another machine",
+        "warning  trace: http://collector:4318/ is on another machine",
         "warning  transport: trust_forwarded",
         "warning  transport: body_rate_min = 0",
         "warning  upstream_options: connections_max = 0",
@@ -169,7 +169,7 @@ fn a_missing_upstream_is_told_with_what_to_do() {
     std::fs::write(fixture.path().join("hapax.toml"), "").unwrap();
     let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
     assert!(text.contains("upstream none\n"), "{text}");
-    assert!(text.contains(&format!("warning  no upstream is configured; {needed}\n")), "{text}");
+    assert!(text.contains(&format!("warning  no upstream configured; {needed}\n")), "{text}");
     std::fs::write(fixture.path().join("hapax.toml"), "upstream = \"http://127.0.0.1:3000\"").unwrap();
     let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
     assert!(!text.contains("upstream none") && !text.contains(needed), "{text}");

@@ -110,7 +110,8 @@ fn a_route_that_keeps_more_than_its_store_takes_stops_the_start() {
     with_file(&fixture, &format!("{FILE}outcome_bytes_max = 67108865\n"));
     for args in [&["check"][..], &["serve"]] {
         let told = hapax(fixture.path(), args).failed(2, "config-invalid").stderr;
-        let why = "`outcome_bytes_max`: 67108865 is more than file:./hapax-data takes, which is 67108864";
+        let why =
+            "`outcome_bytes_max`: 67108865 is more than the limit of file:./hapax-data, which is 67108864";
         assert!(told.contains(why) && told.contains("lower it"), "{told}");
         assert!(!fixture.store().exists());
     }

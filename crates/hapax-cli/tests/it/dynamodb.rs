@@ -47,7 +47,7 @@ fn every_command_takes_the_table_and_sidecars_on_it_act_as_one() {
 
     let checked = told(&fixture, &url, &["check"]).ended(0).stdout;
     for part in [
-        "(dynamodb, not made yet)",
+        "(dynamodb, not created yet)",
         "promise  best effort",
         "is not an endpoint of AWS",
         "`hapax migrate` makes",
@@ -56,7 +56,7 @@ fn every_command_takes_the_table_and_sidecars_on_it_act_as_one() {
     }
 
     let planned = told(&fixture, &url, &["migrate", "--dry-run"]).ended(0).stdout;
-    assert!(planned.contains("would be brought to version 1: make the table"), "{planned}");
+    assert!(planned.contains("would be migrated to version 1: make the table"), "{planned}");
     let done = told(&fixture, &url, &["migrate", "--json"]).ended(0).json();
     assert_eq!((done["target"].as_u64(), done["changes"].as_array().unwrap().len()), (Some(1), 2));
     assert!(told(&fixture, &url, &["migrate"]).ended(0).stdout.contains("nothing to do"));

@@ -136,7 +136,7 @@ fn text_says_when_there_is_more() {
         "1",
     ];
     let told = list(&fixture, &args).stderr;
-    let line = told.trim().split("go on with hapax ").nth(1).unwrap_or_else(|| panic!("{told}"));
+    let line = told.trim().split("continue with hapax ").nth(1).unwrap_or_else(|| panic!("{told}"));
     let next: Vec<&str> = line.split(' ').collect();
     assert_eq!(next[..2], ["records", "list"]);
     assert_eq!(next[2..6], ["--state", "completed", "--state", "failed"]);

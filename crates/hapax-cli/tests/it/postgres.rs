@@ -54,16 +54,17 @@ fn every_command_takes_the_database() {
     assert!(missing.stderr.contains(&shown) && !missing.stderr.contains("canary-password"), "{missing:?}");
 
     let checked = run(&["check"]).ended(0).stdout;
-    for part in ["(postgres, not made yet)", "promise  best effort", "fsync is off", "`hapax migrate` or"] {
+    for part in ["(postgres, not created yet)", "promise  best effort", "fsync is off", "`hapax migrate` or"]
+    {
         assert!(checked.contains(part), "{part}: {checked}");
     }
     run(&["records", "list"]).failed(5, "store-missing");
 
     let tried = run(&["migrate", "--dry-run"]).ended(0).stdout;
-    assert_eq!(tried, format!("{shown} would be brought to version 1: records\n"));
+    assert_eq!(tried, format!("{shown} would be migrated to version 1: records\n"));
     run(&["records", "list"]).failed(5, "store-missing");
     assert_eq!(run(&["migrate", "--json"]).ended(0).json()["changes"][0], "records");
-    assert!(run(&["migrate"]).ended(0).stdout.contains("has version 1, the newest"));
+    assert!(run(&["migrate"]).ended(0).stdout.contains("is at version 1, the newest"));
 
     let origin = Origin::start(|_, _| reply(201, "made"));
     let mut sidecar = Sidecar::start_without_cache(&fixture, &["--upstream", &origin.url(), "--store", &url]);

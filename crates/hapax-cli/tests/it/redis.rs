@@ -77,7 +77,7 @@ fn every_command_takes_the_server() {
 
     let checked = run(&["check"]).ended(0).stdout;
     for part in
-        ["(redis, not made yet)", "promise  best effort", "appendonly is off", "`hapax serve` makes it"]
+        ["(redis, not created yet)", "promise  best effort", "appendonly is off", "`hapax serve` makes it"]
     {
         assert!(checked.contains(part), "{part}: {checked}");
     }
@@ -100,7 +100,7 @@ fn every_command_takes_the_server() {
     assert!(checked.contains(&format!("{shown} (redis)")) && checked.contains("best effort"), "{checked}");
     assert!(!checked.contains("canary-password"), "{checked}");
     assert_eq!(run(&["sweep"]).ended(0).stdout, "removed 0 expired, 0 dropped\n");
-    assert!(run(&["migrate"]).ended(0).stdout.contains("has version 1, the newest"));
+    assert!(run(&["migrate"]).ended(0).stdout.contains("is at version 1, the newest"));
     run(&["records", "delete", &id, "--yes"]).ended(0);
     assert_eq!(ask(sidecar.address(), &keyed("kept"), ORDER).header("x-idempotent-replayed"), None);
 }

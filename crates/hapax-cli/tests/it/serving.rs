@@ -155,7 +155,7 @@ fn what_is_unsafe_is_logged_at_the_start() {
     let file = "[store]\nurl = \"memory:\"\n[[route]]\npath = \"/a\"\non_store_error = \"pass\"\n";
     std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
     let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
-    sidecar.logged("forgets everything");
+    sidecar.logged("loses all records");
     sidecar.logged("/a: on_store_error = \"pass\"");
     sidecar.logged("callers are told apart by a credential");
 }
@@ -224,7 +224,7 @@ fn a_reload_that_removes_protection_tells_what_it_removes() {
     std::fs::remove_file(&file).unwrap();
     sidecar.signal("HUP");
     let told = sidecar.logged("the routes stay as they were");
-    assert!(told.contains("hapax.toml is not there any more"), "{told}");
+    assert!(told.contains("hapax.toml no longer exists"), "{told}");
     assert_eq!(ask(sidecar.address(), "POST /payments/1", ORDER).status(), 400);
 
     std::fs::write(&file, orders).unwrap();

@@ -21,7 +21,7 @@ fn a_store_of_this_version_needs_no_migration() {
     let fixture = Fixture::empty();
     for args in [&["migrate"][..], &["migrate", "--dry-run"]] {
         let text = hapax(fixture.path(), args).ended(0).stdout;
-        assert_eq!(text, "file:./hapax-data has version 4, the newest: nothing to do\n");
+        assert_eq!(text, "file:./hapax-data is at version 4, the newest: nothing to do\n");
     }
     let told = hapax(fixture.path(), &["migrate", "--dry-run", "--json"]).ended(0).json();
     assert_eq!((&told["version"], &told["changes"]), (&4.into(), &serde_json::json!([])));

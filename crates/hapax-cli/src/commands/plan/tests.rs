@@ -6,9 +6,9 @@ use hapax_testkit::operations::fill;
 use super::*;
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// Enough that what a store takes by itself hardly counts.
+/// Enough records that the fixed size of a store hardly matters.
 const RECORDS: u64 = 600;
-/// How far a figure may be from what is measured.
+/// The largest deviation of a figure from the measured one.
 const PERCENT_MAX: u64 = 10;
 
 #[track_caller]
@@ -42,19 +42,19 @@ fn file_length(dir: &std::path::Path, name: &str) -> u64 {
 }
 
 #[test]
-fn the_limits_of_the_memory_store_are_its_own() {
+fn memory_limits_match_the_memory_store() {
     let store = format!("{:?}", MemoryStore::new());
     assert!(store.contains(&format!("records_max: {MEMORY_RECORDS_MAX},")), "{store}");
     assert!(store.contains(&format!("bytes_max: {MEMORY_BYTES_MAX},")), "{store}");
 }
 
 #[test]
-fn a_plan_counts_what_is_kept_at_a_time() {
+fn a_plan_counts_the_records_kept_at_a_time() {
     let rate = parse_rate("500/s").unwrap();
     assert_eq!(rate.per(24 * HOUR), 43_200_000);
     assert_eq!(parse_rate("1/h").unwrap().per(Duration::from_secs(1)), 1);
     let [memory, file, redis, postgres, dynamodb] = needs(43_200_000, 2048);
-    // The memory of a file store is that of its caches, and of the cache of finished records in front of it.
+    // The memory of a file store: its caches, and the cache of finished records in front of it.
     let store = hapax_store_file::memory_bytes_max(43_200_000, file.disk_bytes);
     assert_eq!(file.memory_bytes, store + StoreOptions::default().cache_bytes);
     assert!((64 << 20..128 << 20).contains(&file.memory_bytes), "{file:?}");
@@ -68,7 +68,7 @@ fn a_plan_counts_what_is_kept_at_a_time() {
 }
 
 #[test]
-fn rates_and_sizes_are_as_people_write_them() {
+fn invalid_rates_are_refused_and_sizes_have_units() {
     for text in ["", "500", "500/w", "/s", "-1/s", "1.5/s"] {
         assert!(parse_rate(text).is_err(), "{text}");
     }

@@ -1,8 +1,8 @@
-//! `hapax records delete`: forget a record.
+//! `hapax records delete`: removes a record.
 
 use serde_json::json;
 
-use super::{Place, announce, find::find};
+use super::{Target, announce, find::find};
 use crate::args::Change;
 use crate::confirm::confirm;
 use crate::failure::Failure;
@@ -10,16 +10,16 @@ use crate::records::refuse_while_in_progress;
 use crate::records::verdict::consequence_of_deleting;
 use crate::view::Payload;
 
-pub(super) async fn run(change: &Change, place: &Place<'_>) -> Result<(), Failure> {
+pub(super) async fn run(change: &Change, target: &Target<'_>) -> Result<(), Failure> {
     let reason = change.reason.as_deref();
-    let source = place.open_to_change(reason).await?;
+    let source = target.open_to_change(reason).await?;
     let found = find(&source, &change.name, Payload::Hidden).await?;
     let record = &found.record;
     refuse_while_in_progress(record.state())?;
     announce(&found, consequence_of_deleting(record.state()));
     confirm(change.yes)?;
     source.delete(record, reason).await?;
-    let output = place.output();
+    let output = target.output();
     if output.json {
         output.document(&json!({ "done": "deleted", "id": record.id }))
     } else {

@@ -1,4 +1,4 @@
-//! Finding the one record that was named: by its id, the start of it, or its key.
+//! Finds the record that was named by its id, a prefix of its id, or its key.
 
 use hapax_core::{Query, RecordId, Scope, ScopedKey};
 
@@ -9,12 +9,12 @@ use crate::records::name::{id_prefix, parse_digits, parse_key};
 use crate::records::{missing, unreadable};
 use crate::view::{Document, Payload, RecordView, hex, or_dash};
 
-/// Fewer digits of an id would too easily name a record that was not meant.
+/// Fewer digits of an id could easily match an unrelated record.
 const ID_DIGITS_MIN: usize = 8;
-/// How many records are named when several match.
+/// How many matches are printed if there are several.
 const CANDIDATES_MAX: usize = 20;
 
-/// Finds the record; none and several are failures.
+/// Finds the record. It is an error if none or several match.
 pub(super) async fn find(source: &Source, name: &Name, payload: Payload) -> Result<Document, Failure> {
     let id = match wanted(name)? {
         Wanted::Id(id) => id,
@@ -29,7 +29,7 @@ enum Wanted {
     Start { digits: String, scope: PartOfScope },
 }
 
-/// As much of a scope as is known.
+/// The known parts of a scope.
 #[derive(Debug, Default)]
 struct PartOfScope {
     namespace: Option<String>,

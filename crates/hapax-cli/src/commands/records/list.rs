@@ -1,10 +1,10 @@
-//! `hapax records list`: which records there are.
+//! `hapax records list`: lists records.
 
 use std::time::Duration;
 
 use hapax_core::Query;
 
-use super::Place;
+use super::Target;
 use super::source::Source;
 use crate::args::{LIMIT_DEFAULT, List};
 use crate::failure::Failure;
@@ -14,11 +14,11 @@ use crate::records::name::{id_prefix, parse_digits, parse_key};
 use crate::stores::Access;
 use crate::view::{PageView, ROW_HEADER};
 
-pub(super) async fn run(list: &List, place: &Place<'_>) -> Result<(), Failure> {
+pub(super) async fn run(list: &List, target: &Target<'_>) -> Result<(), Failure> {
     let mut query = query(list)?;
-    let output = place.output();
-    let source = place.open(Access::Read).await?;
-    // What is printed page by page on a terminal is progress enough.
+    let output = target.output();
+    let source = target.open(Access::Read).await?;
+    // Pages that appear on a terminal need no progress line.
     let is_seen = output.terminal && !output.json;
     let mut progress = if is_seen { Progress::unseen() } else { Progress::new() };
     if output.json {
@@ -29,7 +29,7 @@ pub(super) async fn run(list: &List, place: &Place<'_>) -> Result<(), Failure> {
     let mut count = 0;
     loop {
         let page = source.page(&query).await?;
-        // In a pipe all pages are one table; on a terminal each has its own frame.
+        // Piped output is one table; on a terminal each page has its own frame.
         let header = (count == 0 || output.terminal).then_some(&ROW_HEADER[..]);
         count += page.records.len() + page.unreadable.len();
         print(&page, header, output)?;
@@ -42,8 +42,8 @@ pub(super) async fn run(list: &List, place: &Place<'_>) -> Result<(), Failure> {
     drop(progress);
     match &query.cursor {
         Some(next) => note(&format!(
-            "there are more: add --all, or go on with {}",
-            place.command_line(&format!("records list{} --cursor {}", filters(list, &query), quoted(next)))
+            "there are more: add --all, or continue with {}",
+            target.command_line(&format!("records list{} --cursor {}", filters(list, &query), quoted(next)))
         )),
         None if count == 0 => note("no record matches"),
         None => {}
@@ -51,7 +51,7 @@ pub(super) async fn run(list: &List, place: &Place<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The options of the listing as they would be typed again; a key as the start of the ids that it stands for.
+/// The flags of the listing, to be typed again. A key is replaced by the prefix of ids that it stands for.
 fn filters(list: &List, query: &Query) -> String {
     let millis = |span: &Duration| format!("{}ms", span.as_millis());
     let states = list.state.iter().map(|state| ("--state", state.name().to_owned()));
@@ -96,7 +96,7 @@ fn print(page: &PageView, header: Option<&[&str]>, output: Output) -> Result<(),
     Ok(())
 }
 
-/// The page that was asked for, or all of them as one. A view in a listing holds no payload, so it stays small.
+/// The requested page, or all pages as one. Views in a listing hold no payload, so they stay small.
 async fn everything(
     source: &Source,
     mut query: Query,

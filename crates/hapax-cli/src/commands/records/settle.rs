@@ -1,4 +1,4 @@
-//! `hapax records settle` and `release`: somebody looked and knows now.
+//! `hapax records settle` and `release`: settle an uncertain record with what an operator has found out.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,7 +9,7 @@ use http::header::CONTENT_TYPE;
 use serde_json::json;
 
 use super::source::{Source, id_of};
-use super::{Place, announce, find::find};
+use super::{Target, announce, find::find};
 use crate::args::{Answer, Change, Settle};
 use crate::confirm::confirm;
 use crate::failure::{Code, Failure};
@@ -19,27 +19,27 @@ use crate::records::{answer, refuse_unless_uncertain};
 use crate::stores::OUTCOME_BYTES_MAX;
 use crate::view::{Payload, RecordView};
 
-pub(super) async fn run(settle: &Settle, place: &Place<'_>) -> Result<(), Failure> {
+pub(super) async fn run(settle: &Settle, target: &Target<'_>) -> Result<(), Failure> {
     let decision = if settle.not_applied {
         Decision::NotApplied
     } else {
         Decision::Applied { recorded: recorded(settle)?, retention: settle.retention }
     };
-    decide(&settle.change, decision, place).await
+    decide(&settle.change, decision, target).await
 }
 
-pub(super) async fn release(change: &Change, place: &Place<'_>) -> Result<(), Failure> {
-    decide(change, Decision::NotApplied, place).await
+pub(super) async fn release(change: &Change, target: &Target<'_>) -> Result<(), Failure> {
+    decide(change, Decision::NotApplied, target).await
 }
 
-async fn decide(change: &Change, decision: Decision, place: &Place<'_>) -> Result<(), Failure> {
+async fn decide(change: &Change, decision: Decision, target: &Target<'_>) -> Result<(), Failure> {
     let reason = change.reason.as_deref();
-    let source = place.open_to_change(reason).await?;
+    let source = target.open_to_change(reason).await?;
     let found = find(&source, &change.name, Payload::Hidden).await?;
     refuse_unless_uncertain(found.record.state())?;
     let verdict = match decision {
-        Decision::Applied { retention: None, .. } => decision.verdict(place.retention_of(&found)?),
-        // What is decided already needs no other time.
+        Decision::Applied { retention: None, .. } => decision.verdict(target.retention_of(&found)?),
+        // Without a result there is no retention to look up.
         _ => decision.verdict(Duration::ZERO),
     };
     announce(&found, &verdict::consequence_of(&verdict));
@@ -49,7 +49,7 @@ async fn decide(change: &Change, decision: Decision, place: &Place<'_>) -> Resul
     confirm(change.yes)?;
     let done = verdict::done(&verdict);
     source.settle(&found.record, verdict, reason).await?;
-    report(&source, &found.record, done, place.output()).await
+    report(&source, &found.record, done, target.output()).await
 }
 
 async fn report(source: &Source, record: &RecordView, done: &str, output: Output) -> Result<(), Failure> {
@@ -61,15 +61,15 @@ async fn report(source: &Source, record: &RecordView, done: &str, output: Output
             document.done = Some(done.to_owned());
             output.document(&document)
         }
-        // It was settled all the same.
+        // The record was settled nevertheless.
         Err(_) => output.document(&json!({ "done": done, "record": null })),
     }
 }
 
-/// The result that retries will get.
+/// The result that retries receive.
 fn recorded(settle: &Settle) -> Result<Recorded, Failure> {
     if let Some(status) = settle.answer.status {
-        return answered(status, &settle.answer);
+        return http_response(status, &settle.answer);
     }
     let (format, payload) = match (&settle.json_value, &settle.payload, &settle.payload_file) {
         (Some(json), _, _) => (Format::FUNCTION, Some(json.clone().into_bytes())),
@@ -80,18 +80,18 @@ fn recorded(settle: &Settle) -> Result<Recorded, Failure> {
     verdict::recorded(settle.class.into(), format, payload)
 }
 
-/// The HTTP answer that retries will get.
-fn answered(status: u16, typed: &Answer) -> Result<Recorded, Failure> {
+/// The HTTP response that retries receive.
+fn http_response(status: u16, typed: &Answer) -> Result<Recorded, Failure> {
     let mut fields = answer::Fields::new();
     for line in &typed.header {
         let (name, value) = answer::parse_field(line)?;
         answer::add(&mut fields, name, value);
     }
-    let usual_type = typed.body_json.as_ref().map(|_| "application/json");
-    if let Some(content_type) = typed.content_type.as_deref().or(usual_type) {
+    let default_type = typed.body_json.as_ref().map(|_| "application/json");
+    if let Some(content_type) = typed.content_type.as_deref().or(default_type) {
         if fields.contains_key(CONTENT_TYPE.as_str()) && typed.content_type.is_some() {
-            return Err(Failure::new(Code::InputInvalid, "there are two content types")
-                .hint("give it with --content-type or with --header"));
+            return Err(Failure::new(Code::InputInvalid, "the content type is given twice")
+                .hint("use either --content-type or --header"));
         }
         let field = fields.entry(CONTENT_TYPE.to_string());
         field.or_insert_with(|| answer::Lines::One(content_type.to_owned()));
@@ -105,7 +105,7 @@ fn answered(status: u16, typed: &Answer) -> Result<Recorded, Failure> {
     answer::recorded(answer::answer(status, &fields, body.into())?)
 }
 
-/// What no store would take is not read to its end.
+/// Reads a file, up to a size that no store accepts.
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let unreadable =
         |error| Failure::new(Code::InputInvalid, format!("cannot read {}", path.display())).because(error);
@@ -121,7 +121,9 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
             Code::TooLarge,
             format!("{} has more than {OUTCOME_BYTES_MAX} bytes", path.display()),
         )
-        .hint("settle it without a result: retries then learn that it happened, not what it answered"));
+        .hint(
+            "settle it without a result: retries then learn that the operation happened, but not its result",
+        ));
     }
     Ok(bytes)
 }

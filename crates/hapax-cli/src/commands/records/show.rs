@@ -1,8 +1,8 @@
-//! `hapax records show`: one record's story, and what somebody could do next.
+//! `hapax records show`: shows a record, its history and the next steps.
 
 use hapax_core::State;
 
-use super::{Place, find::find};
+use super::{Target, find::find};
 use crate::args::Show;
 use crate::failure::Failure;
 use crate::output::printable;
@@ -10,21 +10,21 @@ use crate::records::story::story;
 use crate::stores::Access;
 use crate::view::{Document, Payload, ReasonView, RecordView, RecordedView, or_dash};
 
-pub(super) async fn run(show: &Show, place: &Place<'_>) -> Result<(), Failure> {
-    let source = place.open(Access::Read).await?;
+pub(super) async fn run(show: &Show, target: &Target<'_>) -> Result<(), Failure> {
+    let source = target.open(Access::Read).await?;
     let payload = if show.payload { Payload::Shown } else { Payload::Hidden };
     let found = find(&source, &show.name, payload).await?;
-    let output = place.output();
-    if output.json { output.document(&found) } else { output.text(&text(&found, payload, place)) }
+    let output = target.output();
+    if output.json { output.document(&found) } else { output.text(&text(&found, payload, target)) }
 }
 
-fn text(found: &Document, payload: Payload, place: &Place<'_>) -> String {
+fn text(found: &Document, payload: Payload, target: &Target<'_>) -> String {
     let (record, now) = (&found.record, found.now());
     let mut lines = head(record);
     lines.push(String::new());
     lines.extend(story(record, now).into_iter().map(|event| event.line(now)));
     lines.push(String::new());
-    lines.extend(next_steps(record, place));
+    lines.extend(next_steps(record, target));
     if let (Payload::Shown, Some(recorded)) = (payload, &record.recorded) {
         lines.push(String::new());
         lines.extend(content(recorded));
@@ -46,7 +46,7 @@ fn head(record: &RecordView) -> Vec<String> {
     lines
 }
 
-/// The stored result itself; what is no text is shown in digits.
+/// The stored result itself; binary content in hexadecimal.
 fn content(recorded: &RecordedView) -> Vec<String> {
     let mut lines = recorded.head().map_or_else(Vec::new, |head| vec![format!("head\n{head}")]);
     lines.extend(recorded.unread_meta().map(|digits| format!("meta (hexadecimal)\n{digits}")));
@@ -59,34 +59,33 @@ fn content(recorded: &RecordedView) -> Vec<String> {
     lines
 }
 
-/// How the result is given, which depends on who retries.
+/// The flags that give the result, which depend on the kind of record.
 fn result_words(record: &RecordView) -> &'static str {
     if record.is_http() { "--status CODE --body-json BODY" } else { "--json-value RESULT" }
 }
 
-/// What somebody who looks at this record at night would want to type.
-fn next_steps(record: &RecordView, place: &Place<'_>) -> Vec<String> {
+/// The commands to run next.
+fn next_steps(record: &RecordView, target: &Target<'_>) -> Vec<String> {
     let id = &record.id;
-    let command = |rest: String| format!("           {}", place.command_line(&rest));
+    let command = |rest: String| format!("           {}", target.command_line(&rest));
     match record.state() {
         State::Uncertain => {
             let mut lines = vec![
-                "next       find out in the system it acts on whether the operation happened, then settle it with"
+                "next       check in the system it acts on whether the operation happened, then settle it with"
                     .to_owned(),
                 command(format!("records settle {id} --applied {}", result_words(record))),
-                "           when it happened, or with".to_owned(),
+                "           if it happened, or with".to_owned(),
                 command(format!("records settle {id} --not-applied")),
-                "           when it did not; retries are refused until then".to_owned(),
+                "           if it did not; retries are refused until then".to_owned(),
             ];
             if record.reason == Some(ReasonView::Lapsed) {
-                lines
-                    .push("           an owner that is only slow may still complete it by itself".to_owned());
+                lines.push("           a slow owner may still complete it".to_owned());
             }
             lines
         }
-        State::InProgress => vec!["next       wait: somebody is working on it".to_owned()],
+        State::InProgress => vec!["next       wait: its owner is working on it".to_owned()],
         State::Completed | State::Failed => {
-            vec!["next       nothing: retries are answered with the stored result".to_owned()]
+            vec!["next       nothing: retries receive the stored result".to_owned()]
         }
         State::Released => vec!["next       nothing: the next request with the key runs it".to_owned()],
     }

@@ -1,6 +1,5 @@
-//! Whom the commands ask: a store that is opened here, or a sidecar that has it open, which is asked by itself where the
-//! store is in use. Both answer with the same
-//! views, so nothing else can tell them apart.
+//! Where the commands read and change records: a store that is opened here, or the sidecar that owns it. If the store is
+//! in use, its owner is found by the file that it publishes. Both return the same views.
 
 use hapax_core::{Query, RecordId, StoreErrorKind, Verdict};
 
@@ -31,7 +30,7 @@ impl Source {
         }
     }
 
-    /// The sidecar that owns the store, where it says how it is reached; otherwise why the store cannot be opened.
+    /// The sidecar that owns the store, if it publishes its address; otherwise the reason why the store cannot be opened.
     async fn of_owner(url: &StoreUrl, in_use: Failure) -> Result<Self, Failure> {
         let Some((listener, token)) = url.directory().and_then(LocalAccess::find) else { return Err(in_use) };
         let client = Client::new(&listener, token)?;
@@ -41,15 +40,15 @@ impl Source {
                 Ok(Self::Admin(client))
             }
             Err(failure) => Err(in_use.hint(format!(
-                "its owner has an admin listener at {listener}, which cannot be used from here ({}); \
-                 where it can, run: {} --admin {listener}",
+                "its owner has an admin listener at {listener}, which cannot be used ({}); \
+                 if it is reachable, run: {} --admin {listener}",
                 failure.message(),
-                typed_line()
+                own_command_line()
             ))),
         }
     }
 
-    /// What to call it in messages.
+    /// Its name in messages.
     pub(super) fn place(&self) -> &str {
         match self {
             Self::Store { place, .. } => place,
@@ -71,7 +70,7 @@ impl Source {
         }
     }
 
-    /// Decides the record that was looked at.
+    /// Settles the record, unless it has changed since it was shown.
     pub(super) async fn settle(
         &self,
         record: &RecordView,
@@ -84,7 +83,7 @@ impl Source {
         }
     }
 
-    /// Removes the record that was looked at.
+    /// Removes the record, unless it has changed since it was shown.
     pub(super) async fn delete(&self, record: &RecordView, reason: Option<&str>) -> Result<(), Failure> {
         match self {
             Self::Store { desk, .. } => desk.delete(&id_of(record)?, &record.version).await,
@@ -93,14 +92,14 @@ impl Source {
     }
 }
 
-/// The command as it was typed.
-fn typed_line() -> String {
+/// The command line of this process.
+fn own_command_line() -> String {
     let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
     std::iter::once("hapax".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The id of a record that was shown.
+/// The id of a view.
 pub(super) fn id_of(record: &RecordView) -> Result<RecordId, Failure> {
     RecordId::parse(&record.id)
-        .ok_or_else(|| Failure::new(Code::Failed, "a record was shown under what is no id"))
+        .ok_or_else(|| Failure::new(Code::Failed, "a record was returned with an invalid id"))
 }

@@ -7,7 +7,7 @@ use crate::admin::showcase::{self, Showcase, TOKEN, key};
 use crate::args::Args;
 use crate::failure::{Code, Failure};
 
-/// Runs `hapax ARGS` as the program does, beside the listener.
+/// Runs `hapax ARGS` as the program does, on another thread than the listener.
 async fn hapax(args: &[&str]) -> Result<(), Failure> {
     let args = Args::try_parse_from([&["hapax"], args].concat()).unwrap();
     tokio::task::spawn_blocking(|| crate::commands::run(args)).await.unwrap()
@@ -60,7 +60,7 @@ async fn every_command_works_against_a_sidecar() {
 }
 
 #[tokio::test]
-async fn a_sidecar_refuses_as_a_store_would() {
+async fn a_sidecar_refuses_with_the_same_codes_as_a_store() {
     let show = Showcase::start().await;
     let it = show.fill().await;
     let file = token();
@@ -68,7 +68,7 @@ async fn a_sidecar_refuses_as_a_store_would() {
     let (missing, at_work) = ("0".repeat(64), it.in_progress.to_string());
     for (args, code) in [
         (&["show", &missing][..], Code::RecordMissing),
-        (&["show", "--key", "nobody-used-this"], Code::RecordMissing),
+        (&["show", "--key", "never-used"], Code::RecordMissing),
         (&["delete", &at_work, "--yes"], Code::InProgress),
         (&["release", &it.completed.to_string(), "--yes"], Code::NotUncertain),
         (&["list", "--cursor", "x"], Code::Store(hapax_core::StoreErrorKind::Invalid)),
@@ -80,7 +80,7 @@ async fn a_sidecar_refuses_as_a_store_would() {
 }
 
 #[tokio::test]
-async fn a_sidecar_that_cannot_be_asked_is_told() {
+async fn an_unreachable_sidecar_and_a_wrong_token_are_reported() {
     let show = Showcase::start().await;
     let (url, file) = (show.url.clone(), token());
     let wrong = tempfile::NamedTempFile::new().unwrap();
@@ -96,7 +96,7 @@ async fn a_sidecar_that_cannot_be_asked_is_told() {
 }
 
 #[tokio::test]
-async fn a_reason_that_nobody_would_keep_is_refused() {
+async fn a_reason_that_would_not_be_recorded_is_refused() {
     let refused = hapax(&["records", "delete", &"0".repeat(64), "--yes", "--reason", "x"]).await.unwrap_err();
     assert_eq!(refused.code(), Code::InputInvalid);
 }

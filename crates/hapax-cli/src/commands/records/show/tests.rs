@@ -18,13 +18,13 @@ fn recorded(payload: Option<&str>, payload_hex: Option<&str>) -> RecordedView {
 }
 
 #[test]
-fn a_payload_is_shown_without_obeying_it() {
+fn control_characters_in_a_payload_are_escaped() {
     assert_eq!(content(&recorded(Some("a\n\u{1b}[2Jb"), None)), ["payload\na\n\\u{1b}[2Jb"]);
     assert_eq!(content(&recorded(None, Some("ff00"))), ["payload (hexadecimal)\nff00"]);
 }
 
 #[test]
-fn the_head_of_an_answer_is_shown_in_words() {
+fn the_head_of_a_response_is_decoded() {
     let headers = [("location".to_owned(), Lines::One("/a\u{1b}".to_owned()))].into();
     let meta_hex = Some("01".to_owned());
     let answer =
