@@ -1,15 +1,15 @@
-//! [`Config`]: what `hapax serve` runs with, made of flags, the environment, a file and defaults, in this order.
+//! [`Config`]: the configuration of `hapax serve`, from flags, the environment, a file and defaults, in this order.
 //!
-//! | file | what it owns |
+//! | file | contents |
 //! |---|---|
-//! | `config/shape.rs` | every option with its name, type and default |
-//! | `config/schema.rs` | the same as a JSON Schema and as a list |
-//! | `config/sources.rs`, `config/file.rs` | where options are said |
-//! | `config/service_links.rs` | variables that Kubernetes sets, which are no options |
-//! | `config/bounds.rs` | which values make no sense |
-//! | `config/check.rs` | what should worry somebody |
+//! | `config/shape.rs` | all options with their names, types and defaults |
+//! | `config/schema.rs` | the JSON Schema and the list of options |
+//! | `config/sources.rs`, `config/file.rs` | the sources of options |
+//! | `config/service_links.rs` | variables set by Kubernetes, which are not options |
+//! | `config/bounds.rs` | the validation of single values |
+//! | `config/check.rs` | warnings, and the effective configuration as a document |
 //!
-//! It opens no store and no socket.
+//! Loading a configuration opens no store and no socket.
 
 mod bounds;
 mod check;
@@ -35,7 +35,7 @@ pub(crate) use self::shape::LimitOptions;
 pub(crate) use self::shape::StoreOptions;
 use self::shape::TlsSection;
 use self::shape::{RouteShape, Shape};
-use self::sources::{Place, Said};
+use self::sources::{Entry, Location};
 use crate::admin::{AdminOptions, Token};
 use crate::failure::{Code, Failure};
 use crate::proxy::{Tls, Transport, UpstreamOptions};
@@ -46,21 +46,21 @@ use crate::trace::TraceOptions;
 #[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
 pub(crate) use self::check::is_elsewhere;
 pub(crate) use self::check::shown;
-pub(crate) use self::schema::{Known, known, schema};
+pub(crate) use self::schema::{OptionInfo, known, schema};
 pub(crate) use self::sources::Flags;
 
-/// What `hapax serve` runs with.
+/// The configuration of `hapax serve`.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// The file that was read, if one was.
     pub(crate) file: Option<PathBuf>,
     pub(crate) listen: SocketAddr,
-    /// Where requests are sent. None where nobody said so: only `serve` needs it.
+    /// The upstreams. None if no source sets them: only `serve` needs them.
     pub(crate) upstream: Vec<Uri>,
     pub(crate) store: StoreUrl,
     pub(crate) store_options: StoreOptions,
     pub(crate) limits: LimitOptions,
-    /// In their order, the policy of the rest last.
+    /// In order, the policy of all other paths last.
     pub(crate) routes: Vec<Route>,
     pub(crate) admin: AdminOptions,
     pub(crate) transport: Transport,
@@ -68,29 +68,29 @@ pub(crate) struct Config {
     pub(crate) upstream_options: UpstreamOptions,
     pub(crate) log: LogOptions,
     pub(crate) trace: TraceOptions,
-    /// How long a drain may take.
+    /// How long a graceful shutdown may take.
     pub(crate) drain: Duration,
 }
 
-/// Where the audit log is when nobody says so and the store has no directory.
+/// The default directory of the audit log for stores without a directory.
 const AUDIT_DIR: &str = "./hapax-audit";
 
-/// What holds on some paths.
+/// The policy and URLs of a route.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
-    /// The paths; none for all that no other route is for.
+    /// The paths; none for all that no other route matches.
     pub(crate) path: Option<PathPattern>,
     pub(crate) policy: HttpPolicy,
-    /// Whom to ask whether an uncertain operation happened.
+    /// The URL that resolves uncertain operations.
     pub(crate) reconcile: Option<Uri>,
-    /// Whom to ask whether the caller may do this.
+    /// The URL that authorises callers.
     pub(crate) authorise: Option<Uri>,
-    /// The header of that answer which names the caller.
+    /// The header of its response that names the caller.
     pub(crate) authorise_principal: Option<HeaderName>,
 }
 
 impl Config {
-    /// Reads everything that was said, and checks it.
+    /// Reads and validates all sources.
     pub(crate) fn load(
         flags: &Flags,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -98,9 +98,9 @@ impl Config {
         Self::read(flags, variables, None)
     }
 
-    /// Reads everything again. The routes are checked with the store in force, which stays until a restart. A file that
-    /// is gone or says nothing is refused: it is one that is being written, not one that takes all routes away.
-    pub(crate) fn load_again(
+    /// Reads all sources again. Routes are validated against the store in use, which stays until a restart. A missing or
+    /// empty file is refused: it is more likely being rewritten than meant to remove all routes.
+    pub(crate) fn reload(
         &self,
         flags: &Flags,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -114,33 +114,33 @@ impl Config {
         in_force: Option<&Self>,
     ) -> Result<Self, Failure> {
         let file = file::chosen(flags.file.as_deref());
-        let (mut said, routes) = match &file {
-            Some(path) => file::read(path).map(|found| (found.said, found.routes))?,
+        let (mut entries, routes) = match &file {
+            Some(path) => file::read(path).map(|found| (found.entries, found.routes))?,
             None => (Vec::new(), Vec::new()),
         };
         let file_in_force = in_force.and_then(|config| config.file.as_deref());
-        if let Some(path) = file_in_force.filter(|_| said.is_empty() && routes.is_empty()) {
-            let how = if file.is_some() { "is empty" } else { "is not there any more" };
+        if let Some(path) = file_in_force.filter(|_| entries.is_empty() && routes.is_empty()) {
+            let how = if file.is_some() { "is empty" } else { "no longer exists" };
             return Err(Failure::new(Code::ConfigInvalid, format!("{} {how}", path.display()))
-                .hint("write the file as a whole and send SIGHUP again; to run without one, start again"));
+                .hint("write the whole file and send SIGHUP again; to run without a file, restart"));
         }
         let found = sources::variables(variables)?;
-        // What is said to all programs gives way to what is said to this one.
-        said.splice(0..0, found.to_all);
-        said.extend(found.to_us);
-        said.extend(flags.said());
-        Words { said, routes }.config(file, in_force.map(|config| &config.store))
+        // Standard variables of all programs have lower precedence than everything else.
+        entries.splice(0..0, found.standard);
+        entries.extend(found.own);
+        entries.extend(flags.entries());
+        Entries { entries, routes }.config(file, in_force.map(|config| &config.store))
     }
 
-    /// The same with the token of operators that the environment holds, unless a flag names its file. A file that
-    /// everybody may read is no place for it, so it is no option.
+    /// Adds the token of the admin listener from the environment, unless a flag names its file. The token is not an option
+    /// of the file, which others may be able to read.
     pub(crate) fn with_token(mut self, flags: &Flags, variable: Option<OsString>) -> Result<Self, Failure> {
-        let counts = variable.filter(|_| !flags.says("admin", "token_file"));
-        self.admin.token = counts.map(|token| Token::of_variable(&token)).transpose()?;
+        let token = variable.filter(|_| !flags.sets("admin", "token_file"));
+        self.admin.token = token.map(|token| Token::of_variable(&token)).transpose()?;
         Ok(self)
     }
 
-    /// The layer of all routes, each with the policy that `policy_of` makes of it.
+    /// The layer of all routes, each with the policy that `policy_of` derives from it.
     pub(crate) fn layer(&self, hapax: &Hapax, policy_of: impl Fn(&Route) -> HttpPolicy) -> IdempotencyLayer {
         let layer = IdempotencyLayer::new(hapax).body_budget(self.limits.body_bytes_in_all_max);
         self.routes.iter().fold(layer, |layer, route| match &route.path {
@@ -149,7 +149,7 @@ impl Config {
         })
     }
 
-    /// Where the audit log is kept; none for a store in memory, whose log would outlive what it is about.
+    /// The directory of the audit log; none for a store in memory, whose records are lost at the end of the process.
     pub(crate) fn audit_dir(&self) -> Option<&Path> {
         match (&self.admin.audit_dir, &self.store) {
             (Some(chosen), _) => Some(chosen),
@@ -159,31 +159,32 @@ impl Config {
     }
 }
 
-/// Everything that was said, the least important first.
-struct Words {
-    said: Vec<Said>,
-    routes: Vec<Place>,
+/// The entries of all sources, in ascending precedence.
+struct Entries {
+    entries: Vec<Entry>,
+    routes: Vec<Location>,
 }
 
-impl Words {
+impl Entries {
     fn config(&self, file: Option<PathBuf>, in_force: Option<&StoreUrl>) -> Result<Config, Failure> {
-        self.said.iter().try_for_each(alone)?;
+        self.entries.iter().try_for_each(check_type)?;
         let mut top = Table::new();
-        for said in self.said.iter().filter(|said| said.target.section != ROUTE) {
-            put(&mut top, said);
+        for entry in self.entries.iter().filter(|entry| entry.option.section != ROUTE) {
+            insert(&mut top, entry);
         }
         let shape: Shape = self.typed(top.clone(), None)?;
-        if let Some(bounds::Wrong { section, option, why }) = bounds::wrong(&shape) {
-            return Err(self.wrong(section, option, why));
+        if let Some(bounds::InvalidValue { section, option, why }) = bounds::first_invalid(&shape) {
+            return Err(self.invalid(section, option, why));
         }
         let defaults = top.get("defaults").and_then(Value::as_table).cloned().unwrap_or_default();
         let listen = shape.listen.parse().map_err(|_| {
-            let why = format!("{:?} is no address; write IP:PORT, such as 127.0.0.1:8080", shape.listen);
-            self.wrong("", "listen", why)
+            let why = format!("{:?} is not an address; write IP:PORT, such as 127.0.0.1:8080", shape.listen);
+            self.invalid("", "listen", why)
         })?;
-        shape.log.filter().map_err(|why| self.wrong("log", "level", why))?;
+        shape.log.filter().map_err(|why| self.invalid("log", "level", why))?;
         let urls = shape.upstream.as_ref().map_or(&[][..], |upstream| upstream.urls());
-        let upstream = urls.iter().map(|url| origin(url).map_err(|why| self.wrong("", "upstream", why)));
+        let upstream =
+            urls.iter().map(|url| service_url(url).map_err(|why| self.invalid("", "upstream", why)));
         let store = StoreUrl::parse(&shape.store.url)?.behind(shape.store.fast.as_deref())?;
         Ok(Config {
             file,
@@ -203,22 +204,22 @@ impl Words {
         })
     }
 
-    /// The policy of every route, and of the rest.
+    /// The policies of all routes, and of all other paths.
     fn policies(&self, defaults: &Table, store: &StoreUrl) -> Result<Vec<Route>, Failure> {
         let mut routes = Vec::with_capacity(self.routes.len() + 1);
-        for (index, place) in self.routes.iter().enumerate() {
+        for (index, location) in self.routes.iter().enumerate() {
             let mut table = defaults.clone();
-            for said in self.said.iter().filter(|said| said.target.index == Some(index)) {
-                table.insert(said.target.name.to_owned(), said.value.clone());
+            for entry in self.entries.iter().filter(|entry| entry.option.index == Some(index)) {
+                table.insert(entry.option.name.to_owned(), entry.value.clone());
             }
             let shape: RouteShape = self.typed(table, Some(index))?;
             let path = pattern(&shape).map_err(|(option, why)| match option {
-                Some(option) => self.wrong_in_route(index, option, why),
-                None => place.wrong(why),
+                Some(option) => self.invalid_in_route(index, option, why),
+                None => location.invalid(why),
             })?;
             let url = |option, text: &Option<String>| {
-                let url = text.as_deref().map(asked).transpose();
-                url.map_err(|why| self.wrong_in_route(index, option, why))
+                let url = text.as_deref().map(http_url).transpose();
+                url.map_err(|why| self.invalid_in_route(index, option, why))
             };
             let authorise_principal = self.authorise_principal(index, &shape)?;
             let policy = self.policy(shape.settings, Some(index), store)?;
@@ -234,9 +235,9 @@ impl Words {
             });
         }
         let named = routes.iter().filter_map(|route: &Route| Some((route.path.as_ref()?, &route.policy)));
-        if let Some(mistake) = unreachable_route(named) {
-            let way_out = "put it before the route that takes its requests, or leave it out";
-            return Err(self.routes[mistake.index()].wrong(mistake).hint(way_out));
+        if let Some(error) = unreachable_route(named) {
+            let hint = "move it before the route that shadows it, or remove it";
+            return Err(self.routes[error.index()].invalid(error).hint(hint));
         }
         let rest: RouteShape = self.typed(defaults.clone(), None)?;
         let policy = self.policy(rest.settings, None, store)?;
@@ -250,23 +251,23 @@ impl Words {
         Ok(routes)
     }
 
-    /// The header in which a route's `authorise` URL names callers. It takes the place of an inherited `principal`.
+    /// The header in which a route's `authorise` URL names callers. It replaces an inherited `principal`.
     fn authorise_principal(&self, index: usize, shape: &RouteShape) -> Result<Option<HeaderName>, Failure> {
         const OPTION: &str = "authorise_principal";
         let Some(name) = &shape.authorise_principal else { return Ok(None) };
-        let wrong = |why: &str| self.wrong_in_route(index, OPTION, format_args!("`{OPTION}`: {why}"));
+        let invalid = |why: &str| self.invalid_in_route(index, OPTION, format_args!("`{OPTION}`: {why}"));
         if shape.authorise.is_none() {
-            return Err(wrong("it changes nothing without `authorise`; say that too, or leave this out"));
+            return Err(invalid("it has no effect without `authorise`; set that too, or remove this"));
         }
-        if self.place(ROUTE, Some(index), "principal").is_some() {
-            return Err(wrong("the route says `principal`, too; leave one of them out"));
+        if self.location(ROUTE, Some(index), "principal").is_some() {
+            return Err(invalid("the route sets `principal`, too; remove one of them"));
         }
-        let why = "it is no header's name; write letters, digits and `-`";
-        name.parse().map(Some).map_err(|_| wrong(why))
+        let why = "not a header name; use letters, digits and `-`";
+        name.parse().map(Some).map_err(|_| invalid(why))
     }
 
-    /// The policy of one route. Where nobody says how large an answer is kept, it is no larger than the store takes; what
-    /// somebody says and the store does not take is a mistake.
+    /// The policy of one route. The default of `outcome_bytes_max` is lowered to the limit of the store; a configured value
+    /// above the limit is an error.
     fn policy(
         &self,
         settings: Settings,
@@ -274,85 +275,84 @@ impl Words {
         store: &StoreUrl,
     ) -> Result<HttpPolicy, Failure> {
         const OPTION: &str = "outcome_bytes_max";
-        let taken = store.outcome_bytes_max();
-        if let Some(kept) = settings.outcome_bytes_max.filter(|kept| *kept > taken) {
-            let why = format!("`{OPTION}`: {kept} is more than {store} takes, which is {taken}");
-            return Err(self.wrong_setting(route, OPTION, why).hint(store.outcome_hint()));
+        let limit = store.outcome_bytes_max();
+        if let Some(kept) = settings.outcome_bytes_max.filter(|kept| *kept > limit) {
+            let why = format!("`{OPTION}`: {kept} is more than the limit of {store}, which is {limit}");
+            return Err(self.invalid_setting(route, OPTION, why).hint(store.outcome_hint()));
         }
-        let policy = settings.policy().map_err(|error| self.wrong_setting(route, error.option, &error))?;
-        let kept = policy.settings().outcome_bytes_max.unwrap_or(taken);
-        Ok(policy.outcome_bytes_max(kept.min(taken)))
+        let policy = settings.policy().map_err(|error| self.invalid_setting(route, error.option, &error))?;
+        let kept = policy.settings().outcome_bytes_max.unwrap_or(limit);
+        Ok(policy.outcome_bytes_max(kept.min(limit)))
     }
 
     fn tls(&self, tls: TlsSection) -> Result<Option<Tls>, Failure> {
         match (tls.certificate, tls.key) {
             (None, None) => Ok(None),
             (Some(certificate), Some(key)) => Ok(Some(Tls { certificate, key })),
-            (Some(_), None) => {
-                Err(self.wrong("tls", "certificate", "it needs its `key` in the same section"))
-            }
-            (None, Some(_)) => {
-                Err(self.wrong("tls", "key", "it needs its `certificate` in the same section"))
-            }
+            (Some(_), None) => Err(self.invalid("tls", "certificate", "it needs `key` in the same section")),
+            (None, Some(_)) => Err(self.invalid("tls", "key", "it needs `certificate` in the same section")),
         }
     }
 
-    /// Each value was read alone before, so this fails only where two do not go together.
+    /// Each value has been validated alone, so this only fails if two of them contradict each other.
     fn typed<T: for<'de> Deserialize<'de>>(&self, table: Table, route: Option<usize>) -> Result<T, Failure> {
         T::deserialize(Value::Table(table)).map_err(|error| {
-            let place =
-                route.and_then(|index| self.routes.get(index)).or(self.said.first().map(|said| &said.place));
-            match place {
-                Some(place) => place.wrong(error.message()),
+            let location = route
+                .and_then(|index| self.routes.get(index))
+                .or(self.entries.first().map(|entry| &entry.location));
+            match location {
+                Some(location) => location.invalid(error.message()),
                 None => Failure::new(Code::ConfigInvalid, error.message()),
             }
         })
     }
 
-    /// What a route's settings, or those it inherits, cannot mean.
-    fn wrong_setting(&self, route: Option<usize>, option: &str, why: impl std::fmt::Display) -> Failure {
-        let of_route = route.filter(|index| self.place(ROUTE, Some(*index), option).is_some());
+    /// An error about a setting of a route, which it may inherit.
+    fn invalid_setting(&self, route: Option<usize>, option: &str, why: impl std::fmt::Display) -> Failure {
+        let of_route = route.filter(|index| self.location(ROUTE, Some(*index), option).is_some());
         match (of_route, route) {
-            (Some(index), _) => self.wrong_in_route(index, option, why),
-            (None, Some(index)) if self.place("defaults", None, option).is_none() => {
-                self.routes[index].wrong(why)
+            (Some(index), _) => self.invalid_in_route(index, option, why),
+            (None, Some(index)) if self.location("defaults", None, option).is_none() => {
+                self.routes[index].invalid(why)
             }
-            _ => self.wrong("defaults", option, why),
+            _ => self.invalid("defaults", option, why),
         }
     }
 
-    fn wrong(&self, section: &str, option: &str, why: impl std::fmt::Display) -> Failure {
-        match self.place(section, None, option) {
-            Some(place) => place.wrong(why),
+    fn invalid(&self, section: &str, option: &str, why: impl std::fmt::Display) -> Failure {
+        match self.location(section, None, option) {
+            Some(location) => location.invalid(why),
             None => Failure::new(Code::ConfigInvalid, format!("`{option}`: {why}")),
         }
     }
 
-    fn wrong_in_route(&self, index: usize, option: &str, why: impl std::fmt::Display) -> Failure {
-        self.place(ROUTE, Some(index), option).unwrap_or(&self.routes[index]).wrong(why)
+    fn invalid_in_route(&self, index: usize, option: &str, why: impl std::fmt::Display) -> Failure {
+        self.location(ROUTE, Some(index), option).unwrap_or(&self.routes[index]).invalid(why)
     }
 
-    /// Where the word that counts was said.
-    fn place(&self, section: &str, index: Option<usize>, name: &str) -> Option<&Place> {
-        let is_it = |said: &&Said| {
-            (said.target.section, said.target.index, said.target.name) == (section, index, name)
+    /// Where the effective value of an option is set.
+    fn location(&self, section: &str, index: Option<usize>, name: &str) -> Option<&Location> {
+        let is_same = |entry: &&Entry| {
+            (entry.option.section, entry.option.index, entry.option.name) == (section, index, name)
         };
-        self.said.iter().rfind(is_it).map(|said| &said.place)
+        self.entries.iter().rfind(is_same).map(|entry| &entry.location)
     }
 }
 
-/// Whether the value is of the right type, so that an error can be told with its place.
-fn alone(said: &Said) -> Result<(), Failure> {
+/// Checks the type of the value alone, so that an error has its location.
+fn check_type(entry: &Entry) -> Result<(), Failure> {
     let mut table = Table::new();
-    put(&mut table, said);
+    insert(&mut table, entry);
     match Shape::deserialize(Value::Table(table)) {
         Ok(_) => Ok(()),
-        Err(error) => Err(said.place.wrong(format_args!("`{}`: {}", said.target.name, error.message()))),
+        Err(error) => {
+            Err(entry.location.invalid(format_args!("`{}`: {}", entry.option.name, error.message())))
+        }
     }
 }
 
-fn put(top: &mut Table, said: &Said) {
-    let (section, name, value) = (said.target.section, said.target.name.to_owned(), said.value.clone());
+fn insert(top: &mut Table, entry: &Entry) {
+    let (section, name, value) = (entry.option.section, entry.option.name.to_owned(), entry.value.clone());
     match section {
         "" => {
             top.insert(name, value);
@@ -361,17 +361,17 @@ fn put(top: &mut Table, said: &Said) {
             top.insert(ROUTE.to_owned(), Value::Array(vec![Value::Table(Table::from_iter([(name, value)]))]));
         }
         _ => {
-            let place = top.entry(section).or_insert_with(|| Value::Table(Table::new()));
-            if let Value::Table(table) = place {
+            let table = top.entry(section).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(table) = table {
                 table.insert(name, value);
             }
         }
     }
 }
 
-/// The paths of a route. What is wrong, with the option that says so where there is one.
+/// The path pattern of a route. An error names the option, if one is at fault.
 fn pattern(shape: &RouteShape) -> Result<PathPattern, (Option<&'static str>, String)> {
-    let told = |option| {
+    let message = |option| {
         move |error: hapax::http::PathPatternError| {
             let cause =
                 std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
@@ -379,29 +379,34 @@ fn pattern(shape: &RouteShape) -> Result<PathPattern, (Option<&'static str>, Str
         }
     };
     match (&shape.path, &shape.path_regex) {
-        (Some(path), None) => path.parse().map_err(told("path")),
-        (None, Some(regex)) => PathPattern::regex(regex).map_err(told("path_regex")),
-        (Some(_), Some(_)) => Err((Some("path_regex"), "say `path` or `path_regex`, not both".to_owned())),
+        (Some(path), None) => path.parse().map_err(message("path")),
+        (None, Some(regex)) => PathPattern::regex(regex).map_err(message("path_regex")),
+        (Some(_), Some(_)) => Err((Some("path_regex"), "set `path` or `path_regex`, not both".to_owned())),
         (None, None) => {
-            Err((None, "the route says no paths; add `path`, such as path = \"/v1/orders/**\"".to_owned()))
+            Err((None, "the route has no paths; add `path`, such as path = \"/v1/orders/**\"".to_owned()))
         }
     }
 }
 
-/// The URL of a service as a whole. What it holds is not repeated: it may be a password.
-fn origin(url: &str) -> Result<Uri, String> {
-    let uri = asked(url)?;
-    let is_whole = matches!(uri.path_and_query().map(http::uri::PathAndQuery::as_str), None | Some("/" | ""));
-    if is_whole { Ok(uri) } else { Err("a service is named without a path: http://HOST:PORT".to_owned()) }
+/// Parses the URL of a service, without a path. Errors do not repeat it: it may contain a password.
+fn service_url(url: &str) -> Result<Uri, String> {
+    let uri = http_url(url)?;
+    let has_no_path =
+        matches!(uri.path_and_query().map(http::uri::PathAndQuery::as_str), None | Some("/" | ""));
+    if has_no_path {
+        Ok(uri)
+    } else {
+        Err("the URL of a service must have no path: http://HOST:PORT".to_owned())
+    }
 }
 
-/// A URL that requests can be sent to.
-pub(crate) fn asked(url: &str) -> Result<Uri, String> {
-    let uri: Uri = url.parse().map_err(|_| "that is no URL; write http://HOST:PORT/PATH".to_owned())?;
+/// Parses an HTTP URL. Errors do not repeat it.
+pub(crate) fn http_url(url: &str) -> Result<Uri, String> {
+    let uri: Uri = url.parse().map_err(|_| "not a URL; write http://HOST:PORT/PATH".to_owned())?;
     match (uri.scheme_str(), uri.authority()) {
         (Some("http" | "https"), Some(authority)) if !authority.as_str().contains('@') => Ok(uri),
-        (Some("http" | "https"), Some(_)) => Err("a URL with a user or a password is not taken".to_owned()),
-        _ => Err("a URL begins with http:// or https:// and names a host".to_owned()),
+        (Some("http" | "https"), Some(_)) => Err("a URL must not contain a user or a password".to_owned()),
+        _ => Err("a URL starts with http:// or https:// and has a host".to_owned()),
     }
 }
 

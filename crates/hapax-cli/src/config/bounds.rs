@@ -1,37 +1,37 @@
-//! What options may say beyond their types. A limit of nothing would serve nobody, or mean something else than it seems
-//! to; where 0 has a meaning of its own, the option's description tells it, and it is not listed here.
+//! The validation of single values beyond their types. Most limits must not be 0, which would refuse everything; options
+//! for which 0 has a meaning of its own are not listed here, and their descriptions state it.
 
 use hapax::http::settings::Span;
 use http::uri::{Authority, PathAndQuery};
 
 use super::shape::Shape;
 
-/// An option that says what it cannot mean.
+/// An option with an invalid value.
 #[derive(Debug)]
-pub(super) struct Wrong {
+pub(super) struct InvalidValue {
     pub(super) section: &'static str,
     pub(super) option: &'static str,
-    /// Why, and what to write instead.
+    /// The reason, and what to write instead.
     pub(super) why: String,
 }
 
-/// The first option that is wrong by itself.
-pub(super) fn wrong(shape: &Shape) -> Option<Wrong> {
-    let usual = Shape::default();
-    let times = times(shape).into_iter().zip(times(&usual)).filter(|((.., said), _)| said.0.is_zero());
-    let times = times.map(|((section, option, _), (.., usual))| {
-        let why = format!("0s leaves no time for anything; write more, or leave it out for {usual}");
-        Wrong { section, option, why }
+/// The first option with an invalid value.
+pub(super) fn first_invalid(shape: &Shape) -> Option<InvalidValue> {
+    let default = Shape::default();
+    let times = times(shape).into_iter().zip(times(&default)).filter(|((.., said), _)| said.0.is_zero());
+    let times = times.map(|((section, option, _), (.., default))| {
+        let why = format!("must be longer than 0s; the default is {default}");
+        InvalidValue { section, option, why }
     });
-    let counts = counts(shape).into_iter().zip(counts(&usual)).filter(|((.., said), _)| *said == 0);
-    let counts = counts.map(|((section, option, _), (.., usual))| {
-        let why = format!("0 leaves room for nothing; write more, or leave it out for {usual}");
-        Wrong { section, option, why }
+    let counts = counts(shape).into_iter().zip(counts(&default)).filter(|((.., said), _)| *said == 0);
+    let counts = counts.map(|((section, option, _), (.., default))| {
+        let why = format!("must be more than 0; the default is {default}");
+        InvalidValue { section, option, why }
     });
     times.chain(counts).chain(health_path(shape)).chain(hosts(shape)).next()
 }
 
-/// Every length of time that something needs.
+/// The durations that must not be zero.
 fn times(shape: &Shape) -> [(&'static str, &'static str, Span); 16] {
     let Shape { transport, upstream_options: upstream, admin, limits, trace, store, .. } = shape;
     [
@@ -54,7 +54,7 @@ fn times(shape: &Shape) -> [(&'static str, &'static str, Span); 16] {
     ]
 }
 
-/// Every number of things or bytes of which one at least is needed.
+/// The counts and sizes that must not be zero.
 fn counts(shape: &Shape) -> [(&'static str, &'static str, u64); 12] {
     let Shape { transport, admin, limits, trace, .. } = shape;
     let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
@@ -74,16 +74,16 @@ fn counts(shape: &Shape) -> [(&'static str, &'static str, u64); 12] {
     ]
 }
 
-fn health_path(shape: &Shape) -> Option<Wrong> {
+fn health_path(shape: &Shape) -> Option<InvalidValue> {
     let path = shape.upstream_options.health_path.as_deref()?;
     let is_path = path.starts_with('/') && path.parse::<PathAndQuery>().is_ok();
-    let why = format!("{path:?} is no path; write it as it is asked for, such as /health");
-    (!is_path).then_some(Wrong { section: "upstream_options", option: "health_path", why })
+    let why = format!("{path:?} is not a path, such as /health");
+    (!is_path).then_some(InvalidValue { section: "upstream_options", option: "health_path", why })
 }
 
-fn hosts(shape: &Shape) -> Option<Wrong> {
+fn hosts(shape: &Shape) -> Option<InvalidValue> {
     let is_name = |name: &str| name.parse::<Authority>().is_ok_and(|parsed| parsed.host() == name);
     let name = shape.admin.hosts.iter().find(|name| !is_name(name))?;
-    let why = format!("{name:?} is no name of a host; write it alone, without http:// and without a port");
-    Some(Wrong { section: "admin", option: "hosts", why })
+    let why = format!("{name:?} is not a host name; write it without a scheme and a port");
+    Some(InvalidValue { section: "admin", option: "hosts", why })
 }

@@ -1,4 +1,4 @@
-//! What should worry somebody about a configuration, and the configuration in force as a document.
+//! Warnings about a configuration, and the effective configuration as a document.
 
 use hapax::http::settings::{FingerprintName, OnLapseName, Text};
 use hapax::http::{EarlyData, KeyMode, OnStoreError, Settings, StatusSet};
@@ -10,18 +10,18 @@ use crate::admin::AdminListen;
 use crate::stores::StoreUrl;
 
 impl Route {
-    /// The paths as they are written; `/**` where it takes what is left.
+    /// The path pattern as it was written; `/**` for the paths that no other route matches.
     pub(crate) fn paths(&self) -> &str {
         self.path.as_ref().map_or("/**", |path| path.as_str())
     }
 
-    /// What somebody should know before the first request.
+    /// All warnings about the route.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let of_policy = self.policy.warnings().into_iter().map(str::to_owned);
         of_policy.chain(self.risks()).collect()
     }
 
-    /// The choices that give up something. A route that is off gives up nothing.
+    /// Warnings about settings that weaken a guarantee. A route that is off has none.
     fn risks(&self) -> impl Iterator<Item = String> {
         let settings = self.policy.settings();
         let is_on = settings.key != Some(KeyMode::Off);
@@ -46,7 +46,7 @@ impl Route {
 
 type Risk = (fn(&Settings) -> bool, &'static str);
 
-/// Choices that give up something that is promised otherwise.
+/// Settings that weaken a guarantee.
 const RISKS: [Risk; 6] = [
     (
         |settings| settings.on_store_error == Some(OnStoreError::Pass),
@@ -58,23 +58,24 @@ const RISKS: [Risk; 6] = [
     ),
     (
         releases_gateways,
-        "502 or 504 releases the key: a gateway behind says these without knowing whether the service ran the request, which then may run twice",
+        "502 or 504 releases the key: a gateway in between returns them without knowing whether the service executed the request, which then may run twice",
     ),
     (
         |settings| settings.fingerprint == Some(FingerprintName::Key) && settings.webhook.is_none(),
-        "fingerprint = \"key\": another request under a known key gets the answer of the first one",
+        "fingerprint = \"key\": another request with a known key receives the response of the first one",
     ),
     (
         |settings| settings.early_data == Some(EarlyData::Accept),
-        "early_data = \"accept\": whoever recorded a handshake can send its request again",
+        "early_data = \"accept\": early data can be replayed by an attacker",
     ),
     (
         |settings| settings.replay_set_cookie == Some(true),
-        "replay_set_cookie = true: cookies of the first answer are stored and given out again",
+        "replay_set_cookie = true: cookies of the first response are stored and sent again",
     ),
 ];
 
-/// Whether an answer that a gateway makes when it does not know frees the key. A single status counts before its class.
+/// Whether a response that a gateway generates without knowing the outcome frees the key. A single status takes precedence
+/// over its class.
 fn releases_gateways(settings: &Settings) -> bool {
     let says = |list: &Option<Vec<Text<StatusSet>>>, word: &str| {
         list.iter().flatten().any(|said| said.to_string() == word)
@@ -86,53 +87,52 @@ fn releases_gateways(settings: &Settings) -> bool {
 }
 
 impl Config {
-    /// What somebody should know about everything but the routes.
+    /// All warnings about options other than those of routes.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.store == StoreUrl::Memory {
-            warnings.push("store: memory: forgets everything when the process ends".to_owned());
+            warnings.push("store: memory: loses all records when the process ends".to_owned());
         }
         if self.store_options.sweep.0.is_none() {
-            warnings
-                .push("store: sweep = \"off\": expired records stay until `hapax sweep` is run".to_owned());
+            warnings.push("store: sweep = \"off\": expired records stay until `hapax sweep` runs".to_owned());
         }
         if self.tls.is_none() && !self.listen.ip().is_loopback() {
-            warnings.push(format!("listen: {} is reached from elsewhere and speaks plain HTTP", self.listen));
+            warnings
+                .push(format!("listen: {} is reachable from other machines over plain HTTP", self.listen));
         }
         if let AdminListen::At(address) = self.admin.listen
             && !address.ip().is_loopback()
         {
-            warnings.push(format!("admin: {address} is reached from elsewhere"));
+            warnings.push(format!("admin: {address} is reachable from other machines"));
         }
         warnings.extend(self.upstream.iter().filter_map(|url| in_clear("upstream", url)));
         warnings
             .extend(self.trace.endpoint.iter().filter_map(|collector| in_clear("trace", collector.url())));
         if self.store.is_in_clear() {
             warnings.push(format!(
-                "store: {} is elsewhere and is talked to without TLS: records and passwords can be read on the way",
+                "store: {} is on another machine and used without TLS: records and passwords can be read in transit",
                 self.store
             ));
         }
         if self.transport.trust_forwarded {
             warnings.push(
-                "transport: trust_forwarded = true: whoever is no proxy of yours can say where it came from"
+                "transport: trust_forwarded = true: clients that are not trusted proxies can forge their addresses"
                     .to_owned(),
             );
         }
         if self.transport.body_rate_min == 0 {
-            warnings.push("transport: body_rate_min = 0: a body may take for ever to come".to_owned());
+            warnings.push("transport: body_rate_min = 0: a slow request body is never aborted".to_owned());
         }
         if self.upstream_options.connections_max == 0 {
             warnings.push(
-                "upstream_options: connections_max = 0: nothing keeps the service from too many connections"
-                    .to_owned(),
+                "upstream_options: connections_max = 0: connections to the service are unlimited".to_owned(),
             );
         }
         warnings
     }
 
-    /// The choices of routes that give up something, each with the paths of all that have made it. Their layer tells the
-    /// rest itself.
+    /// The settings of routes that weaken a guarantee, each with the paths of all routes that have it. The other warnings
+    /// are logged by their layer.
     pub(crate) fn risks(&self) -> Vec<String> {
         let mut taken: Vec<(String, Vec<&str>)> = Vec::new();
         for route in &self.routes {
@@ -146,7 +146,7 @@ impl Config {
         taken.into_iter().map(|(risk, paths)| format!("{}: {risk}", paths.join(" "))).collect()
     }
 
-    /// What is in force, option by option. Secrets are left out.
+    /// The effective configuration, option by option, without secrets.
     pub(crate) fn document(&self) -> Value {
         json!({
             "file": self.file.as_ref().map(|file| file.display().to_string()),
@@ -167,7 +167,7 @@ impl Config {
     }
 }
 
-/// A URL without its query, which may hold a secret.
+/// A URL without its query, which may contain a secret.
 pub(crate) fn shown(url: &Uri) -> String {
     match url.query() {
         None => url.to_string(),
@@ -177,10 +177,10 @@ pub(crate) fn shown(url: &Uri) -> String {
     }
 }
 
-/// A warning where `url` leads to another machine without TLS.
+/// A warning if `url` is on another machine and without TLS.
 fn in_clear(option: &str, url: &Uri) -> Option<String> {
     let is_clear = url.scheme_str() == Some("http") && url.host().is_some_and(is_elsewhere);
-    is_clear.then(|| format!("{option}: {} is elsewhere and is talked to in plain HTTP", shown(url)))
+    is_clear.then(|| format!("{option}: {} is on another machine and used over plain HTTP", shown(url)))
 }
 
 /// Whether a host is, or may be, another machine.

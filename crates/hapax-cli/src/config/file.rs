@@ -1,4 +1,4 @@
-//! The file: its options, and the line and column of each. Which names there are is asked of the schema.
+//! Reads the configuration file, with the line and column of each option. Known names come from the schema.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -9,17 +9,17 @@ use toml::Table;
 use toml::de::{DeTable, DeValue};
 
 use super::schema::{self, ROUTE};
-use super::sources::{Place, Said, Target};
+use super::sources::{Entry, Location, OptionKey};
 use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
 
-/// The file that is read when none is named.
+/// The default file.
 pub(crate) const FILE_DEFAULT: &str = "hapax.toml";
 
-/// More is no configuration, and it would be held in memory as a whole.
+/// A larger file is refused, because it is read into memory.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// The options that name files and directories. In a file they count from the file's own folder.
+/// Options that are paths. In the file, they are relative to the file's directory.
 pub(super) const PATHS: [(&str, &str); 5] = [
     ("admin", "audit_dir"),
     ("admin", "token_file"),
@@ -28,14 +28,14 @@ pub(super) const PATHS: [(&str, &str); 5] = [
     ("upstream_options", "ca_file"),
 ];
 
-/// What a file says.
-pub(super) struct FileSaid {
-    pub(super) said: Vec<Said>,
-    /// Where each `[[route]]` begins.
-    pub(super) routes: Vec<Place>,
+/// The entries of a file.
+pub(super) struct FileEntries {
+    pub(super) entries: Vec<Entry>,
+    /// The location of each `[[route]]`.
+    pub(super) routes: Vec<Location>,
 }
 
-/// The file to read: the one that is named, or the usual one where there is one.
+/// The file to read: the named one, or the default one if it exists.
 pub(crate) fn chosen(named: Option<&Path>) -> Option<PathBuf> {
     match named {
         Some(named) => Some(named.to_owned()),
@@ -44,61 +44,65 @@ pub(crate) fn chosen(named: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// Reads the file.
-pub(super) fn read(path: &Path) -> Result<FileSaid, Failure> {
+pub(super) fn read(path: &Path) -> Result<FileEntries, Failure> {
     let text = text(path)?;
     let source = Source { path, text: &text };
     let parsed = |error: toml::de::Error| {
-        let place = source.place(error.span().unwrap_or_default());
-        // Not the error itself: it shows the line that it is about, which may hold a secret.
-        place.wrong(error.message())
+        let location = source.location(error.span().unwrap_or_default());
+        // Not the error's `Display`: it shows the source line, which may contain a secret.
+        location.invalid(error.message())
     };
-    let places = DeTable::parse(&text).map_err(parsed)?;
+    let spanned = DeTable::parse(&text).map_err(parsed)?;
     let values: Table = text.parse().map_err(parsed)?;
-    let mut found = FileSaid { said: Vec::new(), routes: Vec::new() };
-    for (key, place) in places.get_ref() {
+    let mut found = FileEntries { entries: Vec::new(), routes: Vec::new() };
+    for (key, location) in spanned.get_ref() {
         let (name, value) = (key.get_ref().as_ref(), &values[key.get_ref().as_ref()]);
-        match (schema::section(name), place.get_ref(), value) {
+        match (schema::section(name), location.get_ref(), value) {
             (None, _, value) => {
-                let target = source.target("", None, name, key.span())?;
-                found.said.push(Said { target, value: value.clone(), place: source.place(place.span()) });
+                let option = source.option_key("", None, name, key.span())?;
+                found.entries.push(Entry {
+                    option,
+                    value: value.clone(),
+                    location: source.location(location.span()),
+                });
             }
             (Some(ROUTE), DeValue::Array(tables), toml::Value::Array(values)) => {
-                for (index, (place, value)) in tables.iter().zip(values).enumerate() {
-                    found.routes.push(source.place(place.span()));
-                    let (DeValue::Table(places), toml::Value::Table(values)) = (place.get_ref(), value)
+                for (index, (location, value)) in tables.iter().zip(values).enumerate() {
+                    found.routes.push(source.location(location.span()));
+                    let (DeValue::Table(spanned), toml::Value::Table(values)) = (location.get_ref(), value)
                     else {
-                        return Err(source.place(place.span()).wrong("`route` is a list of tables"));
+                        return Err(source.location(location.span()).invalid("`route` is a list of tables"));
                     };
-                    source.section(ROUTE, Some(index), places, values, &mut found.said)?;
+                    source.section(ROUTE, Some(index), spanned, values, &mut found.entries)?;
                 }
             }
-            (Some(section), DeValue::Table(places), toml::Value::Table(values)) if section != ROUTE => {
-                source.section(section, None, places, values, &mut found.said)?;
+            (Some(section), DeValue::Table(spanned), toml::Value::Table(values)) if section != ROUTE => {
+                source.section(section, None, spanned, values, &mut found.entries)?;
             }
             (Some(ROUTE), ..) => {
                 return Err(source
-                    .place(key.span())
-                    .wrong("`route` is a list of tables")
+                    .location(key.span())
+                    .invalid("`route` is a list of tables")
                     .hint("write [[route]] above each"));
             }
             (Some(section), ..) => {
                 return Err(source
-                    .place(key.span())
-                    .wrong(format_args!("`{section}` is a section"))
+                    .location(key.span())
+                    .invalid(format_args!("`{section}` is a section"))
                     .hint(format!("write [{section}] on a line of its own, and its options below")));
             }
         }
     }
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        found.said.iter_mut().try_for_each(|said| count_from(folder, said))?;
+        found.entries.iter_mut().try_for_each(|entry| resolve_path(folder, entry))?;
     }
     Ok(found)
 }
 
-/// Makes a relative path of the file one that counts from `folder`, whatever directory the program runs in.
-fn count_from(folder: &Path, said: &mut Said) -> Result<(), Failure> {
-    let option = (said.target.section, said.target.name);
-    let toml::Value::String(text) = &mut said.value else { return Ok(()) };
+/// Makes a relative path in the file relative to `folder` instead of the working directory.
+fn resolve_path(folder: &Path, entry: &mut Entry) -> Result<(), Failure> {
+    let option = (entry.option.section, entry.option.name);
+    let toml::Value::String(text) = &mut entry.value else { return Ok(()) };
     let (scheme, path) = match option {
         ("store", "url") => match text.strip_prefix("file:") {
             Some(path) => ("file:", path),
@@ -107,16 +111,16 @@ fn count_from(folder: &Path, said: &mut Said) -> Result<(), Failure> {
         _ if PATHS.contains(&option) => ("", &text[..]),
         _ => return Ok(()),
     };
-    // An empty one is refused as it is.
+    // An empty path is refused later.
     if path.is_empty() || Path::new(path).has_root() {
         return Ok(());
     }
     let counted = folder.join(path.strip_prefix("./").unwrap_or(path));
     let Some(counted) = counted.to_str() else {
-        return Err(said
-            .place
-            .wrong(format_args!("`{}`: the folder of the file is not UTF-8", option.1))
-            .hint("write the path from the root"));
+        return Err(entry
+            .location
+            .invalid(format_args!("`{}`: the directory of the file is not UTF-8", option.1))
+            .hint("write an absolute path"));
     };
     *text = format!("{scheme}{counted}");
     Ok(())
@@ -126,7 +130,7 @@ fn text(path: &Path) -> Result<String, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(Code::ConfigInvalid, format!("cannot read {}", path.display()))
             .because(error)
-            .hint("name the file with --config FILE, or leave that out to run with what is usual")
+            .hint("set the file with --config FILE, or leave it out to run with defaults")
     };
     let mut text = String::new();
     let file = File::open(path).map_err(failed)?;
@@ -138,17 +142,17 @@ fn text(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// A file's text, to tell places in it.
+/// A file's text, to find locations in it.
 struct Source<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
 impl Source<'_> {
-    fn place(&self, span: Range<usize>) -> Place {
+    fn location(&self, span: Range<usize>) -> Location {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Place::File {
+        Location::File {
             path: self.path.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
@@ -159,41 +163,45 @@ impl Source<'_> {
         &self,
         section: &'static str,
         index: Option<usize>,
-        places: &DeTable<'_>,
+        spanned: &DeTable<'_>,
         values: &Table,
-        said: &mut Vec<Said>,
+        entries: &mut Vec<Entry>,
     ) -> Result<(), Failure> {
-        for (key, place) in places {
+        for (key, location) in spanned {
             let name = key.get_ref().as_ref();
-            let target = self.target(section, index, name, key.span())?;
-            said.push(Said { target, value: values[name].clone(), place: self.place(place.span()) });
+            let option = self.option_key(section, index, name, key.span())?;
+            entries.push(Entry {
+                option,
+                value: values[name].clone(),
+                location: self.location(location.span()),
+            });
         }
         Ok(())
     }
 
-    fn target(
+    fn option_key(
         &self,
         section: &'static str,
         index: Option<usize>,
         name: &str,
         span: Range<usize>,
-    ) -> Result<Target, Failure> {
+    ) -> Result<OptionKey, Failure> {
         let known = schema::known().iter().find(|known| known.section == section && known.name == name);
         known
-            .map(|known| Target { index, ..known.into() })
-            .ok_or_else(|| self.place(span).wrong(unknown(section, name)).hint(advice(section, name)))
+            .map(|known| OptionKey { index, ..known.into() })
+            .ok_or_else(|| self.location(span).invalid(unknown(section, name)).hint(advice(section, name)))
     }
 }
 
 fn unknown(section: &str, name: &str) -> String {
     match section {
-        "" => format!("there is no option or section `{name}`"),
-        ROUTE => format!("there is no option `{name}` in [[route]]"),
-        _ => format!("there is no option `{name}` in [{section}]"),
+        "" => format!("unknown option or section `{name}`"),
+        ROUTE => format!("unknown option `{name}` in [[route]]"),
+        _ => format!("unknown option `{name}` in [{section}]"),
     }
 }
 
-/// What was meant: a name that is spelled nearly so, or the section in which this one is known.
+/// What to write instead: a similar name, or the section that has the option.
 fn advice(section: &str, name: &str) -> String {
     let here = schema::known().iter().filter(|known| known.section == section).map(|known| &*known.name);
     let sections = schema::sections().filter(|_| section.is_empty());
@@ -201,10 +209,10 @@ fn advice(section: &str, name: &str) -> String {
         return format!("did you mean `{near}`?");
     }
     let elsewhere = schema::known().iter().filter(|known| known.name == name && known.section != ROUTE);
-    // At the top of the file before anywhere else.
+    // The top of the file is preferred.
     match elsewhere.min_by_key(|known| !known.section.is_empty()) {
         Some(known) if known.section.is_empty() => format!("write `{name}` above the first section"),
         Some(known) => format!("`{name}` belongs under [{}]", known.section),
-        None => "see `hapax check --options` for every option".to_owned(),
+        None => "see `hapax check --options` for all options".to_owned(),
     }
 }

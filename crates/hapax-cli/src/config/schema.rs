@@ -1,6 +1,5 @@
-//! The schema of the file, and the list of every option that is read from it.
-//!
-//! Who reads a file, an environment or a flag asks here which names there are and what kind of value each takes.
+//! The JSON Schema of the file, and the list of options derived from it. The readers of files, variables and flags take
+//! the names and types of options from here.
 
 use std::sync::LazyLock;
 
@@ -10,26 +9,26 @@ use serde_json::Value;
 
 use super::shape::Shape;
 
-/// What the name of every variable begins with.
+/// The prefix of variables.
 pub(crate) const VARIABLE_PREFIX: &str = "HAPAX_";
 
-/// The section whose options repeat.
+/// The section that may occur several times.
 pub(super) const ROUTE: &str = "route";
 
 /// One option.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Known {
+pub(crate) struct OptionInfo {
     /// The section; empty at the top of the file.
     pub(crate) section: String,
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// What it is for.
-    pub(crate) words: String,
-    /// What holds when nobody says anything, as it would be written; empty for nothing.
+    /// Its description.
+    pub(crate) description: String,
+    /// The default, as it would be written; empty if there is none.
     pub(crate) default: String,
 }
 
-/// What an option's value is, as far as one must know to read it from text.
+/// The type of a value, as far as parsing it from text needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Text,
@@ -43,8 +42,8 @@ pub(crate) enum Kind {
     Table,
 }
 
-impl Known {
-    /// The name of its environment variable. Routes have none: there may be many.
+impl OptionInfo {
+    /// The name of its environment variable. Routes have none: there may be several.
     pub(crate) fn variable(&self) -> Option<String> {
         let name = self.name.to_ascii_uppercase();
         match self.section.as_str() {
@@ -58,29 +57,29 @@ impl Known {
 /// The JSON Schema of the file.
 pub(crate) fn schema() -> Value {
     let mut schema = schemars::schema_for!(Shape).to_value();
-    drop_defaults_of_nothing(&mut schema);
+    remove_unwritable_defaults(&mut schema);
     schema
 }
 
-/// Takes away defaults that no file could say: TOML has no null, and a section's default is that of its options.
-fn drop_defaults_of_nothing(part: &mut Value) {
+/// Removes defaults that cannot be written in TOML, which has no null. The default of a section is that of its options.
+fn remove_unwritable_defaults(part: &mut Value) {
     match part {
         Value::Object(members) => {
             let is_section = members.contains_key("$ref");
-            let is_nothing = |said: &Value| said.is_null() || (is_section && said.is_object());
-            if members.get("default").is_some_and(is_nothing) {
+            let is_unwritable = |default: &Value| default.is_null() || (is_section && default.is_object());
+            if members.get("default").is_some_and(is_unwritable) {
                 members.remove("default");
             }
-            members.values_mut().for_each(drop_defaults_of_nothing);
+            members.values_mut().for_each(remove_unwritable_defaults);
         }
-        Value::Array(parts) => parts.iter_mut().for_each(drop_defaults_of_nothing),
+        Value::Array(parts) => parts.iter_mut().for_each(remove_unwritable_defaults),
         _ => {}
     }
 }
 
-/// Every option: first those at the top of the file, then section by section.
-pub(crate) fn known() -> &'static [Known] {
-    static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
+/// All options: those at the top of the file, then section by section.
+pub(crate) fn known() -> &'static [OptionInfo] {
+    static KNOWN: LazyLock<Vec<OptionInfo>> = LazyLock::new(|| {
         let schema = schema();
         let usual = Shape { defaults: HttpPolicy::default().settings(), ..Shape::default() };
         let defaults = serde_json::to_value(usual).unwrap_or_default();
@@ -95,7 +94,7 @@ pub(crate) fn known() -> &'static [Known] {
                 })),
             }
         }
-        known.sort_by(|one: &Known, other| one.section.cmp(&other.section));
+        known.sort_by(|one: &OptionInfo, other| one.section.cmp(&other.section));
         known
     });
     &KNOWN
@@ -104,7 +103,7 @@ pub(crate) fn known() -> &'static [Known] {
 /// The names of all sections.
 pub(super) fn sections() -> impl Iterator<Item = &'static str> {
     let named = known().iter().map(|known| known.section.as_str()).filter(|section| !section.is_empty());
-    // Options of one section stand together.
+    // The options are sorted by section.
     let mut last = "";
     named.filter(move |section| std::mem::replace(&mut last, section) != *section)
 }
@@ -114,13 +113,13 @@ pub(super) fn section(name: &str) -> Option<&'static str> {
     sections().find(|section| *section == name)
 }
 
-fn option(schema: &Value, section: &str, name: &str, property: &Value, default: &Value) -> Known {
+fn option(schema: &Value, section: &str, name: &str, property: &Value, default: &Value) -> OptionInfo {
     let kind = kind(schema, property);
-    Known {
+    OptionInfo {
         section: section.to_owned(),
         name: name.to_owned(),
         kind,
-        words: words(schema, property),
+        description: description(schema, property),
         default: match default {
             Value::Number(bytes) if kind == Kind::Size => size_default(bytes),
             Value::Null => String::new(),
@@ -132,7 +131,7 @@ fn option(schema: &Value, section: &str, name: &str, property: &Value, default: 
     }
 }
 
-/// A size as it would be written: with a unit where it has one.
+/// A size as it would be written, with a unit if it has one.
 fn size_default(bytes: &serde_json::Number) -> String {
     let text = bytes.as_u64().map_or_else(|| bytes.to_string(), |bytes| ByteSize(bytes).to_string());
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -144,19 +143,19 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&str, &Value)> {
     properties.into_iter().flatten().map(|(name, property)| (name.as_str(), property))
 }
 
-/// What a reference refers to.
+/// Resolves a reference.
 fn resolved<'a>(schema: &'a Value, part: &'a Value) -> &'a Value {
     let name = part.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix("#/$defs/"));
     name.and_then(|name| schema.get("$defs")?.get(name)).unwrap_or(part)
 }
 
-/// What the property is for; where it does not say, what its type is for.
-fn words(schema: &Value, property: &Value) -> String {
-    let said = property.get("description").or_else(|| resolved(schema, property).get("description"));
-    said.and_then(Value::as_str).unwrap_or_default().replace('\n', " ")
+/// The description of a property, or else of its type.
+fn description(schema: &Value, property: &Value) -> String {
+    let found = property.get("description").or_else(|| resolved(schema, property).get("description"));
+    found.and_then(Value::as_str).unwrap_or_default().replace('\n', " ")
 }
 
-/// The kind of value. Of one that may be several things the richest, which text can say too.
+/// The type of a value. If there are alternatives, the richest one, which can be written as text, too.
 fn kind(schema: &Value, property: &Value) -> Kind {
     let property = resolved(schema, property);
     let choices = ["anyOf", "oneOf"].into_iter().filter_map(|word| property.get(word)?.as_array());

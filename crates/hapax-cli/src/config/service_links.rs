@@ -1,6 +1,5 @@
 //! The variables that Kubernetes sets in every pod for each Service of its namespace ("service links"), such as
-//! `HAPAX_PORT=tcp://10.0.0.1:80` for a Service named `hapax`. They are no options, although their names begin as
-//! those of options do.
+//! `HAPAX_PORT=tcp://10.0.0.1:80` for a Service named `hapax`. They have the prefix of options, but are none.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,7 +18,7 @@ pub(super) fn is_service_link(name: &str, value: &str) -> bool {
     }
 }
 
-/// What a service link holds.
+/// The type of a service link's value.
 enum Held {
     Address,
     Port,
@@ -28,7 +27,7 @@ enum Held {
     Url,
 }
 
-/// What a service link of this name holds; none for a name of another form.
+/// The type that the name of a service link implies; none for other names.
 fn held_by(name: &str) -> Option<Held> {
     let words: Vec<&str> = name.split('_').collect();
     let is_port = |number: &str, protocol: &str| {
@@ -41,7 +40,7 @@ fn held_by(name: &str) -> Option<Held> {
         [.., "PORT", number, protocol, "PROTO"] if is_port(number, protocol) => Some(Held::Protocol),
         [.., "PORT", number, protocol, "PORT"] if is_port(number, protocol) => Some(Held::Port),
         [.., "PORT", number, protocol, "ADDR"] if is_port(number, protocol) => Some(Held::Address),
-        // The name of a port may be of several words.
+        // The name of a port may consist of several words.
         _ if name.contains("_SERVICE_PORT_") => Some(Held::Port),
         [.., "PORT"] => Some(Held::Url),
         _ => None,

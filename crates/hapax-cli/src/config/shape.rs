@@ -1,5 +1,5 @@
-//! What a file may say, by name and type. The schema, the names of environment variables and the reference page are
-//! made from this one definition. What the values mean together is for [`Config`](super::Config) to say.
+//! The options by name and type. The schema, the names of environment variables and the reference page are derived from
+//! this definition. Constraints between options are checked by [`Config`](super::Config).
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -17,36 +17,36 @@ use crate::stores::STORE_DEFAULT;
 use crate::telemetry::LogOptions;
 use crate::trace::TraceOptions;
 
-/// What `hapax serve` runs with.
+/// The configuration of `hapax serve`.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(title = "hapax.toml")]
 pub(crate) struct Shape {
-    /// The address that callers connect to.
+    /// The address that clients connect to.
     pub(crate) listen: String,
-    /// The service behind: one URL, or a list of URLs of equal ones.
+    /// The upstream service: one URL, or a list of URLs of equivalent ones.
     pub(crate) upstream: Option<Upstream>,
     /// Where records are kept.
     pub(crate) store: StoreOptions,
-    /// What holds on every route that does not say otherwise, and for paths that no route names.
+    /// The defaults of all routes, and the policy of paths that no route matches.
     pub(crate) defaults: Settings,
-    /// What holds on some paths. Of several that match a request, the first counts.
+    /// The policy of some paths. Of several routes that match a request, the first one applies.
     pub(crate) route: Vec<RouteShape>,
-    /// How much is held in memory at a time.
+    /// Limits on memory and on calls to `reconcile` and `authorise` URLs.
     pub(crate) limits: LimitOptions,
-    /// The listener for operators.
+    /// The admin listener.
     pub(crate) admin: AdminOptions,
-    /// Deadlines and caps of the listener for callers.
+    /// Timeouts and limits of the listener.
     pub(crate) transport: Transport,
-    /// Certificate and key of the listener for callers.
+    /// Certificate and private key of the listener.
     pub(crate) tls: TlsSection,
-    /// How the service behind is talked to.
+    /// How upstreams are reached.
     pub(crate) upstream_options: UpstreamOptions,
-    /// What is logged, and how.
+    /// Log level and format.
     pub(crate) log: LogOptions,
-    /// What is traced, and where to.
+    /// The export of traces.
     pub(crate) trace: TraceOptions,
-    /// How the process ends.
+    /// Graceful shutdown.
     pub(crate) drain: DrainOptions,
 }
 
@@ -93,13 +93,13 @@ impl Upstream {
 pub(crate) struct StoreOptions {
     /// `file:DIR`, `memory:`, `postgres://HOST/DATABASE`, `redis://HOST` or `dynamodb://TABLE`.
     pub(crate) url: String,
-    /// `redis://HOST?prefix=NAME:` in front of a database: it knows finished records and spares the database their replays.
+    /// `redis://HOST?prefix=NAME:` in front of a database: it keeps finished records and spares the database their replays.
     pub(crate) fast: Option<String>,
-    /// How often records whose time is over are removed; `off` leaves that to `hapax sweep`.
+    /// How often expired records are removed; `off` leaves that to `hapax sweep`.
     pub(crate) sweep: Every,
-    /// How long one call of the store may take before its answer counts as lost.
+    /// The timeout of a store call, after which its outcome is unknown.
     pub(crate) timeout: Span,
-    /// How many bytes of finished records are answered from memory: until their time is over where the store has one owner, and for a minute at most where other processes may delete records. 0: none.
+    /// How many bytes of finished records are cached in memory: until they expire if the store has one owner, and for a minute at most if other processes may delete records. 0: no cache.
     #[serde(deserialize_with = "size::deserialize")]
     #[schemars(with = "Size")]
     pub(crate) cache_bytes: u64,
@@ -117,7 +117,7 @@ impl Default for StoreOptions {
     }
 }
 
-/// A length of time, or `off`.
+/// A duration, or `off`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Every(pub(crate) Option<Span>);
@@ -129,9 +129,9 @@ impl TryFrom<String> for Every {
         match text.as_str() {
             "off" => Ok(Self(None)),
             span => match span.parse::<Span>() {
-                Ok(span) if span.0.is_zero() => Err("write off for never".to_owned()),
+                Ok(span) if span.0.is_zero() => Err("write off to disable it".to_owned()),
                 Ok(span) => Ok(Self(Some(span))),
-                Err(error) => Err(format!("{error}; or off for never")),
+                Err(error) => Err(format!("{error}; or off to disable it")),
             },
         }
     }
@@ -153,27 +153,27 @@ impl JsonSchema for Every {
     }
 }
 
-/// How much is held in memory at a time.
+/// Limits on memory and on calls to `reconcile` and `authorise` URLs.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LimitOptions {
-    /// How many bytes of request bodies are held at a time, by all requests together.
+    /// The most bytes of request bodies held in memory, by all requests together.
     #[serde(deserialize_with = "size::deserialize")]
     #[schemars(with = "Size")]
     pub(crate) body_bytes_in_all_max: usize,
     /// How many duplicates may wait for one key.
     pub(crate) waiters_per_key_max: usize,
-    /// How many duplicates may wait in all.
+    /// How many duplicates may wait for all keys together.
     pub(crate) waiters_in_all_max: usize,
-    /// How long a `reconcile` or `authorise` URL may take to answer.
+    /// How long a `reconcile` or `authorise` URL may take to respond.
     pub(crate) ask_timeout: Span,
-    /// How many bytes such an answer may have.
+    /// The most bytes of such a response.
     #[serde(deserialize_with = "size::deserialize")]
     #[schemars(with = "Size")]
     pub(crate) ask_bytes_max: usize,
-    /// How many unused connections are kept to the host of such a URL.
+    /// The most idle connections kept to the host of such a URL.
     pub(crate) ask_idle_max: usize,
-    /// How long an unused one is kept; choose less than that host does.
+    /// How long an idle connection is kept; it must be shorter than the host's own timeout.
     pub(crate) ask_keep_alive: Span,
 }
 
@@ -191,11 +191,11 @@ impl Default for LimitOptions {
     }
 }
 
-/// How the process ends.
+/// Graceful shutdown.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct DrainOptions {
-    /// How long requests that have begun may take to end after SIGTERM.
+    /// How long requests in flight may take to end after SIGTERM.
     pub(crate) limit: Span,
 }
 
@@ -205,32 +205,32 @@ impl Default for DrainOptions {
     }
 }
 
-/// What holds on some paths: everything that `[defaults]` may say, and these.
+/// The policy of some paths: all options of `[defaults]`, and these.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
-// What serde cannot refuse beside a flattened member, the reader of the file does.
+// Serde cannot refuse unknown fields beside a flattened one, so the reader of the file does.
 #[schemars(extend("additionalProperties" = false))]
 pub(crate) struct RouteShape {
-    /// The paths: `/v1/orders`, `/v1/orders/{id}`, `/v1/orders/**`.
+    /// The path pattern: `/v1/orders`, `/v1/orders/{id}`, `/v1/orders/**`.
     pub(crate) path: Option<String>,
-    /// The paths, by a regular expression for the whole path.
+    /// A regular expression that matches whole paths.
     pub(crate) path_regex: Option<String>,
-    /// The URL that is asked "did this happen?" about an uncertain operation.
+    /// The URL that is asked whether an uncertain operation happened.
     pub(crate) reconcile: Option<String>,
-    /// The URL that is asked whether the caller may do this, before anything is claimed or replayed.
+    /// The URL that is asked whether the caller is authorised, before anything is claimed or replayed.
     pub(crate) authorise: Option<String>,
-    /// The header of its answer that names the caller, who is then the principal.
+    /// The header of its response that names the caller, who is then the principal.
     pub(crate) authorise_principal: Option<String>,
     #[serde(flatten)]
     pub(crate) settings: Settings,
 }
 
-/// Certificate and key of the listener. Without both it speaks plain HTTP.
+/// Certificate and private key of the listener. Without both it serves plain HTTP.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TlsSection {
-    /// The certificate with its chain, in PEM.
+    /// The file with the certificate and its chain, in PEM.
     pub(crate) certificate: Option<PathBuf>,
-    /// Its key, in PEM.
+    /// The file with its private key, in PEM.
     pub(crate) key: Option<PathBuf>,
 }

@@ -1,5 +1,5 @@
-//! Where options are said: the environment and flags here, the file in `config/file.rs`. Each is read into the same
-//! list, with the place that an error names. What the options mean together is not known here.
+//! The sources of options: the environment and flags here, the file in `config/file.rs`. Each is read into the same list
+//! of entries, with their locations for error messages.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use toml::{Table, Value};
 
-use super::schema::{self, Kind, Known, VARIABLE_PREFIX};
+use super::schema::{self, Kind, OptionInfo, VARIABLE_PREFIX};
 use super::service_links::is_service_link;
 use crate::admin::token;
 use crate::failure::{Code, Failure};
@@ -15,44 +15,44 @@ use crate::nearest::nearest;
 use crate::output::quoted;
 use crate::stores::without_passwords;
 
-/// Variables that are no option of the file.
+/// Variables that are not options of the file.
 const OTHER_VARIABLES: [&str; 2] = ["HAPAX_CONFIG", token::VARIABLE];
-/// What variables begin with that are for the builds and tests of this project: whoever works on it may have them set.
-const OF_THE_WORKSHOP: [&str; 3] = ["HAPAX_TARGET_DIR", "HAPAX_CASE", "HAPAX_SUITE_"];
+/// Prefixes of variables that the builds and tests of this project use.
+const DEVELOPMENT_PREFIXES: [&str; 3] = ["HAPAX_TARGET_DIR", "HAPAX_CASE", "HAPAX_SUITE_"];
 
-/// One option as somebody said it. It has no `Debug`: the value may be a secret.
+/// A value set for an option. It has no `Debug`: the value may be a secret.
 #[derive(Clone)]
-pub(super) struct Said {
-    pub(super) target: Target,
+pub(super) struct Entry {
+    pub(super) option: OptionKey,
     pub(super) value: Value,
-    pub(super) place: Place,
+    pub(super) location: Location,
 }
 
-/// Which option was said.
+/// The option that is set.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Target {
+pub(super) struct OptionKey {
     /// Empty at the top of the file.
     pub(super) section: &'static str,
-    /// Which of the sections of that name, where there may be several.
+    /// The index of a section that may occur several times.
     pub(super) index: Option<usize>,
     pub(super) name: &'static str,
 }
 
-impl From<&'static Known> for Target {
-    fn from(known: &'static Known) -> Self {
+impl From<&'static OptionInfo> for OptionKey {
+    fn from(known: &'static OptionInfo) -> Self {
         Self { section: &known.section, index: None, name: &known.name }
     }
 }
 
-/// Where it was said.
+/// Where an option is set.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum Location {
     File { path: PathBuf, line: usize, column: usize },
     Variable(String),
     Flag(&'static str),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
@@ -62,27 +62,27 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
-    /// What is wrong there.
-    pub(super) fn wrong(&self, what: impl fmt::Display) -> Failure {
+impl Location {
+    /// An error at this location.
+    pub(super) fn invalid(&self, what: impl fmt::Display) -> Failure {
         Failure::new(Code::ConfigInvalid, format!("{self}: {what}"))
     }
 }
 
-/// What was typed, for `hapax serve` and whoever else reads the configuration.
+/// The flags that set options.
 #[derive(Clone, Default)]
 pub(crate) struct Flags {
-    /// The file, where one is named.
+    /// The file, if one is named.
     pub(crate) file: Option<PathBuf>,
-    said: Vec<Said>,
+    entries: Vec<Entry>,
 }
 
 impl Flags {
     pub(crate) fn new(file: Option<PathBuf>) -> Self {
-        Self { file, said: Vec::new() }
+        Self { file, entries: Vec::new() }
     }
 
-    /// The flag `flag` says this about the option `name` of `section`.
+    /// Adds a flag that sets the option `name` of `section`.
     #[must_use]
     pub(crate) fn with(
         mut self,
@@ -90,73 +90,77 @@ impl Flags {
         (section, name): (&'static str, &'static str),
         value: Option<impl Into<Value>>,
     ) -> Self {
-        let target = Target { section, index: None, name };
-        let said = value.map(|value| Said { target, value: value.into(), place: Place::Flag(flag) });
-        self.said.extend(said);
+        let option = OptionKey { section, index: None, name };
+        let entry = value.map(|value| Entry { option, value: value.into(), location: Location::Flag(flag) });
+        self.entries.extend(entry);
         self
     }
 
-    /// Whether a flag says something about the option.
-    pub(super) fn says(&self, section: &str, name: &str) -> bool {
-        self.said.iter().any(|said| (said.target.section, said.target.name) == (section, name))
+    /// Whether a flag sets the option.
+    pub(super) fn sets(&self, section: &str, name: &str) -> bool {
+        self.entries.iter().any(|entry| (entry.option.section, entry.option.name) == (section, name))
     }
 
-    /// The options that another command needs to find the same store: those that were typed, without passwords. What
-    /// the environment says need not be typed.
+    /// The flags by which another command finds the same store, without passwords. Values from the environment are left
+    /// out.
     pub(crate) fn naming(&self) -> String {
         let file = self.file.as_ref().map(|file| ("--config", "HAPAX_CONFIG", file.display().to_string()));
         let of_store = [("--store", "url", "HAPAX_STORE_URL"), ("--fast", "fast", "HAPAX_STORE_FAST")];
         let of_store = of_store.into_iter().filter_map(|(flag, name, variable)| {
-            let said =
-                self.said.iter().find(|said| said.place == Place::Flag(flag) && said.target.name == name)?;
-            Some((flag, variable, said.value.as_str()?.to_owned()))
+            let entry = self
+                .entries
+                .iter()
+                .find(|entry| entry.location == Location::Flag(flag) && entry.option.name == name)?;
+            Some((flag, variable, entry.value.as_str()?.to_owned()))
         });
         let is_typed = |(_, variable, value): &(&str, &str, String)| {
-            std::env::var_os(variable).is_none_or(|said| said != value.as_str())
+            std::env::var_os(variable).is_none_or(|entry| entry != value.as_str())
         };
         let typed = file.into_iter().chain(of_store).filter(is_typed);
         typed.map(|(flag, _, value)| format!(" {flag} {}", quoted(&without_passwords(&value)))).collect()
     }
 
-    pub(super) fn said(&self) -> impl Iterator<Item = Said> {
-        self.said.iter().cloned()
+    pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
+        self.entries.iter().cloned()
     }
 }
 
-/// Variables that every program which traces reads, with the section and name of the option that they stand for.
-const OF_OPEN_TELEMETRY: [(&str, &str, &str); 2] =
+/// Standard variables of OpenTelemetry, with the section and name of the option that they set.
+const OPEN_TELEMETRY_VARIABLES: [(&str, &str, &str); 2] =
     [("OTEL_EXPORTER_OTLP_ENDPOINT", "trace", "endpoint"), ("OTEL_SERVICE_NAME", "trace", "service_name")];
 
-/// What the environment says.
+/// The entries from the environment.
 #[derive(Default)]
 pub(super) struct Variables {
-    /// By names that other programs read too.
-    pub(super) to_all: Vec<Said>,
-    pub(super) to_us: Vec<Said>,
+    /// Standard variables, which other programs read, too.
+    pub(super) standard: Vec<Entry>,
+    pub(super) own: Vec<Entry>,
 }
 
-/// What the environment says. A variable with our prefix that is neither an option nor a service link is an error: an
-/// option that is misspelled would be ignored.
+/// Reads the environment. An unknown variable with the prefix is an error unless it is a service link: a misspelled option
+/// would be ignored otherwise.
 pub(super) fn variables(all: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Variables, Failure> {
     let mut found = Variables::default();
     for (name, value) in all {
         let Some(name) = name.to_str() else { continue };
-        if let Some((_, section, option)) = OF_OPEN_TELEMETRY.iter().find(|(known, ..)| *known == name) {
-            let target = Target { section, index: None, name: option };
-            let place = Place::Variable(name.to_owned());
-            // An empty one counts as none, by the standard.
+        if let Some((_, section, option)) = OPEN_TELEMETRY_VARIABLES.iter().find(|(known, ..)| *known == name)
+        {
+            let option = OptionKey { section, index: None, name: option };
+            let location = Location::Variable(name.to_owned());
+            // An empty one counts as unset, by the standard.
             if let Some(text) = value.to_str().filter(|text| !text.is_empty()) {
-                found.to_all.push(Said { target, value: text.into(), place });
+                found.standard.push(Entry { option, value: text.into(), location });
             }
             continue;
         }
         if !name.starts_with(VARIABLE_PREFIX) {
             continue;
         }
-        if OTHER_VARIABLES.contains(&name) || OF_THE_WORKSHOP.iter().any(|start| name.starts_with(start)) {
+        if OTHER_VARIABLES.contains(&name) || DEVELOPMENT_PREFIXES.iter().any(|start| name.starts_with(start))
+        {
             continue;
         }
-        let place = Place::Variable(name.to_owned());
+        let location = Location::Variable(name.to_owned());
         let known = schema::known().iter().find(|known| known.variable().as_deref() == Some(name));
         let Some(known) = known else {
             if value.to_str().is_some_and(|value| is_service_link(name, value)) {
@@ -164,44 +168,39 @@ pub(super) fn variables(all: impl IntoIterator<Item = (OsString, OsString)>) -> 
             }
             return Err(unknown_variable(name));
         };
-        let Some(text) = value.to_str() else { return Err(place.wrong("the value is not UTF-8")) };
-        let value = value_of(known.kind, text).map_err(|why| place.wrong(why))?;
-        found.to_us.push(Said { target: known.into(), value, place });
+        let Some(text) = value.to_str() else { return Err(location.invalid("the value is not UTF-8")) };
+        let value = value_of(known.kind, text).map_err(|why| location.invalid(why))?;
+        found.own.push(Entry { option: known.into(), value, location });
     }
     Ok(found)
 }
 
 fn unknown_variable(name: &str) -> Failure {
-    let names: Vec<String> = schema::known().iter().filter_map(Known::variable).collect();
+    let names: Vec<String> = schema::known().iter().filter_map(OptionInfo::variable).collect();
     let all = names.iter().map(String::as_str).chain(OTHER_VARIABLES);
-    let failure =
-        Failure::new(Code::ConfigInvalid, format!("there is no option for the environment variable {name}"));
+    let failure = Failure::new(Code::ConfigInvalid, format!("unknown environment variable {name}"));
     failure.hint(match nearest(name, all) {
         Some(near) => format!("did you mean {near}?"),
-        None => format!(
-            "unset it; what begins with {VARIABLE_PREFIX} is an option of hapax, or a variable that Kubernetes sets"
-        ),
+        None => format!("unset it: variables with the prefix {VARIABLE_PREFIX} are options"),
     })
 }
 
-/// A value that was written without its type.
+/// Parses a value from text.
 fn value_of(kind: Kind, text: &str) -> Result<Value, String> {
     let written = || {
-        let table: Table = toml::from_str(&format!("value = {text}")).map_err(|_| "that is no TOML value")?;
-        table.get("value").cloned().ok_or_else(|| "that is no TOML value".to_owned())
+        let table: Table = toml::from_str(&format!("value = {text}")).map_err(|_| "not a TOML value")?;
+        table.get("value").cloned().ok_or_else(|| "not a TOML value".to_owned())
     };
     match kind {
         Kind::Text => Ok(Value::String(text.to_owned())),
         Kind::Number => {
-            text.trim().parse().map(Value::Integer).map_err(|_| "a whole number was expected".to_owned())
+            text.trim().parse().map(Value::Integer).map_err(|_| "expected a whole number".to_owned())
         }
-        // A plain number stays one; what else it may be, the option says.
+        // Text that is not a plain number is parsed by the option itself.
         Kind::Size => Ok(text.trim().parse().map_or_else(|_| Value::String(text.to_owned()), Value::Integer)),
-        Kind::Fraction => {
-            text.trim().parse().map(Value::Float).map_err(|_| "a number was expected".to_owned())
-        }
+        Kind::Fraction => text.trim().parse().map(Value::Float).map_err(|_| "expected a number".to_owned()),
         Kind::Switch => {
-            text.trim().parse().map(Value::Boolean).map_err(|_| "true or false was expected".to_owned())
+            text.trim().parse().map(Value::Boolean).map_err(|_| "expected true or false".to_owned())
         }
         Kind::List if text.trim_start().starts_with('[') => written(),
         Kind::List => {

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A file with this text, and what it and the variables make.
+/// A file with this text, and the configuration that it and the variables result in.
 fn load(text: &str, variables: &[(&str, &str)]) -> (TempDir, Result<Config, Failure>) {
     load_with(text, variables, |flags| flags)
 }
@@ -32,18 +32,18 @@ fn loaded(text: &str) -> Config {
     load(text, &[]).1.unwrap_or_else(|failure| panic!("{text}: {failure:?}"))
 }
 
-/// What the user reads, without the directory of the file.
+/// The error as it is printed, without the directory of the file.
 fn refusal(text: &str, variables: &[(&str, &str)]) -> String {
     let (dir, config) = load(text, variables);
     let failure = match config {
-        Ok(_) => panic!("{text} is taken"),
+        Ok(_) => panic!("{text} is accepted"),
         Err(failure) => failure,
     };
     assert_eq!(failure.code(), Code::ConfigInvalid, "{failure:?}");
     failure.text().replace(&format!("{}/", dir.path().display()), "")
 }
 
-/// The file of the guide, with every section.
+/// The file of the guide, with all sections.
 const WHOLE: &str = r#"
 listen = "127.0.0.1:8080"
 upstream = "http://127.0.0.1:3000"
@@ -77,15 +77,15 @@ fn routes_inherit_the_defaults_field_by_field() {
     assert_eq!(payments.retention, Some("2h".parse::<Span>().unwrap()));
     assert_eq!(rest.retention, payments.retention);
     assert_eq!((payments.key, rest.key), (Some(KeyMode::Required), Some(KeyMode::Optional)));
-    // A dialect of the route is the ground that inherited options stand on.
+    // The dialect of the route provides the defaults of inherited options.
     assert_eq!(payments.replay_marker.unwrap(), "idempotent-replayed");
     assert_eq!(rest.replay_marker.unwrap(), "x-idempotent-replayed");
 }
 
 #[test]
-fn without_a_word_everything_is_as_documented() {
+fn an_empty_file_has_the_documented_defaults() {
     let config = Config::load(&Flags::new(Some(empty_file().path().join("e.toml"))), []);
-    assert!(config.is_err(), "a file that is named must be there");
+    assert!(config.is_err(), "a named file must exist");
     let config = loaded("");
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.store, StoreUrl::File("./hapax-data".into()));
@@ -99,7 +99,7 @@ fn empty_file() -> TempDir {
 }
 
 #[test]
-fn a_flag_outranks_a_variable_which_outranks_the_file() {
+fn flags_take_precedence_over_variables_and_variables_over_the_file() {
     let text = "listen = \"127.0.0.1:1\"\n[store]\nurl = \"file:a\"\n[defaults]\nlease = \"10s\"\n";
     let variables = [("HAPAX_LISTEN", "127.0.0.1:2"), ("HAPAX_STORE_URL", "file:b"), ("OTHER_LISTEN", "x")];
     let typed = |flags: Flags| flags.with("--listen", ("", "listen"), Some("127.0.0.1:3"));
@@ -112,7 +112,7 @@ fn a_flag_outranks_a_variable_which_outranks_the_file() {
 }
 
 #[test]
-fn every_kind_of_value_can_be_said_by_a_variable() {
+fn every_type_of_value_can_be_set_by_a_variable() {
     let variables = [
         ("HAPAX_UPSTREAM", "http://127.0.0.1:1, http://127.0.0.1:2"),
         ("HAPAX_DEFAULTS_METHODS", "POST,DELETE"),
@@ -140,7 +140,7 @@ fn every_kind_of_value_can_be_said_by_a_variable() {
 }
 
 #[test]
-fn a_sender_of_webhooks_is_a_name_or_a_table() {
+fn a_webhook_sender_is_a_name_or_a_table() {
     let sender = |file: &str, variable: &str| {
         let secrets = ("HAPAX_DEFAULTS_WEBHOOK_SECRETS", "s3cret");
         let variables = [secrets, ("HAPAX_DEFAULTS_WEBHOOK", variable)];
@@ -157,12 +157,12 @@ fn a_sender_of_webhooks_is_a_name_or_a_table() {
     ] {
         assert_eq!(found, serde_json::json!({ "preset": "twilio", "url": url }));
     }
-    let told = refusal("[defaults]\nwebhook = { header = \"x-sig\", hash = \"md5\" }", &[]);
-    assert!(told.contains("hash"), "{told}");
+    let message = refusal("[defaults]\nwebhook = { header = \"x-sig\", hash = \"md5\" }", &[]);
+    assert!(message.contains("hash"), "{message}");
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place_and_the_nearest_name() {
+fn errors_have_the_location_and_the_nearest_name() {
     let cases: &[(&str, &[&str])] = &[
         ("listn = \"x\"", &["hapax.toml:1:1: ", "`listn`", "did you mean `listen`?"]),
         ("[defalts]\nkey = \"off\"", &["hapax.toml:1:2: ", "did you mean `defaults`?"]),
@@ -178,17 +178,17 @@ fn what_is_wrong_is_told_with_its_place_and_the_nearest_name() {
         ("[defaults]\nlease = \"1ms\"", &["hapax.toml:2:9: ", "`lease`", "30ms"]),
         ("[[route]]\npath = \"/a\"\nlease = \"half\"", &["hapax.toml:3:9: ", "`lease`"]),
         ("[[route]]\npath = \"/a\"\nmethods = [\"GET\"]", &["hapax.toml:3:11: ", "never covered"]),
-        ("[[route]]\nkey = \"off\"", &["hapax.toml:1:1: ", "says no paths"]),
+        ("[[route]]\nkey = \"off\"", &["hapax.toml:1:1: ", "has no paths"]),
         ("[[route]]\npath = \"a\"", &["hapax.toml:2:8: ", "starts with /"]),
         ("[[route]]\npath_regex = \"(\"", &["hapax.toml:2:14: ", "does not compile"]),
         ("[[route]]\npath = \"/a\"\npath_regex = \"a\"", &["hapax.toml:3:14: ", "not both"]),
         ("[[route]]\npath = \"/a\"\nreconcile = \"/b\"", &["hapax.toml:3:13: ", "http://"]),
         ("listen = \"localhost\"", &["hapax.toml:1:10: ", "IP:PORT"]),
         ("upstream = \"127.0.0.1:3000\"", &["hapax.toml:1:12: ", "http://"]),
-        ("upstream = [\"http://a\", \"http://b/c\"]", &["hapax.toml:1:12: ", "without a path"]),
+        ("upstream = [\"http://a\", \"http://b/c\"]", &["hapax.toml:1:12: ", "must have no path"]),
         ("upstream = 5", &["hapax.toml:1:12: ", "a URL or a list of URLs"]),
         ("[log]\nlevel = \"inof\"", &["hapax.toml:2:9: ", "did you mean info?"]),
-        ("[log]\nlevel = \"info,hapax=loud\"", &["hapax.toml:2:9: ", "\"loud\" is no level"]),
+        ("[log]\nlevel = \"info,hapax=loud\"", &["hapax.toml:2:9: ", "\"loud\" is not a level"]),
         ("[log]\nformat = \"xml\"", &["hapax.toml:2:10: ", "`json`"]),
         ("[admin]\nlisten = \"everywhere\"", &["hapax.toml:2:10: ", "or off"]),
         ("[tls]\nkey = \"k.pem\"", &["hapax.toml:2:7: ", "`certificate`"]),
@@ -198,15 +198,15 @@ fn what_is_wrong_is_told_with_its_place_and_the_nearest_name() {
         ("# Zürich\n[log]\nä = 1", &["hapax.toml:3:1: "]),
     ];
     for (text, expected) in cases {
-        let told = refusal(text, &[]);
+        let message = refusal(text, &[]);
         for part in *expected {
-            assert!(told.contains(part), "{text:?} is told as {told:?}, without {part:?}");
+            assert!(message.contains(part), "{text:?} results in {message:?}, without {part:?}");
         }
     }
 }
 
 #[test]
-fn what_is_wrong_in_the_environment_is_told_with_the_variable() {
+fn errors_in_the_environment_name_the_variable() {
     let cases = [
         ("HAPAX_LISTN", "x", "did you mean HAPAX_LISTEN?"),
         ("HAPAX_DEFAULTS_RETENTON", "1h", "did you mean HAPAX_DEFAULTS_RETENTION?"),
@@ -216,22 +216,22 @@ fn what_is_wrong_in_the_environment_is_told_with_the_variable() {
         ("HAPAX_DEFAULTS_LEASE", "1ms", "HAPAX_DEFAULTS_LEASE: "),
         ("HAPAX_DEFAULTS_MARK_FIRST", "yes", "true or false"),
         ("HAPAX_DEFAULTS_KEY_LENGTH_MAX", "many", "a whole number"),
-        ("HAPAX_DEFAULTS_STATUSES", "{", "no TOML value"),
+        ("HAPAX_DEFAULTS_STATUSES", "{", "not a TOML value"),
     ];
     for (name, value, expected) in cases {
-        let told = refusal("", &[(name, value)]);
-        assert!(told.contains(expected), "{name}={value} is told as {told:?}");
+        let message = refusal("", &[(name, value)]);
+        assert!(message.contains(expected), "{name}={value} results in {message:?}");
     }
 }
 
 #[test]
-fn variables_that_are_no_options_are_left_to_others() {
+fn variables_that_are_not_options_are_ignored() {
     let variables = [("HAPAX_CONFIG", "elsewhere.toml"), ("HAPAX_ADMIN_TOKEN", "canary"), ("PATH", "/bin")];
     assert!(load("", &variables).1.is_ok());
 }
 
 #[test]
-fn a_flag_names_the_token_before_the_environment_does_and_that_before_the_file() {
+fn the_token_comes_from_a_flag_then_the_environment_then_the_file() {
     let tokens = tempfile::tempdir().unwrap();
     let file = |token: &str| {
         let path = tokens.path().join(token);
@@ -261,7 +261,7 @@ fn a_flag_names_the_token_before_the_environment_does_and_that_before_the_file()
 }
 
 #[test]
-fn the_audit_log_is_with_the_records_or_in_a_directory_of_its_own() {
+fn the_audit_log_is_beside_the_records_or_in_its_own_directory() {
     let cases = [
         ("[store]\nurl = \"file:/srv/records\"", Some("/srv/records")),
         ("[store]\nurl = \"memory:\"", None),
@@ -280,7 +280,7 @@ fn the_audit_log_is_with_the_records_or_in_a_directory_of_its_own() {
 }
 
 #[test]
-fn a_limit_of_nothing_is_refused_with_its_place_and_what_to_write() {
+fn a_limit_of_zero_is_refused_with_its_location_and_the_default() {
     let options = [
         ("transport", "first_byte", "10s"),
         ("transport", "head", "10s"),
@@ -312,26 +312,29 @@ fn a_limit_of_nothing_is_refused_with_its_place_and_what_to_write() {
     ];
     for (section, option, usual) in options {
         let nothing = if usual.ends_with(['s', 'm']) { "\"0s\"" } else { "0" };
-        let told = refusal(&format!("[{section}]\n{option} = {nothing}"), &[]);
-        assert!(told.contains("hapax.toml:2:") && told.ends_with(&format!("for {usual}")), "{told}");
+        let message = refusal(&format!("[{section}]\n{option} = {nothing}"), &[]);
+        assert!(
+            message.contains("hapax.toml:2:") && message.ends_with(&format!("the default is {usual}")),
+            "{message}"
+        );
     }
-    let told = refusal("", &[("HAPAX_TRANSPORT_STREAMS_MAX", "0")]);
-    assert!(told.contains("HAPAX_TRANSPORT_STREAMS_MAX: 0 leaves room"), "{told}");
+    let message = refusal("", &[("HAPAX_TRANSPORT_STREAMS_MAX", "0")]);
+    assert!(message.contains("HAPAX_TRANSPORT_STREAMS_MAX: must be more than 0"), "{message}");
 }
 
 #[test]
-fn questions_that_others_could_read_are_told_without_their_secrets() {
+fn warnings_about_plain_http_show_no_secrets() {
     let config = loaded(
         "[[route]]\npath = \"/a\"\nreconcile = \"http://10.0.0.7/asked?token=canary\"\n\
          authorise = \"http://127.0.0.1/may-they\"\n[[route]]\npath = \"/b\"\nauthorise = \"https://10.0.0.7/\"",
     );
     let risks = config.risks();
-    let expected = "/a: reconcile: http://10.0.0.7/asked?… is elsewhere and is talked to in plain HTTP";
+    let expected = "/a: reconcile: http://10.0.0.7/asked?… is on another machine and used over plain HTTP";
     assert_eq!(risks, [expected]);
 }
 
 #[test]
-fn where_nothing_has_a_meaning_it_is_taken() {
+fn zero_is_accepted_where_it_has_a_meaning() {
     loaded(
         "[transport]\nbody_rate_min = 0\nconnections_per_peer_max = 0\n\
          [upstream_options]\nkeep_alive = \"0s\"\nconnections_max = 0\nconnection_wait = \"0s\"\nidle_max = 0\n\
@@ -341,16 +344,16 @@ fn where_nothing_has_a_meaning_it_is_taken() {
 }
 
 #[test]
-fn what_is_no_path_and_no_name_of_a_host_is_refused() {
+fn invalid_paths_and_host_names_are_refused() {
     let path = |path: &str| format!("[upstream_options]\nhealth_path = {path:?}");
     let host = |host: &str| format!("[admin]\nhosts = [\"hapax.example\", {host:?}]");
     for text in [path("x"), path(""), path("http://a/x"), path("/a b")] {
-        assert!(refusal(&text, &[]).contains("is no path; write"), "{text}");
+        assert!(refusal(&text, &[]).contains("is not a path, such as"), "{text}");
     }
     for text in
         [host("a.example:8081"), host("http://a.example"), host(""), host("a/b"), host("user@a.example")]
     {
-        assert!(refusal(&text, &[]).contains("without a port"), "{text}");
+        assert!(refusal(&text, &[]).contains("without a scheme and a port"), "{text}");
     }
     loaded(&path("/health?deep=1"));
     loaded(&host("a.example"));
@@ -358,14 +361,14 @@ fn what_is_no_path_and_no_name_of_a_host_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_too_large_is_not_read() {
-    let told = refusal(&"#".repeat((4 << 20) + 1), &[]);
-    assert!(told.contains("is larger than 4194304 bytes"), "{told}");
+fn a_file_over_the_size_limit_is_refused() {
+    let message = refusal(&"#".repeat((4 << 20) + 1), &[]);
+    assert!(message.contains("is larger than 4194304 bytes"), "{message}");
     assert!(load(&"#".repeat(4 << 20), &[]).1.is_ok());
 }
 
 #[test]
-fn a_secret_is_not_repeated_by_an_error() {
+fn errors_do_not_repeat_secrets() {
     let canary = "whsec_canary";
     for text in [
         format!("[defaults]\nwebhook_secrets = \"{canary}\""),
@@ -374,22 +377,22 @@ fn a_secret_is_not_repeated_by_an_error() {
         format!("upstream = \"ftp://user:{canary}@host\""),
         format!("upstream = \"http://user:{canary}@host\""),
     ] {
-        let told = refusal(&text, &[]);
-        assert!(!told.contains(canary), "{told}");
+        let message = refusal(&text, &[]);
+        assert!(!message.contains(canary), "{message}");
     }
-    let told = refusal("", &[("HAPAX_DEFAULTS_WEBHOOK_SECRETS", "{ whsec_canary = 1")]);
-    assert!(!told.contains(canary), "{told}");
+    let message = refusal("", &[("HAPAX_DEFAULTS_WEBHOOK_SECRETS", "{ whsec_canary = 1")]);
+    assert!(!message.contains(canary), "{message}");
 }
 
 #[test]
-fn a_document_shows_no_query_of_a_url() {
+fn a_document_omits_the_query_of_a_url() {
     let config = loaded("[[route]]\npath = \"/a\"\nreconcile = \"http://a/b?token=canary\"");
     let document = config.document();
     assert_eq!(document["routes"][0]["reconcile"], "http://a/b?…");
 }
 
 #[test]
-fn risks_are_told_and_safe_choices_are_not() {
+fn unsafe_settings_are_warned_about_and_safe_ones_are_not() {
     let safe =
         "[defaults]\nprincipal = \"header:X-Tenant\"\nprincipal_verified = true\nanonymous = \"refuse\"\n";
     assert_eq!(loaded(safe).routes[0].warnings(), [""; 0]);
@@ -431,31 +434,31 @@ fn risks_are_told_and_safe_choices_are_not() {
 }
 
 #[test]
-fn a_route_that_no_request_reaches_is_refused_with_its_place() {
-    let told = refusal(
+fn an_unreachable_route_is_refused_with_its_location() {
+    let message = refusal(
         "[[route]]\npath = \"/v1/**\"\n\n[[route]]\npath = \"/v1/payments\"\nkey = \"required\"\n",
         &[],
     );
     let why = "no request reaches the route `/v1/payments`: `/v1/**` before it takes all of them";
-    assert!(told.contains(&format!("hapax.toml:4:1: {why}")), "{told}");
-    assert!(told.contains("put it before"), "{told}");
+    assert!(message.contains(&format!("hapax.toml:4:1: {why}")), "{message}");
+    assert!(message.contains("put it before"), "{message}");
     loaded("[[route]]\npath = \"/v1/payments\"\nkey = \"required\"\n\n[[route]]\npath = \"/v1/**\"\n");
 }
 
 #[test]
-fn methods_are_taken_in_any_case_and_unknown_ones_are_refused() {
+fn methods_are_case_insensitive_and_unknown_ones_are_refused() {
     let route = "[[route]]\npath = \"/a\"\nkey = \"required\"\nmethods = ";
     let config = loaded(&format!("{route}[\"post\"]"));
     assert_eq!(config.routes[0].policy.settings().methods.unwrap(), ["POST"]);
-    let told = refusal(&format!("{route}[\"PSOT\"]"), &[]);
-    assert!(told.contains("hapax.toml:4:11: `methods`: there is no method \"PSOT\""), "{told}");
+    let message = refusal(&format!("{route}[\"PSOT\"]"), &[]);
+    assert!(message.contains("hapax.toml:4:11: `methods`: there is no method \"PSOT\""), "{message}");
 }
 
 #[test]
-fn every_option_has_words_and_every_variable_a_name_of_its_own() {
-    let mut variables: Vec<_> = known().iter().filter_map(Known::variable).collect();
+fn every_option_has_a_description_and_every_variable_a_unique_name() {
+    let mut variables: Vec<_> = known().iter().filter_map(OptionInfo::variable).collect();
     for option in known() {
-        assert!(!option.words.is_empty(), "{}.{} says nothing", option.section, option.name);
+        assert!(!option.description.is_empty(), "{}.{} has no description", option.section, option.name);
     }
     let count = variables.len();
     variables.sort();
@@ -465,9 +468,9 @@ fn every_option_has_words_and_every_variable_a_name_of_its_own() {
 }
 
 #[test]
-fn the_schema_and_the_reader_know_the_same_options() {
+fn the_schema_and_the_policy_have_the_same_options() {
     for option in known().iter().filter(|option| option.section == "defaults") {
-        let is_of_route = |known: &&Known| known.section == ROUTE && known.name == option.name;
+        let is_of_route = |known: &&OptionInfo| known.section == ROUTE && known.name == option.name;
         assert!(known().iter().any(|known| is_of_route(&known)), "{} is no option of a route", option.name);
     }
     let said = serde_json::to_value(HttpPolicy::default().settings()).unwrap();
@@ -477,17 +480,17 @@ fn the_schema_and_the_reader_know_the_same_options() {
 }
 
 #[test]
-fn what_is_said_to_all_programs_gives_way_to_what_is_said_to_this_one() {
-    let to_all = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://of-all:4318");
-    let to_us = ("HAPAX_TRACE_ENDPOINT", "http://of-the-variable:4318");
+fn standard_variables_have_the_lowest_precedence() {
+    let standard = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://of-all:4318");
+    let own = ("HAPAX_TRACE_ENDPOINT", "http://of-the-variable:4318");
     let file = "[trace]\nendpoint = \"http://of-the-file:4318\"\n";
     let empty = ("OTEL_SERVICE_NAME", "");
     for (text, variables, expected) in [
         ("", &[][..], None),
         ("", &[empty], None),
-        ("", &[to_all, empty], Some("http://of-all:4318/")),
-        (file, &[to_all], Some("http://of-the-file:4318/")),
-        (file, &[to_us, to_all], Some("http://of-the-variable:4318/")),
+        ("", &[standard, empty], Some("http://of-all:4318/")),
+        (file, &[standard], Some("http://of-the-file:4318/")),
+        (file, &[own, standard], Some("http://of-the-variable:4318/")),
     ] {
         let trace = load(text, variables).1.unwrap().trace;
         assert_eq!(trace.endpoint.map(String::from).as_deref(), expected, "{text} {variables:?}");
@@ -496,7 +499,7 @@ fn what_is_said_to_all_programs_gives_way_to_what_is_said_to_this_one() {
 }
 
 #[test]
-fn a_share_is_said_as_a_number() {
+fn a_ratio_is_a_number() {
     for (text, variable) in [
         ("[trace]\nsample_ratio = 0.5\n", None),
         ("", Some("0.5")),
@@ -510,13 +513,13 @@ fn a_share_is_said_as_a_number() {
     let refused = refusal("[trace]\nsample_ratio = 1.5\n", &[]);
     assert!(refused.contains("hapax.toml:2:16: ") && refused.contains("between 0 and 1"), "{refused}");
     let refused = refusal("", &[("HAPAX_TRACE_SAMPLE_RATIO", "half")]);
-    assert!(refused.contains("HAPAX_TRACE_SAMPLE_RATIO: a number was expected"), "{refused}");
+    assert!(refused.contains("HAPAX_TRACE_SAMPLE_RATIO: expected a number"), "{refused}");
     let refused = refusal("", &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://me:canary@host")]);
     assert!(refused.contains("OTEL_EXPORTER_OTLP_ENDPOINT: ") && !refused.contains("canary"), "{refused}");
 }
 
 #[test]
-fn the_shipped_schema_is_up_to_date() {
+fn the_committed_schema_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("hapax.schema.json");
     let shipped = std::fs::read_to_string(path).unwrap();
     let current = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
@@ -526,7 +529,7 @@ fn the_shipped_schema_is_up_to_date() {
 const GUIDE: &str = include_str!("../../../../docs/guide/sidecar.md");
 
 #[test]
-fn every_file_of_the_guide_is_taken() {
+fn every_file_of_the_guide_is_valid() {
     let blocks: Vec<_> =
         GUIDE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(blocks.len() >= 4);
@@ -536,7 +539,7 @@ fn every_file_of_the_guide_is_taken() {
 }
 
 #[test]
-fn the_guide_lists_every_option_as_it_is() {
+fn the_guide_lists_every_option() {
     let (_, listed) = GUIDE.split_once("<!-- hapax check --options -->\n").unwrap();
     assert!(
         listed.trim() == crate::commands::check::options(),
@@ -549,25 +552,31 @@ const NARROW: &str = "[store]\nurl = \"redis://127.0.0.1?prefix=shop:&outcome_by
 
 #[cfg(feature = "redis")]
 #[test]
-fn a_route_that_keeps_more_than_its_store_takes_is_refused() {
+fn a_route_limit_above_the_limit_of_the_store_is_refused() {
     let cases = [
         ("[[route]]\npath = \"/a\"\noutcome_bytes_max = 1001", "hapax.toml:5:21"),
         ("[defaults]\noutcome_bytes_max = 1001\n[[route]]\npath = \"/a\"", "hapax.toml:4:21"),
         ("[defaults]\noutcome_bytes_max = 1001", "hapax.toml:4:21"),
     ];
     for (routes, place) in cases {
-        let told = refusal(&format!("{NARROW}{routes}"), &[]);
-        let why = "`outcome_bytes_max`: 1001 is more than redis://127.0.0.1:6379/0?prefix=shop: takes, which is 1000";
-        assert!(told.contains(&format!("{place}: {why}")), "{told}");
-        assert!(told.contains("lower it, or raise outcome_bytes_max in the URL of the store"), "{told}");
+        let message = refusal(&format!("{NARROW}{routes}"), &[]);
+        let why = "`outcome_bytes_max`: 1001 is more than the limit of redis://127.0.0.1:6379/0?prefix=shop:, which is 1000";
+        assert!(message.contains(&format!("{place}: {why}")), "{message}");
+        assert!(
+            message.contains("lower it, or raise outcome_bytes_max in the URL of the store"),
+            "{message}"
+        );
     }
-    let told = refusal("[defaults]\noutcome_bytes_max = 67108865", &[]);
-    assert!(told.contains("67108864") && told.contains("lower it: the store takes no more"), "{told}");
+    let message = refusal("[defaults]\noutcome_bytes_max = 67108865", &[]);
+    assert!(
+        message.contains("67108864") && message.contains("lower it: the store takes no more"),
+        "{message}"
+    );
 }
 
 #[cfg(feature = "redis")]
 #[test]
-fn where_nobody_says_it_a_route_keeps_what_its_store_takes() {
+fn the_default_limit_of_a_route_is_the_limit_of_its_store() {
     let kept = |config: &Config| -> Vec<_> {
         config.routes.iter().filter_map(|route| route.policy.settings().outcome_bytes_max).collect()
     };
@@ -578,7 +587,7 @@ fn where_nobody_says_it_a_route_keeps_what_its_store_takes() {
 
 #[cfg(feature = "redis")]
 #[test]
-fn a_reload_checks_routes_with_the_store_in_force() {
+fn a_reload_validates_routes_against_the_store_in_use() {
     let before = loaded(NARROW);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hapax.toml");
@@ -586,6 +595,6 @@ fn a_reload_checks_routes_with_the_store_in_force() {
     std::fs::write(&path, format!("{wider}[defaults]\noutcome_bytes_max = 1001\n")).unwrap();
     let flags = Flags::new(Some(path));
     assert!(Config::load(&flags, []).is_ok());
-    let refused = before.load_again(&flags, []).unwrap_err();
+    let refused = before.reload(&flags, []).unwrap_err();
     assert!(refused.text().contains("which is 1000"), "{}", refused.text());
 }

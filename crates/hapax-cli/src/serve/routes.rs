@@ -112,7 +112,7 @@ impl Routes {
     /// Reads the configuration again. Whatever is wrong with it, something stays in force: what was.
     pub(super) fn reload(&self, flags: &Flags) {
         let before = self.config();
-        let config = match before.load_again(flags, std::env::vars_os()) {
+        let config = match before.reload(flags, std::env::vars_os()) {
             Ok(config) => config,
             Err(failure) => {
                 tracing::error!("the routes stay as they were: {}", failure.text());

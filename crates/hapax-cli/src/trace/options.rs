@@ -7,7 +7,7 @@ use http::Uri;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::asked;
+use crate::config::http_url;
 
 /// What is traced, and where to.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -70,7 +70,7 @@ impl TryFrom<String> for Collector {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let url = asked(&text)?;
+        let url = http_url(&text)?;
         match url.query() {
             None => Ok(Self(url)),
             Some(_) => Err("a collector is named without a query: http://HOST:4318".to_owned()),

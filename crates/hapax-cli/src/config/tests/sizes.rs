@@ -4,7 +4,7 @@ use super::super::schema::Kind;
 use super::*;
 
 #[test]
-fn sizes_have_units() {
+fn sizes_are_parsed_with_units() {
     let text = "[store]\ncache_bytes = \"64MiB\"\n[limits]\nbody_bytes_in_all_max = \"1GB\"\nask_bytes_max = 4096\n\
                 [transport]\nbody_rate_min = \"1KiB\"\nanswer_bytes_in_all_max = \"1GiB\"\nhead_bytes_max = \"16KiB\"\n\
                 [admin]\nbody_bytes_max = \"1MiB\"\ndisk_free_min = \"500MB\"\naudit_bytes_max = \"8 MiB\"\n\
@@ -23,7 +23,7 @@ fn sizes_have_units() {
 }
 
 #[test]
-fn variables_take_sizes_with_units_too() {
+fn sizes_in_variables_are_parsed_with_units() {
     let variables = [("HAPAX_STORE_CACHE_BYTES", "8MiB"), ("HAPAX_DEFAULTS_BODY_BYTES_MAX", "2MB")];
     let config = load("", &variables).1.unwrap();
     assert_eq!(config.store_options.cache_bytes, 8 << 20);
@@ -32,10 +32,10 @@ fn variables_take_sizes_with_units_too() {
     assert_eq!(config.store_options.cache_bytes, 4096);
 }
 
-/// No option of this kind is forgotten: each says what it holds in its name.
+/// Options that hold sizes are recognised by their names.
 #[test]
-fn every_number_of_bytes_takes_units() {
-    let is_size = |known: &&Known| known.name.contains("bytes") || known.name == "disk_free_min";
+fn every_size_option_accepts_units() {
+    let is_size = |known: &&OptionInfo| known.name.contains("bytes") || known.name == "disk_free_min";
     let sizes: Vec<_> = known().iter().filter(is_size).collect();
     assert!(sizes.len() >= 12, "{sizes:?}");
     for known in sizes {
@@ -44,7 +44,7 @@ fn every_number_of_bytes_takes_units() {
 }
 
 #[test]
-fn a_size_that_is_none_is_refused_with_its_place_and_the_units() {
+fn an_invalid_size_is_refused_with_its_location_and_the_units() {
     let place = "hapax.toml:2:";
     let cases = [
         ("[store]\ncache_bytes = \"64M\"", "`cache_bytes`", place),
@@ -53,15 +53,15 @@ fn a_size_that_is_none_is_refused_with_its_place_and_the_units() {
         ("[[route]]\noutcome_bytes_max = \"1.5MiB\"\npath = \"/a\"", "`outcome_bytes_max`", place),
     ];
     for (text, option, place) in cases {
-        let told = refusal(text, &[]);
+        let message = refusal(text, &[]);
         for expected in [option, place, "KiB, MiB, GiB or TiB", "KB, MB, GB or TB", "64MiB"] {
-            assert!(told.contains(expected), "{expected}: {told}");
+            assert!(message.contains(expected), "{expected}: {message}");
         }
     }
-    let told = refusal("", &[("HAPAX_STORE_CACHE_BYTES", "lots")]);
-    assert!(told.contains("HAPAX_STORE_CACHE_BYTES: `cache_bytes`: a size is"), "{told}");
-    let told = refusal("[store]\ncache_bytes = true", &[]);
-    assert!(told.contains("a size such as"), "{told}");
-    let told = refusal("[store]\ncache_bytes = \"16777216TiB\"", &[]);
-    assert!(told.contains("larger than this option can take"), "{told}");
+    let message = refusal("", &[("HAPAX_STORE_CACHE_BYTES", "lots")]);
+    assert!(message.contains("HAPAX_STORE_CACHE_BYTES: `cache_bytes`: a size is"), "{message}");
+    let message = refusal("[store]\ncache_bytes = true", &[]);
+    assert!(message.contains("a size such as"), "{message}");
+    let message = refusal("[store]\ncache_bytes = \"16777216TiB\"", &[]);
+    assert!(message.contains("larger than this option can take"), "{message}");
 }

@@ -1,8 +1,8 @@
-//! What the surroundings of a configuration mean for it: variables that others set, and the folder of the file.
+//! Variables set by other programs, and paths relative to the file.
 
 use super::*;
 
-/// What Kubernetes sets in a pod beside Services named `hapax`, `hapax-admin`, `hapax-store` and `hapax-v6`.
+/// The variables of a pod in a namespace with Services named `hapax`, `hapax-admin`, `hapax-store` and `hapax-v6`.
 const SERVICE_LINKS: [(&str, &str); 17] = [
     ("HAPAX_SERVICE_HOST", "10.96.0.12"),
     ("HAPAX_SERVICE_PORT", "8080"),
@@ -24,9 +24,9 @@ const SERVICE_LINKS: [(&str, &str); 17] = [
 ];
 
 #[test]
-fn service_links_of_kubernetes_are_ignored() {
+fn kubernetes_service_links_are_ignored() {
     load("", &SERVICE_LINKS).1.unwrap();
-    // In the form of a name without the form of its value, a variable is a mistake.
+    // A variable with the name of a service link but a value of another form is an error.
     for (name, value) in [
         ("HAPAX_PORT", "8080"),
         ("HAPAX_PORT", "http://10.96.0.12:8080"),
@@ -37,13 +37,13 @@ fn service_links_of_kubernetes_are_ignored() {
         ("HAPAX_PORT_X_TCP_PORT", "8080"),
         ("HAPAX_STOR_URL", "tcp://10.96.0.12:8080"),
     ] {
-        let told = refusal("", &[(name, value)]);
-        assert!(told.contains(&format!("no option for the environment variable {name}")), "{told}");
+        let message = refusal("", &[(name, value)]);
+        assert!(message.contains(&format!("unknown environment variable {name}")), "{message}");
     }
 }
 
 #[test]
-fn relative_paths_in_a_file_count_from_its_folder() {
+fn relative_paths_are_relative_to_the_file() {
     let text = "[store]\nurl = \"file:./records\"\n[admin]\ntoken_file = \"token\"\naudit_dir = \"/var/log/a\"\n\
                 [tls]\ncertificate = \"tls/cert.pem\"\nkey = \"../key.pem\"\n[upstream_options]\nca_file = \"./ca.pem\"";
     let (dir, config) = load(text, &[("HAPAX_ADMIN_TOKEN_FILE", "of-the-variable")]);
@@ -53,15 +53,15 @@ fn relative_paths_in_a_file_count_from_its_folder() {
     assert_eq!((tls.certificate, tls.key), (at("tls/cert.pem"), at("../key.pem")));
     assert_eq!(config.upstream_options.ca_file, Some(at("ca.pem")));
     assert_eq!(config.admin.audit_dir, Some("/var/log/a".into()));
-    // What is said elsewhere counts from where the program runs.
+    // Elsewhere they are relative to the working directory.
     assert_eq!(config.admin.token_file, Some("of-the-variable".into()));
     let typed = |flags: Flags| flags.with("--store", ("store", "url"), Some("file:b"));
     assert_eq!(load_with(text, &[], typed).1.unwrap().store, StoreUrl::File("b".into()));
 }
 
 #[test]
-fn every_option_that_names_a_path_counts_from_the_folder() {
-    let names_a_path = |known: &&Known| {
+fn every_path_option_is_relative_to_the_file() {
+    let names_a_path = |known: &&OptionInfo| {
         known.section == "tls" || known.name.ends_with("_file") || known.name.ends_with("_dir")
     };
     let named: Vec<_> =
@@ -70,7 +70,7 @@ fn every_option_that_names_a_path_counts_from_the_folder() {
 }
 
 #[test]
-fn a_command_is_told_how_to_find_the_same_store() {
+fn flags_for_another_command_name_the_same_store() {
     let flags = Flags::new(Some("etc/my hapax.toml".into()))
         .with("--store", ("store", "url"), Some("postgres://app:hunter2@db/shop?schema=a&sslmode=require"))
         .with("--fast", ("store", "fast"), Some("redis://:hunter2@cache?prefix=a:"))
