@@ -1,14 +1,14 @@
-//! The built-in orders API: a service that is slow, flaky and crashes on request, on a loopback port of its own.
+//! The built-in orders API: a service on its own loopback port that is slow, fails or crashes on request.
 //!
-//! | request | what it does |
+//! | request | response |
 //! |---|---|
 //! | `POST /orders` | creates an order |
-//! | `GET /orders/{id}`, `GET /orders` | shows one, or how many there are |
-//! | `POST /orders/slow` | creates one, in three seconds |
-//! | `POST /orders/flaky` | fails with 503 every other time, and creates one otherwise |
-//! | `POST /orders/crash` | creates one and hangs up without an answer |
+//! | `GET /orders/{id}`, `GET /orders` | returns an order, or the number of orders |
+//! | `POST /orders/slow` | creates an order in three seconds |
+//! | `POST /orders/flaky` | fails with 503 every other time, and creates an order otherwise |
+//! | `POST /orders/crash` | creates an order and closes the connection without a response |
 //!
-//! It knows nothing of keys: that is what stands in front of it for.
+//! It ignores keys, which are handled by the sidecar in front of it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,31 +29,31 @@ use tokio::net::TcpListener;
 use crate::config::{Config, Flags};
 use crate::failure::{Code, Failure};
 
-/// Long enough to type, or to send, the same again meanwhile.
+/// Long enough to send the same request again meanwhile.
 const SLOW: Duration = Duration::from_secs(3);
-/// When no connection can be taken, asking again at once would keep a core busy.
+/// The pause after a failed accept, which would otherwise be retried in a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How many orders are kept; older ones are forgotten.
+/// How many orders are kept; the oldest are dropped.
 const ORDERS_MAX: usize = 10_000;
-/// How large an order may be.
+/// The maximum size of an order.
 const ORDER_BYTES_MAX: usize = 64 << 10;
 
 /// The running API.
 #[derive(Debug)]
 pub(crate) struct Demo {
-    /// Where it listens.
+    /// Its URL.
     pub(crate) url: Uri,
 }
 
 impl Demo {
-    /// The configuration with the demo as the service behind, also when it is read again.
+    /// The configuration with the demo as its upstream, also after a reload.
     pub(crate) fn behind(&self, config: Config, flags: Flags) -> (Config, Flags) {
         let flags = flags.with("--demo", ("", "upstream"), Some(self.url.to_string()));
         (Config { upstream: vec![self.url.clone()], ..config }, flags)
     }
 }
 
-/// Starts it. It ends with the process.
+/// Starts the API, which runs until the process ends.
 pub(crate) async fn start() -> Result<Demo, Failure> {
     let failed = |error: io::Error| Failure::new(Code::Failed, "the demo cannot listen").because(error);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
@@ -69,7 +69,7 @@ pub(crate) async fn start() -> Result<Demo, Failure> {
             };
             let orders = orders.clone();
             let service = service_fn(move |request| answer(orders.clone(), request));
-            // A connection that breaks is part of the show.
+            // Connection errors are part of the demo.
             tokio::spawn(
                 hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service),
             );
@@ -78,9 +78,9 @@ pub(crate) async fn start() -> Result<Demo, Failure> {
     Ok(Demo { url })
 }
 
-/// What to try, in this order: what it shows, and what to type.
+/// Commands to try, in this order, each with what it shows.
 pub(crate) fn tries(listen: &str) -> [(&'static str, String); 4] {
-    // The records of an earlier demo are still in the store.
+    // The name is random: the records of an earlier demo are still in the store.
     let name = hapax::Key::random();
     let name = name.as_str().rsplit('-').next().unwrap_or_default();
     let curl = |key: &str, rest: &str, paths: &[&str]| {
@@ -100,7 +100,7 @@ pub(crate) fn tries(listen: &str) -> [(&'static str, String); 4] {
             curl("slow", &format!("-Z --parallel-immediate {book}"), &["/orders/slow"; 2]),
         ),
         (
-            "the service crashes in the middle: nobody knows, and nothing runs again until it is settled",
+            "the service crashes before it responds: the record is uncertain, and the order is not created again",
             curl("crash", book, &["/orders/crash"; 2]),
         ),
     ]
@@ -136,7 +136,7 @@ impl Orders {
     }
 }
 
-/// An error means that the connection is closed without an answer.
+/// An error closes the connection without a response.
 async fn answer(orders: Arc<Mutex<Orders>>, request: Request<Incoming>) -> io::Result<Response<Full<Bytes>>> {
     let (head, body) = request.into_parts();
     let body = match Limited::new(body, ORDER_BYTES_MAX).collect().await {

@@ -1,9 +1,9 @@
-//! The known word that somebody most likely meant. It knows nothing of what the words stand for.
+//! Suggestions for misspelled words, by edit distance.
 
-/// More edits than this make another word, not a slip of the fingers.
+/// Words at a larger distance are not suggested.
 const EDITS_MAX: usize = 3;
 
-/// The nearest of `known`, if one is near enough. In a short word fewer slips are believed.
+/// The nearest of `known`, if it is near enough. The shorter the word, the fewer edits are allowed.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_ascii_lowercase();
     let edits_max = (word.chars().count() / 2).min(EDITS_MAX);
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_recognised_and_another_word_is_not() {
+    fn a_misspelled_word_is_matched_and_another_word_is_not() {
         let known = ["retention", "lease", "wait"];
         assert_eq!(nearest("retenton", known), Some("retention"));
         assert_eq!(nearest("LEESE", known), Some("lease"));

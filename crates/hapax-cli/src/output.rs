@@ -1,4 +1,4 @@
-//! Stdout: JSON for programs, tables on a terminal, plain aligned text otherwise.
+//! Stdout: JSON documents, tables on a terminal, aligned plain text otherwise.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::failure::{Code, Failure};
 
-/// Where data goes and how it looks.
+/// The format of the output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,
@@ -19,12 +19,13 @@ impl Output {
         Self { json, terminal: io::stdout().is_terminal() }
     }
 
-    /// Refuses `--json` where nothing is printed that a program would want as JSON.
+    /// Refuses `--json` for output that has no JSON form.
     pub(crate) fn never_json(&self, what: &str) -> Result<(), Failure> {
         if !self.json {
             return Ok(());
         }
-        Err(Failure::new(Code::InputInvalid, format!("{what} is not told as JSON")).hint("leave --json out"))
+        Err(Failure::new(Code::InputInvalid, format!("{what} cannot be printed as JSON"))
+            .hint("leave --json out"))
     }
 
     /// Prints one JSON document.
@@ -33,13 +34,13 @@ impl Output {
         self.text(&text)
     }
 
-    /// Prints a line, or lines.
+    /// Prints one or several lines.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::output)
     }
 
-    /// Prints rows in columns, under a header where one is given.
+    /// Prints rows in columns, under a header if one is given.
     pub(crate) fn table(&self, header: Option<&[&str]>, rows: Vec<Vec<String>>) -> Result<(), Failure> {
         let mut table = Table::new();
         table.load_style(if self.terminal { presets::UTF8_FULL_CONDENSED } else { presets::NOTHING });
@@ -51,12 +52,12 @@ impl Output {
     }
 }
 
-/// Writes to stderr; a closed stderr is nobody's failure.
+/// Writes to stderr; errors are ignored.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Text from a store or a caller made safe for a terminal: control characters are shown, not obeyed.
+/// Escapes the control characters of text from a store or a caller, so that a terminal does not interpret them.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
         if c.is_control() {
@@ -68,14 +69,14 @@ pub(crate) fn printable(text: &str) -> String {
     })
 }
 
-/// `text` as one word of a shell.
+/// `text` quoted as one word of a shell.
 pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=".contains(c);
     let is_word = !text.is_empty() && text.chars().all(is_plain);
     if is_word { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// The lines of a table without the room for a frame that is not there.
+/// The lines of a table without the padding for a frame.
 fn without_padding(table: &str) -> String {
     let lines = table.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
     lines.collect::<Vec<_>>().join("\n")
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_of_a_shell_is_what_it_was() {
+    fn a_quoted_word_is_one_word_of_a_shell() {
         for (text, word) in [
             ("file:./hapax-data", "file:./hapax-data"),
             ("", "''"),
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_shown_not_obeyed() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("POST /\u{1b}[2J\n"), "POST /\\u{1b}[2J\\n");
         assert_eq!(printable("Zürich"), "Zürich");
     }

@@ -1,4 +1,4 @@
-//! The problem documents of the sidecar, in one table. All others are the layer's.
+//! The problem documents of the sidecar. All others are the layer's.
 
 use bytes::Bytes;
 use hapax::http::TYPE_BASE;
@@ -24,8 +24,8 @@ pub(crate) struct SidecarProblem {
 pub(crate) const AUTHORISE_UNAVAILABLE: SidecarProblem = SidecarProblem {
     name: "authorise-unavailable",
     status: StatusCode::SERVICE_UNAVAILABLE,
-    title: "Nobody could say whether this is allowed",
-    detail: "Whether the caller may do this could not be found out. Nothing was executed.",
+    title: "The authorisation service is unavailable",
+    detail: "The authorisation service did not respond in time, or not with a decision. Nothing was executed.",
     retryable: true,
     retry_with_same_key: true,
     safe_new_key: true,
@@ -35,8 +35,8 @@ pub(crate) const AUTHORISE_UNAVAILABLE: SidecarProblem = SidecarProblem {
 pub(crate) const PATH_AMBIGUOUS: SidecarProblem = SidecarProblem {
     name: "path-ambiguous",
     status: StatusCode::BAD_REQUEST,
-    title: "The path can be read in two ways",
-    detail: "Some servers take it for another path, because of empty segments, dots, semicolons, backslashes, \
+    title: "The path is ambiguous",
+    detail: "Servers may normalise it to another path, because of empty segments, dots, semicolons, backslashes, \
              encoded slashes or stray percent signs. Nothing was executed.",
     retryable: false,
     retry_with_same_key: true,
@@ -47,8 +47,8 @@ pub(crate) const PATH_AMBIGUOUS: SidecarProblem = SidecarProblem {
 pub(crate) const TUNNEL_REFUSED: SidecarProblem = SidecarProblem {
     name: "tunnel-refused",
     status: StatusCode::NOT_IMPLEMENTED,
-    title: "No tunnels are opened here",
-    detail: "This server stands in front of one service and is no way to others. Nothing was sent anywhere.",
+    title: "Tunnels are not supported",
+    detail: "This server is a reverse proxy and opens no tunnels. Nothing was sent.",
     retryable: false,
     retry_with_same_key: false,
     safe_new_key: false,

@@ -1,4 +1,4 @@
-//! A line on the terminal for people who wait; nothing where nobody watches.
+//! A progress line on stderr, if stderr is a terminal.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -6,23 +6,23 @@ use std::io::{self, IsTerminal, Write};
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-/// How often the line changes. What takes less is over before anybody could read about it.
+/// The interval of updates. Shorter work shows no line.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// A line on stderr that is written over.
+/// A line that is overwritten by each update.
 pub(crate) struct Progress {
     out: Option<Box<dyn Write + Send>>,
     is_shown: bool,
 }
 
 impl Progress {
-    /// For whoever watches stderr, if anybody does.
+    /// Writes to stderr if it is a terminal.
     pub(crate) fn new() -> Self {
         let stderr = io::stderr();
         if stderr.is_terminal() { Self::to(stderr) } else { Self::unseen() }
     }
 
-    /// For nobody: what is told would stand in the midst of what is printed.
+    /// Writes nothing, as for output that is printed page by page.
     pub(crate) fn unseen() -> Self {
         Self { out: None, is_shown: false }
     }
@@ -31,22 +31,22 @@ impl Progress {
         Self { out: Some(Box::new(out)), is_shown: false }
     }
 
-    /// Tells how far it is.
+    /// Updates the line.
     pub(crate) fn show(&mut self, text: impl Display) {
         if let Some(out) = &mut self.out {
             self.is_shown = true;
-            // A terminal that is gone is no reason to stop.
+            // A closed terminal does not stop the work.
             let _ = write!(out, "\r{text}").and_then(|()| out.flush());
         }
     }
 
-    /// Waits for `work`, and tells meanwhile that it goes on.
+    /// Waits for `work` and updates the line meanwhile.
     pub(crate) async fn during<T>(mut self, what: impl Display, work: impl Future<Output = T>) -> T {
-        let (mut work, begun) = (pin!(work), Instant::now());
+        let (mut work, started) = (pin!(work), Instant::now());
         loop {
             match tokio::time::timeout(EVERY, &mut work).await {
                 Ok(done) => return done,
-                Err(_) => self.show(format_args!("{what}: {}s so far", begun.elapsed().as_secs())),
+                Err(_) => self.show(format_args!("{what}: {}s so far", started.elapsed().as_secs())),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Logs and metrics of a running sidecar: how they are written, never what is in them.
+//! The setup of logs and metrics of a running sidecar.
 
 use std::io::{self, IsTerminal};
 
@@ -11,28 +11,28 @@ use tracing_subscriber::EnvFilter;
 use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
 
-/// Gauge: whether the process should get traffic: 1, or 0 while it drains or its store is not well.
+/// Gauge: 1 if the process can serve traffic, 0 while it drains or its store is unhealthy.
 pub(crate) const READY: &str = "hapax_ready";
 /// Counter: batches of spans by `result` (`delivered`, `lost`).
 pub(crate) const TRACE_BATCHES: &str = "hapax_trace_batches_total";
 
-/// Histogram: seconds from the head of a request to the head of its answer, by `outcome`; `passed` where the layer left the
-/// request alone.
+/// Histogram: seconds from the head of a request to the head of its response, by `outcome`; `passed` if the layer passed
+/// the request through.
 pub(crate) const REQUEST_SECONDS: &str = "hapax_request_seconds";
-/// What became of a request that the layer left alone, as `outcome`.
+/// The `outcome` of a request that the layer passed through.
 pub(crate) const PASSED: &str = "passed";
-/// The part of the log that has a line for each request.
+/// The log target of the access log.
 pub(crate) const REQUESTS_LOGGED: &str = "hapax::requests";
 
-/// What is logged, and how.
+/// Log level and format.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LogOptions {
-    /// How lines look.
+    /// The format of log lines.
     pub(crate) format: LogFormat,
-    /// The least that is logged: `error`, `warn`, `info`, `debug`, `trace`; by part, as in `info,hapax=debug`.
+    /// The minimum level that is logged: `error`, `warn`, `info`, `debug`, `trace`; by target, as in `info,hapax=debug`.
     pub(crate) level: String,
-    /// Whether each request has a line, whatever the level: its id, method, route, outcome, status, problem, milliseconds and record.
+    /// Whether the access log is written, whatever the level: one line per request with its id, method, route, outcome, status, problem, milliseconds and record.
     pub(crate) requests: bool,
 }
 
@@ -42,14 +42,14 @@ impl Default for LogOptions {
     }
 }
 
-/// How lines of the log look.
+/// The format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
-    /// Text for people, in colour on a terminal.
+    /// Plain text, in colour on a terminal.
     #[default]
     Text,
-    /// One JSON document in each line.
+    /// One JSON document per line.
     Json,
 }
 
@@ -65,14 +65,14 @@ impl LogFormat {
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 impl LogOptions {
-    /// What is logged. A word that is no level would be taken for the name of a part, and silence everything else.
+    /// The filter. A misspelled level is refused: it would be parsed as the name of a target and disable all others.
     pub(crate) fn filter(&self) -> Result<EnvFilter, String> {
         for word in self.level.split(',') {
             let level = word.rsplit('=').next().unwrap_or_default().trim();
             if !LEVELS.contains(&level.to_ascii_lowercase().as_str()) {
                 let near =
                     nearest(level, LEVELS).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-                return Err(format!("{level:?} is no level: {}{near}", LEVELS.join(", ")));
+                return Err(format!("{level:?} is not a level: {}{near}", LEVELS.join(", ")));
             }
         }
         let filter: EnvFilter = self.level.parse().map_err(|error| format!("{:?}: {error}", self.level))?;
@@ -88,7 +88,7 @@ impl LogOptions {
 pub(crate) fn logs(options: &LogOptions) -> Result<(), Failure> {
     let filter = options.filter().map_err(|why| Failure::new(Code::ConfigInvalid, why))?;
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    // A process that writes logs already goes on as it began.
+    // If a subscriber is installed already, it stays.
     let _already = match options.format {
         LogFormat::Text => logs.with_ansi(io::stderr().is_terminal()).try_init(),
         LogFormat::Json => logs.json().flatten_event(true).try_init(),
@@ -96,14 +96,14 @@ pub(crate) fn logs(options: &LogOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the edges of the histograms of seconds are: a claim in memory takes microseconds, one on a disk that syncs
-/// milliseconds, and what takes longer than the usual lease is in trouble anyway.
+/// The buckets of histograms of seconds: a claim in memory takes microseconds, one on a disk that syncs milliseconds, and
+/// more than the default lease is a failure anyway.
 const SECONDS: [f64; 18] = [
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
     5.0, 10.0, 30.0,
 ];
 
-/// Records metrics from now on; the handle tells them. Asked again, it is the same handle.
+/// Installs the metrics recorder, once, and returns its handle.
 pub(crate) fn metrics() -> Result<PrometheusHandle, Failure> {
     static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
     let mut installed = INSTALLED.lock();
@@ -126,8 +126,8 @@ mod tests {
         metrics().unwrap();
         let handle = metrics().unwrap();
         metrics::histogram!("hapax_claim_seconds").record(0.0007);
-        let told = handle.render();
-        assert!(told.contains("hapax_claim_seconds_bucket{le=\"0.0005\"} 0"), "{told}");
-        assert!(told.contains("hapax_claim_seconds_bucket{le=\"0.001\"} 1"), "{told}");
+        let rendered = handle.render();
+        assert!(rendered.contains("hapax_claim_seconds_bucket{le=\"0.0005\"} 0"), "{rendered}");
+        assert!(rendered.contains("hapax_claim_seconds_bucket{le=\"0.001\"} 1"), "{rendered}");
     }
 }

@@ -1,25 +1,25 @@
-//! Durations and moments as text: what people type and what they read.
+//! Parses and formats durations and timestamps.
 
 use std::time::Duration;
 
 use hapax_core::Timestamp;
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 
-/// Reads a duration as people write it: `90s`, `24h`, `7d`, `1h 30m`. A day has 24 hours.
+/// Parses a duration: `90s`, `24h`, `7d`, `1h 30m`. A day has 24 hours.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "a duration is a number with a unit, such as 90s, 24h or 7d".to_owned();
+    let wrong = || "expected a duration with a unit, such as 90s, 24h or 7d".to_owned();
     let span: Span = text.parse().map_err(|_| wrong())?;
     let span: SignedDuration = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
     Duration::try_from(span).map_err(|_| "a duration cannot be negative".to_owned())
 }
 
-/// A moment in RFC 3339, in UTC; none for a moment beyond the calendar, which means never.
+/// A timestamp in RFC 3339, in UTC; none if it is beyond the calendar, which means never.
 pub(crate) fn rfc3339(at: Timestamp) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(i64::try_from(at.as_millis()).ok()?).ok()?;
     Some(format!("{at:.3}"))
 }
 
-/// A moment seen from `now`: `5m 12s ago`, `in 23h 59m`.
+/// A timestamp relative to `now`: `5m 12s ago`, `in 23h 59m`.
 pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
     match (at > now, rfc3339(at)) {
         (_, None) => "never".to_owned(),

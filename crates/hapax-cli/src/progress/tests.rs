@@ -24,7 +24,7 @@ impl Seen {
 }
 
 #[test]
-fn a_line_is_written_over_and_ended() {
+fn the_line_is_overwritten_and_ended() {
     let seen = Seen::default();
     let mut progress = Progress::to(seen.clone());
     progress.show("1 record so far");
@@ -32,19 +32,19 @@ fn a_line_is_written_over_and_ended() {
     drop(progress);
     assert_eq!(seen.text(), "\r1 record so far\r2 records so far\n");
     drop(Progress::to(seen.clone()));
-    assert!(seen.text().ends_with("far\n"), "nothing told, nothing ended");
+    assert!(seen.text().ends_with("far\n"), "nothing shown, nothing ended");
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_that_it_goes_on() {
+async fn the_line_is_updated_while_work_runs() {
     let seen = Seen::default();
-    let (told, watched) = (seen.clone(), seen.clone());
-    let until_told = async move {
-        while told.text().is_empty() {
+    let (written, watched) = (seen.clone(), seen.clone());
+    let until_shown = async move {
+        while written.text().is_empty() {
             tokio::task::yield_now().await;
         }
         "done"
     };
-    assert_eq!(Progress::to(watched).during("reading", until_told).await, "done");
+    assert_eq!(Progress::to(watched).during("reading", until_shown).await, "done");
     assert!(seen.text().starts_with("\rreading: ") && seen.text().ends_with("so far\n"), "{}", seen.text());
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn durations_are_read_as_people_write_them() {
+fn durations_are_parsed_in_all_usual_units() {
     let cases = [
         ("90s", 90),
         ("24h", 86_400),
@@ -18,14 +18,14 @@ fn durations_are_read_as_people_write_them() {
 }
 
 #[test]
-fn what_is_no_duration_is_refused() {
+fn invalid_durations_are_refused() {
     for text in ["", "24", "h", "-5s", "5s ago", "1 month", "1y", "soon", "99999999999999999999d"] {
         assert!(parse_duration(text).is_err(), "{text}");
     }
 }
 
 #[test]
-fn moments_are_written_in_utc_with_milliseconds() {
+fn timestamps_are_formatted_in_utc_with_milliseconds() {
     let cases = [
         (0, "1970-01-01T00:00:00.000Z"),
         (951_782_400_000, "2000-02-29T00:00:00.000Z"),
@@ -38,7 +38,7 @@ fn moments_are_written_in_utc_with_milliseconds() {
 }
 
 #[test]
-fn moments_are_told_from_now() {
+fn timestamps_are_formatted_relative_to_now() {
     let now = Timestamp::from_millis(10_000_000);
     let cases = [
         (10_000_000, "0ms ago"),
@@ -53,7 +53,7 @@ fn moments_are_told_from_now() {
 }
 
 #[test]
-fn a_span_is_told_in_its_two_largest_units() {
+fn a_duration_is_formatted_in_its_two_largest_units() {
     let cases =
         [(59, "59s"), (60, "1m"), (86_399, "23h 59m"), (86_400, "1d"), (90_061, "1d 1h"), (86_460, "1d")];
     for (seconds, text) in cases {
