@@ -9,9 +9,9 @@
 //! | `/api/v1/…` | the token, or the console's cookie | records, counts, configuration, audit log |
 //! | everything else | the console's cookie | the console, with its login page and its assets in the open |
 //!
-//! A request passes, in this order: the connection's limits (`listen.rs`, `places.rs`), the Host check (`host.rs`), the token or
+//! A request passes, in this order: the connection's limits (`listen.rs`, `connection_slots.rs`), the Host check (`host.rs`), the token or
 //! cookie and the guard against forged requests (`auth.rs`), then the API (`api.rs`) or the console
-//! (`console.rs`). Both change records only through the [`Desk`], and every change is written into the audit log
+//! (`console.rs`). Both change records only through the [`Records`], and every change is written into the audit log
 //! (`audit.rs`) before it is begun and after it has ended. Refusals are problem documents (`problem.rs`).
 //!
 //! It does not know what is proxied, nor how the process is set up: it is handed what it shows.
@@ -20,6 +20,7 @@ mod api;
 mod audit;
 mod auth;
 mod client;
+mod connection_slots;
 mod extract;
 mod health;
 mod host;
@@ -27,7 +28,6 @@ mod listen;
 mod local;
 mod openapi;
 mod options;
-mod places;
 mod problem;
 mod router;
 mod samples;
@@ -64,7 +64,7 @@ pub(crate) use self::problem::{Problem, status as status_of};
 pub(crate) use self::samples::{Samples, Step};
 pub(crate) use self::token::Token;
 use crate::failure::{Code, Failure};
-use crate::records::Desk;
+use crate::records::Records;
 use crate::view::{Document, Payload};
 
 /// What the listener shows and acts on.
@@ -169,7 +169,7 @@ impl AdminListener {
 
 /// What every request can see.
 pub(crate) struct Shared {
-    pub(crate) desk: Desk,
+    pub(crate) records: Records,
     pub(crate) hapax: Hapax,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) config: Arc<dyn Fn() -> Value + Send + Sync>,
@@ -193,7 +193,7 @@ pub(crate) struct Shared {
 impl Shared {
     fn new(listener: &AdminListener, admin: Admin) -> Self {
         Self {
-            desk: Desk::of(admin.hapax.clone()),
+            records: Records::in_process(admin.hapax.clone()),
             hapax: admin.hapax,
             metrics: admin.metrics,
             config: admin.config,
@@ -215,7 +215,7 @@ impl Shared {
 
     /// One record, with how long a result is kept that settles it.
     pub(crate) async fn look(&self, id: &RecordId, payload: Payload) -> Result<Document, Failure> {
-        let mut document = self.desk.show(id, payload).await?;
+        let mut document = self.records.show(id, payload).await?;
         if document.record.state() == State::Uncertain {
             let retention = (self.retention)(&document.record.scope.operation);
             document.settle_retention_ms = Some(u64::try_from(retention.as_millis()).unwrap_or(u64::MAX));

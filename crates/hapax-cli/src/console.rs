@@ -7,15 +7,15 @@
 //! It knows how things look. Who may see them is decided before a request gets here, by the admin listener.
 
 mod assets;
+mod audit_log;
 pub(crate) mod change;
 pub(crate) mod chart;
-mod journal;
+pub(crate) mod formatting;
 mod login;
 mod overview;
 mod record;
 pub(crate) mod records;
 mod settings;
-pub(crate) mod words;
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
         ("/records/{id}/settle", get(change::settle_form).post(change::settle)),
         ("/records/{id}/release", get(change::release_form).post(change::release)),
         ("/records/{id}/delete", get(change::delete_form).post(change::delete)),
-        ("/audit", get(journal::page)),
+        ("/audit", get(audit_log::page)),
         ("/config", get(settings::page)),
         ("/logout", post(login::logout)),
     ]
@@ -72,7 +72,7 @@ pub(crate) fn as_page(response: Response) -> Response {
     let refusal = Refusal {
         status: problem.status,
         code: problem.code(),
-        title: words::sentence(&problem.detail),
+        title: formatting::sentence(&problem.detail),
         hint: problem.hint.as_deref(),
     };
     let mut page = shown(&refusal);

@@ -1,15 +1,15 @@
 //! Looking at records and changing them: the same for the command line, the admin API and the console.
 //!
-//! A [`Desk`] knows records and what may be done to them. It does not know who asks, nor whether over HTTP or from a
+//! [`Records`] reads and changes records. It does not depend on who asks, nor whether over HTTP or from a
 //! terminal. What was looked at is named by its version, and a change of anything else is refused.
 
-pub(crate) mod answer;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub(crate) mod name;
+pub(crate) mod response;
 pub(crate) mod retention;
-pub(crate) mod story;
-pub(crate) mod verdict;
+pub(crate) mod settlement;
+pub(crate) mod timeline;
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const STEP_RECORDS: usize = 50;
 
 /// A store's records, and the right to change them.
 #[derive(Clone, Debug)]
-pub(crate) struct Desk {
+pub(crate) struct Records {
     hapax: Hapax,
     /// What the store is called in messages.
     place: Arc<str>,
@@ -39,14 +39,14 @@ struct Found {
     now: Timestamp,
 }
 
-impl Desk {
-    /// The desk of a process that runs operations: what it changes, that process knows at once.
-    pub(crate) fn of(hapax: Hapax) -> Self {
+impl Records {
+    /// The records of a process that runs operations: the process sees its changes immediately.
+    pub(crate) fn in_process(hapax: Hapax) -> Self {
         Self { hapax, place: Arc::from("the store") }
     }
 
-    /// A desk for nothing but records. Must be called within a runtime.
-    pub(crate) fn on(store: Arc<dyn Store>, place: &str) -> Self {
+    /// The records of a store that no operations run on here. Must be called within a runtime.
+    pub(crate) fn standalone(store: Arc<dyn Store>, place: &str) -> Self {
         let hapax = Hapax::builder(store).sweep(None).keeper(Keeper::SharedRuntime).build();
         Self { hapax, place: Arc::from(place) }
     }

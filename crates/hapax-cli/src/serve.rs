@@ -6,23 +6,23 @@
 //! | `serve/promise.rs` | the promise in force, told at the start |
 //! | `serve/protection.rs` | what a reload takes away |
 //! | `serve/paths.rs` | which paths are refused because an origin could take them for others |
-//! | `serve/told.rs` | what the service behind is told about an operation |
-//! | `serve/watched.rs` | how long requests took, and the line about each |
-//! | `serve/ask.rs` | the questions to `reconcile` and `authorise` URLs |
+//! | `serve/operation_headers.rs` | the header fields that name the operation and the attempt to the upstream |
+//! | `serve/access_log.rs` | the duration of each request, and its line in the access log |
+//! | `serve/callouts.rs` | callouts to `reconcile` and `authorise` URLs |
 //! | `serve/banner.rs` | what is printed at the start |
-//! | `serve/patience.rs` | how long the end may take |
+//! | `serve/shutdown.rs` | the deadline of a graceful shutdown |
 //!
 //! How bytes come and go is the business of others: here is no HTTP.
 
-mod ask;
+mod access_log;
 mod banner;
+mod callouts;
+mod operation_headers;
 mod paths;
-mod patience;
 mod promise;
 mod protection;
 mod routes;
-mod told;
-mod watched;
+mod shutdown;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,11 +34,11 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use self::ask::Asker;
+use self::access_log::AccessLogger;
 use self::banner::Banner;
-use self::patience::Patience;
+use self::callouts::Callouts;
 use self::routes::{Parts, Routes};
-use self::watched::Watch;
+use self::shutdown::ShutdownDeadline;
 use crate::admin::{Admin, AdminListener, LocalAccess};
 use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
@@ -95,7 +95,7 @@ impl Sidecar {
         let promise = promise::tell(&config.store, &*store).await;
         let hapax = hapax(&config, store);
         let forward = UpstreamService::new(&config.upstream, &config.upstream_options)?;
-        let asker = Asker::new(&config.limits);
+        let callouts = Callouts::new(&config.limits);
         let listener = proxy::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
         let operators = AdminListener::bind(&config.admin, config.audit_dir()).await?;
         let local_access = operators.as_ref().zip(config.store.directory());
@@ -106,9 +106,9 @@ impl Sidecar {
         let parts = Parts {
             hapax: hapax.clone(),
             forward,
-            asker,
+            callouts,
             tracing: tracing.clone(),
-            watch: Watch::new(config.log.requests),
+            access_logger: AccessLogger::new(config.log.requests),
         };
         let routes = Arc::new(Routes::new(parts, config));
         let listener = Arc::new(listener);
@@ -158,15 +158,16 @@ impl Sidecar {
         stop.cancel();
         let config = self.routes.config();
         tracing::info!(limit = ?config.drain, "asked to end: nothing new is taken");
-        let patience = Patience::new(config.drain, async move { signals.shutdown().await });
-        let ended = end(&self.hapax, serving, &patience, &flags.naming()).await;
+        let deadline = ShutdownDeadline::new(config.drain, async move { signals.shutdown().await });
+        let ended = end(&self.hapax, serving, &deadline, &flags.naming()).await;
         if let Some(tracing) = self.tracing {
-            let _cut_short = patience.with(tracing.end(patience.left().min(config.trace.timeout.0))).await;
+            let _cut_short =
+                deadline.limit(tracing.end(deadline.remaining().min(config.trace.timeout.0))).await;
         }
         // Operators see the end of it, and what they began is written down to its end.
         stop_operators.cancel();
         if let Some(mut operators) = operators
-            && patience.with(&mut operators).await.is_none()
+            && deadline.limit(&mut operators).await.is_none()
         {
             operators.abort();
             tracing::warn!("operators' requests had not ended in time; the audit log tells which changes");
@@ -212,16 +213,16 @@ async fn upkeep(metrics: PrometheusHandle) {
 async fn end(
     hapax: &Hapax,
     serving: JoinHandle<()>,
-    patience: &Patience,
+    deadline: &ShutdownDeadline,
     naming: &str,
 ) -> Result<(), Failure> {
     let abort = serving.abort_handle();
-    let drained = match patience.with(hapax.drain(patience.left())).await {
+    let drained = match deadline.limit(hapax.drain(deadline.remaining())).await {
         Some(drained) => drained,
         None => hapax.drain(Duration::ZERO).await,
     };
     // A connection that outlives the limit carries nothing that is recorded.
-    let _cut_short = patience.with(serving).await;
+    let _cut_short = deadline.limit(serving).await;
     abort.abort();
     if drained.left > 0 {
         return Err(Failure::new(

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 pub(crate) use self::names::{ClassView, ReasonView, StateView};
 use crate::output::printable;
-use crate::records::answer::{Fields, fields};
+use crate::records::response::{Fields, fields};
 use crate::time::{relative, rfc3339};
 
 /// How many digits of an id a terminal shows: the key's hash and enough of the scope's to tell scopes apart.

@@ -1,6 +1,6 @@
 //! The JSON API under `/api/v1`: records, counts, the effective configuration and the audit log.
 //!
-//! It turns requests into calls of the [`Desk`](crate::records::Desk) and the [`Audit`](super::audit::Audit) log and
+//! It turns requests into calls of the [`Records`](crate::records::Records) and the [`Audit`](super::audit::Audit) log and
 //! their answers into JSON. Keys come in to be hashed and never go out; payloads go out one at a time and only when
 //! asked for.
 
@@ -54,7 +54,7 @@ pub(crate) async fn list(
     State(shared): State<Arc<Shared>>,
     Asked(listing): Asked<Listing>,
 ) -> Result<Json<PageView>, Failure> {
-    shared.desk.page(&Filter::from(listing).query()?).await.map(Json)
+    shared.records.page(&Filter::from(listing).query()?).await.map(Json)
 }
 
 /// Search records, also by their key
@@ -69,7 +69,7 @@ pub(crate) async fn search(
     State(shared): State<Arc<Shared>>,
     Sent(filter): Sent<Filter>,
 ) -> Result<Json<PageView>, Failure> {
-    shared.desk.page(&filter.query()?).await.map(Json)
+    shared.records.page(&filter.query()?).await.map(Json)
 }
 
 /// What to show of a record.

@@ -20,7 +20,7 @@ use super::api::{Change, Filter, SettleChange, VerdictName};
 use super::problem::Problem;
 use crate::exchanges::{Exchanges, Keep};
 use crate::failure::{Code, Failure};
-use crate::records::answer::AnswerView;
+use crate::records::response::ResponseView;
 use crate::view::{Document, PageView, Payload, RecordView};
 
 /// Every code that the API answers with.
@@ -178,7 +178,7 @@ fn settle_change(version: String, verdict: Verdict, reason: Option<String>) -> S
     };
     let retention_ms = Some(u64::try_from(retention.as_millis()).unwrap_or(u64::MAX));
     if let Some(answer) = Answer::of(&recorded) {
-        let answer = Some(AnswerView::of(&answer));
+        let answer = Some(ResponseView::of(&answer));
         return SettleChange {
             answer,
             retention_ms,

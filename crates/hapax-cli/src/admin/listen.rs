@@ -1,4 +1,4 @@
-//! Connections of the admin listener: how long, and how they end. How many there are is said in `places.rs`.
+//! Connections of the admin listener: how long, and how they end. How many there are is said in `connection_slots.rs`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use tower_service::Service as _;
 
 use super::AdminOptions;
 use super::auth::Peer;
-use super::places::{Asked, Place, Places, Stage};
+use super::connection_slots::{ConnectionSlot, ConnectionSlots, RequestBody, Stage};
 use super::router::is_probe;
 use crate::failure::{Code, Failure};
 
@@ -29,7 +29,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
 /// How long an answer may take to leave once the listener is to end.
-const PARTING: Duration = Duration::from_secs(1);
+const LAST_RESPONSE_TIME: Duration = Duration::from_secs(1);
 
 /// Serves until `stop`, then lets requests finish that have begun.
 pub(super) async fn serve(
@@ -38,7 +38,7 @@ pub(super) async fn serve(
     options: &AdminOptions,
     stop: CancellationToken,
 ) {
-    let places = Places::new(options.connections_max);
+    let slots = ConnectionSlots::new(options.connections_max);
     let connections = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
@@ -47,19 +47,19 @@ pub(super) async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let Some(taken) = places.take() else {
+                let Some(occupied) = slots.acquire() else {
                     tracing::warn!(
                         "the admin listener turned a connection away: every other one is being worked for"
                     );
                     continue;
                 };
-                let place = Arc::clone(&taken.place);
+                let slot = Arc::clone(&occupied.slot);
                 let serving =
-                    connection(stream, peer, place, router.clone(), options.header_time.0, stop.clone());
+                    connection(stream, peer, slot, router.clone(), options.header_time.0, stop.clone());
                 connections.spawn(async move {
                     tokio::select! {
                         biased;
-                        () = taken.place.gives_way() => {
+                        () = occupied.slot.evicted() => {
                             tracing::debug!("a connection of the admin listener gave way to another");
                         }
                         () = serving => {}
@@ -79,24 +79,24 @@ pub(super) async fn serve(
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
-    place: Arc<Place>,
+    slot: Arc<ConnectionSlot>,
     router: Router,
     header_time: Duration,
     stop: CancellationToken,
 ) {
-    let same_place = Arc::clone(&place);
+    let request_slot = Arc::clone(&slot);
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        let place = Arc::clone(&same_place);
-        let mut request = request.map(|body| Body::new(Asked::new(body, &place)));
+        let slot = Arc::clone(&request_slot);
+        let mut request = request.map(|body| Body::new(RequestBody::new(body, &slot)));
         request.extensions_mut().insert(Peer(peer));
         let mut router = router.clone();
         async move {
-            let response = if place.is_for_probes() && !is_probe(request.uri().path()) {
+            let response = if slot.is_probe_only() && !is_probe(request.uri().path()) {
                 full().into_response()
             } else {
                 router.call(request).await.unwrap_or_else(|never| match never {})
             };
-            place.enter(Stage::Answered);
+            slot.enter(Stage::Responded);
             Ok::<_, Infallible>(response)
         }
     });
@@ -110,13 +110,13 @@ async fn connection(
         ended = connection.as_mut() => ended,
         () = stop.cancelled() => {
             // Nothing of it was begun, and the rest may never come. Browsers also open connections before they need them.
-            if place.stage() == Stage::Asking {
+            if slot.stage() == Stage::Receiving {
                 return;
             }
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection => ended,
-                () = place.answered_for(PARTING) => return,
+                () = slot.responded_for(LAST_RESPONSE_TIME) => return,
             }
         }
     };

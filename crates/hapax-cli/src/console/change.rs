@@ -11,14 +11,14 @@ use hapax_core::{RecordId, Verdict};
 use http::header::CONTENT_TYPE;
 use serde::Deserialize;
 
-use super::{shown, words};
+use super::{formatting, shown};
 pub(crate) use crate::admin::REASON_CHARS_MAX;
 use crate::admin::{
     self, Actor, Change, Filled, FormatName, Id, SettleChange, Shared, VerdictName, status_of,
 };
 use crate::failure::{Code, Failure};
-use crate::records::answer::{self, AnswerView, Fields};
-use crate::records::verdict::{consequence_of, consequence_of_deleting};
+use crate::records::response::{self, Fields, ResponseView};
+use crate::records::settlement::{consequence_of, consequence_of_deleting};
 use crate::time::brief;
 use crate::view::{ClassView, Document, Payload, RecordView, or_dash};
 
@@ -92,7 +92,7 @@ impl Deed {
             style,
             assurance,
             consequence: format!("The record {consequence}."),
-            short_id: words::short(&record.id),
+            short_id: formatting::short_id(&record.id),
             state: record.state().name(),
             operation: or_dash(&record.scope.operation),
             record,
@@ -164,12 +164,12 @@ impl Sent {
     }
 
     /// The HTTP answer, if one was filled in.
-    fn answer(&self) -> Result<Option<AnswerView>, Failure> {
+    fn answer(&self) -> Result<Option<ResponseView>, Failure> {
         let (status, content_type) = (self.status.trim(), self.content_type.trim());
         let mut headers = Fields::new();
         for line in self.headers.lines().filter(|line| !line.trim().is_empty()) {
-            let (name, value) = answer::parse_field(line)?;
-            answer::add(&mut headers, name, value);
+            let (name, value) = response::parse_field(line)?;
+            response::add(&mut headers, name, value);
         }
         if status.is_empty() {
             if headers.is_empty() && self.body.is_empty() {
@@ -181,11 +181,11 @@ impl Sent {
             .parse()
             .map_err(|error| Failure::new(Code::InputInvalid, "a status is a number").because(error))?;
         if !content_type.is_empty() && !self.body.is_empty() {
-            answer::add(&mut headers, CONTENT_TYPE.to_string(), content_type.to_owned());
+            response::add(&mut headers, CONTENT_TYPE.to_string(), content_type.to_owned());
         }
         // Browsers send every end of a line as two characters.
         let body = Some(self.body.replace("\r\n", "\n"));
-        Ok(Some(AnswerView { status, headers, body, body_base64: None }))
+        Ok(Some(ResponseView { status, headers, body, body_base64: None }))
     }
 }
 
@@ -258,7 +258,7 @@ async fn finished(
         Err(failure) => failure,
     };
     let Ok(document) = shared.look(&id, Payload::Hidden).await else { return Err(failure) };
-    let problem = Some(words::sentence(failure.message()));
+    let problem = Some(formatting::sentence(failure.message()));
     let mut response = shown(&deed.form(&document, sent, problem));
     *response.status_mut() = status_of(failure.code());
     Ok(response)

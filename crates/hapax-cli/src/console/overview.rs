@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::chart::{Chart, Kind, Series};
-use super::{shown, words};
+use super::{formatting, shown};
 use crate::admin::{Samples, Shared, StatsDocument, Step, stats};
 use crate::time::brief;
 
@@ -74,12 +74,12 @@ async fn now(shared: &Shared) -> Live {
             tiles: tiles(&stats),
             charts,
             uptime: brief(Duration::from_millis(stats.uptime_ms)),
-            size: words::bytes(stats.records.bytes),
+            size: formatting::bytes(stats.records.bytes),
             stats: Some(stats),
             problem: None,
         },
         Err(failure) => {
-            let problem = Some(words::sentence(failure.message()));
+            let problem = Some(formatting::sentence(failure.message()));
             let (uptime, size) = (String::new(), String::new());
             Live { tiles: Vec::new(), charts, stats: None, problem, uptime, size }
         }
@@ -95,7 +95,12 @@ fn tiles(stats: &StatsDocument) -> Vec<Tile> {
         ("failed", records.failed, "/records?state=failed", false),
         ("released", records.released, "/records?state=released", false),
     ]
-    .map(|(name, number, link, is_warning)| Tile { name, number: words::count(number), link, is_warning })
+    .map(|(name, number, link, is_warning)| Tile {
+        name,
+        number: formatting::count(number),
+        link,
+        is_warning,
+    })
     .into()
 }
 
@@ -103,7 +108,7 @@ fn charts(steps: &[Step]) -> Vec<Chart> {
     let chart = |title, kind, series, top_min, words| {
         Chart::new(title, kind, series, Samples::steps_max(), top_min, words)
     };
-    let whole = |number: f64| words::count(number.max(0.0) as u64);
+    let whole = |number: f64| formatting::count(number.max(0.0) as u64);
     let series = |name, colour, value: &dyn Fn(&Step) -> Option<f64>| Series {
         name,
         colour,
@@ -115,13 +120,13 @@ fn charts(steps: &[Step]) -> Vec<Chart> {
         })
     });
     vec![
-        chart("Requests", Kind::Stacked, bands.into(), 1.0, words::rate),
+        chart("Requests", Kind::Stacked, bands.into(), 1.0, formatting::rate),
         chart(
             "Latency, p99",
             Kind::Lines,
             vec![series("request", "c2", &|step| step.answered_p99)],
             0.001,
-            words::seconds,
+            formatting::seconds,
         ),
         chart(
             "Store latency, p99",
@@ -131,7 +136,7 @@ fn charts(steps: &[Step]) -> Vec<Chart> {
                 series("record", "c3", &|step| step.complete_p99),
             ],
             0.001,
-            words::seconds,
+            formatting::seconds,
         ),
         chart(
             "In progress",

@@ -9,10 +9,10 @@ use axum::response::Response;
 use hapax_core::{State as RecordState, Timestamp};
 use serde::Deserialize;
 
-use super::{shown, words};
+use super::{formatting, shown};
 use crate::admin::{self, Actor, Asked, Id, Shared};
 use crate::failure::Failure;
-use crate::records::story::{Event, story};
+use crate::records::timeline::{Event, timeline};
 use crate::time::{relative, rfc3339};
 use crate::view::{RecordView, RecordedView, or_dash};
 
@@ -59,7 +59,7 @@ impl Moment {
     fn new(event: Event, now: Timestamp) -> Self {
         Self {
             is_bad: event.what.contains("uncertain") || event.what.contains("lapsed"),
-            what: words::sentence(&event.what),
+            what: formatting::sentence(&event.what),
             at: rfc3339(event.at).unwrap_or_else(|| "never".to_owned()),
             relative: relative(event.at, now),
             is_past: event.at <= now,
@@ -79,14 +79,14 @@ pub(super) async fn page(
     let (advice, actions) = next_steps(record);
     Ok(shown(&Record {
         record,
-        short_id: words::short(&record.id),
+        short_id: formatting::short_id(&record.id),
         state: record.state().name(),
         operation: or_dash(&record.scope.operation),
         namespace: or_dash(&record.scope.namespace),
         principal: record.scope.principal.as_deref().unwrap_or("-"),
         summary: record.recorded.as_ref().map_or_else(|| "none".to_owned(), RecordedView::summary),
         content,
-        events: story(record, now).into_iter().map(|event| Moment::new(event, now)).collect(),
+        events: timeline(record, now).into_iter().map(|event| Moment::new(event, now)).collect(),
         advice,
         actions,
         done: done_words(&asking.done),

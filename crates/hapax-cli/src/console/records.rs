@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use hapax_core::{State as RecordState, Timestamp};
 use serde::Deserialize;
 
-use super::{shown, words};
+use super::{formatting, shown};
 use crate::admin::{Asked, Filled, Filter, Shared, query_value, status_of};
 use crate::failure::Failure;
 use crate::records::name::{id_prefix, parse_key};
@@ -116,9 +116,9 @@ struct Row {
 impl Row {
     fn new(record: RecordView, now: Timestamp) -> Self {
         Self {
-            short_id: words::short(&record.id),
+            short_id: formatting::short_id(&record.id),
             state: record.state().name(),
-            state_words: words::state(&record.state_words()),
+            state_words: formatting::state(&record.state_words()),
             operation: or_dash(&record.scope.operation),
             namespace: or_dash(&record.scope.namespace),
             attempt: record.attempt,
@@ -135,7 +135,7 @@ pub(super) async fn page(
     Asked(asked): Asked<Filters>,
 ) -> Result<Response, Failure> {
     let found = match asked.filter().query() {
-        Ok(query) => shared.desk.page(&query).await,
+        Ok(query) => shared.records.page(&query).await,
         Err(failure) => Err(failure),
     };
     Ok(listing(&asked, found))
@@ -155,7 +155,7 @@ fn listing(asked: &Filters, found: Result<PageView, Failure>) -> Response {
         next: page.next.as_deref(),
         rows: page.records.into_iter().map(|record| Row::new(record, now)).collect(),
         unreadable: page.unreadable,
-        problem: failure.as_ref().map(|failure| words::sentence(failure.message())),
+        problem: failure.as_ref().map(|failure| formatting::sentence(failure.message())),
         done,
     });
     if let Some(failure) = failure {

@@ -14,18 +14,19 @@ use parking_lot::RwLock;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::ask::{Asker, name_in};
+use super::access_log::{AccessLog, AccessLogger};
+use super::callouts::{Callouts, principal_in};
+use super::operation_headers::OperationHeaders;
 use super::paths::Unambiguous;
 use super::protection::{self, Routing};
-use super::told::Told;
-use super::watched::{Watch, Watched};
 use crate::config::{Config, Flags, Route};
 use crate::proxy::UpstreamService;
 use crate::records::retention::retention_of;
 use crate::trace::{Traced, TracedUpstream, Tracing};
 
 /// What answers one request.
-type Answering = Watched<Unambiguous<Traced<Idempotency<Told<TracedUpstream<UpstreamService>>>>>>;
+type Answering =
+    AccessLog<Unambiguous<Traced<Idempotency<OperationHeaders<TracedUpstream<UpstreamService>>>>>>;
 
 /// The layer in force and the configuration that it is made of.
 pub(super) struct Routes {
@@ -73,9 +74,9 @@ where
 pub(super) struct Parts {
     pub(super) hapax: Hapax,
     pub(super) forward: UpstreamService,
-    pub(super) asker: Asker,
+    pub(super) callouts: Callouts,
     pub(super) tracing: Option<Tracing>,
-    pub(super) watch: Watch,
+    pub(super) access_logger: AccessLogger,
 }
 
 struct Current {
@@ -146,29 +147,29 @@ impl Routes {
 
 impl Parts {
     fn layer(&self, config: &Config) -> IdempotencyLayer {
-        config.layer(&self.hapax, |route| with_questions(route, &self.asker))
+        config.layer(&self.hapax, |route| with_callouts(route, &self.callouts))
     }
 
     fn current(&self, layer: IdempotencyLayer, config: Arc<Config>) -> Current {
         let upstream = TracedUpstream::new(self.forward.clone(), self.tracing.clone());
-        let traced = Traced::new(layer.layer(Told::new(upstream)), self.tracing.clone());
+        let traced = Traced::new(layer.layer(OperationHeaders::new(upstream)), self.tracing.clone());
         let unambiguous = Unambiguous::new(traced, layer.clone());
-        let answering = Watched::new(unambiguous, self.watch.clone());
+        let answering = AccessLog::new(unambiguous, self.access_logger.clone());
         Current { layer, answering, config }
     }
 }
 
-fn with_questions(route: &Route, asker: &Asker) -> HttpPolicy {
+fn with_callouts(route: &Route, callouts: &Callouts) -> HttpPolicy {
     let mut policy = route.policy.clone();
     if let Some(url) = &route.reconcile {
-        let (asker, url) = (asker.clone(), url.clone());
-        policy = policy.reconcile(move |question| asker.clone().did_it_happen(url.clone(), question));
+        let (callouts, url) = (callouts.clone(), url.clone());
+        policy = policy.reconcile(move |question| callouts.clone().reconcile(url.clone(), question));
     }
     if let Some(url) = &route.authorise {
-        let (asker, url, mut left_out) = (asker.clone(), url.clone(), key_names(&policy));
+        let (callouts, url, mut left_out) = (callouts.clone(), url.clone(), key_names(&policy));
         // What a caller writes there is no name.
         left_out.extend(route.authorise_principal.clone());
-        let ask = move |head: &request::Parts| asker.clone().may_it_go_on(url.clone(), head, &left_out);
+        let ask = move |head: &request::Parts| callouts.clone().authorise(url.clone(), head, &left_out);
         policy = match route.authorise_principal.clone() {
             None => policy.authorise(move |head| {
                 let answer = ask(head);
@@ -176,7 +177,7 @@ fn with_questions(route: &Route, asker: &Asker) -> HttpPolicy {
             }),
             Some(header) => policy.authorise_as(move |head| {
                 let (answer, header) = (ask(head), header.clone());
-                async move { answer.await.map(|answer| name_in(&answer, &header)) }
+                async move { answer.await.map(|answer| principal_in(&answer, &header)) }
             }),
         };
     }

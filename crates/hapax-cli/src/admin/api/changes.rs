@@ -19,8 +19,8 @@ use super::super::extract::{Id, Sent};
 use super::super::openapi;
 use super::filter::{RecordPath, millis};
 use crate::failure::{Code, Failure};
-use crate::records::answer::AnswerView;
-use crate::records::verdict::{self, Decision};
+use crate::records::response::ResponseView;
+use crate::records::settlement::{self, Decision};
 use crate::view::{ClassView, Document, Payload};
 
 /// A reason is a few sentences, not a document.
@@ -65,7 +65,7 @@ pub(crate) struct SettleChange {
     pub(crate) payload_base64: Option<String>,
     /// What retries of an HTTP request are answered with, instead of a payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) answer: Option<AnswerView>,
+    pub(crate) answer: Option<ResponseView>,
     /// How long retries are answered so. As long as the record's route says unless said; a day for a function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 9007199254740991_u64)]
@@ -142,7 +142,7 @@ impl SettleChange {
             Some(FormatName::Operator) | None => Format::OPERATOR,
         };
         let class = self.class.unwrap_or(ClassView::Success).into();
-        Ok(Decision::Applied { recorded: verdict::recorded(class, format, payload)?, retention })
+        Ok(Decision::Applied { recorded: settlement::recorded(class, format, payload)?, retention })
     }
 }
 
@@ -247,8 +247,8 @@ pub(crate) async fn delete(
     id: RecordId,
     change: Change,
 ) -> Result<(), Failure> {
-    let desk = shared.desk.clone();
-    let work = async move { desk.delete(&id, &change.version).await };
+    let records = shared.records.clone();
+    let work = async move { records.delete(&id, &change.version).await };
     audited(shared, actor, Action::Delete, id, change.reason, work).await
 }
 
@@ -262,12 +262,12 @@ async fn decide(
 ) -> Result<Document, Failure> {
     let deciding = shared.clone();
     let work = async move {
-        let desk = &deciding.desk;
-        let operation = desk.show(&id, Payload::Hidden).await?.record.scope.operation;
+        let records = &deciding.records;
+        let operation = records.show(&id, Payload::Hidden).await?.record.scope.operation;
         let verdict = decision.verdict((deciding.retention)(&operation));
-        let done = verdict::done(&verdict).to_owned();
-        desk.settle(&id, &change.version, verdict).await?;
-        let settled = desk.show(&id, Payload::Hidden).await?;
+        let done = settlement::done(&verdict).to_owned();
+        records.settle(&id, &change.version, verdict).await?;
+        let settled = records.show(&id, Payload::Hidden).await?;
         Ok(Document { done: Some(done), ..settled })
     };
     audited(shared, actor, action, id, change.reason, work).await

@@ -126,7 +126,7 @@ pub(crate) async fn count(shared: &Shared) -> Result<Stats, Failure> {
     {
         return Ok(stats);
     }
-    let stats = shared.desk.stats().await?;
+    let stats = shared.records.stats().await?;
     metrics::gauge!(observe::UNCERTAIN).set(stats.uncertain as f64);
     *counted = Some((Instant::now(), stats));
     Ok(stats)

@@ -311,13 +311,13 @@ async fn the_client_sees_what_a_store_would_show() {
     let show = Showcase::start().await;
     let it = show.fill().await;
     let client = show.client();
-    let desk = crate::records::Desk::on(show.store.clone(), "memory:");
+    let records = crate::records::Records::standalone(show.store.clone(), "memory:");
     let query = hapax_core::Query { limit: 4, ..Default::default() };
-    let (asked, local) = (client.page(&query).await.unwrap(), desk.page(&query).await.unwrap());
+    let (asked, local) = (client.page(&query).await.unwrap(), records.page(&query).await.unwrap());
     assert_eq!((asked.records, asked.next), (local.records, local.next));
     let missing = RecordId::parse(&"0".repeat(64)).unwrap();
     let hidden = crate::view::Payload::Hidden;
-    let (asked, local) = (client.show(&missing, hidden).await, desk.show(&missing, hidden).await);
+    let (asked, local) = (client.show(&missing, hidden).await, records.show(&missing, hidden).await);
     assert_eq!(asked.unwrap_err().code(), local.unwrap_err().code());
     let uncertain = client.show(&it.uncertain, hidden).await.unwrap().record;
     client.delete(&uncertain, Some("a test")).await.unwrap();

@@ -180,7 +180,7 @@ async fn a_store_that_never_answers_ends_in_a_refusal_that_says_whether_somethin
     let show = Showcase::with(setting).await;
     let id = showcase::completed(&store, "a").await;
     // Not over the listener: it may be slow today, and its time is short here.
-    let looked_at = show.shared.desk.show(&id, crate::view::Payload::Hidden).await.unwrap().record.version;
+    let looked_at = show.shared.records.show(&id, crate::view::Payload::Hidden).await.unwrap().record.version;
     let body = serde_json::json!({ "version": looked_at });
     let stall = Fault::Stall(Point::Before);
     store.set_plan(Plan::new().always(Op::List, stall).always(Op::Delete, stall));

@@ -7,7 +7,7 @@ use crate::args::Change;
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::records::refuse_while_in_progress;
-use crate::records::verdict::consequence_of_deleting;
+use crate::records::settlement::consequence_of_deleting;
 use crate::view::Payload;
 
 pub(super) async fn run(change: &Change, target: &Target<'_>) -> Result<(), Failure> {

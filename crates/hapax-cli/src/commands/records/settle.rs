@@ -14,8 +14,8 @@ use crate::args::{Answer, Change, Settle};
 use crate::confirm::confirm;
 use crate::failure::{Code, Failure};
 use crate::output::{Output, note};
-use crate::records::verdict::{self, Decision};
-use crate::records::{answer, refuse_unless_uncertain};
+use crate::records::settlement::{self, Decision};
+use crate::records::{refuse_unless_uncertain, response};
 use crate::stores::OUTCOME_BYTES_MAX;
 use crate::view::{Payload, RecordView};
 
@@ -42,12 +42,12 @@ async fn decide(change: &Change, decision: Decision, target: &Target<'_>) -> Res
         // Without a result there is no retention to look up.
         _ => decision.verdict(Duration::ZERO),
     };
-    announce(&found, &verdict::consequence_of(&verdict));
-    if let Some(caution) = verdict::caution(&found.record.scope.operation, &verdict) {
+    announce(&found, &settlement::consequence_of(&verdict));
+    if let Some(caution) = settlement::caution(&found.record.scope.operation, &verdict) {
         note(&format!("  {caution}"));
     }
     confirm(change.yes)?;
-    let done = verdict::done(&verdict);
+    let done = settlement::done(&verdict);
     source.settle(&found.record, verdict, reason).await?;
     report(&source, &found.record, done, target.output()).await
 }
@@ -77,15 +77,15 @@ fn recorded(settle: &Settle) -> Result<Recorded, Failure> {
         (None, None, Some(path)) => (settle.format.into(), Some(read(path)?)),
         (None, None, None) => (settle.format.into(), None),
     };
-    verdict::recorded(settle.class.into(), format, payload)
+    settlement::recorded(settle.class.into(), format, payload)
 }
 
 /// The HTTP response that retries receive.
 fn http_response(status: u16, typed: &Answer) -> Result<Recorded, Failure> {
-    let mut fields = answer::Fields::new();
+    let mut fields = response::Fields::new();
     for line in &typed.header {
-        let (name, value) = answer::parse_field(line)?;
-        answer::add(&mut fields, name, value);
+        let (name, value) = response::parse_field(line)?;
+        response::add(&mut fields, name, value);
     }
     let default_type = typed.body_json.as_ref().map(|_| "application/json");
     if let Some(content_type) = typed.content_type.as_deref().or(default_type) {
@@ -94,15 +94,15 @@ fn http_response(status: u16, typed: &Answer) -> Result<Recorded, Failure> {
                 .hint("use either --content-type or --header"));
         }
         let field = fields.entry(CONTENT_TYPE.to_string());
-        field.or_insert_with(|| answer::Lines::One(content_type.to_owned()));
+        field.or_insert_with(|| response::FieldLines::One(content_type.to_owned()));
     }
     let body = match (&typed.body, &typed.body_json, &typed.body_file) {
         (Some(text), _, _) => text.clone().into_bytes(),
-        (None, Some(json), _) => verdict::checked_json(json.clone().into_bytes())?,
+        (None, Some(json), _) => settlement::checked_json(json.clone().into_bytes())?,
         (None, None, Some(path)) => read(path)?,
         (None, None, None) => Vec::new(),
     };
-    answer::recorded(answer::answer(status, &fields, body.into())?)
+    response::recorded(response::response(status, &fields, body.into())?)
 }
 
 /// Reads a file, up to a size that no store accepts.

@@ -6,7 +6,7 @@ use super::{Target, find::find};
 use crate::args::Show;
 use crate::failure::Failure;
 use crate::output::printable;
-use crate::records::story::story;
+use crate::records::timeline::timeline;
 use crate::stores::Access;
 use crate::view::{Document, Payload, ReasonView, RecordView, RecordedView, or_dash};
 
@@ -22,7 +22,7 @@ fn text(found: &Document, payload: Payload, target: &Target<'_>) -> String {
     let (record, now) = (&found.record, found.now());
     let mut lines = head(record);
     lines.push(String::new());
-    lines.extend(story(record, now).into_iter().map(|event| event.line(now)));
+    lines.extend(timeline(record, now).into_iter().map(|event| event.line(now)));
     lines.push(String::new());
     lines.extend(next_steps(record, target));
     if let (Payload::Shown, Some(recorded)) = (payload, &record.recorded) {

@@ -6,13 +6,13 @@ use hapax_core::{Query, RecordId, StoreErrorKind, Verdict};
 use crate::admin::{Client, LocalAccess};
 use crate::failure::{Code, Failure};
 use crate::output::{note, quoted};
-use crate::records::Desk;
+use crate::records::Records;
 use crate::stores::{Access, StoreUrl};
 use crate::view::{Document, PageView, Payload, RecordView};
 
 #[derive(Debug)]
 pub(super) enum Source {
-    Store { desk: Desk, place: String },
+    Store { records: Records, place: String },
     Admin(Client),
 }
 
@@ -21,7 +21,7 @@ impl Source {
         match url.open_shared(access).await {
             Ok(store) => {
                 let place = url.to_string();
-                Ok(Self::Store { desk: Desk::on(store, &place), place })
+                Ok(Self::Store { records: Records::standalone(store, &place), place })
             }
             Err(failure) if failure.code() == Code::Store(StoreErrorKind::InUse) => {
                 Self::of_owner(url, failure).await
@@ -58,14 +58,14 @@ impl Source {
 
     pub(super) async fn page(&self, query: &Query) -> Result<PageView, Failure> {
         match self {
-            Self::Store { desk, .. } => desk.page(query).await,
+            Self::Store { records, .. } => records.page(query).await,
             Self::Admin(client) => client.page(query).await,
         }
     }
 
     pub(super) async fn show(&self, id: &RecordId, payload: Payload) -> Result<Document, Failure> {
         match self {
-            Self::Store { desk, .. } => desk.show(id, payload).await,
+            Self::Store { records, .. } => records.show(id, payload).await,
             Self::Admin(client) => client.show(id, payload).await,
         }
     }
@@ -78,7 +78,7 @@ impl Source {
         reason: Option<&str>,
     ) -> Result<(), Failure> {
         match self {
-            Self::Store { desk, .. } => desk.settle(&id_of(record)?, &record.version, verdict).await,
+            Self::Store { records, .. } => records.settle(&id_of(record)?, &record.version, verdict).await,
             Self::Admin(client) => client.settle(record, verdict, reason).await,
         }
     }
@@ -86,7 +86,7 @@ impl Source {
     /// Removes the record, unless it has changed since it was shown.
     pub(super) async fn delete(&self, record: &RecordView, reason: Option<&str>) -> Result<(), Failure> {
         match self {
-            Self::Store { desk, .. } => desk.delete(&id_of(record)?, &record.version).await,
+            Self::Store { records, .. } => records.delete(&id_of(record)?, &record.version).await,
             Self::Admin(client) => client.delete(record, reason).await,
         }
     }

@@ -1,4 +1,4 @@
-use crate::records::answer::Lines;
+use crate::records::response::FieldLines;
 use crate::view::ClassView;
 
 use super::*;
@@ -25,7 +25,7 @@ fn control_characters_in_a_payload_are_escaped() {
 
 #[test]
 fn the_head_of_a_response_is_decoded() {
-    let headers = [("location".to_owned(), Lines::One("/a\u{1b}".to_owned()))].into();
+    let headers = [("location".to_owned(), FieldLines::One("/a\u{1b}".to_owned()))].into();
     let meta_hex = Some("01".to_owned());
     let answer =
         RecordedView { status: Some(201), headers: Some(headers), meta_hex, ..recorded(Some("{}"), None) };

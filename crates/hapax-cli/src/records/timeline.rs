@@ -21,7 +21,7 @@ impl Event {
 }
 
 /// What is known of the record's life, in order.
-pub(crate) fn story(record: &RecordView, now: Timestamp) -> Vec<Event> {
+pub(crate) fn timeline(record: &RecordView, now: Timestamp) -> Vec<Event> {
     let attempt = record.attempt;
     let event = |at, what: String| Event { at, what };
     let changed = |what: String| event(record.updated(), what);

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{shown, words};
+use super::{formatting, shown};
 use crate::admin::{Action, Asked, Entry, Shared, audit_page};
 use crate::failure::Failure;
 
@@ -16,13 +16,13 @@ const ROWS_MAX: usize = 100;
 
 #[derive(Template)]
 #[template(path = "console/audit.html")]
-struct Journal {
+struct AuditLogPage {
     entries: Vec<Row>,
     next: Option<u64>,
     place: String,
 }
 
-impl Journal {
+impl AuditLogPage {
     fn here(&self) -> &'static str {
         "/audit"
     }
@@ -50,7 +50,7 @@ impl From<Entry> for Row {
         Self {
             who: format!("{who}, {} from {}", entry.via, entry.address),
             what: action_words(entry.action),
-            short_id: entry.id.as_deref().map(words::short).unwrap_or_default(),
+            short_id: entry.id.as_deref().map(formatting::short_id).unwrap_or_default(),
             id: entry.id,
             reason: entry.reason.filter(|reason| !reason.is_empty()).unwrap_or_else(|| "–".to_owned()),
             at: entry.at,
@@ -87,5 +87,5 @@ pub(super) async fn page(
         None => "Every action, newest first. The store is in memory, and this log ends with it.".to_owned(),
     };
     let entries = page.entries.into_iter().map(Row::from).collect();
-    Ok(shown(&Journal { entries, next: page.next, place }))
+    Ok(shown(&AuditLogPage { entries, next: page.next, place }))
 }

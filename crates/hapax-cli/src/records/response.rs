@@ -17,15 +17,15 @@ use utoipa::ToSchema;
 use crate::failure::{Code, Failure};
 
 /// The most bytes of names and values together: clients take no larger heads.
-pub(crate) const ANSWER_HEAD_BYTES_MAX: usize = 32 * 1024;
+pub(crate) const RESPONSE_HEAD_BYTES_MAX: usize = 32 * 1024;
 
 /// The fields of a head by their names.
-pub(crate) type Fields = BTreeMap<String, Lines>;
+pub(crate) type Fields = BTreeMap<String, FieldLines>;
 
 /// The lines of one field.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(untagged)]
-pub(crate) enum Lines {
+pub(crate) enum FieldLines {
     /// One line.
     One(String),
     /// Several, in their order.
@@ -36,7 +36,7 @@ pub(crate) enum Lines {
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Answer)]
-pub(crate) struct AnswerView {
+pub(crate) struct ResponseView {
     /// The status.
     #[schema(minimum = 200, maximum = 999)]
     pub(crate) status: u16,
@@ -52,7 +52,7 @@ pub(crate) struct AnswerView {
     pub(crate) body_base64: Option<String>,
 }
 
-impl AnswerView {
+impl ResponseView {
     /// The outcome that a record is settled with.
     pub(crate) fn recorded(&self) -> Result<Recorded, Failure> {
         let body = match (&self.body, &self.body_base64) {
@@ -66,7 +66,7 @@ impl AnswerView {
                 .into(),
             (None, None) => Bytes::new(),
         };
-        recorded(answer(self.status, &self.headers, body)?)
+        recorded(response(self.status, &self.headers, body)?)
     }
 
     /// The answer that a record holds or is to hold, as it is sent to the admin API.
@@ -80,15 +80,15 @@ impl AnswerView {
     }
 }
 
-impl fmt::Debug for AnswerView {
+impl fmt::Debug for ResponseView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What is answered may be confidential.
-        f.debug_struct("AnswerView").field("status", &self.status).finish_non_exhaustive()
+        f.debug_struct("ResponseView").field("status", &self.status).finish_non_exhaustive()
     }
 }
 
 /// The answer with these parts.
-pub(crate) fn answer(status: u16, fields: &Fields, body: Bytes) -> Result<Answer, Failure> {
+pub(crate) fn response(status: u16, fields: &Fields, body: Bytes) -> Result<Answer, Failure> {
     let status = StatusCode::from_u16(status).ok().filter(|status| !status.is_informational());
     let status = status.ok_or_else(|| {
         invalid("this is not the status of an answer").hint("a status has three digits, such as 201")
@@ -98,8 +98,8 @@ pub(crate) fn answer(status: u16, fields: &Fields, body: Bytes) -> Result<Answer
     for (name, lines) in fields {
         for line in lines.iter() {
             bytes += name.len() + line.len();
-            if bytes > ANSWER_HEAD_BYTES_MAX {
-                return Err(invalid(format!("the head has more than {ANSWER_HEAD_BYTES_MAX} bytes")));
+            if bytes > RESPONSE_HEAD_BYTES_MAX {
+                return Err(invalid(format!("the head has more than {RESPONSE_HEAD_BYTES_MAX} bytes")));
             }
             let (name, value) = field(name, line)?;
             if answer.headers.try_append(name, value).is_err() {
@@ -126,10 +126,10 @@ pub(crate) fn parse_field(line: &str) -> Result<(String, String), Failure> {
 
 /// Adds a line to the fields of a head.
 pub(crate) fn add(fields: &mut Fields, name: String, value: String) {
-    let lines = fields.entry(name.to_ascii_lowercase()).or_insert_with(|| Lines::Several(Vec::new()));
+    let lines = fields.entry(name.to_ascii_lowercase()).or_insert_with(|| FieldLines::Several(Vec::new()));
     match lines {
-        Lines::Several(lines) => lines.push(value),
-        Lines::One(first) => *lines = Lines::Several(vec![std::mem::take(first), value]),
+        FieldLines::Several(lines) => lines.push(value),
+        FieldLines::One(first) => *lines = FieldLines::Several(vec![std::mem::take(first), value]),
     }
 }
 
@@ -141,12 +141,12 @@ pub(crate) fn fields(headers: &HeaderMap) -> Fields {
             .iter()
             .map(|line| String::from_utf8_lossy(line.as_bytes()).into_owned())
             .collect();
-        if lines.len() == 1 { Lines::One(lines.remove(0)) } else { Lines::Several(lines) }
+        if lines.len() == 1 { FieldLines::One(lines.remove(0)) } else { FieldLines::Several(lines) }
     };
     headers.keys().map(|name| (name.to_string(), lines(name))).collect()
 }
 
-impl Lines {
+impl FieldLines {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &String> {
         match self {
             Self::One(line) => std::slice::from_ref(line),

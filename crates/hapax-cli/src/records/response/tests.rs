@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 fn recorded_of(written: serde_json::Value) -> Result<Recorded, Failure> {
-    serde_json::from_value::<AnswerView>(written).unwrap().recorded()
+    serde_json::from_value::<ResponseView>(written).unwrap().recorded()
 }
 
 #[test]
@@ -14,13 +14,13 @@ fn what_is_written_is_what_is_recorded() {
     assert_eq!((answer.status.as_u16(), &answer.body[..]), (201, &b"{}"[..]));
     assert_eq!(answer.headers["content-type"], "application/json");
     assert_eq!(answer.headers.get_all("link").iter().collect::<Vec<_>>(), ["one", "two"]);
-    let again = AnswerView::of(&answer).recorded().unwrap();
+    let again = ResponseView::of(&answer).recorded().unwrap();
     assert_eq!(Answer::of(&again).unwrap(), answer, "it survives the way to a sidecar");
 }
 
 #[test]
 fn what_makes_no_sense_is_refused_and_not_repeated() {
-    let long = "x".repeat(ANSWER_HEAD_BYTES_MAX);
+    let long = "x".repeat(RESPONSE_HEAD_BYTES_MAX);
     let many: BTreeMap<String, &str> = (0..40_000).map(|n| (n.to_string(), "")).collect();
     for written in [
         json!({ "status": 0 }),

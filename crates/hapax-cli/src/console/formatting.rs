@@ -9,7 +9,7 @@ pub(crate) fn state(name: &str) -> String {
 }
 
 /// The start of an id.
-pub(crate) fn short(id: &str) -> String {
+pub(crate) fn short_id(id: &str) -> String {
     id.chars().take(ID_DIGITS_SHORT).collect()
 }
 

@@ -26,7 +26,7 @@ fn seen(status: Status, now: Timestamp) -> RecordView {
 }
 
 fn told(status: Status) -> Vec<String> {
-    story(&record(status), NOW).into_iter().map(|event| event.line(NOW)).collect()
+    timeline(&record(status), NOW).into_iter().map(|event| event.line(NOW)).collect()
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_claim_at_work_is_told_with_its_lease() {
 #[test]
 fn a_lapsed_claim_is_told_as_uncertain() {
     let record = record(Status::InProgress { lease_until: NOW });
-    assert!(story(&record, NOW)[2].what.contains("lapsed"));
+    assert!(timeline(&record, NOW)[2].what.contains("lapsed"));
     assert_eq!(record.state_words(), "uncertain (lapsed)");
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Whatever is not a clear answer means that nobody knows: the record stays uncertain, the caller does not go on.
 
-mod answer;
+mod reconcile_response;
 
 use std::future::Future;
 
@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, r
 use http_body_util::Full;
 use serde_json::json;
 
-use self::answer::Answer;
+use self::reconcile_response::ReconcileResponse;
 use crate::config::LimitOptions;
 use crate::exchanges::{Bounds, Exchanges, Keep, Unanswered};
 use crate::problem;
@@ -23,7 +23,7 @@ const ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method")
 const ORIGINAL_URI: HeaderName = HeaderName::from_static("x-original-uri");
 
 /// Fields that describe a body or a connection, which the question has not got; and the usual key.
-const NOT_ASKED: [&str; 13] = [
+const NOT_FORWARDED: [&str; 13] = [
     "connection",
     "content-encoding",
     "content-length",
@@ -41,12 +41,12 @@ const NOT_ASKED: [&str; 13] = [
 
 /// Sends questions.
 #[derive(Clone, Debug)]
-pub(super) struct Asker {
+pub(super) struct Callouts {
     exchanges: Exchanges,
     bounds: Bounds,
 }
 
-impl Asker {
+impl Callouts {
     pub(super) fn new(limits: &LimitOptions) -> Self {
         let keep = Keep { unused_max: limits.ask_idle_max, span: limits.ask_keep_alive.0 };
         let bounds = Bounds { within: limits.ask_timeout.0, bytes_max: limits.ask_bytes_max };
@@ -54,7 +54,7 @@ impl Asker {
     }
 
     /// "Did this happen?"
-    pub(super) async fn did_it_happen(self, url: Uri, question: Question) -> Reconciled<Response<Bytes>> {
+    pub(super) async fn reconcile(self, url: Uri, question: Question) -> Reconciled<Response<Bytes>> {
         let words = json!({
             "operation": question.id.to_string(),
             "attempt": question.fence.attempt,
@@ -76,7 +76,10 @@ impl Asker {
                 return Reconciled::Unknown;
             }
         };
-        match serde_json::from_slice::<Answer>(response.body()).map_err(|_| ()).and_then(Answer::reconciled) {
+        match serde_json::from_slice::<ReconcileResponse>(response.body())
+            .map_err(|_| ())
+            .and_then(ReconcileResponse::reconciled)
+        {
             Ok(reconciled) => reconciled,
             Err(()) => {
                 tracing::warn!(%id, "reconcile: the answer makes no sense; still uncertain");
@@ -86,14 +89,14 @@ impl Asker {
     }
 
     /// "May this caller do that?" The fields of an answer that says yes; a refusal is the answer for the caller.
-    /// `left_out` are the headers that are not for the one who decides, such as those that may hold a key.
-    pub(super) fn may_it_go_on(
+    /// `excluded` are the headers that are not for the one who decides, such as those that may hold a key.
+    pub(super) fn authorise(
         self,
         url: Uri,
         head: &request::Parts,
-        left_out: &[HeaderName],
+        excluded: &[HeaderName],
     ) -> impl Future<Output = Result<HeaderMap, Response<Bytes>>> + Send + use<> {
-        let question = question(head, left_out);
+        let question = question(head, excluded);
         async move {
             match self.send(url, question).await {
                 Ok(response) if response.status().is_success() => Ok(response.into_parts().0.headers),
@@ -117,7 +120,7 @@ impl Asker {
 }
 
 /// The caller's name in an answer. Empty where there is none, or more than one.
-pub(super) fn name_in(answer: &HeaderMap, header: &HeaderName) -> Vec<u8> {
+pub(super) fn principal_in(answer: &HeaderMap, header: &HeaderName) -> Vec<u8> {
     let mut lines = answer.get_all(header).iter().map(HeaderValue::as_bytes);
     match (lines.next(), lines.next()) {
         (Some(name), None) if !name.is_empty() => name.to_vec(),
@@ -129,7 +132,7 @@ pub(super) fn name_in(answer: &HeaderMap, header: &HeaderName) -> Vec<u8> {
 }
 
 /// The caller's head, without what belongs to a body or a connection, and without what is left out.
-fn question(head: &request::Parts, left_out: &[HeaderName]) -> Request<Full<Bytes>> {
+fn question(head: &request::Parts, excluded: &[HeaderName]) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::default());
     let named: Vec<&str> = head
         .headers
@@ -140,8 +143,8 @@ fn question(head: &request::Parts, left_out: &[HeaderName]) -> Request<Full<Byte
         .map(str::trim)
         .collect();
     let is_asked = |name: &HeaderName| {
-        !NOT_ASKED.contains(&name.as_str())
-            && !left_out.contains(name)
+        !NOT_FORWARDED.contains(&name.as_str())
+            && !excluded.contains(name)
             && !named.iter().any(|of| name.as_str().eq_ignore_ascii_case(of))
     };
     let headers = request.headers_mut();

@@ -1,6 +1,6 @@
-//! [`Watched`]: how long each request took and what became of it, measured always and logged where somebody wants that.
+//! [`AccessLog`]: how long each request took and what became of it, measured always and logged where somebody wants that.
 //!
-//! It looks at no key, path, query or body. A request is over with the head of its answer: one that is recorded is whole
+//! It looks at no key, path, query or body. A request is over with the head of its response: one that is recorded is whole
 //! by then, and one that merely passes may go on for hours.
 
 use std::convert::Infallible;
@@ -19,34 +19,34 @@ use tower_service::Service;
 
 use crate::telemetry::{PASSED, REQUEST_SECONDS, REQUESTS_LOGGED};
 
-/// What became of a request whose caller went away before the answer.
-const GONE: &str = "gone";
+/// What became of a request whose caller went away before the response.
+const CLIENT_GONE: &str = "gone";
 
 /// Watches the requests of a service.
 #[derive(Clone, Debug)]
-pub(super) struct Watched<S> {
+pub(super) struct AccessLog<S> {
     inner: S,
-    watch: Watch,
+    logger: AccessLogger,
 }
 
 /// What is done with what is seen.
 #[derive(Clone, Debug)]
-pub(super) struct Watch {
+pub(super) struct AccessLogger {
     is_logged: bool,
-    usual: Arc<[(&'static str, Histogram)]>,
+    common: Arc<[(&'static str, Histogram)]>,
 }
 
 /// What becomes of nearly all requests. Their histograms are held: to look one up by its label takes memory and a search.
-const USUAL: [&str; 3] = [PASSED, "replayed", "ran"];
+const COMMON_OUTCOMES: [&str; 3] = [PASSED, "replayed", "ran"];
 
-impl Watch {
+impl AccessLogger {
     /// Measures, and logs where `is_logged`. Metrics must be recorded by now.
     pub(super) fn new(is_logged: bool) -> Self {
-        Self { is_logged, usual: USUAL.map(|outcome| (outcome, histogram(outcome))).into() }
+        Self { is_logged, common: COMMON_OUTCOMES.map(|outcome| (outcome, histogram(outcome))).into() }
     }
 
-    fn took(&self, outcome: &'static str, span: Duration) {
-        match self.usual.iter().find(|(usual, _)| *usual == outcome) {
+    fn record(&self, outcome: &'static str, span: Duration) {
+        match self.common.iter().find(|(common, _)| *common == outcome) {
             Some((_, histogram)) => histogram.record(span),
             None => histogram(outcome).record(span),
         }
@@ -57,33 +57,39 @@ fn histogram(outcome: &'static str) -> Histogram {
     metrics::histogram!(REQUEST_SECONDS, "outcome" => outcome)
 }
 
-impl<S> Watched<S> {
-    pub(super) fn new(inner: S, watch: Watch) -> Self {
-        Self { inner, watch }
+impl<S> AccessLog<S> {
+    pub(super) fn new(inner: S, logger: AccessLogger) -> Self {
+        Self { inner, logger }
     }
 }
 
-impl<S, B, R> Service<Request<B>> for Watched<S>
+impl<S, B, R> Service<Request<B>> for AccessLog<S>
 where
     S: Service<Request<B>, Response = Response<R>, Error = Infallible>,
 {
     type Response = S::Response;
     type Error = Infallible;
-    type Future = Watching<S::Future>;
+    type Future = ResponseFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let begun = Instant::now();
+        let started = Instant::now();
         // Nothing is asked about requests that are never covered: most of those that pass cost nothing more.
         let observer = is_coverable(request.method()).then(Observer::default);
         if let Some(observer) = &observer {
             request.extensions_mut().insert(observer.clone());
         }
-        let line = self.watch.is_logged.then(|| Box::new(Line::new(&request, observer.clone(), begun)));
-        Watching { answer: self.inner.call(request), watch: self.watch.clone(), begun, observer, line }
+        let entry = self.logger.is_logged.then(|| Box::new(Entry::new(&request, observer.clone(), started)));
+        ResponseFuture {
+            response: self.inner.call(request),
+            logger: self.logger.clone(),
+            started,
+            observer,
+            entry,
+        }
     }
 }
 
@@ -93,18 +99,18 @@ fn is_coverable(method: &Method) -> bool {
 }
 
 pin_project! {
-    /// The answer to a request that is watched.
-    pub(super) struct Watching<F> {
+    /// The response to a request that is measured and logged.
+    pub(super) struct ResponseFuture<F> {
         #[pin]
-        answer: F,
-        watch: Watch,
-        begun: Instant,
+        response: F,
+        logger: AccessLogger,
+        started: Instant,
         observer: Option<Observer>,
-        line: Option<Box<Line>>,
+        entry: Option<Box<Entry>>,
     }
 }
 
-impl<F, R> Future for Watching<F>
+impl<F, R> Future for ResponseFuture<F>
 where
     F: Future<Output = Result<Response<R>, Infallible>>,
 {
@@ -112,55 +118,55 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let Ok(response) = ready!(this.answer.poll(cx));
+        let Ok(response) = ready!(this.response.poll(cx));
         let problem = response.extensions().get::<Code>().copied();
         let passed = if problem == Some(Code::UpstreamUnavailable) { UNREACHABLE } else { PASSED };
         let outcome = this.observer.as_ref().and_then(Observer::outcome).unwrap_or(passed);
-        this.watch.took(outcome, this.begun.elapsed());
-        if let Some(mut line) = this.line.take() {
-            line.ended = Some(Ended { outcome, status: response.status(), problem });
+        this.logger.record(outcome, this.started.elapsed());
+        if let Some(mut entry) = this.entry.take() {
+            entry.completion = Some(Completion { outcome, status: response.status(), problem });
         }
         Poll::Ready(Ok(response))
     }
 }
 
-/// The line about one request. It is logged when this goes, also when the caller does first.
-struct Line {
+/// The entry about one request. It is logged when this goes, also when the caller does first.
+struct Entry {
     id: Option<HeaderValue>,
     method: Method,
     observer: Option<Observer>,
-    begun: Instant,
-    ended: Option<Ended>,
+    started: Instant,
+    completion: Option<Completion>,
 }
 
 /// How a request was answered.
-struct Ended {
+struct Completion {
     outcome: &'static str,
     status: StatusCode,
-    /// The refusal that the answer is.
+    /// The refusal that the response is.
     problem: Option<Code>,
 }
 
-impl Line {
-    fn new<B>(request: &Request<B>, observer: Option<Observer>, begun: Instant) -> Self {
+impl Entry {
+    fn new<B>(request: &Request<B>, observer: Option<Observer>, started: Instant) -> Self {
         let id = request.headers().get("x-request-id").cloned();
-        Self { id, method: request.method().clone(), observer, begun, ended: None }
+        Self { id, method: request.method().clone(), observer, started, completion: None }
     }
 }
 
-impl Drop for Line {
+impl Drop for Entry {
     fn drop(&mut self) {
-        let (observer, ended) = (self.observer.as_ref(), self.ended.as_ref());
-        let gone = || observer.and_then(Observer::outcome).unwrap_or(GONE);
+        let (observer, completion) = (self.observer.as_ref(), self.completion.as_ref());
+        let gone = || observer.and_then(Observer::outcome).unwrap_or(CLIENT_GONE);
         tracing::info!(
             target: REQUESTS_LOGGED,
             request_id = self.id.as_ref().and_then(|id| id.to_str().ok()),
             method = self.method.as_str(),
             route = observer.and_then(Observer::route),
-            outcome = ended.map_or_else(gone, |ended| ended.outcome),
-            status = ended.map(|ended| ended.status.as_u16()),
-            problem = ended.and_then(|ended| ended.problem).map(Code::name),
-            ms = self.begun.elapsed().as_secs_f64() * 1000.0,
+            outcome = completion.map_or_else(gone, |completion| completion.outcome),
+            status = completion.map(|completion| completion.status.as_u16()),
+            problem = completion.and_then(|completion| completion.problem).map(Code::name),
+            ms = self.started.elapsed().as_secs_f64() * 1000.0,
             record = observer.and_then(Observer::record).map(tracing::field::display),
             "request",
         );

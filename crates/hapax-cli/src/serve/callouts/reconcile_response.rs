@@ -16,12 +16,12 @@ use http::Response;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::records::answer::{Fields, answer};
+use crate::records::response::{Fields, response};
 
 /// The answer as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Answer {
+pub(super) struct ReconcileResponse {
     /// Whether it happened; null where that is not known there either.
     applied: Option<bool>,
     /// What retries are answered with.
@@ -34,7 +34,7 @@ pub(super) struct Answer {
     body_base64: Option<String>,
 }
 
-impl Answer {
+impl ReconcileResponse {
     /// What it means. Nothing, where it contradicts itself.
     pub(super) fn reconciled(self) -> Result<Reconciled<Response<Bytes>>, ()> {
         match self.applied {
@@ -53,7 +53,7 @@ impl Answer {
             (None, Some(text)) => STANDARD.decode(text).map_err(|_| ())?.into(),
             (Some(_), Some(_)) => return Err(()),
         };
-        let answer = answer(self.status.ok_or(())?, &self.headers, body).map_err(|_| ())?;
+        let answer = response(self.status.ok_or(())?, &self.headers, body).map_err(|_| ())?;
         let mut response = Response::new(answer.body);
         (*response.status_mut(), *response.headers_mut()) = (answer.status, answer.headers);
         Ok(response)

@@ -15,17 +15,17 @@ pub(super) const ATTEMPT: HeaderName = HeaderName::from_static("idempotency-atte
 
 /// Tells the inner service.
 #[derive(Clone, Debug)]
-pub(super) struct Told<S> {
+pub(super) struct OperationHeaders<S> {
     inner: S,
 }
 
-impl<S> Told<S> {
+impl<S> OperationHeaders<S> {
     pub(super) fn new(inner: S) -> Self {
         Self { inner }
     }
 }
 
-impl<S, B> Service<Request<B>> for Told<S>
+impl<S, B> Service<Request<B>> for OperationHeaders<S>
 where
     S: Service<Request<B>>,
 {

@@ -1,7 +1,7 @@
 use super::*;
 
 fn reconciled(text: &str) -> Result<Reconciled<Response<Bytes>>, ()> {
-    serde_json::from_str::<Answer>(text).map_err(|_| ())?.reconciled()
+    serde_json::from_str::<ReconcileResponse>(text).map_err(|_| ())?.reconciled()
 }
 
 #[test]
