@@ -19,7 +19,6 @@
 mod api;
 mod audit;
 mod auth;
-mod client;
 mod connection_slots;
 mod extract;
 mod health;
@@ -29,6 +28,7 @@ mod local;
 mod openapi;
 mod options;
 mod problem;
+mod query;
 mod router;
 mod samples;
 #[cfg(test)]
@@ -50,17 +50,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::api::changes::{FormatName, REASON_CHARS_MAX};
+pub(crate) use self::api::filter::LIMIT_MAX;
 pub(crate) use self::api::status::StatsDocument;
 pub(crate) use self::api::{
     Change, Filter, SettleChange, VerdictName, audit_page, config, delete, release, settle, shown, stats,
 };
 pub(crate) use self::audit::{Action, Entry};
-pub(crate) use self::auth::{Actor, NAME_CHARS_MAX, Peer, Via, fit_name, forged, is_own_page};
-pub(crate) use self::client::{Client, query_value};
+pub(crate) use self::auth::{Actor, NAME_CHARS_MAX, OPERATOR, Peer, Via, fit_name, forged, is_own_page};
 pub(crate) use self::extract::{Asked, Filled, Id};
 pub(crate) use self::local::LocalAccess;
 pub(crate) use self::options::{AdminListen, AdminOptions};
 pub(crate) use self::problem::{Problem, status as status_of};
+pub(crate) use self::query::query_value;
 pub(crate) use self::samples::{Samples, Step};
 pub(crate) use self::token::Token;
 use crate::failure::{Code, Failure};

@@ -10,9 +10,10 @@
 //! | [`trace`] | spans, and their export to a collector |
 //! | [`stores`] | store URLs, and how stores are opened |
 //! | [`commands`] | the subcommands, one file each |
-//! | [`exchanges`] | what we ask of others in our own name |
+//! | [`http_client`] | requests of this process itself: callouts, spans, the admin API |
 //! | [`proxy`] | the reverse proxy: connections to clients and upstreams |
 //! | [`admin`] | the admin listener: health, metrics, API, audit log |
+//! | [`admin_client`] | the admin API of a running sidecar, for the commands |
 //! | [`console`] | the pages for people |
 //! | [`records`] | looking at records and changing them |
 //! | [`view`] | a record as people and programs see it |
@@ -25,14 +26,15 @@
 //! | [`failure`] | errors with their codes, exit codes and hints |
 
 mod admin;
+mod admin_client;
 mod args;
 mod commands;
 mod config;
 mod confirm;
 mod console;
 mod demo;
-mod exchanges;
 mod failure;
+mod http_client;
 mod nearest;
 mod output;
 mod problem;

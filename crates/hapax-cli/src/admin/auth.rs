@@ -89,7 +89,7 @@ pub(crate) async fn for_console(
                 (&Method::GET, Some(wanted)) if wanted.as_str() != "/" => wanted.as_str(),
                 _ => return Redirect::to("/login").into_response(),
             };
-            let next = super::client::query_value(wanted);
+            let next = super::query_value(wanted);
             Redirect::to(&format!("/login?next={next}")).into_response()
         }
         Err(failure) => console::as_page(failure.into_response()),

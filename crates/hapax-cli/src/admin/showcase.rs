@@ -15,7 +15,8 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Admin, AdminListen, AdminListener, AdminOptions, Client, Samples, Shared, Token};
+use super::{Admin, AdminListen, AdminListener, AdminOptions, Samples, Shared, Token};
+use crate::admin_client::AdminClient;
 use crate::failure::Failure;
 use crate::telemetry::{PASSED, REQUEST_SECONDS};
 
@@ -96,8 +97,8 @@ impl Showcase {
     }
 
     /// A client that has the token.
-    pub(crate) fn client(&self) -> Client {
-        Client::new(&self.url, Token::new(TOKEN).unwrap()).unwrap()
+    pub(crate) fn client(&self) -> AdminClient {
+        AdminClient::new(&self.url, Token::new(TOKEN).unwrap()).unwrap()
     }
 
     /// As while the process drains.

@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 
 use super::showcase::{Filled, Setting, Showcase, TOKEN};
 use super::*;
+use crate::admin_client::AdminClient;
 
 /// What was answered.
 #[derive(Debug)]

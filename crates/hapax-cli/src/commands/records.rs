@@ -12,7 +12,8 @@ use std::time::Duration;
 use hapax::{Hapax, Keeper, MemoryStore};
 
 use super::Context;
-use crate::admin::{Client, LocalAccess, Token, token};
+use crate::admin::{LocalAccess, Token, token};
+use crate::admin_client::AdminClient;
 use crate::args::{AdminAccess, Records, RecordsCommand};
 use crate::config::{Config, Flags};
 use crate::failure::{Code, Failure};
@@ -50,7 +51,7 @@ impl Target<'_> {
         let Some(url) = &self.admin.admin else {
             return Source::of_store(&self.context.store, access).await;
         };
-        Ok(Source::Admin(Client::new(url, self.token()?)?))
+        Ok(Source::Admin(AdminClient::new(url, self.token()?)?))
     }
 
     /// The token of the sidecar, read from where the sidecar itself reads it. There is no flag for the token: arguments

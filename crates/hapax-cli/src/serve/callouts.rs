@@ -15,7 +15,7 @@ use serde_json::json;
 
 use self::reconcile_response::ReconcileResponse;
 use crate::config::LimitOptions;
-use crate::exchanges::{Bounds, Exchanges, Keep, Unanswered};
+use crate::http_client::{HttpClient, PoolOptions, RequestError, RequestLimits};
 use crate::problem;
 
 /// What the caller asks for, for whoever decides.
@@ -42,15 +42,15 @@ const NOT_FORWARDED: [&str; 13] = [
 /// Sends questions.
 #[derive(Clone, Debug)]
 pub(super) struct Callouts {
-    exchanges: Exchanges,
-    bounds: Bounds,
+    client: HttpClient,
+    limits: RequestLimits,
 }
 
 impl Callouts {
     pub(super) fn new(limits: &LimitOptions) -> Self {
-        let keep = Keep { unused_max: limits.ask_idle_max, span: limits.ask_keep_alive.0 };
-        let bounds = Bounds { within: limits.ask_timeout.0, bytes_max: limits.ask_bytes_max };
-        Self { exchanges: Exchanges::new(keep), bounds }
+        let pool = PoolOptions { idle_max: limits.ask_idle_max, idle_timeout: limits.ask_keep_alive.0 };
+        let limits = RequestLimits { timeout: limits.ask_timeout.0, body_bytes_max: limits.ask_bytes_max };
+        Self { client: HttpClient::new(pool), limits }
     }
 
     /// "Did this happen?"
@@ -113,9 +113,13 @@ impl Callouts {
         }
     }
 
-    async fn send(&self, url: Uri, mut request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Unanswered> {
+    async fn send(
+        &self,
+        url: Uri,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Bytes>, RequestError> {
         *request.uri_mut() = url;
-        self.exchanges.send(request, self.bounds).await
+        self.client.send(request, self.limits).await
     }
 }
 

@@ -10,20 +10,20 @@ use http_body_util::Full;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use tokio::runtime::Handle;
 
-use crate::exchanges::{Bounds, Exchanges, Keep};
+use crate::http_client::{HttpClient as Client, PoolOptions, RequestLimits};
 use crate::telemetry::TRACE_BATCHES;
 
 /// A collector says in few words what it did not take.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// There is one batch at a time, so one connection does.
-const KEEP: Keep = Keep { unused_max: 1, span: Duration::from_secs(30) };
+const POOL: PoolOptions = PoolOptions { idle_max: 1, idle_timeout: Duration::from_secs(30) };
 
 #[derive(Debug)]
 pub(super) struct Delivery {
     runtime: Handle,
-    exchanges: Exchanges,
-    bounds: Bounds,
+    client: Client,
+    limits: RequestLimits,
     is_taken: AtomicBool,
 }
 
@@ -31,8 +31,8 @@ impl Delivery {
     pub(super) fn new(within: Duration) -> Self {
         Self {
             runtime: Handle::current(),
-            exchanges: Exchanges::new(KEEP),
-            bounds: Bounds { within, bytes_max: ANSWER_BYTES_MAX },
+            client: Client::new(POOL),
+            limits: RequestLimits { timeout: within, body_bytes_max: ANSWER_BYTES_MAX },
             is_taken: AtomicBool::new(true),
         }
     }
@@ -55,8 +55,8 @@ impl Delivery {
 #[async_trait::async_trait]
 impl HttpClient for Delivery {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let (exchanges, bounds) = (self.exchanges.clone(), self.bounds);
-        let sent = async move { exchanges.send(request.map(Full::new), bounds).await };
+        let (client, limits) = (self.client.clone(), self.limits);
+        let sent = async move { client.send(request.map(Full::new), limits).await };
         match self.runtime.spawn(sent).await? {
             Ok(response) => {
                 if response.status().is_success() {

@@ -157,7 +157,7 @@ async fn every_answer_carries_the_headers_that_keep_browsers_in_check() {
 async fn the_token_for_commands_on_this_machine_opens_this_listener_alone() {
     let (show, other) = (Showcase::start().await, Showcase::start().await);
     let ask = async |token: &Token| {
-        let client = Client::new(&show.url, token.clone()).unwrap();
+        let client = AdminClient::new(&show.url, token.clone()).unwrap();
         client.probe().await.map_err(|failure| failure.code())
     };
     assert_eq!(ask(&show.shared.local_token).await, Ok(()));

@@ -323,7 +323,7 @@ async fn the_client_sees_what_a_store_would_show() {
     client.delete(&uncertain, Some("a test")).await.unwrap();
     assert_eq!(client.delete(&uncertain, None).await.unwrap_err().code(), Code::RecordMissing);
     assert_eq!(state(&show, &it.uncertain).await, None);
-    let wrong = Client::new(&show.url, Token::random()).unwrap();
+    let wrong = AdminClient::new(&show.url, Token::random()).unwrap();
     assert_eq!(wrong.show(&it.lapsed, hidden).await.unwrap_err().code(), Code::TokenInvalid);
     show.stop().await;
 }

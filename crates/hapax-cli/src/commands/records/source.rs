@@ -3,7 +3,8 @@
 
 use hapax_core::{Query, RecordId, StoreErrorKind, Verdict};
 
-use crate::admin::{Client, LocalAccess};
+use crate::admin::LocalAccess;
+use crate::admin_client::AdminClient;
 use crate::failure::{Code, Failure};
 use crate::output::{note, quoted};
 use crate::records::Records;
@@ -13,7 +14,7 @@ use crate::view::{Document, PageView, Payload, RecordView};
 #[derive(Debug)]
 pub(super) enum Source {
     Store { records: Records, place: String },
-    Admin(Client),
+    Admin(AdminClient),
 }
 
 impl Source {
@@ -33,7 +34,7 @@ impl Source {
     /// The sidecar that owns the store, if it publishes its address; otherwise the reason why the store cannot be opened.
     async fn of_owner(url: &StoreUrl, in_use: Failure) -> Result<Self, Failure> {
         let Some((listener, token)) = url.directory().and_then(LocalAccess::find) else { return Err(in_use) };
-        let client = Client::new(&listener, token)?;
+        let client = AdminClient::new(&listener, token)?;
         match client.probe().await {
             Ok(()) => {
                 note(&format!("{url} is in use; asking its owner at {listener}"));

@@ -8,21 +8,20 @@ use http::uri::Scheme;
 use http::{HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 
-use super::super::Token;
-use super::super::auth::OPERATOR;
-use crate::exchanges::{Bounds, Exchanges, Unanswered};
+use crate::admin::{OPERATOR, Token};
 use crate::failure::{Code, Failure};
+use crate::http_client::{HttpClient, RequestError, RequestLimits};
 
 /// Longer than the listener itself takes for an answer.
-const TIME_MAX: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The largest answer: a page of records, or one payload as large as a store takes, in digits.
-const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+const RESPONSE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-const BOUNDS: Bounds = Bounds { within: TIME_MAX, bytes_max: ANSWER_BYTES_MAX };
+const LIMITS: RequestLimits = RequestLimits { timeout: TIMEOUT, body_bytes_max: RESPONSE_BYTES_MAX };
 
 pub(super) async fn send(
-    exchanges: &Exchanges,
+    http: &HttpClient,
     base: &Uri,
     token: &Token,
     method: Method,
@@ -32,7 +31,7 @@ pub(super) async fn send(
     let request = request(base, token, method, path, body).map_err(|error| {
         Failure::new(Code::InputInvalid, "the request to the sidecar cannot be sent").because(error)
     })?;
-    exchanges.send(request, BOUNDS).await.map_err(|error| unreachable(base, error))
+    http.send(request, LIMITS).await.map_err(|error| unreachable(base, error))
 }
 
 fn request(
@@ -63,7 +62,7 @@ fn operator() -> Option<HeaderValue> {
     HeaderValue::try_from(name).ok()
 }
 
-fn unreachable(base: &Uri, error: Unanswered) -> Failure {
+fn unreachable(base: &Uri, error: RequestError) -> Failure {
     let authority = base.authority().map_or("", http::uri::Authority::as_str);
     let failure =
         Failure::new(Code::AdminUnavailable, format!("no sidecar answers at {authority}")).because(error);

@@ -13,13 +13,8 @@ fn only_urls_of_a_listener_are_taken() {
         ("file:./hapax-data", false),
         ("", false),
     ] {
-        assert_eq!(Client::new(url, Token::random()).is_ok(), expected, "{url}");
+        assert_eq!(AdminClient::new(url, Token::random()).is_ok(), expected, "{url}");
     }
-}
-
-#[test]
-fn a_query_value_holds_nothing_that_ends_it() {
-    assert_eq!(query_value("/records?id=a&b=\"c d\"é"), "/records%3Fid%3Da%26b%3D%22c%20d%22%C3%A9");
 }
 
 #[test]

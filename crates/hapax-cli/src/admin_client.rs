@@ -1,6 +1,6 @@
 //! Asks the admin API of a running sidecar. It answers in the same views as a store that is opened here.
 
-mod exchange;
+mod request;
 
 use std::time::Duration;
 
@@ -13,13 +13,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Token;
-use super::api::changes::FormatName;
-use super::api::filter::LIMIT_MAX;
-use super::api::{Change, Filter, SettleChange, VerdictName};
-use super::problem::Problem;
-use crate::exchanges::{Exchanges, Keep};
+use crate::admin::{Change, Filter, FormatName, LIMIT_MAX, Problem, SettleChange, Token, VerdictName};
 use crate::failure::{Code, Failure};
+use crate::http_client::{HttpClient, PoolOptions};
 use crate::records::response::ResponseView;
 use crate::view::{Document, PageView, Payload, RecordView};
 
@@ -53,18 +49,18 @@ const CODES: [Code; 25] = [
 ];
 
 /// A command asks one thing after the other, so one connection does.
-const KEEP: Keep = Keep { unused_max: 1, span: Duration::from_secs(60) };
+const POOL: PoolOptions = PoolOptions { idle_max: 1, idle_timeout: Duration::from_secs(60) };
 
 /// A running sidecar.
 #[derive(Clone, Debug)]
-pub(crate) struct Client {
+pub(crate) struct AdminClient {
     /// Scheme and authority of the listener.
     base: Uri,
     token: Token,
-    exchanges: Exchanges,
+    http: HttpClient,
 }
 
-impl Client {
+impl AdminClient {
     /// The sidecar whose admin listener is at `url`.
     pub(crate) fn new(url: &str, token: Token) -> Result<Self, Failure> {
         let base: Option<Uri> = url.parse().ok();
@@ -76,7 +72,7 @@ impl Client {
             Failure::new(Code::InputInvalid, "this is not the URL of an admin listener")
                 .hint("write it as `hapax serve` prints it, such as http://127.0.0.1:8081")
         })?;
-        Ok(Self { base, token, exchanges: Exchanges::new(KEEP) })
+        Ok(Self { base, token, http: HttpClient::new(POOL) })
     }
 
     /// Whether the listener is there and takes the token.
@@ -133,7 +129,7 @@ impl Client {
         body: Option<&impl Serialize>,
     ) -> Result<T, Failure> {
         let body = body.map(serde_json::to_vec).transpose().map_err(|error| strange().because(error))?;
-        let answer = exchange::send(&self.exchanges, &self.base, &self.token, method, path, body).await?;
+        let answer = request::send(&self.http, &self.base, &self.token, method, path, body).await?;
         let (status, body) = (answer.status(), answer.into_body());
         if status.is_success() {
             return serde_json::from_slice(&body).map_err(|error| strange().because(error));
@@ -143,18 +139,6 @@ impl Client {
             Err(_) => strange().because(format!("status {status} without a problem document")),
         })
     }
-}
-
-/// A value for a query: everything but letters, digits and a few harmless signs in percent digits.
-pub(crate) fn query_value(text: &str) -> String {
-    text.bytes().fold(String::with_capacity(text.len()), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-        out
-    })
 }
 
 fn filter(query: &Query, limit: usize) -> Filter {
