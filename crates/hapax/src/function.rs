@@ -27,12 +27,12 @@ use crate::policy::Policy;
 /// The `surface` label of functions.
 const SURFACE: &str = "function";
 
-/// What may be given as a key.
+/// A value that can be used as a key.
 pub trait IntoKey {
     /// The key, or why it is invalid.
     ///
     /// # Errors
-    /// When it is empty, too long or holds what a key may not hold.
+    /// When it is empty, too long or contains an invalid character.
     fn into_key(self) -> Result<Key, KeyError>;
 }
 
@@ -71,16 +71,16 @@ pub struct Once {
     reconcile: Option<Reconcile>,
 }
 
-/// A result, and where it came from.
+/// A result and its origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Done<T> {
-    /// The one result.
+    /// The result.
     pub value: T,
-    /// Whether it came from an earlier run.
+    /// Whether it is the result of an earlier run.
     pub replayed: bool,
-    /// Whether it is stored. When not, it is true all the same, and storing goes on in the background. Until that
-    /// succeeds a retry is told "in progress", and once the lease has lapsed "uncertain"; only with
-    /// [`OnLapse::Rerun`] may it run again then.
+    /// Whether it is stored. If not, the result is valid all the same, and storing is retried in the background. Until
+    /// that succeeds a retry gets [`OnceError::InProgress`], and once the lease has lapsed [`OnceError::Uncertain`];
+    /// only with [`OnLapse::Rerun`] may it run again then.
     pub recorded: bool,
 }
 
@@ -90,7 +90,7 @@ impl Once {
         Self { hapax, scope, key, input: Ok(Fingerprint::empty()), policy, reconcile: None }
     }
 
-    /// What is asked for. The same key with another input is a mistake and is refused as such.
+    /// The input of the operation. The same key with another input is refused with [`OnceError::Mismatch`].
     pub fn input(mut self, input: &(impl Serialize + ?Sized)) -> Self {
         // Through the canonical form: maps that iterate in another order are the same input.
         self.input =
@@ -98,19 +98,19 @@ impl Once {
         self
     }
 
-    /// This policy instead of the one set up.
+    /// Uses this policy instead of the one of the [`Hapax`].
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// How long the result answers retries; see [`Policy::retention`].
+    /// How long the result is replayed to retries; see [`Policy::retention`].
     pub fn retention(mut self, retention: Duration) -> Self {
         self.policy = self.policy.retention(retention);
         self
     }
 
-    /// How long the claim is believed without renewal; see [`Policy::lease`].
+    /// How long the claim is valid without renewal; see [`Policy::lease`].
     pub fn lease(mut self, lease: Duration) -> Self {
         self.policy = self.policy.lease(lease);
         self
@@ -128,13 +128,13 @@ impl Once {
         self
     }
 
-    /// What a lapsed lease means; see [`Policy::on_lapse`].
+    /// What happens when a lease lapses; see [`Policy::on_lapse`].
     pub fn on_lapse(mut self, on_lapse: OnLapse) -> Self {
         self.policy = self.policy.on_lapse(on_lapse);
         self
     }
 
-    /// Asks whether the operation happened when its record is uncertain, before the caller is refused.
+    /// Checks whether the operation happened when its record is uncertain, before the caller is refused.
     pub fn reconcile<T, A, F>(mut self, ask: A) -> Self
     where
         T: Serialize + Send + 'static,
@@ -154,10 +154,10 @@ impl Once {
         self
     }
 
-    /// Runs `work`, or answers with the result of the run that came first.
+    /// Runs `work`, or returns the result of an earlier run.
     ///
-    /// The work runs in a task of its own: dropping the future that this returns does not stop it, and its result
-    /// is recorded for the retry.
+    /// The work runs in its own task: dropping the returned future does not stop it, and its result is recorded for the
+    /// retry.
     ///
     /// # Errors
     /// [`OnceError`]; only [`OnceError::Failed`] means that the work ran now and failed.
@@ -206,7 +206,7 @@ impl Once {
     }
 }
 
-/// What becomes of the record after the work returned.
+/// How the record ends after the work returned.
 fn ended<T: Serialize, E>(result: Result<T, Failure<E>>) -> Ended<Result<T, E>> {
     match result {
         Ok(value) => Ended { finish: Finish::Pin(encode(&value)), value: Ok(value) },
@@ -221,7 +221,8 @@ fn ended<T: Serialize, E>(result: Result<T, Failure<E>>) -> Ended<Result<T, E>> 
     }
 }
 
-/// A value that JSON cannot hold still happened: it is recorded as not kept, never run again.
+/// A value that JSON cannot represent was produced all the same: it is recorded as not kept, and the work never runs
+/// again.
 fn encode(value: &impl Serialize) -> Recorded {
     match serde_json::to_vec(value) {
         Ok(json) => Recorded::new(Class::Success, Format::FUNCTION, json),
@@ -240,7 +241,7 @@ fn decode<T: DeserializeOwned, E>(recorded: &Recorded) -> Result<Done<T>, OnceEr
         (Format::FUNCTION | Format::OPERATOR, Class::Error) => {
             Err(OnceError::PreviouslyFailed(StoredError::decode(recorded)))
         }
-        // Not kept, or written by another surface in a format of its own.
+        // Not kept, or written by another surface in its own format.
         _ => Err(OnceError::ResultUnavailable { source: None }),
     }
 }

@@ -1,4 +1,4 @@
-//! [`Hapax`]: the front door, and how it is set up.
+//! [`Hapax`]: the entry point of the library, and its [`Builder`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,17 +19,17 @@ use crate::function::{IntoKey, Once};
 use crate::observe::Outage;
 use crate::policy::{Policy, SPAN_MAX};
 
-/// How often a settlement whose answer was lost is sent again.
+/// How often a settlement whose result was lost is sent again.
 const SETTLE_TRIES: u32 = 3;
 
-/// Bytes of finished records that are answered from memory by default.
+/// The default size of the cache of finished records.
 const CACHE_BYTES: u64 = 32 << 20;
 
-/// How long settling or deleting may take at least. A store that has no clock to judge a lease by watches a claim it has
-/// not seen before for one lease, and may do so for a minute; the rest is for its calls.
+/// The minimum timeout of settling and deleting. A store without a clock of its own watches a claim that it has not
+/// seen before for one lease, which may take a minute; the rest is for its calls.
 const WATCH_MAX: Duration = Duration::from_secs(75);
 
-/// Executes operations once. Clones share everything; make one per process and store.
+/// Executes operations once. Clones share all state; make one per process and store.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -51,11 +51,10 @@ pub struct Hapax {
 /// Where leases are renewed and sweeping is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Keeper {
-    /// On a thread of its own, which handlers that block the runtime cannot hold up.
+    /// On a dedicated thread, which handlers that block the runtime do not delay.
     #[default]
     OwnThread,
-    /// On the runtime in which [`Builder::build`] is called: for simulated time, and for places where a thread is
-    /// not welcome.
+    /// On the runtime in which [`Builder::build`] is called: for simulated time, and for environments without threads.
     SharedRuntime,
 }
 
@@ -76,7 +75,7 @@ pub struct Builder {
 /// How a drain ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Drained {
-    /// Executions that had not ended when time was up. Their records stay in progress and lapse.
+    /// Executions that had not ended at the limit. Their records stay in progress and lapse.
     pub left: usize,
 }
 
@@ -105,9 +104,9 @@ impl Hapax {
         Once::new(self.clone(), scope.into(), key.into_key())
     }
 
-    /// Claims an operation for a surface of yours: see [`engine`](crate::engine).
+    /// Claims an operation for a custom surface: see [`engine`](crate::engine).
     ///
-    /// A claim whose future is dropped before it is answered is cancelled: nothing ran for it.
+    /// A claim whose future is dropped before it is ready is cancelled: nothing ran for it.
     ///
     /// # Errors
     /// [`Refusal`]: why the operation does not run now.
@@ -115,7 +114,7 @@ impl Hapax {
         self.engine.claim(Box::new(operation)).await
     }
 
-    /// The policy of operations that do not choose another.
+    /// The default policy of operations.
     pub fn policy(&self) -> Policy {
         self.policy
     }
@@ -125,8 +124,8 @@ impl Hapax {
         &self.engine.calls.store
     }
 
-    /// What is recorded for a key, for operators and reports, and to settle or delete it. It is never a reason to run an
-    /// operation.
+    /// The record of a key, for operators and reports, and to settle or delete it. Its absence is never a reason to run
+    /// an operation.
     ///
     /// # Errors
     /// When the key is invalid or the store cannot answer.
@@ -136,8 +135,8 @@ impl Hapax {
         Ok(calls.once("get", calls.timeout, calls.store.get(&id)).await?)
     }
 
-    /// Settles an uncertain record as it was read. If another attempt holds it meanwhile, or its owner has ended it after
-    /// all, nothing changes.
+    /// Settles an uncertain record in the state in which it was read. If another attempt holds it meanwhile, or its
+    /// owner has ended it, nothing changes.
     ///
     /// # Errors
     /// When the store cannot answer.
@@ -146,15 +145,15 @@ impl Hapax {
         let (calls, id) = (&self.engine.calls, record.key.id);
         let settle = || calls.store.settle(&id, &settlement);
         let settled = calls.insist("settle", calls.timeout.max(WATCH_MAX), SETTLE_TRIES, settle).await;
-        // Also where it is not known whether it was done.
+        // Also if it is unknown whether the settlement was applied.
         self.engine.facts.forget(&id);
         let settled = settled?;
         self.engine.waiters.wake(&id);
         Ok(settled)
     }
 
-    /// Removes a finished or uncertain record as it was read; its key is new afterwards. Other processes on the
-    /// same store may answer it from their memory for up to a minute more ([`Builder::cache`]).
+    /// Removes a finished or uncertain record in the state in which it was read; its key is fresh afterwards. Other
+    /// processes on the same store may replay it from their caches for up to a minute more ([`Builder::cache`]).
     ///
     /// # Errors
     /// When the store cannot answer.
@@ -162,12 +161,12 @@ impl Hapax {
         let (calls, id) = (&self.engine.calls, record.key.id);
         let delete = calls.store.delete(&id, record.fence.nonce);
         let deleted = calls.once("delete", calls.timeout.max(WATCH_MAX), delete).await;
-        // Also where it is not known whether it was done.
+        // Also if it is unknown whether the deletion was applied.
         self.engine.facts.forget(&id);
         deleted
     }
 
-    /// Admits nothing new and waits for what runs to end and be recorded, but not longer than `limit`.
+    /// Refuses new operations and waits up to `limit` until the running ones have ended and are recorded.
     pub async fn drain(&self, limit: Duration) -> Drained {
         self.engine.draining.store(true, Ordering::SeqCst);
         self.engine.tasks.close();
@@ -177,59 +176,59 @@ impl Hapax {
 }
 
 impl Builder {
-    /// The policy of operations that do not choose another.
+    /// The default policy of operations.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// How long one store call may take before its answer counts as lost; never more than a third of the lease. A claim
-    /// whose answer is lost is asked for again within this time, and refused when it is over. Settling and deleting may
-    /// always take 75 s: some stores watch a claim first. Default 5 s.
+    /// The timeout of a store call; never more than a third of the lease. A claim whose result is lost is repeated
+    /// within this time, and refused when it is over. Settling and deleting may always take 75 s: some stores watch a
+    /// claim first. Default 5 s.
     pub fn store_timeout(mut self, store_timeout: Duration) -> Self {
         self.store_timeout = store_timeout.min(SPAN_MAX);
         self
     }
 
-    /// Bytes of finished records to answer from memory, without asking the store; 0 for none. Default 32 MiB.
+    /// The size of the cache of finished records, in bytes; 0 for none. Default 32 MiB.
     ///
-    /// What is not in memory is always asked of the store. Where the store has one owner, as the file store has, a record
-    /// is answered from memory until its retention is over or it is deleted. Where other processes use the store as well,
-    /// it is answered for a minute at most, so that a deletion by another process takes effect after a minute. A store in
-    /// memory is asked itself ([`Caching`](hapax_core::Caching)).
+    /// A record that is not in the cache is always looked up in the store. If the store has one owner, as the file
+    /// store has, a record is replayed from the cache until its retention is over or it is deleted. If other processes
+    /// use the store as well, it is replayed for a minute at most, so that a deletion by another process takes effect
+    /// after a minute. A store in memory is not cached ([`Caching`](hapax_core::Caching)).
     pub fn cache(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// How many duplicates may wait for one key, and in all. Default 1,000 and 10,000.
+    /// How many duplicates may wait for one key, and in total. Default 1,000 and 10,000.
     pub fn waiters_max(mut self, per_key: usize, in_all: usize) -> Self {
         self.waiters = Limits { per_key, in_all };
         self
     }
 
-    /// How often the store is asked about a key with waiting duplicates, in case no notification came. Default 1 s.
+    /// How often the store is polled for a key with waiting duplicates, in case no notification arrives. Default 1 s.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.poll = poll.min(SPAN_MAX);
         self
     }
 
-    /// How often to sweep; `None` leaves it to a job of yours. Default hourly.
+    /// How often to sweep; `None` if another job does. Default hourly.
     pub fn sweep(mut self, every: Option<Duration>) -> Self {
         self.sweep = every.map(|every| every.min(SPAN_MAX));
         self
     }
 
-    /// Where leases are renewed. Default: on a thread of its own.
+    /// Where leases are renewed. Default: on a dedicated thread.
     pub fn keeper(mut self, keeper: Keeper) -> Self {
         self.keeper = keeper;
         self
     }
 
-    /// Hapax as set up.
+    /// Builds the [`Hapax`] and starts its background tasks.
     ///
     /// # Panics
-    /// When the operating system gives no thread, or with [`Keeper::SharedRuntime`] outside a Tokio runtime.
+    /// When the operating system cannot create a thread, or with [`Keeper::SharedRuntime`] outside a Tokio runtime.
     #[must_use = "nothing runs by itself"]
     pub fn build(self) -> Hapax {
         let facts = Facts::new(self.cache_bytes, self.store.caching());

@@ -1,4 +1,4 @@
-//! The tower layer: any HTTP service made safe to retry. For axum, hyper, tonic, and whatever else speaks `http`.
+//! The tower layer: makes any HTTP service safe to retry. For axum, hyper, tonic, and every other user of `http` types.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -13,31 +13,32 @@
 //! # });
 //! ```
 //!
-//! A `POST`, `PUT` or `PATCH` with an `Idempotency-Key` is executed once; every retry gets the one answer, marked
-//! `X-Idempotent-Replayed: true`. Requests without a key pass as they are, unless a route
+//! A `POST`, `PUT` or `PATCH` with an `Idempotency-Key` is executed once; every retry gets the recorded response,
+//! marked `X-Idempotent-Replayed: true`. Requests without a key pass unchanged, unless a route
 //! [requires](KeyMode::Required) one.
 //!
 //! # The life of a request
 //!
-//! 1. **Covered?** A route, a method, and a key (or a route that requires one). What is not covered passes untouched.
-//! 2. **Whose?** The key is looked up within its principal, method and path.
-//! 3. **What?** The body is read within limits, and the request's fingerprint is made of it.
-//! 4. **Claim.** One atomic step in the store. A key that was used for another request is refused; one that is being
-//!    worked on is told so, or waits; one that is finished is answered from its record.
-//! 5. **Run.** The inner service runs in a task of its own. A client that hangs up changes nothing.
-//! 6. **Record, then answer.** What the response means for the key ([`Outcome`]) is written down before its first
-//!    byte leaves.
+//! 1. **Coverage.** A route, a method, and a key (or a route that requires one). A request that is not covered passes
+//!    unchanged.
+//! 2. **Scope.** The key is unique within its principal, method and path.
+//! 3. **Fingerprint.** The body is read within limits, and the request is fingerprinted.
+//! 4. **Claim.** One atomic step in the store. A key that was used for another request is refused; a duplicate of a
+//!    running request is refused or waits; one of a finished request is answered from its record.
+//! 5. **Run.** The inner service runs in its own task. A client that disconnects does not stop it.
+//! 6. **Record, then respond.** The [`Outcome`] of the response is recorded before its first byte is sent.
 //!
-//! What a handler should know, it finds in the request's extensions: its [`IdempotencyKey`] and the
-//! [`Context`](crate::Context) of its attempt; with the feature `axum`, as extractors.
+//! A handler finds the [`IdempotencyKey`] and the [`Context`](crate::Context) of its attempt in the request's
+//! extensions; with the feature `axum`, as extractors.
 //!
-//! # What to know
+//! # Limitations
 //!
-//! - Responses larger than [`outcome_bytes_max`](HttpPolicy::outcome_bytes_max) and streams of events go to their
-//!   client as they come. That they were sent is recorded, what they said is not: a retry is told so and nothing runs
-//!   again.
-//! - With axum, turn on the feature `axum`: inside a nested router only it knows the path that the client sent.
-//! - A key protects within one store. Two regions with a store each are two worlds.
+//! - Responses larger than [`outcome_bytes_max`](HttpPolicy::outcome_bytes_max) and event streams are streamed to their
+//!   client. The record states that the request ran, without its response: a retry is refused with that reason, and the
+//!   request does not run again.
+//! - With axum, enable the feature `axum`: inside a nested router only that gives access to the path that the client
+//!   sent.
+//! - A key is unique within one store. Two regions with separate stores do not share keys.
 
 mod answer;
 mod body;

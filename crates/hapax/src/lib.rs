@@ -25,37 +25,36 @@
 //!
 //! # What is promised
 //!
-//! *At most once* by default: a crash in the middle leaves the key **uncertain** until it is settled, and nothing runs a
-//! second time by itself. [`OnLapse::Rerun`] makes it *at least once*. What survives the death of a
-//! process is up to the store.
+//! *At most once* by default: a crash during execution leaves the key **uncertain** until it is settled, and nothing is
+//! executed again automatically. [`OnLapse::Rerun`] makes it *at least once*. Durability depends on the store.
 //!
 //! | store | crate | promise |
 //! |---|---|---|
-//! | [`MemoryStore`] | here | de-duplication inside one living process |
-//! | `FileStore` | `hapax-store-file` | at most once on one machine, durable before it answers |
+//! | [`MemoryStore`] | here | de-duplication within one process |
+//! | `FileStore` | `hapax-store-file` | at most once on one machine, durable before it is acknowledged |
 //! | `PostgresStore` | `hapax-store-postgres` | at most once for many machines; best effort with standbys that commits do not wait for; writes in the same transaction commit with their outcome |
 //! | `RedisStore` | `hapax-store-redis` | at most once on one durable server for many machines, otherwise best effort |
 //! | `DynamoDbStore` | `hapax-store-dynamodb` | at most once in its Region; writes in the same transaction commit with their outcome |
-//! | [`Tiers`] | here, with `RedisFacts` of `hapax-store-redis` | that of the store behind; Redis answers retries of what is finished |
+//! | [`Tiers`] | here, with `RedisFacts` of `hapax-store-redis` | that of the underlying store; Redis answers retries of finished operations |
 //!
 //! # Features
 //!
-//! None is on by default; functions need none.
+//! None is enabled by default; functions need none.
 //!
-//! | feature | what it adds |
+//! | feature | content |
 //! |---|---|
-//! | `http` | the tower layer for anything that speaks `http` types: hyper, tonic, Lambda |
+//! | `http` | the tower layer for every user of `http` types: hyper, tonic, Lambda |
 //! | `axum` | extractors for handlers, `for_axum`, and keys by the path that the client sent also in nested routers |
 //! | `webhook` | the receiver of webhooks: signatures and ids |
-//! | `decode` | request bodies fingerprinted as decoded, where a route asks for it |
+//! | `decode` | request bodies decoded before fingerprinting, if a route is configured so |
 //! | `regex` | paths and keys by regular expression |
-//! | `schema` | what files may say about routes, as a JSON Schema |
+//! | `schema` | the JSON Schema of the options of routes |
 //!
-//! # Reading on
+//! # Where to start
 //!
-//! [`Hapax`] is the front door, [`Once`] one operation, [`Policy`] its rules, [`Context`] what a run may know about
-//! itself, [`observe`] what can be measured. [`engine`] is for authors of surfaces, `hapax-core` and `hapax-testkit` are
-//! for authors of stores.
+//! [`Hapax`] is the entry point, [`Once`] one operation, [`Policy`] its rules, [`Context`] the information about a run,
+//! [`observe`] the metrics. [`engine`] is for authors of surfaces, `hapax-core` and `hapax-testkit` are for authors of
+//! stores.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod engine;

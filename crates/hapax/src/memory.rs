@@ -1,7 +1,7 @@
 //! [`MemoryStore`]: the reference store, a sharded map over [`hapax_core::transition`].
 //!
-//! It owns records of one process and forgets them with it. It refuses claims when it is full and never evicts:
-//! an evicted record would let its operation run again.
+//! It owns the records of one process and loses them with it. It refuses claims when it is full and never evicts: an
+//! evicted record would let its operation run again.
 
 mod records;
 
@@ -23,18 +23,18 @@ use parking_lot::Mutex;
 
 use self::records::{IdState, Records};
 
-/// Enough that two of a handful of cores rarely want the same one.
+/// Enough that a handful of cores rarely contend for the same one.
 const SHARDS: usize = 64;
 
-/// What a record takes beside its outcome: itself, its place in the map and in the queue of its end.
+/// The size of a record without its outcome: the record, its map entry and its queue entry.
 const RECORD_BYTES: u64 = (size_of::<Record>() + size_of::<RecordId>() + 64) as u64;
 
-/// How many finished records a claim removes by itself before it is refused for lack of room.
+/// How many finished records a claim removes before it is refused for lack of space.
 const MAKE_ROOM_BATCH: usize = 64;
 
 /// Keeps records in this process's memory.
 ///
-/// *Promise*: de-duplication inside one living process; a restart forgets everything.
+/// *Promise*: de-duplication within one process; a restart loses all records.
 ///
 /// ```
 /// use hapax::MemoryStore;
@@ -53,7 +53,7 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Shard {
     records: Records,
-    /// Pinned and released records by the time they end. A place may be out of date: the record decides.
+    /// Pinned and released records by expiry. An entry may be outdated: the record decides.
     ends: BinaryHeap<Reverse<(Timestamp, RecordId)>>,
     /// Records in progress or uncertain; few, and rarely old enough to be dropped.
     open: HashSet<RecordId, IdState>,
@@ -77,15 +77,14 @@ impl MemoryStore {
         }
     }
 
-    /// How many records may be there before new claims are refused.
+    /// The maximum number of records; new claims are refused beyond it.
     #[must_use]
     pub fn records_max(mut self, records_max: u64) -> Self {
         self.records_max = records_max;
         self
     }
 
-    /// How many bytes may be used before new claims are refused. Outcomes of claims already taken are always
-    /// kept.
+    /// The maximum number of bytes; new claims are refused beyond it. Outcomes of accepted claims are always stored.
     #[must_use]
     pub fn bytes_max(mut self, bytes_max: u64) -> Self {
         self.bytes_max = bytes_max;
@@ -93,7 +92,7 @@ impl MemoryStore {
     }
 
     fn shard(&self, id: &RecordId) -> &Mutex<Shard> {
-        // The ninth byte is the first of the scoped hash: the first eight are the same for one key everywhere.
+        // The ninth byte is the first of the scoped hash: the first eight are the same for one key in all scopes.
         &self.shards[usize::from(id.as_bytes()[8]) % SHARDS]
     }
 
@@ -142,7 +141,7 @@ impl MemoryStore {
         let decision = transition::claim(shard.records.get(id), ask, now);
         let grows = matches!(decision.change, Change::Put(_)) && shard.records.get(id).is_none();
         if grows && self.is_full() {
-            // Only what is over anyway: dropping what nobody settled is for a sweep, which says so.
+            // Only expired records: unsettled ones are dropped by a sweep, which reports them.
             self.sweep_ended(&mut shard, now, MAKE_ROOM_BATCH, &mut Swept::default());
             if self.is_full() {
                 return Err(StoreError::new(StoreErrorKind::Full, "claim"));
@@ -152,7 +151,7 @@ impl MemoryStore {
         Ok(decision.answer)
     }
 
-    /// Removes at most `batch_max` ended records of one shard and looks at no others; answers how many more fit.
+    /// Removes at most `batch_max` ended records of one shard and reads no others; returns how many more fit.
     fn sweep_ended(&self, shard: &mut Shard, now: Timestamp, batch_max: usize, swept: &mut Swept) -> usize {
         let mut left = batch_max;
         while let Some(&Reverse((ends_at, id))) = shard.ends.peek() {
@@ -174,7 +173,7 @@ impl MemoryStore {
         left
     }
 
-    /// Removes at most `batch_max` records of one shard that never ended and that nobody settled in time.
+    /// Removes at most `batch_max` unfinished records of one shard that were not settled in time.
     fn sweep_open(&self, shard: &mut Shard, now: Timestamp, batch_max: usize, swept: &mut Swept) {
         let mut left = batch_max;
         let dropped: Vec<RecordId> = shard

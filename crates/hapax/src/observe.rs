@@ -1,9 +1,9 @@
-//! Every span, metric and log-field name, in one place. Facades only: who records them is the user's choice.
+//! The names of all spans, metrics and log fields. Facades only: the application chooses the recorder.
 //!
-//! Keys and principals appear nowhere; a record is shown by its id, which holds hashes only.
+//! Keys and principals are never recorded; a record is identified by its id, which contains only hashes.
 //!
-//! One span, `hapax.execution`, is around every execution, also when its caller is gone. Its fields are `operation`,
-//! `id` and, once the key is acquired, `attempt`; it is a child of the span in which the caller asked.
+//! Each execution has one span, `hapax.execution`, even if its caller has disconnected. Its fields are `operation`,
+//! `id` and, once the key is acquired, `attempt`; its parent is the caller's span.
 
 mod outage;
 
@@ -30,13 +30,13 @@ pub const WAITERS: &str = "hapax_waiters";
 pub const STORE_ERRORS: &str = "hapax_store_errors_total";
 /// Counter: swept records by `why` (`expired`, `dropped`).
 pub const SWEPT: &str = "hapax_swept_total";
-/// Counter: leases that lapsed or were taken while their run went on.
+/// Counter: leases that lapsed or were taken over while their run continued.
 pub const LEASE_LOST: &str = "hapax_lease_lost_total";
 
 /// The `outcome` of a request whose service could not be reached: nothing was sent to it.
 pub const UNREACHABLE: &str = "unreachable";
 
-/// What became of one request, as the `outcome` label.
+/// The outcome of one request, as the `outcome` label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     Ran,
@@ -102,7 +102,7 @@ pub(crate) fn execution(key: &ScopedKey) -> Span {
     )
 }
 
-/// Notes in the current execution's span which attempt it is.
+/// Records the attempt in the current execution's span.
 pub(crate) fn attempt(lease: &Lease) {
     Span::current().record("attempt", lease.fence.attempt);
 }
@@ -113,7 +113,7 @@ pub(crate) fn request(surface: &'static str, route: &str, outcome: Outcome) {
         .increment(1);
 }
 
-/// Counts the requests of one route. The names of its counters are put together once, not for every request.
+/// Counts the requests of one route. The metric keys are built once, not for every request.
 #[cfg(feature = "http")]
 #[derive(Debug)]
 pub(crate) struct Requests([metrics::Key; OUTCOMES.len()]);
@@ -163,7 +163,7 @@ pub(crate) fn swept(swept: &Swept) {
     }
 }
 
-/// Says that a record becomes uncertain: once for every attempt.
+/// Logs that a record becomes uncertain: once for every attempt.
 pub(crate) fn became_uncertain(
     id: &RecordId,
     attempt: u32,
@@ -177,7 +177,7 @@ pub(crate) fn became_uncertain(
     );
 }
 
-/// Says the same of an attempt whose run goes on.
+/// Logs the same of an attempt whose run continues.
 pub(crate) fn lapses(
     id: &RecordId,
     attempt: u32,
@@ -196,7 +196,7 @@ pub(crate) fn lease_lost() {
     metrics::counter!(LEASE_LOST).increment(1);
 }
 
-/// Counts something that is there as long as this is.
+/// Increments a gauge until dropped.
 pub(crate) struct Present(metrics::Gauge);
 
 impl Present {

@@ -1,10 +1,10 @@
-//! [`Policy`]: how long things last, what a lapsed lease means and how much is kept. Knows no HTTP and no store.
+//! [`Policy`]: durations, lapsed leases and size limits. Independent of HTTP and stores.
 
 use std::time::{Duration, SystemTime};
 
 use hapax_core::{Key, OnLapse};
 
-/// The rules one operation is run by. Spans longer than [`SPAN_MAX`] count as that.
+/// The rules of one operation. Durations longer than [`SPAN_MAX`] are limited to it.
 ///
 /// ```
 /// use hapax::Policy;
@@ -26,21 +26,21 @@ pub struct Policy {
     pub(crate) expired_keys: ExpiredKeys,
 }
 
-/// What to do with a key that tells when it was made (a UUID of version 7, a ULID), longer ago than records are
-/// kept, and of which there is no record: it may be new, or its record may be forgotten.
+/// What to do with a key that contains its creation time (a UUID of version 7, a ULID), was made longer ago than
+/// records are kept, and has no record: it may be new, or its record may have been removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ExpiredKeys {
     /// Run it as new.
     #[default]
     Run,
-    /// Refuse it. The clocks of whoever makes keys must then be about right.
+    /// Refuse it. The clocks of the clients that make keys must be approximately correct.
     Refuse,
 }
 
-/// The shortest lease: below it, a scheduler's hiccup looks like a dead owner.
+/// The minimum lease: below it, a scheduling delay looks like a crashed owner.
 pub const LEASE_MIN: Duration = Duration::from_millis(30);
 
-/// The longest span: a hundred years, which is for ever and can still be added to a point in time.
+/// The maximum duration: a hundred years, which is practically unlimited and still safe to add to a point in time.
 pub const SPAN_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Default for Policy {
@@ -61,84 +61,81 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// How long a claim is believed without renewal; renewed at a third of it. At least [`LEASE_MIN`].
-    /// Default 30 s.
+    /// How long a claim is valid without renewal; renewed at a third of it. At least [`LEASE_MIN`]. Default 30 s.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease.clamp(LEASE_MIN, SPAN_MAX);
         self
     }
 
-    /// How long a finished record answers, counted from completion. Longer than any caller retries.
-    /// Default 24 h.
+    /// How long a finished record is replayed, counted from completion. Longer than any caller retries. Default 24 h.
     #[must_use]
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = retention.min(SPAN_MAX);
         self
     }
 
-    /// How long a record that never finished is kept for people. Default 30 days.
+    /// How long an unfinished record is kept for operators. Default 30 days.
     #[must_use]
     pub fn uncertain_retention(mut self, uncertain_retention: Duration) -> Self {
         self.uncertain_retention = uncertain_retention.min(SPAN_MAX);
         self
     }
 
-    /// How long a duplicate waits for the first one's result before it is told "in progress". Default: not at all.
+    /// How long a duplicate waits for the first result before it is refused as in progress. Default: not at all.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait.min(SPAN_MAX);
         self
     }
 
-    /// How long a caller is kept waiting for an answer of any kind. A run goes on and is recorded. Default: no limit.
+    /// How long a caller waits for a response at most. The run continues and is recorded. Default: no limit.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline.min(SPAN_MAX));
         self
     }
 
-    /// How long a run's lease is renewed. A handler that hangs longer lets its lease lapse, so that people see
-    /// an uncertain record instead of one in progress for ever; should it end after all, its outcome is still
-    /// recorded. Default 1 h.
+    /// How long a run's lease is renewed. A handler that hangs longer loses its lease, so that operators see an
+    /// uncertain record instead of one in progress for ever; if it ends later, its outcome is still recorded. Default 1
+    /// h.
     #[must_use]
     pub fn run_max(mut self, run_max: Duration) -> Self {
         self.run_max = run_max.min(SPAN_MAX);
         self
     }
 
-    /// What a lapsed lease means. Default: uncertain (at most once).
+    /// What happens when a lease lapses. Default: uncertain (at most once).
     #[must_use]
     pub fn on_lapse(mut self, on_lapse: OnLapse) -> Self {
         self.on_lapse = on_lapse;
         self
     }
 
-    /// With [`OnLapse::Rerun`]: how many attempts in a row may end without a word from their owner; then the record
-    /// becomes uncertain, because something crashes every time. Attempts that released the key do not count.
-    /// Default 5.
+    /// With [`OnLapse::Rerun`]: how many attempts in a row may lapse; then the record becomes uncertain, because the
+    /// operation presumably crashes every time. Attempts that released the key do not count. Default 5.
     #[must_use]
     pub fn attempts_max(mut self, attempts_max: u32) -> Self {
         self.attempts_max = attempts_max.max(1);
         self
     }
 
-    /// The largest outcome that is kept. A larger one reaches its own caller; retries are told that it is not
-    /// available, and nothing runs again. Default 1 MiB.
+    /// The maximum size of a recorded outcome. A larger one is returned to its own caller only; retries are refused as
+    /// not available, and nothing runs again. Default 1 MiB.
     #[must_use]
     pub fn outcome_bytes_max(mut self, outcome_bytes_max: usize) -> Self {
         self.outcome_bytes_max = outcome_bytes_max;
         self
     }
 
-    /// What to do with a key that is older than records are kept. Default: run it as new.
+    /// What to do with a key made longer ago than records are kept. Default: run it as new.
     #[must_use]
     pub fn expired_keys(mut self, expired_keys: ExpiredKeys) -> Self {
         self.expired_keys = expired_keys;
         self
     }
 
-    /// From when on a record of this key may be forgotten, where such keys are to be refused.
+    /// The time from which a record of this key may have been removed, if such keys are refused.
     pub(crate) fn forgets_at(&self, key: &Key) -> Option<SystemTime> {
         match self.expired_keys {
             ExpiredKeys::Run => None,

@@ -1,7 +1,7 @@
-//! [`Tiers`]: a quick place for what is finished, in front of the store that decides.
+//! [`Tiers`]: a fast tier for finished records in front of the authoritative store.
 //!
-//! Only finished records are ever told to the quick place, and only after the store was seen to hold them. What it does
-//! not know is asked of the store. So losing it, or all that is in it, costs speed and nothing else.
+//! Only finished records are written to the fast tier, and only after the store has acknowledged them. Misses are
+//! looked up in the store. So losing the fast tier or its contents costs speed and nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,38 +15,39 @@ use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// How long the quick place is left alone after it failed: while it is away, it slows down one call in so long.
+/// How long the fast tier is bypassed after a failure: while it is down, it slows down one call per interval.
 const REST: Duration = Duration::from_secs(1);
 
-/// Facts on their way to the quick place at a time. More are not kept, which costs speed later and memory never.
+/// The maximum number of concurrent writes to the fast tier. Further facts are discarded, which costs speed later and
+/// bounds memory.
 const KEEPS_MAX: u32 = 256;
 
-/// Claims whose fingerprint is remembered until they are completed.
+/// The maximum number of claims whose fingerprint is remembered until completion.
 const CLAIMS_MAX: usize = 16_384;
 
-/// A store with a quick place for finished records in front of it.
+/// A store with a fast tier for finished records in front of it.
 ///
-/// It keeps the promise of the store and answers as it does. The price: a record that was deleted through another way
-/// than this one, which does not know the quick place, may be replayed until its retention is over.
+/// It keeps the promise of the store and returns the same results. The price: a record that was deleted by another
+/// component, without the fast tier, may be replayed until its retention is over.
 #[derive(Debug)]
 pub struct Tiers {
     store: Arc<dyn Store>,
     fast: Arc<Fast>,
-    /// What the claims made here ask for: a completion does not say it.
+    /// The fingerprints of claims made here: a completion does not contain them.
     claims: Cache<RecordId, (Nonce, Fingerprint)>,
 }
 
-/// The quick place, and whether it is worth asking.
+/// The fast tier, and whether it is in use.
 #[derive(Debug)]
 struct Fast {
     facts: Arc<dyn FactStore>,
-    /// Until when it is left alone; something from its failure until it answers again.
+    /// Until when it is bypassed; `Some` from a failure until the next success.
     rests_until: Mutex<Option<Instant>>,
     keeps: Arc<Semaphore>,
 }
 
 impl Tiers {
-    /// `store` decides; `fast` knows what is finished.
+    /// `store` is authoritative; `fast` holds finished records.
     pub fn new(fast: Arc<dyn FactStore>, store: Arc<dyn Store>) -> Self {
         let fast = Fast {
             facts: fast,
@@ -56,9 +57,9 @@ impl Tiers {
         Self { store, fast: Arc::new(fast), claims: Cache::new(CLAIMS_MAX) }
     }
 
-    /// Waits until nothing is on its way to the quick place any more.
+    /// Waits until all writes to the fast tier are done.
     pub async fn flush(&self) {
-        // It is never closed, so this is all permits.
+        // The semaphore is never closed, so this acquires all permits.
         drop(self.fast.keeps.acquire_many(KEEPS_MAX).await);
     }
 
@@ -70,7 +71,7 @@ impl Tiers {
                     return Ok(Claim::Replay { recorded: fact.recorded, remaining: fact.remaining });
                 }
                 Some(false) => return Ok(Claim::Mismatch),
-                // Made by another algorithm: the store knows what to do about that.
+                // Made by another algorithm: the store handles that.
                 None => {}
             }
         }
@@ -93,8 +94,8 @@ impl Tiers {
         done: &Recorded,
         retention: Duration,
     ) -> Result<Fenced, StoreError> {
-        // Taken now: when it is not known whether this is applied, it is not told, and a repetition may come too late
-        // to know how much of the retention is left.
+        // Removed now: if the result of this call is unknown, the fact is not written, and a repeated call may come too
+        // late to know how much of the retention is left.
         let claim = self.claims.remove(&lease.id);
         let asked_at = Instant::now();
         let fenced = self.store.complete(lease, done, retention).await?;
@@ -109,7 +110,8 @@ impl Tiers {
     }
 
     async fn delete(&self, id: &RecordId, nonce: Nonce) -> Result<Deleted, StoreError> {
-        // First, so that nobody is answered with what is gone. Facts do not change, so it cannot be too early.
+        // Before the store, so that no request is replayed from a deleted record. Facts do not change, so it cannot be
+        // too early.
         self.fast.facts.withhold(id).await?;
         self.store.delete(id, nonce).await
     }
@@ -124,7 +126,7 @@ impl Tiers {
 }
 
 impl Fast {
-    /// What is known of a record; nothing also where the quick place fails.
+    /// The fact about a record; `None` also if the fast tier fails.
     async fn find(&self, id: &RecordId) -> Option<Fact> {
         if self.rests() {
             return None;
@@ -133,7 +135,7 @@ impl Fast {
         self.judge(found).flatten()
     }
 
-    /// Remembers a fact that the store was asked for at `asked_at`, without keeping anybody waiting.
+    /// Writes a fact from a store call that began at `asked_at`, in the background.
     fn keep(this: &Arc<Self>, id: RecordId, fact: Fact, asked_at: Instant) {
         if this.rests() {
             return;
@@ -142,7 +144,7 @@ impl Fast {
         let this = Arc::clone(this);
         tokio::spawn(async move {
             let _permit = permit;
-            // The store has counted from some moment since it was asked.
+            // The store's retention began at some moment after the call began.
             let remaining = fact.remaining.saturating_sub(asked_at.elapsed());
             if remaining.is_zero() {
                 return;
@@ -157,7 +159,7 @@ impl Fast {
         self.rests_until.lock().is_some_and(|until| Instant::now() < until)
     }
 
-    /// Takes a failure as a reason to rest.
+    /// Bypasses the fast tier for a while after a failure.
     fn judge<T>(&self, answer: Result<T, StoreError>) -> Option<T> {
         match answer {
             Ok(answer) => {

@@ -1,4 +1,4 @@
-//! What [`Once::run`](super::Once::run) answers when there is no result.
+//! [`OnceError`]: why [`Once::run`](super::Once::run) returned no result.
 
 use std::error::Error;
 use std::fmt;
@@ -20,13 +20,13 @@ pub enum OnceError<E> {
     Input(serde_json::Error),
     /// Another attempt is running. Retry.
     InProgress {
-        /// When a retry is worthwhile.
+        /// How long to wait before the retry.
         retry_after: Duration,
     },
     /// The key was used with another input. Nothing ran.
     Mismatch,
-    /// The key was made longer ago than records are kept, and there is no record of it: it may have been used and
-    /// forgotten. Nothing ran. See [`ExpiredKeys`](crate::policy::ExpiredKeys).
+    /// The key was made longer ago than records are kept, and it has no record: it may have been used and its record
+    /// removed. Nothing ran. See [`ExpiredKeys`](crate::policy::ExpiredKeys).
     Expired,
     /// It is unknown whether the operation happened. It does not run again until its record is settled.
     Uncertain {
@@ -38,24 +38,24 @@ pub enum OnceError<E> {
     /// The work ran now and failed. If a [`Fail::Permanent`](super::Fail::Permanent) could not be stored, a retry finds
     /// the operation in progress or uncertain, as after any result that was not recorded.
     Failed(E),
-    /// The work ran before and failed for good; this is what it left.
+    /// The work ran before and failed permanently; this is its stored error.
     PreviouslyFailed(StoredError),
     /// The work ran before, but its result was not kept or cannot be read as this type. It does not run again.
     ResultUnavailable {
-        /// What was wrong with the stored result, when one was kept.
+        /// Why the stored result cannot be read, if one was kept.
         source: Option<serde_json::Error>,
     },
-    /// The caller's deadline passed. If the work had begun it goes on, and its result will be recorded: ask again.
+    /// The caller's deadline passed. If the work has begun it continues, and its result will be recorded: retry for it.
     Deadline {
-        /// The record it will be in.
+        /// The record of the operation.
         id: RecordId,
     },
-    /// Another attempt took the operation over while this one ran; ask again for what it made.
+    /// Another attempt took the operation over while this one ran; retry for its result.
     Superseded {
-        /// The record it is in.
+        /// The record of the operation.
         id: RecordId,
     },
-    /// There is a record that cannot be read: it may have happened.
+    /// The record of the key cannot be read: the operation may have happened.
     Unreadable {
         /// The record.
         id: RecordId,
@@ -132,12 +132,12 @@ impl<E: Error + 'static> Error for OnceError<E> {
     }
 }
 
-/// What is left of an error that was pinned: its text, and data if it had any.
+/// The stored form of a pinned error: its text, and its data if it has any.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StoredError {
     /// The error's text.
     pub message: String,
-    /// What [`Fail::permanent_with`](super::Fail::permanent_with) was given.
+    /// The argument of [`Fail::permanent_with`](super::Fail::permanent_with).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<serde_json::Value>,
 }

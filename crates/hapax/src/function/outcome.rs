@@ -1,4 +1,4 @@
-//! What a function's `Result` means for its record.
+//! How a function's `Result` ends its record.
 
 use std::fmt::Display;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::error::StoredError;
 
-/// An error that says what it means for the record. A plain error is [`Fail::Retry`].
+/// An error that states how the record ends. A plain error is [`Fail::Retry`].
 ///
 /// ```
 /// use hapax::Fail;
@@ -23,14 +23,14 @@ use super::error::StoredError;
 pub enum Fail<E> {
     /// The run failed and may be tried again: the key is released.
     Retry(E),
-    /// The run failed for good: the error is pinned, and every retry gets it.
+    /// The run failed permanently: the error is pinned, and every retry gets it.
     Permanent {
-        /// What this caller gets.
+        /// The error for this caller.
         error: E,
-        /// What later callers get beside the error's text.
+        /// Data for later callers, in addition to the error's text.
         data: Option<serde_json::Value>,
     },
-    /// It is not known whether the operation happened: the record becomes uncertain.
+    /// It is unknown whether the operation happened: the record becomes uncertain.
     Unknown(E),
 }
 
@@ -40,7 +40,8 @@ impl<E> Fail<E> {
         Self::Permanent { error, data: None }
     }
 
-    /// A permanent error with data for later callers, such as an error code. Data that is not JSON is left out.
+    /// A permanent error with data for later callers, such as an error code. Data that cannot be written as JSON is
+    /// omitted.
     pub fn permanent_with(error: E, data: impl Serialize) -> Self {
         Self::Permanent { error, data: serde_json::to_value(data).ok() }
     }
@@ -52,7 +53,7 @@ impl<E> From<E> for Fail<E> {
     }
 }
 
-/// What a run may return: `Result<T, E>`, or `Result<T, Fail<E>>` to say what an error means.
+/// The return type of a run: `Result<T, E>`, or `Result<T, Fail<E>>` to state how the record ends.
 pub trait IntoOutcome: sealed::Sealed {
     /// The result.
     type Value;
@@ -63,7 +64,7 @@ pub trait IntoOutcome: sealed::Sealed {
     fn into_result(self) -> Result<Self::Value, Failure<Self::Error>>;
 }
 
-/// An error with what it means and how it is stored.
+/// An error, how it ends the record, and its stored form.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Failure<E> {
@@ -95,7 +96,7 @@ impl<T, E: Display> IntoOutcome for Result<T, E> {
     }
 }
 
-// `Fail` is not `Display`, or this would overlap with the implementation above.
+// `Fail` does not implement `Display`, so this does not overlap with the implementation above.
 impl<T, E: Display> IntoOutcome for Result<T, Fail<E>> {
     type Value = T;
     type Error = E;

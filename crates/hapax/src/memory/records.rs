@@ -1,4 +1,4 @@
-//! The records of one shard, found by their ids.
+//! The records of one shard, indexed by id.
 
 use std::hash::{BuildHasher, Hasher};
 use std::mem;
@@ -8,7 +8,7 @@ use hapax_core::{Nonce, Record, RecordId};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-/// Records by their ids. A record holds its id, so the table holds only the id's hash: it is small and stays in the
+/// Records by id. A record contains its id, so the table holds only the id's hash: it is small and stays in the
 /// processor's cache when the records themselves do not.
 #[derive(Default)]
 pub(super) struct Records {
@@ -22,7 +22,7 @@ impl Records {
         self.table.find(hash, is(hash, id)).map(|(_, record)| &**record)
     }
 
-    /// Puts the record in the place of the one with its id.
+    /// Replaces the record with its id, which is returned.
     pub(super) fn insert(&mut self, record: Box<Record>) -> Option<Box<Record>> {
         let id = record.key.id;
         let hash = self.hashes.hash_one(id);
@@ -51,8 +51,8 @@ fn is(hash: u64, id: &RecordId) -> impl Fn(&(u64, Box<Record>)) -> bool {
     move |(other, record)| *other == hash && record.key.id == *id
 }
 
-/// Hashes ids, which are hashes already: eight of their bytes, mixed with a secret so that nobody can choose keys that
-/// crowd one place.
+/// Hashes ids, which are hashes already: eight of their bytes, mixed with a secret so that clients cannot choose keys
+/// that collide.
 #[derive(Clone)]
 pub(super) struct IdState(u64);
 
@@ -86,7 +86,7 @@ impl Hasher for IdHasher {
     fn write_usize(&mut self, _length: usize) {}
 
     fn finish(&self) -> u64 {
-        // Folds both halves of a product with an odd constant, so that every bit of the id reaches every bit.
+        // Folds both halves of a product with an odd constant, so that every bit of the id affects every bit.
         let product = u128::from(self.0) * 0x9E37_79B9_7F4A_7C15;
         (product >> 64) as u64 ^ product as u64
     }

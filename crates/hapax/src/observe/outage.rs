@@ -1,4 +1,4 @@
-//! [`Outage`]: one line when something stops working, and one when it works again.
+//! [`Outage`]: one log line when failures begin, and one when they end.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,11 +7,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How long nothing must have failed before an outage is over. One that fails now and then is one outage, and no two
-/// lines for every request.
+/// The time without failures after which an outage is over. Intermittent failures are one outage, without two lines for
+/// every request.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Logs an outage once, with its begin and its end, however many requests it fails.
+/// Logs the begin and the end of an outage, independent of the number of failed requests.
 #[derive(Debug)]
 pub struct Outage {
     begins: &'static str,
@@ -28,12 +28,12 @@ struct Current {
 }
 
 impl Outage {
-    /// With the words for its begin and its end.
+    /// With the messages for its begin and its end.
     pub const fn new(begins: &'static str, ends: &'static str) -> Self {
         Self { begins, ends, is_on: AtomicBool::new(false), current: Mutex::new(None) }
     }
 
-    /// Something failed by it.
+    /// Reports a failure.
     pub fn failed(&self, error: &dyn fmt::Display) {
         let now = Instant::now();
         let mut current = self.current.lock();
@@ -50,7 +50,7 @@ impl Outage {
         }
     }
 
-    /// Something worked: it is over, if nothing has failed for a while.
+    /// Reports a success: ends the outage if there was no failure for a while.
     pub fn succeeded(&self) {
         if !self.is_on.load(Ordering::Acquire) {
             return;

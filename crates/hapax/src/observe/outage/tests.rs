@@ -16,13 +16,13 @@ impl Write for Lines {
     }
 }
 
-/// What is logged, line by line.
+/// The log lines of a scene.
 async fn logged(scene: impl AsyncFnOnce(&Outage)) -> Vec<String> {
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).without_time();
     let subscriber = subscriber.with_writer(move || writer.clone()).finish();
-    // With a second subscriber, every thread is asked anew what it wants to hear.
+    // With a second subscriber, the interest cache is rebuilt for every thread.
     let _second = tracing::Dispatch::new(tracing_subscriber::fmt().with_writer(std::io::sink).finish());
     let _here = tracing::subscriber::set_default(subscriber);
     scene(&Outage::new("it is down", "it is up again")).await;
