@@ -15,8 +15,8 @@ use crate::engine::Context;
 
 pub use self::layer::{AxumIdempotency, AxumIdempotencyLayer, AxumResponseFuture};
 
-/// The request is not protected: it has no key, or no [`IdempotencyLayer`](super::IdempotencyLayer) covers it.
-/// Answered as a missing key. Extract an `Option` where a key is optional.
+/// The request is not protected: it has no key, or no [`IdempotencyLayer`](super::IdempotencyLayer) covers it. Rejected
+/// like a missing key. Extract an `Option` if the key is optional.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotProtected;
 

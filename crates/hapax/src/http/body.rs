@@ -1,6 +1,6 @@
-//! Bodies: what the inner service and the client are given.
+//! The body types of requests to the inner service and of responses to the client.
 //!
-//! What passes untouched keeps its own body in an enum, without a box around it.
+//! A body that passes unchanged is a variant of an enum, without a box around it.
 
 pub(super) mod read;
 
@@ -16,7 +16,7 @@ use pin_project_lite::pin_project;
 use self::read::{Read, Room};
 
 pin_project! {
-    /// The request body that the inner service gets: the client's own, or one that was read as a whole.
+    /// The request body for the inner service: the client's own, or a buffered one.
     pub struct RequestBody<B> {
         #[pin]
         kind: RequestKind<B>,
@@ -32,7 +32,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// The response body that the client gets: the inner service's own, or one that is there as a whole.
+    /// The response body for the client: the inner service's own, or a buffered one.
     pub struct ResponseBody<B> {
         #[pin]
         kind: ResponseKind<B>,
@@ -44,20 +44,20 @@ pin_project! {
     enum ResponseKind<B> {
         Passed { #[pin] body: B },
         Whole { rest: Rest },
-        // Too large to be recorded: what was read of it already, then the rest as it comes.
+        // Too large to be recorded: the part that was read, then the rest as it arrives.
         Streamed { read: Bytes, body: Pin<Box<B>> },
     }
 }
 
-/// Seldom there: boxed, because bodies are moved often.
+/// Boxed because it is rare and bodies are moved often.
 pub(crate) type Trailers = Option<Box<HeaderMap>>;
 
-/// What is left of a body that is all there.
+/// The unsent rest of a buffered body.
 #[derive(Default)]
 struct Rest {
     data: Bytes,
     trailers: Trailers,
-    /// Given back when the body is gone.
+    /// Returned to the budget when the body is dropped.
     _room: Option<Room>,
 }
 
@@ -74,7 +74,7 @@ impl Rest {
         self.data.is_empty() && self.trailers.is_none()
     }
 
-    /// With trailers to come the size is left open: HTTP/1.1 can send them after chunks only.
+    /// With trailers the size is unknown: HTTP/1.1 can send them only after chunks.
     fn size_hint(&self) -> SizeHint {
         let length = self.data.len() as u64;
         if self.trailers.is_none() {
@@ -96,7 +96,7 @@ impl<B> RequestBody<B> {
         Self { kind: RequestKind::Read { rest } }
     }
 
-    /// The client's own body, where the layer has not read it.
+    /// The client's own body, if the layer has not read it.
     pub fn passed_mut(&mut self) -> Option<&mut B> {
         match &mut self.kind {
             RequestKind::Passed { body } => Some(body),
@@ -104,7 +104,7 @@ impl<B> RequestBody<B> {
         }
     }
 
-    /// The client's own body, where it is that.
+    /// The client's own body, if it was passed unchanged.
     #[cfg(feature = "axum")]
     pub(super) fn into_passed(self) -> Result<B, Self> {
         match self.kind {
@@ -127,7 +127,7 @@ impl<B> ResponseBody<B> {
         Self { kind: ResponseKind::Streamed { read, body } }
     }
 
-    /// The inner service's own body, where it is that.
+    /// The inner service's own body, if it was passed unchanged.
     #[cfg(feature = "axum")]
     pub(super) fn into_passed(self) -> Result<B, Self> {
         match self.kind {
@@ -144,7 +144,7 @@ impl<B> From<B> for RequestBody<B> {
     }
 }
 
-/// A body that is there as a whole.
+/// A buffered body.
 impl<B> From<Bytes> for ResponseBody<B> {
     fn from(data: Bytes) -> Self {
         Self::whole(data, None)

@@ -1,6 +1,6 @@
-//! One spelling for requests that say the same: path, query, forms, multipart.
+//! Canonical forms of equivalent requests: path, query, forms, multipart.
 //!
-//! Only what surely means the same is made equal. What cannot be read stays as it was sent.
+//! Only spellings that are certainly equivalent become equal. Input that cannot be parsed stays as it was sent.
 
 pub(crate) mod form;
 pub(crate) mod header;
@@ -11,14 +11,14 @@ use std::borrow::Cow;
 
 pub(crate) use query::query;
 
-/// The path in one spelling of its percent-encoding. Slashes and dots stay: to an origin they may matter.
+/// The path with canonical percent-encoding. Slashes and dots are unchanged: they may be significant to the origin.
 pub(crate) fn path(raw: &str) -> Cow<'_, str> {
     percent(raw)
 }
 
-/// Unreserved characters plain, all other encoded ones in upper case (RFC 3986, 6.2.2).
+/// Decodes unreserved characters and encodes all others in upper case (RFC 3986, 6.2.2).
 ///
-/// A text with a stray `%` stays as it is: what follows could otherwise join it to something that means more.
+/// A text with an invalid `%` is unchanged: decoding the part after it could form a new escape with another meaning.
 fn percent(raw: &str) -> Cow<'_, str> {
     let Some((before, mut rest)) = raw.split_once('%') else {
         return Cow::Borrowed(raw);
@@ -45,7 +45,7 @@ fn percent(raw: &str) -> Cow<'_, str> {
     }
 }
 
-/// The byte that the first two characters spell.
+/// The byte encoded by the first two characters.
 fn hex_pair(digits: &[u8]) -> Option<u8> {
     let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
     u8::try_from(digit(0)? << 4 | digit(1)?).ok()

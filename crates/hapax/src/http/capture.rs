@@ -1,8 +1,8 @@
-//! Response to record and back: what is stored of a response, and what a replay is made of.
+//! Conversion between responses and records: what is stored of a response, and how a replay is made.
 //!
-//! The payload of a record is the body as it was. The metadata holds the rest, written by `capture/wire.rs`. Which
-//! fields are kept is said in `capture/fields.rs`; this file joins them. It does not know when an answer is kept,
-//! and it makes no Date: whoever writes the response to a connection does.
+//! The payload of a record is the unchanged body. The metadata holds the rest, encoded by `capture/wire.rs`.
+//! `capture/fields.rs` decides which fields are kept; this file joins them. Whether a response is recorded is decided
+//! elsewhere, and the server that sends the response adds `Date`.
 
 mod coding;
 mod cors;
@@ -23,21 +23,20 @@ use super::classify;
 use fields::Named;
 use wire::{Damaged, Kind, Reader, Writer};
 
-/// What of an answer is kept, and how a replay is marked.
+/// Which fields of a response are stored, and how a replay is marked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ReplayRules {
     /// The field that marks a replay.
     pub(crate) marker: HeaderName,
-    /// Whether first answers carry the marker too, with `false`.
+    /// Whether first responses carry the marker too, with `false`.
     pub(crate) mark_first: bool,
-    /// The field of the request that is sent back with every answer: the one that holds the key.
+    /// The request field that is echoed in every response: the one that holds the key.
     pub(crate) echo_key: Option<HeaderName>,
     /// Whether cookies are replayed.
     pub(crate) set_cookie: bool,
-    /// Fields that are not replayed, beside those that never are.
+    /// Fields that are not replayed, in addition to those that never are.
     pub(crate) drop: Vec<HeaderName>,
-    /// The only fields that are replayed, beside what a body cannot be understood without: its type, its coding,
-    /// `Location` and gRPC's own.
+    /// The only fields that are replayed, in addition to the essential ones: type, coding, `Location` and gRPC's own.
     pub(crate) only: Option<Vec<HeaderName>>,
 }
 
@@ -54,7 +53,7 @@ impl Default for ReplayRules {
     }
 }
 
-/// An answer from the store, ready to be sent. The framing is up to the connection.
+/// A response from the store, ready to be sent. The connection adds the framing.
 #[derive(Debug)]
 pub(crate) struct Replayed {
     pub(crate) status: StatusCode,
@@ -63,14 +62,14 @@ pub(crate) struct Replayed {
     pub(crate) trailers: Trailers,
 }
 
-/// Why there is an outcome and no answer to replay.
+/// Why an outcome has no response to replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NotReplayable {
-    /// The answer was too large, or a stream.
+    /// The response was too large, or a stream.
     NotKept,
-    /// The record was written by something that is not HTTP: a function, or a person who settled it.
+    /// The record was written by another surface: a function, or an operator who settled it.
     Foreign,
-    /// The bytes are not those of an answer, or of a version that is not known.
+    /// The bytes are not a valid response, or have an unknown version.
     Damaged,
 }
 
@@ -90,7 +89,7 @@ impl From<Damaged> for NotReplayable {
     }
 }
 
-/// The outcome that is stored for this answer.
+/// The outcome to store for this response.
 pub(crate) fn record(
     rules: &ReplayRules,
     request_origin: Option<&HeaderValue>,
@@ -99,7 +98,7 @@ pub(crate) fn record(
     trailers: Option<&HeaderMap>,
 ) -> Recorded {
     let named = Named::by(&parts.headers);
-    // Only an answer with CORS fields depends on who asked.
+    // Only a response with CORS fields depends on the request's origin.
     let origin = request_origin.filter(|_| parts.headers.keys().any(fields::is_cors));
     let body = if has_content(parts.status) { body } else { &[] };
     let mut writer = Writer::new(parts.status, origin.map_or(b"", HeaderValue::as_bytes));
@@ -117,10 +116,10 @@ pub(crate) fn record(
     Recorded::new(classify::class(parts.status), Format::HTTP, payload).with_meta(meta)
 }
 
-/// The answer for this retry, from what was recorded.
+/// The response for this retry, made from the recorded one.
 ///
-/// The rules are applied once more: what a route no longer replays is not replayed, though it was stored. What a
-/// person wrote who settled a record is not an HTTP answer and is not made one.
+/// The rules are applied again: a field that a route no longer replays is omitted, although it was stored. The outcome
+/// of a record settled by an operator is not an HTTP response and is not replayed as one.
 pub(crate) fn replay(
     rules: &ReplayRules,
     retry: &HeaderMap,
@@ -153,12 +152,12 @@ pub(crate) fn replay(
     Ok(Replayed { status, headers, body, trailers })
 }
 
-/// Room for the fields of most answers and our own, so that the map grows only for unusual ones.
+/// Capacity for the fields of most responses and the layer's own, so that the map grows only for unusual ones.
 const FIELDS_USUAL: usize = 6;
 
 impl ReplayRules {
-    /// What is changed in the head of a first answer before it leaves: the origin's word to us and its marks go,
-    /// ours come.
+    /// Changes the head of a first response before it is sent: removes `Idempotency-Outcome` and any markers of the
+    /// origin, and adds the layer's own.
     pub(crate) fn first(&self, request: &HeaderMap, headers: &mut HeaderMap) {
         classify::strip(headers);
         headers.remove(&self.marker);
@@ -182,12 +181,12 @@ impl ReplayRules {
     }
 }
 
-/// A map that can take no more fields goes without this one: a mark is not worth a panic.
+/// Omits the field if the map is full, instead of panicking.
 fn set(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
     let _full = headers.try_insert(name, value);
 }
 
-/// Whether an answer of this status may have content (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5).
+/// Whether a response with this status may have content (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5).
 pub(crate) fn has_content(status: StatusCode) -> bool {
     !matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED)
 }

@@ -1,4 +1,4 @@
-//! Compressed request bodies, decoded within limits. What is decoded is hashed, never passed on.
+//! Compressed request bodies, decoded within limits. The decoded bytes are hashed and never forwarded.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -8,24 +8,24 @@ use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 use super::fingerprint::BodyRefused;
 
-/// How far a body may unfold.
+/// Limits of decompression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DecodeLimits {
-    /// The most bytes of a decoded body.
+    /// The maximum size of a decoded body.
     pub bytes_max: usize,
-    /// The most decoded bytes for each byte sent.
+    /// The maximum number of decoded bytes per byte sent.
     pub ratio_max: usize,
 }
 
 impl Default for DecodeLimits {
-    /// As much as a body may have when it comes plain, and ten times what text usually shrinks to: bombs start at a
-    /// thousand.
+    /// The default size of an uncompressed body, and ten times the usual compression ratio of text: decompression bombs
+    /// start at a thousand.
     fn default() -> Self {
         Self { bytes_max: 2 << 20, ratio_max: 100 }
     }
 }
 
-/// The most codings on one body. One is usual, two are a mistake along the way, more are an attack.
+/// The maximum number of codings of a body. One is usual, two are a misconfiguration, more are an attack.
 const CODINGS_MAX: usize = 3;
 
 #[derive(Clone, Copy)]
@@ -35,7 +35,7 @@ enum Coding {
     Brotli,
 }
 
-/// The body before these codings were applied to it, in the order they are named.
+/// The body before these codings were applied to it, in the order in which they are listed.
 pub(crate) fn decoded<'a>(
     codings: &[Cow<'_, [u8]>],
     sent: &'a [u8],
@@ -62,7 +62,7 @@ fn coding(name: &[u8]) -> Option<Coding> {
 
 fn decoded_once(coding: Coding, sent: &[u8], bytes_max: usize) -> Result<Vec<u8>, BodyRefused> {
     let (bytes, rest) = match coding {
-        // This one reads on until nothing is left.
+        // The multi-member decoder reads to the end of the input.
         Coding::Gzip => (read(&mut MultiGzDecoder::new(sent), bytes_max)?, &[][..]),
         Coding::Deflate if has_zlib_header(sent) => {
             let mut reader = ZlibDecoder::new(sent);
@@ -76,7 +76,7 @@ fn decoded_once(coding: Coding, sent: &[u8], bytes_max: usize) -> Result<Vec<u8>
         Coding::Brotli => {
             let mut reader = Decompressor::new(sent, 4096);
             let bytes = read(&mut reader, bytes_max)?;
-            // Asked again after the end, it fails if it has more in its buffer.
+            // A read after the end fails if input remains in the buffer.
             reader.read(&mut [0]).map_err(|_| BodyRefused::Undecodable)?;
             (bytes, reader.into_inner())
         }
@@ -84,10 +84,11 @@ fn decoded_once(coding: Coding, sent: &[u8], bytes_max: usize) -> Result<Vec<u8>
     if rest.is_empty() { Ok(bytes) } else { Err(BodyRefused::Undecodable) }
 }
 
-/// Reads all, in memory that grows with what was read and stops at the limit.
+/// Reads to the end; the buffer grows with the data and stops at the limit.
 fn read(reader: &mut impl Read, bytes_max: usize) -> Result<Vec<u8>, BodyRefused> {
     let mut bytes = Vec::new();
-    // One more than allowed tells too large from just fitting, and lets the reader come to its checksum.
+    // One byte more than allowed separates a body that is too large from one of exactly the limit, and lets the reader
+    // verify its checksum.
     let read = reader.take((bytes_max as u64).saturating_add(1)).read_to_end(&mut bytes);
     if bytes.len() > bytes_max {
         return Err(BodyRefused::TooLarge);
@@ -96,13 +97,13 @@ fn read(reader: &mut impl Read, bytes_max: usize) -> Result<Vec<u8>, BodyRefused
     Ok(bytes)
 }
 
-/// `deflate` means zlib (RFC 9110, 8.4.1.2), but some senders leave its header out.
+/// `deflate` means zlib (RFC 9110, 8.4.1.2), but some senders omit its header.
 fn has_zlib_header(sent: &[u8]) -> bool {
     let header = |bytes: &[u8; 2]| bytes[0] & 0x0f == 8 && u16::from_be_bytes(*bytes).is_multiple_of(31);
     sent.first_chunk().is_some_and(header)
 }
 
-/// A window beyond RFC 7932's: the decoder would take it, and up to a gigabyte of memory with it.
+/// Whether the window is larger than RFC 7932 allows: the decoder would accept it and allocate up to a gigabyte.
 fn has_large_window(sent: &[u8]) -> bool {
     sent.first().is_some_and(|first| first & 0x7f == 0x11)
 }

@@ -1,6 +1,6 @@
-//! Content-Digest and Repr-Digest: a body that is not what its sender hashed is refused (F-09).
+//! Content-Digest and Repr-Digest: a body that does not match its digest is refused (F-09).
 //!
-//! It reads the fields of RFC 9530 and no other structured fields.
+//! Parses the fields of RFC 9530 and no other structured fields.
 
 use http::HeaderName;
 use http::header::CONTENT_RANGE;
@@ -11,13 +11,13 @@ use super::canonical::header::{Fields, codings, quoted, trimmed};
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("content-digest");
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
-/// The body is not the one that its sender hashed, or the field that says so makes no sense.
+/// The body does not match its digest, or the digest field is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DigestMismatch;
 
-/// Compares the body with the digests that came with it. Without one there is nothing to say.
+/// Compares the body with its digests. Without any, it is accepted.
 ///
-/// A representation is taken to be the body only where the body is all of it and not encoded.
+/// A representation digest is checked only if the body is the complete, unencoded representation.
 pub(crate) fn verify(fields: Fields<'_>, body: &[u8]) -> Result<(), DigestMismatch> {
     if fields.may_have(&CONTENT_DIGEST) {
         verify_field(fields, &CONTENT_DIGEST, body)?;
@@ -29,11 +29,11 @@ pub(crate) fn verify(fields: Fields<'_>, body: &[u8]) -> Result<(), DigestMismat
     Ok(())
 }
 
-/// Algorithms that are not known, or known to be broken, prove nothing either way.
+/// Digests of unknown or broken algorithms are ignored.
 fn verify_field(fields: Fields<'_>, field: &HeaderName, body: &[u8]) -> Result<(), DigestMismatch> {
     let (mut sha_256, mut sha_512) = (None, None);
     for line in fields.lines(field) {
-        // Lines are one dictionary; in it the last of equal names counts.
+        // Several lines form one dictionary, in which the last of equal names counts.
         for (algorithm, digest) in dictionary(line.as_bytes()).ok_or(DigestMismatch)? {
             match algorithm {
                 b"sha-256" => sha_256 = Some(digest),
@@ -47,7 +47,7 @@ fn verify_field(fields: Fields<'_>, field: &HeaderName, body: &[u8]) -> Result<(
     if is_256 && is_512 { Ok(()) } else { Err(DigestMismatch) }
 }
 
-/// The names and byte sequences of a dictionary (RFC 9651), these still in base64 and without padding.
+/// The names and byte sequences of a dictionary (RFC 9651); the byte sequences in base64 without padding.
 fn dictionary(line: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let mut members = Vec::new();
     let mut rest = trimmed(line);
@@ -72,7 +72,7 @@ fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     starts.then(|| split_while(text, more))
 }
 
-/// `:…:`, without the padding: senders need not write it.
+/// `:…:` without the padding, which senders may omit.
 fn byte_sequence(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (base64, after) = split_while(text.strip_prefix(b":")?, |byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')
@@ -82,7 +82,7 @@ fn byte_sequence(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (padding.len() <= 2).then_some((base64, after))
 }
 
-/// What follows the parameters. They say nothing about a digest.
+/// The rest after the parameters, which do not matter for a digest.
 fn skip_parameters(mut text: &[u8]) -> Option<&[u8]> {
     while let Some(after) = text.strip_prefix(b";") {
         let (_, after) = split_while(after, |byte| *byte == b' ');
@@ -113,7 +113,7 @@ fn unpadded_base64(bytes: &[u8]) -> Vec<u8> {
     for chunk in bytes.chunks(3) {
         let group =
             chunk.iter().chain(&[0; 2]).take(3).fold(0, |group, byte| group << 8 | usize::from(*byte));
-        // As many digits as it takes to write the chunk's bits, six each.
+        // One digit for every six bits of the chunk, rounded up.
         text.extend((0..=chunk.len()).map(|at| DIGITS[group >> (18 - 6 * at) & 0x3f]));
     }
     text

@@ -1,6 +1,6 @@
-//! What makes two HTTP requests the same request (F-02 to F-08).
+//! The fingerprint of an HTTP request: which requests with one key count as the same (F-02 to F-08).
 //!
-//! It is given a whole body; how that was read, and how large it may be, is decided before.
+//! It takes a complete body; reading and size limits are applied before.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,11 +15,11 @@ use super::canonical::{self, form, multipart};
 #[cfg(feature = "decode")]
 use super::decode::{self, DecodeLimits};
 
-/// What of a request counts.
+/// Which parts of a request count.
 #[derive(Clone, Debug)]
 pub(crate) struct FingerprintRules {
     pub(crate) what: What,
-    /// In the order of their names, so that the order in a file does not count.
+    /// Sorted by name, so that the order in a file does not count.
     headers: Vec<HeaderName>,
     /// Which values of a JSON body count.
     pub(crate) json: Select,
@@ -34,7 +34,7 @@ pub(crate) enum What {
     /// Method, path, query, media type, content and some headers.
     #[default]
     Request,
-    /// Nothing but the key: every use of it matches.
+    /// Only the key: every request with it matches.
     Key,
 }
 
@@ -52,25 +52,25 @@ impl Default for FingerprintRules {
 }
 
 impl FingerprintRules {
-    /// Counts these headers instead. Content-Type always counts and need not be named.
+    /// Counts these headers instead. Content-Type always counts and need not be listed.
     pub(crate) fn set_headers(&mut self, names: impl IntoIterator<Item = HeaderName>) {
         self.headers = names.into_iter().collect();
         self.headers.sort_by(|a, b| a.as_str().cmp(b.as_str()));
         self.headers.dedup();
     }
 
-    /// The headers that count, beside Content-Type.
+    /// The headers that count, in addition to Content-Type.
     pub(crate) fn header_names(&self) -> &[HeaderName] {
         &self.headers
     }
 }
 
-/// A header that must not count was named.
+/// A header that must not count was listed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeverCounts(pub(crate) HeaderName);
 
 impl NeverCounts {
-    /// Finds a header that differs between tries of one request (F-03).
+    /// Finds a header that differs between attempts of one request (F-03).
     pub(crate) fn check<'a>(names: impl IntoIterator<Item = &'a HeaderName>) -> Result<(), Self> {
         match names.into_iter().find(|name| never_counts(name)) {
             Some(name) => Err(Self(name.clone())),
@@ -85,7 +85,7 @@ impl fmt::Display for NeverCounts {
     }
 }
 
-/// Who asks, when, how often and along which way: a retry may differ in all of it.
+/// Headers about the caller, time, number and path of an attempt: they may differ in a retry.
 const NEVER: &[&str] = &[
     "authorization",
     "baggage",
@@ -107,7 +107,7 @@ const NEVER: &[&str] = &[
     "x-stripe-client-user-agent",
 ];
 
-/// Families of the same.
+/// Prefixes of further such headers.
 const NEVER_PREFIXES: &[&str] = &["accept", "x-b3-", "x-datadog-", "x-stainless-"];
 
 fn never_counts(name: &HeaderName) -> bool {
@@ -115,22 +115,22 @@ fn never_counts(name: &HeaderName) -> bool {
     NEVER.contains(&name) || NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Why there is no fingerprint of a body that was to be decoded.
+/// Why a body cannot be decoded for its fingerprint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(not(feature = "decode"), allow(dead_code, reason = "only decoding refuses a body"))]
 pub(crate) enum BodyRefused {
     /// A coding that is not gzip, deflate or br.
     CodingUnsupported,
-    /// It unfolds to more than is allowed.
+    /// It decodes to more than the limit.
     TooLarge,
-    /// It is not what its coding says.
+    /// It is not valid in its coding.
     Undecodable,
 }
 
-/// The fingerprint of a request. `path` is canonical already; an empty query is none.
+/// The fingerprint of a request. `path` is canonical; an empty query counts as none.
 ///
 /// # Errors
-/// [`BodyRefused`] when the rules ask for decoding and the body cannot be decoded.
+/// [`BodyRefused`] if the rules require decoding and the body cannot be decoded.
 pub(crate) fn of_request(
     rules: &FingerprintRules,
     method: &Method,
@@ -155,7 +155,7 @@ pub(crate) fn of_request(
     Ok(add_body(print, &rules.json, fields, &codings, &bytes).build())
 }
 
-/// The fingerprint of nothing but where a request goes. `path` is canonical already.
+/// The fingerprint of the method and the path only. `path` is canonical.
 pub(crate) fn of_endpoint(method: &Method, path: &str) -> Fingerprint {
     endpoint(method, path).build()
 }
@@ -164,7 +164,7 @@ fn endpoint(method: &Method, path: &str) -> FingerprintBuilder {
     Fingerprint::builder().part("method", method.as_str().as_bytes()).part("path", path.as_bytes())
 }
 
-/// The body to hash, and the codings that are on it still.
+/// The body to hash, and its remaining codings.
 type Opened<'a> = (Cow<'a, [u8]>, Vec<Cow<'a, [u8]>>);
 
 #[cfg_attr(not(feature = "decode"), allow(unused_variables, reason = "only decoding has rules"))]
@@ -191,7 +191,7 @@ fn add_body(
     codings: &[Cow<'_, [u8]>],
     body: &[u8],
 ) -> FingerprintBuilder {
-    // An empty body is as good as none, and nothing is of no type.
+    // An empty body equals a missing one and has no type.
     if body.is_empty() {
         return print;
     }
@@ -226,7 +226,7 @@ fn add_body(
     }
 }
 
-/// Adds a body byte by byte, and the boundary that it would be read by.
+/// Adds a body byte by byte, and its multipart boundary.
 fn add_as_sent(mut print: FingerprintBuilder, fields: Fields<'_>, body: &[u8]) -> FingerprintBuilder {
     for value in fields.lines(&CONTENT_TYPE).map(|value| trimmed(value.as_bytes())) {
         if matches!(Media::of(&essence(value)), Media::Multipart) {
@@ -236,7 +236,7 @@ fn add_as_sent(mut print: FingerprintBuilder, fields: Fields<'_>, body: &[u8]) -
     print.part("body", body)
 }
 
-/// How a body is read.
+/// How a body is parsed.
 enum Media {
     Json,
     Form,

@@ -1,7 +1,7 @@
-//! [`AxumIdempotencyLayer`]: the layer with axum's own bodies on both sides.
+//! [`AxumIdempotencyLayer`]: the layer with axum's body type for requests and responses.
 //!
-//! Axum puts every body that is not its own into a box, on its way in and on its way out. What merely passes the layer
-//! is axum's own inside of ours, so it is taken out again.
+//! Axum boxes every body of another type, in requests and in responses. A body that only passes through the layer is
+//! axum's body inside the layer's type, so it is unwrapped instead of boxed a second time.
 
 use std::fmt;
 use std::future::Future;
@@ -23,16 +23,16 @@ use crate::http::{Idempotency, IdempotencyLayer, RequestBody, ResponseBody, Resp
 #[must_use]
 pub struct AxumIdempotencyLayer(IdempotencyLayer);
 
-/// A service of axum's whose requests are safe to retry; made by [`AxumIdempotencyLayer`].
+/// An axum service whose requests are safe to retry; made by [`AxumIdempotencyLayer`].
 #[derive(Clone, Debug)]
 pub struct AxumIdempotency<S>(Idempotency<Inner<S>>);
 
-/// The service within, which is given axum's own body.
+/// The inner service, called with axum's body type.
 #[derive(Clone, Debug)]
 struct Inner<S>(S);
 
 pin_project! {
-    /// The answer to one request.
+    /// The response future of one request.
     #[must_use = "futures do nothing unless polled"]
     pub struct AxumResponseFuture<F, R, E> {
         #[pin]
@@ -41,8 +41,8 @@ pin_project! {
 }
 
 impl IdempotencyLayer {
-    /// The same for axum alone, to be called last: it takes any body and gives axum's own. What is not covered passes without
-    /// another box around its bodies; everything else is as before.
+    /// The same layer for axum only, to be called last: it accepts any body and returns axum's body type. A request
+    /// that is not covered passes without a second box around its bodies; the behaviour is otherwise the same.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -115,7 +115,7 @@ where
     type Output = Result<Response<Body>, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // A body that is axum's own already stays what it is.
+        // A body that is axum's already is not boxed again.
         let own = |body: ResponseBody<R>| match body.into_passed() {
             Ok(passed) => Body::new(passed),
             Err(ours) => Body::new(ours),

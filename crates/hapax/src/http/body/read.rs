@@ -1,5 +1,5 @@
-//! Bounded reading of bodies: requests within a limit for each and a budget for the process, responses within what
-//! may be kept.
+//! Bounded reading of bodies: requests within a limit per request and a budget per process, responses within the size
+//! that may be recorded.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -12,7 +12,7 @@ use http_body::Body;
 
 use super::Trailers;
 
-/// How many bytes of request bodies one process keeps at a time.
+/// The bytes of request bodies that one process buffers at a time.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: AtomicUsize,
@@ -28,7 +28,7 @@ impl Budget {
     }
 }
 
-/// Room taken from a [`Budget`], given back when dropped.
+/// A reservation in a [`Budget`], returned when dropped.
 #[derive(Debug)]
 pub(crate) struct Room {
     budget: Arc<Budget>,
@@ -36,7 +36,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Makes room for `bytes` in all; false when there is none.
+    /// Extends the reservation to `bytes` in total; false if the budget is exhausted.
     fn grow_to(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let is_granted = more == 0 || self.budget.take(more);
@@ -53,7 +53,7 @@ impl Drop for Room {
     }
 }
 
-/// A request body that was read as a whole.
+/// A buffered request body.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
     pub(crate) data: Bytes,
@@ -61,7 +61,7 @@ pub(crate) struct Read {
     pub(crate) room: Option<Room>,
 }
 
-/// Why a request body was not read as a whole. Nothing was claimed.
+/// Why a request body was not read completely. Nothing was claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReadFault {
     TooLarge,
@@ -69,7 +69,7 @@ pub(crate) enum ReadFault {
     CutShort,
 }
 
-/// Reads a request body of at most `bytes_max`, which is cut short when it has another length than `announced`.
+/// Reads a request body of at most `bytes_max`. A body whose length differs from `announced` is incomplete.
 pub(crate) async fn read<B: Body<Data = Bytes>>(
     body: B,
     announced: Option<u64>,
@@ -109,15 +109,15 @@ pub(crate) async fn read<B: Body<Data = Bytes>>(
     Ok(Read { data, trailers, room: Some(room) })
 }
 
-/// What came of reading a response body.
+/// The result of reading a response body.
 pub(crate) enum Collected<B> {
     Whole { data: Bytes, trailers: Trailers },
     TooLarge { read: Bytes, body: Pin<Box<B>> },
     CutShort,
 }
 
-/// Reads a response body of at most `bytes_max`, which is cut short when it has another length than `announced`; of
-/// a larger one, what it takes to notice.
+/// Reads a response body of at most `bytes_max`. A body whose length differs from `announced` is incomplete; of a
+/// larger one, only as much is read as detects it.
 pub(crate) async fn collect<B: Body<Data = Bytes>>(
     body: B,
     announced: Option<u64>,
@@ -151,12 +151,12 @@ pub(crate) async fn collect<B: Body<Data = Bytes>>(
     }
 }
 
-/// What `Content-Length` says.
+/// The value of `Content-Length`.
 pub(crate) fn announced_length(content_length: Option<&HeaderValue>) -> Option<u64> {
     content_length?.to_str().ok()?.parse().ok()
 }
 
-/// Chunks put together; a single one is not copied.
+/// Concatenated chunks; a single one is not copied.
 #[derive(Default)]
 enum Gathered {
     #[default]

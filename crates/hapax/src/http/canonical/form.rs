@@ -1,4 +1,4 @@
-//! Forms (`application/x-www-form-urlencoded`) as the pairs that they decode to (F-07).
+//! Forms (`application/x-www-form-urlencoded`) as their decoded pairs (F-07).
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use super::hex_pair;
 /// A name and its value, decoded.
 pub(crate) type Pair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 
-/// The most pairs that are told apart: as many as common servers read. A longer form counts as sent.
+/// The maximum number of pairs: as many as common servers read. The body of a longer form counts as sent.
 pub(crate) const PAIRS_MAX: usize = 1000;
 
-/// The form's pairs, ordered by name and those of one name as they were sent; `None` when there are too many or an
-/// encoding is broken.
+/// The form's pairs, ordered by name, in the order sent within one name; `None` if there are too many or an encoding is
+/// invalid.
 pub(crate) fn pairs(body: &[u8]) -> Option<Vec<Pair<'_>>> {
     let mut pairs = Vec::new();
     for pair in body.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
@@ -28,7 +28,7 @@ pub(crate) fn pairs(body: &[u8]) -> Option<Vec<Pair<'_>>> {
     Some(pairs)
 }
 
-/// What comes before `[]`: with `item[][a]` and `item[][b]` it is their order that says what belongs together.
+/// The name before `[]`: in `item[][a]` and `item[][b]` the order decides which values belong together.
 fn list_name(name: &[u8]) -> &[u8] {
     let end = name.windows(2).position(|two| two == b"[]").unwrap_or(name.len());
     &name[..end]
@@ -54,7 +54,7 @@ fn decoded(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Owned(bytes))
 }
 
-/// Adds the pairs.
+/// Adds the pairs to the fingerprint.
 pub(crate) fn add(print: FingerprintBuilder, pairs: &[Pair<'_>]) -> FingerprintBuilder {
     pairs.iter().fold(print, |print, (name, value)| print.part("name", name).part("value", value))
 }

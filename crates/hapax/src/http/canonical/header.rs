@@ -1,4 +1,4 @@
-//! Header values: what surrounds them, their parameters, and lists of names.
+//! Header values: surrounding white space, parameters, and lists of names.
 
 use std::borrow::Cow;
 use std::iter::Skip;
@@ -6,18 +6,18 @@ use std::iter::Skip;
 use http::header::{CONTENT_ENCODING, ValueIter};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Up to so many fields are sooner looked through than one of them is found by the hash of its name.
+/// Up to this number of fields, a linear search is faster than a lookup by hash.
 const FEW: usize = 12;
 
-/// A name in lower case, and what it stands for.
+/// A name in lower case, and its value.
 pub(crate) type Named<'a> = (Cow<'a, [u8]>, &'a [u8]);
 
-/// The fields of a head, and at a glance which names are not among them. Most of what a head is asked for
-/// is not there, and it is asked for much.
+/// The fields of a head, with a bit mask of their names. Most of the fields looked up are absent, and the mask rules
+/// those out without a lookup.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'a> {
     pub(crate) map: &'a HeaderMap,
-    /// A bit for each name that is there. Some names share one.
+    /// One bit per name that is present. Names may share a bit.
     names: u64,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Fields<'a> {
         Self { map, names: map.keys().fold(0, |names, name| names | bit(name)) }
     }
 
-    /// Only where this is true may the field be there.
+    /// Whether the field may be present; false is certain.
     #[inline]
     pub(crate) fn may_have(self, name: &HeaderName) -> bool {
         self.names & bit(name) != 0
@@ -38,17 +38,17 @@ impl<'a> Fields<'a> {
         if self.may_have(name) { first(self.map, name) } else { None }
     }
 
-    /// The values of a field, line by line.
+    /// The values of a field, one per line.
     #[inline]
     pub(crate) fn lines(self, name: &HeaderName) -> Lines<'a> {
         let first = self.first(name);
-        // Most requests repeat no field at all.
+        // Most requests repeat no field.
         let repeats = first.is_some() && self.map.len() > self.map.keys_len();
         Lines { first, more: repeats.then(|| self.map.get_all(name).into_iter().skip(1)) }
     }
 }
 
-/// The factor keeps apart what is often sent and what is often looked for.
+/// The factor separates the names that are often sent from those that are often looked up.
 #[inline]
 fn bit(name: &HeaderName) -> u64 {
     let name = name.as_str().as_bytes();
@@ -78,7 +78,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// The value without the spaces and tabs around it.
+/// The value without surrounding spaces and tabs.
 pub(crate) fn trimmed(value: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let Some(start) = value.iter().position(|byte| !blank(byte)) else {
@@ -88,7 +88,7 @@ pub(crate) fn trimmed(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
-/// In lower case, as names and types are compared.
+/// The value in lower case, for comparing names and types.
 pub(crate) fn lower(value: &[u8]) -> Cow<'_, [u8]> {
     if value.iter().any(u8::is_ascii_uppercase) {
         Cow::Owned(value.to_ascii_lowercase())
@@ -97,9 +97,9 @@ pub(crate) fn lower(value: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// What stands before the parameters, in lower case: `text/html` of `Text/HTML; charset=utf-8`.
+/// The part before the parameters, in lower case: `text/html` of `Text/HTML; charset=utf-8`.
 pub(crate) fn essence(value: &[u8]) -> Cow<'_, [u8]> {
-    // Most are nothing but that.
+    // Most values need no change.
     if value.iter().fold(true, |all, byte| all & matches!(byte, b'a'..=b'z' | b'/')) {
         return Cow::Borrowed(value);
     }
@@ -107,15 +107,15 @@ pub(crate) fn essence(value: &[u8]) -> Cow<'_, [u8]> {
     lower(trimmed(&value[..end]))
 }
 
-/// Whether a media type, as [`essence`] gives it, is JSON: by its name, by its suffix, or one of AWS's.
+/// Whether a media type, as [`essence`] returns it, is JSON: by its name, by its suffix, or one of AWS's.
 pub(crate) fn is_json(essence: &[u8]) -> bool {
     essence == b"application/json"
         || essence.ends_with(b"+json")
         || essence.starts_with(b"application/x-amz-json-")
 }
 
-/// The parameters after the first `;`: names in lower case, values without their quotes but with their escapes.
-/// `None` when they cannot be told apart.
+/// The parameters after the first `;`: names in lower case, values without their quotes but with their escapes. `None`
+/// if they cannot be separated.
 pub(crate) fn parameters(value: &[u8]) -> Option<Vec<Named<'_>>> {
     let mut parameters = Vec::new();
     let start = value.iter().position(|byte| *byte == b';').unwrap_or(value.len());
@@ -134,7 +134,7 @@ pub(crate) fn parameters(value: &[u8]) -> Option<Vec<Named<'_>>> {
     rest.is_empty().then_some(parameters)
 }
 
-/// The value at the start, and what follows it.
+/// The value at the start, and the rest after it.
 fn parameter_value(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if text.starts_with(b"\"") {
         return quoted(text);
@@ -144,7 +144,7 @@ fn parameter_value(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (!value.contains(&b'"')).then_some((trimmed(value), after))
 }
 
-/// What stands in the quotes that the text begins with, escapes as they are, and what follows them.
+/// The content of the quoted string at the start, with its escapes, and the rest after it.
 pub(crate) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = text.strip_prefix(b"\"")?;
     let mut escaped = false;
@@ -156,12 +156,12 @@ pub(crate) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&inner[..end], &inner[end + 1..]))
 }
 
-/// The codings on a body, in lower case and in the order they were applied; `identity` is none.
+/// The codings of a body, in lower case and in the order in which they were applied; `identity` is omitted.
 pub(crate) fn codings(fields: Fields<'_>) -> Vec<Cow<'_, [u8]>> {
     let names = fields.lines(&CONTENT_ENCODING).flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
     names
         .map(|name| match lower(trimmed(name)) {
-            // RFC 9110, 8.4.1.3: an old name of the same.
+            // RFC 9110, 8.4.1.3: an equivalent older name.
             name if *name == *b"x-gzip" => Cow::Borrowed(&b"gzip"[..]),
             name => name,
         })

@@ -1,28 +1,28 @@
-//! Multipart bodies part by part, whatever their boundary (F-07).
+//! Multipart bodies part by part, independent of their boundary (F-07).
 //!
-//! It reads what RFC 2046 asks senders to write. Anything else, text before the first or after the last part
-//! included, has no parts and counts as it was sent.
+//! Accepts what RFC 2046 requires of senders. A body of any other form, including one with text before the first or
+//! after the last part, has no parts and counts as sent.
 
 use hapax_core::FingerprintBuilder;
 
 use super::header::{Named, essence, lower, parameters, trimmed};
 
-/// What content types with parts begin with.
+/// The prefix of content types with parts.
 pub(crate) const TYPE: &[u8] = b"multipart/";
 
-/// The most parts of one body, inner ones included. Forms by hand have tens, batches hundreds.
+/// The maximum number of parts of one body, including nested ones. Forms written by hand have tens, batches hundreds.
 pub(crate) const PARTS_MAX: usize = 1000;
 
-/// The most headers of one part: three or four are usual.
+/// The maximum number of headers of one part: three or four are usual.
 const HEADERS_MAX: usize = 32;
 
-/// How deep parts may have parts: a form's list of files is the second.
+/// The maximum depth of nested parts: a form's list of files is at the second level.
 const DEPTH_MAX: usize = 3;
 
-/// The longest boundary of RFC 2046.
+/// The maximum length of a boundary in RFC 2046.
 const BOUNDARY_LENGTH_MAX: usize = 70;
 
-/// One part: its headers in the order of their names, and what it holds.
+/// One part: its headers ordered by name, and its content.
 pub(crate) struct Part<'a> {
     headers: Vec<Named<'a>>,
     content: Content<'a>,
@@ -33,7 +33,7 @@ enum Content<'a> {
     Parts(Vec<Part<'a>>),
 }
 
-/// The parts of a body of this content type; `None` when it cannot be told into parts, or into too many.
+/// The parts of a body of this content type; `None` if it cannot be split into parts, or has too many.
 pub(crate) fn parts<'a>(content_type: &[u8], body: &'a [u8]) -> Option<Vec<Part<'a>>> {
     Reader { parts_left: PARTS_MAX, depth: 0 }.parts(content_type, body)
 }
@@ -84,7 +84,7 @@ fn boundary(content_type: &[u8]) -> Option<&[u8]> {
     usable.then_some(boundary)
 }
 
-/// The headers of a part and what follows them. A part may have neither.
+/// The headers of a part and the rest after them. A part may have neither.
 fn headers(text: &[u8]) -> Option<(Vec<Named<'_>>, &[u8])> {
     let mut headers: Vec<Named<'_>> = Vec::new();
     let mut rest = text;
@@ -106,20 +106,20 @@ fn headers(text: &[u8]) -> Option<(Vec<Named<'_>>, &[u8])> {
     headers.is_empty().then_some((headers, rest))
 }
 
-/// Where `wanted`, which begins with a carriage return, is first found.
+/// The position of the first `wanted`, which begins with a carriage return.
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     let mut returns = (0..text.len()).filter(|at| text[*at] == b'\r');
     returns.find(|at| text[*at..].starts_with(wanted))
 }
 
-/// Adds the parts, in their order, and what the content type says of them: which is the first to read, for example.
+/// Adds the parts, in their order, and the parameters of the content type that describe them, such as the root part.
 pub(crate) fn add(print: FingerprintBuilder, content_type: &[u8], parts: &[Part<'_>]) -> FingerprintBuilder {
     let parameters = parameters(content_type).unwrap_or_default();
     add_parts(add_parameters(print, parameters, &[b"boundary", b"charset"]), parts)
 }
 
 fn add_parts(mut print: FingerprintBuilder, parts: &[Part<'_>]) -> FingerprintBuilder {
-    // How many come first, so that inner parts never pass for outer ones.
+    // The number of parts comes first, so that nested parts cannot be confused with outer ones.
     print = print.part("parts", &(parts.len() as u64).to_be_bytes());
     for part in parts {
         for (name, value) in &part.headers {
@@ -133,7 +133,7 @@ fn add_parts(mut print: FingerprintBuilder, parts: &[Part<'_>]) -> FingerprintBu
     print
 }
 
-/// Of the headers that every part has, neither quoting nor the order of parameters counts; of others every byte does.
+/// In the headers that every part has, quoting and the order of parameters do not count; in others every byte does.
 fn add_header(
     print: FingerprintBuilder,
     name: &[u8],

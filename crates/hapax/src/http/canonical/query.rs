@@ -1,11 +1,11 @@
-//! Queries: parameters of different names in any order, those of one name in theirs (F-04).
+//! Queries: the order of parameters with different names does not count, the order within one name does (F-04).
 
 use std::borrow::Cow;
 
 use super::percent;
 
-/// The query with its names in order. Nothing is decoded but unreserved characters: `+` is not `%20`, and a name
-/// without `=` is not one with an empty value.
+/// The query sorted by name. Only unreserved characters are decoded: `+` differs from `%20`, and a name without `=`
+/// differs from one with an empty value.
 pub(crate) fn query(raw: &str) -> Cow<'_, str> {
     let spelled = percent(raw);
     if spelled.split('&').map(name).is_sorted() {

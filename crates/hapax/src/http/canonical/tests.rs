@@ -16,7 +16,7 @@ fn f_04_percent_encoding_has_one_spelling() {
         ("/%e2%82%ac/é", "/%E2%82%AC/é"),
         ("/%2541", "/%2541"),
         ("/%2b%20+", "/%2B%20+"),
-        // Dots and slashes are the origin's to judge.
+        // Dots and slashes are left to the origin.
         ("/a/../b", "/a/../b"),
         ("/a/%2e%2e/b", "/a/../b"),
         ("//a//", "//a//"),
@@ -27,7 +27,7 @@ fn f_04_percent_encoding_has_one_spelling() {
     }
 }
 
-/// If only the good part of `%2%35` were decoded, it would become `%25`, which means something else.
+/// Decoding only the valid part of `%2%35` would give `%25`, which has another meaning.
 #[test]
 fn f_04_a_stray_percent_leaves_all_as_it_is() {
     for raw in ["%", "%4", "/%2%35", "/%zz%41", "/%41%", "/%4é", "/%+1", "%%41"] {
@@ -121,7 +121,7 @@ fn f_03_parameters_are_told_apart() {
     }
 }
 
-/// Few fields are looked through and many are hashed for; whoever asks must not notice.
+/// Few fields are searched linearly and many by hash; the result is the same.
 #[test]
 fn lines_of_a_field_are_found_among_few_and_among_many() {
     let [key, twice, none] = ["idempotency-key", "accept", "expect"].map(HeaderName::from_static);

@@ -1,7 +1,7 @@
-//! A stored body in a coding that this caller takes.
+//! Decoding a stored body that the retry does not accept as it is stored.
 //!
-//! The stored variant is replayed as it is, whatever the retry accepts, with one exception: a coding that the
-//! retry's `Accept-Encoding` rules out is undone where it can be (feature `decode`).
+//! The stored variant is replayed unchanged, independent of what the retry accepts, with one exception: a coding that
+//! the retry's `Accept-Encoding` excludes is decoded if possible (feature `decode`).
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue};
 
 use crate::http::canonical::header::first;
 
-/// The body for this retry. The fields that speak of its bytes change with it.
+/// The body for this retry. The header fields that describe its bytes are updated.
 pub(super) fn acceptable_body(retry: &HeaderMap, headers: &mut HeaderMap, body: Bytes) -> Bytes {
     if body.is_empty() || first(headers, &CONTENT_ENCODING).is_none() {
         return body;
@@ -32,8 +32,8 @@ fn codings(headers: &HeaderMap) -> Vec<Cow<'static, [u8]>> {
     names.map(|name| Cow::Owned(bare(name.trim_ascii()).to_ascii_lowercase())).collect()
 }
 
-/// Whether `Accept-Encoding` lets this coding through (RFC 9110, section 12.5.3). Without the field everything is
-/// welcome.
+/// Whether `Accept-Encoding` accepts this coding (RFC 9110, section 12.5.3). Without the field every coding is
+/// accepted.
 pub(super) fn acceptable(headers: &HeaderMap, coding: &[u8]) -> bool {
     let mut lines = headers.get_all(ACCEPT_ENCODING).iter().peekable();
     if lines.peek().is_none() {
@@ -52,7 +52,7 @@ pub(super) fn acceptable(headers: &HeaderMap, coding: &[u8]) -> bool {
     by_star
 }
 
-/// `x-gzip` is an old name of `gzip`.
+/// `x-gzip` is an older name of `gzip`.
 fn bare(coding: &[u8]) -> &[u8] {
     coding.strip_prefix(b"x-").unwrap_or(coding)
 }
@@ -67,7 +67,7 @@ fn is_zero_weight(parameter: &[u8]) -> bool {
 fn undone(codings: &[Cow<'_, [u8]>], body: &[u8]) -> Option<Bytes> {
     use crate::http::decode::{DecodeLimits, decoded};
 
-    // The body is our own origin's, but every such retry holds it decoded in memory.
+    // The body is from a trusted origin, but every such retry holds it decoded in memory.
     const LIMITS: DecodeLimits = DecodeLimits { bytes_max: 16 * 1024 * 1024, ratio_max: 1000 };
     decoded(codings, body, &LIMITS).ok().map(|plain| plain.into_owned().into())
 }
@@ -77,7 +77,7 @@ fn undone(_codings: &[Cow<'_, [u8]>], _body: &[u8]) -> Option<Bytes> {
     None
 }
 
-/// The bytes are others now: digests of them are wrong, a strong ETag is too strong, and caches must know.
+/// The decoded bytes differ: digests are removed, a strong ETag becomes weak, and `Vary` informs caches.
 fn describe_plain(headers: &mut HeaderMap) {
     headers.remove(CONTENT_ENCODING);
     for digest in ["content-digest", "repr-digest", "content-md5", "digest"] {

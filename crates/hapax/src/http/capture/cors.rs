@@ -1,4 +1,4 @@
-//! What a script in a browser may read of an answer that we changed.
+//! CORS: which of the added fields a script in a browser may read.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, RETRY_AFTER,
@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::http::canonical::header::first;
 
-/// Lets scripts that may read the answer read the marker and Retry-After too.
+/// Lets scripts that may read the response read the marker and Retry-After too.
 pub(super) fn expose(marker: &HeaderName, headers: &mut HeaderMap) {
     if first(headers, &ACCESS_CONTROL_ALLOW_ORIGIN).is_none() {
         return;
@@ -22,7 +22,7 @@ pub(super) fn expose(marker: &HeaderName, headers: &mut HeaderMap) {
     }
 }
 
-/// Where credentials are sent, `*` is a name like any other.
+/// With credentials, `*` is an ordinary name.
 fn exposes(headers: &HeaderMap, name: &str) -> bool {
     let anything = !headers.contains_key(ACCESS_CONTROL_ALLOW_CREDENTIALS);
     let lines = headers.get_all(ACCESS_CONTROL_EXPOSE_HEADERS).iter();

@@ -1,4 +1,4 @@
-//! Which fields of an answer are stored and replayed.
+//! Which fields of a response are stored and replayed.
 
 use http::header::{CONNECTION, SET_COOKIE};
 use http::{HeaderMap, HeaderName};
@@ -6,25 +6,26 @@ use http::{HeaderMap, HeaderName};
 use super::ReplayRules;
 
 impl ReplayRules {
-    /// Whether a field of the head is stored and replayed.
+    /// Whether a header field is stored and replayed.
     pub(super) fn keeps(&self, name: &HeaderName) -> bool {
         self.keeps_trailer(name)
             && !self.drop.contains(name)
             && self.only.as_ref().is_none_or(|only| only.contains(name) || is_essential(name.as_str()))
     }
 
-    /// Whether a trailer is stored and replayed. The lists are about the head.
+    /// Whether a trailer is stored and replayed. The lists apply to header fields only.
     pub(in crate::http) fn keeps_trailer(&self, name: &HeaderName) -> bool {
         !is_of_the_exchange(name.as_str()) && *name != self.marker && (self.set_cookie || *name != SET_COOKIE)
     }
 }
 
-/// Whether the field tells a browser who may read the answer.
+/// Whether the field tells a browser which origins may read the response.
 pub(super) fn is_cors(name: &HeaderName) -> bool {
     name.as_str().starts_with("access-control-")
 }
 
-/// Without these a body cannot be understood, or a new resource not found: an allow list does not take them away.
+/// Fields without which a body cannot be interpreted, or a created resource not found: an allow list does not remove
+/// them.
 fn is_essential(name: &str) -> bool {
     matches!(name, "content-type" | "content-encoding" | "location") || name.starts_with("grpc-")
 }
@@ -32,13 +33,13 @@ fn is_essential(name: &str) -> bool {
 /// Whether the field belongs to one connection or one exchange and would be wrong in another.
 fn is_of_the_exchange(name: &str) -> bool {
     match name {
-        // Of the connection (RFC 9110, section 7.6.1; RFC 9111, section 3.1).
+        // Hop-by-hop fields (RFC 9110, section 7.6.1; RFC 9111, section 3.1).
         "connection" | "keep-alive" | "te" | "trailer" | "transfer-encoding" | "upgrade" | "alt-svc" => true,
-        // Framing is made anew for the connection that carries the replay.
+        // The connection that carries the replay computes the framing.
         "content-length" => true,
-        // A replay has a time of its own and was never in a cache.
+        // A replay has its own date and was never in a cache.
         "date" | "age" => true,
-        // Who traces, counts and measures means the exchange and not the answer.
+        // Tracing, rate limits and timing describe the exchange, not the result.
         "request-id"
         | "x-request-id"
         | "correlation-id"
@@ -52,7 +53,7 @@ fn is_of_the_exchange(name: &str) -> bool {
         | "x-amzn-requestid"
         | "x-cloud-trace-context"
         | "ratelimit" => true,
-        // Our own.
+        // The layer's own fields.
         "idempotency-outcome" | "idempotency-recorded" | "idempotency-protected" => true,
         _ => ["proxy-", "ratelimit-", "x-ratelimit-", "x-b3-", "x-datadog-"]
             .iter()
@@ -60,7 +61,7 @@ fn is_of_the_exchange(name: &str) -> bool {
     }
 }
 
-/// The fields that `Connection` names: they belong to the connection too.
+/// The fields named by `Connection`: they are hop-by-hop too.
 pub(super) struct Named(Vec<HeaderName>);
 
 impl Named {

@@ -20,13 +20,13 @@ fn parts(status: u16, fields: Fields<'_>) -> Parts {
     parts
 }
 
-/// Records an answer and replays it to a retry with these fields.
+/// Records a response and replays it to a retry with these fields.
 fn round(rules: &ReplayRules, answer: &Parts, body: &'static [u8], retry: Fields<'_>) -> Replayed {
     let recorded = record(rules, None, answer, body, None);
     replay(rules, &map(retry), recorded).unwrap()
 }
 
-/// The fields of a replay, without the mark.
+/// The fields of a replay, without the marker.
 fn replayed(rules: &ReplayRules, fields: Fields<'_>) -> HeaderMap {
     let mut headers = round(rules, &parts(200, fields), b"", &[]).headers;
     headers.remove(&rules.marker);
@@ -355,7 +355,7 @@ fn the_class_is_that_of_the_status() {
     }
 }
 
-/// Version 1, byte for byte: records of today are read tomorrow.
+/// Version 1, byte for byte: stored records must stay readable.
 const VERSION_1: &[u8] = b"\x01\x00\xc9\x11https://a.example\
     \x01\x0ccontent-type\x0atext/plain\
     \x01\x1baccess-control-allow-origin\x01*\
@@ -385,12 +385,12 @@ fn damaged_bytes_never_panic_and_never_reach_beyond_themselves() {
             let mut meta = VERSION_1.to_vec();
             meta[at] = byte;
             if let Ok(replayed) = read(meta) {
-                // The three that were written and our own two.
+                // The three stored fields and two of the layer's own.
                 assert!(replayed.headers.len() <= 5 && replayed.status.as_u16() >= 200);
             }
         }
     }
-    // Cut between two fields it is a shorter head; the record's own checksum covers that.
+    // Truncated between two fields it is a valid shorter head; the record's checksum detects that.
     assert_eq!(refused, VERSION_1.len() - 3);
     for meta in ["\u{1}", "\u{2}\0\u{c8}\0", "\u{1}\0\u{65}\0", "\u{1}\0\0\0"] {
         assert_eq!(read(meta.as_bytes().to_vec()).unwrap_err(), NotReplayable::Damaged);

@@ -1,7 +1,7 @@
-//! The head of a response as bytes: the metadata of a recorded HTTP outcome, described in `spec/record-format.md`.
+//! The binary format of a response head: the metadata of a recorded HTTP outcome, specified in `spec/record-format.md`.
 //!
-//! Reading faces whatever a store gives back. It copies no values, allocates nothing by the word of a length, and
-//! has one answer to everything that is not what was written: [`Damaged`].
+//! The reader accepts arbitrary bytes. It copies no values, allocates no memory by an encoded length, and returns the
+//! same error for every invalid input: [`Damaged`].
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -9,25 +9,25 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 const VERSION: u8 = 1;
 
-/// The bytes are no response head, or one of another version.
+/// The bytes are not a response head, or one of another version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::http) struct Damaged;
 
-/// Where in the response a field stands. The numbers are stored.
+/// The section of the response that a field is in. The numbers are stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::http) enum Kind {
     Header = 1,
     Trailer = 2,
 }
 
-/// Room for the fields of most answers while they are written.
+/// Capacity for the fields of most responses.
 const HEAD_USUAL: usize = 256;
 
-/// Writes one head.
+/// Encodes one head.
 pub(in crate::http) struct Writer(Vec<u8>);
 
 impl Writer {
-    /// A head with no fields yet. An empty `origin` is none.
+    /// A head without fields. An empty `origin` means none.
     pub(in crate::http) fn new(status: StatusCode, origin: &[u8]) -> Self {
         let mut writer = Self(Vec::with_capacity(HEAD_USUAL));
         writer.0.push(VERSION);
@@ -42,15 +42,15 @@ impl Writer {
         self.text(value.as_bytes());
     }
 
-    /// The head and a copy of `body`, in memory that has room for nothing else. The body itself may be a small part
-    /// of what was read from a connection at once, and would keep all of that for as long as the record is kept.
+    /// The encoded head and a copy of `body`, without spare capacity. The body may be a slice of a larger read buffer,
+    /// and would keep all of that in memory as long as the record is kept.
     pub(in crate::http) fn finish(self, body: &[u8]) -> (Bytes, Bytes) {
         let mut meta = Bytes::from([&self.0, body].concat());
         let payload = meta.split_off(self.0.len());
         (meta, payload)
     }
 
-    /// The length, seven bits a byte beginning with the lowest, then the bytes.
+    /// The length as a varint, seven bits a byte from the lowest, then the bytes.
     fn text(&mut self, text: &[u8]) {
         let mut rest = text.len();
         while rest >= 0x80 {
@@ -62,7 +62,7 @@ impl Writer {
     }
 }
 
-/// Reads one head: an iterator over its fields.
+/// Decodes one head: an iterator over its fields.
 pub(in crate::http) struct Reader<'a> {
     meta: &'a Bytes,
     rest: &'a [u8],
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
         self.status
     }
 
-    /// Who asked first, when the answer depends on it; empty otherwise.
+    /// The origin of the first request, if the response depends on it; empty otherwise.
     pub(in crate::http) fn origin(&self) -> &'a [u8] {
         self.origin
     }
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
 
     fn length(&mut self) -> Result<usize, Damaged> {
         let mut length = 0;
-        // Four bytes reach 256 MiB, more than any head has.
+        // Four bytes encode up to 256 MiB, more than any head has.
         for shift in [0, 7, 14, 21] {
             let (byte, rest) = self.rest.split_first().ok_or(Damaged)?;
             self.rest = rest;
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
     fn field(&mut self, kind: u8) -> Result<(Kind, HeaderName, HeaderValue), Damaged> {
         let kind = [Kind::Header, Kind::Trailer].into_iter().find(|k| *k as u8 == kind).ok_or(Damaged)?;
         let name = match self.text()? {
-            // Nearly every answer has it, and often nothing else.
+            // Nearly every response has it, and often no other field.
             b"content-type" => CONTENT_TYPE,
             name => HeaderName::from_bytes(name).map_err(|_| Damaged)?,
         };

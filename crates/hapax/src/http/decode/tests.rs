@@ -7,7 +7,7 @@ use super::*;
 
 const PLAIN: &[u8] = b"hello\n";
 
-/// `hello` and a line break by the reference encoder; there is no encoder among the dependencies.
+/// `hello` and a line break, encoded by the reference encoder; the dependencies have no encoder.
 const BROTLI: &[u8] = b"\x8f\x02\x80\x68\x65\x6c\x6c\x6f\x0a\x03";
 
 const LIMITS: DecodeLimits = DecodeLimits { bytes_max: 1000, ratio_max: 100 };
@@ -104,14 +104,14 @@ fn f_08_what_unfolds_too_far_is_refused() {
     }
     assert_eq!(decoded_by(&["br"], BROTLI, limits(6, 1)), Ok(PLAIN.to_vec()));
     assert_eq!(decoded_by(&["br"], BROTLI, limits(5, 1)), Err(BodyRefused::TooLarge));
-    // What is in between counts too.
+    // The intermediate result counts too.
     let bomb = gzip(&gzip(&vec![0; 1_000_000]));
     assert_eq!(decoded_by(&["gzip", "gzip"], &bomb, limits(900_000, 100_000)), Err(BodyRefused::TooLarge));
 }
 
 #[test]
 fn f_08_a_large_window_is_refused() {
-    // An empty stream, first with the largest window there is, then with one of a gigabyte.
+    // An empty stream, first with the largest valid window, then with one of a gigabyte.
     assert_eq!(decoded_by(&["br"], &[0x3f], LIMITS), Ok(Vec::new()));
     assert_eq!(decoded_by(&["br"], &[0x11, 0xde], LIMITS), Err(BodyRefused::Undecodable));
 }

@@ -67,7 +67,7 @@ fn f_02_method_path_query_type_and_content_count() {
     assert_eq!(of(Sent { query: Some(""), ..text }), of(text), "a ? with nothing after it");
 }
 
-/// Fingerprints are kept for days and compared by other processes: what they are made of must not change.
+/// Fingerprints are stored for days and compared by other processes: their input must not change.
 #[test]
 fn f_02_what_is_hashed_is_settled() {
     let sent = Sent {
@@ -272,7 +272,7 @@ fn f_08_content_is_decoded_where_that_is_asked_for() {
         )
     };
     let plain = of_body(JSON, "1");
-    // One stored block that holds `1`.
+    // One stored block with the content `1`.
     let deflated = b"\x01\x01\x00\xfe\xff1";
     assert_eq!(with("deflate", deflated), Ok(plain));
     assert_eq!(with("identity", b" 1"), Ok(plain));

@@ -9,7 +9,7 @@ fn of(content_type: &str, body: &str) -> Option<Fingerprint> {
     Some(add(Fingerprint::builder(), content_type.as_bytes(), &parts).build())
 }
 
-/// A body of these parts, written with this boundary.
+/// A body of these parts with this boundary.
 fn body(boundary: &str, parts: &[&str]) -> String {
     let parts: String = parts.iter().map(|part| format!("--{boundary}\r\n{part}\r\n")).collect();
     format!("{parts}--{boundary}--\r\n")
@@ -118,7 +118,7 @@ fn f_07_parts_of_parts_are_read_too() {
         of_parts(&[&format!("{types}\r\n\r\n{inner}")])
     };
     assert_ne!(two_types("i"), two_types("j"), "what has two types is read as neither");
-    // What is no multipart inside counts as sent, with its boundary.
+    // An invalid nested multipart counts as sent, with its boundary.
     let broken =
         |boundary: &str| of_parts(&[&format!("Content-Type: multipart/mixed; boundary={boundary}\r\n\r\n1")]);
     assert!(broken("i").is_some());
@@ -146,7 +146,7 @@ fn f_07_too_many_parts_are_none() {
     let many = |count: usize| of_parts(&vec!["\r\nx"; count]);
     assert!(many(PARTS_MAX).is_some());
     assert_eq!(many(PARTS_MAX + 1), None);
-    // Inner parts count as well: the outer one is the last that is allowed.
+    // Nested parts count as well: the outer one is the last that is allowed.
     let inner = |count: usize| {
         let nested = body("i", &vec!["\r\nx"; count]);
         of_parts(&[&format!("Content-Type: multipart/mixed; boundary=i\r\n\r\n{nested}"), "\r\ny"])
