@@ -1,7 +1,7 @@
-//! [`PolicyDocument`]: what an API publishes about its keys (E-06), as data and as OpenAPI.
+//! [`PolicyDocument`]: the idempotency policy that an API publishes (E-06), as data and as OpenAPI.
 //!
-//! It tells callers what they meet, and nothing that is the deployment's own: no namespace, no secret, no length of
-//! a lease.
+//! It describes the behaviour that callers observe, and nothing internal to the deployment: no namespace, no secret, no
+//! lease.
 
 mod openapi;
 mod problems;
@@ -38,58 +38,58 @@ use crate::policy::ExpiredKeys;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct PolicyDocument {
-    /// The routes. The first counts whose path and method are those of a request.
+    /// The routes. The first whose path and method match a request applies.
     pub routes: Vec<RouteDocument>,
 }
 
-/// What holds on one route.
+/// The policy of one route.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct RouteDocument {
-    /// The pattern of its paths; `/**` where it takes every path.
+    /// The pattern of its paths; `/**` for every path.
     pub path: String,
     /// How the letters of paths are compared.
     pub path_case: PathCase,
     /// The methods that are covered.
     pub methods: Vec<String>,
-    /// The convention that it follows.
+    /// The convention that it is based on.
     pub dialect: Dialect,
-    /// Where keys are and what they look like.
+    /// The location and format of keys.
     pub key: KeyDocument,
     /// What a key is unique within.
     pub scope: ScopeDocument,
-    /// What makes two requests the same.
+    /// Which parts of a request are compared.
     pub fingerprint: FingerprintDocument,
-    /// What answers mean for the key: each class of statuses, then those that differ from their class. On a route that
-    /// speaks gRPC, each of gRPC's statuses; an answer without one is uncertain.
+    /// The outcomes of responses: each class of statuses, then the statuses that differ from their class. On a gRPC
+    /// route, each gRPC status; a response without one is uncertain.
     pub outcomes: Vec<OutcomeDocument>,
-    /// How an answer's outcome is found out.
+    /// How the outcome of a response is determined.
     pub classifier: Classifier,
-    /// How long an answer is replayed, from its completion.
+    /// How long a response is replayed, from its completion.
     pub retention: SpanDocument,
-    /// How long a duplicate waits for the first one's answer.
+    /// How long a duplicate waits for the first response.
     pub wait: SpanDocument,
-    /// What happens to a key that was made longer ago than that: `run` or `refuse`.
+    /// What happens to a key that was made longer ago than the retention: `run` or `refuse`.
     pub expired_keys: &'static str,
     /// What happens when the store is down.
     pub on_store_error: OnStoreError,
     /// What happens to requests in TLS early data.
     pub early_data: EarlyData,
-    /// How much is taken and kept.
+    /// The size and rate limits.
     pub limits: LimitsDocument,
-    /// What of an answer is replayed, and how that is marked.
+    /// What is replayed of a response, and how a replay is marked.
     pub replay: ReplayDocument,
-    /// What refusals look like.
+    /// The format of refusals.
     pub refusals: RefusalsDocument,
-    /// What a request can be refused with.
+    /// The possible refusals.
     pub problems: Vec<ProblemDocument>,
 }
 
-/// What refusals look like.
+/// The format of refusals.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct RefusalsDocument {
-    /// The name of the shape; `template` for another.
+    /// The name of the format; `template` for a custom one.
     pub shape: &'static str,
     /// The value of `Content-Type`.
     pub media_type: String,
@@ -97,35 +97,35 @@ pub struct RefusalsDocument {
     pub problem_details: bool,
 }
 
-/// Where keys are and what they look like.
+/// The location and format of keys.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct KeyDocument {
-    /// Whether a request must have one.
+    /// Whether a key is required.
     pub mode: KeyMode,
-    /// The header that holds it.
+    /// The header of the key.
     pub header: String,
-    /// Other headers that may.
+    /// Further headers of the key.
     pub aliases: Vec<String>,
-    /// Where in a JSON body it may be.
+    /// The location of the key in a JSON body.
     pub pointer: Option<String>,
     /// Whether it must be quoted.
     pub quoted: bool,
-    /// Whether it may be any printable text.
+    /// Whether any printable text is accepted.
     pub raw: bool,
-    /// The fewest characters.
+    /// The minimum length.
     pub length_min: usize,
-    /// The most characters.
+    /// The maximum length.
     pub length_max: usize,
-    /// What is expected, for people.
+    /// The format, for people.
     pub format: String,
-    /// The regular expression that it matches as a whole.
+    /// The regular expression that matches the whole key.
     pub pattern: Option<String>,
-    /// The header that says when the request was sent first.
+    /// The header with the time at which the request was sent first.
     pub first_sent: Option<String>,
-    /// How long ago that may be.
+    /// The maximum age of that time.
     pub first_sent_window: Option<SpanDocument>,
-    /// Whether the key is the id that a sender of webhooks gives its event.
+    /// Whether the key is the event id of a webhook.
     pub webhook: bool,
 }
 
@@ -133,36 +133,36 @@ pub struct KeyDocument {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ScopeDocument {
-    /// What tells callers apart: `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM`, `extract` or `none`; of a
-    /// list the first that says something.
+    /// How callers are identified: `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM`, `extract` or `none`; of a
+    /// list the first that has a value.
     pub principal: PrincipalNames,
     /// The headers that hold credentials.
     pub credential_headers: Vec<String>,
-    /// What becomes of callers that have no principal.
+    /// What happens to callers without a principal.
     pub anonymous: Anonymous,
-    /// What the same key on another endpoint is.
+    /// How the same key on another endpoint is treated.
     pub endpoint: Endpoint,
-    /// Whether hosts are told apart.
+    /// Whether the host is part of the scope.
     pub host: bool,
 }
 
-/// What makes two requests the same.
+/// Which parts of a request are compared.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct FingerprintDocument {
-    /// The parts of a request that count; none when only the key does.
+    /// The parts of a request that are compared; empty if only the key is.
     pub counts: &'static [&'static str],
-    /// The headers that count beside the content type.
+    /// The headers that are compared, in addition to the content type.
     pub headers: Vec<String>,
-    /// The only values of a JSON body that count; none named, all do.
+    /// The only values of a JSON body that are compared; all if empty.
     pub json_include: Vec<String>,
-    /// The values of a JSON body that do not count.
+    /// The values of a JSON body that are not compared.
     pub json_exclude: Vec<String>,
-    /// Whether compressed bodies are decoded first.
+    /// Whether compressed bodies are decoded before.
     pub decoded: bool,
 }
 
-/// What some statuses mean.
+/// The outcome of some statuses.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct OutcomeDocument {
@@ -172,7 +172,7 @@ pub struct OutcomeDocument {
     pub outcome: &'static str,
 }
 
-/// A length of time.
+/// A duration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct SpanDocument {
@@ -182,41 +182,41 @@ pub struct SpanDocument {
     pub iso_8601: String,
 }
 
-/// How much is taken and kept.
+/// The size and rate limits.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct LimitsDocument {
-    /// The largest request body.
+    /// The maximum size of a request body.
     pub body_bytes_max: usize,
-    /// The largest response that is kept.
+    /// The maximum size of a recorded response.
     pub outcome_bytes_max: usize,
     /// How often one key may be sent, as in `10/1m`.
     pub attempts_per_key: Option<String>,
-    /// How many operations of one caller run at a time.
+    /// How many operations of one caller may run at a time.
     pub open_claims_max: u32,
-    /// How many bytes of answers are kept for one caller.
+    /// How many bytes of responses may be stored for one caller.
     pub stored_bytes_max: Option<u64>,
 }
 
-/// What of an answer is replayed, and how that is marked.
+/// What is replayed of a response, and how a replay is marked.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ReplayDocument {
     /// The header that is `true` on a replay.
     pub marker: String,
-    /// Whether it is `false` on first answers.
+    /// Whether it is `false` on first responses.
     pub mark_first: bool,
-    /// Whether answers repeat the key.
+    /// Whether responses echo the key.
     pub echo_key: bool,
     /// Whether cookies are replayed.
     pub set_cookie: bool,
-    /// Headers that are not.
+    /// Headers that are not replayed.
     pub headers_drop: Vec<String>,
-    /// The only headers that are, beside what a body cannot be understood without.
+    /// The only headers that are replayed, in addition to the essential ones.
     pub headers_only: Option<Vec<String>>,
-    /// The headers that tell whether a retry is worth it.
+    /// The headers that state whether a retry may succeed.
     pub retry_hints: Vec<String>,
-    /// The header that tells whether the key was honoured.
+    /// The header that states whether the key was honoured.
     pub result_header: Option<String>,
 }
 

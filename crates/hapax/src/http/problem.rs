@@ -1,8 +1,8 @@
-//! Every refusal that comes from us and not from the handler: its code, and the response that carries it.
+//! The refusals of the layer: their codes, and the responses that carry them.
 //!
-//! The table of codes is in `problem/table.rs`, what bodies look like in `problem/shape.rs`. This file writes problem
-//! details (RFC 9457). It does not know when a request is refused, and it never sees a stored answer or a key: what it is
-//! not given it cannot tell.
+//! The table of codes is in `problem/table.rs`, the formats of bodies in `problem/shape.rs`. This file writes problem
+//! details (RFC 9457). It does not decide when a request is refused, and it never has access to a stored response or a
+//! key, so it cannot leak them.
 
 mod shape;
 mod table;
@@ -22,36 +22,36 @@ use super::classify::Outcome;
 pub use shape::{RefusalShape, RefusalShapeError, RefusalShapeName};
 pub use table::Code;
 
-/// What the `type` of a problem begins with; the code follows. The page is `docs/errors/CODE.md`.
+/// The prefix of the `type` of a problem; the code follows. The page is `docs/errors/CODE.md`.
 pub const TYPE_BASE: &str = "https://hapax.dev/errors/";
 
-/// What follows the `type` where a refusal links to its page.
+/// The text after the `type` in a link to the page of a refusal.
 const LINK_END: &str = ">; rel=\"describedby\"";
 
-/// Nobody is told to wait for longer: an early question costs little, and what is waited for may have ended.
+/// The maximum of `Retry-After`: an early retry costs little, and the operation may have ended.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
 
-/// What is told when it is worth asking again and nobody knows when.
+/// The default of `Retry-After` if a retry is useful and the time is unknown.
 const WAIT_DEFAULT: Duration = Duration::from_secs(1);
 
 /// One refusal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Problem {
     pub(crate) code: Code,
-    /// What went wrong this time, for people. Never a key, a body or anything of another caller.
+    /// What went wrong in this case, for people. Never a key, a body or data of another caller.
     pub(crate) detail: Cow<'static, str>,
-    /// Another status than the code's, for this refusal only.
+    /// Overrides the status of the code, for this refusal only.
     pub(crate) status: Option<StatusCode>,
-    /// When it is worth asking again.
+    /// When a retry is useful.
     pub(crate) retry_after: Option<Duration>,
-    /// The record that the refusal is about: the caller's own.
+    /// The record of the refusal: the caller's own.
     pub(crate) reference: Option<RecordId>,
-    /// Whether the key may have been used before, so that the operation must keep it.
+    /// Whether the key may have been used before, so that a retry must carry the same key.
     pub(crate) keeps_key: bool,
 }
 
 impl From<Code> for Problem {
-    /// The refusal as it usually is.
+    /// The refusal with its default text.
     fn from(code: Code) -> Self {
         let detail = Cow::Borrowed(code.detail());
         Self { code, detail, status: None, retry_after: None, reference: None, keeps_key: false }
@@ -59,7 +59,7 @@ impl From<Code> for Problem {
 }
 
 impl Problem {
-    /// The refusal with its own words.
+    /// The refusal with a specific text.
     pub(crate) fn of(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         Self { detail: detail.into(), ..Self::from(code) }
     }
@@ -76,17 +76,17 @@ impl Problem {
         Self { reference: Some(id), ..self }
     }
 
-    /// The key itself is sound, and an earlier request with it may have run.
+    /// The key is valid, and an earlier request with it may have run.
     pub(crate) fn with_same_key(self) -> Self {
         Self { keeps_key: true, ..self }
     }
 
-    /// How long the caller should wait before it sends the same request again. None: it should not.
+    /// How long the caller should wait before it sends the same request again; `None` if it should not.
     pub(crate) fn wait(&self) -> Option<Duration> {
         self.code.retryable().then(|| self.retry_after.unwrap_or(WAIT_DEFAULT).min(WAIT_MAX))
     }
 
-    /// What this refusal means for a claim of the same request by a layer in front.
+    /// The outcome for a claim of the same request by an outer layer.
     pub(crate) fn outcome(&self) -> Outcome {
         self.code.outcome(self.status)
     }
@@ -129,11 +129,12 @@ impl Problem {
 }
 
 impl Code {
-    /// The refusal as a response, for what stands behind the layer and refuses in the same words. A layer around it
-    /// answers with it as its route says refusals, with the statuses and fields of the route, and names the record.
+    /// The refusal as a response, for a service behind the layer that refuses in the same format. An outer layer
+    /// replaces it with a refusal in the format of its route, with the route's statuses and fields, and adds the
+    /// record.
     ///
-    /// `status` replaces the code's own where the place of the failure has another: 502 or 504 for an
-    /// [`Uncertain`](Self::Uncertain) that came just now.
+    /// `status` overrides the code's own, such as 502 or 504 for an [`Uncertain`](Self::Uncertain) outcome of this
+    /// request.
     ///
     /// ```
     /// use hapax::http::Code;
@@ -148,7 +149,7 @@ impl Code {
         response
     }
 
-    /// The same for a gRPC call: an answer of nothing but trailers.
+    /// The same for a gRPC call: a Trailers-Only response.
     pub fn grpc_response(self, detail: &'static str) -> Response<Bytes> {
         let problem = Problem::of(self, detail);
         let mut response = super::grpc::refusal(&problem);
@@ -157,16 +158,16 @@ impl Code {
     }
 }
 
-/// In the extensions of a response: the refusal that it tells, by what stands behind the layer.
+/// In the extensions of a response: the refusal that it carries, set by a service behind the layer.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
     pub(crate) problem: Problem,
-    /// The request was a gRPC call, whatever its route speaks.
+    /// Whether the request was a gRPC call, independent of its route.
     pub(crate) is_grpc: bool,
 }
 
-/// The refusal that these are the fields of, when another layer made it in another process. Its link tells, whatever the
-/// shape of its body.
+/// The refusal that these response fields belong to, if a layer in another process made it. Its link identifies it,
+/// independent of the format of its body.
 pub(crate) fn refused_with(headers: &HeaderMap) -> Option<Code> {
     let code = |link: &HeaderValue| {
         let name = link.to_str().ok()?.strip_prefix('<')?.strip_prefix(TYPE_BASE)?.strip_suffix(LINK_END)?;
@@ -175,7 +176,7 @@ pub(crate) fn refused_with(headers: &HeaderMap) -> Option<Code> {
     headers.get_all(LINK).iter().find_map(code)
 }
 
-/// At least one: a caller that is told to wait for zero seconds does not wait.
+/// At least one: a caller with a wait of zero seconds does not wait.
 fn whole_seconds(wait: Duration) -> u64 {
     let begun = u64::from(wait.subsec_nanos() > 0);
     (wait.as_secs() + begun).max(1)
@@ -211,16 +212,16 @@ impl Serialize for Instance {
     }
 }
 
-/// How a route says its refusals.
+/// How a route formats its refusals.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RefusalRules {
-    /// Other statuses than the table's. The type stays the same.
+    /// Statuses that differ from the table. The type is unchanged.
     pub(crate) statuses: Vec<(Code, StatusCode)>,
-    /// Fields that tell clients in one word whether to retry.
+    /// Fields that state whether to retry.
     pub(crate) hints: Vec<HeaderName>,
-    /// What the type begins with.
+    /// The prefix of the type.
     pub(crate) type_base: Arc<str>,
-    /// What bodies look like.
+    /// The format of bodies.
     pub(crate) shape: RefusalShape,
 }
 
@@ -233,13 +234,13 @@ impl Default for RefusalRules {
 }
 
 impl RefusalRules {
-    /// The status that this code is usually answered with.
+    /// The status of responses with this code.
     pub(crate) fn usual_status(&self, code: Code) -> StatusCode {
         self.chosen(code).unwrap_or_else(|| code.status())
     }
 
-    /// The status of this refusal. What the route chose counts also where the request itself was cut off, except when it
-    /// goes on out of sight: a layer in front knows that by the status alone (X-05).
+    /// The status of this refusal. The route's choice also applies if the request itself was cut off, unless its run
+    /// continues in the background: an outer layer detects that by the status alone (X-05).
     fn status(&self, problem: &Problem) -> StatusCode {
         let (code, own) = (problem.code, problem.status);
         let told =
@@ -247,13 +248,13 @@ impl RefusalRules {
         told.unwrap_or_else(|| code.status())
     }
 
-    /// The status that the route has chosen for this code.
+    /// The status that the route chose for this code.
     pub(crate) fn chosen(&self, code: Code) -> Option<StatusCode> {
         let mut chosen = self.statuses.iter().rev().filter(|(remapped, _)| *remapped == code);
         chosen.next().map(|(_, status)| *status)
     }
 
-    /// Tells clients whether to retry.
+    /// Adds the fields that state whether to retry.
     pub(crate) fn hint(&self, retry: bool, headers: &mut HeaderMap) {
         let word = HeaderValue::from_static(if retry { "true" } else { "false" });
         for name in &self.hints {
@@ -262,7 +263,7 @@ impl RefusalRules {
     }
 }
 
-/// Whether clients retry after this status by themselves. A replay of it stays as it is, so they are told not to.
+/// Whether clients retry this status automatically. A replay would repeat it, so such retries are forbidden.
 pub(crate) fn is_retried(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 409 | 425 | 429) || status.is_server_error()
 }

@@ -1,8 +1,7 @@
 //! The published policy as a fragment of OpenAPI 3.1.
 //!
-//! Components are shared by the routes that agree; where two differ, the second gets a number. OpenAPI has one
-//! response for each status and path patterns of another kind, so which route answers what is told beside it, under
-//! `x-idempotency`.
+//! Routes with equal components share them; where two differ, the second gets a number. OpenAPI has one response for
+//! each status and another syntax of path patterns, so the mapping of routes to responses is under `x-idempotency`.
 
 use serde_json::{Map, Value, json};
 
@@ -30,14 +29,14 @@ pub(in crate::http) fn openapi(routes: &[Route]) -> Value {
     })
 }
 
-/// The parts that routes refer to.
+/// The components that routes refer to.
 #[derive(Default)]
 struct Components {
     sections: Map<String, Value>,
 }
 
 impl Components {
-    /// Puts a part under this name, or the name with a number where another part has it already. The answer refers
+    /// Adds a component under this name, with a number appended if a different one has it already. Returns a reference
     /// to it.
     fn put(&mut self, section: &str, name: &str, part: Value) -> Value {
         let parts = self.sections.entry(section).or_insert_with(|| json!({}));
@@ -55,7 +54,7 @@ impl Components {
 
 fn entry(components: &mut Components, route: &RouteDocument) -> Value {
     let mut policy = json!(route);
-    // These are told beside it, the problems by reference.
+    // These become components; the problems are referenced.
     if let Some(policy) = policy.as_object_mut() {
         policy.retain(|name, _| !["path", "methods", "problems"].contains(&name.as_str()));
     }
@@ -97,7 +96,7 @@ fn key_parameter(key: &KeyDocument) -> Value {
         _ => "in double quotes or bare",
     };
     let is_elsewhere = key.pointer.is_some() || !key.aliases.is_empty();
-    // Quotes and escapes are not part of the key, so there is no longest value.
+    // Quotes and escapes are not part of the key, so the value has no maximum length.
     let mut schema =
         json!({ "type": "string", "minLength": if key.quoted { length_min + 2 } else { *length_min } });
     if key.quoted {
@@ -116,7 +115,7 @@ fn key_parameter(key: &KeyDocument) -> Value {
     })
 }
 
-/// What the route adds to the answers of the API.
+/// The headers that the layer adds to responses.
 fn headers(components: &mut Components, route: &RouteDocument) -> Value {
     let mut headers = Map::new();
     let mut add = |name: &str, description: &str, schema: Value| {
@@ -152,7 +151,7 @@ fn headers(components: &mut Components, route: &RouteDocument) -> Value {
     Value::Object(headers)
 }
 
-/// For each status the refusals that have it.
+/// The refusals of each status.
 fn responses(components: &mut Components, route: &RouteDocument) -> Value {
     let mut by_status = Map::new();
     for problem in &route.problems {
@@ -203,7 +202,7 @@ fn content(components: &mut Components, route: &RouteDocument, problem: &Problem
     content
 }
 
-/// Problem details (RFC 9457) with our own members.
+/// Problem details (RFC 9457) with the extension members.
 fn problem_schema() -> Value {
     json!({
         "type": "object",
@@ -233,7 +232,7 @@ fn problem_schema() -> Value {
     })
 }
 
-/// `idempotency-key` as `IdempotencyKey`: names of components have no other characters than letters and digits.
+/// `idempotency-key` as `IdempotencyKey`: names of components contain only letters and digits.
 fn pascal(name: &str) -> String {
     let words = name.split(|character: char| !character.is_ascii_alphanumeric());
     words

@@ -1,4 +1,4 @@
-//! Which refusals a route's policy can lead to, and with which statuses.
+//! The refusals that a route's policy can lead to, with their statuses.
 
 use http::StatusCode;
 use serde::Serialize;
@@ -12,26 +12,26 @@ use crate::policy::ExpiredKeys;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ProblemDocument {
-    /// Its name.
+    /// Its code.
     pub code: &'static str,
     /// The `type` of the problem details.
     #[serde(rename = "type")]
     pub type_uri: String,
-    /// What it is called, for people.
+    /// Its title, for people.
     pub title: &'static str,
     /// Its usual status.
     pub status: u16,
-    /// Statuses that it has in special cases.
+    /// Further statuses in special cases.
     pub statuses_further: Vec<u16>,
-    /// Its status in gRPC, on routes that speak it.
+    /// Its gRPC status, on gRPC routes.
     pub grpc_status: Option<i32>,
     /// Whether the same request may succeed after a while.
     pub retryable: bool,
     /// Whether a later attempt should carry the same key.
     pub retry_with_same_key: bool,
-    /// Whether it is certain that another key cannot repeat the operation.
+    /// Whether it is certain that a new key cannot repeat the operation.
     pub safe_new_key: bool,
-    /// What its body looks like, as far as that is not problem details.
+    /// An example of the body, unless it is problem details.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<serde_json::Value>,
 }
@@ -67,7 +67,7 @@ fn can_happen(policy: &Rules, code: Code) -> bool {
         Code::KeyExpired => {
             policy.engine.expired_keys == ExpiredKeys::Refuse || policy.key_source.first_sent.is_some()
         }
-        // Of a proxy, which this layer is not.
+        // Only a proxy returns it.
         Code::UpstreamUnavailable => false,
         Code::PrincipalMissing => policy.scope.may_refuse(),
         Code::TooEarly => policy.early_data == EarlyData::Refuse,
@@ -81,7 +81,7 @@ fn can_happen(policy: &Rules, code: Code) -> bool {
         | Code::ResultUnavailable
         | Code::TooLarge
         | Code::RateLimited
-        // Also where requests pass a store that is down: not those that are known to run.
+        // Also if the route lets requests pass when the store is down: a request known to be running is refused.
         | Code::StoreUnavailable
         | Code::Draining
         | Code::Overloaded
@@ -90,7 +90,7 @@ fn can_happen(policy: &Rules, code: Code) -> bool {
     }
 }
 
-/// A request that was cut off itself learns it by another status than one that comes later.
+/// The refusal of the request whose own run was cut off has another status than that of a later one.
 fn further(policy: &Rules, code: Code) -> &'static [StatusCode] {
     match code {
         Code::InProgress if policy.engine.deadline.is_some() => &[StatusCode::GATEWAY_TIMEOUT],

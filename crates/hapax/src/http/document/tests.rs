@@ -8,7 +8,7 @@ use super::*;
 use crate::http::{Code, HttpPolicy, IdempotencyLayer, Principal, Webhook};
 use crate::{Hapax, MemoryStore};
 
-/// One layer with a route of each dialect, a webhook, a gRPC route and one that is off.
+/// A layer with a route of each dialect, a webhook, a gRPC route and a route that is off.
 fn layer() -> IdempotencyLayer {
     let mut layer = IdempotencyLayer::new(Hapax::new(MemoryStore::new()));
     for dialect in Dialect::ALL {
@@ -196,7 +196,7 @@ fn s_06_nothing_of_the_deployments_own_is_published() {
     }
 }
 
-/// Every value under this name, at any depth.
+/// Collects every value under this name, at any depth.
 fn all<'a>(value: &'a Value, name: &str, found: &mut Vec<&'a Value>) {
     match value {
         Value::Object(members) => {

@@ -1,7 +1,7 @@
-//! [`RefusalShape`]: what the body of a refusal looks like.
+//! [`RefusalShape`]: the format of the body of a refusal.
 //!
-//! The named shapes are data: a media type and a template. A template is a JSON value, or a text, in which `{code}` and
-//! the other fields of a refusal are replaced. This file knows no route and decides no status.
+//! The named formats are data: a media type and a template. A template is a JSON value, or a text, in which `{code}`
+//! and the other fields of a refusal are replaced. This file is independent of routes and decides no status.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,10 +17,10 @@ use super::{Code, Problem};
 /// The media type of problem details.
 const PROBLEM_JSON: &str = "application/problem+json";
 
-/// Makes a text of a field that is a number or a boolean otherwise: `{status:text}`.
+/// Formats a field as text that is a number or a boolean otherwise: `{status:text}`.
 const AS_TEXT: &str = ":text";
 
-/// The shapes that have a name.
+/// The formats that have a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -29,7 +29,7 @@ pub enum RefusalShapeName {
     /// Problem details (RFC 9457).
     #[default]
     Problem,
-    /// Problem details with the member `error` that Stripe's libraries look for.
+    /// Problem details with the member `error` that Stripe's libraries read.
     Stripe,
     /// The error model of Google's APIs (AIP-193).
     Google,
@@ -54,7 +54,7 @@ impl RefusalShapeName {
         }
     }
 
-    /// The media type, whether the members of problem details are there, and what else is.
+    /// The media type, whether the members of problem details are included, and the other content.
     fn data(self) -> (&'static str, bool, Value) {
         match self {
             Self::Problem => (PROBLEM_JSON, true, json!({})),
@@ -105,8 +105,8 @@ impl FromStr for RefusalShapeName {
     }
 }
 
-/// What the body of a refusal looks like: problem details unless chosen otherwise. It changes no status and no header
-/// field but `Content-Type`.
+/// The format of the body of a refusal: problem details by default. It affects no status and no header field but
+/// `Content-Type`.
 ///
 /// ```
 /// use hapax::http::{HttpPolicy, RefusalShape, RefusalShapeName};
@@ -126,7 +126,7 @@ pub struct RefusalShape {
     template: Arc<Value>,
 }
 
-/// Why this is no shape.
+/// Why a template is invalid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RefusalShapeError(String);
 
@@ -153,8 +153,8 @@ impl Default for RefusalShape {
 }
 
 impl RefusalShape {
-    /// The fields of a refusal. `operation` names the caller's own record, `retry` tells whether the same request may
-    /// succeed after a while, `type` is the address of the page about it, and `reason` is the code as `KEY_REUSED`.
+    /// The fields of a refusal. `operation` is the id of the caller's own record, `retry` whether the same request may
+    /// succeed after a while, `type` the address of the page about it, and `reason` the code in the form `KEY_REUSED`.
     pub const FIELDS: [&str; 10] = [
         "code",
         "title",
@@ -168,13 +168,13 @@ impl RefusalShape {
         "stripe_type",
     ];
 
-    /// A shape of one's own. `body` is the template: a text, or JSON. In its texts each `{field}` is replaced, where
-    /// `field` is one of [`FIELDS`](Self::FIELDS). A text that is nothing but a field becomes its value, so `{status}`
-    /// becomes a number and `{retry}` a boolean; `{status:text}` stays text. Where there is no operation to name, the
-    /// member, or the line of a text, is left out.
+    /// A custom format. `body` is the template: a text, or JSON. In its texts each `{field}` is replaced, where `field`
+    /// is one of [`FIELDS`](Self::FIELDS). A text that consists of one field becomes its value, so `{status}` becomes a
+    /// number and `{retry}` a boolean; `{status:text}` stays text. If there is no operation, the member, or the line of
+    /// a text, is omitted.
     ///
     /// # Errors
-    /// For a media type that no field of a response can hold, and a field that no refusal has.
+    /// For a media type that is not a valid field value, and for an unknown field.
     pub fn template(media_type: &str, body: Value) -> Result<Self, RefusalShapeError> {
         let is_media_type = media_type.split_once('/').is_some_and(|(kind, rest)| {
             let is_token = |text: &str| {
@@ -191,7 +191,7 @@ impl RefusalShape {
         Ok(Self { name: None, media_type, with_problem: false, template: Arc::new(body) })
     }
 
-    /// The name, where the shape is not one's own.
+    /// The name, unless the format is custom.
     pub fn name(&self) -> Option<RefusalShapeName> {
         self.name
     }
@@ -206,12 +206,12 @@ impl RefusalShape {
         self.with_problem
     }
 
-    /// What is filled in, beside the members of problem details where they are there.
+    /// The template, in addition to the members of problem details if those are included.
     pub fn body(&self) -> &Value {
         &self.template
     }
 
-    /// The body of one refusal. `document` is it as problem details.
+    /// The body of one refusal. `document` is its problem details.
     pub(super) fn fill(&self, told: &Told<'_>, document: &impl Serialize) -> Bytes {
         if self.name == Some(RefusalShapeName::Problem) {
             return serde_json::to_vec(document).expect("text and numbers always have a JSON form").into();
@@ -229,7 +229,7 @@ impl RefusalShape {
         body.to_string().into()
     }
 
-    /// What the body of a refusal with this code usually is.
+    /// An example of the body of a refusal with this code.
     pub(in crate::http) fn example(&self, code: Code, status: StatusCode, kind: &str) -> Value {
         let problem = Problem::from(code);
         let told = Told { problem: &problem, kind, status };
@@ -240,7 +240,7 @@ impl RefusalShape {
     }
 }
 
-/// Looks for fields that no refusal has.
+/// Checks that every field is known.
 fn check(template: &Value) -> Result<(), RefusalShapeError> {
     match template {
         Value::String(text) => {
@@ -261,11 +261,11 @@ fn check(template: &Value) -> Result<(), RefusalShapeError> {
 
 enum Piece<'a> {
     Text(&'a str),
-    /// The name, and whether its value is to be a text.
+    /// The name, and whether to format its value as text.
     Field(&'a str, bool),
 }
 
-/// A text and the fields in it. A brace that begins no field stands for itself.
+/// A text and the fields in it. A brace that does not begin a field is literal.
 fn pieces(mut text: &str) -> impl Iterator<Item = Piece<'_>> {
     std::iter::from_fn(move || {
         if let Some((field, rest)) = text.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
@@ -276,7 +276,7 @@ fn pieces(mut text: &str) -> impl Iterator<Item = Piece<'_>> {
                 return Some(Piece::Field(name, is_text));
             }
         }
-        // At least one character, so that a brace that begins no field is passed.
+        // At least one character, so that a brace that does not begin a field is skipped.
         let begun = text.chars().next()?.len_utf8();
         let end = text[begun..].find('{').map_or(text.len(), |at| begun + at);
         let (piece, rest) = text.split_at(end);
@@ -285,7 +285,7 @@ fn pieces(mut text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// One refusal, to be filled into a template.
+/// The values of one refusal for a template.
 pub(super) struct Told<'a> {
     pub(super) problem: &'a Problem,
     /// Its `type`.
@@ -294,7 +294,7 @@ pub(super) struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// The template with everything filled in; None for a text about an operation where there is none.
+    /// The template with its fields replaced; `None` for a text about an operation if there is none.
     fn filled(&self, template: &Value) -> Option<Value> {
         match template {
             Value::String(text) => self.text(text),
@@ -316,7 +316,7 @@ impl Told<'_> {
         self.line(text).map(Value::String)
     }
 
-    /// A text line by line, without the lines about an operation where there is none.
+    /// A text line by line, without the lines about an operation if there is none.
     fn lines(&self, text: &str) -> String {
         text.split_inclusive('\n').filter_map(|line| self.line(line)).collect()
     }
@@ -350,7 +350,7 @@ impl Told<'_> {
     }
 }
 
-/// The `type` of an error of Stripe's that a code is.
+/// The `type` of Stripe's error for a code.
 fn stripe_type(code: Code) -> &'static str {
     match code {
         Code::KeyExpired | Code::KeyReused | Code::InProgress | Code::Uncertain | Code::ResultUnavailable => {

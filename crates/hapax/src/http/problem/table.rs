@@ -1,4 +1,4 @@
-//! The codes, in one table: status, gRPC status, what a retry is good for, and the words.
+//! The codes, in one table: status, gRPC status, advice for retries, and texts.
 
 use std::fmt;
 
@@ -11,23 +11,23 @@ use crate::http::grpc::Status;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Code {
-    /// The route wants a key, and the request has none.
+    /// The route requires a key, and the request has none.
     KeyMissing,
-    /// What was sent as a key is none.
+    /// The key is not valid.
     KeyInvalid,
     /// The key was made longer ago than records are kept.
     KeyExpired,
     /// The key was used for another request.
     KeyReused,
-    /// The first request with this key is still being worked on.
+    /// The first request with this key is still running.
     InProgress,
-    /// Nobody knows whether the operation happened.
+    /// It is unknown whether the operation happened.
     Uncertain,
-    /// The operation happened, and what it answered cannot be given.
+    /// The operation happened, and its response is not available.
     ResultUnavailable,
-    /// The request's body is larger than the route takes.
+    /// The request's body is larger than the route allows.
     TooLarge,
-    /// This key, or this caller, asked for too much.
+    /// This key or this caller exceeded a limit.
     RateLimited,
     /// The store could not take the claim.
     StoreUnavailable,
@@ -35,17 +35,17 @@ pub enum Code {
     UpstreamUnavailable,
     /// The process is shutting down.
     Draining,
-    /// The process holds as many request bodies as it may.
+    /// The process has no room for more request bodies.
     Overloaded,
-    /// The route wants to know who asks, and the request does not say.
+    /// The route requires a principal, and the request has none.
     PrincipalMissing,
     /// The request may be a replay of TLS early data.
     TooEarly,
-    /// The body is not what its digest says.
+    /// The body does not match its digest.
     DigestMismatch,
     /// The body ended before it was complete.
     BodyIncomplete,
-    /// The body is compressed in a way that cannot be undone here.
+    /// The body has a content coding that cannot be decoded.
     CodingUnsupported,
     /// The signature of a webhook does not match.
     SignatureInvalid,
@@ -56,13 +56,13 @@ pub enum Code {
 /// What a caller may do after a refusal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Advice {
-    /// Send the same again, with the same key, after a while.
+    /// Send the same request again, with the same key, after a while.
     Later,
-    /// Sending the same again at once is of no use. Once the cause is gone, the key stays the same.
+    /// An immediate retry fails again. Once the cause is removed, retry with the same key.
     SameKey,
-    /// Nothing was or will be executed under what the request carried as a key: it needs another one.
+    /// Nothing was or will be executed under the key that the request carried: it needs another one.
     NewKey,
-    /// No retry helps, and another key might repeat what has happened.
+    /// No retry helps, and another key might repeat the operation.
     Stop,
 }
 
@@ -76,7 +76,7 @@ struct Row {
     detail: &'static str,
 }
 
-/// In the order of [`Code`], so that a code finds its row by its number.
+/// In the order of [`Code`], so that a code's number is the index of its row.
 static ROWS: [Row; 20] = [
     Row {
         code: Code::KeyMissing,
@@ -110,7 +110,7 @@ static ROWS: [Row; 20] = [
         name: "key-reused",
         status: StatusCode::UNPROCESSABLE_ENTITY,
         grpc: Status::FailedPrecondition,
-        // It may be a retry that was written anew, whose operation has happened under this key.
+        // It may be a rebuilt retry of an operation that happened under this key.
         advice: Advice::Stop,
         title: "The idempotency key was used for another request",
         detail: "Another request was sent with this key before. This one was not executed.",
@@ -288,7 +288,7 @@ impl Code {
         self.row().status
     }
 
-    /// What it is called, for people.
+    /// Its title, for people.
     pub fn title(self) -> &'static str {
         self.row().title
     }
@@ -313,20 +313,20 @@ impl Code {
         matches!(self.row().advice, Advice::Later | Advice::SameKey)
     }
 
-    /// Whether it is certain that the operation neither was nor will be executed under what the request carried as a
-    /// key, so that another key cannot repeat it.
+    /// Whether it is certain that the operation neither was nor will be executed under the key that the request
+    /// carried, so that another key cannot repeat it.
     pub fn safe_new_key(self) -> bool {
         self.row().advice == Advice::NewKey
     }
 
-    /// What the refusal means for a claim of the same request by a layer in front. `status` is the one that a refusal
-    /// has where the request itself was cut off.
+    /// The outcome of the refusal for a claim of the same request by an outer layer. `status` is the one of a refusal
+    /// whose own run was cut off.
     pub(in crate::http) fn outcome(self, status: Option<StatusCode>) -> Outcome {
         match self {
-            // It happened, and must not happen again once the record behind is gone.
+            // It happened, and must not happen again once the inner record is removed.
             Self::ResultUnavailable => Outcome::Pin,
             Self::Uncertain => Outcome::Uncertain,
-            // The request's own run goes on, out of sight, or has lost its claim to another one.
+            // The request's own run continues in the background, or has lost its claim to another one.
             Self::InProgress
                 if matches!(status, Some(StatusCode::GATEWAY_TIMEOUT | StatusCode::BAD_GATEWAY)) =>
             {
@@ -336,7 +336,7 @@ impl Code {
         }
     }
 
-    /// What to say when there is nothing more to say.
+    /// The default text.
     pub(super) fn detail(self) -> &'static str {
         self.row().detail
     }

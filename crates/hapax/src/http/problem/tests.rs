@@ -115,7 +115,7 @@ fn e_03_what_a_retry_is_good_for() {
         ]
     );
     assert_eq!(named(Code::safe_new_key), ["key-missing", "key-invalid"]);
-    // Neither the same key nor another one: what happened must be found out first, or nothing helps.
+    // Neither the same key nor another one: the result must be found out first, or no retry helps.
     assert_eq!(
         named(|code| !code.retry_with_same_key() && !code.safe_new_key()),
         ["key-expired", "key-reused", "result-unavailable", "not-repeatable"]
