@@ -14,28 +14,28 @@ use super::settings::{KeySpelling, RefusalStatus, Settings, Span, Text};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// An existing convention for keys and answers.
+/// An existing convention for keys and responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Dialect {
-    /// What Hapax does by itself.
+    /// The defaults of Hapax.
     #[default]
     Default,
-    /// The draft of the IETF, to the letter: quoted keys only.
+    /// The IETF draft, strictly: quoted keys only.
     Ietf,
     /// Stripe's first API: server errors are final, and a key belongs to one endpoint.
     #[serde(rename = "stripe-v1")]
     StripeV1,
-    /// Stripe's second API: what failed may run again, and keys live for 30 days.
+    /// Stripe's second API: a failed request may run again, and keys are kept for 30 days.
     #[serde(rename = "stripe-v2")]
     StripeV2,
     /// Adyen: short keys, repeated on the response; `transient-error: true` asks for a retry.
     Adyen,
     /// Only successes are final.
     SuccessOnly,
-    /// OASIS Repeatable Requests, as Azure has it.
+    /// OASIS Repeatable Requests, as implemented by Azure.
     Oasis,
     /// Square: the key is the member `idempotency_key` of the body.
     Square,
@@ -68,7 +68,7 @@ impl Dialect {
         }
     }
 
-    /// The options that the convention chooses.
+    /// The options that the convention sets.
     pub(super) fn settings(self) -> Settings {
         let reused_400 = || Some(BTreeMap::from([(Text(Code::KeyReused), RefusalStatus::BAD_REQUEST)]));
         let stripe = || Settings {
@@ -119,7 +119,7 @@ impl Dialect {
         }
     }
 
-    /// What answers mean for the key.
+    /// The outcomes of responses.
     pub(super) fn outcomes(self) -> Outcomes {
         match self {
             Self::Default | Self::Ietf | Self::Square => Outcomes::default(),
@@ -130,7 +130,7 @@ impl Dialect {
         }
     }
 
-    /// The response field that tells whether the key was honoured.
+    /// The response field that states whether the key was honoured.
     pub(super) fn result_header(self) -> Option<HeaderName> {
         (self == Self::Oasis).then_some(HeaderName::from_static("repeatability-result"))
     }
@@ -148,7 +148,7 @@ impl std::str::FromStr for Dialect {
     }
 }
 
-/// No dialect has that name.
+/// The text is not the name of a dialect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UnknownDialect;
 

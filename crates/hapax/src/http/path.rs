@@ -1,7 +1,6 @@
-//! [`PathPattern`]: which paths a route covers. And which paths are the same: for routes and for scopes.
+//! [`PathPattern`]: which paths a route covers, and which paths are equal, for routes and scopes.
 //!
-//! It knows texts and compares them byte by byte, or without regard to case. What a request's path is, and what happens
-//! to a request that is covered, is for others to say.
+//! It compares texts byte by byte, or ignoring case. It is independent of requests.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -13,21 +12,20 @@ use serde::{Deserialize, Serialize};
 
 use super::canonical;
 
-/// How the letters of paths are compared, by routes and in the scope of a key (M-01, S-01).
+/// How the case of letters in paths is compared, by routes and in the scope of a key (M-01, S-01).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum PathCase {
-    /// As they are: `/Orders` is another path than `/orders`.
+    /// Case-sensitive: `/Orders` differs from `/orders`.
     #[default]
     Exact,
-    /// Without regard to the case of A to Z, as Express and ASP.NET do.
+    /// Ignores the case of A to Z, as Express and ASP.NET do.
     Ignore,
 }
 
-/// The path in the one spelling that stands for all that are the same: without one slash at its end, and in lower
-/// case where case does not count.
+/// The normal form of all equal paths: without one trailing slash, and in lower case if case is ignored.
 pub(super) fn compared(path: &str, case: PathCase) -> Cow<'_, str> {
     let path = without_slash(path);
     match case {
@@ -36,7 +34,7 @@ pub(super) fn compared(path: &str, case: PathCase) -> Cow<'_, str> {
     }
 }
 
-/// Many servers do not tell `/orders/` from `/orders`. Of two slashes, none is left out.
+/// Many servers treat `/orders/` and `/orders` as equal. Only a single trailing slash is removed.
 fn without_slash(path: &str) -> &str {
     match path.strip_suffix('/') {
         Some(shorter) if !shorter.is_empty() && !shorter.ends_with('/') => shorter,
@@ -51,11 +49,11 @@ fn without_slash(path: &str) -> &str {
 /// | `/v1/payments` | that path and no other |
 /// | `/v1/payments/*` or `/v1/payments/{id}` | one more segment, which is not empty |
 /// | `/v1/payments/**` | any number of further segments, also none |
-/// | `~/v[12]/.+` | by a regular expression for the whole path (feature `regex`) |
+/// | `~/v[12]/.+` | a regular expression for the whole path (feature `regex`) |
 ///
-/// One slash at the end makes no other path, neither in a pattern nor in a request. A literal may be percent-encoded in
-/// any way: `/%7Ejoe` is `/~joe`. A regular expression is compared with the one spelling that is left: `~`, `%2F`.
-/// Case counts unless the policy says [`PathCase::Ignore`].
+/// One trailing slash does not matter, neither in a pattern nor in a request. A literal may be percent-encoded in any
+/// way: `/%7Ejoe` is `/~joe`. A regular expression is compared with the canonical form: `~`, `%2F`. Case counts unless
+/// the policy chooses [`PathCase::Ignore`].
 ///
 /// ```
 /// use hapax::http::PathPattern;
@@ -89,14 +87,14 @@ enum Segment {
 }
 
 impl PathPattern {
-    /// The paths that the regular expression describes from their first to their last character.
+    /// The paths that the regular expression matches as a whole.
     ///
     /// # Errors
     /// [`PathPatternError`] when the expression does not compile.
     #[cfg(feature = "regex")]
     pub fn regex(expression: &str) -> Result<Self, PathPatternError> {
         let compile = |text: &str| regex::Regex::new(text).map_err(PathPatternError::regex);
-        // Alone first: `a)|(b` is no expression, but would become one between the anchors.
+        // Compiled alone first: `a)|(b` is invalid, but would become valid between the anchors.
         compile(expression)?;
         let kind = Kind::Regex {
             exact: compile(&format!(r"\A(?:{expression})\z"))?,
@@ -105,14 +103,13 @@ impl PathPattern {
         Ok(Self { text: format!("{REGEX_MARK}{expression}").into(), kind, case: PathCase::Exact })
     }
 
-    /// The same pattern for paths that are compared in this way.
+    /// The same pattern for paths compared in this way.
     pub(super) fn compared_by(self, case: PathCase) -> Self {
         Self { case, ..self }
     }
 
-    /// Whether the path is covered: one that is spelled as the layer compares paths, with unreserved characters plain
-    /// and the hexadecimal digits of others in upper case. Takes time in proportion to the path's length times the
-    /// pattern's.
+    /// Whether the path is covered. It must be in the canonical form, with unreserved characters decoded and the
+    /// hexadecimal digits of others in upper case. Takes time in proportion to the path's length times the pattern's.
     pub fn matches(&self, path: &str) -> bool {
         let path = without_slash(path);
         match &self.kind {
@@ -122,14 +119,14 @@ impl PathPattern {
             #[cfg(feature = "regex")]
             Kind::Regex { exact, any_case } => {
                 let regex = if self.case == PathCase::Ignore { any_case } else { exact };
-                // An expression may be written with the slash.
+                // An expression may be written with the trailing slash.
                 regex.is_match(path) || regex.is_match(&format!("{path}/"))
             }
         }
     }
 
-    /// Whether it surely covers every path that the other one covers. What a regular expression describes is told
-    /// only of a few.
+    /// Whether it certainly covers every path that the other one covers. For regular expressions that is decided only
+    /// in simple cases.
     pub(super) fn includes(&self, other: &Self) -> bool {
         let cases = (self.case, other.case);
         match (&self.kind, &other.kind) {
@@ -160,7 +157,7 @@ impl PathPattern {
     }
 }
 
-/// With what a regular expression begins where patterns are written as text. No path begins with it.
+/// The prefix of a regular expression in the text form of patterns. No path begins with it.
 const REGEX_MARK: char = '~';
 
 impl FromStr for PathPattern {
@@ -183,7 +180,7 @@ impl FromStr for PathPattern {
         let mut at = 1;
         for text in without_slash(text).strip_prefix('/').unwrap_or(segments).split('/') {
             let segment = Segment::parse(text, at)?;
-            // A second `**` in a row covers nothing more.
+            // A second `**` in a row matches nothing more.
             if !matches!((pattern.last(), &segment), (Some(Segment::Any), Segment::Any)) {
                 pattern.push(segment);
             }
@@ -212,7 +209,7 @@ impl Segment {
             return parameter(name, start + 1);
         }
         match text.char_indices().find_map(|(at, character)| Some((at, never_literal(character)?))) {
-            // In the one spelling that paths are compared in: another would match none of them.
+            // In the canonical form of paths; another form would match none of them.
             None => Ok(Self::Literal(canonical::path(text).as_ref().into())),
             Some((at, why)) => Err(PathPatternError::new(start + at, why)),
         }
@@ -227,7 +224,7 @@ impl Segment {
         }
     }
 
-    /// Whether it covers all that a segment of another pattern covers.
+    /// Whether it matches everything that a segment of another pattern matches.
     fn includes(&self, other: &Self, cases: (PathCase, PathCase)) -> bool {
         match (self, other) {
             (Self::Any, _) | (Self::One, Self::One) => true,
@@ -237,7 +234,7 @@ impl Segment {
     }
 }
 
-/// Whether a text stands for no more spellings in the second way of comparing than in the first.
+/// Whether a text equals no more texts in the second way of comparing than in the first.
 fn is_compared_alike(text: &str, cases: (PathCase, PathCase)) -> bool {
     cases != (PathCase::Exact, PathCase::Ignore)
         || !text.contains(|letter: char| letter.is_ascii_alphabetic())
@@ -255,8 +252,8 @@ fn parameter(name: &str, at: usize) -> Result<Segment, PathPatternError> {
     Ok(Segment::One)
 }
 
-/// Why the character stands for itself nowhere in a pattern. A pattern that can match no path is a mistake that
-/// nobody would notice: its requests run unprotected.
+/// Why the character cannot be a literal in a pattern. A pattern that matches no path would be an unnoticed mistake:
+/// its requests would run unprotected.
 fn never_literal(character: char) -> Option<&'static str> {
     match character {
         '*' => Some("* and ** stand for whole segments"),
@@ -267,9 +264,9 @@ fn never_literal(character: char) -> Option<&'static str> {
     }
 }
 
-/// Whether the pattern takes all parts, of a path or of another pattern.
+/// Whether the pattern matches all parts, of a path or of another pattern.
 ///
-/// Goes back to the last `**` only: whatever an earlier one could take instead, the last one can take too.
+/// Backtracks to the last `**` only: any part that an earlier one could match, the last one can match too.
 fn covers<I>(pattern: &[Segment], parts: I, takes: impl Fn(&Segment, I::Item) -> bool) -> bool
 where
     I: Iterator<Item: Copy> + Clone,
@@ -286,7 +283,7 @@ where
                 continue;
             }
             Some((segment, after)) => match rest.next() {
-                // Starting later would leave even less.
+                // A later start would leave even fewer parts.
                 None => return false,
                 Some(found) if takes(segment, found) => {
                     wanted = after;
@@ -326,7 +323,7 @@ impl PartialEq for PathPattern {
 
 impl Eq for PathPattern {}
 
-/// Why a text is no path pattern, and where.
+/// Why a text is not a path pattern, and where.
 #[derive(Debug)]
 pub struct PathPatternError {
     at: usize,
@@ -345,7 +342,7 @@ impl PathPatternError {
         Self { source: Some(error.into()), ..Self::new(REGEX_MARK.len_utf8(), why) }
     }
 
-    /// Where the text stops making sense, in bytes from zero.
+    /// The position of the error, in bytes from zero.
     pub fn at(&self) -> usize {
         self.at
     }

@@ -1,6 +1,6 @@
-//! [`HttpPolicy`]: what a route does about keys, from where a key is read to what of an answer is replayed.
+//! [`HttpPolicy`]: the idempotency policy of a route, from the location of the key to the replayed fields.
 //!
-//! It is a description: the options of [`Settings`], and what only code can choose. Requests are served by the
+//! It is a description: the options of [`Settings`], and the choices that need code. Requests are served by the
 //! [`Rules`] that are compiled from it.
 
 mod choices;
@@ -30,10 +30,10 @@ use super::webhook::Webhook;
 use crate::engine::{Question, Reconcile, Reconciled};
 use crate::policy::Policy;
 
-/// What a route does about keys. Starts from a [`Dialect`]; every option can be chosen anew.
+/// The idempotency policy of a route. Starts from a [`Dialect`]; every option can be overridden.
 ///
-/// What is not chosen is inherited: from the dialect, then from the [`Hapax`](crate::Hapax) that the layer was made of
-/// (how long things last), then from the defaults.
+/// Options that are not set are inherited: from the dialect, then from the [`Hapax`](crate::Hapax) that the layer was
+/// made of (durations), then from the defaults.
 ///
 /// ```
 /// use hapax::http::{Dialect, HttpPolicy, KeyMode};
@@ -50,10 +50,10 @@ pub struct HttpPolicy {
     pub(super) code: CodeChoices,
 }
 
-/// What only code can choose.
+/// The choices that need code.
 #[derive(Clone, Default)]
 pub(super) struct CodeChoices {
-    /// A format of keys that has no name.
+    /// A custom key format.
     pub(super) key_format: Option<KeyFormat>,
     #[cfg(feature = "webhook")]
     pub(super) webhook: Option<Webhook>,
@@ -70,17 +70,17 @@ impl HttpPolicy {
         }
     }
 
-    /// The options in force, each with its value, where [`Hapax`](crate::Hapax) was built with the default times.
+    /// The options in force, each with its value, for a [`Hapax`](crate::Hapax) with the default durations.
     /// [`Settings::policy`] makes the same policy of them.
     ///
-    /// Secrets are left out, and so is what only code can choose: [`authorise`](Self::authorise),
+    /// Secrets are omitted, and so are the choices that need code: [`authorise`](Self::authorise),
     /// [`reconcile`](Self::reconcile), a custom key format and an unsigned webhook. A principal that code extracts is
     /// shown as `extract`, which files cannot choose.
     pub fn settings(&self) -> Settings {
         self.rules(&Policy::default()).settings()
     }
 
-    /// What requests are served by, where the times that nothing chooses are these.
+    /// The rules that requests are served by; durations that are not set are taken from `inherited`.
     pub(super) fn rules(&self, inherited: &Policy) -> Rules {
         let dialect = self.settings.dialect.unwrap_or_default();
         let mut rules = Rules {
@@ -105,15 +105,15 @@ impl HttpPolicy {
         rules
     }
 
-    /// Nothing is done here, with or without a key and whatever the method: for what is not listed.
+    /// Disables the layer for a route, with or without a key and for every method: for requests that are not listed.
     pub fn off() -> Self {
         Self::default().key(KeyMode::Off)
     }
 
-    /// For one method of a gRPC service that takes one message and answers with one. The key is in the metadata, the
-    /// outcome is in the trailers, and a refusal is a status.
+    /// For one unary method of a gRPC service. The key is in the metadata, the outcome is in the trailers, and a
+    /// refusal is a status.
     ///
-    /// Whether a call is a stream cannot be told from outside, so list the methods one by one and leave the rest
+    /// A layer cannot tell a unary call from a stream, so list the methods one by one and leave the rest
     /// [off](Self::off).
     ///
     /// ```
@@ -132,8 +132,8 @@ impl HttpPolicy {
         Self::default().classifier(Classifier::Grpc)
     }
 
-    /// How long things last and what a lapsed lease means: every option of the engine, nothing inherited but a deadline that
-    /// the policy does not have.
+    /// The engine's policy: durations and lapsed leases. Replaces every option of the engine; only the deadline is
+    /// inherited if the policy has none.
     pub fn engine(mut self, engine: Policy) -> Self {
         let settings = &mut self.settings;
         settings.retention = Some(Span(engine.retention));
@@ -149,15 +149,15 @@ impl HttpPolicy {
         self
     }
 
-    /// Whether a request must have a key. Default: it may.
+    /// Whether a request must have a key. Default: optional.
     pub fn key(mut self, key: KeyMode) -> Self {
         self.settings.key = Some(key);
         self
     }
 
-    /// Which methods are covered. Default POST, PUT and PATCH. GET, HEAD, OPTIONS, TRACE and CONNECT are never
-    /// covered, also when they are named here. Methods are compared as HTTP compares them, by case: a `Method` that was
-    /// made of `post` is another one than POST and covers nothing.
+    /// Which methods are covered. Default POST, PUT and PATCH. GET, HEAD, OPTIONS, TRACE and CONNECT are never covered,
+    /// even if they are listed here. Methods are case-sensitive, as in HTTP: a `Method` made of `post` differs from
+    /// POST and covers nothing.
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.settings.methods = Some(methods.into_iter().filter(is_coverable).map(Text).collect());
         self
@@ -169,19 +169,19 @@ impl HttpPolicy {
         self
     }
 
-    /// Further headers that may hold the key. Two that disagree are refused.
+    /// Further headers that may hold the key. Two different values are refused.
     pub fn aliases(mut self, aliases: impl IntoIterator<Item = HeaderName>) -> Self {
         self.settings.aliases = texts(aliases);
         self
     }
 
-    /// Where in a JSON body the key may be.
+    /// The location of the key in a JSON body.
     pub fn key_pointer(mut self, pointer: hapax_core::JsonPointer) -> Self {
         self.settings.key_pointer = Some(Text(pointer));
         self
     }
 
-    /// What keys must look like.
+    /// The format of keys.
     pub fn key_rules(mut self, rules: KeyRules) -> Self {
         let settings = &mut self.settings;
         settings.key_spelling = Some(KeySpelling::of(&rules));
@@ -194,21 +194,21 @@ impl HttpPolicy {
         self
     }
 
-    /// The header in which a request says when it was sent first, and how long ago that may be. Default: none.
+    /// The header with the time at which a request was first sent, and the maximum age of that time. Default: none.
     pub fn first_sent(mut self, header: HeaderName, window: Duration) -> Self {
         self.settings.first_sent = Some(Text(header));
         self.settings.first_sent_window = Some(Span(window));
         self
     }
 
-    /// The namespace of the keys: deployments that share a store keep apart by it.
+    /// The namespace of the keys: separates deployments that share a store.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.settings.namespace = Some(namespace.into());
         self
     }
 
-    /// Who the caller is. Default: the hash of all [credential headers](Self::credential_headers) that are there, which
-    /// changes with every new credential.
+    /// How the caller is identified. Default: by the hash of all [credential headers](Self::credential_headers) that
+    /// are present, which changes with every new credential.
     pub fn principal(mut self, principal: Principal) -> Self {
         self.settings.principal = Some(principal);
         self
@@ -227,31 +227,31 @@ impl HttpPolicy {
         self
     }
 
-    /// What the same key on another endpoint is. Default: another operation.
+    /// How the same key on another endpoint is treated. Default: as another operation.
     pub fn endpoint(mut self, endpoint: Endpoint) -> Self {
         self.settings.endpoint = Some(endpoint);
         self
     }
 
-    /// How the letters of paths are compared, by the route and in the scope of a key. Default: case counts. For services
-    /// that take `/ORDERS` for `/orders`: otherwise a request in another spelling goes past the route, and one key runs
-    /// once for each spelling.
+    /// How the case of letters in paths is compared, by the route and in the scope of a key. Default: case-sensitive.
+    /// For services that accept `/ORDERS` for `/orders`: otherwise a request in another spelling bypasses the route,
+    /// and one key runs once for each spelling.
     pub fn path_case(mut self, path_case: PathCase) -> Self {
         self.settings.path_case = Some(path_case);
         self
     }
 
-    /// Whether hosts are told apart. Default: no.
+    /// Whether the host is part of the scope. Default: no.
     pub fn scope_host(mut self, scope_host: bool) -> Self {
         self.settings.scope_host = Some(scope_host);
         self
     }
 
-    /// Which request headers make another request of it, beside the content type. Default `If-Match`,
+    /// Which request headers count in the fingerprint, in addition to the content type. Default `If-Match`,
     /// `If-None-Match` and the usual names for an API's version.
     ///
     /// # Errors
-    /// For a header that differs between tries of one request, such as a trace id.
+    /// For a header that differs between attempts of one request, such as a trace id.
     pub fn fingerprint_headers(
         mut self,
         headers: impl IntoIterator<Item = HeaderName>,
@@ -262,7 +262,7 @@ impl HttpPolicy {
         Ok(self)
     }
 
-    /// Lets nothing but the key count: whatever is asked for under a known key is answered with what is known.
+    /// Only the key counts: every request with a known key gets the recorded response.
     pub fn fingerprint_key_only(mut self) -> Self {
         self.settings.fingerprint = Some(FingerprintName::Key);
         self
@@ -275,7 +275,7 @@ impl HttpPolicy {
         self
     }
 
-    /// Takes compressed bodies as decoded, within these limits. Default: as sent.
+    /// Decodes compressed bodies for the fingerprint, within these limits. Default: as sent.
     #[cfg(feature = "decode")]
     pub fn decode(mut self, limits: super::DecodeLimits) -> Self {
         self.settings.decode = Some(true);
@@ -284,43 +284,43 @@ impl HttpPolicy {
         self
     }
 
-    /// The largest request body that is taken. Default 2 MiB.
+    /// The maximum size of a request body. Default 2 MiB.
     pub fn body_bytes_max(mut self, body_bytes_max: usize) -> Self {
         self.settings.body_bytes_max = Some(body_bytes_max);
         self
     }
 
-    /// The largest response that is kept; see [`Policy::outcome_bytes_max`].
+    /// The maximum size of a recorded response; see [`Policy::outcome_bytes_max`].
     pub fn outcome_bytes_max(mut self, bytes: usize) -> Self {
         self.settings.outcome_bytes_max = Some(bytes);
         self
     }
 
-    /// How long a finished record answers; see [`Policy::retention`].
+    /// How long a finished record is replayed; see [`Policy::retention`].
     pub fn retention(mut self, retention: Duration) -> Self {
         self.settings.retention = Some(Span(retention));
         self
     }
 
-    /// How long a claim is believed without renewal; see [`Policy::lease`].
+    /// How long a claim is valid without renewal; see [`Policy::lease`].
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = Some(Span(lease));
         self
     }
 
-    /// How long a duplicate waits for the first one's answer; see [`Policy::wait`].
+    /// How long a duplicate waits for the first response; see [`Policy::wait`].
     pub fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = Some(Span(wait));
         self
     }
 
-    /// How long a client is kept waiting; see [`Policy::deadline`]. Then it gets 504, and the handler goes on.
+    /// How long a client waits at most; see [`Policy::deadline`]. Then it gets 504, and the handler continues.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.settings.deadline = Some(Span(deadline));
         self
     }
 
-    /// What a lapsed lease means; see [`Policy::on_lapse`].
+    /// What happens when a lease lapses; see [`Policy::on_lapse`].
     pub fn on_lapse(mut self, on_lapse: OnLapse) -> Self {
         self.settings.on_lapse = Some(on_lapse.into());
         self
@@ -332,13 +332,13 @@ impl HttpPolicy {
         self
     }
 
-    /// What these statuses mean for the key.
+    /// The outcome of these statuses for the key.
     pub fn outcome(mut self, statuses: StatusSet, outcome: Outcome) -> Self {
         self.settings.set_outcome(statuses, outcome);
         self
     }
 
-    /// How the outcome of a response is found out. Default: by its status.
+    /// How the outcome of a response is determined. Default: by its status.
     pub fn classifier(mut self, classifier: Classifier) -> Self {
         self.settings.classifier = Some(classifier);
         self.settings.grpc = None;
@@ -357,7 +357,7 @@ impl HttpPolicy {
         self
     }
 
-    /// Whether responses repeat the key in its header. Default: no.
+    /// Whether responses echo the key in its header. Default: no.
     pub fn echo_key(mut self, echo_key: bool) -> Self {
         self.settings.echo_key = Some(echo_key);
         self
@@ -369,7 +369,7 @@ impl HttpPolicy {
         self
     }
 
-    /// Response headers that are not stored, beside those that never are.
+    /// Response headers that are not stored, in addition to those that never are.
     pub fn replay_headers_drop(mut self, drop: impl IntoIterator<Item = HeaderName>) -> Self {
         self.settings.replay_headers_drop = texts(drop);
         self
@@ -387,45 +387,46 @@ impl HttpPolicy {
         self
     }
 
-    /// Another status for a refusal. Its type stays the same.
+    /// Another status for a refusal. Its type is unchanged.
     pub fn status(mut self, code: Code, status: StatusCode) -> Self {
         self.settings.statuses.get_or_insert_default().insert(Text(code), RefusalStatus(status));
         self
     }
 
-    /// A header that tells clients `true` or `false` whether a retry is worth it. Default `X-Should-Retry`.
+    /// A header that states, by `true` or `false`, whether a retry may succeed. Default `X-Should-Retry`.
     pub fn retry_hint(mut self, hint: HeaderName) -> Self {
         self.settings.retry_hint = Some(Text(hint));
         self
     }
 
-    /// What the body of a refusal looks like. Default: problem details.
+    /// The format of the body of a refusal. Default: problem details.
     pub fn refusals(mut self, shape: RefusalShape) -> Self {
         self.settings.refusals = Some(shape);
         self
     }
 
-    /// How often one key may be tried. Default: no limit.
+    /// The rate limit of attempts for one key. Default: no limit.
     pub fn attempts_per_key(mut self, rate: Rate) -> Self {
         self.settings.attempts_per_key = Some(Text(rate));
         self
     }
 
-    /// How many operations of one principal this process runs at a time, also those whose caller is gone. Default 4096.
+    /// How many operations of one principal this process runs at a time, including those whose caller has disconnected.
+    /// Default 4096.
     pub fn open_claims_max(mut self, open_claims_max: u32) -> Self {
         self.settings.open_claims_max = Some(open_claims_max);
         self
     }
 
-    /// How many bytes of answers this process keeps for one principal. Default: no limit.
+    /// How many bytes of responses this process stores for one principal. Default: no limit.
     pub fn stored_bytes_max(mut self, stored_bytes_max: u64) -> Self {
         self.settings.stored_bytes_max = Some(stored_bytes_max);
         self
     }
 
-    /// Receives webhooks: the signature is checked first, and the sender's id is the key. Unless the policy chooses
-    /// otherwise, only successes are final, they are kept for a week, longer than senders retry, and credentials do not
-    /// tell senders apart.
+    /// Receives webhooks: the signature is checked first, and the sender's id is the key. Unless the policy overrides
+    /// it, only successes are final, they are kept for a week, longer than senders retry, and credentials do not
+    /// identify senders.
     #[cfg(feature = "webhook")]
     pub fn webhook(mut self, webhook: Webhook) -> Self {
         self.settings.webhook = webhook.said().cloned();
@@ -433,11 +434,11 @@ impl HttpPolicy {
         self
     }
 
-    /// Asks, before anything is claimed or replayed, whether the caller may do this now. A response that the function
-    /// returns instead goes to the client.
+    /// Checks, before a request is claimed or replayed, whether the caller is authorised now. A response that the
+    /// function returns instead goes to the client.
     ///
-    /// It guards what is recorded, not the handler: requests that pass untouched, such as those without a key, are
-    /// not checked.
+    /// It protects the records, not the handler: requests that pass unchanged, such as those without a key, are not
+    /// checked.
     pub fn authorise<A, F>(mut self, authorise: A) -> Self
     where
         A: Fn(&request::Parts) -> F + Send + Sync + 'static,
@@ -450,8 +451,8 @@ impl HttpPolicy {
         self
     }
 
-    /// The same, of a function that names the caller it lets in: the name is the [principal](Principal::Authorised),
-    /// however often the caller's token was renewed. A caller with an empty name is refused.
+    /// The same with a function that names the authorised caller: the name is the [principal](Principal::Authorised),
+    /// independent of renewed tokens. A caller with an empty name is refused.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -484,8 +485,8 @@ impl HttpPolicy {
         self.principal(Principal::Authorised)
     }
 
-    /// Answers "did this happen?" for an operation whose outcome is unknown, before it is refused as uncertain: with the
-    /// response that answers the retries where it did.
+    /// Finds out whether an operation with an unknown outcome happened, before the request is refused as uncertain. If
+    /// it did, the function returns the response for the retries.
     pub fn reconcile<A, F>(mut self, ask: A) -> Self
     where
         A: Fn(Question) -> F + Send + Sync + 'static,
@@ -508,7 +509,7 @@ impl HttpPolicy {
         self
     }
 
-    /// What operators should know about this policy before the first request, such as that callers share a scope.
+    /// Warnings about this policy for operators, such as that callers share a scope.
     pub fn warnings(&self) -> Vec<&'static str> {
         self.rules(&Policy::default()).warnings()
     }
@@ -518,7 +519,7 @@ fn texts<T>(values: impl IntoIterator<Item = T>) -> Option<Vec<Text<T>>> {
     Some(values.into_iter().map(Text).collect())
 }
 
-/// Safe methods have nothing to protect, and a tunnel has no answer to keep (M-02, M-04).
+/// Safe methods need no protection, and a tunnel has no response to record (M-02, M-04).
 pub(super) fn is_coverable(method: &Method) -> bool {
     !(method.is_safe() || *method == Method::CONNECT)
 }

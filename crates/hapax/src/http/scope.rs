@@ -1,7 +1,7 @@
-//! What a key is unique within: the caller, the method, the path and, where asked for, the host.
+//! The scope of a key: the caller, the method, the path and, if configured, the host.
 //!
-//! It believes what it is told about the caller: whoever stands in front has checked it, or has not. Equal keys of
-//! different callers end in different scopes, and nothing here can tell that another one exists (S-05).
+//! It trusts the caller's identity as given: verifying it is the task of a component in front. Equal keys of different
+//! callers are in different scopes, and no response reveals that another caller exists (S-05).
 
 mod bearer;
 mod credentials;
@@ -19,7 +19,7 @@ pub use principal::{Principal, PrincipalError, Sources};
 
 use super::path::{self, PathCase};
 
-/// How scopes are made of requests.
+/// How the scope of a request is determined.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeRules {
     pub(crate) namespace: Arc<str>,
@@ -27,19 +27,19 @@ pub(crate) struct ScopeRules {
     pub(crate) credentials: Credentials,
     pub(crate) anonymous: Anonymous,
     pub(crate) endpoint: Endpoint,
-    /// Whether hosts are kept apart.
+    /// Whether the host is part of the scope.
     pub(crate) host: bool,
-    /// Whether paths are kept apart by the case of their letters.
+    /// How the case of letters in paths is compared.
     pub(crate) path_case: PathCase,
 }
 
 impl ScopeRules {
-    /// Whether a request can be refused because its caller is not known.
+    /// Whether a request can be refused because its caller is unknown.
     pub(crate) fn may_refuse(&self) -> bool {
         self.anonymous == Anonymous::Refuse || self.principal.overlooks_cookies() || self.needs_name()
     }
 
-    /// Whether the field with this name, in any case, decides who the caller is.
+    /// Whether the field with this name, in any case, affects who the caller is.
     pub(crate) fn reads(&self, field: &[u8]) -> bool {
         self.principal.reads(&self.credentials, field)
     }
@@ -55,14 +55,14 @@ impl ScopeRules {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Anonymous {
-    /// They share one scope: one of them can meet another one's keys.
+    /// They share one scope: one of them can use the keys of another.
     #[default]
     Share,
     /// Their keys are refused.
     Refuse,
 }
 
-/// What one key on two endpoints is (S-01).
+/// How one key on two endpoints is treated (S-01).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -71,26 +71,26 @@ pub enum Endpoint {
     /// Two operations: method and path belong to the scope.
     #[default]
     Scope,
-    /// A mistake, which is refused as a key reused for another request.
+    /// As a mistake, which is refused as a key reused for another request.
     Fingerprint,
 }
 
 /// Why a request without a principal is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PrincipalMissing {
-    /// The route takes no key of an anonymous caller.
+    /// The route accepts no keys of anonymous callers.
     Anonymous,
-    /// The answer that let the caller in does not name it.
+    /// The caller was authorised without a name.
     Unnamed,
-    /// The request has a cookie and no credential: the cookie may hold the session that tells its caller from others.
+    /// The request has a cookie and no credential: the cookie may hold the session that identifies its caller.
     OnlyCookie,
 }
 
-/// The operation of every request where endpoints are not kept apart.
+/// The operation of every request if endpoints are not part of the scope.
 const ANY_ENDPOINT: &str = "http";
 
-/// What the request's key is unique within. `path` is the one that the client sent, and `authorised` is the name that
-/// the caller was let in by, if it has one.
+/// The scope of the request's key. `path` is the one that the client sent, and `authorised` is the name of the
+/// authorised caller, if it has one.
 pub(crate) fn scope_of(
     rules: &ScopeRules,
     parts: &Parts,
@@ -103,7 +103,7 @@ pub(crate) fn scope_of(
     }
     match (rules.principal.of(&rules.credentials, parts, authorised), rules.anonymous) {
         (Some(principal), _) => Ok(scope.principal(principal)),
-        // A caller that would be another one at its next attempt must not run under this one's name, nor under none.
+        // A caller that would have another name at its next attempt must neither run under this name nor without one.
         (None, _) if rules.needs_name() => Err(PrincipalMissing::Unnamed),
         (None, _) if rules.principal.overlooks_cookies() && has_cookie(parts) => {
             Err(PrincipalMissing::OnlyCookie)
@@ -117,8 +117,8 @@ fn has_cookie(parts: &Parts) -> bool {
     parts.headers.get_all(COOKIE).iter().any(|line| !line.is_empty())
 }
 
-/// Whether a record of this operation is that of a request, by the look of its name: a method and a path, with the host
-/// between them where hosts are kept apart. For tools that show records; a function may have such a name too.
+/// Whether a record of this operation belongs to an HTTP request, judging by its name: a method and a path, with the
+/// host between them if hosts are part of the scope. For tools that show records; a function may have such a name too.
 pub fn is_http_operation(operation: &str) -> bool {
     let mut words = operation.split(' ');
     let (first, last) = (words.next().unwrap_or_default(), words.next_back());
@@ -126,8 +126,8 @@ pub fn is_http_operation(operation: &str) -> bool {
     first == ANY_ENDPOINT || (is_method && last.is_some_and(|path| path.starts_with('/') || path == "*"))
 }
 
-/// The scope of the operation alone: words with a space between them. Neither methods nor paths have spaces, so no two
-/// requests run together.
+/// The scope of the operation alone: words separated by a space. Neither methods nor paths contain spaces, so no two
+/// requests have the same text.
 fn operation(rules: &ScopeRules, parts: &Parts, path: &str) -> Scope {
     if rules.endpoint == Endpoint::Fingerprint && !rules.host {
         return Scope::new(ANY_ENDPOINT);
@@ -149,8 +149,8 @@ fn operation(rules: &ScopeRules, parts: &Parts, path: &str) -> Scope {
     Scope::new(operation)
 }
 
-/// The authority in lower case, its port as written. Several `Host` lines are taken together: whichever of them the
-/// handler believes, the scope is nobody else's.
+/// The authority in lower case, with the port as written. Several `Host` lines are combined: the scope is unique for
+/// whichever of them the handler uses.
 fn push_host(operation: &mut String, parts: &Parts) {
     let start = operation.len();
     match parts.uri.authority() {
@@ -170,7 +170,7 @@ fn push_host(operation: &mut String, parts: &Parts) {
     operation[start..].make_ascii_lowercase();
 }
 
-/// What people should know about these rules before the first request.
+/// Warnings about these rules for operators.
 pub(crate) fn warnings(rules: &ScopeRules) -> Vec<&'static str> {
     let mut warnings = Vec::new();
     if rules.principal.is_credential(&rules.credentials) {
@@ -180,7 +180,7 @@ pub(crate) fn warnings(rules: &ScopeRules) -> Vec<&'static str> {
         );
     }
     match (&rules.principal, rules.anonymous) {
-        // Without a name there is no key.
+        // A caller without a name is refused.
         (Principal::Authorised, _) => {}
         (Principal::None, Anonymous::Share) => warnings
             .push("all callers share one scope: one of them can be given another one's answer (S-03)"),

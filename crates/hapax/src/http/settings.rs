@@ -1,8 +1,8 @@
-//! [`Settings`]: the options of a route, for code and for files. The one list of options, their types and their names.
+//! [`Settings`]: the options of a route, for code and for files. The only list of options, with their types and names.
 //!
-//! Every option may be left out. `settings/apply.rs` puts settings over the [`Rules`](super::rules::Rules) that requests
-//! are served by, one layer after another; `settings/check.rs` finds what a file must not say; `settings/effective.rs`
-//! reads the options in force back from the rules.
+//! Every option may be omitted. `settings/apply.rs` applies settings to the [`Rules`](super::rules::Rules) that
+//! requests are served by, one layer after another; `settings/check.rs` validates settings from a file;
+//! `settings/effective.rs` reads the options in force back from the rules.
 
 mod apply;
 mod check;
@@ -37,10 +37,10 @@ use super::policy::{Classifier, EarlyData, KeyMode, OnStoreError};
 use super::problem::{Code, RefusalShape};
 use super::scope::{Anonymous, Endpoint, Principal};
 
-/// The options of a route, each under its name in files. An option that is left out is inherited: from the dialect, then
-/// from the [`Hapax`](crate::Hapax) that the layer was made of, then from the defaults.
+/// The options of a route, each under its name in files. An omitted option is inherited: from the dialect, then from
+/// the [`Hapax`](crate::Hapax) that the layer was made of, then from the defaults.
 ///
-/// An option with an invalid value is refused, and so is one that has no effect because another one is missing.
+/// An option with an invalid value is refused, and so is one without effect because another one is missing.
 ///
 /// ```
 /// use hapax::http::Settings;
@@ -56,51 +56,51 @@ use super::scope::{Anonymous, Endpoint, Principal};
 pub struct Settings {
     /// The convention to start from; the other options override it.
     pub dialect: Option<Dialect>,
-    /// Whether a request must have a key. `optional` unless said.
+    /// Whether a request must have a key. Default `optional`.
     pub key: Option<KeyMode>,
     /// The covered methods, in any case. GET, HEAD, OPTIONS, TRACE and CONNECT never are.
     pub methods: Option<Vec<Text<Method>>>,
     /// The header that holds the key.
     pub header: Option<Text<HeaderName>>,
-    /// Other headers that may hold it.
+    /// Further headers that may hold it.
     pub aliases: Option<Vec<Text<HeaderName>>>,
-    /// Where in a JSON body it may be: `/request_id`.
+    /// The location of the key in a JSON body: `/request_id`.
     pub key_pointer: Option<Text<JsonPointer>>,
-    /// Whether bare keys are taken beside quoted ones, and any printable text.
+    /// Whether bare keys are accepted in addition to quoted ones, and any printable text.
     pub key_spelling: Option<KeySpelling>,
-    /// The fewest characters of a key.
+    /// The minimum length of a key.
     pub key_length_min: Option<usize>,
-    /// The most characters of a key, at most 255.
+    /// The maximum length of a key, at most 255.
     pub key_length_max: Option<usize>,
-    /// What keys must look like.
+    /// The format of keys.
     pub key_format: Option<KeyFormatName>,
-    /// The regular expression that keys match as a whole (feature `regex`).
+    /// The regular expression that matches a whole key (feature `regex`).
     pub key_pattern: Option<String>,
-    /// The header that says when a request was sent first.
+    /// The header with the time at which a request was first sent.
     pub first_sent: Option<Text<HeaderName>>,
-    /// How long ago that may be. `5m` unless said.
+    /// The maximum age of that time. Default `5m`.
     pub first_sent_window: Option<Span>,
-    /// Keeps deployments apart that share a store.
+    /// Separates the keys of deployments that share a store.
     pub namespace: Option<String>,
-    /// Who the caller is: `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM` or `none`; of a list the first that
-    /// says something.
+    /// How the caller is identified: `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM` or `none`; of a list the
+    /// first that has a value.
     #[cfg_attr(feature = "schema", schemars(with = "Option<PrincipalNames>"))]
     pub principal: Option<Principal>,
     /// The headers that hold credentials.
     pub credential_headers: Option<Vec<Text<HeaderName>>>,
     /// Confirms that a component in front of this one verifies the principal. Needed for values that callers could forge.
     pub principal_verified: Option<bool>,
-    /// What becomes of callers without a principal.
+    /// What to do with callers without a principal.
     pub anonymous: Option<Anonymous>,
-    /// How the letters of paths are compared. `ignore` for services that take `/ORDERS` for `/orders`.
+    /// How the case of letters in paths is compared. `ignore` for services that accept `/ORDERS` for `/orders`.
     pub path_case: Option<PathCase>,
-    /// What the same key on another endpoint is.
+    /// How the same key on another endpoint is treated.
     pub endpoint: Option<Endpoint>,
-    /// Whether hosts are told apart.
+    /// Whether the host is part of the scope.
     pub scope_host: Option<bool>,
-    /// Whether the request counts, or nothing but the key.
+    /// Whether the request is compared, or only the key.
     pub fingerprint: Option<FingerprintName>,
-    /// The request headers that count, beside the content type.
+    /// The request headers that count, in addition to the content type.
     pub fingerprint_headers: Option<Vec<Text<HeaderName>>>,
     /// The only values of a JSON body that count, as JSON pointers.
     pub json_include: Option<Vec<Text<JsonPointer>>>,
@@ -108,90 +108,91 @@ pub struct Settings {
     pub json_exclude: Option<Vec<Text<JsonPointer>>>,
     /// Whether compressed bodies are decoded for the fingerprint (feature `decode`).
     pub decode: Option<bool>,
-    /// The most bytes of a decoded body.
+    /// The maximum size of a decoded body.
     #[serde(deserialize_with = "size::deserialize_option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<size::Size>"))]
     pub decode_bytes_max: Option<usize>,
-    /// The most decoded bytes for each byte sent.
+    /// The maximum number of decoded bytes per byte sent.
     pub decode_ratio_max: Option<usize>,
-    /// The largest request body.
+    /// The maximum size of a request body.
     #[serde(deserialize_with = "size::deserialize_option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<size::Size>"))]
     pub body_bytes_max: Option<usize>,
-    /// How long a finished record answers.
+    /// How long a finished record is replayed.
     pub retention: Option<Span>,
-    /// How long a record that never finished is kept for people.
+    /// How long an unfinished record is kept for operators.
     pub uncertain_retention: Option<Span>,
-    /// How long a claim is believed without renewal. At least `30ms`.
+    /// How long a claim is valid without renewal. At least `30ms`.
     pub lease: Option<Span>,
-    /// How long a duplicate waits for the first one's answer. `0s`: not at all.
+    /// How long a duplicate waits for the first response. `0s`: not at all.
     pub wait: Option<Span>,
-    /// How long a client is kept waiting. The handler goes on.
+    /// How long a client waits at most. The handler continues.
     pub deadline: Option<Span>,
     /// How long a run's lease is renewed.
     pub run_max: Option<Span>,
-    /// What a lapsed lease means.
+    /// What happens when a lease lapses.
     pub on_lapse: Option<OnLapseName>,
-    /// With `on_lapse = "rerun"`: how many attempts in a row may end without a word.
+    /// With `on_lapse = "rerun"`: how many attempts in a row may lapse.
     pub attempts_max: Option<u32>,
     /// What to do with keys that were made longer ago than records are kept.
     pub expired_keys: Option<ExpiredKeysName>,
     /// What to do when the store cannot take a claim.
     pub on_store_error: Option<OnStoreError>,
-    /// Statuses whose answers are final: `2xx`, `404`, with `grpc = true` also `NOT_FOUND`. Single statuses count before
+    /// Statuses of final responses: `2xx`, `404`, with `grpc = true` also `NOT_FOUND`. Single statuses override
     /// classes.
     pub pin: Option<Vec<Text<StatusSet>>>,
-    /// Statuses after which the key is free again.
+    /// Statuses that release the key.
     pub release: Option<Vec<Text<StatusSet>>>,
-    /// Statuses after which the outcome is unknown.
+    /// Statuses with which the outcome is unknown.
     pub uncertain: Option<Vec<Text<StatusSet>>>,
-    /// How an answer's outcome is found out.
+    /// How the outcome of a response is determined.
     pub classifier: Option<Classifier>,
-    /// The largest response that is kept.
+    /// The maximum size of a recorded response.
     #[serde(deserialize_with = "size::deserialize_option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<size::Size>"))]
     pub outcome_bytes_max: Option<usize>,
     /// The header that marks a replay.
     pub replay_marker: Option<Text<HeaderName>>,
-    /// Whether first answers carry the marker, with `false`.
+    /// Whether first responses carry the marker, with `false`.
     pub mark_first: Option<bool>,
-    /// Whether answers repeat the key.
+    /// Whether responses echo the key.
     pub echo_key: Option<bool>,
-    /// Whether cookies are kept and replayed.
+    /// Whether cookies are stored and replayed.
     pub replay_set_cookie: Option<bool>,
     /// Response headers that are not replayed.
     pub replay_headers_drop: Option<Vec<Text<HeaderName>>>,
-    /// The only response headers that are replayed, beside what a body cannot be understood without.
+    /// The only response headers that are replayed, in addition to the essential ones.
     pub replay_headers_only: Option<Vec<Text<HeaderName>>>,
     /// What to do with requests in TLS early data.
     pub early_data: Option<EarlyData>,
-    /// Other statuses for problems, by their codes: `{ "key-reused" = 400 }`.
+    /// The statuses of problems, by their codes: `{ "key-reused" = 400 }`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<BTreeMap<String, u16>>"))]
     pub statuses: Option<BTreeMap<Text<Code>, RefusalStatus>>,
-    /// The header that tells whether a retry is worth it.
+    /// The header that states whether a retry may succeed.
     pub retry_hint: Option<Text<HeaderName>>,
-    /// What refusals look like: `problem`, `stripe`, `google`, `jsonapi`, `plain`, or a table with a `media_type` and a
-    /// `body` in which `{code}`, `{title}`, `{detail}`, `{status}`, `{operation}` and `{retry}` are filled in.
+    /// The format of refusals: `problem`, `stripe`, `google`, `jsonapi`, `plain`, or a table with a `media_type` and a
+    /// `body` in which `{code}`, `{title}`, `{detail}`, `{status}`, `{operation}` and `{retry}` are replaced.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Refusals>"))]
     pub refusals: Option<RefusalShape>,
     /// How often one key may be sent: `10/1m`.
     pub attempts_per_key: Option<Text<Rate>>,
-    /// How many operations of one principal this process runs at a time, also those whose caller is gone: 4096 unless set.
+    /// How many operations of one principal this process runs at a time, including those whose caller has disconnected.
+    /// Default 4096.
     pub open_claims_max: Option<u32>,
-    /// How many bytes of answers this process keeps for one principal.
+    /// How many bytes of responses this process stores for one principal.
     #[serde(deserialize_with = "size::deserialize_option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<size::Size>"))]
     pub stored_bytes_max: Option<u64>,
     /// Whether the route speaks gRPC.
     pub grpc: Option<bool>,
-    /// Whose webhooks the route receives (feature `webhook`).
+    /// The sender of the webhooks that the route receives (feature `webhook`).
     pub webhook: Option<WebhookSender>,
     /// The secrets that they are signed with.
     #[serde(skip_serializing)]
     pub webhook_secrets: Option<WebhookSecrets>,
 }
 
-/// In which spelling keys are taken.
+/// The accepted spellings of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -200,11 +201,11 @@ pub enum KeySpelling {
     Any,
     /// Quoted only.
     Quoted,
-    /// Quoted, or any printable text as it is.
+    /// Quoted, or any printable text unchanged.
     Raw,
 }
 
-/// What keys must look like.
+/// The format of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -219,18 +220,18 @@ pub enum KeyFormatName {
     Ulid,
 }
 
-/// What makes two requests the same.
+/// Which parts of two requests are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FingerprintName {
-    /// The key and what is asked for.
+    /// The key and the request.
     Request,
     /// The key alone.
     Key,
 }
 
-/// What a lapsed lease means.
+/// What happens when a lease lapses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -241,7 +242,7 @@ pub enum OnLapseName {
     Rerun,
 }
 
-/// What to do with keys older than records are kept.
+/// What to do with keys made longer ago than records are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

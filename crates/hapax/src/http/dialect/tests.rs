@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::http::HttpPolicy;
 
-/// A whole dialect: what it has in common with the default, and what not.
+/// Checks the settings of a dialect: `differs` lists all options that differ from the default.
 fn check(dialect: Dialect, differs: Value) {
     let mut expected = json!(HttpPolicy::default().settings());
     expected["dialect"] = json!(dialect.name());

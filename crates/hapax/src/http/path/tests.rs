@@ -62,7 +62,7 @@ fn s_01_paths_that_are_the_same_have_one_spelling() {
     check(PathCase::Exact, &["/"], "/");
     check(PathCase::Exact, &["//"], "//");
     check(PathCase::Ignore, &["/orders", "/ORDERS/", "/oRders"], "/orders");
-    // Only A to Z: what a byte beyond them stands for is not known.
+    // Only A to Z: other bytes may be in any encoding.
     check(PathCase::Ignore, &["/%C3%84"], "/%c3%84");
 }
 
@@ -112,7 +112,7 @@ fn m_01_a_pattern_includes_another_where_it_covers_all_of_it() {
     check("/a/**", "/A/b", [Exact, Exact], false);
 }
 
-/// Every pattern of some segments against every path of some, judged by a matcher that is slow and plain.
+/// Checks every short pattern against every short path, with a naive matcher as the reference.
 #[test]
 fn m_01_matching_agrees_with_a_plain_matcher() {
     fn plainly(pattern: &[&str], path: &[&str]) -> bool {
@@ -139,7 +139,7 @@ fn m_01_matching_agrees_with_a_plain_matcher() {
         let parsed: PathPattern = format!("/{}", pattern.join("/")).parse().unwrap();
         for path in &paths {
             let text = format!("/{}", path.join("/"));
-            // One slash at the end, where it is the only one there.
+            // A single trailing slash is removed.
             let expected = match &path[..] {
                 [before @ .., last, ""] if !last.is_empty() => {
                     plainly(&pattern, &[before, &[*last]].concat())
@@ -151,7 +151,7 @@ fn m_01_matching_agrees_with_a_plain_matcher() {
     }
 }
 
-/// With a matcher that goes back to every `**`, this would not end.
+/// A matcher that backtracks to every `**` would not terminate.
 #[test]
 fn m_01_a_long_path_and_many_wildcards_end_soon() {
     let pattern: PathPattern = format!("{}/b", "/**/a".repeat(40)).parse().unwrap();

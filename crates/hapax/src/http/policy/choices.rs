@@ -1,4 +1,4 @@
-//! Choices between a few words, each with the word that files have for it.
+//! Options with a few values, each with its name in files.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum KeyMode {
-    /// Nothing is done, with or without a key, whatever the method. No later route takes such a request either.
+    /// The layer is disabled, with or without a key, for every method. No later route applies to such a request either.
     Off,
-    /// A request with a key is protected; one without passes as it is.
+    /// A request with a key is protected; one without passes unchanged.
     #[default]
     Optional,
     /// A request without a key is refused.
@@ -24,12 +24,13 @@ pub enum OnStoreError {
     /// Refuse it; nothing is executed.
     #[default]
     Refuse,
-    /// Let it run unprotected. Counted, logged, and marked on the response. It may have run before, or be running
-    /// elsewhere: nobody can look. What this process runs itself, and what the store has told of, is refused.
+    /// Let it run unprotected: counted, logged, and marked on the response. It may have run before, or be running in
+    /// another process, and without the store that is unknown. Requests that this process runs, or that the store has
+    /// reported, are refused.
     Pass,
 }
 
-/// What to do with a request that came in TLS early data, which anybody may send again.
+/// What to do with a request sent in TLS early data, which an attacker can replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -37,11 +38,11 @@ pub enum EarlyData {
     /// Ask for it again after the handshake.
     #[default]
     Refuse,
-    /// Take it: every node that accepts early data shares one store that claims atomically.
+    /// Accept it: all nodes that accept early data share one store that claims atomically.
     Accept,
 }
 
-/// How the outcome of a response is found out.
+/// How the outcome of a response is determined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -49,7 +50,7 @@ pub enum Classifier {
     /// By its status.
     #[default]
     Status,
-    /// As GraphQL: an answer with errors and without data releases, whatever its status.
+    /// As GraphQL: a response with errors and without data releases, independent of its status.
     GraphQl,
     /// As gRPC: by the status in its trailers.
     Grpc,

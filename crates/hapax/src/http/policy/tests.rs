@@ -66,7 +66,7 @@ fn debug_shows_no_more_than_choices() {
     assert!(shown.starts_with("HttpPolicy { dialect: Default, key: Optional, "), "{shown}");
 }
 
-/// The trap that `route` used to be: a policy of its own took the default times, not those of the builder.
+/// A policy passed to `route` takes the durations of the builder, not the defaults.
 #[tokio::test]
 async fn times_that_a_policy_does_not_choose_are_those_of_the_builder() {
     let day = Duration::from_secs(24 * 3600);

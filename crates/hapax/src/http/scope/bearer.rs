@@ -1,10 +1,9 @@
-//! One claim out of a bearer's JSON Web Token, unverified. Whatever is odd about the request or the token means that
-//! there is no claim.
+//! One claim of a bearer's JSON Web Token, unverified. If the request or the token is malformed, there is no claim.
 
 use hapax_core::{JsonPointer, json_string_at};
 use http::header::{AUTHORIZATION, HeaderMap};
 
-/// The longest `Authorization` that is looked into: servers take headers of about this size in all.
+/// The longest `Authorization` that is parsed: servers limit all header fields together to about this size.
 const CREDENTIAL_BYTES_MAX: usize = 16 << 10;
 
 /// The string at `claim`. It is not empty and has no control characters.
@@ -28,7 +27,7 @@ pub(super) fn claim(headers: &HeaderMap, claim: &JsonPointer) -> Option<String> 
     (!content.is_empty() && !content.contains(char::is_control)).then(|| content.into_owned())
 }
 
-/// The bytes that this text spells in base 64 for URLs without padding (RFC 7515, section 2).
+/// The bytes encoded by this text in base64url without padding (RFC 7515, section 2).
 fn base64url(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
     for group in text.as_bytes().chunks(4) {
@@ -41,7 +40,7 @@ fn base64url(text: &str) -> Option<Vec<u8>> {
             (4, ..) => &[first, second, third],
             (3, _, 0) => &[first, second],
             (2, 0, 0) => &[first],
-            // A lone digit, or bits left over: no encoder writes that.
+            // A single digit, or non-zero trailing bits: no encoder produces that.
             _ => return None,
         };
         bytes.extend_from_slice(spelled);

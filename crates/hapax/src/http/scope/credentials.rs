@@ -1,4 +1,4 @@
-//! [`Credentials`]: which headers hold a caller's credentials, and the bytes that tell two callers apart by them.
+//! [`Credentials`]: which headers hold a caller's credentials, and the bytes that identify a caller by them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use http::header::AUTHORIZATION;
 use super::principal::lines;
 use crate::http::canonical::header::Fields;
 
-/// The usual ones, in the order of their names.
+/// The default headers, sorted by name.
 const USUAL: [HeaderName; 5] = [
     HeaderName::from_static("api-key"),
     AUTHORIZATION,
@@ -18,11 +18,11 @@ const USUAL: [HeaderName; 5] = [
     HeaderName::from_static("x-shopify-access-token"),
 ];
 
-/// What the bytes of named credentials begin with. A value alone has no zero byte, and a list of lines begins with the
-/// length of a line that is not empty, so neither begins like this.
+/// The prefix of the bytes of named credentials. A single value has no zero byte, and a list of lines begins with the
+/// length of a line that is not empty, so neither has this prefix.
 const NAMED: &[u8] = b"\0\0\0\0\0\0\0\0c";
 
-/// The headers that hold credentials. In the order of their names, so that the order of a list in a file does not count.
+/// The headers that hold credentials. Sorted by name, so that the order of a list in a file does not count.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Credentials(Arc<[HeaderName]>);
 
@@ -48,8 +48,9 @@ impl Credentials {
         self.0.contains(name)
     }
 
-    /// All credentials of a request. `Authorization` alone is taken as it is, so that a caller can be looked up by what
-    /// it sent; everything else is taken with the names of the headers, so that a value counts in its own header only.
+    /// All credentials of a request. `Authorization` alone is taken unchanged, so that operators can look a caller up
+    /// by what it sent; everything else is taken with the names of the headers, so that a value counts in its own
+    /// header only.
     pub(super) fn of<'a>(&self, fields: Fields<'a>) -> Option<Cow<'a, [u8]>> {
         let is_there = |name: &&HeaderName| fields.lines(name).any(|line| !line.is_empty());
         let mut present = self.0.iter().filter(is_there);
@@ -71,7 +72,7 @@ impl Credentials {
     }
 }
 
-/// Adds a part with its length, so that no two lists of parts are alike.
+/// Adds a part with its length, so that different lists of parts have different bytes.
 pub(super) fn push(bytes: &mut Vec<u8>, part: &[u8]) {
     bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
     bytes.extend_from_slice(part);

@@ -1,4 +1,4 @@
-//! [`Principal`]: who a request's caller is.
+//! [`Principal`]: how a request's caller is identified.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -14,45 +14,45 @@ use super::bearer;
 use super::credentials::{Credentials, push};
 use crate::http::canonical::header::Fields;
 
-/// What the bytes of a source begin with that is not the first of its list. No source alone begins like this.
+/// The prefix of the bytes of a source that is not the first of its list. No source alone has this prefix.
 const SOURCE: &[u8] = b"\0\0\0\0\0\0\0\0s";
 
-/// Who a request's caller is (S-02). Whatever it is, only its hash is kept.
+/// How a request's caller is identified (S-02). Only a hash of the value is stored.
 ///
-/// Best is something that stays the same when credentials are renewed, and that somebody in front has checked.
+/// Best is a value that stays the same when credentials are renewed, and that a component in front has verified.
 ///
 /// As text: `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM` (`jwt:/a/b` for a claim inside another) or `none`.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Principal {
-    /// All credential headers that are there, each under its name: `Authorization`, `X-Api-Key` and others
+    /// All credential headers that are present, each with its name: `Authorization`, `X-Api-Key` and others
     /// ([`credential_headers`](crate::http::HttpPolicy::credential_headers)). Unsafe across rotation: a caller with a
     /// new credential is another caller. A request with a cookie and no such header is refused: its session may be in
-    /// the cookie, and only the configuration can tell in which.
+    /// the cookie, and only the configuration can name that cookie.
     #[default]
     Credentials,
-    /// All lines of a header; without one that says something there is no principal.
+    /// All lines of a header; if it is missing or empty there is no principal.
     Header(HeaderName),
-    /// The value of the cookie with this name, such as a session's. It must be hard to guess, as a session's is.
+    /// The value of the cookie with this name, such as a session's. It must be hard to guess, as a session id is.
     Cookie(Arc<str>),
-    /// The string at this place among the claims of the bearer's JSON Web Token. The signature is **not** checked
-    /// here: somebody in front must have done it. When there is no such string, the whole `Authorization` counts, so
-    /// that two callers never meet.
+    /// The string at this pointer among the claims of the bearer's JSON Web Token. The signature is **not** verified
+    /// here: a component in front must have done it. If there is no such string, the whole `Authorization` counts, so
+    /// that different callers never share a scope.
     JwtClaim(JsonPointer),
-    /// Whatever the function says. `None` and an empty answer both mean that there is no principal.
+    /// The result of the function. `None` and an empty value both mean that there is no principal.
     Extract(Arc<Extract>),
-    /// Whom the function of [`authorise_as`](crate::http::HttpPolicy::authorise_as) names. A caller without a name is
-    /// refused.
+    /// The name that the function of [`authorise_as`](crate::http::HttpPolicy::authorise_as) returns. A caller without
+    /// a name is refused.
     Authorised,
-    /// The first of several that says something; made by [`first_of`](Self::first_of).
+    /// The first of several sources that has a value; made by [`first_of`](Self::first_of).
     FirstOf(Sources),
-    /// Nobody is told apart.
+    /// All callers are the same.
     None,
 }
 
 type Extract = dyn Fn(&Parts) -> Option<Vec<u8>> + Send + Sync;
 
-/// Several sources of a principal, in their order.
+/// Several sources of a principal, in order.
 #[derive(Clone)]
 pub struct Sources(Arc<[Principal]>);
 
@@ -67,16 +67,16 @@ impl Principal {
         Self::JwtClaim(JsonPointer::member(name))
     }
 
-    /// Whatever `extract` finds in a request's head, for example what a layer in front left in its extensions.
+    /// The result of `extract` for a request's head, for example a value that an outer layer put into its extensions.
     pub fn extract(extract: impl Fn(&Parts) -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
         Self::Extract(Arc::new(extract))
     }
 
-    /// The first of these that says something. Equal words from two sources are two callers.
+    /// The first of these that has a value. Equal values of two sources are two callers.
     ///
-    /// What stands in front must check every source that a request has, not only one of them: otherwise a caller who is
-    /// known by a later one can make up an earlier one. A source can be added behind the others at any time: callers
-    /// that the first one knows keep their records.
+    /// The component in front must verify every source that a request has, not only one of them: otherwise a caller who
+    /// is identified by a later one can forge an earlier one. A source can be appended at any time: callers identified
+    /// by the earlier ones keep their records.
     pub fn first_of(sources: impl IntoIterator<Item = Self>) -> Self {
         let mut flat = Vec::new();
         for source in sources {
@@ -93,7 +93,7 @@ impl Principal {
         }
     }
 
-    /// The source itself, or those of a list.
+    /// The source itself, or the sources of a list.
     pub(crate) fn sources(&self) -> &[Self] {
         match self {
             Self::FirstOf(sources) => &sources.0,
@@ -106,7 +106,8 @@ impl Principal {
         self.sources().iter().any(|source| matches!(source, Self::Extract(_) | Self::Authorised))
     }
 
-    /// Whether the field with this name, in any case, says who the caller is, or whether there is a principal at all.
+    /// Whether the field with this name, in any case, affects who the caller is, or whether there is a principal at
+    /// all.
     pub(super) fn reads(&self, credentials: &Credentials, field: &[u8]) -> bool {
         let is_it = |name: &HeaderName| name.as_str().as_bytes().eq_ignore_ascii_case(field);
         self.sources().iter().any(|source| match source {
@@ -118,8 +119,8 @@ impl Principal {
         })
     }
 
-    /// Whether callers may write what they like unless somebody in front checks it. A credential that is hashed as
-    /// a whole needs no check: who does not know it cannot use it.
+    /// Whether callers can forge the value unless a component in front verifies it. A credential that is hashed as a
+    /// whole needs no verification: only its owner can present it.
     pub(crate) fn must_be_verified(&self, credentials: &Credentials) -> bool {
         self.sources().iter().any(|source| match source {
             Self::Header(_) => !source.is_credential(credentials),
@@ -128,7 +129,7 @@ impl Principal {
         })
     }
 
-    /// Whether this changes whenever a caller's credential does.
+    /// Whether the value changes with a caller's credential.
     pub(crate) fn is_credential(&self, credentials: &Credentials) -> bool {
         self.sources().iter().all(|source| match source {
             Self::Header(name) => {
@@ -141,7 +142,7 @@ impl Principal {
         })
     }
 
-    /// Whether a cookie may be all that tells two callers apart while no cookie is among the sources.
+    /// Whether callers may be distinguishable only by a cookie, while no cookie is among the sources.
     pub(super) fn overlooks_cookies(&self) -> bool {
         let sources = self.sources();
         let is_cookie = |source: &Self| {
@@ -150,7 +151,7 @@ impl Principal {
         sources.iter().any(|source| matches!(source, Self::Credentials)) && !sources.iter().any(is_cookie)
     }
 
-    /// Who the caller is. `authorised` is the name that it was let in by, if it has one.
+    /// The caller's identity. `authorised` is the name of the authorised caller, if it has one.
     pub(super) fn of<'a>(
         &self,
         credentials: &Credentials,
@@ -173,7 +174,7 @@ impl Principal {
         })
     }
 
-    /// What one source says of the caller. It is not empty.
+    /// The value of one source for this request. It is not empty.
     fn said<'a>(
         &self,
         credentials: &Credentials,
@@ -195,8 +196,7 @@ impl Principal {
         said.filter(|said| !said.is_empty())
     }
 
-    /// With the source's name, so that a caller who can choose the words of one source is not the caller whom another
-    /// source calls so.
+    /// The value with the source's name, so that equal values of different sources are different callers.
     fn tagged(&self, said: &[u8]) -> Cow<'static, [u8]> {
         let mut bytes = SOURCE.to_vec();
         push(&mut bytes, self.to_string().as_bytes());
@@ -205,8 +205,8 @@ impl Principal {
     }
 }
 
-/// The only line as it is, so that people can look a caller up by what it sent. Several are taken with their
-/// lengths, which begin with a zero byte as no line does.
+/// A single line unchanged, so that operators can look a caller up by what it sent. Several are taken with their
+/// lengths, which begin with a zero byte, as no line does.
 pub(super) fn lines<'a>(fields: Fields<'a>, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
     let mut lines = fields.lines(name);
     match (lines.next(), lines.next()) {
@@ -222,8 +222,7 @@ fn lengths_and_lines(fields: Fields<'_>, name: &HeaderName) -> Option<Vec<u8>> {
     (!bytes.is_empty()).then_some(bytes)
 }
 
-/// The value of a cookie as it is. Of several with this name all count: which of them the service believes is not known
-/// here.
+/// The value of a cookie, unchanged. If several have this name all count: the service may use any of them.
 fn cookie<'a>(fields: Fields<'a>, name: &str) -> Option<Cow<'a, [u8]>> {
     let pairs = fields.lines(&COOKIE).flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
     let mut values = pairs.filter_map(|pair| {
@@ -248,7 +247,7 @@ impl FromStr for Principal {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once(':') {
             Some(("header", name)) => name.parse().map(Self::Header).map_err(|_| PrincipalError::HeaderName),
-            // The characters of a cookie's name are those of a header's name, in both cases (RFC 6265, 4.1.1).
+            // Cookie names and header names have the same characters (RFC 6265, 4.1.1).
             Some(("cookie", name)) if name.parse::<HeaderName>().is_ok() => Ok(Self::cookie(name)),
             Some(("cookie", _)) => Err(PrincipalError::CookieName),
             Some(("jwt", claim)) if claim.starts_with('/') => {
@@ -284,7 +283,7 @@ impl fmt::Display for Principal {
 }
 
 impl PartialEq for Principal {
-    /// Functions are equal when they are the same one.
+    /// Functions are equal if they are the same instance.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Extract(own), Self::Extract(others)) => Arc::ptr_eq(own, others),
@@ -306,17 +305,17 @@ impl fmt::Debug for Sources {
     }
 }
 
-/// Why a text names no principal.
+/// Why a text is not a principal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PrincipalError {
-    /// It begins with none of the known words.
+    /// It begins with none of the known prefixes.
     Unknown,
-    /// What follows `header:` is no header's name.
+    /// The text after `header:` is not a header name.
     HeaderName,
-    /// What follows `cookie:` is no cookie's name.
+    /// The text after `cookie:` is not a cookie name.
     CookieName,
-    /// What follows `jwt:` starts like a JSON pointer and is none.
+    /// The text after `jwt:` begins like a JSON pointer and is invalid.
     Claim(JsonPointerError),
 }
 

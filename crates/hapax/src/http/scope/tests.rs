@@ -8,7 +8,7 @@ use super::{
     scope_of, warnings,
 };
 
-/// A JSON Web Token whose `sub` is `alice`, and another one of hers.
+/// A JSON Web Token whose `sub` is `alice`, and a renewed one.
 const ALICE: &str = "Bearer e30.eyJzdWIiOiJhbGljZSIsImV4cCI6MX0.c2ln";
 const ALICE_RENEWED: &str = "Bearer e30.eyJzdWIiOiJhbGljZSIsImV4cCI6Mn0.c2ln";
 
@@ -121,7 +121,7 @@ fn s_02_every_credential_header_tells_callers_apart_by_default() {
     ]);
     let ids: std::collections::HashSet<_> = requests.iter().map(|lines| of(lines)).collect();
     assert_eq!(ids.len(), requests.len());
-    // A header that is empty or holds no credential changes nothing, and neither does the order of the fields.
+    // An empty header and one without a credential do not count, and neither does the order of the fields.
     let (a, b) = (("x-api-key", "a"), ("api-key", "b"));
     assert_eq!(of(&[a, b]), of(&[b, a]));
     assert_eq!(of(&[a]), of(&[a, ("authorization", ""), ("x-other", "b"), ("cookie", "c=d")]));
@@ -161,7 +161,7 @@ fn s_02_the_first_source_that_says_something_counts() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 5);
-    // A source can be added behind the first one: whom the first one knows keeps the records.
+    // A source can be appended: callers identified by the first one keep their records.
     assert_eq!(of(&[token]), id(scope(&by(Principal::jwt_claim("sub")), &request("/x", &[token]))));
     let more = Principal::first_of([Principal::Credentials, Principal::cookie("sid")]);
     let known = [("x-api-key", "k")];
@@ -188,7 +188,7 @@ fn s_02_a_caller_cannot_say_in_one_source_what_another_says_of_somebody_else() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 5);
-    // What a function says is not trusted to differ from what the others are written down as.
+    // The value of a function may equal the encoding of another source.
     let of_cookie = scope(&rules, &request("/x", &[("cookie", "sid=acme")]));
     let written = [&b"\0\0\0\0\0\0\0\0s\0\0\0\0\0\0\0\ncookie:sid\0\0\0\0\0\0\0\x04acme"[..]].concat();
     assert_eq!(of_cookie.principal_hash(), Scope::new("").principal(&written).principal_hash());

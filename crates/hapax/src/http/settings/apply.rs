@@ -1,4 +1,4 @@
-//! Puts settings over rules: what is said replaces what was there, what is left out stays.
+//! Applies settings to rules: an option that is set replaces the previous value, one that is omitted keeps it.
 
 use hapax_core::{KeyFormat, OnLapse};
 use http::HeaderName;
@@ -13,9 +13,9 @@ use crate::http::scope::Credentials;
 use crate::policy::{ExpiredKeys, Policy};
 
 impl Settings {
-    /// Puts these settings over the rules.
+    /// Applies these settings to the rules.
     ///
-    /// The dialect and the webhook are layers of their own and are not applied here.
+    /// The dialect and the webhook are separate layers and are not applied here.
     pub(in crate::http) fn apply(&self, rules: &mut Rules) {
         self.apply_key(rules);
         self.apply_key_rules(rules);
@@ -122,7 +122,7 @@ impl Settings {
         }
     }
 
-    /// The policy of the engine with these settings over it.
+    /// The engine's policy with these settings applied.
     fn over(&self, mut engine: Policy) -> Policy {
         let spans = [
             (self.retention, Policy::retention as fn(_, _) -> _),
@@ -166,7 +166,7 @@ impl Settings {
         }
     }
 
-    /// The statuses that the lists name, and their outcomes.
+    /// The listed statuses, and their outcomes.
     pub(super) fn outcomes(&self) -> impl Iterator<Item = (StatusSet, Outcome)> {
         let lists = [
             (&self.pin, Outcome::Pin),
@@ -178,7 +178,7 @@ impl Settings {
             .flat_map(|(list, outcome)| list.iter().flatten().map(move |Text(statuses)| (*statuses, outcome)))
     }
 
-    /// Chooses the outcome of these statuses. The later choice wins, also over single statuses of a class.
+    /// Sets the outcome of these statuses. A later call overrides an earlier one, also for single statuses of a class.
     pub(in crate::http) fn set_outcome(&mut self, statuses: StatusSet, outcome: Outcome) {
         for list in [&mut self.pin, &mut self.release, &mut self.uncertain].into_iter().flatten() {
             list.retain(|Text(known)| !statuses.includes(known));

@@ -1,6 +1,6 @@
-//! What settings from a file must not say: values out of range, and options that contradict each other or have no effect.
+//! Validates settings from a file: values out of range, and options that contradict each other or have no effect.
 //!
-//! Types have checked each value by itself when it was read.
+//! The types validate each value by itself when it is parsed.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::http::rules::Rules;
 use crate::http::scope::ScopeRules;
 use crate::policy::{LEASE_MIN, Policy, SPAN_MAX};
 
-/// The shortest span that a file can express.
+/// The minimum span in a file.
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 impl Settings {
@@ -48,7 +48,7 @@ impl Settings {
         Ok(HttpPolicy { settings: Self { webhook_secrets: None, ..policy.settings }, code: policy.code })
     }
 
-    /// What is a mistake because of what the options inherit.
+    /// Errors that depend on inherited options.
     fn check_against(&self, rules: &Rules) -> Result<(), SettingsError> {
         let lengths = rules.key_source.rules.lengths();
         if lengths.is_empty() {
@@ -82,7 +82,7 @@ impl Settings {
         Ok(())
     }
 
-    /// These headers hold nothing but credentials. A cookie header changes with every cookie that a site sets.
+    /// These headers must hold only credentials. A cookie header changes with every cookie that a site sets.
     fn check_credential_headers(&self) -> Result<(), SettingsError> {
         const OPTION: &str = "credential_headers";
         match &self.credential_headers {
@@ -96,7 +96,7 @@ impl Settings {
         }
     }
 
-    /// What a caller says about itself counts only when a component in front has checked it (S-02).
+    /// A value that callers can forge counts only if a component in front verifies it (S-02).
     fn check_principal_verified(&self, scope: &ScopeRules) -> Result<(), SettingsError> {
         let said = self.principal.as_ref();
         if said.is_some_and(|principal| principal.must_be_verified(&scope.credentials))
@@ -218,7 +218,7 @@ fn key_pattern(pattern: &str) -> Result<KeyFormat, SettingsError> {
         regex::Regex::new(text)
             .map_err(|error| wrong("key_pattern", format_args!("mend the regular expression: {error}")))
     };
-    // Alone first: `a)|(b` is not an expression, but would become one between the anchors.
+    // Compiled alone first: `a)|(b` is invalid, but would become valid between the anchors.
     compile(pattern)?;
     let pattern = compile(&format!(r"\A(?:{pattern})\z"))?;
     let admits = std::sync::Arc::new(move |key: &str| pattern.is_match(key));

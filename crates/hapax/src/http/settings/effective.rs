@@ -13,7 +13,7 @@ use crate::http::rules::Rules;
 use crate::policy::ExpiredKeys;
 
 impl Rules {
-    /// Every option in force. Secrets are left out, and so is what only code can choose.
+    /// Every option in force. Secrets are omitted, and so are the choices that need code.
     pub(in crate::http) fn settings(&self) -> Settings {
         let source = &self.key_source;
         let first_sent = source.first_sent.as_ref();
@@ -78,7 +78,7 @@ impl Rules {
             replay_headers_drop: Some(texts(&self.replay.drop)),
             replay_headers_only: self.replay.only.as_ref().map(texts),
             early_data: Some(self.early_data),
-            // In their order: of two statuses for one code, the later one counts.
+            // In order: of two statuses for one code, the later one applies.
             statuses: Some(
                 self.refusals
                     .statuses
@@ -97,7 +97,7 @@ impl Rules {
         }
     }
 
-    /// The most decoded bytes, in all and for each byte sent, where bodies are decoded.
+    /// The maximum number of decoded bytes, in total and per byte sent, if bodies are decoded.
     pub(in crate::http) fn decoding(&self) -> Option<(usize, usize)> {
         #[cfg(feature = "decode")]
         return self.fingerprint.decode.map(|limits| (limits.bytes_max, limits.ratio_max));
@@ -134,7 +134,7 @@ impl KeySpelling {
 }
 
 impl KeyFormatName {
-    /// None for a format that files have no name for.
+    /// `None` for a format without a name in files.
     pub(in crate::http) fn of(format: &KeyFormat) -> Option<Self> {
         match format {
             KeyFormat::Any => Some(Self::Any),

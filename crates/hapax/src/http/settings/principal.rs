@@ -1,17 +1,17 @@
-//! The option `principal`: one source, or several in their order.
+//! The option `principal`: one source, or several in order.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::http::scope::Principal;
 
-/// One source of the principal, or several in their order.
+/// One source of the principal, or several in order.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "expected a text such as \"header:NAME\", or a list of such texts")]
 pub enum PrincipalNames {
     /// One.
     One(String),
-    /// The first source that names the caller counts.
+    /// The first source that has a value counts.
     Several(Vec<String>),
 }
 

@@ -1,4 +1,4 @@
-//! The options `refusals` (the name of a shape, or a template) and `statuses`.
+//! The options `refusals` (the name of a format, or a template) and `statuses`.
 
 use std::fmt;
 
@@ -10,25 +10,25 @@ use serde_json::Value;
 
 use crate::http::problem::{RefusalShape, RefusalShapeError, RefusalShapeName};
 
-/// What refusals look like.
+/// The format of refusals.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Refusals {
-    /// A shape that has a name.
+    /// A named format.
     Named(RefusalShapeName),
-    /// A shape described by a template.
+    /// A format given by a template.
     Template(RefusalTemplate),
 }
 
-/// A shape described by a template.
+/// A format given by a template.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RefusalTemplate {
     /// The value of `Content-Type`.
     pub media_type: String,
-    /// A text, or JSON with texts, in which the fields of the refusal are filled in.
+    /// A text, or JSON with texts, in which the fields of the refusal are replaced.
     pub body: Value,
 }
 

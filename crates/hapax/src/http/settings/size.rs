@@ -22,15 +22,15 @@ use serde::de::{Error, Visitor};
 /// Reads a size.
 ///
 /// # Errors
-/// When it is none, or does not fit into a `T`.
+/// When it is not a size, or does not fit into a `T`.
 pub fn deserialize<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_any(SizeVisitor(PhantomData))
 }
 
-/// Reads a size that may be left out.
+/// Reads an optional size.
 ///
 /// # Errors
-/// When it is none, or does not fit into a `T`.
+/// When it is not a size, or does not fit into a `T`.
 pub fn deserialize_option<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -86,7 +86,7 @@ impl<'de, T: TryFrom<u64>> Visitor<'de> for OptionVisitor<T> {
     }
 }
 
-/// What a schema says of a size, for `#[schemars(with = "Size")]`.
+/// The schema of a size, for `#[schemars(with = "Size")]`.
 #[cfg(feature = "schema")]
 #[derive(Debug)]
 pub enum Size {}

@@ -1,4 +1,4 @@
-//! [`Span`]: a length of time as people write it.
+//! [`Span`]: a duration in human-readable form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A length of time, written as `90s`, `24h`, `1h 30m`, `250ms` or `7d`. A day has 24 hours.
+/// A duration, written as `90s`, `24h`, `1h 30m`, `250ms` or `7d`. A day has 24 hours.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Span(pub Duration);
@@ -14,7 +14,7 @@ pub struct Span(pub Duration);
 const UNITS: [(&str, u64); 5] =
     [("d", 24 * 3600 * 1000), ("h", 3600 * 1000), ("m", 60 * 1000), ("s", 1000), ("ms", 1)];
 
-/// That is no length of time.
+/// The text is not a duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SpanError;
 
@@ -68,7 +68,7 @@ impl fmt::Display for Span {
 }
 
 impl Span {
-    /// As ISO 8601 writes it, in days, hours, minutes and seconds: `PT1H30M`.
+    /// In ISO 8601, with days, hours, minutes and seconds: `PT1H30M`.
     pub fn iso_8601(self) -> String {
         let (total, ms) = (self.0.as_secs(), self.0.subsec_millis());
         let (days, hours, minutes, seconds) =

@@ -19,7 +19,7 @@ fn names(value: &Value) -> BTreeSet<String> {
     value.as_object().unwrap().keys().cloned().collect()
 }
 
-/// Every option with a value that no dialect has, and with what it needs beside it.
+/// Every option with a value that differs from all dialects, and with the options that it needs.
 const OPTIONS: &[(&str, &str)] = &[
     ("dialect", r#"{ "dialect": "adyen" }"#),
     ("key", r#"{ "key": "required" }"#),
@@ -160,7 +160,7 @@ fn e_06_a_described_webhook_is_said_again() {
 fn options_that_make_no_sense_are_named_with_the_way_out() {
     let check = |text: &str, option: &str, way_out: &str| {
         let shown = match serde_json::from_value::<Settings>(said(text)) {
-            // The reader of the text names the option.
+            // The parser of the text names the option.
             Err(error) => error.to_string(),
             Ok(settings) => {
                 let error = settings.policy().expect_err(text);

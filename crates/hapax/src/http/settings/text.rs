@@ -1,4 +1,4 @@
-//! [`Text`]: a value that files write as text.
+//! [`Text`]: a value that is written as text in files.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,11 +14,11 @@ use crate::http::limits::Rate;
 use crate::http::policy::is_coverable;
 use crate::http::problem::Code;
 
-/// A value that files write as text: a header's name, a method, a JSON pointer, statuses, a rate.
+/// A value that is written as text in files: a header name, a method, a JSON pointer, statuses, a rate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Text<T>(pub T);
 
-/// How the value is read from text and written as text.
+/// How the value is parsed from text and formatted as text.
 pub(crate) trait TextValue: Sized + fmt::Display {
     /// The value, or what is wrong with the text and what to write instead.
     fn read(text: &str) -> Result<Self, String>;

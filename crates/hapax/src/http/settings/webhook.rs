@@ -1,4 +1,4 @@
-//! How webhooks are described in files: by the name of a sender, or by how it signs.
+//! How files describe webhooks: by the name of a sender, or by how it signs.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Span;
 
-/// Whose webhooks are received.
+/// The sender of the webhooks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WebhookName {
     /// Standard Webhooks.
     Standard,
-    /// Svix: Standard Webhooks with header names of its own.
+    /// Svix: Standard Webhooks with other header names.
     Svix,
     /// GitHub.
     GitHub,
@@ -33,7 +33,7 @@ pub enum WebhookName {
 }
 
 impl WebhookName {
-    /// The name as files have it.
+    /// The name in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ pub enum WebhookSender {
 
 impl<'de> Deserialize<'de> for WebhookSender {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Untagged, serde would not say which names there are.
+        // Serde's errors for untagged enums do not list the names.
         deserializer.deserialize_any(SenderVisitor)
     }
 }
@@ -87,8 +87,8 @@ impl<'de> Visitor<'de> for SenderVisitor {
     }
 }
 
-/// How a sender signs its webhooks (HMAC), and what names one event. What is left out is as `preset` has it, or else the
-/// default that is said here.
+/// How a sender signs its webhooks (HMAC), and what identifies an event. Omitted options are those of `preset`, or else
+/// the defaults given here.
 ///
 /// ```
 /// use hapax::http::settings::WebhookScheme;
@@ -115,39 +115,41 @@ pub struct WebhookScheme {
     /// How signatures are written: `hex`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<WebhookEncoding>,
-    /// What stands between the items of the header. Without it, the header is one item.
+    /// The separator between the items of the header. Without it, the header is one item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub separator: Option<String>,
-    /// What an item that is a signature begins with. Other items are passed over.
+    /// The prefix of an item that is a signature. Other items are skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// What is signed: text in which `{body}`, `{time}`, `{header:NAME}`, `{url}` and `{form}` stand for the request's.
-    /// `{body}` unless said.
+    /// The signed content: text in which `{body}`, `{time}`, `{header:NAME}`, `{url}` and `{form}` are replaced by
+    /// those of the request. Default `{body}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signed: Option<String>,
-    /// Where the time of signing is: `header:NAME`, `json:/POINTER` in the body, or `item:PREFIX` in the signature's header.
+    /// The location of the time of signing: `header:NAME`, `json:/POINTER` in the body, or `item:PREFIX` in the
+    /// signature's header.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// The unit of that time: `s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_unit: Option<WebhookTimeUnit>,
-    /// How far that time may be from now, either way: `5m`.
+    /// The maximum difference between that time and now, in either direction: `5m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Span>,
-    /// What names an event, the first that is there: `json:/POINTER` in the body, `header:NAME` of a signed header, or
-    /// `content`, a digest of what is signed. `content` unless said.
+    /// What identifies an event, the first that is present: `json:/POINTER` in the body, `header:NAME` of a signed
+    /// header, or `content`, a digest of the signed content. Default `content`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<Vec<String>>,
-    /// Values of a JSON body that are left out of `content`, as JSON pointers: what differs between two attempts.
+    /// Values of a JSON body that are omitted from `content`, as JSON pointers: those that differ between two attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_exclude: Option<Vec<String>>,
-    /// Headers that are part of `content` although they are not signed: the same body under another value is another event.
+    /// Headers that are part of `content` although they are not signed: the same body with another value is another
+    /// event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_headers: Option<Vec<String>>,
     /// How the secrets are written: `text`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_encoding: Option<WebhookSecretEncoding>,
-    /// What stands before the path in the URL that the sender calls, for `{url}`: `https://hooks.example.com`.
+    /// The part before the path in the URL that the sender calls, for `{url}`: `https://hooks.example.com`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -183,16 +185,16 @@ pub enum WebhookEncoding {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WebhookSecretEncoding {
-    /// They are the text, byte for byte.
+    /// The bytes of the text.
     #[default]
     Text,
     /// Hexadecimal digits.
     Hex,
-    /// Base64, after `whsec_` or without it.
+    /// Base64, with the prefix `whsec_` or without it.
     Base64,
 }
 
-/// The unit of a time of signing.
+/// The unit of the time of signing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -204,8 +206,8 @@ pub enum WebhookTimeUnit {
     Ms,
 }
 
-/// The secrets that webhooks are signed with. They are read from a file and never shown: not by `Debug`, not by
-/// an error, not by whatever the settings are written to.
+/// The secrets that webhooks are signed with. They are read from a file and never shown: not by `Debug`, not in an
+/// error, not when settings are serialized.
 #[derive(Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookSecrets(pub Vec<String>);
@@ -218,7 +220,7 @@ impl fmt::Debug for WebhookSecrets {
 
 impl<'de> Deserialize<'de> for WebhookSecrets {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The error of serde would show what it found.
+        // Serde's error would contain the invalid value.
         let secrets = Vec::deserialize(deserializer);
         secrets.map(Self).map_err(|_| D::Error::custom("`webhook_secrets` is not a list of texts"))
     }
