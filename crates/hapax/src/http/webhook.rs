@@ -1,8 +1,8 @@
-//! The receiver of webhooks: whose signature to check, and which id to go by (P-03).
+//! The receiver of webhooks: verifies the signature and determines the key of the event (P-03).
 //!
-//! A sender is described by data: `preset.rs` has the known ones, `scheme.rs` reads and checks a description, and
-//! `delivery.rs` reads a request by it. They know nothing of routes, records or responses; [`fault`] says why something is
-//! no webhook, and the statuses are elsewhere.
+//! A sender is described by data: `preset.rs` has the known ones, `scheme.rs` parses and checks a description, and
+//! `delivery.rs` verifies a request by it. They are independent of routes, records and responses; [`fault`] describes
+//! why a request is refused, and its statuses are in the table of problems.
 
 mod cloud_events;
 mod delivery;
@@ -27,19 +27,19 @@ use self::scheme::Scheme;
 use self::signature::Secrets;
 use super::settings::{WebhookName, WebhookScheme, WebhookSender};
 
-/// How long the record of a webhook should answer when nothing else is said: twice as long as senders retry.
+/// The default retention of a webhook's record: twice as long as senders retry.
 ///
-/// Stripe gives up after three days, the schedule that Standard Webhooks suggests ends after three days and four
-/// hours, and a person may press GitHub's "redeliver" for three days.
+/// Stripe stops retrying after three days, the schedule that Standard Webhooks suggests ends after three days and four
+/// hours, and GitHub's "redeliver" is available for three days.
 pub(crate) const RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// A sender of webhooks: how it signs, and what it calls one event.
+/// A sender of webhooks: how it signs, and what identifies an event.
 ///
-/// The signature is checked before anything is claimed. Several secrets may be given, so that one can be replaced
-/// while both are in use; a signature by any of them is good.
+/// The signature is verified before anything is claimed. Several secrets may be given for rotation; a signature with
+/// any of them is valid.
 ///
-/// The key of an event is an id that the sender signs. Where it signs none, the key is a digest of what it does sign: the
-/// same signed content is the same event, whatever id is put on it.
+/// The key of an event is an id that the sender signs. If it signs none, the key is a digest of the signed content: the
+/// same signed content is the same event, independent of its id.
 ///
 /// ```
 /// use hapax::http::Webhook;
@@ -51,9 +51,9 @@ pub(crate) const RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 #[derive(Clone)]
 pub struct Webhook {
     scheme: Arc<Scheme>,
-    /// None where the sender does not sign.
+    /// `None` if the sender does not sign.
     secrets: Option<Secrets>,
-    /// As a file would have it; none where it has no words for it.
+    /// Its description in a file; `None` if a file cannot describe it.
     said: Option<WebhookSender>,
 }
 
@@ -63,12 +63,12 @@ impl Webhook {
     /// Secrets are written `whsec_` and Base64. Only the symmetric signatures (`v1`) count.
     ///
     /// # Errors
-    /// [`WebhookError`] when there is no secret, or one is empty or no Base64.
+    /// [`WebhookError`] when there is no secret, or one is empty or not Base64.
     pub fn standard<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, WebhookError> {
         Self::preset(WebhookName::Standard, secrets)
     }
 
-    /// Svix, which follows Standard Webhooks with names of its own: the key is `svix-id`.
+    /// Svix, which follows Standard Webhooks with other header names: the key is `svix-id`.
     ///
     /// # Errors
     /// As [`standard`](Self::standard).
@@ -78,8 +78,7 @@ impl Webhook {
 
     /// GitHub: the signature is `X-Hub-Signature-256` and the key is a digest of the body.
     ///
-    /// GitHub signs the body alone, and not `X-GitHub-Delivery`: a delivery that is sent again under another id is the
-    /// same event.
+    /// GitHub signs only the body, and not `X-GitHub-Delivery`: a redelivery with another id is the same event.
     ///
     /// # Errors
     /// [`WebhookError`] when there is no secret, or one is empty.
@@ -97,8 +96,8 @@ impl Webhook {
 
     /// Shopify: the signature is `X-Shopify-Hmac-Sha256` and the key is a digest of `X-Shopify-Topic` and the body.
     ///
-    /// Shopify signs the body alone. The topic belongs to the key because two events may have the same body; who holds a
-    /// signed body can send it once under each topic, so compare what the body says before you act on a topic.
+    /// Shopify signs only the body. The topic is part of the key because two events may have the same body; an attacker
+    /// with a signed body can send it once under each topic, so check the body before you act on a topic.
     ///
     /// # Errors
     /// [`WebhookError`] when there is no secret, or one is empty.
@@ -106,7 +105,8 @@ impl Webhook {
         Self::preset(WebhookName::Shopify, secrets)
     }
 
-    /// Slack: the signature is `X-Slack-Signature` and the key is `event_id` in the body, or a digest of a body that has none.
+    /// Slack: the signature is `X-Slack-Signature` and the key is `event_id` in the body, or a digest of the body if it
+    /// has none.
     ///
     /// # Errors
     /// [`WebhookError`] when there is no secret, or one is empty.
@@ -116,11 +116,11 @@ impl Webhook {
 
     /// Twilio: the signature is `X-Twilio-Signature` and the key is a digest of the URL and the form.
     ///
-    /// Twilio signs the URL that it calls, so `url` is what stands there before the path: `https://hooks.example.com`.
-    /// It signs neither a time nor `I-Twilio-Idempotency-Token`.
+    /// Twilio signs the URL that it calls, so `url` is the part before the path: `https://hooks.example.com`. It signs
+    /// neither a time nor `I-Twilio-Idempotency-Token`.
     ///
     /// # Errors
-    /// [`WebhookError`] when there is no secret, one is empty, or `url` is none.
+    /// [`WebhookError`] when there is no secret, one is empty, or `url` is invalid.
     pub fn twilio<S: AsRef<str>>(
         secrets: impl IntoIterator<Item = S>,
         url: &str,
@@ -133,8 +133,8 @@ impl Webhook {
         Self::signed(scheme, secrets)
     }
 
-    /// Linear: the signature is `Linear-Signature` and the key is a digest of the body without `webhookTimestamp`, which is
-    /// another one in each attempt.
+    /// Linear: the signature is `Linear-Signature` and the key is a digest of the body without `webhookTimestamp`,
+    /// which differs in each attempt.
     ///
     /// # Errors
     /// [`WebhookError`] when there is no secret, or one is empty.
@@ -145,7 +145,7 @@ impl Webhook {
     /// [CloudEvents](https://cloudevents.io), one per request, in binary mode or as JSON: the key is made of `source`
     /// and `id`.
     ///
-    /// CloudEvents have no signature, so something in front must know its callers.
+    /// CloudEvents have no signature, so a component in front must authenticate its callers.
     #[must_use]
     pub fn cloud_events() -> Self {
         let scheme = Scheme::of(&preset::scheme(WebhookName::CloudEvents)).expect("it needs no secret");
@@ -170,8 +170,8 @@ impl Webhook {
     /// ```
     ///
     /// # Errors
-    /// [`WebhookError`] when the description makes no sense, when it would take an id that is not signed for the key, and
-    /// when there is no secret or one is not as described.
+    /// [`WebhookError`] when the description is invalid, when it uses an id that is not signed as the key, and when
+    /// there is no secret or one is not as described.
     pub fn signed<S: AsRef<str>>(
         scheme: WebhookScheme,
         secrets: impl IntoIterator<Item = S>,
@@ -179,9 +179,9 @@ impl Webhook {
         Self::of(WebhookSender::Scheme(Box::new(scheme)), secrets)
     }
 
-    /// A sender whose events are named by one header.
+    /// A sender whose events are identified by one header.
     ///
-    /// No signature is checked, so something in front must.
+    /// No signature is verified, so a component in front must authenticate the callers.
     #[must_use]
     pub fn unsigned(id_header: HeaderName) -> Self {
         Self { scheme: Arc::new(Scheme::unsigned(id_header)), secrets: None, said: None }
@@ -194,7 +194,7 @@ impl Webhook {
         Self::of(WebhookSender::Name(name), secrets)
     }
 
-    /// The sender that a file describes. Secrets of one that does not sign are not looked at.
+    /// The sender that a file describes. The secrets of one that does not sign are ignored.
     pub(crate) fn of<S: AsRef<str>>(
         said: WebhookSender,
         secrets: impl IntoIterator<Item = S>,
@@ -208,17 +208,17 @@ impl Webhook {
         Ok(Self { scheme: Arc::new(scheme), secrets, said: Some(said) })
     }
 
-    /// As a file would have it; none where it has no words for it.
+    /// Its description in a file; `None` if a file cannot describe it.
     pub(crate) fn said(&self) -> Option<&WebhookSender> {
         self.said.as_ref()
     }
 
-    /// Whether signatures are checked.
+    /// Whether signatures are verified.
     pub(crate) fn is_signed(&self) -> bool {
         self.secrets.is_some()
     }
 
-    /// The key of the event in this request, once its signature is known to be good.
+    /// The key of the event in this request, after verifying its signature.
     pub(crate) fn verify(&self, delivery: Delivery<'_>, now: SystemTime) -> Result<Key, WebhookFault> {
         if let (Some(signature), Some(secrets)) = (&self.scheme.signature, &self.secrets) {
             delivery.check(signature, secrets, now)?;

@@ -1,4 +1,4 @@
-//! The `source` and `id` of one CloudEvent, whichever way it is sent. It knows no signatures, for there are none.
+//! The `source` and `id` of one CloudEvent, in both content modes. CloudEvents have no signatures.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::{WebhookFault, members};
 
 /// The key of the event: the same in binary and in structured mode.
 ///
-/// Ids and sources may be long and in any script, so the key is derived from both of them.
+/// Ids and sources may be long and in any script, so the key is derived from both.
 pub(super) fn key(headers: &HeaderMap, body: &[u8]) -> Result<Key, WebhookFault> {
     let [source, id] = match mode(headers)? {
         Mode::Binary => [attribute(headers, "ce-source")?, attribute(headers, "ce-id")?],
@@ -34,7 +34,7 @@ pub(super) fn key(headers: &HeaderMap, body: &[u8]) -> Result<Key, WebhookFault>
             return Err(WebhookFault::KeyInvalid { place: name.into(), error: KeyError::Empty });
         }
     }
-    // As a list: joined by a character, `a:b` and `c` would be `a` and `b:c`.
+    // As a list: joined by a character, `a:b` and `c` would equal `a` and `b:c`.
     let pair = serde_json::Value::from(vec![source, id]);
     Key::derive("cloudevent", "receive", Some(&pair))
         .map_err(|error| WebhookFault::KeyInvalid { place: "id".into(), error })
@@ -45,7 +45,7 @@ enum Mode {
     Structured,
 }
 
-/// The content type decides, and only it: headers may repeat what a structured event says.
+/// Only the content type decides the mode: headers may repeat attributes of a structured event.
 fn mode(headers: &HeaderMap) -> Result<Mode, WebhookFault> {
     let unclear = || WebhookFault::KeyUnclear { place: "content-type".into() };
     let mut lines = headers.get_all(CONTENT_TYPE).iter();
@@ -59,12 +59,12 @@ fn mode(headers: &HeaderMap) -> Result<Mode, WebhookFault> {
     match essence.strip_prefix(b"application/cloudevents") {
         None => Ok(Mode::Binary),
         Some(b"+json") => Ok(Mode::Structured),
-        // A batch is several events, and other formats are not read here.
+        // A batch contains several events, and other formats are not supported.
         Some(_) => Err(unclear()),
     }
 }
 
-/// An attribute's header: quotes taken off, as older senders write them, then percent-decoded once.
+/// An attribute's header: without quotes, which older senders write, then percent-decoded once.
 fn attribute(headers: &HeaderMap, name: &'static str) -> Result<String, WebhookFault> {
     let value = line(headers, name)?;
     unquoted(value)

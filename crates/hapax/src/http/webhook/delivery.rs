@@ -1,4 +1,4 @@
-//! [`Delivery`]: one request, read as its sender's scheme says: its signature, its time, the key of its event.
+//! [`Delivery`]: one request, verified by its sender's scheme: its signature, its time, the key of its event.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use super::{WebhookFault, cloud_events};
 use crate::http::canonical::form;
 use crate::http::settings::WebhookTimeUnit;
 
-/// The query parameter in which Twilio signs a body that is no form.
+/// The query parameter in which Twilio signs a body that is not a form.
 const BODY_DIGEST: &str = "bodySHA256=";
 
 /// One request that may be a webhook.
@@ -28,7 +28,7 @@ pub(crate) struct Delivery<'a> {
 }
 
 impl<'a> Delivery<'a> {
-    /// Whether one of the secrets has signed this, and not too long ago.
+    /// Whether the signature is valid for one of the secrets, and recent enough.
     pub(super) fn check(
         self,
         rules: &Signature,
@@ -69,7 +69,7 @@ impl<'a> Delivery<'a> {
         self.check_signed(rules, now)
     }
 
-    /// What may be looked at only once the signature is known to be good.
+    /// The checks that are done only after the signature is verified.
     fn check_signed(self, rules: &Signature, now: SystemTime) -> Result<(), WebhookFault> {
         if let Some(time @ Time { place: TimePlace::Json(pointer), .. }) = &rules.time {
             let field = || Cow::from(pointer.to_string());
@@ -79,8 +79,8 @@ impl<'a> Delivery<'a> {
         }
         for (at, part) in rules.signed.iter().enumerate() {
             let (Part::Header(name), Some(border)) = (part, rules.border(at)) else { continue };
-            // The border ends the id in what is signed. An id that holds one can be cut out of another event: its id,
-            // its time, and the start of its body for a time.
+            // The separator ends the id in the signed content. An id that contains it could be forged from another
+            // event: its id, its time, and the start of its body as the time.
             if contains(self.line(name)?, border.as_bytes()) {
                 return Err(WebhookFault::KeyUnclear { place: field(name) });
             }
@@ -88,7 +88,7 @@ impl<'a> Delivery<'a> {
         Ok(())
     }
 
-    /// What is signed, part by part.
+    /// The signed content, part by part.
     fn parts(self, rules: &Signature, time: &'a str) -> Result<Vec<Cow<'a, [u8]>>, WebhookFault>
     where
         Self: 'a,
@@ -108,8 +108,8 @@ impl<'a> Delivery<'a> {
         [rules.url.as_deref().unwrap_or_default(), self.target].concat().into_bytes()
     }
 
-    /// The names and values of a form, ordered, each once, one after the other. The body of anything else counts by its
-    /// digest in the URL, which is signed as well.
+    /// The names and values of a form, sorted and without duplicates, concatenated. Any other body counts by its digest
+    /// in the URL, which is signed as well.
     fn form(self) -> Result<Vec<u8>, WebhookFault> {
         let content_type = self.headers.get(CONTENT_TYPE).map_or(&b""[..], |line| line.as_bytes());
         let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
@@ -141,7 +141,7 @@ impl<'a> Delivery<'a> {
             return self.content_key(scheme);
         };
         let found = others.iter().map(|place| self.key_at(place, scheme)).find(|found| {
-            // What is not there, and what is no string, may be elsewhere: all of it is signed.
+            // If the id is missing or not a string, try the next place: the whole content is signed.
             !matches!(found, Err(WebhookFault::KeyMissing { .. } | WebhookFault::KeyUnclear { .. }))
         });
         found.unwrap_or_else(|| self.key_at(last, scheme))
@@ -163,13 +163,13 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// A digest of what is signed, without the time and without what else differs between two attempts.
+    /// A digest of the signed content, without the time and without the parts that differ between two attempts.
     fn content_key(self, scheme: &Scheme) -> Result<Key, WebhookFault> {
         let mut print = Fingerprint::builder();
         let mut joined = Vec::new();
         for part in scheme.signature.iter().flat_map(|rules| &rules.signed) {
             match (part, &scheme.signature) {
-                // Where the URL ends and the form begins, the signature does not tell.
+                // The signature does not separate the URL from the form.
                 (Part::Url, Some(rules)) => joined.extend(self.url(rules)),
                 (Part::Form, _) => joined.extend(self.form()?),
                 (Part::Body, _) if scheme.content.exclude.is_empty() => print = print.part("body", self.body),
@@ -186,7 +186,7 @@ impl<'a> Delivery<'a> {
         Ok(Key::new(digest).expect("hexadecimal digits are a key"))
     }
 
-    /// The one line of a field that the signature needs.
+    /// The single line of a field that the signature needs.
     fn text(self, name: &HeaderName) -> Result<&'a str, WebhookFault> {
         let mut lines = self.headers.get_all(name).iter();
         let field = || field(name);
@@ -199,13 +199,13 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// The one line of a field that names the event.
+    /// The single line of the field that identifies the event.
     fn line(self, name: &HeaderName) -> Result<&'a [u8], WebhookFault> {
         line(self.headers, name.as_str())
     }
 }
 
-/// The one line of a field that names the event.
+/// The single line of the field that identifies the event.
 pub(super) fn line<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h [u8], WebhookFault> {
     let place = || Cow::Owned(name.to_owned());
     let mut lines = headers.get_all(name).iter();
@@ -216,7 +216,7 @@ pub(super) fn line<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h [u8], W
     }
 }
 
-/// The id as a key, taken as it is: senders do not quote.
+/// The id as a key, unparsed: senders do not quote.
 fn key(place: Cow<'static, str>, id: &[u8]) -> Result<Key, WebhookFault> {
     let content = std::str::from_utf8(id)
         .map_err(|error| hapax_core::KeyError::Character { at: error.valid_up_to() })
@@ -233,14 +233,14 @@ fn items<'t>(header: &'t str, separator: Option<&str>) -> Box<dyn Iterator<Item 
     }
 }
 
-/// Whether the time, since 1970, is near enough to now.
+/// Whether the time, since 1970, is close enough to now.
 fn check_age(
     rules: &Time,
     field: Cow<'static, str>,
     time: &str,
     now: SystemTime,
 ) -> Result<(), WebhookFault> {
-    // Digits alone: `parse` would take a sign too.
+    // Digits only: `parse` would accept a sign too.
     let digits = Some(time).filter(|time| time.bytes().all(|byte| byte.is_ascii_digit()));
     let Some(signed_at) = digits.and_then(|digits| digits.parse::<u64>().ok()) else {
         return Err(WebhookFault::SignatureUnreadable { field });

@@ -8,25 +8,25 @@ use crate::http::settings::WebhookSecretEncoding;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum WebhookError {
-    /// There is no secret, so nothing could be let in.
+    /// There is no secret, so every request would be refused.
     None,
-    /// A secret has no content, so every caller could sign.
+    /// A secret is empty, so every caller could sign.
     Empty {
-        /// Which, counted from zero.
+        /// Its index, from zero.
         at: usize,
     },
-    /// A secret is not written as it should be.
+    /// A secret is not in its encoding.
     Unreadable {
-        /// Which, counted from zero.
+        /// Its index, from zero.
         at: usize,
-        /// How it should be written.
+        /// The expected encoding.
         encoding: WebhookSecretEncoding,
     },
-    /// The description of the sender makes no sense.
+    /// The description of the sender is invalid.
     Scheme {
-        /// Which option of it.
+        /// The option.
         option: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! [`WebhookFault`]: why a request is not taken as a webhook. It names fields and positions, never what is in them.
+//! [`WebhookFault`]: why a request is refused as a webhook. It names fields and positions, never their content.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,29 +7,29 @@ use hapax_core::KeyError;
 
 use crate::http::problem::Code;
 
-/// Why a request is not taken as a webhook.
+/// Why a request is refused as a webhook.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum WebhookFault {
-    /// A field that the signature needs is not there.
+    /// A field that the signature needs is missing.
     SignatureMissing { field: Cow<'static, str> },
-    /// A field that the signature needs is there more than once.
+    /// A field that the signature needs is repeated.
     SignatureRepeated { field: Cow<'static, str> },
-    /// There is no signature of the right kind in the field, or no time.
+    /// The field has no signature of the right kind, or no time.
     SignatureUnreadable { field: Cow<'static, str> },
-    /// None of the signatures is by any of the secrets.
+    /// None of the signatures is valid for any of the secrets.
     SignatureWrong,
-    /// Signed too long ago, or too far ahead of the clock here.
+    /// Signed too long ago, or too far ahead of the local clock.
     SignatureStale { field: Cow<'static, str> },
     /// The event has no id.
     KeyMissing { place: Cow<'static, str> },
-    /// The id is no key.
+    /// The id is not a valid key.
     KeyInvalid { place: Cow<'static, str>, error: KeyError },
-    /// It cannot be told which id is meant.
+    /// The id is ambiguous.
     KeyUnclear { place: Cow<'static, str> },
 }
 
 impl WebhookFault {
-    /// The code of the problem that the sender is told about.
+    /// The code of the problem for the sender.
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::SignatureMissing { .. }
@@ -42,7 +42,7 @@ impl WebhookFault {
         }
     }
 
-    /// What the sender is told, and what to do about it.
+    /// The description for the sender, with what to do about it.
     pub(crate) fn detail(&self) -> String {
         self.to_string()
     }

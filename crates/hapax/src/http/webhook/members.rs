@@ -1,18 +1,18 @@
-//! One value of a JSON text, and nothing else of it. Whatever else is there is skipped, not kept.
+//! Reads one value of a JSON text. All other values are skipped, not stored.
 
 use std::fmt;
 
 use hapax_core::JsonPointer;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// There is no telling which value is meant.
+/// The value is ambiguous or has another type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Unclear;
 
-/// The string or the whole number at `pointer`, as text; none where the text has no such member.
+/// The string or the integer at `pointer`, as text; `None` if the text has no such member.
 ///
-/// A member on the way that is there twice, or something else at its end, leaves open which value is meant: two readers may
-/// take either. So does text that is not UTF-8, which JSON never is.
+/// It is an error if a member on the path is repeated, because parsers differ in which one they take, if the value has
+/// another type, or if the text is not UTF-8, as JSON must be.
 pub(super) fn text_at(body: &[u8], pointer: &JsonPointer) -> Result<Option<String>, Unclear> {
     let text = std::str::from_utf8(body).map_err(|_| Unclear)?;
     let pointer = pointer.to_string();
@@ -25,7 +25,7 @@ pub(super) fn text_at(body: &[u8], pointer: &JsonPointer) -> Result<Option<Strin
     Ok(found)
 }
 
-/// What is left of the way.
+/// The rest of the path.
 #[derive(Clone, Copy)]
 struct Place<'a>(&'a [String]);
 

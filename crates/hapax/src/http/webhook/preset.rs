@@ -1,4 +1,4 @@
-//! The known senders, as data: each is what a file could say of it.
+//! The known senders, as data: each as a file could describe it.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use crate::http::settings::{
     WebhookTimeUnit,
 };
 
-/// How a known sender signs, and what names one event of it.
+/// How a known sender signs, and what identifies its events.
 ///
-/// GitHub, Shopify, Twilio and Linear send an id in a header that they do not sign: there the signed content is the key.
+/// GitHub, Shopify, Twilio and Linear send an id in a header that they do not sign: their key is the signed content.
 pub(super) fn scheme(name: WebhookName) -> WebhookScheme {
     match name {
         WebhookName::Standard => standard("webhook"),
@@ -35,7 +35,7 @@ pub(super) fn scheme(name: WebhookName) -> WebhookScheme {
             content_headers: texts(&["x-shopify-topic"]),
             ..WebhookScheme::default()
         },
-        // Commands, interactions and the check of a URL have no `event_id`. Only events are delivered again.
+        // Commands, interactions and URL verification have no `event_id`. Only events are redelivered.
         WebhookName::Slack => WebhookScheme {
             header: text("x-slack-signature"),
             prefix: text("v0="),
@@ -51,7 +51,7 @@ pub(super) fn scheme(name: WebhookName) -> WebhookScheme {
             signed: text("{url}{form}"),
             ..WebhookScheme::default()
         },
-        // The time is in the body, and each attempt has another one. Linear asks for no more than a minute.
+        // The time is in the body, and differs in each attempt. Linear recommends a tolerance of a minute.
         WebhookName::Linear => WebhookScheme {
             header: text("linear-signature"),
             time: text("json:/webhookTimestamp"),
@@ -64,7 +64,7 @@ pub(super) fn scheme(name: WebhookName) -> WebhookScheme {
     }
 }
 
-/// Standard Webhooks, whose headers begin with `brand`.
+/// Standard Webhooks, with header names that begin with `brand`.
 fn standard(brand: &str) -> WebhookScheme {
     WebhookScheme {
         header: Some(format!("{brand}-signature")),

@@ -1,7 +1,7 @@
-//! [`Scheme`]: the description of a sender, read and checked. It decides nothing about requests.
+//! [`Scheme`]: the description of a sender, parsed and checked. It is independent of requests.
 //!
-//! What is refused here is what would let one signature stand for two events: an id or a time that is not signed, and
-//! parts of what is signed that run together.
+//! A description is refused if one signature would be valid for two events: an id or a time that is not signed, and
+//! signed parts whose boundaries are ambiguous.
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ use crate::http::settings::{
     WebhookAlgorithm, WebhookEncoding, WebhookScheme, WebhookSecretEncoding, WebhookTimeUnit,
 };
 
-/// How far a signature's time may be from the clock here, either way: what Stripe's and Standard Webhooks' own
-/// libraries allow.
+/// The default maximum difference between a signature's time and the local clock, as in Stripe's and Standard Webhooks'
+/// own libraries.
 const TOLERANCE: Duration = Duration::from_secs(5 * 60);
 
-/// How a sender signs, and what names one event.
+/// How a sender signs, and what identifies an event.
 #[derive(Debug)]
 pub(super) struct Scheme {
-    /// None for a sender that does not sign.
+    /// `None` for a sender that does not sign.
     pub(super) signature: Option<Signature>,
-    /// The first that is there counts.
+    /// The first that is present counts.
     pub(super) key: Vec<KeyPlace>,
-    /// Which values of a JSON body belong to the content.
+    /// Which values of a JSON body are part of the content.
     pub(super) content: Select,
-    /// Headers that belong to the content although they are not signed.
+    /// Headers that are part of the content although they are not signed.
     pub(super) content_headers: Vec<HeaderName>,
 }
 
-/// Where signatures are, and what they are of.
+/// Where signatures are, and what they sign.
 #[derive(Debug)]
 pub(super) struct Signature {
     pub(super) header: HeaderName,
@@ -41,16 +41,16 @@ pub(super) struct Signature {
     pub(super) prefix: String,
     pub(super) signed: Vec<Part>,
     pub(super) time: Option<Time>,
-    /// What stands before the path in the URL that the sender calls.
+    /// The part before the path in the URL that the sender calls.
     pub(super) url: Option<String>,
 }
 
-/// One part of what is signed.
+/// One part of the signed content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Part {
     Text(String),
     Body,
-    /// The fields of a form, as Twilio puts them together.
+    /// The fields of a form, concatenated as Twilio does.
     Form,
     Url,
     Time,
@@ -68,15 +68,15 @@ pub(super) struct Time {
 #[derive(Debug)]
 pub(super) enum TimePlace {
     Header(HeaderName),
-    /// In the signature's header, behind this prefix.
+    /// In the signature's header, after this prefix.
     Item(String),
     Json(JsonPointer),
 }
 
-/// What names an event.
+/// What identifies an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum KeyPlace {
-    /// A digest of what is signed, without the time.
+    /// A digest of the signed content, without the time.
     Content,
     Header(HeaderName),
     Json(JsonPointer),
@@ -84,7 +84,7 @@ pub(super) enum KeyPlace {
 }
 
 impl Scheme {
-    /// A sender that does not sign, and names its events in a header.
+    /// A sender that does not sign, with the ids of its events in a header.
     pub(super) fn unsigned(id_header: HeaderName) -> Self {
         Self {
             signature: None,
@@ -115,7 +115,7 @@ impl Scheme {
         Ok(scheme)
     }
 
-    /// Whether what names an event is signed.
+    /// Checks that the key of an event is signed.
     fn check(&self) -> Result<(), WebhookError> {
         let Some(signature) = &self.signature else { return Ok(()) };
         for place in &self.key {
@@ -184,10 +184,10 @@ impl Signature {
         self.check_borders()
     }
 
-    /// Whether it can be told from what is signed where each part ends.
+    /// Whether the end of each part is unambiguous in the signed content.
     fn check_borders(&self) -> Result<(), WebhookError> {
         let is_clear = self.signed.windows(2).all(|two| match two {
-            // Both together are the content, wherever one of them ends.
+            // The content is both together, independent of their boundary.
             [Part::Url, Part::Form] => true,
             [Part::Text(text), Part::Time] => !text.ends_with(|last: char| last.is_ascii_digit()),
             [Part::Time, Part::Text(text)] => !text.starts_with(|first: char| first.is_ascii_digit()),
@@ -203,7 +203,7 @@ impl Signature {
         ))
     }
 
-    /// The text that ends the value of the header `at` this place: an id that holds it could be cut out of another
+    /// The text that ends the value of the header `at` this index: an id that contains it could be forged from another
     /// delivery.
     pub(super) fn border(&self, at: usize) -> Option<&str> {
         let is_open = |part: &Part| matches!(part, Part::Body | Part::Form | Part::Url);
@@ -216,7 +216,7 @@ impl Signature {
     }
 }
 
-/// What is said, and for the rest what the preset says.
+/// The options that are set, and the preset's for the rest.
 fn over(said: &WebhookScheme, preset: WebhookScheme) -> WebhookScheme {
     let said = said.clone();
     WebhookScheme {
@@ -291,7 +291,7 @@ fn template(text: &str) -> Result<Vec<Part>, WebhookError> {
     Ok(parts)
 }
 
-/// What stands before the path, without a slash at its end.
+/// The part before the path, without a trailing slash.
 fn base(text: &str) -> Result<String, WebhookError> {
     let is_base = text.parse::<Uri>().is_ok_and(|uri| {
         matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some() && uri.query().is_none()

@@ -1,4 +1,5 @@
-//! HMACs by one of several secrets, and the spellings of secrets and signatures. It does not know which fields are signed.
+//! HMACs with one of several secrets, and the encodings of secrets and signatures. Which fields are signed is decided
+//! elsewhere.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,17 +13,17 @@ use sha2::{Sha256, Sha512};
 use super::WebhookError;
 use crate::http::settings::{WebhookAlgorithm, WebhookEncoding, WebhookSecretEncoding};
 
-/// Padding says nothing that the length does not, and senders differ in whether they write it.
+/// Padding is redundant, and senders differ in whether they write it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// At least one secret, kept as the state that its MACs start from.
+/// At least one secret, stored as the initial state of its MACs.
 #[derive(Clone)]
 pub(super) struct Secrets(Arc<[Keyed]>);
 
-/// An HMAC that has taken its secret and nothing else.
+/// An HMAC initialised with its secret.
 #[derive(Clone)]
 enum Keyed {
     Sha1(Hmac<Sha1>),
@@ -49,9 +50,9 @@ impl Secrets {
         if keyed.is_empty() { Err(WebhookError::None) } else { Ok(Self(keyed)) }
     }
 
-    /// Whether any of the signatures is by any of the secrets over all parts, one after the other.
+    /// Whether any of the signatures is valid for any of the secrets, over the concatenated parts.
     ///
-    /// The parts are hashed once for each secret, however many signatures there are.
+    /// The parts are hashed once for each secret, independent of the number of signatures.
     pub(super) fn have_signed(&self, parts: &[&[u8]], signatures: &[Vec<u8>]) -> bool {
         self.0.iter().any(|keyed| keyed.clone().has_signed(parts, signatures))
     }
@@ -76,7 +77,7 @@ impl Keyed {
     }
 }
 
-/// Equality is decided in constant time.
+/// Compares in constant time.
 fn any_of<M: Mac + Clone>(mut mac: M, parts: &[&[u8]], signatures: &[Vec<u8>]) -> bool {
     parts.iter().for_each(|part| mac.update(part));
     signatures.iter().any(|signature| mac.clone().verify_slice(signature).is_ok())
@@ -97,7 +98,7 @@ fn decoded(secret: &str, encoding: WebhookSecretEncoding) -> Option<Vec<u8>> {
     }
 }
 
-/// How many bytes a signature has.
+/// The length of a signature in bytes.
 pub(super) const fn signature_length(algorithm: WebhookAlgorithm) -> usize {
     match algorithm {
         WebhookAlgorithm::Sha1 => 20,
@@ -106,7 +107,7 @@ pub(super) const fn signature_length(algorithm: WebhookAlgorithm) -> usize {
     }
 }
 
-/// One signature, if it is spelled right.
+/// One signature; `None` if its encoding is invalid.
 pub(super) fn read(text: &str, encoding: WebhookEncoding) -> Option<Vec<u8>> {
     match encoding {
         WebhookEncoding::Hex => from_hex(text),

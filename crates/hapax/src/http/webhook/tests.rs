@@ -1,4 +1,4 @@
-//! Signatures here were computed with Python, so that they prove more than agreement with ourselves:
+//! The signatures were computed with Python, independently of this implementation:
 //!
 //! ```text
 //! mac = lambda secret, content: hmac.new(secret, content, hashlib.sha256)
@@ -7,7 +7,7 @@
 //! stripe:   mac(secret, timestamp + b"." + body).hexdigest()
 //! ```
 //!
-//! The first of Standard Webhooks and the first of GitHub are also the examples in the senders' own documentation.
+//! The first of Standard Webhooks and the first of GitHub are also the examples in the senders' documentation.
 
 mod cloud_events;
 mod described;
@@ -25,14 +25,14 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::{Delivery, Webhook, WebhookError, WebhookFault};
 use crate::http::settings::{WebhookScheme, WebhookSecretEncoding};
 
-/// When everything here was signed.
+/// The time of signing in these tests.
 const SIGNED_AT: u64 = 1_614_265_330;
 
 fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
-/// Headers in order, with as many lines of a name as are given.
+/// Headers in order; a name may have several lines.
 fn headers(lines: &[(&str, &str)]) -> HeaderMap {
     let lines = lines.iter().map(|(name, value)| {
         let name = HeaderName::from_bytes(name.as_bytes()).expect("a header name");
@@ -45,7 +45,7 @@ fn headers(lines: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
-/// What a webhook makes of a request to `/hooks`.
+/// The key of a request to `/hooks`.
 fn verify_by(
     webhook: &Webhook,
     lines: &[(&str, &str)],
@@ -59,7 +59,7 @@ fn key(content: &str) -> Result<Key, WebhookFault> {
     Ok(Key::new(content).expect("a key"))
 }
 
-/// Whatever the key is: a digest.
+/// Whether the key is a digest.
 fn is_digest(key: &Result<Key, WebhookFault>) -> bool {
     key.as_ref().is_ok_and(|key| {
         key.as_str().len() == 64 && key.as_str().bytes().all(|byte| byte.is_ascii_hexdigit())

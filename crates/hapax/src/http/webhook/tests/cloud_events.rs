@@ -1,5 +1,5 @@
-//! Keys were computed with Python too:
-//! `hashlib.sha256(("cloudevent:receive:" + json.dumps([source, id])).encode()).hexdigest()[:32]`.
+//! The keys were computed with Python: `hashlib.sha256(("cloudevent:receive:" + json.dumps([source,
+//! id])).encode()).hexdigest()[:32]`.
 
 use super::*;
 

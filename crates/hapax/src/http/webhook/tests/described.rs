@@ -1,4 +1,4 @@
-//! Senders that are described: what a description may say, and what it may not.
+//! Senders with a custom description: which descriptions are valid.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn p_03_an_id_that_is_not_signed_is_no_key() {
     check(r#"{ "preset": "github", "key": ["content", "header:x-github-delivery"] }"#, "key");
     check(r#"{ "preset": "github", "key": ["cloudevent", "content"] }"#, "key");
     check(r#"{ "preset": "twilio", "url": "https://a.example", "key": ["json:/id"] }"#, "key");
-    // A time that is not signed proves nothing.
+    // A time that is not signed is not authenticated.
     check(r#"{ "header": "x-sig", "time": "header:x-time" }"#, "time");
     check(r#"{ "header": "x-sig", "time": "item:t=" }"#, "time");
 }
@@ -88,7 +88,7 @@ fn p_03_what_is_signed_must_not_run_together() {
 
 #[test]
 fn p_03_a_signed_id_must_not_hold_what_ends_it() {
-    // Each signature has two readings. They were made with Python, by the text `00ff10`.
+    // Each signature fits two interpretations. They were computed with Python, with the secret `00ff10` as text.
     let check = |signed: &str, signature: &str, id: &str, body: &str, expected| {
         let json = format!(r#"{{ "header": "x-sig", "signed": "{signed}", "key": ["header:x-id"] }}"#);
         let found = verify_by(

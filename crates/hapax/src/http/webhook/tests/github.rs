@@ -6,13 +6,13 @@ use super::*;
 const SECRET: &str = "It's a Secret to Everybody";
 const BODY: &[u8] = b"Hello, World!";
 const SIGNATURE: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
-/// By the secret `another secret`.
+/// With the secret `another secret`.
 const OTHER_SIGNATURE: &str = "sha256=53749069b1b9c62fdd8c727a283be703d0350383d9cc75ba8f887aff9a448f40";
 const ID: &str = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
 const FIELD: &str = "x-hub-signature-256";
 
 fn verify(lines: &[(&str, &str)], body: &[u8]) -> Result<Key, WebhookFault> {
-    // GitHub signs no time, so any will do.
+    // GitHub signs no time, so any time is valid.
     verify_by(&Webhook::github([SECRET]).unwrap(), lines, body, at(0))
 }
 
@@ -62,7 +62,7 @@ fn p_03_the_github_signature_is_there_once() {
     let missing = || Err(WebhookFault::SignatureMissing { field: FIELD.into() });
     check(&[("x-github-delivery", ID)], BODY, missing());
     check(&[signature, signature], BODY, Err(WebhookFault::SignatureRepeated { field: FIELD.into() }));
-    // The older SHA-1 signature alone is not enough.
+    // The older SHA-1 signature alone is not accepted.
     check(&[("x-hub-signature", "sha1=00")], BODY, missing());
 }
 

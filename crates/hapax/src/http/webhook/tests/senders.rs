@@ -1,6 +1,6 @@
-//! Signatures were made with the senders' own libraries where they have a signer (`twilio`, `slack_sdk` and `svix` from
-//! PyPI), those of Shopify and Linear with Python's `hmac`; `@linear/sdk` takes its signature. The Slack command is the example
-//! of Slack's documentation.
+//! Signatures were made with the senders' own libraries if those can sign (`twilio`, `slack_sdk` and `svix` from PyPI),
+//! those of Shopify and Linear with Python's `hmac`; `@linear/sdk` accepts its signature. The Slack command is the
+//! example of Slack's documentation.
 
 use super::*;
 
@@ -78,7 +78,7 @@ fn p_03_what_slack_sends_without_an_id_is_known_by_its_content() {
     assert!(is_digest(&command) && command != check, "{command:?}");
 }
 
-/// What a Twilio receiver at `https://hooks.example.com` makes of a request.
+/// The key of a request to a Twilio receiver at `https://hooks.example.com`.
 fn twilio(target: &str, content_type: &str, signature: &str, body: &[u8]) -> Result<Key, WebhookFault> {
     let lines = [("x-twilio-signature", signature), ("content-type", content_type)];
     let delivery = Delivery { target, headers: &headers(&lines), body };
@@ -99,14 +99,14 @@ fn p_03_twilio_events_are_known_by_the_url_and_the_form() {
     let turned =
         b"To=%2B18005551212&CallSid=CA1234567890ABCDE&Caller=%2B12349013030&From=%2B12349013030&Digits=1234";
     assert_eq!(twilio(target, FORM, signature, turned), event);
-    // Nor is where the URL ends.
+    // Neither is the boundary between the URL and the form.
     let digits =
         format!("{target}CallSidCA1234567890ABCDECaller+12349013030Digits1234From+12349013030To+18005551212");
     assert_eq!(twilio(&digits, FORM, signature, b""), event);
     assert_eq!(twilio("/hooks/sms?foo=1&bar=3", FORM, signature, body), WRONG);
     assert_eq!(twilio(target, FORM, signature, &body[..body.len() - 1]), WRONG);
     assert_eq!(twilio(target, "text/plain", signature, body), WRONG);
-    // Each value counts once, and one without content counts.
+    // Each value counts once, and an empty one counts.
     let many = "IAVyW2AxYIUhAxvUUFM6cqHec+Y=";
     assert!(is_digest(&twilio("/hooks", FORM, many, b"B=2&B=1&A=&B=2")));
 }

@@ -76,7 +76,7 @@ fn p_03_standard_signatures_hold_five_minutes_either_way() {
 
 #[test]
 fn p_03_a_standard_time_is_digits() {
-    // Both signatures are good for what they sign.
+    // Both signatures are valid for their content.
     let field = "webhook-timestamp";
     let too_large = "v1,Y8EYKvqreWPzrz+28sw4+VlNjZt49JVCG7Qfo2CIwqY=";
     assert_eq!(verify(ID, "99999999999999999999", too_large, BODY), unreadable(field));
@@ -130,7 +130,8 @@ fn p_03_a_standard_id_must_be_a_key() {
 
 #[test]
 fn p_03_a_standard_event_cannot_be_cut_into_another() {
-    // One signature, two readings: `a` at 1614265330 with a body that begins like a time, and what is refused.
+    // One signature with two interpretations: `a` at 1614265330 with a body that begins like a time, and one that is
+    // refused.
     let signature = "v1,U4WbUFCv+6hwK+tWmsklWN9ZxFEwdGveXAhJWwg0o18=";
     assert_eq!(verify("a", "1614265330", signature, b"1614265331.5"), key("a"));
     assert_eq!(verify("a.1614265330", "1614265331", signature, b"5"), key_unclear("webhook-id"));

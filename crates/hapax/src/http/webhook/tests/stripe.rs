@@ -8,7 +8,7 @@ use super::*;
 const SECRET: &str = "whsec_stripe_endpoint";
 const BODY: &[u8] = br#"{"id":"evt_1","object":"event","data":{"object":{"id":"ch_1"}}}"#;
 const SIGNATURE: &str = "8cb31c0fdcd2ad3c34979c89890b00718b1a0bf2b0f70e6ec6d5b34fab093167";
-/// By the secret `whsec_old`.
+/// With the secret `whsec_old`.
 const OLD_SIGNATURE: &str = "89a3b7791d819068af589fcec30f802e95d596d9f2f9dfe6da904a9570e0bb56";
 const FIELD: &str = "stripe-signature";
 
@@ -20,7 +20,7 @@ fn verify(secrets: &[&str], header: &str, body: &[u8], now: u64) -> Result<Key, 
     verify_by(&Webhook::stripe(secrets).unwrap(), &[(FIELD, header)], body, at(now))
 }
 
-/// What Stripe would send with this body.
+/// The signature header that Stripe would send with this body.
 fn signed(body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
     mac.update(b"1614265330.");
