@@ -1,7 +1,7 @@
-//! [`Answer`]: a recorded HTTP answer for those who look at records and settle them.
+//! [`Answer`]: a recorded HTTP response, for tools that show records and settle them.
 //!
-//! The layer itself does not need it: it records and replays what passes through it. Here a person or a program says
-//! what a retry is to be answered with, so what could not be replayed is refused instead of left out.
+//! The layer does not use it: it records and replays the responses that pass through it. Here an operator or a program
+//! supplies the response for retries, so a field that cannot be replayed is an error instead of being dropped.
 
 use std::fmt;
 
@@ -12,39 +12,39 @@ use http::{HeaderMap, HeaderName, Response, StatusCode};
 use super::capture::wire::{Kind, Reader};
 use super::capture::{self, ReplayRules, has_content};
 
-/// The answer that a record holds, or is to hold.
+/// The response of a record, stored or to be stored.
 #[derive(Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Answer {
     /// The status.
     pub status: StatusCode,
-    /// The fields of the head. The framing is made anew for each replay.
+    /// The header fields. The framing is computed for each replay.
     pub headers: HeaderMap,
     /// The content.
     pub body: Bytes,
-    /// The fields that follow the content.
+    /// The trailer fields.
     pub trailers: HeaderMap,
 }
 
-/// Why something cannot be recorded as an answer.
+/// Why a response cannot be recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// A status of 100 to 199: another answer follows it.
+    /// An interim status, 100 to 199.
     Interim(StatusCode),
-    /// An answer of this status has no content.
+    /// A response with this status has no content.
     Content(StatusCode),
     /// A field that belongs to one connection or one exchange and is never replayed.
     Field(HeaderName),
 }
 
 impl Answer {
-    /// An answer with a body and no fields.
+    /// A response with a body and no fields.
     pub fn new(status: StatusCode, body: impl Into<Bytes>) -> Self {
         Self { status, body: body.into(), ..Self::default() }
     }
 
-    /// What a record holds; nothing where that is no HTTP answer, or one that cannot be read.
+    /// The response in a record; `None` if its outcome is not an HTTP response or cannot be read.
     pub fn of(recorded: &Recorded) -> Option<Self> {
         if recorded.format != Format::HTTP {
             return None;
@@ -62,8 +62,8 @@ impl Answer {
         Some(answer)
     }
 
-    /// The outcome that a record is settled with, so that retries get this answer. The route has the last word on
-    /// which fields it replays.
+    /// The outcome to settle a record with, so that retries get this response. The route decides which fields it
+    /// replays.
     ///
     /// ```
     /// use hapax::http::Answer;
@@ -75,7 +75,7 @@ impl Answer {
     /// ```
     ///
     /// # Errors
-    /// [`AnswerError`] for what no retry could be given.
+    /// [`AnswerError`] if the response cannot be replayed.
     pub fn recorded(self) -> Result<Recorded, AnswerError> {
         if self.status.is_informational() {
             return Err(AnswerError::Interim(self.status));
@@ -83,7 +83,7 @@ impl Answer {
         if !has_content(self.status) && !self.body.is_empty() {
             return Err(AnswerError::Content(self.status));
         }
-        // Whether cookies are replayed is for the route to say.
+        // The route decides whether cookies are replayed.
         let rules = ReplayRules { set_cookie: true, ..ReplayRules::default() };
         if let Some(name) =
             self.headers.keys().chain(self.trailers.keys()).find(|name| !rules.keeps_trailer(name))
@@ -99,7 +99,7 @@ impl Answer {
 
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Sizes only: what is answered may be confidential.
+        // Sizes only: the response may be confidential.
         f.debug_struct("Answer")
             .field("status", &self.status)
             .field("headers", &self.headers.len())

@@ -1,7 +1,8 @@
-//! What an answer means for its key: pin, release or uncertain. One table by status, and who may overrule it.
+//! The outcome of a response for its key: pin, release or uncertain. One table by status, and the overrides.
 //!
-//! This file knows statuses, gRPC's by name, and the words of an origin. It does not know how an outcome is written down, nor what
-//! a failure of transport means: an answer that never came whole is uncertain, whatever its status was.
+//! This file reads HTTP statuses, gRPC statuses by name, and `Idempotency-Outcome`. It does not record outcomes, and it
+//! does not handle transport failures: a response that never arrived completely is uncertain, independent of its
+//! status.
 
 use std::error::Error;
 use std::fmt;
@@ -17,22 +18,23 @@ use super::canonical::header;
 use super::grpc::Status as GrpcStatus;
 use super::problem;
 
-/// The field in which an origin says what its answer means. It is taken off on the way out.
+/// The response field with which an origin overrides the table. It is removed before the response is sent to the
+/// client.
 const OUTCOME: HeaderName = HeaderName::from_static("idempotency-outcome");
 
-/// The field by which an origin of the `adyen` kind asks for a retry.
+/// The field with which an origin of the `adyen` dialect asks for a retry.
 const TRANSIENT_ERROR: HeaderName = HeaderName::from_static("transient-error");
 
-/// What a gateway says that cannot tell whether the service behind it ran the request: its connection broke, or no
-/// answer came in time.
+/// The statuses of a gateway that cannot tell whether the service behind it ran the request: its connection broke, or
+/// no response arrived in time.
 const GATEWAY: [usize; 2] = [502, 504];
 
-/// What an answer means for its key.
+/// The outcome of a response for its key.
 ///
-/// The status decides by the route's table. A handler that knows better puts this into the extensions of its
-/// response; an origin in another process answers with `Idempotency-Outcome: pin`, `release` or `uncertain`. A service
-/// that knows why an outcome is uncertain, such as a proxy whose connection broke off, adds a
-/// [`Reason`](hapax_core::Reason) to the extensions.
+/// The route's table decides by status. A handler overrides it by adding this type to the extensions of its response;
+/// an origin in another process responds with `Idempotency-Outcome: pin`, `release` or `uncertain`. A service that has
+/// the cause of an uncertain outcome, such as a proxy whose connection broke, adds a [`Reason`](hapax_core::Reason) to
+/// the extensions.
 ///
 /// ```
 /// use hapax::http::Outcome;
@@ -42,7 +44,7 @@ const GATEWAY: [usize; 2] = [502, 504];
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
-    /// Final: every retry gets this answer.
+    /// Final: every retry gets this response.
     Pin,
     /// Not final: a retry runs the operation again.
     Release,
@@ -54,7 +56,7 @@ impl Outcome {
     /// Every outcome.
     pub const ALL: [Self; 3] = [Self::Pin, Self::Release, Self::Uncertain];
 
-    /// The word for it in `Idempotency-Outcome`, in settings and in documents.
+    /// Its name in `Idempotency-Outcome`, in settings and in documents.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pin => "pin",
@@ -68,8 +70,7 @@ impl Outcome {
         Self::ALL.into_iter().find(|outcome| word.eq_ignore_ascii_case(outcome.name().as_bytes()))
     }
 
-    /// What is left of it when the origin wanted to overrule it and cannot be understood: it may have meant
-    /// "keep this", so the key is not given free.
+    /// The outcome if the origin's override is invalid: the origin may have meant to pin, so the key is not released.
     const fn doubted(self) -> Self {
         match self {
             Self::Pin => Self::Pin,
@@ -78,7 +79,7 @@ impl Outcome {
     }
 }
 
-/// One status, or one class of statuses: `404`, `5xx`, and `UNAVAILABLE` where gRPC is spoken.
+/// One status, or one class of statuses: `404`, `5xx`, and `UNAVAILABLE` on gRPC routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StatusSet {
     /// One status.
@@ -90,7 +91,7 @@ pub enum StatusSet {
 }
 
 impl StatusSet {
-    /// Whether all of the other set is in this one.
+    /// Whether this set contains all of the other.
     pub(crate) fn includes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Class(digit), Self::One(status)) => status.as_u16() / 100 == *digit,
@@ -125,14 +126,14 @@ impl fmt::Display for StatusSet {
     }
 }
 
-/// The text names neither a final status nor a class of them, nor a status of gRPC.
+/// The text is neither a final status, nor a class of them, nor a gRPC status.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StatusSetError {
     text: String,
 }
 
 impl StatusSetError {
-    // Enough to recognise what was typed.
+    // Enough to recognise the input.
     const CHARS_MAX: usize = 32;
 }
 
@@ -157,9 +158,10 @@ pub(crate) struct Outcomes {
 }
 
 impl Default for Outcomes {
-    /// Answers are final, except those that ask for another attempt: the caller may mend what is missing, come
-    /// back later or go elsewhere (401, 429, 307 and their like), and a server error must be retryable. A server
-    /// error is the handler's own word, but 502 and 504 are those of a gateway, which does not know.
+    /// Responses are final, except those that ask for another attempt: the caller can correct the request, retry later
+    /// or use another URL (401, 429, 307 and similar), and a server error must be retryable. A server error is released
+    /// because it comes from the handler, but 502 and 504 come from a gateway, which cannot tell whether the request
+    /// ran.
     fn default() -> Self {
         Self::all(Outcome::Pin)
             .with(Outcome::Release, &[401, 403, 407, 408, 412, 421, 423, 425, 428, 429, 307, 308])
@@ -169,7 +171,7 @@ impl Default for Outcomes {
 }
 
 impl Outcomes {
-    /// Everything is final once the endpoint began, every server error too; what is answered before it begins is not.
+    /// Every response of the endpoint is final, server errors included; responses before the endpoint runs are not.
     pub(crate) fn stripe_v1() -> Self {
         Self::all(Outcome::Pin).with(Outcome::Release, &[401, 429])
     }
@@ -181,21 +183,21 @@ impl Outcomes {
         outcomes
     }
 
-    /// Only successes are final. What such a provider runs again are failures of its own; a gateway's are unknown.
+    /// Only successes are final. Other errors of such a provider may run again; those of a gateway are unknown.
     pub(crate) fn success_only() -> Self {
         Self::all(Outcome::Release).with_class(Outcome::Pin, 2).with(Outcome::Uncertain, &GATEWAY)
     }
 
-    /// Every 4xx is final, no 5xx is, and what a gateway says is unknown.
+    /// Every 4xx is final, every 5xx is retryable, and those of a gateway are unknown.
     pub(crate) fn oasis() -> Self {
         Self::default().with_class(Outcome::Pin, 4)
     }
 
-    /// Gives these statuses another outcome. The later word wins.
+    /// Sets the outcome of these statuses. A later call overrides an earlier one.
     pub(crate) fn set(&mut self, which: StatusSet, outcome: Outcome) {
         match which {
             StatusSet::One(status) => {
-                // Statuses beyond the table have no entry of their own, see `of`.
+                // Statuses beyond the table have no entry; see `of`.
                 if let Some(entry) = self.by_status.get_mut(usize::from(status.as_u16())) {
                     *entry = outcome;
                 }
@@ -209,28 +211,28 @@ impl Outcomes {
         }
     }
 
-    /// What an answer of this status means.
+    /// The outcome of a response with this status.
     pub(crate) fn of(&self, status: StatusCode) -> Outcome {
         if status.is_informational() {
-            // It is not an answer yet, so there is nothing to keep.
+            // An interim response: there is nothing to record yet.
             return Outcome::Release;
         }
-        // A status that HTTP does not have counts as a server error (RFC 9110, section 15).
+        // A status outside the range of HTTP counts as a server error (RFC 9110, section 15).
         self.by_status.get(usize::from(status.as_u16())).copied().unwrap_or(self.by_status[500])
     }
 
-    /// What a gRPC answer of this status means.
+    /// The outcome of a gRPC response with this status.
     pub(crate) fn of_grpc(&self, status: GrpcStatus) -> Outcome {
         self.by_grpc[status as usize]
     }
 
-    /// The table of gRPC's statuses as it is published.
+    /// The published table of gRPC statuses.
     pub(crate) fn published_grpc(&self) -> Vec<(StatusSet, Outcome)> {
         GrpcStatus::ALL.map(|status| (StatusSet::Grpc(status), self.of_grpc(status))).into()
     }
 
-    /// The table as it is published: each class with its most frequent outcome, then the statuses that differ.
-    /// To `set` the list in order makes the same table.
+    /// The published table: each class with its most frequent outcome, then the statuses that differ. Calling `set`
+    /// with the entries in order makes the same table.
     pub(crate) fn published(&self) -> Vec<(StatusSet, Outcome)> {
         let mut list = Vec::new();
         for digit in 2..=5 {
@@ -270,7 +272,7 @@ impl Outcomes {
     }
 }
 
-/// Where the statuses with this first digit are in the table.
+/// The range of the table with this first digit.
 fn class_of(digit: u16) -> std::ops::Range<usize> {
     usize::from(digit) * 100..usize::from(digit) * 100 + 100
 }
@@ -284,17 +286,17 @@ impl fmt::Debug for Outcomes {
     }
 }
 
-/// What this answer means: the handler's word first, then the origin's, then the table.
+/// The outcome of this response: the handler's override, then the origin's, then the table.
 pub(crate) fn judge(outcomes: &Outcomes, parts: &Parts) -> Outcome {
     let transient = outcomes.is_transient(&parts.headers);
     overruled(parts, if transient { Outcome::Release } else { outcomes.of(parts.status) })
 }
 
-/// `otherwise`, unless the handler or the origin said something else. The refusal of another layer behind this one is
-/// such a word, too: a conflict is never stored, not even somebody else's (X-05).
+/// The override of the handler or the origin, or else `otherwise`. A refusal by an inner layer is an override too: a
+/// conflict is never stored, not even that of another layer (X-05).
 ///
-/// An `Idempotency-Outcome` that cannot be read, or says two things, leaves a pinned answer pinned and makes any
-/// other uncertain: the origin may have meant to keep it.
+/// An `Idempotency-Outcome` that is invalid or repeated with different values leaves a pinned response pinned and makes
+/// any other uncertain: the origin may have meant to pin it.
 pub(crate) fn overruled(parts: &Parts, otherwise: Outcome) -> Outcome {
     if let Some(outcome) = parts.extensions.get::<Outcome>() {
         return *outcome;
@@ -311,8 +313,8 @@ pub(crate) fn overruled(parts: &Parts, otherwise: Outcome) -> Outcome {
     }
 }
 
-/// Why this answer is uncertain, if it is: what stands behind the layer said why, the handler or the origin said that it
-/// does not know, or the status says so.
+/// Why this response is uncertain, if it is: the reason set by the inner service, the override of the handler or the
+/// origin, or the status.
 pub(crate) fn reason(parts: &mut Parts) -> Reason {
     let is_declared =
         parts.extensions.get::<Outcome>().is_some() || header::first(&parts.headers, &OUTCOME).is_some();
@@ -320,20 +322,21 @@ pub(crate) fn reason(parts: &mut Parts) -> Reason {
     told.unwrap_or(if is_declared { Reason::Declared } else { Reason::Answered })
 }
 
-/// Takes the origin's word to us off an answer. Most have none, which is sooner seen than looked up.
+/// Removes the field `Idempotency-Outcome` from a response. Most responses lack it, and the check for that is cheaper
+/// than a removal.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     if header::first(headers, &OUTCOME).is_some() {
         headers.remove(OUTCOME);
     }
 }
 
-/// Whether an answer of this status counts as a success: a pinned error is *failed*, not *completed*.
+/// Whether a response with this status counts as a success: a pinned error is *failed*, not *completed*.
 pub(crate) fn class(status: StatusCode) -> Class {
     if status.as_u16() >= 400 { Class::Error } else { Class::Success }
 }
 
-/// What a GraphQL answer means beyond its status: errors and no data release the key. Anything else, and a body
-/// that is not a GraphQL answer, is left to the status.
+/// The outcome of a GraphQL response beyond its status: errors without data release the key. Any other body, also one
+/// that is not a GraphQL response, is left to the status.
 pub(crate) fn graphql(body: &[u8]) -> Option<Outcome> {
     #[derive(Deserialize)]
     struct Answer {

@@ -1,4 +1,4 @@
-//! What the fuzz targets reach of the layer. It exists only in their builds and is part of no interface.
+//! The functions of the layer that the fuzz targets call. Compiled only for them, and not part of the public interface.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -17,7 +17,7 @@ use super::scope::{ScopeRules, scope_of};
 use super::webhook::Delivery;
 use super::{Code, Principal, Webhook, canonical, grpc};
 
-/// The key of a request, or what its refusal says.
+/// The key of a request, or the text of its refusal.
 pub fn key(headers: &HeaderMap, body: &[u8], pointer: Option<&str>) -> Result<Option<Key>, String> {
     let pointer = pointer.and_then(|pointer| pointer.parse().ok());
     let source = KeySource { pointer, ..KeySource::default() };
@@ -25,23 +25,23 @@ pub fn key(headers: &HeaderMap, body: &[u8], pointer: Option<&str>) -> Result<Op
     found.map_err(|fault| fault.detail())
 }
 
-/// A path in one spelling.
+/// The canonical form of a path.
 pub fn path(raw: &str) -> Cow<'_, str> {
     canonical::path(raw)
 }
 
-/// A query in one spelling.
+/// The canonical form of a query.
 pub fn query(raw: &str) -> Cow<'_, str> {
     canonical::query(raw)
 }
 
-/// What a request's key is unique within.
+/// The scope of a request's key.
 pub fn scope(principal: Principal, parts: &Parts) -> Option<Scope> {
     let rules = ScopeRules { principal, host: true, ..ScopeRules::default() };
     scope_of(&rules, parts, &canonical::path(parts.uri.path()), None).ok()
 }
 
-/// The fingerprint of a request, by the usual rules.
+/// The fingerprint of a request, by the default rules.
 pub fn fingerprint(
     method: &Method,
     path: &str,
@@ -64,12 +64,12 @@ pub fn problem(
     [problem.response(&rules), grpc::refusal(&problem)]
 }
 
-/// What is stored for an answer.
+/// The outcome to store for a response.
 pub fn record(parts: &response::Parts, body: Bytes, trailers: Option<&HeaderMap>) -> Recorded {
     capture::record(&ReplayRules::default(), None, parts, &body, trailers)
 }
 
-/// The answer for a retry, and its trailers.
+/// The response for a retry, and its trailers.
 pub fn replay(retry: &HeaderMap, recorded: &Recorded) -> Option<(Response<Bytes>, Option<HeaderMap>)> {
     let replayed = capture::replay(&ReplayRules::default(), retry, recorded.clone()).ok()?;
     let mut response = Response::new(replayed.body);
@@ -78,7 +78,7 @@ pub fn replay(retry: &HeaderMap, recorded: &Recorded) -> Option<(Response<Bytes>
     Some((response, replayed.trailers.map(|trailers| *trailers)))
 }
 
-/// The key of the event in a request.
+/// The key of the event in a webhook.
 pub fn webhook(webhook: &Webhook, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Result<Key, String> {
     let delivery = Delivery { target: "/hooks?a=1", headers, body };
     webhook.verify(delivery, now).map_err(|fault| fault.detail())

@@ -1,6 +1,6 @@
-//! gRPC: the status is in the trailers, and a refusal is an answer of nothing but trailers.
+//! gRPC: the status is in the trailers, and a refusal is a Trailers-Only response.
 //!
-//! This file knows gRPC's numbers and fields. Which code has which number is said in the table of refusals.
+//! This file has gRPC's status codes and fields. The table of refusals maps codes to them.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
-/// A client that is told to wait for a negative time does not retry.
+/// A client does not retry if the pushback is negative.
 const NEVER: HeaderValue = HeaderValue::from_static("-1");
 
 /// The status codes of gRPC, in the order of their numbers.
@@ -28,27 +28,27 @@ pub enum Status {
     Ok,
     /// It was cancelled, by its caller or on the way.
     Cancelled,
-    /// An error that says nothing, such as an exception of the handler.
+    /// An unspecified error, such as an exception of the handler.
     Unknown,
-    /// The request makes no sense, whatever the state of the system.
+    /// The request is invalid, independent of the state of the system.
     InvalidArgument,
     /// The deadline passed before it was complete.
     DeadlineExceeded,
-    /// What was asked for is not there.
+    /// The resource does not exist.
     NotFound,
-    /// What was to be made is there already.
+    /// The resource to create exists already.
     AlreadyExists,
-    /// The caller may not do this.
+    /// The caller is not permitted to do this.
     PermissionDenied,
-    /// A quota, or the room, is used up.
+    /// A quota or a capacity is exhausted.
     ResourceExhausted,
-    /// The system is not in a state for it.
+    /// The system is not in the required state.
     FailedPrecondition,
     /// It was aborted, often by a conflict with another call.
     Aborted,
-    /// It goes beyond what is there.
+    /// The operation is out of the valid range.
     OutOfRange,
-    /// The method is not there.
+    /// The method is not implemented.
     Unimplemented,
     /// An invariant is broken.
     Internal,
@@ -56,7 +56,7 @@ pub enum Status {
     Unavailable,
     /// Data is lost or damaged.
     DataLoss,
-    /// The caller is not known.
+    /// The caller is not authenticated.
     Unauthenticated,
 }
 
@@ -82,12 +82,12 @@ impl Status {
         Self::Unauthenticated,
     ];
 
-    /// The number on the wire.
+    /// The numeric status code.
     pub(crate) const fn number(self) -> i32 {
         self as i32
     }
 
-    /// The name that gRPC has for it.
+    /// Its name in gRPC.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -120,9 +120,9 @@ impl Status {
         Self::ALL.into_iter().find(|status| status.name().eq_ignore_ascii_case(name))
     }
 
-    /// What it means unless a route says otherwise. What is true of the request or the resource stays true, so it is
-    /// final. What speaks of the call and not of the operation is uncertain: whoever says it, from a library to a
-    /// gateway, gave the call up and does not know how far it came. The rest asks for another attempt.
+    /// The outcome unless a route overrides it. An error of the request or the resource persists, so it is final. A
+    /// status about the call and not the operation is uncertain: the component that set it, from a library to a
+    /// gateway, ended the call without the result of the operation. The others ask for another attempt.
     pub(crate) const fn usual_outcome(self) -> Outcome {
         match self {
             Self::Ok
@@ -151,8 +151,8 @@ impl Status {
     }
 }
 
-/// Whether the message is one of gRPC itself: `application/grpc`, with a suffix or parameters. gRPC-Web is not; it
-/// hides its trailers in the body.
+/// Whether the message is native gRPC: `application/grpc`, with a suffix or parameters. gRPC-Web is not; it has its
+/// trailers in the body.
 pub(crate) fn is_grpc(content_type: Option<&HeaderValue>) -> bool {
     const ESSENCE: &[u8] = b"application/grpc";
     let Some(content_type) = content_type.map(HeaderValue::as_bytes) else { return false };
@@ -161,19 +161,19 @@ pub(crate) fn is_grpc(content_type: Option<&HeaderValue>) -> bool {
     })
 }
 
-/// Takes the caller's deadline off a call that is claimed: the execution outlives its caller, and a server that cuts
-/// it short leaves a record of which it is not known what came.
+/// Removes the caller's deadline from a claimed call: the execution outlives its caller, and a server that cut it short
+/// would leave an uncertain record.
 pub(crate) fn lift_deadline(headers: &mut HeaderMap) {
     if header::first(headers, &TIMEOUT).is_some() && is_grpc(header::first(headers, &CONTENT_TYPE)) {
         headers.remove(TIMEOUT);
     }
 }
 
-/// What a gRPC answer means: by its status in the trailers, or in the head when there is nothing else.
+/// The outcome of a gRPC response: by its status in the trailers, or in the header of a Trailers-Only response.
 ///
-/// None when it is no gRPC answer, which is left to the HTTP status. An answer without a status was cut short, or is too
-/// large to be read up to its trailers, and one with a status that gRPC does not have cannot be understood: all of them
-/// are uncertain, unless the handler or the origin said what they are.
+/// `None` if it is not a gRPC response, which is classified by the HTTP status. A response without a status was cut
+/// short, or is too large to be read up to its trailers, and one with an unknown status cannot be classified: these are
+/// uncertain, unless overridden by the handler or the origin.
 pub(crate) fn outcome(
     outcomes: &Outcomes,
     parts: &Parts,
@@ -193,14 +193,14 @@ pub(crate) fn outcome(
     Some((overruled(parts, outcome), class))
 }
 
-/// Whether the answer has a status of gRPC that says that the call failed.
+/// Whether the response has a gRPC status of a failed call.
 pub(crate) fn is_failed(headers: &HeaderMap, trailers: Option<&HeaderMap>) -> bool {
     let value = trailers.and_then(|trailers| trailers.get(STATUS)).or_else(|| headers.get(STATUS));
     value.is_some_and(|value| Status::read(value) != Some(Status::Ok))
 }
 
-/// Tells a client that retries by itself not to, beside the status of the call. False where there is none: the answer
-/// is not one of gRPC.
+/// Forbids automatic retries by the client, next to the status of the call. False if there is none: it is not a gRPC
+/// response.
 pub(crate) fn forbid_retries(headers: &mut HeaderMap, trailers: Option<&mut HeaderMap>) -> bool {
     let place = match trailers {
         Some(trailers) if trailers.contains_key(STATUS) => trailers,
@@ -211,9 +211,9 @@ pub(crate) fn forbid_retries(headers: &mut HeaderMap, trailers: Option<&mut Head
     true
 }
 
-/// A refusal as gRPC says it: HTTP 200, no body, everything in the head.
+/// A refusal as a gRPC response: HTTP 200, no body, all fields in the header.
 ///
-/// A client that retries by itself is told when, or by a negative number that it must not.
+/// The pushback field gives clients with automatic retries the delay, or a negative number that forbids the retry.
 pub(crate) fn refusal(problem: &Problem) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     let headers = response.headers_mut();
@@ -232,7 +232,7 @@ pub(crate) fn refusal(problem: &Problem) -> Response<Bytes> {
     response
 }
 
-/// As gRPC wants it: UTF-8 with everything but printable ASCII, and the percent sign, escaped.
+/// The percent-encoding of gRPC: UTF-8 with the percent sign and everything but printable ASCII escaped.
 fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

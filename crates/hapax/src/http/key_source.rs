@@ -1,7 +1,7 @@
-//! [`KeySource`]: where a request's key comes from, and whether it may still be used.
+//! [`KeySource`]: where a request's key is read from, and whether it is still usable.
 //!
-//! Headers first, then the body: a bad key is refused before a body is asked for (T-01). It refuses and never
-//! guesses; what a missing key means, and how a refusal is answered, is for others to say.
+//! Headers are read before the body, so an invalid key is refused before the body is requested (T-01). Ambiguous keys
+//! are refused; the caller of this module decides what a missing key means and how a refusal is sent.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,22 +14,22 @@ use super::canonical::header::{self, Fields};
 /// The header of the IETF draft.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// How far a caller's clock may be ahead of ours before what it says it sent counts as from the future (D-02).
-/// Machines that keep time at all are within it.
+/// How far a caller's clock may be ahead before its time of first sending counts as in the future (D-02). The clocks of
+/// synchronised machines differ by less.
 pub(crate) const AHEAD_MAX: Duration = Duration::from_secs(30);
 
-/// Where a key may stand. Wherever it stands more than once, it must be the same one (K-09).
+/// The locations of the key. If it is in more than one, all must be the same (K-09).
 #[derive(Clone, Debug)]
 pub(crate) struct KeySource {
     pub(crate) header: HeaderName,
     pub(crate) aliases: Vec<HeaderName>,
-    /// Where the key is in a JSON body.
+    /// The location of the key in a JSON body.
     pub(crate) pointer: Option<JsonPointer>,
     pub(crate) rules: KeyRules,
     pub(crate) first_sent: Option<FirstSent>,
 }
 
-/// When a key was used first, as its caller says in a header, and how long ago that may be (D-02).
+/// The header with the time at which a key was first sent, and the maximum age of that time (D-02).
 #[derive(Clone, Debug)]
 pub(crate) struct FirstSent {
     pub(crate) header: HeaderName,
@@ -37,27 +37,27 @@ pub(crate) struct FirstSent {
 }
 
 impl FirstSent {
-    /// The window where only the header is named: the least that OASIS allows.
+    /// The default window if only the header is configured: the minimum of OASIS.
     pub(crate) const WINDOW: Duration = Duration::from_secs(300);
 }
 
-/// Why a request's key is unusable. It shows nothing of the key.
+/// Why a request's key is unusable. It contains no part of the key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum KeyFault {
-    /// What is in the header is no key that the rules take.
+    /// The header's value is not a valid key.
     Header { name: HeaderName, error: KeyError },
-    /// There is no telling which string is in the body.
+    /// The string in the body cannot be determined.
     Body { pointer: JsonPointer, error: JsonStringError },
-    /// The string in the body is no key that the rules take.
+    /// The string in the body is not a valid key.
     BodyKey { pointer: JsonPointer, error: KeyError },
-    /// Another key than the one found before.
+    /// The key differs from the one found before.
     Differs { place: String },
 }
 
-/// Why a request is not repeatable now.
+/// Why a request is not repeatable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FirstSentFault {
-    /// Missing, repeated or no date.
+    /// Missing, repeated or not a date.
     Invalid { why: &'static str },
     /// Too long ago, or in the future.
     OutsideWindow,
@@ -76,9 +76,9 @@ impl Default for KeySource {
 }
 
 impl KeySource {
-    /// The key in the header or its aliases; `None` when all of them are missing.
+    /// The key in the header or its aliases; `None` if all of them are missing.
     ///
-    /// These are the headers before the body: what comes as a trailer is no key (K-09).
+    /// Only the header section is read: a trailer is never a key (K-09).
     pub(crate) fn in_headers(&self, fields: Fields<'_>) -> Result<Option<Key>, KeyFault> {
         let mut found = None;
         for name in std::iter::once(&self.header).chain(&self.aliases) {
@@ -93,20 +93,20 @@ impl KeySource {
         Ok(found)
     }
 
-    /// Whether this is the name of a field that the key may stand in.
+    /// Whether a field with this name may hold the key.
     pub(crate) fn reads(&self, field: &[u8]) -> bool {
         let is_it = |name: &HeaderName| name.as_str().as_bytes().eq_ignore_ascii_case(field);
         is_it(&self.header) || self.aliases.iter().any(is_it)
     }
 
-    /// Whether the key may stand in the body. Only JSON is looked into.
+    /// Whether the body may hold the key. Only JSON is parsed.
     pub(crate) fn may_be_in_body(&self, fields: Fields<'_>) -> bool {
         self.pointer.is_some() && is_json(fields.map)
     }
 
-    /// The key that was `found` in the headers or the one in the body, which must be the same when both are there.
+    /// The key `found` in the headers or the one in the body; if both are present they must be equal.
     ///
-    /// A JSON body in which the key cannot be read is refused even when a header has one: the two might differ.
+    /// A JSON body from which the key cannot be read is refused even if a header has one: the two might differ.
     pub(crate) fn in_body(
         &self,
         found: Option<Key>,
@@ -125,7 +125,7 @@ impl KeySource {
         agree(found, key, || format!("`{pointer}` in the body"))
     }
 
-    /// Whether the request says that it was sent first within the window before `now` (D-02).
+    /// Checks that the request was first sent within the window before `now`, by its header (D-02).
     pub(crate) fn check_first_sent(
         &self,
         headers: &HeaderMap,
@@ -142,7 +142,7 @@ impl KeySource {
     }
 }
 
-/// The one key that both are; `place` is where the second was found.
+/// Either key, if they do not differ; `place` is where the second was found.
 fn agree(found: Option<Key>, key: Option<Key>, place: impl Fn() -> String) -> Result<Option<Key>, KeyFault> {
     match (found, key) {
         (Some(found), Some(key)) if found != key => Err(KeyFault::Differs { place: place() }),
@@ -150,7 +150,7 @@ fn agree(found: Option<Key>, key: Option<Key>, place: impl Fn() -> String) -> Re
     }
 }
 
-/// Whether any line says JSON. Where several lines disagree, the handler may believe any of them.
+/// Whether any Content-Type line is JSON. Where several lines differ, the handler may use any of them.
 fn is_json(headers: &HeaderMap) -> bool {
     headers.get_all(CONTENT_TYPE).iter().any(|line| {
         let essence = header::essence(line.as_bytes());
@@ -170,12 +170,12 @@ fn first_sent(headers: &HeaderMap, header: &HeaderName) -> Result<SystemTime, Fi
     let not_a_date = "the time of first sending is no date such as `Sun, 06 Nov 1994 08:49:37 GMT`";
     let text = line.to_str().map_err(|_| invalid(not_a_date))?;
     let date: HttpDate = text.parse().map_err(|_| invalid(not_a_date))?;
-    // The crate also reads the two spellings of old, and one of them has years of two digits.
+    // The crate also parses the two obsolete formats, and one of them has two-digit years.
     if date.to_string() == text { Ok(date.into()) } else { Err(invalid(not_a_date)) }
 }
 
 impl KeyFault {
-    /// What is wrong, for whoever sent the request.
+    /// The description for the sender of the request.
     pub(crate) fn detail(&self) -> String {
         match self {
             Self::Header { name, error } => format!("`{name}`: {error}"),
@@ -191,7 +191,7 @@ impl KeyFault {
 }
 
 impl FirstSentFault {
-    /// What is wrong, for whoever sent the request.
+    /// The description for the sender of the request.
     pub(crate) fn detail(&self) -> &'static str {
         match self {
             Self::Invalid { why } => why,

@@ -1,4 +1,4 @@
-//! [`IdempotencyLayer`]: which routes do what, and the parts that all their requests share.
+//! [`IdempotencyLayer`]: the routes with their policies, and the state that all their requests share.
 
 use std::borrow::Borrow;
 use std::cell::LazyCell;
@@ -23,19 +23,19 @@ use super::service::Idempotency;
 use crate::hapax::Hapax;
 use crate::observe::Requests;
 
-/// How many bytes of request bodies are kept at a time by default.
+/// The default budget for buffered request bodies.
 const BODY_BUDGET: usize = 256 << 20;
 
 /// The `surface` label of HTTP.
 const SURFACE: &str = "http";
 
-/// The label of requests that no route names.
+/// The label of requests that match no named route.
 const REST: &str = "*";
 
 /// Makes an HTTP service safe to retry: a [`tower_layer::Layer`] for a whole router or one route.
 ///
-/// Put it inside of authentication, authorisation and rate limits: what they answer is never stored, and they are
-/// asked again for every retry. Put whatever turns panics into responses outside of it.
+/// Put it inside of authentication, authorisation and rate limits: their responses are never stored, and they check
+/// every retry. Put the layer that turns panics into responses outside of it.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -56,18 +56,18 @@ pub struct IdempotencyLayer {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What all requests share.
+/// The state shared by all requests.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     pub(super) hapax: Hapax,
-    /// The first that matches counts; the last one takes everything.
+    /// The first that matches applies; the last one matches everything.
     routes: Vec<Route>,
     pub(super) budget: Arc<Budget>,
     pub(super) limits: Arc<Limits>,
     warned: Arc<AtomicBool>,
 }
 
-/// One policy and the requests it is for.
+/// A policy and the requests that it applies to.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     path: Option<PathPattern>,
@@ -77,7 +77,7 @@ pub(super) struct Route {
 }
 
 impl IdempotencyLayer {
-    /// The default policy for every path, with the times that `hapax` was built with.
+    /// The default policy for every path, with the durations that `hapax` was built with.
     pub fn new(hapax: impl Borrow<Hapax>) -> Self {
         let hapax = hapax.borrow();
         let rest = Route::new(None, HttpPolicy::default().rules(&hapax.policy));
@@ -91,7 +91,7 @@ impl IdempotencyLayer {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The policy of requests whose path no [route](Self::route) is for. Times that it does not choose are those that
+    /// The policy of requests whose path no [route](Self::route) matches. Durations that it does not set are those that
     /// `hapax` was built with.
     pub fn policy(mut self, policy: HttpPolicy) -> Self {
         let rules = policy.rules(&self.shared.hapax.policy);
@@ -101,15 +101,16 @@ impl IdempotencyLayer {
         self
     }
 
-    /// The policy of requests whose path matches and whose method it names. Of several such routes, the first. Requests
-    /// for the path whose method no route names pass as they are: [`policy`](Self::policy) does not cover them.
+    /// The policy of requests whose path matches and whose method is listed in it. Of several such routes, the first
+    /// applies. Requests for the path with a method that no route lists pass unchanged: [`policy`](Self::policy) does
+    /// not cover them.
     ///
-    /// A route whose requests are all taken by routes before it is never reached; [`check`](Self::check) finds it.
+    /// A route whose requests are all matched by earlier routes is never reached; [`check`](Self::check) finds it.
     ///
-    /// Times that the policy does not choose are those that `hapax` was built with.
+    /// Durations that the policy does not set are those that `hapax` was built with.
     ///
     /// # Panics
-    /// When a path given as text is not a pattern. Parse text from elsewhere into a [`PathPattern`] first.
+    /// When a path given as text is not a valid pattern. Parse text from configuration into a [`PathPattern`] first.
     pub fn route<P>(mut self, path: P, policy: HttpPolicy) -> Self
     where
         P: TryInto<PathPattern>,
@@ -122,24 +123,24 @@ impl IdempotencyLayer {
         self
     }
 
-    /// Whether every route is reached. One that is not is logged when the layer is put around a service; whoever reads
-    /// routes from a file refuses it.
+    /// Checks that every route can be reached. A route that cannot is logged when the layer is put around a service; an
+    /// application that reads routes from a file should refuse it.
     ///
     /// # Errors
-    /// With the first route that no request reaches, because routes before it take all that it is for.
+    /// With the first route that no request reaches, because earlier routes match all its requests.
     pub fn check(&self) -> Result<(), UnreachableRoute> {
         let named = self.routes().iter().filter_map(|route| Some((route.path.as_ref()?, &route.policy)));
         reach::first_unreachable(named).map_or(Ok(()), Err)
     }
 
-    /// How many bytes of request bodies are kept at a time, by all requests together. Default 256 MiB.
+    /// The budget for request bodies buffered at a time, for all requests together. Default 256 MiB.
     pub fn body_budget(mut self, bytes: usize) -> Self {
         self.change().budget = Budget::new(bytes);
         self
     }
 
-    /// Takes the place of another layer: goes on counting where that one is, so that limits and the budget for bodies
-    /// hold across the two. For whoever reads routes again while requests are under way.
+    /// Replaces another layer: shares its counters, so that limits and the budget for bodies hold across the two. For
+    /// applications that reload routes while requests are running.
     pub fn in_place_of(mut self, other: &Self) -> Self {
         let shared = self.change();
         shared.budget = other.shared.budget.clone();
@@ -147,8 +148,8 @@ impl IdempotencyLayer {
         self
     }
 
-    /// Which policy covers a request: the position of its [route](Self::route) in the order in which they were named,
-    /// or the number of routes for the [policy](Self::policy) of the rest. None for a request that passes untouched.
+    /// Which policy covers a request: the index of its [route](Self::route) in the order in which they were added, or
+    /// the number of routes for the default [policy](Self::policy). `None` for a request that passes unchanged.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -170,8 +171,8 @@ impl IdempotencyLayer {
         }
     }
 
-    /// Whether a request to this path is claimed or refused, as far as its head tells; otherwise it passes as it is. For
-    /// a server that has to know what another reading of the path would lead to.
+    /// Whether a request to this path is claimed or refused, judging by its head; otherwise it passes unchanged. For a
+    /// server that must find out how another interpretation of the path would be treated.
     pub fn protects(&self, method: &Method, path: &str, headers: &HeaderMap) -> bool {
         match self.shared.find(method, || path) {
             Found::Covered(index) => self.shared.route(index).policy.protects(headers),
@@ -179,13 +180,13 @@ impl IdempotencyLayer {
         }
     }
 
-    /// The policy of every route, for those who send requests: what to publish about keys.
+    /// The policies of all routes, to be published for the clients of the API.
     pub fn document(&self) -> PolicyDocument {
         PolicyDocument::of(self.routes())
     }
 
-    /// The same as a fragment of OpenAPI 3.1, to be merged into an API's own description: components for the key,
-    /// the refusals and the response headers, and under `x-idempotency` which route uses which.
+    /// The same as a fragment of OpenAPI 3.1, to be merged into an API's own description: components for the key, the
+    /// refusals and the response headers, and under `x-idempotency` which route uses which.
     pub fn openapi(&self) -> serde_json::Value {
         super::document::openapi(self.routes())
     }
@@ -227,8 +228,8 @@ impl Route {
         Self { requests: Arc::new(Requests::new(SURFACE, &label)), label, path, policy }
     }
 
-    /// Whether this is a gRPC call that no route names. It may be a stream, which must not be read as a whole (P-02).
-    /// Where a route is named or a key is required, nobody slips through by calling a request gRPC.
+    /// Whether this is a gRPC call that no named route matches. It may be a stream, which must not be buffered (P-02).
+    /// If a route is named or a key is required, declaring a request as gRPC does not bypass it.
     pub(super) fn leaves_alone(&self, fields: Fields<'_>) -> bool {
         self.path.is_none()
             && self.policy.key == KeyMode::Optional
@@ -246,12 +247,12 @@ impl Route {
         }
     }
 
-    /// Whether it is for this path, whatever the method.
+    /// Whether it matches this path, for any method.
     fn is_for(&self, path: &str) -> bool {
         self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
     }
 
-    /// The paths it is for, as text; none for the policy of the rest.
+    /// Its path pattern; `None` for the default policy.
     pub(super) fn path(&self) -> Option<&PathPattern> {
         self.path.as_ref()
     }
@@ -262,9 +263,10 @@ impl Shared {
         &self.routes[index]
     }
 
-    /// The route that a request is for. Of a method that no route covers, the path is not looked at.
+    /// The route of a request. If no route covers the method, the path is not evaluated.
     ///
-    /// The methods listed for a path are those that are covered there: what a route names is not left to the rest.
+    /// The methods listed for a path are exactly those covered there: the default policy does not apply to a path that
+    /// a route names.
     pub(super) fn find<'a>(&self, method: &Method, path: impl Fn() -> &'a str) -> Found {
         let Some((rest, named)) = self.routes.split_last() else { return Found::None };
         let path = LazyCell::new(|| canonical::path(path()));
@@ -290,24 +292,24 @@ impl Shared {
     }
 }
 
-/// What a route says of a method.
+/// How a route treats a method.
 enum Says {
-    /// Requests pass as they are, and no later route takes them.
+    /// Requests pass unchanged, and no later route applies.
     Off,
     Covered,
-    /// It is not covered, and callers who send a key are told so.
+    /// It is not covered, and callers who send a key are informed.
     Uncovered,
     Nothing,
 }
 
-/// Which route a request is for.
+/// The route of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found {
-    /// This one, which covers it.
+    /// The index of the route that covers it.
     Covered(usize),
-    /// This one, which covers other methods on the path and says so to callers.
+    /// The index of a route for the path that covers other methods only, which callers are informed of.
     Uncovered(usize),
-    /// None.
+    /// No route.
     None,
 }
 
@@ -340,7 +342,7 @@ pub(super) fn target_of_parts(parts: &request::Parts) -> &str {
     uri_of(&parts.uri, &parts.extensions).path_and_query().map_or("", http::uri::PathAndQuery::as_str)
 }
 
-/// The same of a request in parts.
+/// The path that the client sent, of a request in parts.
 pub(super) fn path_of_parts(parts: &request::Parts) -> &str {
     path_of(&parts.uri, &parts.extensions)
 }

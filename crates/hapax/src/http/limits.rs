@@ -1,9 +1,8 @@
-//! How much one key and one caller may ask for. Off unless set.
+//! Limits per key and per caller: attempts, running operations and stored bytes.
 //!
-//! Limits are per process: several in front of one store allow as many times as much, and a new one starts from
-//! nothing. What is remembered is bounded: when too many keys or callers are known, those not heard of for longest
-//! are forgotten, which gives them a fresh start and nobody a wrong refusal. Callers without a principal count as
-//! one.
+//! Limits are per process: several processes on one store allow a multiple, and a new one starts from zero. The tables
+//! are bounded: when there are too many keys or callers, the least recently used are dropped, which resets their
+//! counters and never refuses a request wrongly. Callers without a principal count as one.
 
 mod pinned;
 mod rate;
@@ -22,29 +21,29 @@ use pinned::Pinned;
 pub use rate::{Rate, RateError};
 use recent::Recent;
 
-/// How many keys' attempts are remembered: about 5 MB when full.
+/// The maximum number of keys whose attempts are tracked: about 5 MB when full.
 const KEYS_MAX: usize = 1 << 16;
 
-/// How many callers' stored bytes are remembered: about 10 MB when full.
+/// The maximum number of callers whose stored bytes are tracked: about 10 MB when full.
 const CALLERS_MAX: usize = 1 << 14;
 
-/// How many operations of one caller run at a time unless the route says otherwise: as many as the connections that the sidecar
-/// opens to one address of a service. An honest caller has a handful for each thing that it does at once, and all callers
-/// without a credential, who count as one, stay below what a service takes. Whoever reaches it resets requests or hangs
-/// up faster than their operations end, or its service has stopped answering.
+/// The default limit of running operations per caller: the number of connections that the sidecar opens to one address
+/// of a service. A regular caller runs a handful at a time, and all callers without a credential, who count as one,
+/// stay below the capacity of a service. A caller that reaches it resets requests or disconnects faster than its
+/// operations end, or its service has stopped responding.
 pub(crate) const OPEN_CLAIMS_MAX: u32 = 4096;
 
-/// When to try again while too many claims are open: they end when their handlers do, and nobody knows when.
+/// When to retry while too many claims are open. They end with their handlers, at an unknown time.
 const OPEN_CLAIMS_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What a route allows.
+/// The limits of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LimitRules {
-    /// How often one key may be sent, replays included.
+    /// The rate for one key, replays included.
     pub(crate) attempts_per_key: Option<Rate>,
     /// How many operations of one caller may run at a time.
     pub(crate) open_claims_max: u32,
-    /// How many bytes of outcomes may be kept for one caller. The one that goes beyond it is still kept.
+    /// How many bytes of outcomes may be stored for one caller. The outcome that exceeds the limit is still stored.
     pub(crate) stored_bytes_max: Option<u64>,
 }
 
@@ -54,14 +53,14 @@ impl Default for LimitRules {
     }
 }
 
-/// Somebody asked for too much.
+/// A limit was exceeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limited {
     pub(crate) by: Limit,
     pub(crate) retry_after: Duration,
 }
 
-/// Of what there was too much.
+/// The limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Limit {
     AttemptsPerKey,
@@ -70,7 +69,7 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    /// What there was too much of, for whoever sent the request.
+    /// The description for the sender of the request.
     pub(crate) fn detail(self) -> &'static str {
         match self {
             Self::AttemptsPerKey => "this key was sent too often; wait before sending it again",
@@ -82,13 +81,13 @@ impl Limit {
     }
 }
 
-/// Counts what keys and callers ask for, for all routes of a layer.
+/// The counters of keys and callers, for all routes of a layer.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    /// For each key, when the attempts it has made would have been made at the allowed pace.
+    /// For each key, the time up to which its attempts use up the allowed rate.
     paces: Mutex<Recent<RecordId, Option<Instant>>>,
-    /// Who asks for which keys now, and how many requests do for each. Only callers who do, so there are never more
-    /// than requests.
+    /// For each caller, the keys of its running operations with their number of requests. Only callers with running
+    /// operations are present, so there are never more entries than requests.
     open: Mutex<HashMap<Caller, HashMap<RecordId, u32>>>,
     pinned: Mutex<Recent<Caller, Pinned>>,
     started: Instant,
@@ -106,7 +105,7 @@ impl Limits {
         }
     }
 
-    /// Counts an attempt with a key, unless it is one too many. Those that are refused do not count.
+    /// Counts an attempt with a key, or refuses it. Refused attempts do not count.
     pub(crate) fn attempt(&self, rules: &LimitRules, id: &RecordId, now: Instant) -> Result<(), Limited> {
         let Some(rate) = &rules.attempts_per_key else {
             return Ok(());
@@ -142,8 +141,8 @@ impl Limits {
         Ok(OpenClaim { limits: self.clone(), caller: principal, id })
     }
 
-    /// Whether there is room for an outcome of this caller. To be asked before its operation runs: afterwards the
-    /// outcome is kept, whatever its size.
+    /// Whether an outcome of this caller may be stored. Checked before its operation runs: afterwards the outcome is
+    /// stored, whatever its size.
     pub(crate) fn may_store(
         &self,
         rules: &LimitRules,
@@ -160,7 +159,7 @@ impl Limits {
         }
     }
 
-    /// Counts bytes that are kept for this caller for a while.
+    /// Counts bytes that are stored for this caller for a while.
     pub(crate) fn stored(
         &self,
         rules: &LimitRules,
@@ -179,8 +178,8 @@ impl Limits {
     }
 }
 
-/// An operation that counts as running for as long as this lives. It belongs to the execution, not to the
-/// connection: a caller that hangs up frees nothing.
+/// Counts as a running operation until dropped. It belongs to the execution, not to the connection: a caller that
+/// disconnects does not free its slot.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct OpenClaim {

@@ -1,6 +1,6 @@
 //! [`Observer`]: the outcome of one request, for services around the layer.
 //!
-//! It holds what the metrics count and the record's id, and never a key or a principal.
+//! It holds the labels of the metrics and the record's id, and never a key or a principal.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,8 +8,8 @@ use hapax_core::RecordId;
 
 use crate::observe::Outcome;
 
-/// Receives the outcome of one request. A service around the layer, such as one that writes traces, puts a clone into the
-/// extensions of the request and reads it when the response is there.
+/// Receives the outcome of one request. A service around the layer, such as one that writes traces, puts a clone into
+/// the extensions of the request and reads it once it has the response.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -41,18 +41,18 @@ struct Seen {
 }
 
 impl Observer {
-    /// The route that the request was for, as metrics name it. None where the layer left the request alone.
+    /// The route of the request, as in metrics. `None` if the request passed unchanged.
     pub fn route(&self) -> Option<&str> {
         self.seen.ended.get().map(|(route, _)| &**route)
     }
 
-    /// Its outcome, as the label that [`REQUESTS`](crate::observe::REQUESTS) counts. None where the layer left the
-    /// request alone, and before it has an outcome.
+    /// Its outcome, as the label that [`REQUESTS`](crate::observe::REQUESTS) counts. `None` if the request passed
+    /// unchanged, and before it has an outcome.
     pub fn outcome(&self) -> Option<&'static str> {
         self.seen.ended.get().map(|(_, outcome)| outcome.name())
     }
 
-    /// The record of the request, where a key was read.
+    /// The record of the request, if it has a key.
     pub fn record(&self) -> Option<RecordId> {
         self.seen.record.get().copied()
     }

@@ -5,7 +5,8 @@ use http::Extensions;
 
 use crate::engine::Context;
 
-/// In the extensions of a request that a layer lets run: how it is protected. Requests without a key have none.
+/// In the extensions of a request that a layer passes to the service: how it is protected. Requests without a key have
+/// none.
 ///
 /// ```
 /// use hapax::http::Protection;
@@ -20,8 +21,8 @@ use crate::engine::Context;
 pub enum Protection {
     /// Its key is claimed by this attempt.
     Claimed(Context),
-    /// The store failed, and the route prefers running to refusing: the request runs without a claim. This is the record
-    /// that it would have had.
+    /// The store failed, and the route lets requests pass: the request runs without a claim. This is the record that it
+    /// would have had.
     Unprotected(RecordId),
 }
 

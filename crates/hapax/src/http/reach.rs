@@ -1,6 +1,6 @@
-//! Routes that no request reaches, because routes before them take all that they are for.
+//! Routes that no request reaches, because earlier routes match all their requests.
 //!
-//! Such a route is a mistake that looks like protection: what it asks for is asked of no request.
+//! Such a route is a misconfiguration that looks like protection.
 
 use std::error::Error;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct UnreachableRoute {
 }
 
 impl UnreachableRoute {
-    /// Which of the routes it is, from zero.
+    /// The index of the route, from zero.
     pub fn index(&self) -> usize {
         self.index
     }
@@ -38,10 +38,10 @@ impl fmt::Display for UnreachableRoute {
 
 impl Error for UnreachableRoute {}
 
-/// The first of these routes that no request reaches. A route is for paths and methods, one that is off for every
-/// method, and the first that is for a request counts (M-01, M-05).
+/// The first of these routes that no request reaches. A route matches paths and methods, one that is off matches every
+/// method, and the first route that matches a request applies (M-01, M-05).
 ///
-/// What regular expressions have in common is told only where it is plain.
+/// The overlap of regular expressions is detected only in simple cases.
 ///
 /// ```
 /// use hapax::http::{HttpPolicy, unreachable_route};
@@ -70,7 +70,7 @@ pub(super) fn first_unreachable<'a>(
     let covered: Vec<&Method> = routes.iter().flat_map(|(_, policy)| methods(policy)).collect();
     (0..routes.len()).find_map(|index| {
         let (path, policy) = &routes[index];
-        // Off is for every method; those that no route covers pass anyway.
+        // Off matches every method; methods that no route covers pass unchanged anyway.
         let mut left: Vec<&Method> = if is_off(policy) { covered.clone() } else { methods(policy).collect() };
         let mut taken_by = Vec::new();
         for (earlier, takes) in routes[..index].iter().filter(|(earlier, _)| earlier.includes(path)) {

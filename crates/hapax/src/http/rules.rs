@@ -1,7 +1,7 @@
-//! [`Rules`]: a policy compiled into what requests are served by.
+//! [`Rules`]: a compiled policy, which requests are served by.
 //!
-//! They are made of layers, each over the one before: the defaults, the times that the [`Hapax`](crate::Hapax) was built
-//! with, the dialect, the webhook's sender, and the options of the route.
+//! They are made of layers, each overriding the one before: the defaults, the durations that the
+//! [`Hapax`](crate::Hapax) was built with, the dialect, the webhook's sender, and the options of the route.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -24,15 +24,15 @@ use super::webhook::{self, Webhook};
 use crate::engine::Reconcile;
 use crate::policy::Policy;
 
-/// How much of a request body is read by default.
+/// The default limit of a request body.
 const BODY_BYTES_MAX: usize = 2 << 20;
 
-/// Lets a caller in, with its name where the function gives names.
+/// Authorises a caller, and names it if the function returns names.
 pub(super) type Authorise = Arc<
     dyn Fn(&request::Parts) -> BoxFuture<'static, Result<Option<Vec<u8>>, Response<Bytes>>> + Send + Sync,
 >;
 
-/// What a request of one route is served by.
+/// The rules for the requests of one route.
 #[derive(Clone)]
 pub(super) struct Rules {
     pub(super) dialect: Dialect,
@@ -40,7 +40,7 @@ pub(super) struct Rules {
     pub(super) key: KeyMode,
     pub(super) methods: Vec<Method>,
     pub(super) key_source: KeySource,
-    /// The regular expression that keys must match, where the format of keys is one.
+    /// The regular expression that keys must match, if the key format is one.
     pub(super) key_pattern: Option<Arc<str>>,
     pub(super) scope: ScopeRules,
     pub(super) fingerprint: FingerprintRules,
@@ -52,7 +52,7 @@ pub(super) struct Rules {
     pub(super) body_bytes_max: usize,
     pub(super) on_store_error: OnStoreError,
     pub(super) early_data: EarlyData,
-    /// A response field that tells whether the key was honoured.
+    /// A response field that states whether the key was honoured.
     pub(super) result_header: Option<HeaderName>,
     #[cfg(feature = "webhook")]
     pub(super) webhook: Option<Webhook>,
@@ -89,7 +89,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Receives webhooks of this sender: a layer between the dialect and the options of the route.
+    /// Configures the webhooks of this sender: a layer between the dialect and the options of the route.
     #[cfg(feature = "webhook")]
     pub(super) fn receive(&mut self, webhook: Webhook) {
         self.webhook = Some(webhook);
@@ -97,13 +97,13 @@ impl Rules {
         self.outcomes = Outcomes::success_only();
         self.fingerprint.what = super::fingerprint::What::Key;
         self.engine = self.engine.retention(webhook::RETENTION);
-        // The signature does not cover credentials: a delivery that is sent again may carry another one.
+        // The signature does not cover credentials: a redelivery may carry another one.
         if self.scope.principal.is_credential(&self.scope.credentials) {
             self.scope.principal = Principal::None;
         }
     }
 
-    /// What operators should know before the first request, such as that callers share a scope.
+    /// Warnings for operators, such as that callers share a scope.
     pub(super) fn warnings(&self) -> Vec<&'static str> {
         let rules = &self.scope;
         if self.key == KeyMode::Off {
@@ -113,13 +113,13 @@ impl Rules {
             && matches!(rules.principal, Principal::None)
             && rules.anonymous == Anonymous::Share
         {
-            // The ids are those of one sender, and the answers are for it alone.
+            // The ids are those of one sender, and only that sender gets the responses.
             return Vec::new();
         }
         scope::warnings(rules)
     }
 
-    /// Whether a request with these fields has a key, may have it elsewhere, or needs one.
+    /// Whether a request with these fields has a key, may have it in its body, or needs one.
     pub(super) fn protects(&self, headers: &HeaderMap) -> bool {
         let source = &self.key_source;
         let mut names = std::iter::once(&source.header).chain(&source.aliases);
@@ -141,7 +141,7 @@ impl Rules {
     }
 }
 
-/// Makes an [`Authorise`] of an asynchronous function.
+/// Makes an [`Authorise`] from an asynchronous function.
 pub(super) fn authorise<A, F>(authorise: A) -> Authorise
 where
     A: Fn(&request::Parts) -> F + Send + Sync + 'static,

@@ -168,7 +168,7 @@ fn x_05_the_refusal_of_another_layer_is_no_answer_to_keep() {
     }
     assert_eq!(said(504, Code::InProgress, &[]), Outcome::Uncertain);
     assert_eq!(said(409, Code::InProgress, &[("idempotency-outcome", "pin")]), Outcome::Pin);
-    // Whatever the shape of its body.
+    // Independent of the body's format.
     assert_eq!(said(409, Code::InProgress, &[("content-type", "text/plain")]), Outcome::Release);
     for headers in [
         [("content-type", "application/problem+json"), ("link", "<https://hapax.dev/errors/in-progress>")],

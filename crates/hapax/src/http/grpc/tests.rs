@@ -11,7 +11,7 @@ fn parts(status: u16, fields: &[(&'static str, &str)]) -> Parts {
     builder.body(()).unwrap().into_parts().0
 }
 
-/// By the table that holds where nothing else is said.
+/// By the default table.
 fn outcome(parts: &Parts, trailers: Option<&HeaderMap>) -> Option<(Outcome, Class)> {
     super::outcome(&Outcomes::default(), parts, trailers)
 }
@@ -94,7 +94,7 @@ fn x_11_a_route_says_what_a_grpc_status_means() {
     let mut outcomes = Outcomes::default();
     outcomes.set("UNAVAILABLE".parse().unwrap(), Outcome::Uncertain);
     outcomes.set("not_found".parse().unwrap(), Outcome::Release);
-    // Statuses of HTTP have the same numbers, and nothing to do with it.
+    // HTTP statuses with the same numbers are unrelated.
     outcomes.set("5xx".parse().unwrap(), Outcome::Pin);
     let check = |status, expected| {
         let said = super::outcome(&outcomes, &parts(200, &[GRPC]), Some(&trailers(status)));

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{AHEAD_MAX, Fields, FirstSent, FirstSentFault, KeyFault, KeySource};
 
-/// No refusal may show it.
+/// Must not appear in any refusal.
 const CANARY: &str = "canary-4711";
 
 type Lines<'a> = &'a [(&'static str, &'a str)];

@@ -1,18 +1,18 @@
-//! How many bytes are kept for one caller, by when they expire. Times are rounded up to a sixteenth of what they
-//! span: bytes count a little longer than they are kept, and there are few numbers however many outcomes there are.
+//! The stored bytes of one caller, by expiry. Times are rounded up to a sixteenth of the span: bytes count a little
+//! longer than they are stored, and the number of entries is bounded.
 
 use std::time::Duration;
 
-/// Into how many steps a span is divided.
+/// The number of steps per span.
 const STEPS: u64 = 16;
 
-/// The shortest step: finer would be more numbers for nobody's use.
+/// The minimum step: a finer one would add entries without benefit.
 const STEP_MS_MIN: u64 = 1000;
 
-/// Times are ages of the process.
+/// Times are relative to the start of the process.
 #[derive(Debug, Default)]
 pub(super) struct Pinned {
-    /// When bytes expire, in milliseconds and ascending, and how many. At most about [`STEPS`] for each different
+    /// Expiry times in milliseconds, ascending, with their bytes. At most about [`STEPS`] entries for each different
     /// span.
     expiring: Vec<(u64, u64)>,
 }
@@ -36,7 +36,7 @@ impl Pinned {
         }
     }
 
-    /// How long until fewer than `bytes_max` are kept; `None` when that is so now.
+    /// The time until fewer than `bytes_max` are stored; `None` if that is the case now.
     pub(super) fn room_after(&self, bytes_max: u64, now: Duration) -> Option<Duration> {
         let now = millis(now);
         let kept = || self.expiring.iter().filter(|(at, _)| *at > now);

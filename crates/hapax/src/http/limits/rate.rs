@@ -1,10 +1,10 @@
-//! [`Rate`]: so many in so long.
+//! [`Rate`]: a number of attempts per time span.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// So many attempts in so long, written `10/1m`: ten at once, and then one every six seconds.
+/// A number of attempts per time span, written `10/1m`: ten at once, and then one every six seconds.
 ///
 /// ```
 /// use hapax::http::Rate;
@@ -20,7 +20,7 @@ pub struct Rate {
     per: Duration,
 }
 
-/// The longest span: longer than anybody retries, and it can be added to any point in time.
+/// The maximum span: longer than any retry, and safe to add to any point in time.
 const PER_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 /// Units from long to short, in milliseconds.
@@ -41,17 +41,17 @@ impl Rate {
         Ok(Self { attempts, per })
     }
 
-    /// How many.
+    /// The number of attempts.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// In how long.
+    /// The span.
     pub fn per(&self) -> Duration {
         self.per
     }
 
-    /// How long each attempt takes to be forgotten, rounded down: all of them fit into the span.
+    /// The interval between attempts, rounded down: all of them fit into the span.
     pub(super) fn interval(&self) -> Duration {
         (self.per / self.attempts).max(Duration::from_nanos(1))
     }
@@ -82,7 +82,7 @@ fn digits<T: FromStr>(text: &str) -> Option<T> {
 }
 
 impl fmt::Display for Rate {
-    /// In the longest unit that is exact; what is finer than a millisecond is left out.
+    /// In the longest unit that is exact; fractions of a millisecond are dropped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.per.as_millis();
         let (unit, length) = UNITS
@@ -93,15 +93,15 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Why a text or two numbers are no rate.
+/// Why a text or two numbers are not a rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum RateError {
     /// There is no `/`.
     Slash,
-    /// The number of attempts is none that is possible.
+    /// The number of attempts is out of range.
     Attempts,
-    /// The span is none that is possible.
+    /// The span is invalid or out of range.
     Span,
 }
 

@@ -1,5 +1,5 @@
-//! A map that forgets what was not asked for lately. It holds two generations: when the young one is full it becomes
-//! the old one, and what was the old one is forgotten. Nothing is searched for or moved in bulk.
+//! A bounded map that drops the least recently used entries. It has two generations: when the young one is full it
+//! becomes the old one, and the previous old one is dropped. No entry is searched for or moved in bulk.
 
 use std::hash::Hash;
 
@@ -13,7 +13,7 @@ pub(super) struct Recent<K, V> {
 }
 
 impl<K: Eq + Hash, V: Default> Recent<K, V> {
-    /// At most `entries_max` entries. At least half as many are remembered.
+    /// At most `entries_max` entries. At least half as many are kept.
     pub(super) fn new(entries_max: usize) -> Self {
         Self { young: HashMap::new(), old: HashMap::new(), generation_max: (entries_max / 2).max(1) }
     }
@@ -22,7 +22,7 @@ impl<K: Eq + Hash, V: Default> Recent<K, V> {
         self.young.get(key).or_else(|| self.old.get(key))
     }
 
-    /// What is known about the key, to be changed; a new value when nothing is.
+    /// The mutable value of the key, created if it is missing.
     pub(super) fn entry(&mut self, key: K) -> &mut V {
         let known = self.old.remove(&key);
         if self.young.len() >= self.generation_max && !self.young.contains_key(&key) {

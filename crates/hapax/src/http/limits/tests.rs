@@ -29,7 +29,7 @@ fn s_06_a_key_is_sent_as_often_as_allowed_and_then_at_the_allowed_pace() {
     }
     let too_many = |seconds| Err(Limited { by: Limit::AttemptsPerKey, retry_after: seconds * SECOND });
     assert_eq!(limits.attempt(&rules, &id(1), start), too_many(20));
-    // A refused attempt puts nothing off.
+    // A refused attempt does not delay the next one.
     assert_eq!(limits.attempt(&rules, &id(1), start + 5 * SECOND), too_many(15));
     assert_eq!(limits.attempt(&rules, &id(1), start + 20 * SECOND), Ok(()));
     assert_eq!(limits.attempt(&rules, &id(1), start + 20 * SECOND), too_many(20));

@@ -8,7 +8,7 @@ fn methods(methods: &[Method]) -> HttpPolicy {
     HttpPolicy::default().methods(methods.iter().cloned())
 }
 
-/// The route that is not reached, and what takes its requests.
+/// Checks which route is not reached, and which routes match its requests.
 fn check(routes: &[(&str, HttpPolicy)], expected: Option<(usize, &[&str])>) {
     let routes: Vec<_> = routes.iter().map(|(path, policy)| (path.parse().unwrap(), policy)).collect();
     let found = unreachable_route(routes.iter().map(|(path, policy)| (path, *policy)));
@@ -46,7 +46,7 @@ fn m_05_what_is_off_takes_every_method_and_hides_behind_those_that_take_all() {
     check(&[("/**", HttpPolicy::off()), ("/a", methods(&[Method::DELETE]))], Some((1, &["/**"])));
     check(&[("/a", HttpPolicy::off()), ("/**", usual())], None);
     check(&[("/**", usual()), ("/a", HttpPolicy::off())], Some((1, &["/**"])));
-    // It keeps DELETE from the last one.
+    // It excludes DELETE from the last one.
     check(&[("/**", usual()), ("/a", HttpPolicy::off()), ("/**", methods(&[Method::DELETE]))], None);
     check(&[("/a", HttpPolicy::off()), ("/b", HttpPolicy::off())], None);
     check(&[("/**", HttpPolicy::off()), ("/b", HttpPolicy::off())], Some((1, &["/**"])));
