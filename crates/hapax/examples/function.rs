@@ -16,7 +16,7 @@ struct Receipt {
     amount: u32,
 }
 
-/// A card network that is down at first, and counts what it charged.
+/// A card network that is down at first, and counts its charges.
 #[derive(Default)]
 struct Network {
     calls: AtomicU32,
@@ -56,7 +56,7 @@ async fn main() {
     let hapax = Hapax::new(MemoryStore::new());
     let network = Arc::new(Network::default());
 
-    // A client that retries whatever may be retried. Two attempts fail and release the key; the third charges.
+    // A client that retries every retryable error. Two attempts fail and release the key; the third charges.
     for attempt in 1..=5 {
         match pay(&hapax, &network, "123", 42).await {
             Ok(done) => println!("attempt {attempt}: {:?}, replayed: {}", done.value, done.replayed),
@@ -65,7 +65,7 @@ async fn main() {
     }
     assert_eq!(network.charges.load(Ordering::SeqCst), 1);
 
-    // The same key for another amount is a mistake, and a final error is replayed like a result.
+    // The same key with another amount is refused, and a final error is replayed like a result.
     println!("another amount: {}", pay(&hapax, &network, "123", 43).await.expect_err("a mismatch"));
     for _ in 0..2 {
         println!("nothing to pay: {}", pay(&hapax, &network, "124", 0).await.expect_err("a final error"));

@@ -1,7 +1,7 @@
 //! The layer around a plain hyper server: no framework, HTTP/1.1.
 //!
-//! `cargo run -p hapax --example hyper_orders` shows a replay and ends. With
-//! `-- --serve 127.0.0.1:3000` it stays up for `curl`.
+//! `cargo run -p hapax --example hyper_orders` shows a replay and ends. With `-- --serve 127.0.0.1:3000` it keeps
+//! serving for `curl`.
 #![allow(clippy::print_stdout, reason = "an example shows what happens")]
 
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 static ORDERS: AtomicU32 = AtomicU32::new(0);
 
-/// Creates an order from whatever the body says.
+/// Creates an order from the text of the body.
 async fn create(request: Request<RequestBody<Incoming>>) -> Result<Response<Full<Bytes>>, Infallible> {
     let attempt = Protection::of(request.extensions()).and_then(Protection::context).map(Context::attempt);
     let answer = match request.into_body().collect().await {
@@ -34,7 +34,7 @@ async fn create(request: Request<RequestBody<Incoming>>) -> Result<Response<Full
             println!("    (server) order {number} for {item}, attempt {attempt:?}");
             (StatusCode::CREATED, format!("order {number}: {item}\n"))
         }
-        // Without a key nobody has read the body before, and a client may hang up in the middle of it.
+        // Without a key the layer has not read the body, so the client may disconnect in the middle of it.
         Err(_) => (StatusCode::BAD_REQUEST, String::new()),
     };
     let mut response = Response::new(Full::from(answer.1));
@@ -48,7 +48,7 @@ async fn serve(listener: TcpListener) -> Result<(), BoxError> {
     loop {
         let (stream, _) = listener.accept().await?;
         let service = TowerToHyperService::new(service.clone());
-        // A client that hangs up ends its connection, and nothing else: what it asked for runs on.
+        // When a client disconnects only its connection ends: its request still runs to completion.
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }

@@ -1,4 +1,4 @@
-//! A client that sends everything twice, and says what came of it.
+//! A client that sends each request twice and prints the responses.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::provider::Provider;
 use crate::{BoxError, Order};
 
-/// One answer of the service.
+/// One response of the service.
 struct Answer {
     status: StatusCode,
     replayed: bool,
@@ -42,7 +42,7 @@ impl Shop {
     }
 }
 
-/// Prints an answer and checks that it is the one to expect.
+/// Prints a response and checks that it is the expected one.
 fn expect(answer: &Answer, status: u16, replayed: bool) {
     let said = match answer.body["type"].as_str() {
         Some(problem) => {
@@ -54,7 +54,7 @@ fn expect(answer: &Answer, status: u16, replayed: bool) {
     assert_eq!((answer.status.as_u16(), answer.replayed), (status, replayed));
 }
 
-/// Sends payments in every way in which they go wrong.
+/// Sends payments in every way in which they can fail.
 pub(crate) async fn show(address: SocketAddr, provider: &Provider) -> Result<(), BoxError> {
     let shop = Shop { client: Client::builder(TokioExecutor::new()).build_http(), address };
     let order =

@@ -1,7 +1,7 @@
-//! A payments service that may be asked as often as the network likes, and a client that does.
+//! A payments service whose requests are safe to retry, and a client that retries them.
 //!
-//! `cargo run -p hapax --example axum_payments` shows everything and ends. With
-//! `-- --serve 127.0.0.1:3000` it stays up: there is a shop at `/`, and `curl` works as well.
+//! `cargo run -p hapax --example axum_payments` runs both and ends. With `-- --serve 127.0.0.1:3000` it keeps serving:
+//! a shop is at `/`, and `curl` works as well.
 #![allow(clippy::print_stdout, reason = "an example shows what happens")]
 
 mod client;
@@ -31,7 +31,7 @@ struct Order {
     card: String,
 }
 
-/// Runs once for each key, however often the request comes.
+/// Runs once for each key, however often the request is sent.
 async fn pay(
     State(provider): State<Arc<Provider>>,
     IdempotencyKey(key): IdempotencyKey,
@@ -40,8 +40,8 @@ async fn pay(
 ) -> (StatusCode, Json<Value>) {
     println!("    (server) {}: attempt {} under key {}", order.item, context.attempt(), key.as_str());
 
-    // The provider knows keys too. This one stays the same should this payment ever run again, so that the provider
-    // can recognise it.
+    // The provider has idempotency keys as well. This one is the same in every run of this payment, so that the
+    // provider recognises a repetition.
     match provider.charge(context.effect_key("charge").as_str(), &order).await {
         Ok(charge) => (StatusCode::CREATED, Json(json!({ "charge": charge, "paid": order.amount }))),
         Err(declined) => (StatusCode::PAYMENT_REQUIRED, Json(json!({ "declined": declined }))),
@@ -51,7 +51,8 @@ async fn pay(
 fn app(provider: Arc<Provider>) -> Result<Router, BoxError> {
     let hapax = Hapax::new(MemoryStore::new());
     let idempotency = IdempotencyLayer::new(&hapax)
-        // The shop has no accounts. Without this, a browser that has cookies of another server on 127.0.0.1 is refused.
+        // The shop has no accounts. Without this, a request of a browser with cookies of another server on 127.0.0.1 is
+        // refused.
         .route("/payments", HttpPolicy::default().key(KeyMode::Required).principal(Principal::None));
     Ok(Router::new()
         .route("/", get(|| async { Html(include_str!("shop.html")) }))

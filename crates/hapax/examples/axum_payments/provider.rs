@@ -1,4 +1,4 @@
-//! A payment provider that lives in this process. What happens is up to the card.
+//! A payment provider in this process. The card chooses what happens.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -8,21 +8,21 @@ use tokio::sync::Notify;
 
 use crate::Order;
 
-/// Takes money, once for each key it is given.
+/// Charges once for each key.
 #[derive(Default)]
 pub(crate) struct Provider {
     charges: Mutex<BTreeMap<String, u32>>,
-    /// A slow card has been asked for.
+    /// Notified when a slow card is charged.
     pub(crate) asked: Notify,
-    /// A slow card need not take its time any more.
+    /// Notified when the charge of a slow card may end.
     pub(crate) hurry: Notify,
 }
 
 impl Provider {
-    /// The name of the charge, or why there is none.
+    /// The name of the charge, or the reason why there is none.
     ///
     /// # Panics
-    /// With the card `broken`: after the money was taken, and before anybody could be told.
+    /// With the card `broken`: after the charge, before the caller has the result.
     pub(crate) async fn charge(&self, key: &str, order: &Order) -> Result<String, &'static str> {
         match order.card.as_str() {
             "empty" => return Err("no money on this card"),
@@ -44,7 +44,7 @@ impl Provider {
         Ok(format!("ch_{number}"))
     }
 
-    /// How many charges there are, and how much they come to.
+    /// The number of charges and their sum.
     pub(crate) fn charged(&self) -> (usize, u32) {
         let charges = self.charges.lock().expect("no charge panics while it is written down");
         (charges.len(), charges.values().sum())

@@ -1,8 +1,8 @@
-//! The function itself: whatever hands it requests, it creates an order once.
+//! The handler of the function: it creates an order once, under Lambda and under any other server.
 //!
-//! The records are in a folder, named by `ORDERS_DATA` or `hapax-data`. In Lambda a folder belongs to one running
-//! copy of the function at a time, so this fits a function that is held to one; more copies need a store that they
-//! share.
+//! The records are in a directory, named by `ORDERS_DATA` or `hapax-data`. In Lambda each running instance of a
+//! function has its own directory, so this fits a function limited to one instance; several instances need a shared
+//! store.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +25,7 @@ async fn create(Json(order): Json<Value>) -> (StatusCode, Json<Value>) {
 pub(crate) fn app() -> Result<Router, lambda_http::Error> {
     let folder = std::env::var_os("ORDERS_DATA").map_or_else(|| PathBuf::from("hapax-data"), PathBuf::from);
     let hapax = Hapax::new(FileStore::open(folder)?);
-    // Nothing runs in Lambda after the answer. Nothing needs to: the record is complete before there is one.
+    // Lambda runs nothing after the response. The record is complete before the response is returned.
     let idempotency = IdempotencyLayer::new(&hapax).policy(HttpPolicy::default().key(KeyMode::Required));
     Ok(Router::new().route("/orders", post(create)).layer(idempotency))
 }

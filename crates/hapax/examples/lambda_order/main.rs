@@ -1,7 +1,7 @@
 //! An AWS Lambda function behind API Gateway that creates orders once.
 //!
-//! In Lambda, or under `cargo lambda watch --example lambda_order`, it takes events from the runtime. Elsewhere
-//! (`cargo run -p hapax --example lambda_order`) it sends two to itself and ends.
+//! In Lambda, or under `cargo lambda watch --example lambda_order`, it takes events from the runtime. Otherwise (`cargo
+//! run -p hapax --example lambda_order`) it sends itself two events and ends.
 #![allow(clippy::print_stdout, reason = "an example shows what happens")]
 
 mod function;
@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use serde_json::json;
 use tower::ServiceExt as _;
 
-/// One request, as API Gateway hands it to a function.
+/// One request, as API Gateway passes it to a function.
 fn event(key: &str) -> String {
     json!({
         "version": "2.0",

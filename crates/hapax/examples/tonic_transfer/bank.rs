@@ -1,4 +1,4 @@
-//! The bank: its messages, and its service as `tonic-prost-build` would write it.
+//! The bank: its messages, and its service as `tonic-prost-build` would generate it.
 
 use hapax::http::Protection;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) struct Transfer {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Transferred {
-    /// What the sender has left.
+    /// The balance of the sender.
     #[prost(uint64, tag = "1")]
     pub(crate) balance: u64,
 }
@@ -60,7 +60,7 @@ impl Bank {
         Self(Arc::new(Mutex::new(Books { accounts, transfers: Vec::new(), is_closed: false })))
     }
 
-    /// Turns the next caller away.
+    /// Refuses the next caller.
     pub(crate) fn close_once(&self) {
         self.books(|books| books.is_closed = true);
     }
@@ -70,7 +70,7 @@ impl Bank {
     }
 
     fn transfer(&self, request: Request<Transfer>) -> Result<Response<Transferred>, Status> {
-        // What is passed on to others would carry `context.effect_key("…")`.
+        // Calls to other services would carry `context.effect_key("…")`.
         let attempt =
             Protection::of(request.extensions()).and_then(Protection::context).map(hapax::Context::attempt);
         let transfer = request.into_inner();

@@ -1,7 +1,7 @@
-//! A bank that speaks gRPC. Its transfers are safe to retry: the key is in the metadata.
+//! A gRPC server of a bank. Its transfers are safe to retry: the key is in the metadata.
 //!
-//! `cargo run -p hapax --example tonic_transfer` shows everything and ends. With
-//! `-- --serve 127.0.0.1:50051` it stays up.
+//! `cargo run -p hapax --example tonic_transfer` shows everything and ends. With `-- --serve 127.0.0.1:50051` it keeps
+//! serving.
 #![allow(clippy::print_stdout, reason = "an example shows what happens")]
 
 mod bank;
@@ -23,7 +23,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 async fn serve(incoming: TcpIncoming, bank: Bank) -> Result<(), BoxError> {
     let hapax = Hapax::new(MemoryStore::new());
-    // A layer cannot tell a call from a stream, so the methods that take keys are listed; others are left alone.
+    // A layer cannot tell a unary call from a stream, so the methods with keys are listed; the others pass unchanged.
     let idempotency = IdempotencyLayer::new(&hapax)
         .policy(HttpPolicy::off())
         .route("/bank.Bank/Transfer", HttpPolicy::grpc().key(KeyMode::Required));
@@ -31,7 +31,7 @@ async fn serve(incoming: TcpIncoming, bank: Bank) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// What a generated client would be.
+/// Stands for a generated client.
 struct Client(Grpc<Channel>);
 
 impl Client {
@@ -45,7 +45,7 @@ impl Client {
             let key = key.parse().map_err(|_| Status::invalid_argument("not a key"))?;
             request.metadata_mut().insert("idempotency-key", key);
         }
-        // A deadline differs from try to try, and makes no other request of it.
+        // The deadline differs between attempts and does not count in the fingerprint.
         request.set_timeout(Duration::from_secs(30));
         self.0.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
         let path = PathAndQuery::from_static("/bank.Bank/Transfer");
@@ -70,7 +70,7 @@ fn is_replay(metadata: &tonic::metadata::MetadataMap) -> bool {
     metadata.contains_key("x-idempotent-replayed")
 }
 
-/// Prints a refusal and checks that it is the one to expect.
+/// Prints a refusal and checks that it is the expected one.
 fn expect(
     refused: Result<Response<Transferred>, Status>,
     code: Code,

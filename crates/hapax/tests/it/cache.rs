@@ -12,12 +12,12 @@ use crate::world::{World, settle_down};
 const DOWN: Fault = Fault::ErrorBefore(StoreErrorKind::Unavailable);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// On a store that other processes use as well.
+/// On a store that is shared with other processes.
 fn cached() -> World {
     World::with(|builder| builder.cache(1 << 20))
 }
 
-/// On a store that has one owner.
+/// On a store with a single owner.
 fn owned() -> World {
     let store = Arc::new(ReferenceStore::new(TokioClock::new()));
     World::over(store, |builder| builder.cache(1 << 20))
@@ -38,7 +38,7 @@ async fn it_is_on_unless_it_is_turned_off() {
     }
 }
 
-/// A second copy would go on answering for a minute.
+/// A second copy would still be replayed for a minute after a deletion.
 #[tokio::test(start_paused = true)]
 async fn a_store_in_memory_has_none_in_front_of_it() {
     let builder = Hapax::builder(MemoryStore::with_clock(TokioClock::new()));
@@ -141,7 +141,7 @@ async fn where_the_store_has_one_owner_every_deletion_takes_effect_at_once() {
     assert_eq!(world.charge("k").await.unwrap().value, 3);
 }
 
-/// The store told of the record before it was deleted, and its answer arrives after that.
+/// The store replies with a record that is deleted before the reply arrives.
 #[tokio::test(start_paused = true)]
 async fn a_replay_that_was_on_its_way_during_a_deletion_is_not_kept() {
     for world in [cached(), owned()] {
@@ -171,7 +171,7 @@ async fn a_deletion_of_which_no_answer_came_takes_effect_at_once() {
     assert_eq!(world.charge("k").await.unwrap().value, 2);
 }
 
-/// Another process deletes the record and begins the operation again, which is settled here.
+/// Another process deletes the record and runs the operation again, which is settled here.
 #[tokio::test(start_paused = true)]
 async fn a_settlement_takes_effect_at_once() {
     let (world, other) = {

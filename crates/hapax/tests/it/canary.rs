@@ -1,4 +1,4 @@
-//! No key, principal, input or result where people read: not in `Debug`, not in errors.
+//! No key, principal, input or result in human-readable output: not in `Debug`, not in errors.
 
 use hapax::core::{Lookup, ScopedKey};
 use hapax::{Key, OnceError, Scope};

@@ -11,7 +11,7 @@ use crate::world::{World, settle_down};
 
 #[tokio::test(start_paused = true)]
 async fn no_mutable_global_state_between_requests() {
-    // Two services in one process, each on its own store, know nothing of each other.
+    // Two services in one process, each with its own store, are independent.
     let (one, other) = (World::new(), World::new());
     assert_eq!(one.charge("k").await.unwrap().value, 1);
     let fresh = other.charge("k").await.unwrap();
@@ -20,7 +20,7 @@ async fn no_mutable_global_state_between_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn all_state_in_the_store() {
-    // The process that answered is gone; another one on the same store answers the same.
+    // The process that responded has exited; another one on the same store returns the same.
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(TokioClock::new()));
     let first = World::over(store.clone(), |builder| builder.cache(1 << 20));
     assert_eq!(first.charge("k").await.unwrap().value, 1);
@@ -115,7 +115,7 @@ async fn same_input_same_output() {
 
 #[tokio::test(start_paused = true)]
 async fn the_wrapper_applies_to_any_handler_uniformly() {
-    // Whatever a handler takes, makes or does in between, the second call is a replay.
+    // Independent of the handler's argument, result and work, the second call is a replay.
     let hapax = Hapax::new(MemoryStore::new());
     async fn twice<T, F>(hapax: &Hapax, key: &str, handler: impl Fn() -> F) -> (T, T)
     where

@@ -1,4 +1,4 @@
-//! Callers that go away, deadlines, and the end of a process.
+//! Cancelled callers, deadlines, and shutdown.
 
 use std::time::Duration;
 
@@ -128,7 +128,7 @@ async fn the_sweeper_goes_on_when_an_answer_is_lost() {
     );
 }
 
-/// In real time: a store that one process at a time may own can be opened again as soon as Hapax is dropped.
+/// In real time: a store with a single owner can be opened again as soon as Hapax is dropped.
 #[tokio::test]
 async fn a_dropped_hapax_has_let_go_of_its_store() {
     let dir = tempfile::tempdir().unwrap();

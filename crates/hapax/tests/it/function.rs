@@ -1,4 +1,4 @@
-//! What callers of `once()` see.
+//! The behaviour of `once()` for its callers.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -168,7 +168,7 @@ async fn an_input_without_a_json_form_is_refused_and_nothing_runs() {
 async fn a_result_without_a_json_form_reaches_its_caller_and_is_never_made_again() {
     let hapax = Hapax::new(MemoryStore::new());
     let ask = || hapax.once("charge", "k").run(|_cx| async { Ok::<_, String>(HashMap::from([((1, 2), 3)])) });
-    // A map with such keys can be made, but neither written nor read as JSON.
+    // A map with such keys cannot be written or read as JSON.
     assert_eq!(ask().await.unwrap().value[&(1, 2)], 3);
     assert!(matches!(ask().await, Err(OnceError::ResultUnavailable { source: None })));
 }
@@ -240,7 +240,7 @@ async fn a_deleted_key_is_new_and_a_running_one_is_not_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_older_than_records_are_kept_is_refused_where_that_was_asked_for() {
-    // Of February 2022.
+    // From February 2022.
     const OLD: &str = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F";
     let world = World::new();
     let strict = |policy: hapax::Policy| policy.expired_keys(ExpiredKeys::Refuse);
@@ -249,7 +249,7 @@ async fn a_key_older_than_records_are_kept_is_refused_where_that_was_asked_for()
     let fresh = hapax::Key::random();
     assert_eq!(world.charge_with(fresh.as_str(), strict).await.unwrap().value, 1);
     assert_eq!(world.charge_with("tells nothing", strict).await.unwrap().value, 2);
-    // As long as its record is there, an old key is answered from it.
+    // While its record exists, an old key is replayed.
     assert_eq!(world.charge(OLD).await.unwrap().value, 3, "not asked for");
     assert!(world.charge_with(OLD, strict).await.unwrap().replayed);
     tokio::time::advance(Duration::from_secs(25 * 3600)).await;
@@ -265,7 +265,7 @@ async fn an_old_key_whose_record_ends_while_it_is_claimed_is_refused_too() {
     let hour = Duration::from_secs(3600);
     world.charge_with(OLD, |policy| policy.retention(hour)).await.unwrap();
     tokio::time::advance(hour - Duration::from_millis(5)).await;
-    // The record is there when it is looked for, and gone when the claim is asked for again.
+    // The record exists at the lookup, and has expired when the claim is repeated.
     world.faulty.set_plan(Plan::new().at_nth(Op::Claim, 1, Fault::ErrorBefore(StoreErrorKind::Unknown)));
     let late =
         world.charge_with(OLD, |policy| policy.retention(hour).expired_keys(ExpiredKeys::Refuse)).await;

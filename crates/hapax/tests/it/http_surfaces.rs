@@ -1,4 +1,4 @@
-//! The layer where people use it: tonic, plain hyper, Lambda, receivers of webhooks; and the guide to it.
+//! The layer on its surfaces: tonic, plain hyper, Lambda, receivers of webhooks; and the completeness of its guide.
 
 mod grpc;
 mod grpc_server;

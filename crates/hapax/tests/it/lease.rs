@@ -1,4 +1,4 @@
-//! Renewal, lapse, takeover, and what a run may know about its lease.
+//! Renewal, lapse, takeover, and what a run can find out about its lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,11 +109,11 @@ async fn a_run_that_was_only_cut_off_for_a_while_confirms_its_lease() {
     assert!(done.await.unwrap().value);
 }
 
-/// In real time: every worker of the runtime is blocked for two leases, and the lease is kept all the same.
+/// In real time: every worker of the runtime is blocked for two leases, and the lease is renewed all the same.
 #[tokio::test]
 async fn handlers_that_block_the_runtime_do_not_lose_their_lease() {
     let store = Arc::new(MemoryStore::new());
-    // Long enough that a machine which stands still for a moment does not end it.
+    // Long enough that a short pause of the machine does not end it.
     let lease = Duration::from_secs(2);
     let hapax = Hapax::builder(store.clone()).policy(Policy::default().lease(lease)).build();
     let done = hapax

@@ -1,4 +1,4 @@
-//! The engine and `once()` on the memory store, in simulated time where time matters; the layer behind sockets.
+//! The engine and `once()` on the memory store, in simulated time if time matters; the layer behind sockets.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its report")]
 

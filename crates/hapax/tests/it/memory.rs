@@ -1,4 +1,4 @@
-//! The memory store: the suite every store passes, and what only this one can do.
+//! The memory store: the suite that every store passes, and its specific behaviour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +83,7 @@ async fn a_long_operation_counts_as_what_it_takes() {
 #[tokio::test]
 async fn a_full_store_makes_room_from_what_is_over() {
     let clock = ManualClock::new();
-    // One shard's worth of work: the store sweeps where the new key would go, so fill with many keys.
+    // The store sweeps only the shard of the new key, so fill all shards.
     let store = MemoryStore::with_clock(clock.clone()).records_max(640);
     for n in 0..640 {
         let Claim::Acquired(lease) = store.claim(&ask(&format!("k{n}"))).await.unwrap() else {

@@ -1,4 +1,4 @@
-//! What can be measured and read: one outcome for every request, one span for every execution, and never a key.
+//! Metrics, logs and spans: one outcome for every request, one span for every execution, and never a key.
 
 use hapax::observe;
 use hapax_testkit::{Fault, Op, Plan};
@@ -9,7 +9,7 @@ use crate::world::World;
 
 const CANARY: &str = "canary-9c41";
 
-/// Runs `scene` in simulated time with everything it says and counts written down.
+/// Runs `scene` in simulated time and captures its logs and metrics.
 fn watched<F: Future<Output = ()>>(scene: impl FnOnce() -> F) -> (String, Snapshotter) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
@@ -17,7 +17,7 @@ fn watched<F: Future<Output = ()>>(scene: impl FnOnce() -> F) -> (String, Snapsh
     (said, counted)
 }
 
-/// What was counted of a request's outcomes, as `outcome=count`, sorted.
+/// The counted outcomes of requests, as `outcome=count`, sorted.
 fn outcomes(snapshotter: &Snapshotter) -> Vec<String> {
     let mut counted: Vec<String> = snapshotter
         .snapshot()
@@ -68,7 +68,7 @@ fn nothing_that_is_said_or_counted_shows_a_key_a_principal_an_input_or_a_result(
         let once = || world.hapax.once(scope(), CANARY).input(CANARY);
         once().run(|_cx| async { Ok::<_, String>(CANARY.to_owned()) }).await.unwrap();
         once().run(|_cx| async { Ok::<_, String>(CANARY.to_owned()) }).await.unwrap();
-        // A handler that panics with a secret in its text, and a store that fails, are both reported.
+        // A handler that panics with a secret in its message, and a store that fails, are both reported.
         let panics = world.hapax.once(scope(), "k").run(|cx| async move {
             assert!(cx.attempt() > 1, "not in our logs");
             Ok::<u32, String>(0)

@@ -1,4 +1,4 @@
-//! Settling what is uncertain: by a person, or by asking whoever may know.
+//! Settling uncertain records: by an operator, or by a reconciler.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use hapax_testkit::{ReferenceStore, TokioClock};
 
 use crate::world::{LEASE, World};
 
-/// A world in which nobody knows what became of `k`.
+/// A world in which the outcome of `k` is uncertain.
 async fn uncertain() -> World {
     uncertain_on(MemoryStore::with_clock(TokioClock::new())).await
 }
@@ -136,7 +136,7 @@ async fn a_verdict_about_one_attempt_does_not_settle_another() {
     let Lookup::Found { record: looked_at, .. } = world.hapax.get("charge", "k").await.unwrap() else {
         panic!()
     };
-    // Meanwhile somebody frees the key, and the next attempt is lost as well.
+    // Meanwhile an operator releases the key, and the next attempt is lost as well.
     assert_eq!(world.settle("k", Verdict::NotApplied).await, Settled::Applied);
     let owner = world.second();
     let slow = owner.start_slow("k", |policy| policy).await;

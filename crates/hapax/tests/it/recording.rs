@@ -1,4 +1,4 @@
-//! Lost answers and failing stores: every crash point between two store calls, by name.
+//! Lost replies and failing stores: every crash point between two store calls, by name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ async fn a_claim_that_stays_unknown_is_released_behind_the_refusal() {
     assert_eq!(world.charge("k").await.unwrap().value, 1);
 }
 
-/// Claims that nobody answers, and that have not arrived: as many as are tried.
+/// Claims without a reply that have not arrived: as many as are attempted.
 fn unanswered_claims() -> Plan {
     let lost = Fault::ErrorBefore(StoreErrorKind::Unknown);
     (1..=4).fold(Plan::new(), |plan, nth| plan.at_nth(Op::Claim, nth, lost))
@@ -63,13 +63,13 @@ async fn d_05_a_claim_that_arrives_after_it_was_given_up_is_refused() {
     assert!(matches!(world.charge("k").await, Err(OnceError::Store(error)) if error.is_unknown()));
     settle_down().await;
     assert_eq!(world.state("k").await, Some(State::Released), "nothing ran, so the key is free");
-    // One of its requests was on the way all the time.
+    // One of its requests was in transit all the time.
     let latecomer = world.faulty.last_claim().unwrap();
     assert!(matches!(world.store.claim(&latecomer).await, Ok(Claim::Busy { .. })));
     assert_eq!(world.charge("k").await.unwrap().value, 1);
 }
 
-/// The claim arrives when its release has found nothing, and before anybody looks at the key.
+/// The claim arrives after its release has found nothing, and before the key is looked up.
 async fn arrives_while_it_is_given_up(world: &World) {
     world.faulty.set_plan(unanswered_claims().at_nth(Op::Get, 1, Fault::Stall(Point::Before)));
     assert!(matches!(world.charge("k").await, Err(OnceError::Store(error)) if error.is_unknown()));
@@ -173,7 +173,7 @@ async fn a_result_that_cannot_be_recorded_is_answered_as_such_and_recorded_later
     world.faulty.set_plan(Plan::new().always(Op::Complete, DOWN));
     let done = world.charge("k").await.unwrap();
     assert_eq!((done.value, done.replayed, done.recorded), (1, false, false));
-    // Until it is recorded a duplicate is told to come again, and its lease is renewed: never a second run.
+    // Until it is recorded a duplicate is refused as in progress, and its lease is renewed: never a second run.
     tokio::time::sleep(2 * LEASE).await;
     assert!(matches!(world.second().charge("k").await, Err(OnceError::InProgress { .. })));
     world.faulty.set_plan(Plan::new());
@@ -214,7 +214,7 @@ async fn an_outcome_that_the_store_finds_too_large_is_recorded_as_not_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_over_the_stores_own_limit_is_not_even_sent_to_it() {
-    // With its quotes, a text has two bytes more.
+    // The quotes of a JSON string take two bytes.
     let cases = [
         (Ok(98), State::Completed, true),
         (Ok(99), State::Completed, false),
@@ -295,7 +295,7 @@ async fn an_owner_that_was_superseded_by_one_still_running_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_answered_after_a_whole_lease_is_given_up_and_claimed_anew() {
-    // Timers of this process fire late: its store call returns after the lease has lapsed.
+    // The timers of this process fire late: its store call returns after the lease has lapsed.
     let world = World::with(|builder| builder.store_timeout(Duration::from_secs(3600)));
     world.faulty.observe(|step| {
         if step.op == Op::Claim && step.call == 1 && step.point == Point::After {

@@ -92,7 +92,7 @@ async fn a_waiter_learns_that_the_owner_died() {
 async fn news_between_the_refused_claim_and_the_wait_is_not_missed() {
     let world = World::with(|builder| builder.poll(Duration::from_secs(3600)));
     let slow = world.start_slow("k", |policy| policy).await;
-    // The duplicate has been refused and does not know it yet when the owner ends.
+    // The duplicate's claim has been refused, and the reply has not arrived when the owner ends.
     world.faulty.set_plan(Plan::new().at_nth(Op::Claim, 1, Fault::Stall(Point::After)));
     let waiter = tokio::spawn({
         let world = world.clone();

@@ -1,4 +1,4 @@
-//! Everything that is said and counted on one thread, written down.
+//! Captures the logs and metrics of one thread.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -7,15 +7,15 @@ use metrics_util::debugging::{DebuggingRecorder, Snapshotter};
 use tracing::{Dispatch, Level};
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// Runs `scene`: what it comes to, what was said at any level, and what was counted.
+/// Runs `scene`: its result, its logs at every level, and its metrics.
 pub(crate) fn watch<T>(scene: impl FnOnce() -> T) -> (T, String, Snapshotter) {
     let (recorder, said) = (DebuggingRecorder::new(), Said::default());
     let writer = said.clone();
     let everything = || tracing_subscriber::fmt().with_max_level(Level::TRACE).with_ansi(false);
     let subscriber =
         everything().with_span_events(FmtSpan::FULL).with_writer(move || writer.clone()).finish();
-    // Tests run on several threads. While there is only one subscriber, a thread that comes first to a place of
-    // which it hears nothing itself turns that place off for all; with a second one it is not asked.
+    // Tests run on several threads. With a single subscriber, a thread without one that reaches a call site first
+    // disables it for all; with a second subscriber the interest is evaluated per call.
     let _second = Dispatch::new(everything().with_writer(std::io::sink).finish());
     let value =
         metrics::with_local_recorder(&recorder, || tracing::subscriber::with_default(subscriber, scene));

@@ -1,4 +1,4 @@
-//! What the tests share: an engine over a store that can be made to fail, a counter of effects, simulated time.
+//! Shared by the tests: an engine over a store with injected failures, a counter of effects, simulated time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// One process on a store of its own, or sharing another one's store.
+/// One process on its own store, or on that of another one.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) hapax: Hapax,
@@ -20,7 +20,7 @@ pub(crate) struct World {
     pub(crate) effects: Arc<Effects>,
 }
 
-/// Counts what really happened.
+/// Counts the effects.
 #[derive(Default)]
 pub(crate) struct Effects(AtomicU32);
 
@@ -37,8 +37,7 @@ impl Effects {
 pub(crate) type Answer = Result<Done<u32>, OnceError<String>>;
 
 impl World {
-    /// Everything as it comes, in the runtime's own (usually paused) time, but without a cache: what is tested is what
-    /// the store is asked.
+    /// The defaults, in the runtime's own (usually paused) time, but without a cache: the tests count store calls.
     pub(crate) fn new() -> Self {
         Self::with(|builder| builder)
     }
@@ -53,7 +52,7 @@ impl World {
         Self { hapax: set_up(builder).build(), faulty, store, effects: Arc::default() }
     }
 
-    /// Another process on the same store; effects are counted together.
+    /// Another process on the same store, with the same counter of effects.
     pub(crate) fn second(&self) -> Self {
         self.second_with(|builder| builder)
     }
@@ -76,7 +75,7 @@ impl World {
             .await
     }
 
-    /// Starts an operation that happens, says so, and then waits to be let go.
+    /// Starts an operation that performs its effect, notifies the test, and waits for [`Slow::finish`].
     pub(crate) async fn start_slow(&self, key: &str, adapt: impl FnOnce(Policy) -> Policy) -> Slow {
         let (began, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let effects = self.effects.clone();
@@ -94,7 +93,7 @@ impl World {
         Slow { caller, finish }
     }
 
-    /// Settles what is found under `key`.
+    /// Settles the record of `key`.
     pub(crate) async fn settle(&self, key: &str, verdict: Verdict) -> Settled {
         match self.hapax.get("charge", key).await.unwrap() {
             Lookup::Found { record, .. } => self.hapax.settle(&record, verdict).await.unwrap(),
@@ -102,7 +101,7 @@ impl World {
         }
     }
 
-    /// Deletes what is found under `key`.
+    /// Deletes the record of `key`.
     pub(crate) async fn delete(&self, key: &str) -> Deleted {
         match self.hapax.get("charge", key).await.unwrap() {
             Lookup::Found { record, .. } => self.hapax.delete(&record).await.unwrap(),
@@ -130,14 +129,14 @@ impl Slow {
         self.finish.notify_one();
     }
 
-    /// Lets the work end and takes its answer.
+    /// Lets the work end and returns its result.
     pub(crate) async fn answer(self) -> Answer {
         self.finish();
         self.caller.await.unwrap()
     }
 }
 
-/// Lets everything that can run do so, without time passing.
+/// Runs all tasks that are ready, without advancing time.
 pub(crate) async fn settle_down() {
     for _ in 0..200 {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Whoever is asked whether a caller may do something is asked before every claim and every replay.
+//! Authorisation is checked before every claim and every replay.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use http::Response;
 use super::service::Service;
 use super::wire::{Answer, Ask};
 
-/// A service that lets in whoever does not say that it lost its access, and how often that was asked.
+/// A service that authorises every request that does not state that it lost its access, and the number of checks.
 async fn guarded() -> (Service, Arc<AtomicU32>) {
     let asked = Arc::new(AtomicU32::new(0));
     let policy = {
@@ -65,7 +65,7 @@ async fn s_04_who_lost_access_gets_no_replay_and_the_record_stays() {
     assert_eq!(service.stage.runs(), 1);
 }
 
-/// A service whose callers are named by the tokens that they have at the moment: `NAME/TOKEN`.
+/// A service whose callers are named by their current tokens: `NAME/TOKEN`.
 async fn naming() -> Service {
     let policy = HttpPolicy::default().authorise_as(|parts| {
         let token = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
@@ -82,7 +82,7 @@ async fn s_02_a_caller_with_a_renewed_token_is_the_same_where_the_answer_names_i
     service.ask(&ask().by("alice/t1")).await.assert_first(201, "order-1");
     service.ask(&ask().by("alice/t2")).await.assert_replay(201, "order-1");
     service.ask(&ask().by("bob/t2")).await.assert_first(201, "order-2");
-    // No other header has a say.
+    // No other header matters.
     service.ask(&ask().by("alice/t3").header("X-Api-Key", "k")).await.assert_replay(201, "order-1");
     assert_eq!(service.stage.runs(), 2);
 }

@@ -1,4 +1,4 @@
-//! No key, body, credential or cookie in anything that people or machines read of us: logs, metrics, refusals.
+//! No key, body, credential or cookie in any output: logs, metrics, refusals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::watched::watch;
 
 const CANARY: &str = "canary-5b1e";
 
-/// Room for one small body at a time, and not for a large one.
+/// Fits one small body at a time, and no large one.
 const BUDGET: usize = 1000;
 
-/// A request that carries a canary wherever there is room for a secret.
+/// A request with a canary in every place that may hold a secret.
 fn ask(path: &str) -> Ask {
     Ask::post(path)
         .by(&format!("Bearer {CANARY}-token"))
@@ -68,7 +68,7 @@ fn handlers() -> Router<Arc<Stage>> {
         .route("/odd", any(|| async { ([("idempotency-outcome", CANARY)], StatusCode::BAD_GATEWAY) }))
 }
 
-/// Every refusal that a request can meet, and the answers of ours that are none.
+/// Every refusal that a request can get, and the layer's other responses.
 async fn every_refusal() -> Vec<Answer> {
     let service = Service::start(Setup { layer: routes, routes: handlers, ..Setup::default() }).await;
     let mut told = vec![

@@ -1,4 +1,4 @@
-//! A client that goes away changes nothing: the handler runs to its end, once, and the retry gets what it answered.
+//! A client that disconnects changes nothing: the handler runs to completion, once, and the retry gets its response.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tower::ServiceExt as _;
 use super::service::{LONG, Service, Setup, Stage};
 use super::wire::{Ask, Http1, Http2, in_time};
 
-/// Larger than what sockets and HTTP/2 windows hold, smaller than what is not kept.
+/// Larger than socket buffers and HTTP/2 windows, smaller than the limit of recorded responses.
 const LARGE: usize = 900_000;
 
 fn large() -> Vec<u8> {
@@ -31,7 +31,7 @@ async fn serve_large() -> Service {
         .await
 }
 
-/// The connection of the first try is lost while its handler runs. Then the handler ends.
+/// The connection of the first attempt is lost while its handler runs. Then the handler ends.
 async fn check_lost_while_running(lose: impl AsyncFnOnce(&mut Http1)) {
     let service = Service::new(HttpPolicy::default()).await;
     let ask = Ask::post("/slow").key("k").body("an order");
@@ -69,7 +69,7 @@ async fn x_06_a_client_that_hangs_up_right_after_sending_causes_one_run_at_most(
         first.send(&ask.wire()).await;
         drop(first);
         service.stage.go();
-        // Whether the server had read the request when the connection ended, is up to it.
+        // Whether the server has read the request when the connection ends is not determined.
         let retry = service.ask(&ask).await;
         assert_eq!((retry.status, retry.text()), (201, format!("order-{round}").as_str()));
         service.ask(&ask).await.assert_replay(201, format!("order-{round}"));
@@ -135,7 +135,7 @@ async fn x_06_an_answer_that_its_client_never_reads_is_recorded() {
     let ask = Ask::post("/large").key("k");
     let mut first = Http1::open(service.address).await;
     first.send(&ask.wire()).await;
-    // More than the socket holds: the server is left with a body that nobody takes.
+    // Larger than the socket buffer: the server has a body that is never read.
     service.stage.until(|seen| seen.left == 1).await;
     drop(first);
     service.ask(&ask).await.assert_replay(200, large());
@@ -149,7 +149,7 @@ async fn x_06_a_waiting_duplicate_that_hangs_up_takes_nothing_with_it() {
     let mut first = service.begin(&ask).await;
     let mut duplicate = Http1::open(service.address).await;
     duplicate.send(&ask.wire()).await;
-    // It claims, takes its place and claims once more.
+    // It claims, starts waiting and claims once more.
     service.stage.until(|seen| seen.applied(Op::Claim) == 3).await;
     drop(duplicate);
     service.stage.until(|seen| seen.gone == 1).await;

@@ -1,4 +1,4 @@
-//! How an execution ends when not by an answer in time: a panic, a deadline, a process that goes away.
+//! How an execution ends other than by a response in time: a panic, a deadline, a shutdown.
 
 use std::time::Duration;
 

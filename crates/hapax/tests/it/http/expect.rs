@@ -1,4 +1,4 @@
-//! `Expect: 100-continue`: nobody is asked for a body that will not be looked at.
+//! `Expect: 100-continue`: a body that will not be read is not requested.
 
 use hapax::Policy;
 use hapax::core::OnLapse;
@@ -11,7 +11,7 @@ fn asking(path: &str) -> Ask {
     Ask::post(path).header("Expect", "100-continue").body("an order")
 }
 
-/// What comes before the body is sent.
+/// The first response, before the body is sent.
 async fn first_word(service: &Service, ask: &Ask) -> (Http1, Answer) {
     let mut client = Http1::open(service.address).await;
     client.send(&ask.head()).await;

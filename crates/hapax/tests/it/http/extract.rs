@@ -1,4 +1,4 @@
-//! What a handler on axum can ask for.
+//! The extractors of handlers on axum.
 
 use std::sync::Arc;
 

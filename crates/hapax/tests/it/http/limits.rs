@@ -1,4 +1,4 @@
-//! What one key and one caller may ask for, where a route sets limits.
+//! Limits per key and per caller, if a route sets them.
 
 use hapax::http::HttpPolicy;
 
@@ -24,7 +24,7 @@ async fn s_06_a_caller_with_many_open_claims_has_to_wait_and_others_have_not() {
     service.ask(&second.clone().by("a")).await.assert_problem(429, "rate-limited");
     service.ask(&second.clone().by("b")).await.assert_first(201, "order-2");
     service.ask(&second.clone()).await.assert_first(201, "order-3");
-    // To hang up frees nothing: the operation runs on.
+    // A disconnect does not free the slot: the operation continues.
     running.reopen().await;
     service.stage.until(|seen| seen.gone == 1).await;
     service.ask(&second.clone().by("a")).await.assert_problem(429, "rate-limited");

@@ -1,7 +1,6 @@
 //! The layer behind real sockets: what clients do to connections, and what a service and a store do to the layer.
 //!
-//! Nothing here waits for a length of time. Handlers, connections and store calls say what has happened, and tests
-//! wait until it has.
+//! No test here waits for a fixed time. Handlers, connections and store calls report events, and tests wait for these.
 
 mod authorise;
 mod canary;

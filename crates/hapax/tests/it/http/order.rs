@@ -1,4 +1,4 @@
-//! The order of judgement: of several faults, the one that is told.
+//! The order of checks: of several faults, the one that is reported.
 
 use hapax::http::{Anonymous, HttpPolicy, KeyMode};
 use hapax_testkit::Op;

@@ -1,4 +1,4 @@
-//! Why a record is uncertain: the cause as it was.
+//! The recorded reasons of uncertain records.
 
 use axum::Router;
 use axum::body::Body;

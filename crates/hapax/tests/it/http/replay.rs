@@ -1,4 +1,4 @@
-//! What a replay looks like on the wire.
+//! Replays on the wire.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use http_body_util::StreamBody;
 use super::service::{Service, Setup, Stage};
 use super::wire::{Answer, Ask, Http1, Http2};
 
-/// Every byte there is.
+/// All byte values.
 fn binary() -> Vec<u8> {
     (0..=255).cycle().take(70_000).collect()
 }
 
-/// Fields of all kinds: those that are kept, in order, and those of one exchange.
+/// Fields of all kinds: those that are replayed, in order, and those of one exchange.
 async fn receipt(State(stage): State<Arc<Stage>>) -> Response {
     let run = stage.run();
     let mut response = binary().into_response();
@@ -57,7 +57,7 @@ async fn trailers(State(stage): State<Arc<Stage>>) -> Response {
     response.body(Body::new(StreamBody::new(frames))).unwrap()
 }
 
-/// Stands around the inner service's answers as whoever numbers exchanges does.
+/// Adds an exchange id to the inner service's responses, as a tracing layer does.
 async fn number(request: axum::extract::Request, next: Next) -> Response {
     let id = request.headers().get("x-exchange").cloned();
     let mut response = next.run(request).await;
@@ -84,13 +84,13 @@ async fn serve() -> Service {
     Service::start(Setup { routes, ..Setup::default() }).await
 }
 
-/// What a replay has in common with the first answer.
+/// The parts of a response that a replay must repeat.
 fn kept(answer: &Answer) -> Vec<(String, String)> {
     let of_the_exchange =
         ["date", "age", "keep-alive", "set-cookie", "x-request-id", "x-idempotent-replayed", "connection"];
     let is_kept = |(name, _): &&(String, String)| !of_the_exchange.contains(&name.as_str());
     let mut kept: Vec<_> = answer.headers.iter().filter(is_kept).cloned().collect();
-    // Between fields of different names there is no order (RFC 9110, section 5.3).
+    // Fields of different names have no order (RFC 9110, section 5.3).
     kept.sort_by(|(name, _), (other, _)| name.cmp(other));
     kept
 }

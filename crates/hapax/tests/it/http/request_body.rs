@@ -1,4 +1,4 @@
-//! Request bodies that do not come whole, or are too large: nothing is claimed for them.
+//! Request bodies that are incomplete or too large: nothing is claimed for them.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use super::service::{Service, Setup, Stage};
 use super::wire::{Ask, Http1, Http2};
 
-/// Nothing was claimed for a body that broke off; with all of it, the key is as good as new.
+/// Nothing was claimed for a body that broke off; with the complete body, the key is fresh.
 async fn check_key_is_unused(service: &Service, ask: &Ask) {
     service.stage.until(|seen| seen.left == 1).await;
     let claims = service.stage.seen().called(Op::Claim);
@@ -84,7 +84,7 @@ async fn f_09_a_body_over_the_limit_is_refused_before_claiming() {
     }
 }
 
-/// Keeps its request's body while it rests.
+/// Holds its request's body while it waits.
 async fn keep_the_body(State(stage): State<Arc<Stage>>, body: Body) -> Bytes {
     stage.run();
     stage.rest().await;
@@ -109,7 +109,7 @@ async fn f_09_bodies_over_the_budget_of_the_process_are_refused_before_claiming(
     service.ask(&second).await.assert_first(201, "order-3");
 }
 
-/// What a client sends in one piece and what it sends in many is the same request.
+/// A body sent in one piece and the same body in many are the same request.
 #[tokio::test]
 async fn f_08_chunks_and_versions_make_no_difference() {
     let service = Service::new(HttpPolicy::default()).await;

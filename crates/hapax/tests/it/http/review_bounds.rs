@@ -1,4 +1,4 @@
-//! The layer fits where people put layers: it asks of services what they are.
+//! The trait bounds of the layer: it can be put around all usual services.
 
 use std::convert::Infallible;
 
@@ -24,7 +24,7 @@ fn request<B>(body: B) -> Request<B> {
     Request::post("/").header("Idempotency-Key", "k").body(body).unwrap()
 }
 
-/// Asks twice and finds the second answer replayed.
+/// Sends two requests and checks that the second response is a replay.
 async fn check<S, B, R>(mut service: S, body: impl Fn() -> B)
 where
     S: Service<Request<B>, Response = Response<R>>,

@@ -1,4 +1,4 @@
-//! Limits count operations, not the requests that ask about them.
+//! Limits count operations, not duplicate requests.
 
 use hapax::http::{Endpoint, HttpPolicy};
 use hapax_testkit::Op;

@@ -1,4 +1,4 @@
-//! A layer within a layer: one request is one operation.
+//! Nested layers: one request is one operation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -68,7 +68,7 @@ async fn d_03_an_inner_layer_lets_pass_what_the_outer_one_lets_pass() {
 
 type Lines<'a> = &'a [(&'a str, &'a str)];
 
-/// A layer that keeps all it is answered, around one with keys of its own; each has a store.
+/// A layer that pins every response, around one with separate keys; each has its own store.
 struct Nested {
     router: Router,
     outer: Arc<MemoryStore>,
@@ -78,12 +78,12 @@ struct Nested {
 }
 
 impl Nested {
-    /// The handler rests at `/slow`, panics at `/panics` and says a lot at `/long`.
+    /// The handler waits at `/slow`, panics at `/panics` and returns a long response at `/long`.
     fn new(policy: HttpPolicy) -> Self {
         Self::around(MemoryStore::new(), policy)
     }
 
-    /// The same around a layer on this store.
+    /// The same with this store for the inner layer.
     fn around(inner: MemoryStore, policy: HttpPolicy) -> Self {
         let (outer, inner) = (Arc::new(MemoryStore::new()), Faulty::new(Arc::new(inner)));
         let (runs, go) = (Arc::new(AtomicU32::new(0)), Arc::new(Semaphore::new(0)));
@@ -188,7 +188,7 @@ async fn x_05_what_an_inner_layer_does_not_know_the_outer_one_does_not_know() {
 
 #[tokio::test]
 async fn x_05_what_ran_within_and_was_superseded_does_not_free_the_outer_key() {
-    // So long that no renewal comes in between.
+    // So long that there is no renewal in between.
     const LEASE: Duration = Duration::from_secs(24 * 3600);
     let clock = ManualClock::new();
     let policy = HttpPolicy::default().lease(LEASE).on_lapse(OnLapse::Rerun);
@@ -207,7 +207,7 @@ async fn x_05_what_ran_within_and_was_superseded_does_not_free_the_outer_key() {
     clock.advance(2 * LEASE);
     let second = ask("b");
     runs(2).await;
-    // Whoever came first rests in front.
+    // The first run waits in front.
     nested.go.add_permits(1);
     assert_eq!(in_time(first).await.unwrap(), StatusCode::BAD_GATEWAY);
     nested.go.add_permits(1);

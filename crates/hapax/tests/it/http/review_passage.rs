@@ -1,4 +1,4 @@
-//! What a client writes into its request's head never takes a check away that a route makes.
+//! A client's request head never bypasses a check of a route.
 
 use axum::Router;
 use axum::routing::post;
@@ -8,7 +8,7 @@ use http::Method;
 use super::service::{Service, Setup};
 use super::wire::Ask;
 
-/// Headers that make other requests pass untouched.
+/// Headers that make other requests pass unchanged.
 const EXCUSES: [&[(&str, &str)]; 2] =
     [&[("Connection", "upgrade"), ("Upgrade", "websocket")], &[("Content-Type", "application/grpc")]];
 
@@ -48,7 +48,7 @@ async fn p_02_a_call_that_no_route_names_passes_untouched() {
     service.ask(&ask).await.assert_first(201, "order-2");
 }
 
-/// What the handler says is for whoever has claimed the call: here somebody in front, in another process.
+/// The override is for the layer that has claimed the call: here a gateway in another process.
 #[tokio::test]
 async fn p_02_a_call_that_no_route_names_keeps_the_handlers_word() {
     let service = Service::start(Setup {
@@ -114,7 +114,7 @@ async fn m_01_methods_listed_for_a_path_are_those_that_are_covered_there() {
         assert_eq!((first.status, first.is_replayed()), (201, false), "{method} {path}");
         assert_eq!(service.ask(&ask).await.is_replayed(), is_covered, "{method} {path}");
     }
-    // Nor is a key asked for.
+    // Nor is a key required.
     assert_eq!(service.ask(&Ask::new("PUT", "/orders")).await.status, 201);
     service.ask(&Ask::new("PUT", "/orders/7")).await.assert_problem(400, "key-missing");
 }

@@ -1,4 +1,5 @@
-//! A route that lets requests pass while the store is down does not run what it was told about.
+//! A route that lets requests pass while the store is down does not run operations that are known to run or to have
+//! run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +50,7 @@ async fn d_03_a_duplicate_that_saw_the_first_one_run_does_not_pass() {
     duplicate.send(&ask.wire()).await;
     service.stage.until(|seen| seen.applied(Op::Claim) == 3).await;
     service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
-    // Should the duplicate run, it may.
+    // If the duplicate did run, it would complete.
     service.stage.go();
     service.stage.go();
     first.answer().await.assert_first(201, "order-1");
@@ -69,7 +70,7 @@ async fn d_03_of_duplicates_that_come_together_one_passes() {
         client.send(&ask.wire()).await;
         clients.push(client);
     }
-    // The one that runs rests, so the others are all that can have been answered.
+    // The one that runs is waiting, so the others are all that can have been answered.
     service.stage.until(|seen| seen.left == TOGETHER - 1).await;
     assert_eq!(service.stage.runs(), 1);
     service.stage.go();

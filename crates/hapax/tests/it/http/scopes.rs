@@ -1,4 +1,4 @@
-//! Equal keys of different callers, and on different endpoints, never meet.
+//! Equal keys of different callers, and on different endpoints, are separate.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ async fn s_05_equal_keys_of_different_callers_never_meet() {
     for (caller, run) in callers.iter().zip(1..) {
         service.ask(&ask(caller)).await.assert_replay(201, format!("order-{run}"));
     }
-    // Not even a conflict tells of another caller.
+    // Not even a conflict reveals another caller.
     let with_other_body = |caller: &str| Ask::post("/orders").key("k").body("another").by(caller);
     service.ask(&with_other_body("Bearer a")).await.assert_problem(422, "key-reused");
     service.ask(&with_other_body("Bearer c")).await.assert_first(201, "order-5");
@@ -44,12 +44,12 @@ async fn s_05_a_running_operation_of_one_caller_does_not_hold_up_another() {
 #[tokio::test]
 async fn s_01_one_key_on_two_endpoints_is_two_operations() {
     fn nested() -> Router<Arc<Stage>> {
-        // Inside of the nesting, where a request's own path is the same for both.
+        // Inside of the nesting, where the inner path of the requests is the same for both.
         let hapax = Hapax::new(MemoryStore::new());
         let inner = Router::new().route("/orders", any(order)).layer(IdempotencyLayer::new(&hapax));
         Router::new().nest("/v1", inner.clone()).nest("/v2", inner)
     }
-    // The outer layer is off: the inner ones are what is looked at.
+    // The outer layer is off: the inner ones are tested.
     let policy = HttpPolicy::default().key(hapax::http::KeyMode::Off);
     let service = Service::start(Setup { policy, routes: nested, ..Setup::default() }).await;
     let asks = [

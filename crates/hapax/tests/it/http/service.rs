@@ -1,5 +1,5 @@
-//! A service behind the layer, on a free port: handlers that say when they run and rest until they may go on, and a
-//! store that shows every call.
+//! A service behind the layer, on a free port: handlers that report when they run and wait until they may continue, and
+//! a store that counts every call.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,16 +24,16 @@ use tokio::task::JoinHandle;
 
 use super::wire::{Answer, Ask, Http1, in_time};
 
-/// What happened so far.
+/// The events so far.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Seen {
-    /// Handlers that began.
+    /// Handlers that have begun.
     pub(crate) runs: u32,
     /// Requests that reached the layer.
     pub(crate) arrived: u32,
-    /// Requests that were answered or given up by their connection.
+    /// Requests that were answered or cancelled by their connection.
     pub(crate) left: u32,
-    /// Requests whose connection gave them up before there was an answer.
+    /// Requests that were cancelled by their connection before the response.
     pub(crate) gone: u32,
     called: BTreeMap<Op, u64>,
     applied: BTreeMap<Op, u64>,
@@ -51,7 +51,7 @@ impl Seen {
     }
 }
 
-/// Where handlers and tests meet.
+/// Synchronises handlers and tests.
 #[derive(Debug)]
 pub(crate) struct Stage {
     seen: watch::Sender<Seen>,
@@ -63,18 +63,18 @@ impl Stage {
         Arc::new(Self { seen: watch::Sender::new(Seen::default()), go: Semaphore::new(0) })
     }
 
-    /// A handler begins; which run this is.
+    /// Reports that a handler begins; returns the number of the run.
     pub(crate) fn run(&self) -> u32 {
         self.seen.send_modify(|seen| seen.runs += 1);
         self.runs()
     }
 
-    /// A handler rests until [`go`](Self::go).
+    /// Waits in a handler until [`go`](Self::go).
     pub(crate) async fn rest(&self) {
         self.go.acquire().await.unwrap().forget();
     }
 
-    /// Lets one resting handler go on.
+    /// Lets one waiting handler continue.
     pub(crate) fn go(&self) {
         self.go.add_permits(1);
     }
@@ -87,13 +87,13 @@ impl Stage {
         self.seen.borrow().clone()
     }
 
-    /// Waits until that has happened.
+    /// Waits for a state of the events.
     pub(crate) async fn until(&self, reached: impl FnMut(&Seen) -> bool) {
         in_time(self.seen.subscribe().wait_for(reached)).await.unwrap();
     }
 }
 
-/// Notes when a request leaves, whichever way.
+/// Reports when a request is answered or cancelled.
 struct Leaving {
     stage: Arc<Stage>,
     is_answered: bool,
@@ -108,7 +108,7 @@ impl Drop for Leaving {
     }
 }
 
-/// Stands outside of the layer, where the connection does.
+/// A middleware outside of the layer, where the connection is.
 async fn note_leaving(State(stage): State<Arc<Stage>>, request: Request, next: Next) -> Response {
     stage.seen.send_modify(|seen| seen.arrived += 1);
     let mut leaving = Leaving { stage, is_answered: false };
@@ -117,12 +117,12 @@ async fn note_leaving(State(stage): State<Arc<Stage>>, request: Request, next: N
     response
 }
 
-/// How a service is set up; everything has a default.
+/// The set-up of a service; everything has a default.
 pub(crate) struct Setup {
     pub(crate) policy: HttpPolicy,
     pub(crate) hapax: fn(Builder) -> Builder,
     pub(crate) layer: fn(IdempotencyLayer) -> IdempotencyLayer,
-    /// What there is beside the usual paths.
+    /// Further routes.
     pub(crate) routes: fn() -> Router<Arc<Stage>>,
 }
 
@@ -150,7 +150,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// The usual paths with this policy.
+    /// The default routes with this policy.
     pub(crate) async fn new(policy: HttpPolicy) -> Self {
         Self::start(Setup { policy, ..Setup::default() }).await
     }
@@ -164,7 +164,7 @@ impl Service {
         Self::over(store, Stage::new(), setup).await
     }
 
-    /// The next process on the same store, with the usual paths and the same stage.
+    /// The next process on the same store, with the default routes and the same stage.
     pub(crate) async fn successor(&self) -> Self {
         Self::over(self.store.clone(), self.stage.clone(), Setup::default()).await
     }
@@ -203,7 +203,7 @@ impl Service {
         Self { hapax, faulty, stage, address, router, store, stop, server }
     }
 
-    /// Takes no more connections and lets those that are open end.
+    /// Accepts no more connections and lets open ones end.
     pub(crate) fn shut_down(&self) {
         self.stop.notify_one();
     }
@@ -213,12 +213,12 @@ impl Service {
         in_time(&mut self.server).await.unwrap();
     }
 
-    /// Asks on a connection of its own.
+    /// Sends a request on a new connection.
     pub(crate) async fn ask(&self, ask: &Ask) -> Answer {
         Http1::open(self.address).await.ask(ask).await
     }
 
-    /// Sends a request on a connection of its own and waits until its handler runs.
+    /// Sends a request on a new connection and waits until its handler runs.
     pub(crate) async fn begin(&self, ask: &Ask) -> Http1 {
         let runs = self.stage.runs();
         let mut client = Http1::open(self.address).await;
@@ -227,13 +227,13 @@ impl Service {
         client
     }
 
-    /// The states of all records, past the store that may fail.
+    /// The states of all records, bypassing injected store failures.
     pub(crate) async fn states(&self) -> Vec<RecordState> {
         let page = self.store.list(&Query::default()).await.unwrap();
         page.records.iter().map(|record| record.state_at(page.now)).collect()
     }
 
-    /// Why records are uncertain, for those that are.
+    /// The reasons of the uncertain records.
     pub(crate) async fn reasons(&self) -> Vec<Reason> {
         let page = self.store.list(&Query::default()).await.unwrap();
         let reason = |status: &Status| match status {
@@ -250,12 +250,12 @@ impl Drop for Service {
     }
 }
 
-/// Answers at once.
+/// Responds at once.
 pub(crate) async fn order(State(stage): State<Arc<Stage>>) -> (StatusCode, String) {
     (StatusCode::CREATED, format!("order-{}", stage.run()))
 }
 
-/// Answers when it may.
+/// Responds after `go`.
 async fn slow(State(stage): State<Arc<Stage>>, _body: Bytes) -> (StatusCode, String) {
     let run = stage.run();
     stage.rest().await;
@@ -268,7 +268,7 @@ pub(crate) async fn panics(State(stage): State<Arc<Stage>>) -> StatusCode {
     panic!("a planned panic of a handler")
 }
 
-/// A body of these parts; the handler rests before every part but the first.
+/// A body of these parts; the handler waits before every part but the first.
 pub(crate) fn in_parts(stage: Arc<Stage>, parts: Vec<Result<&'static str, std::io::Error>>) -> Body {
     let parts = parts.into_iter().enumerate();
     Body::from_stream(futures_util::stream::unfold((stage, parts), |(stage, mut parts)| async move {
@@ -280,5 +280,5 @@ pub(crate) fn in_parts(stage: Arc<Stage>, parts: Vec<Result<&'static str, std::i
     }))
 }
 
-/// Far longer than any wait in a test: whoever waits that long was not woken.
+/// Far longer than any wait in a test: a waiter that takes this long was not woken.
 pub(crate) const LONG: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! A store that fails: nothing runs without a claim, and what ran is answered and never run again.
+//! A failing store: nothing runs without a claim, and what ran is answered and never run again.
 
 use axum::Router;
 use axum::routing::any;

@@ -1,4 +1,4 @@
-//! Responses that are not kept: they flow while they are made, and their operation never runs again.
+//! Responses that are not recorded: they are streamed while they are produced, and their operation never runs again.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use hapax_testkit::ReferenceStore;
 use super::service::{Service, Setup, Stage, in_parts};
 use super::wire::{Ask, Http1};
 
-/// More than is kept here.
+/// Larger than the limit of recorded responses here.
 const PART: &str = "a part that is more than is kept";
 
 async fn events(State(stage): State<Arc<Stage>>) -> Response {
@@ -49,13 +49,13 @@ fn routes() -> Router<Arc<Stage>> {
         .route("/short", any(short))
 }
 
-/// A service that keeps little of what it answers.
+/// A service with a small limit of recorded responses.
 async fn serve() -> Service {
     let policy = HttpPolicy::default().outcome_bytes_max(16);
     Service::start(Setup { policy, routes, ..Setup::default() }).await
 }
 
-/// A service whose store takes little of what it answers.
+/// A service whose store has a small limit of outcomes.
 async fn serve_on_little() -> Service {
     let store = ReferenceStore::new(SystemClock::new()).outcome_bytes_max(16);
     Service::start_on(Arc::new(store), Setup { routes, ..Setup::default() }).await

@@ -1,4 +1,4 @@
-//! Connections that become something else pass untouched, and an offer of another HTTP does not.
+//! Upgraded connections pass unchanged, and an offer of another HTTP version does not.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::service::{Service, Setup, Stage};
 use super::wire::{Ask, Http1};
 
-/// Gives every byte back that comes after the switch.
+/// Echoes every byte after the switch.
 async fn echo(State(stage): State<Arc<Stage>>, request: Request) -> Response {
     stage.run();
     let status = match *request.method() {

@@ -1,4 +1,4 @@
-//! Duplicates that wait for the first one's answer: woken by news, bounded, and one poller for all of them.
+//! Duplicates that wait for the first response: woken by notifications, bounded, with one poller for each key.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn x_05_a_waiting_duplicate_is_woken_and_nobody_polls() {
     let mut first = service.begin(&ask).await;
     let mut duplicate = Http1::open(service.address).await;
     duplicate.send(&ask.wire()).await;
-    // It claims, takes its place and claims once more.
+    // It claims, starts waiting and claims once more.
     service.stage.until(|seen| seen.applied(Op::Claim) == 3).await;
     service.stage.go();
     first.answer().await.assert_first(201, "order-1");
@@ -70,7 +70,7 @@ async fn x_05_a_thousand_duplicates_are_one_execution() {
 
 #[tokio::test(start_paused = true)]
 async fn x_05_a_thousand_waiting_duplicates_share_one_poller() {
-    // Without sockets: time that stands still does not wait for them.
+    // Without sockets: paused time does not wait for them.
     let service = Service::start(Setup {
         policy: HttpPolicy::default().wait(LONG),
         hapax: |builder| builder.poll(Duration::from_secs(1)),

@@ -1,4 +1,4 @@
-//! Clients that see every byte: HTTP/1.1 by hand, HTTP/2 by hyper.
+//! Clients with access to every byte: HTTP/1.1 by hand, HTTP/2 by hyper.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -13,10 +13,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Past it, something hangs.
+/// After this, a test counts as hung.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// What `future` comes to. A test that waits for what never comes fails and does not hang.
+/// The result of `future`. A test that waits for an event that never occurs fails instead of hanging.
 pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(HANGS, future).await.expect("it comes")
 }
@@ -66,7 +66,7 @@ impl Ask {
         head
     }
 
-    /// All of it up to the body, which is announced with its length.
+    /// The head, with the length of the body.
     pub(crate) fn head(&self) -> Vec<u8> {
         format!("{}Content-Length: {}\r\n\r\n", self.start(), self.body.len()).into_bytes()
     }
@@ -87,7 +87,7 @@ impl Ask {
         wire
     }
 
-    /// The same for a client that takes `http` types.
+    /// The same as `http` types.
     pub(crate) fn request(&self) -> Request<Full<Bytes>> {
         let mut request =
             Request::builder().method(self.method.as_str()).uri(format!("http://test{}", self.target));
@@ -98,7 +98,7 @@ impl Ask {
     }
 }
 
-/// An answer, from whichever protocol.
+/// A response, over either protocol.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -126,21 +126,21 @@ impl Answer {
         self.header("x-idempotent-replayed") == Some("true")
     }
 
-    /// It is the handler's own answer, given for the first time.
+    /// Checks that it is the handler's first response.
     #[track_caller]
     pub(crate) fn assert_first(&self, status: u16, body: impl AsRef<[u8]>) {
         assert_eq!((self.status, self.body.as_slice()), (status, body.as_ref()), "{self:?}");
         assert_eq!(self.header("x-idempotent-replayed"), None, "{self:?}");
     }
 
-    /// It is the handler's earlier answer, marked.
+    /// Checks that it is a marked replay of the handler's response.
     #[track_caller]
     pub(crate) fn assert_replay(&self, status: u16, body: impl AsRef<[u8]>) {
         assert_eq!((self.status, self.body.as_slice()), (status, body.as_ref()), "{self:?}");
         assert!(self.is_replayed(), "{self:?}");
     }
 
-    /// It is a refusal of ours. Whoever may come back is told when, nobody else is.
+    /// Checks that it is a refusal by the layer, with `Retry-After` exactly if a retry may succeed.
     #[track_caller]
     pub(crate) fn assert_problem(&self, status: u16, code: &str) {
         let document: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_default();
@@ -154,7 +154,7 @@ impl Answer {
     }
 }
 
-/// A connection of which every byte is seen.
+/// A connection with access to every byte.
 #[derive(Debug)]
 pub(crate) struct Http1 {
     stream: TcpStream,
@@ -167,7 +167,7 @@ impl Http1 {
         Self { stream, read: Vec::new() }
     }
 
-    /// Hangs up and is a new connection.
+    /// Closes the connection and opens a new one.
     pub(crate) async fn reopen(&mut self) {
         let address = self.stream.peer_addr().unwrap();
         *self = Self::open(address).await;
@@ -182,19 +182,19 @@ impl Http1 {
         self.answer().await
     }
 
-    /// Says that nothing more will be sent, and goes on listening.
+    /// Closes the sending side only.
     pub(crate) async fn half_close(&mut self) {
         self.stream.shutdown().await.unwrap();
     }
 
-    /// The next answer up to its body.
+    /// The next response up to its body.
     pub(crate) async fn head(&mut self) -> Answer {
         let line = self.line().await;
         let status = line.split(' ').nth(1).expect("a status line").parse().unwrap();
         Answer { status, headers: self.fields().await, ..Answer::default() }
     }
 
-    /// The next answer as a whole.
+    /// The next complete response.
     pub(crate) async fn answer(&mut self) -> Answer {
         let mut answer = self.head().await;
         let has_content = !matches!(answer.status, 100..=199 | 204 | 304);
@@ -209,7 +209,7 @@ impl Http1 {
         answer
     }
 
-    /// The next chunk of a body in chunks; after the last one come its trailers.
+    /// The next chunk of a chunked body; after the last one come its trailers.
     pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
         let size = usize::from_str_radix(&self.line().await, 16).unwrap();
         if size == 0 {
@@ -227,7 +227,7 @@ impl Http1 {
         self.read.drain(..count).collect()
     }
 
-    /// Whatever still comes until the other side closes, with or without a reset.
+    /// The remaining bytes until the other side closes, with or without a reset.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         while self.more().await {}
         std::mem::take(&mut self.read)
@@ -257,7 +257,7 @@ impl Http1 {
     }
 }
 
-/// A connection with many requests at a time.
+/// A connection with concurrent requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Http2 {
     sender: SendRequest<Full<Bytes>>,
@@ -272,7 +272,7 @@ impl Http2 {
         Self { sender }
     }
 
-    /// Sends a request. To drop the future, or the body that it comes to, resets the stream.
+    /// Sends a request. Dropping the future, or the body of its response, resets the stream.
     pub(crate) fn send(&self, ask: &Ask) -> impl Future<Output = Response<Incoming>> + Send + use<> {
         let response = self.sender.clone().send_request(ask.request());
         async move { in_time(response).await.unwrap() }

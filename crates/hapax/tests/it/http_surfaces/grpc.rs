@@ -1,4 +1,4 @@
-//! gRPC over tonic's own client and server: what is kept, and how refusals are said.
+//! gRPC over tonic's own client and server: which responses are recorded, and the form of refusals.
 
 use hapax::core::StoreErrorKind;
 use hapax_testkit::{Fault, Op, Plan};
@@ -15,7 +15,7 @@ fn is_replay(metadata: &MetadataMap) -> bool {
     metadata.get(MARKER).is_some_and(|value| value == "true")
 }
 
-/// A refusal by the layer: its status, the name of its problem, and whether a client that retries by itself should.
+/// Checks a refusal by the layer: its status, the code of its problem, and whether a client should retry automatically.
 #[track_caller]
 fn assert_refused(
     answer: Result<tonic::Response<Booked>, Status>,
@@ -186,19 +186,19 @@ async fn p_02_what_is_not_listed_passes_untouched() {
     for count in 3..=4 {
         assert_eq!(server.watch("k-1").await, [Booked { count }, Booked { count }]);
     }
-    // Not even a key is asked for.
+    // A key is not required either.
     server.call_method(UNLISTED, Ask::OK, &[]).await.unwrap();
     assert_eq!(server.world.faulty.calls(), 0);
 }
 
-/// tonic's server and its channel both cut a call short at its `grpc-timeout`.
+/// tonic's server and its channel both cancel a call at its `grpc-timeout`.
 #[tokio::test]
 async fn x_08_a_claimed_call_outlives_the_deadline_of_its_caller() {
     let (server, service) = Bookkeeper::behind_a_gateway();
     let cut_short = server.call(Ask::SLOW, &[KEY, ("grpc-timeout", "500m")]).await.unwrap_err();
     assert!(matches!(cut_short.code(), Code::Cancelled | Code::DeadlineExceeded), "{cut_short:?}");
     service.finish.notify_one();
-    // The retry gets the answer as soon as there is one.
+    // The retry gets the response as soon as there is one.
     let answer = loop {
         match server.call(Ask::SLOW, &[KEY]).await {
             Err(status) if status.message().starts_with("in-progress: ") => tokio::task::yield_now().await,

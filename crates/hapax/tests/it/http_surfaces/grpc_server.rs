@@ -1,4 +1,5 @@
-//! A gRPC service that says what it is told to, behind the layer, and two clients: tonic's, and one that sees the wire.
+//! A gRPC service that returns the requested status, behind the layer, and two clients: tonic's, and one with access to
+//! the wire.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -27,14 +28,14 @@ use tower::{ServiceExt as _, service_fn};
 
 use crate::world::{Effects, World};
 
-/// The method that is listed.
+/// The listed method.
 pub(crate) const LISTED: &str = "/test.Ledger/Book";
-/// One that is not.
+/// A method that is not listed.
 pub(crate) const UNLISTED: &str = "/test.Ledger/Look";
-/// One that is not, and answers with a stream.
+/// A streaming method that is not listed.
 pub(crate) const STREAM: &str = "/test.Ledger/Watch";
 
-/// What is asked for: a status, or one of the constants here.
+/// The requested result: a status, or one of the constants here.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Ask {
     #[prost(int32, tag = "1")]
@@ -49,7 +50,7 @@ impl Ask {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Booked {
-    /// How often anything was booked.
+    /// The number of bookings.
     #[prost(uint32, tag = "1")]
     pub(crate) count: u32,
 }
@@ -78,7 +79,7 @@ impl Bookkeeper {
         Self { world, began, finish, address, server }
     }
 
-    /// A gateway with the layer, and the service behind it, which has none.
+    /// A gateway with the layer, and the service behind it, without one.
     pub(crate) fn behind_a_gateway() -> (Self, Self) {
         let service = Self::with(HttpPolicy::off());
         let channel = Endpoint::from_shared(format!("http://{}", service.address)).unwrap().connect_lazy();
@@ -129,7 +130,7 @@ impl Bookkeeper {
         all
     }
 
-    /// One call of [`LISTED`] as it looks on the wire: head, data, trailers.
+    /// One call of [`LISTED`] on the wire: head, data, trailers.
     pub(crate) async fn wire(&self, ask: Ask, key: Option<&str>) -> (Parts, Bytes, Option<HeaderMap>) {
         let stream = tokio::net::TcpStream::connect(self.address).await.unwrap();
         let (mut client, connection) =
@@ -181,7 +182,7 @@ fn request(ask: Ask, metadata: &[(&'static str, &str)]) -> tonic::Request<Ask> {
     request
 }
 
-/// One message that is not compressed, with its length in front.
+/// One uncompressed message with its length prefix.
 fn framed(ask: &Ask) -> Bytes {
     let mut frame = BytesMut::new();
     frame.put_u8(0);
@@ -218,7 +219,7 @@ impl Ledger {
     }
 }
 
-/// Passes calls on to a service of the same name.
+/// Forwards calls to a service of the same name.
 #[derive(Clone)]
 struct Gateway {
     channel: Channel,

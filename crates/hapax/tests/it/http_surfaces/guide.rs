@@ -1,10 +1,10 @@
-//! The guide says everything there is to say: no option, preset or problem is missing from it.
+//! The guide is complete: it lists every option, preset and problem.
 
 use hapax::http::{Code, Dialect, Settings};
 
 const GUIDE: &str = include_str!("../../../../../docs/guide/http.md");
 
-/// The rows of the table under a heading of this text, by what is in their first cell.
+/// The rows of the table under this heading, by the content of their first cell.
 fn rows(heading: &str) -> Vec<&'static str> {
     let (_, section) = GUIDE.split_once(&format!("## {heading}\n")).expect("the guide has this heading");
     let section = section.split("\n## ").next().unwrap_or(section);
@@ -12,7 +12,7 @@ fn rows(heading: &str) -> Vec<&'static str> {
     cells.flat_map(|cell| cell.split(['`', ',', ' ']).filter(|word| !word.is_empty())).collect()
 }
 
-/// All options of a route, as the one who reads them tells.
+/// All options of a route, from the error of their parser.
 fn options() -> Vec<String> {
     let error = serde_json::from_str::<Settings>(r#"{ "no such option": 0 }"#).unwrap_err().to_string();
     let (_, expected) = error.split_once("expected one of ").expect("it says what there is");
@@ -38,7 +38,7 @@ fn every_preset_is_in_the_guide() {
 fn every_problem_is_in_the_guide() {
     let mut listed = rows("Refusals");
     let mut codes: Vec<_> = Code::ALL.iter().map(|code| code.name()).collect();
-    // Only a sidecar has an origin to lose.
+    // Only a sidecar has an origin.
     codes.retain(|code| *code != "upstream-unavailable");
     listed.sort_unstable();
     codes.sort_unstable();

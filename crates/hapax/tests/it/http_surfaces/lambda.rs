@@ -1,4 +1,4 @@
-//! A function in AWS Lambda: nothing runs after its answer, so its record is there before.
+//! A function in AWS Lambda: nothing runs after its response, so its record is complete before.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use super::lambda_api::{LambdaApi, http_event, is_function};
 #[path = "../../../examples/lambda_order/function.rs"]
 mod example;
 
-/// Where the function keeps its records, and writes down what it did.
+/// The directory of the function's records and of its log of effects.
 const FOLDER: &str = "HAPAX_TEST_FOLDER";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,8 +1,8 @@
-//! What AWS Lambda offers to the code of a function, on a free port here: the runtime API, and a process to run in.
+//! A local stand-in for AWS Lambda, on a free port: the runtime API, and a process to run a function in.
 //!
-//! `lambda_http::run` takes its endpoint from the environment and from nowhere else, and changes the environment
-//! for each event. So a function runs in a process of its own, as it does there: this test binary again, told to
-//! run the same test, which asks [`is_function`] who it is. It knows nothing of what the function does.
+//! `lambda_http::run` takes its endpoint only from the environment, and changes the environment for each event. So a
+//! function runs in its own process, as in Lambda: this test binary again, with the same test, which calls
+//! [`is_function`] to find out which process it is in. This file is independent of the function's code.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -23,15 +23,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// Where a function finds the runtime API.
+/// The variable with the endpoint of the runtime API.
 const ENDPOINT: &str = "AWS_LAMBDA_RUNTIME_API";
 
 const INVOCATIONS: &str = "/2018-06-01/runtime/invocation/";
 
-/// How long a function may take for one event. Nobody here enforces it; functions may read it.
+/// The timeout of a function for one event. It is not enforced here; functions may read it.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The runtime API of one function: events go in, answers come out.
+/// The runtime API of one function: it queues events and receives results.
 pub(crate) struct LambdaApi {
     endpoint: String,
     events: mpsc::UnboundedSender<(String, Value)>,
@@ -39,7 +39,7 @@ pub(crate) struct LambdaApi {
     server: JoinHandle<()>,
 }
 
-/// What a function said about one event.
+/// The result of a function for one event.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// It returned this.
@@ -48,10 +48,10 @@ pub(crate) enum Answer {
     Failed(Value),
 }
 
-/// An event that is queued or being worked on.
+/// An event that is queued or being processed.
 pub(crate) struct Invocation(oneshot::Receiver<Answer>);
 
-/// A process that works on the events of one [`LambdaApi`]. Dropping it is `kill -9`.
+/// A process that handles the events of one [`LambdaApi`]. Dropping it is `kill -9`.
 pub(crate) struct Function(Child);
 
 type Pending = Arc<Mutex<HashMap<String, oneshot::Sender<Answer>>>>;
@@ -74,7 +74,7 @@ impl LambdaApi {
 
     /// Runs the test of this name, with its full path, as the function.
     ///
-    /// It should call `lambda_http::run`, which does not return. `variables` are for what else it must know.
+    /// It should call `lambda_http::run`, which does not return. `variables` are added to its environment.
     pub(crate) fn function(&self, test: &str, variables: &[(&str, &str)]) -> Function {
         let child = Command::new(std::env::current_exe().unwrap())
             .args([test, "--exact", "--nocapture"])
@@ -89,7 +89,7 @@ impl LambdaApi {
         Function(child.unwrap())
     }
 
-    /// Queues an event, made by [`http_event`] for example.
+    /// Queues an event, such as one made by [`http_event`].
     pub(crate) fn queue(&self, event: Value) -> Invocation {
         let (answer, answered) = oneshot::channel();
         let id = hapax::Key::random().as_str().to_owned();
@@ -106,15 +106,15 @@ impl Drop for LambdaApi {
 }
 
 impl Invocation {
-    /// What the function said. It has said so before the runtime asks for the next event.
+    /// The result of the function, which it sends before the runtime asks for the next event.
     pub(crate) async fn answer(self) -> Answer {
         let limit = tokio::time::timeout(TIMEOUT, self.0);
         limit.await.expect("the function answers in time").expect("the API outlives its events")
     }
 
-    /// What the function returned, as API Gateway reads it.
+    /// The response of the function, as API Gateway reads it.
     ///
-    /// Of a repeated header only the first line arrives, for `lambda_http` writes no other; cookies all do.
+    /// Of a repeated header only the first line arrives, because `lambda_http` writes no other; cookies all do.
     pub(crate) async fn response(self) -> Response<Bytes> {
         match self.answer().await {
             Answer::Returned(returned) => http_response(&returned),
@@ -124,9 +124,9 @@ impl Invocation {
 }
 
 impl Function {
-    /// Ends it with no chance to do anything more, as Lambda may do any time between two events.
+    /// Kills it without a shutdown, as Lambda may do any time between two events.
     pub(crate) fn kill(&mut self) {
-        // Neither can fail in a way that leaves it running: it is our child and not yet waited for.
+        // Neither call can leave it running: it is a child process that was not yet waited for.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -143,7 +143,7 @@ pub(crate) fn is_function() -> bool {
     std::env::var_os(ENDPOINT).is_some()
 }
 
-/// One request as API Gateway's HTTP APIs (payload 2.0) hand it to a function.
+/// One request as API Gateway's HTTP APIs (payload 2.0) pass it to a function.
 pub(crate) fn http_event(request: &Request<Bytes>) -> Value {
     // Several lines of a name are joined by commas, and the names are in lower case.
     let mut headers = serde_json::Map::new();
@@ -199,7 +199,7 @@ fn http_response(returned: &Value) -> Response<Bytes> {
     response.body(body.into()).unwrap()
 }
 
-/// What the connections share.
+/// The state shared by the connections.
 struct Desk {
     queue: tokio::sync::Mutex<mpsc::UnboundedReceiver<(String, Value)>>,
     pending: Pending,
@@ -214,12 +214,12 @@ async fn serve(desk: Arc<Desk>, stream: TcpStream) {
         };
         Ok::<_, Infallible>(response)
     });
-    // A function that is killed cuts its connection; that is no failure of the API.
+    // A function that is killed resets its connection, which is not an error of the API.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
 impl Desk {
-    /// Waits for an event, however long that takes: so does the real one.
+    /// Waits for an event without a timeout, like the real API.
     async fn next(&self) -> Response<Full<Bytes>> {
         let Some((id, event)) = self.queue.lock().await.recv().await else {
             return plain(StatusCode::GONE);
@@ -256,7 +256,7 @@ impl Desk {
         let Some(waiting) = self.pending.lock().unwrap().remove(id) else {
             return plain(StatusCode::BAD_REQUEST);
         };
-        // Whoever asked may have gone; the answer is taken all the same.
+        // The test may have stopped waiting; the result is accepted all the same.
         let _ = waiting.send(answer);
         plain(StatusCode::ACCEPTED)
     }
@@ -296,7 +296,7 @@ async fn a_function_answers_through_the_runtime_api() {
     assert_eq!(third.response().await.status(), 404);
 }
 
-/// The function: says what it was asked.
+/// The function: echoes its request.
 async fn echo() {
     use axum::routing::post;
 

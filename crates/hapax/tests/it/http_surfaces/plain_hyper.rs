@@ -18,7 +18,7 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 
 use crate::world::{Effects, World};
 
-/// Sends the body back, behind the number of this effect.
+/// Echoes the body after the number of this effect.
 async fn echo(
     effects: Arc<Effects>,
     request: Request<RequestBody<Incoming>>,
@@ -78,7 +78,7 @@ async fn t_04_a_plain_hyper_service_answers_alike_over_http_1_and_2() {
     let address = serve(&world).await;
     let versions = [Version::HTTP_11, Version::HTTP_2];
     for (at, version) in versions.into_iter().enumerate() {
-        // One key, whichever way it comes: the second version gets the first one's answer.
+        // The key is the same over both versions: the second one gets the first response.
         let answer = send(address, version, Some("k"), b"\x00\xff").await;
         assert_eq!(answer.status(), StatusCode::CREATED);
         assert_eq!(answer.headers().contains_key("x-idempotent-replayed"), at > 0, "{version:?}");

@@ -1,4 +1,5 @@
-//! Webhooks through axum and the layer: the signature first, then the claim; a duplicate is thanked for and not run.
+//! Webhooks through axum and the layer: the signature is verified first, then the event is claimed; a duplicate is
+//! acknowledged and not run.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,13 +21,13 @@ const SECRET: &str = "aHVzaCBodXNoIGh1c2ggaHVzaA==";
 
 type Lines = Vec<(&'static str, String)>;
 
-/// A sender: what it is called in a policy, and how it writes one event with its id and its body.
+/// A sender: its name in a policy, and how it writes one event with its id and its body.
 struct Sender {
     webhook: Webhook,
     write: fn(id: &str, item: &str) -> (Lines, String),
-    /// Takes the signature for the body away, or is none that signs.
+    /// The header of the signature, which covers the body; `None` if it does not sign.
     signature: Option<&'static str>,
-    /// Whether its id names an event whatever else it says.
+    /// Whether its id identifies an event, independent of the content.
     names_events: bool,
 }
 
@@ -143,7 +144,7 @@ async fn p_03_a_duplicate_is_answered_2xx_and_not_run() {
             ("e1", "book", 1, false),
             ("e1", "book", 1, true),
             ("e2", "book", 2, false),
-            // Senders write the same event anew, with another time in it: the id is what counts.
+            // Senders write the same event again, with another time in it: the id identifies it.
             ("e1", if names_events { "book, sent again" } else { "book" }, 1, true),
         ] {
             let answer = deliver(&app, write(id, item)).await;
