@@ -10,13 +10,13 @@
 //! | [`trace`] | spans, and their export to a collector |
 //! | [`stores`] | store URLs, and how stores are opened |
 //! | [`commands`] | the subcommands, one file each |
-//! | [`http_client`] | requests of this process itself: callouts, spans, the admin API |
+//! | [`http_client`] | the HTTP client for callouts, spans and the admin API |
 //! | [`proxy`] | the reverse proxy: connections to clients and upstreams |
 //! | [`admin`] | the admin listener: health, metrics, API, audit log |
-//! | [`admin_client`] | the admin API of a running sidecar, for the commands |
-//! | [`console`] | the pages for people |
-//! | [`records`] | looking at records and changing them |
-//! | [`view`] | a record as people and programs see it |
+//! | [`admin_client`] | the commands' client of the admin API |
+//! | [`console`] | the web console |
+//! | [`records`] | queries and changes of records |
+//! | [`view`] | records as JSON and text |
 //! | [`output`] | stdout: tables, plain text, JSON |
 //! | [`progress`] | a progress line on the terminal |
 //! | [`confirm`] | the confirmation of a change |
