@@ -1,4 +1,4 @@
-//! Every error the command can end with: its code, its exit code, its causes and what to do about it.
+//! The errors of the command: each has a code, an exit code, its causes and a hint.
 
 use std::error::Error;
 use std::io;
@@ -8,71 +8,71 @@ use hapax_core::{StoreError, StoreErrorKind};
 
 use crate::output::note;
 
-/// What went wrong, by the name of its page in `docs/errors`.
+/// An error code, which is also the name of its page in `docs/errors`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Code {
-    /// What was given as a key is none.
+    /// An invalid key.
     KeyInvalid,
-    /// A value that was given makes no sense, or its file cannot be read.
+    /// An invalid value, or an unreadable file of a value.
     InputInvalid,
-    /// An option is unknown, or what it says makes no sense.
+    /// An unknown option, or one with an invalid value.
     ConfigInvalid,
-    /// What was given as a store is none.
+    /// An invalid store URL.
     StoreUrlInvalid,
-    /// The store lives inside another process.
+    /// The store is in the memory of another process.
     StoreNotShared,
-    /// There is no store where one was expected.
+    /// The store does not exist.
     StoreMissing,
-    /// Bytes of the store are not what was written.
+    /// The store is corrupt.
     StoreDamaged,
-    /// The store answered with an error.
+    /// A store operation failed.
     Store(StoreErrorKind),
-    /// There is no such record.
+    /// The record does not exist.
     RecordMissing,
     /// Several records match.
     RecordAmbiguous,
-    /// The record is there and cannot be read.
+    /// The record exists and cannot be decoded.
     RecordUnreadable,
-    /// The record changed after it was looked at.
+    /// The record has changed since it was read.
     RecordChanged,
-    /// Somebody is working on the record.
+    /// The record has an owner.
     InProgress,
-    /// There is nothing to decide.
+    /// The record is not uncertain.
     NotUncertain,
-    /// Nobody said yes.
+    /// The change was not confirmed.
     NotConfirmed,
-    /// The process was to end, and something that had begun had not.
+    /// Operations were still running at the end of a graceful shutdown.
     DrainIncomplete,
-    /// A token that is missing, wrong or unfit.
+    /// A missing, wrong or unusable token.
     TokenInvalid,
-    /// A change that another site's page asked for.
+    /// A change requested by a page of another site.
     RequestForged,
-    /// A request for a name that is not ours.
+    /// A request for an unknown host name.
     HostUnknown,
-    /// There is nothing at that path.
+    /// An unknown path.
     RouteMissing,
-    /// That path does not take that method.
+    /// A method that the path does not support.
     MethodRefused,
-    /// The body is larger than is taken.
+    /// The body exceeds the limit.
     TooLarge,
-    /// There is no room for more requests now.
+    /// Too many concurrent requests.
     Overloaded,
-    /// What was to be done could not be written down first.
+    /// The audit log could not be written, so nothing was done.
     AuditFailed,
-    /// The admin listener would be open to others without a token of its own.
+    /// The admin listener is reachable from other machines, and no token is configured.
     AdminExposed,
-    /// An address that cannot be listened on.
+    /// The address cannot be listened on.
     ListenFailed,
-    /// A sidecar that cannot be reached, or does not answer as one.
+    /// The sidecar is unreachable, or the response is not that of a sidecar.
     AdminUnavailable,
-    /// The answer could not be printed, or the process could not be set up.
+    /// Another failure, such as one of output or of the setup of the process.
     Failed,
-    /// Whoever read stdout has seen enough.
+    /// The reader of stdout has closed it.
     OutputClosed,
 }
 
 impl Code {
-    /// The name shown to people and the name of the page.
+    /// The name of the code and of its page.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::KeyInvalid => "key-invalid",
@@ -143,7 +143,7 @@ impl Code {
     }
 }
 
-/// The page about a store's error.
+/// The code of a store error.
 const fn store_code(kind: StoreErrorKind) -> &'static str {
     match kind {
         StoreErrorKind::Unknown => "store-unknown",
@@ -153,12 +153,12 @@ const fn store_code(kind: StoreErrorKind) -> &'static str {
         StoreErrorKind::Incompatible => "store-incompatible",
         StoreErrorKind::InUse => "store-in-use",
         StoreErrorKind::Invalid => "store-invalid",
-        // Kinds that are added later are no reason to say less than "it did not work".
+        // Kinds that are added later count as unavailability.
         _ => "store-unavailable",
     }
 }
 
-/// Why a command failed.
+/// The error of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: Code,
@@ -172,7 +172,7 @@ impl Failure {
         Self { code, message: message.into(), hint: None, source: None }
     }
 
-    /// A store call failed while `doing` something.
+    /// A store operation failed; `doing` names what for.
     pub(crate) fn store(error: StoreError, doing: impl Into<String>) -> Self {
         let code = Code::Store(error.kind());
         let failure = Self::new(code, doing).because(error);
@@ -182,20 +182,20 @@ impl Failure {
         }
     }
 
-    /// Stdout or the terminal did not take what was written.
+    /// Stdout or the terminal cannot be written.
     pub(crate) fn output(error: io::Error) -> Self {
         let code = if error.kind() == io::ErrorKind::BrokenPipe { Code::OutputClosed } else { Code::Failed };
-        Self::new(code, "cannot write the answer").because(error)
+        Self::new(code, "cannot write the output").because(error)
     }
 
-    /// What to do about it.
+    /// Adds a hint.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// What caused it.
+    /// Adds the cause.
     #[must_use]
     pub(crate) fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
@@ -210,7 +210,7 @@ impl Failure {
         ExitCode::from(self.code.exit())
     }
 
-    /// Tells it on stderr, with every cause.
+    /// Writes the error with all causes to stderr.
     pub(crate) fn report(&self, json: bool) {
         if self.code == Code::OutputClosed {
             return;
@@ -218,17 +218,17 @@ impl Failure {
         note(&if json { self.document() } else { self.text() });
     }
 
-    /// What went wrong this time, for people.
+    /// The message, without causes and hint.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do about it, where that is known.
+    /// The hint.
     pub(crate) fn advice(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// Every cause, from the nearest to the first. One that only repeats the words of the nearer one is left out.
+    /// All causes, from the nearest to the root. Repetitions of the nearer one are left out.
     pub(crate) fn causes(&self) -> impl Iterator<Item = String> {
         let first = self.source.as_deref().map(|source| source as &(dyn Error + 'static));
         let mut causes: Vec<String> =
@@ -257,18 +257,18 @@ fn store_hint(code: Code) -> Option<&'static str> {
     let Code::Store(kind) = code else { return None };
     match kind {
         StoreErrorKind::InUse => Some(
-            "let the process that holds the store end, or stop it, and try again; \
+            "wait for the process that has the store open, or stop it, then try again; \
              `records list`, `records show` and `check` work meanwhile",
         ),
         StoreErrorKind::Incompatible => {
-            Some("check that the path is right, and use a version of hapax that knows this store")
+            Some("check that the path is right, and use a version of hapax that supports this store")
         }
         StoreErrorKind::Full => Some("free some space, then try again; nothing was changed"),
         StoreErrorKind::Unknown => {
-            Some("look with `records show` whether it was applied before trying again")
+            Some("check with `records show` whether it was applied before trying again")
         }
-        StoreErrorKind::Stopped => Some("find the failure in the causes above, mend it, then try again"),
-        StoreErrorKind::Unavailable => Some("mend what the causes above name, then try again"),
+        StoreErrorKind::Stopped => Some("fix the failure that the causes name, then try again"),
+        StoreErrorKind::Unavailable => Some("fix what the causes name, then try again"),
         _ => None,
     }
 }

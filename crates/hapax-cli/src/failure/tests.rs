@@ -45,15 +45,15 @@ const CODES: [Code; 27] = [
     Code::OutputClosed,
 ];
 
-/// What only the library answers with, beside what it answers over HTTP.
+/// Codes of the library only, which it has beside those over HTTP.
 const LIBRARY: [&str; 3] = ["previously-failed", "deadline", "superseded"];
 
-/// What only the sidecar answers with.
+/// Codes of problem documents of the sidecar only.
 const SIDECAR: [&str; 3] =
     [problem::AUTHORISE_UNAVAILABLE.name, problem::PATH_AMBIGUOUS.name, problem::TUNNEL_REFUSED.name];
 
 #[test]
-fn every_code_has_its_page_and_every_page_its_code() {
+fn every_code_has_a_page_and_every_page_a_code() {
     let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
     let found: BTreeSet<String> = std::fs::read_dir(pages)
         .unwrap()
@@ -68,7 +68,7 @@ fn every_code_has_its_page_and_every_page_its_code() {
 }
 
 #[test]
-fn a_page_says_what_it_means_why_it_comes_and_what_to_do() {
+fn every_page_has_a_title_and_all_sections() {
     let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
     for page in std::fs::read_dir(pages).unwrap() {
         let path = page.unwrap().path();
@@ -77,20 +77,20 @@ fn a_page_says_what_it_means_why_it_comes_and_what_to_do() {
             continue;
         }
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with(&format!("# {name}\n")), "{name} has another title");
+        assert!(text.starts_with(&format!("# {name}\n")), "{name} has a different title");
         for part in ["## Meaning", "## Cause", "## What to do"] {
-            assert!(text.contains(part), "{name} has no part {part}");
+            assert!(text.contains(part), "{name} has no section {part}");
         }
     }
 }
 
 #[test]
-fn e_02_a_page_says_what_an_http_caller_sees() {
+fn e_02_pages_describe_the_http_response() {
     let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
     for code in hapax::http::Code::ALL {
         let text = std::fs::read_to_string(pages.join(format!("{code}.md"))).unwrap();
         let (_, http) =
-            text.split_once("## Over HTTP\n\n").unwrap_or_else(|| panic!("{code} has no part on HTTP"));
+            text.split_once("## Over HTTP\n\n").unwrap_or_else(|| panic!("{code} has no section on HTTP"));
         let status = format!("Status {}", code.status().as_u16());
         assert!(http.starts_with(&status), "{code} does not begin with {status}");
         assert_eq!(http.contains("with `Retry-After`"), code.retryable(), "{code} and Retry-After");
@@ -110,7 +110,7 @@ fn every_page_is_in_the_index() {
 }
 
 #[test]
-fn every_kind_of_store_error_is_listed_here() {
+fn every_kind_of_store_error_is_tested() {
     let names: BTreeSet<_> = STORE_KINDS.map(StoreErrorKind::name).into();
     let source = include_str!("../../../hapax-core/src/error.rs");
     let arms = source.lines().filter(|line| line.trim().starts_with("Self::") && line.contains("=> \""));
@@ -121,7 +121,7 @@ fn every_kind_of_store_error_is_listed_here() {
     }
 }
 
-/// An error that says what its source says, as those of drivers do.
+/// An error whose message repeats its source, like those of some drivers.
 #[derive(Debug)]
 struct Echo(std::io::Error);
 
@@ -138,25 +138,25 @@ impl Error for Echo {
 }
 
 #[test]
-fn a_cause_that_repeats_another_is_told_once() {
+fn a_repeated_cause_is_printed_once() {
     let failure = Failure::new(Code::InputInvalid, "no").because(Echo(std::io::Error::other("refused")));
     assert_eq!(failure.causes().collect::<Vec<_>>(), ["refused"]);
 }
 
 #[test]
-fn all_causes_are_told() {
+fn all_causes_are_printed() {
     let io = io::Error::new(io::ErrorKind::PermissionDenied, "no entry");
     let error = StoreError::new(StoreErrorKind::Unavailable, "open").with_source(io);
     let text = Failure::store(error, "cannot open the store").text();
     assert_eq!(
         text,
         "error[store-unavailable]: cannot open the store\n  because: open: the store is unavailable\n  \
-         because: no entry\n  what to do: mend what the causes above name, then try again"
+         because: no entry\n  what to do: fix what the causes name, then try again"
     );
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_is_no_failure() {
+fn a_closed_stdout_is_no_failure() {
     let closed = Failure::output(io::ErrorKind::BrokenPipe.into());
     assert_eq!(closed.code().exit(), 0);
     assert_eq!(Failure::output(io::ErrorKind::StorageFull.into()).code().exit(), 1);
