@@ -1,9 +1,9 @@
 //! The proxy of the sidecar: `hapax-proxy` with the sidecar's options, problem documents and errors.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | `options` | the options in the file |
-//! | `upstream_service` | the service behind the layer: forwards, and tells the layer what an error means for a key |
+//! | `upstream_service` | the service inside the layer: forwards requests, and maps errors to outcomes for the layer |
 //! | `refusals` | responses to requests that the layer never sees |
 
 mod options;
@@ -68,7 +68,7 @@ impl From<SetupError> for Failure {
         if let Some(hint) = hint {
             failure = failure.hint(hint);
         }
-        // The error's own text is the message, so the causes begin with its source.
+        // The error's own text is the message already.
         let source = match error {
             SetupError::Listen { source, .. } => Some(source.into()),
             SetupError::TlsFile { source, .. } | SetupError::Upstream { source, .. } => source,

@@ -9,7 +9,7 @@ use http::{HeaderMap, Response};
 use crate::problem;
 
 const TOO_MANY: &str =
-    "as many requests of this connection as it may have open still run, some of them after they were reset";
+    "too many running requests on this connection, including those whose streams were reset";
 
 /// Responds with problem documents, and to gRPC calls with a gRPC status.
 #[derive(Debug)]

@@ -36,7 +36,7 @@ impl Rig {
     }
 }
 
-/// The service behind the layer.
+/// The service inside the layer.
 fn upstream(origins: &[String], setup: &Setup) -> UpstreamService {
     let uris: Vec<Uri> = origins.iter().map(|origin| origin.parse().unwrap()).collect();
     UpstreamService::over(Forward::new(&uris, &setup.upstream).unwrap())

@@ -1,7 +1,7 @@
 //! [`UpstreamService`]: forwards a request to the upstream, and tells the layer what an error means for its key.
 //!
-//! A request that was not sent is released, for nothing can have happened. One of which anything may have been sent is
-//! uncertain, whatever failed then.
+//! The key of a request that was not sent is released, since nothing can have happened. If any part of it may have been
+//! sent, it is uncertain, whatever the error.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,16 +21,16 @@ use super::options::UpstreamOptions;
 use super::refusals::is_grpc;
 use crate::failure::Failure;
 
-/// The origin's word on the outcome of a claimed request.
+/// The outcome that the origin declares for a claimed request.
 const OUTCOME: HeaderName = HeaderName::from_static("idempotency-outcome");
 
-/// The service behind the layer.
+/// The service inside the layer.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamService {
     shared: Arc<Shared>,
 }
 
-/// In one allocation: every request counts one reference that all cores share.
+/// One allocation, because each request increments a reference count that all cores share.
 #[derive(Debug)]
 struct Shared {
     forward: Forward,
@@ -38,13 +38,13 @@ struct Shared {
 }
 
 impl UpstreamService {
-    /// Forwards to these addresses, in turn. Inside of a runtime it also checks their health.
+    /// Forwards to these addresses in turn. Must be called inside a runtime, which also checks their health.
     pub(crate) fn new(addresses: &[Uri], options: &UpstreamOptions) -> Result<Self, Failure> {
         Ok(Self::over(Forward::new(addresses, &options.proxy_options())?))
     }
 
     pub(super) fn over(forward: Forward) -> Self {
-        let outage = Outage::new("the service is unreachable", "the service is reached again");
+        let outage = Outage::new("the upstream is unreachable", "the upstream is reachable again");
         Self { shared: Arc::new(Shared { forward, outage }) }
     }
 }
@@ -110,23 +110,24 @@ impl Service<Request<RequestBody<ClientBody>>> for UpstreamService {
     }
 }
 
-const NOT_SENT: &str = "no address of the origin took the request; nothing was sent";
-const NO_CONNECTION: &str = "every connection to the origin is in use; nothing was sent";
+const NOT_SENT: &str = "no upstream address accepted the request; nothing was sent";
+const NO_CONNECTION: &str = "all connections to the upstream are in use; nothing was sent";
 const CONNECTION_LOST: &str =
-    "the connection to the origin broke off; it is not known what came of the operation";
+    "the connection to the upstream was lost; the outcome of the operation is unknown";
 const BAD_RESPONSE: &str =
-    "the origin's answer cannot be understood; it is not known what came of the operation";
-const BODY_TOO_SLOW: &str = "the body came too slowly and was given up; the origin has the beginning of it";
-const BODY_INCOMPLETE: &str = "the body broke off; the origin has the beginning of it";
-const TIMED_OUT: &str = "the origin did not answer in time; it is not known what came of the operation";
+    "the response of the upstream is malformed; the outcome of the operation is unknown";
+const BODY_TOO_SLOW: &str =
+    "the request body was too slow and was aborted; the upstream has received a part of it";
+const BODY_INCOMPLETE: &str = "the request body is incomplete; the upstream has received a part of it";
+const TIMED_OUT: &str = "the upstream did not respond in time; the outcome of the operation is unknown";
 
-/// The problem document about an error, with the outcome for the layer.
+/// The problem document of an error, with the outcome for the layer.
 fn error_response(error: &ForwardError, is_grpc: bool) -> Response<ForwardBody> {
     let (reason, detail) = match error {
         ForwardError::NotSent => return unsent(None, NOT_SENT, is_grpc),
         ForwardError::NoConnection => return unsent(Some(error.status()), NO_CONNECTION, is_grpc),
         ForwardError::TimedOut => (Reason::TimedOut, TIMED_OUT),
-        // The upstream has the beginning of the request. Only it knows what it makes of that.
+        // The upstream has received a part of the request, and only the upstream knows what it did with it.
         ForwardError::BodyTooSlow => (Reason::NoAnswer, BODY_TOO_SLOW),
         ForwardError::BodyIncomplete => (Reason::NoAnswer, BODY_INCOMPLETE),
         ForwardError::MalformedResponse(_) | ForwardError::AmbiguousResponse => {

@@ -118,7 +118,7 @@ fn an_outage_of_the_service_is_told_once_and_counted_apart() {
         assert_eq!(order(&sidecar, "a").status(), 502);
         assert_eq!(ask(sidecar.address(), "GET /", "").status(), 502);
     }
-    let begins = line(&sidecar.logged("the service is unreachable"));
+    let begins = line(&sidecar.logged("the upstream is unreachable"));
     assert_eq!(begins["level"], "WARN");
     let metrics = ask(sidecar.admin(), "GET /metrics", "").body;
     for told in [
@@ -130,13 +130,13 @@ fn an_outage_of_the_service_is_told_once_and_counted_apart() {
     let _origin = Origin::start_at(address, |_, _| reply(200, "back"));
     let ends = loop {
         assert_eq!(ask(sidecar.address(), "GET /", "").status(), 200);
-        if let Some(ends) = sidecar.logged_so_far("the service is reached again") {
+        if let Some(ends) = sidecar.logged_so_far("the upstream is reachable again") {
             break line(&ends);
         }
     };
     assert_eq!(ends["failures"], 6, "{ends}");
     let lines = ended(sidecar);
-    for told in ["the service is unreachable", "the service is reached again"] {
+    for told in ["the upstream is unreachable", "the upstream is reachable again"] {
         assert_eq!(lines.iter().filter(|line| line["message"] == told).count(), 1, "{lines:#?}");
     }
 }

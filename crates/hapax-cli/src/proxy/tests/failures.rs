@@ -1,4 +1,4 @@
-//! What an upstream can do wrong: the client's response, and whether the key is free afterwards.
+//! Upstream failures: the client's response, and whether the key is free afterwards.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use tokio::net::TcpListener;
 
 use super::rig::{Origin, Rig, Setup};
 
-/// A keyed request. Sent again, it shows what was recorded of it.
+/// A keyed request. When it is sent again, the response shows what was recorded.
 const KEYED: &str = "POST /orders HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k-1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
 
 /// The outcome of a failure.
 struct Expected {
     status: &'static str,
     kind: &'static str,
-    /// The status of the same request afterwards: the same because it ran again, or 409 because its outcome is uncertain.
+    /// The status of the same request afterwards: the same if it ran again, or 409 if its outcome is uncertain.
     again: &'static str,
 }
 
@@ -43,7 +43,7 @@ async fn a_refused_connection_leaves_the_key_free() {
 
 #[tokio::test]
 async fn an_unresolvable_name_leaves_the_key_free() {
-    check("no such name", "http://nowhere.invalid:80".to_owned(), &NOT_SENT).await;
+    check("no such name", "http://unknown.invalid:80".to_owned(), &NOT_SENT).await;
 }
 
 #[tokio::test]
