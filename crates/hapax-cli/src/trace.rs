@@ -1,15 +1,15 @@
-//! Traces: one span for each request and one for its call of the service behind, told to an OpenTelemetry collector.
+//! Traces: one span for each request and one for its upstream call, exported to an OpenTelemetry collector.
 //!
-//! | file | what it owns |
+//! | file | contents |
 //! |---|---|
-//! | `trace/options.rs` | what can be configured |
+//! | `trace/options.rs` | the section `[trace]` |
 //! | `trace/server.rs` | the span of a request, around the layer |
-//! | `trace/upstream.rs` | the span of the call behind, and what the service is told of it |
-//! | `trace/firsts.rs` | which span a replay goes back to |
-//! | `trace/deliver.rs` | the way to the collector |
+//! | `trace/upstream.rs` | the span of the upstream call, and its propagation to the upstream |
+//! | `trace/firsts.rs` | the spans of first runs, to which replays link |
+//! | `trace/deliver.rs` | the export to the collector |
 //!
-//! Nobody waits for the collector: spans that it does not take in time are lost, and requests go on. No span holds
-//! anything that a caller sent but the method of the request and the ids of its trace.
+//! Requests do not wait for the collector: spans that it does not accept in time are dropped. The only things from a
+//! client in a span are the method of the request and the ids of its trace.
 
 mod deliver;
 mod firsts;
@@ -36,10 +36,10 @@ pub(crate) use self::server::Traced;
 pub(crate) use self::upstream::TracedUpstream;
 use crate::failure::{Code, Failure};
 
-/// Less would keep a processor busy with looking.
+/// A shorter interval would waste CPU time on wake-ups.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
-/// The words that spans are described in.
+/// The names of attributes.
 mod word {
     pub(super) const ATTEMPT: &str = "hapax.attempt";
     pub(super) const ERROR: &str = "error.type";
@@ -48,11 +48,11 @@ mod word {
     pub(super) const RECORD: &str = "hapax.record";
     pub(super) const ROUTE: &str = "http.route";
     pub(super) const STATUS: &str = "http.response.status_code";
-    /// The outcome of a request that the layer leaves alone; the others are called as the metrics call them.
+    /// The outcome of a request that the layer passed through; the other outcomes have the names of the metrics.
     pub(super) use crate::telemetry::PASSED;
 }
 
-/// Records spans. Clones share everything.
+/// Records and exports spans. Clones share their state.
 #[derive(Clone, Debug)]
 pub(crate) struct Tracing {
     shared: Arc<Shared>,
@@ -66,13 +66,12 @@ struct Shared {
     firsts: Firsts,
 }
 
-/// What the span of a request hands to whoever calls the service behind. It is in the request's extensions.
+/// The context of a request's span, in the extensions of the request: the parent of the span of its upstream call.
 #[derive(Clone)]
 struct Begun(Context);
 
 impl Tracing {
-    /// Records spans from now on; none where nobody says where to send them. To be called inside of the runtime, which
-    /// sends them.
+    /// Starts recording; none if no endpoint is configured. Must be called inside the runtime that exports the spans.
     pub(crate) fn start(options: &TraceOptions) -> Result<Option<Self>, Failure> {
         let Some(endpoint) = &options.endpoint else { return Ok(None) };
         let exporter = SpanExporter::builder()
@@ -81,10 +80,10 @@ impl Tracing {
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(endpoint.of_traces())
             .with_timeout(options.timeout.0)
-            // Whatever waits for another try takes the place of what is newer.
+            // Retried batches would displace newer spans.
             .with_retry_policy(RetryPolicy::disabled())
             .build()
-            .map_err(|error| Failure::new(Code::ConfigInvalid, "traces cannot be sent").because(error))?;
+            .map_err(|error| Failure::new(Code::ConfigInvalid, "cannot export traces").because(error))?;
         let batches = BatchConfigBuilder::default()
             .with_max_queue_size(options.queue_max.max(1))
             .with_max_export_batch_size(options.batch_max.clamp(1, options.queue_max.max(1)))
@@ -110,17 +109,17 @@ impl Tracing {
         Ok(Some(Self { shared: Arc::new(shared) }))
     }
 
-    /// Sends what is left, but not for longer than this. Nothing is recorded afterwards.
+    /// Exports the remaining spans within this time. Nothing is recorded afterwards.
     pub(crate) async fn end(self, within: Duration) {
         let ended =
             tokio::task::spawn_blocking(move || self.shared.provider.shutdown_with_timeout(within)).await;
         if let Ok(Err(error)) = ended {
-            tracing::debug!(%error, "the last spans were not delivered");
+            tracing::debug!(%error, "the last spans were not exported");
         }
     }
 }
 
-/// The methods that a span names; there is no end to the others.
+/// The method as an attribute. Unknown methods are replaced, because their number is unlimited.
 fn method(method: &http::Method) -> &'static str {
     const KNOWN: [&str; 9] = ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
     KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("_OTHER")

@@ -1,7 +1,7 @@
-//! [`Delivery`]: sends batches of spans over connections of our own, from the thread that collects them to the runtime
-//! that has the connections.
+//! [`Delivery`]: exports batches of spans over the process's own HTTP client. Batches come from a thread outside of the
+//! runtime in which the client runs.
 //!
-//! Whether the collector takes them is logged when that changes, and counted.
+//! Failures and recoveries are logged once each, and all batches are counted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use tokio::runtime::Handle;
 use crate::http_client::{HttpClient as Client, PoolOptions, RequestLimits};
 use crate::telemetry::TRACE_BATCHES;
 
-/// A collector says in few words what it did not take.
+/// The error message of a collector is short.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// There is one batch at a time, so one connection does.
+/// Batches are exported one at a time, so one connection is enough.
 const POOL: PoolOptions = PoolOptions { idle_max: 1, idle_timeout: Duration::from_secs(30) };
 
 #[derive(Debug)]
@@ -40,14 +40,14 @@ impl Delivery {
     fn taken(&self) {
         metrics::counter!(TRACE_BATCHES, "result" => "delivered").increment(1);
         if !self.is_taken.swap(true, Ordering::Relaxed) {
-            tracing::info!("the collector takes traces again");
+            tracing::info!("the collector accepts traces again");
         }
     }
 
     fn lost(&self, why: &dyn std::fmt::Display) {
         metrics::counter!(TRACE_BATCHES, "result" => "lost").increment(1);
         if self.is_taken.swap(false, Ordering::Relaxed) {
-            tracing::warn!("the collector takes no traces, which are lost until it does: {why}");
+            tracing::warn!("the collector does not accept traces, which are dropped until it does: {why}");
         }
     }
 }
@@ -62,7 +62,7 @@ impl HttpClient for Delivery {
                 if response.status().is_success() {
                     self.taken();
                 } else {
-                    self.lost(&format_args!("it answers {}", response.status()));
+                    self.lost(&format_args!("it responds with {}", response.status()));
                 }
                 Ok(response)
             }

@@ -1,7 +1,7 @@
-//! [`Firsts`]: in which span each of the latest operations ran, so that a replay's span can link to it.
+//! [`Firsts`]: the spans in which the latest operations ran, so that the spans of replays can link to them.
 //!
-//! It is this process's own memory. A replay of what ran elsewhere, or long ago, has no link; its span still names the
-//! same record.
+//! They are kept in the memory of this process. A replay of an operation of another process, or an old one, has no link,
+//! but its span names the same record.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -27,7 +27,7 @@ impl Firsts {
         Self { records_max, known: Mutex::default() }
     }
 
-    /// The operation runs in this span. A later attempt takes the place of an earlier one.
+    /// Records that the operation runs in this span. A later attempt replaces an earlier one.
     pub(super) fn ran(&self, record: RecordId, span: SpanContext) {
         if self.records_max == 0 {
             return;

@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::http_url;
 
-/// What is traced, and where to.
+/// The export of traces.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TraceOptions {
-    /// The URL of an OpenTelemetry collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`; `/v1/traces` is
-    /// added. Without it nothing is traced.
+    /// The URL of an OpenTelemetry collector that accepts OTLP over HTTP, such as `http://127.0.0.1:4318`; `/v1/traces` is
+    /// appended. Without it nothing is traced.
     pub(crate) endpoint: Option<Collector>,
-    /// The share of traces that are recorded, from 0 to 1, of those that begin here. Where a caller's trace goes on, the
-    /// caller has decided.
+    /// The fraction of traces that are recorded, from 0 to 1, of those that start here. For the others, the sampling decision
+    /// of the caller applies.
     pub(crate) sample_ratio: Ratio,
-    /// What this process is called in traces.
+    /// The name of this process in traces.
     pub(crate) service_name: String,
-    /// How long a batch of spans may take to be delivered, also the last one when the process ends.
+    /// The timeout of exporting a batch of spans, also of the last one at shutdown.
     pub(crate) timeout: Span,
-    /// How often spans are delivered.
+    /// How often spans are exported.
     pub(crate) interval: Span,
-    /// How many spans are delivered at a time.
+    /// The most spans in a batch.
     pub(crate) batch_max: usize,
-    /// How many spans wait to be delivered. More are dropped.
+    /// The most spans waiting to be exported. More are dropped.
     pub(crate) queue_max: usize,
-    /// How many first runs are remembered, so that the spans of their replays link to them.
+    /// How many first runs are remembered, so that the spans of their replays can link to them.
     pub(crate) links_max: usize,
 }
 
@@ -48,19 +48,19 @@ impl Default for TraceOptions {
     }
 }
 
-/// Where a collector is.
+/// The URL of a collector.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub(crate) struct Collector(Uri);
 
 impl Collector {
-    /// Where it is.
+    /// The URL as it is configured.
     pub(crate) fn url(&self) -> &Uri {
         &self.0
     }
 
-    /// Where it takes traces.
+    /// The URL that traces are exported to.
     pub(super) fn of_traces(&self) -> String {
         format!("{}/v1/traces", self.0.to_string().trim_end_matches('/'))
     }
@@ -73,7 +73,7 @@ impl TryFrom<String> for Collector {
         let url = http_url(&text)?;
         match url.query() {
             None => Ok(Self(url)),
-            Some(_) => Err("a collector is named without a query: http://HOST:4318".to_owned()),
+            Some(_) => Err("the URL of a collector must have no query: http://HOST:4318".to_owned()),
         }
     }
 }
@@ -84,7 +84,7 @@ impl From<Collector> for String {
     }
 }
 
-/// From 0 for nothing to 1 for everything.
+/// From 0 for none to 1 for all.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(try_from = "f64", into = "f64")]
 pub(crate) struct Ratio(#[schemars(range(min = 0.0, max = 1.0))] f64);
@@ -99,7 +99,7 @@ impl TryFrom<f64> for Ratio {
     type Error = &'static str;
 
     fn try_from(ratio: f64) -> Result<Self, &'static str> {
-        if (0.0..=1.0).contains(&ratio) { Ok(Self(ratio)) } else { Err("a share is between 0 and 1") }
+        if (0.0..=1.0).contains(&ratio) { Ok(Self(ratio)) } else { Err("a ratio is between 0 and 1") }
     }
 }
 

@@ -1,6 +1,6 @@
-//! [`Traced`]: the span of a request, from its head to the head of its answer.
+//! [`Traced`]: the span of a request, from its head to the head of its response.
 //!
-//! An answer that is recorded is whole by then. One that merely passes may go on for hours, and its span does not.
+//! A recorded response is complete by then. A response that passes through may stream for hours, which the span leaves out.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use tower_service::Service;
 
 use super::{Begun, Tracing, method, word};
 
-/// Traces the requests of a service, where anybody wants traces.
+/// Traces the requests of a service, if tracing is enabled.
 #[derive(Clone, Debug)]
 pub(crate) struct Traced<S> {
     inner: S,
@@ -55,7 +55,7 @@ where
     }
 }
 
-/// The span of one request. It ends when this goes, also when the caller does first.
+/// The span of one request. It ends on drop, also when the client disconnects first.
 struct RequestSpan {
     tracing: Tracing,
     context: Context,

@@ -8,7 +8,7 @@ use super::options::{Collector, Ratio};
 use super::*;
 
 #[test]
-fn the_oldest_first_run_is_forgotten() {
+fn the_oldest_first_run_is_dropped() {
     let record = |name: &str| ScopedKey::new(Scope::new("o"), &Key::parse(name.as_bytes()).unwrap()).id;
     let span = |id: u64| {
         let state = TraceState::from_str("").unwrap_or_default();
@@ -28,7 +28,7 @@ fn the_oldest_first_run_is_forgotten() {
 }
 
 #[test]
-fn a_collector_is_a_url_without_secrets() {
+fn the_url_of_a_collector_contains_no_secrets() {
     for (text, expected) in [
         ("http://127.0.0.1:4318", Some("http://127.0.0.1:4318/v1/traces")),
         ("https://collector/", Some("https://collector/v1/traces")),
@@ -44,7 +44,7 @@ fn a_collector_is_a_url_without_secrets() {
 }
 
 #[test]
-fn a_share_is_between_none_and_all() {
+fn a_ratio_is_between_0_and_1() {
     for (ratio, expected) in
         [(0.0, true), (0.25, true), (1.0, true), (-0.1, false), (1.1, false), (f64::NAN, false)]
     {
@@ -53,7 +53,7 @@ fn a_share_is_between_none_and_all() {
 }
 
 #[test]
-fn a_method_that_a_caller_made_up_is_not_repeated() {
+fn unknown_methods_are_replaced() {
     assert_eq!(method(&http::Method::POST), "POST");
     assert_eq!(method(&http::Method::from_bytes(b"SECRET").unwrap()), "_OTHER");
 }

@@ -1,4 +1,4 @@
-//! [`TracedUpstream`]: the span of the call of the service behind, which is told of it in `traceparent`.
+//! [`TracedUpstream`]: the span of the upstream call, propagated to the upstream in `traceparent`.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use super::{Begun, Tracing, method, word};
 
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// Traces the calls of the service behind, where anybody wants traces.
+/// Traces upstream calls, if tracing is enabled.
 #[derive(Clone, Debug)]
 pub(crate) struct TracedUpstream<S> {
     inner: S,
@@ -63,7 +63,7 @@ where
     }
 }
 
-/// The span of one call. It ends when this goes.
+/// The span of one upstream call. It ends on drop.
 struct CallSpan(Context);
 
 impl CallSpan {
@@ -83,7 +83,7 @@ impl CallSpan {
         Self(context)
     }
 
-    /// Our own answer says so by its outcome: the service behind gave none.
+    /// Responses of the sidecar itself have an outcome: the upstream has sent none.
     fn answered<R>(&self, response: &Response<R>) {
         let span = self.0.span();
         match response.extensions().get::<Outcome>() {
@@ -103,7 +103,7 @@ impl Drop for CallSpan {
     }
 }
 
-/// A state that says nothing is written as an empty field, which not everybody takes.
+/// Removes an empty field, which the propagator writes for an empty state and some servers reject.
 fn drop_empty_state(headers: &mut HeaderMap) {
     if headers.get(&TRACESTATE).is_some_and(http::HeaderValue::is_empty) {
         headers.remove(&TRACESTATE);

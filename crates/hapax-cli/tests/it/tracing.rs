@@ -272,12 +272,12 @@ fn a_collector_that_is_dead_changes_nothing() {
         let answer = ask(sidecar.address(), &keyed("a"), ORDER);
         assert_eq!((answer.status(), answer.body.as_str()), (201, "order 1"));
     }
-    let told = sidecar.logged("the collector takes no traces");
+    let told = sidecar.logged("the collector does not accept traces");
     assert!(told.contains("no connection"), "{told}");
     let metrics = ask(sidecar.admin(), "GET /metrics", "").body;
     assert!(metrics.contains("hapax_trace_batches_total{result=\"lost\"}"), "{metrics}");
     let log = end(sidecar);
-    assert_eq!(log.iter().filter(|line| line.contains("takes no traces")).count(), 1, "{log:?}");
+    assert_eq!(log.iter().filter(|line| line.contains("does not accept traces")).count(), 1, "{log:?}");
 }
 
 #[test]
