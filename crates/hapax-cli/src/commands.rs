@@ -71,7 +71,7 @@ fn flags(global: &Global) -> Flags {
 /// The store of a command on records. If it is given as a flag, the file is not read.
 fn store(global: &Global) -> Result<StoreUrl, Failure> {
     match &global.store {
-        Some(url) => StoreUrl::parse(url)?.behind(global.fast.as_deref()),
+        Some(url) => StoreUrl::parse(url)?.with_fast_tier(global.fast.as_deref()),
         None => Config::load(&flags(global), std::env::vars_os()).map(|config| config.store),
     }
 }

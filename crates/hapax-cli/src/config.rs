@@ -44,8 +44,8 @@ use crate::telemetry::LogOptions;
 use crate::trace::TraceOptions;
 
 #[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
-pub(crate) use self::check::is_elsewhere;
-pub(crate) use self::check::shown;
+pub(crate) use self::check::is_remote;
+pub(crate) use self::check::without_query;
 pub(crate) use self::schema::{OptionInfo, known, schema};
 pub(crate) use self::sources::Flags;
 
@@ -185,7 +185,7 @@ impl Entries {
         let urls = shape.upstream.as_ref().map_or(&[][..], |upstream| upstream.urls());
         let upstream =
             urls.iter().map(|url| service_url(url).map_err(|why| self.invalid("", "upstream", why)));
-        let store = StoreUrl::parse(&shape.store.url)?.behind(shape.store.fast.as_deref())?;
+        let store = StoreUrl::parse(&shape.store.url)?.with_fast_tier(shape.store.fast.as_deref())?;
         Ok(Config {
             file,
             listen,

@@ -91,7 +91,7 @@ impl Sidecar {
         for warning in config.warnings().into_iter().chain(config.risks()) {
             tracing::warn!("{warning}");
         }
-        let store = config.store.open_or_make().await?;
+        let store = config.store.open_or_create().await?;
         let promise = promise::tell(&config.store, &*store).await;
         let hapax = hapax(&config, store);
         let forward = UpstreamService::new(&config.upstream, &config.upstream_options)?;

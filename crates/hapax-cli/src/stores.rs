@@ -1,4 +1,4 @@
-//! URL to store: the only list of stores.
+//! Store URLs, and how the stores are opened.
 
 #[cfg(feature = "dynamodb")]
 mod dynamodb;
@@ -6,10 +6,10 @@ mod dynamodb;
 mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
+mod server_url;
 #[cfg(feature = "redis")]
 mod tiers;
-#[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
-mod typed;
 
 use std::error::Error;
 use std::fmt;
@@ -33,17 +33,17 @@ use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
 use crate::output::printable;
 
-/// The store that is used when none is named.
+/// The default store.
 pub(crate) const STORE_DEFAULT: &str = "file:./hapax-data";
 
-/// The most bytes of an outcome that any store takes.
+/// The largest outcome that any store accepts, in bytes.
 pub(crate) const OUTCOME_BYTES_MAX: usize = hapax_store_file::OUTCOME_BYTES_MAX;
 
-/// How long a file store waits for those who were answered together: shorter than a sync of most disks. The cores that
-/// callers are served on are those that syncs take their time from.
+/// How long a file store waits to gather callers that were answered together into one batch: less than a sync of most
+/// disks takes. Syncs compete with callers for the same cores.
 const GATHER_MAX: Duration = Duration::from_micros(100);
 
-/// Every scheme, as people type it.
+/// All schemes.
 const SCHEMES: &[&str] = &[
     "file",
     "memory",
@@ -67,7 +67,7 @@ const SCHEMES: &[&str] = &[
     "dynamodb",
 ];
 
-/// Where the records are.
+/// The URL of a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum StoreUrl {
     /// A directory.
@@ -88,30 +88,30 @@ pub(crate) enum StoreUrl {
     Tiers(Box<TiersUrl>),
 }
 
-/// What was done, or would be, to bring a store to the layout of this version.
+/// The steps of a migration to the layout of this version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Migration {
-    /// None where there was no store.
+    /// None if there was no store.
     pub(crate) from: Option<u32>,
     pub(crate) to: u32,
     pub(crate) steps: Vec<String>,
 }
 
-/// What a command wants of the store.
+/// The access that a command needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
-    /// Only to read, beside whoever owns the store.
+    /// Read only, concurrently with an owner.
     Read,
-    /// To change it.
+    /// Read and write.
     Write,
 }
 
 impl StoreUrl {
-    /// Reads what was typed. Errors name the scheme only: the rest of a URL may hold a password.
+    /// Parses a URL. Errors contain at most its scheme: the rest may contain a password.
     pub(crate) fn parse(url: &str) -> Result<Self, Failure> {
         let invalid = |message: String| Failure::new(Code::StoreUrlInvalid, message);
         let Some((scheme, rest)) = url.split_once(':') else {
-            return Err(invalid("the store has no scheme".to_owned()).hint(
+            return Err(invalid("the store URL has no scheme".to_owned()).hint(
                 "write file:DIR for a directory, memory: for a store in memory, postgres://HOST/DATABASE or redis://HOST for a \
                  server",
             ));
@@ -119,11 +119,11 @@ impl StoreUrl {
         match scheme {
             "memory" if rest.is_empty() => Ok(Self::Memory),
             "memory" => {
-                Err(invalid("memory: takes nothing after the colon".to_owned()).hint("write memory:"))
+                Err(invalid("memory: has nothing after the colon".to_owned()).hint("write memory:"))
             }
             "file" => directory(rest)
                 .map(Self::File)
-                .ok_or_else(|| invalid("file: names no directory of this machine".to_owned()))
+                .ok_or_else(|| invalid("file: is not followed by a directory of this machine".to_owned()))
                 .map_err(|failure| {
                     failure.hint("write file:DIR, such as file:./hapax-data or file:/var/lib/hapax")
                 }),
@@ -143,28 +143,28 @@ impl StoreUrl {
                     .hint("write dynamodb://TABLE?region=REGION; see docs/guide/dynamodb.md")
             }),
             _ => Err(match feature_of(scheme) {
-                Some(feature) => invalid(format!("this program was built without {scheme}: stores"))
-                    .hint(format!("build it with the feature {feature}")),
-                None => invalid(format!("there is no store called {scheme:?}")).hint(known_store(scheme)),
+                Some(feature) => invalid(format!("this binary was built without {scheme}: stores"))
+                    .hint(format!("build it with --features {feature}")),
+                None => invalid(format!("unknown scheme {scheme:?}")).hint(known_store(scheme)),
             }),
         }
     }
 
     /// The same store with a fast tier in front of it, if there is one.
-    pub(crate) fn behind(self, fast: Option<&str>) -> Result<Self, Failure> {
+    pub(crate) fn with_fast_tier(self, fast: Option<&str>) -> Result<Self, Failure> {
         match fast {
             None => Ok(self),
             #[cfg(feature = "redis")]
             Some(fast) => TiersUrl::parse(self, fast).map(Box::new).map(Self::Tiers),
             #[cfg(not(feature = "redis"))]
             Some(_) => {
-                Err(Failure::new(Code::StoreUrlInvalid, "this program was built without redis: stores")
-                    .hint("build it with the feature redis, or leave `fast` out"))
+                Err(Failure::new(Code::StoreUrlInvalid, "this binary was built without redis: stores")
+                    .hint("build it with --features redis, or remove `fast`"))
             }
         }
     }
 
-    /// The directory that the store is in, where it is in one.
+    /// The directory of the store, if it has one.
     pub(crate) fn directory(&self) -> Option<&Path> {
         match self {
             Self::File(directory) => Some(directory),
@@ -172,22 +172,22 @@ impl StoreUrl {
         }
     }
 
-    /// Whether the store is on another machine and somebody on the way to it could read along.
-    pub(crate) fn is_in_clear(&self) -> bool {
+    /// Whether the store is on another machine and used without TLS.
+    pub(crate) fn is_unencrypted(&self) -> bool {
         match self {
             Self::File(_) | Self::Memory => false,
             #[cfg(feature = "postgres")]
-            Self::Postgres(url) => url.is_in_clear(),
+            Self::Postgres(url) => url.is_unencrypted(),
             #[cfg(feature = "redis")]
-            Self::Redis(url) => url.is_in_clear(),
+            Self::Redis(url) => url.is_unencrypted(),
             #[cfg(feature = "redis")]
-            Self::Tiers(tiers) => tiers.is_in_clear(),
+            Self::Tiers(tiers) => tiers.is_unencrypted(),
             #[cfg(feature = "dynamodb")]
-            Self::DynamoDb(url) => url.is_in_clear(),
+            Self::DynamoDb(url) => url.is_unencrypted(),
         }
     }
 
-    /// The largest outcome that the store takes, in bytes.
+    /// The largest outcome that the store accepts, in bytes.
     pub(crate) fn outcome_bytes_max(&self) -> usize {
         match self {
             Self::Memory => usize::MAX,
@@ -203,17 +203,17 @@ impl StoreUrl {
         }
     }
 
-    /// What to do about a route that keeps more than that.
+    /// The hint about a route limit above that.
     pub(crate) fn outcome_hint(&self) -> &'static str {
         match self {
-            Self::File(_) | Self::Memory => "lower it: the store takes no more",
+            Self::File(_) | Self::Memory => "lower it: the limit of the store is fixed",
             #[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
-            _ => "lower it, or raise outcome_bytes_max in the URL of the store and start again",
+            _ => "lower it, or raise outcome_bytes_max in the store URL and restart",
         }
     }
 
-    /// Brings the store to the layout of this version, or tells what that would take. Where there is one layout so far,
-    /// the store is told as it is, and one of another version is refused.
+    /// Migrates the store to the layout of this version, or returns the steps that this would take. A store with a single
+    /// layout so far is only opened, which refuses other versions.
     pub(crate) async fn migrate(&self, is_dry: bool) -> Result<Migration, Failure> {
         let version = match self {
             #[cfg(feature = "postgres")]
@@ -231,29 +231,29 @@ impl StoreUrl {
             Self::Redis(_) => hapax_store_redis::VERSION,
         };
         let _ = is_dry;
-        // Opening it compares its version with ours.
+        // Opening it checks its version.
         drop(self.open_shared(Access::Read).await?);
         Ok(Migration { from: Some(version), to: version, steps: Vec::new() })
     }
 
-    /// Opens the store, and makes it where there is none: for whoever runs operations with it.
-    pub(crate) async fn open_or_make(&self) -> Result<Arc<dyn Store>, Failure> {
+    /// Opens the store, and creates it if it does not exist. Only for processes that run operations with it.
+    pub(crate) async fn open_or_create(&self) -> Result<Arc<dyn Store>, Failure> {
         let opened = match self {
             Self::Memory => Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>),
             Self::File(directory) => FileStore::options().gather(GATHER_MAX).open(directory).map(shared),
             #[cfg(feature = "postgres")]
-            Self::Postgres(url) => url.open_or_make().await.map(shared),
+            Self::Postgres(url) => url.open_or_create().await.map(shared),
             #[cfg(feature = "redis")]
-            Self::Redis(url) => url.open_or_make().await.map(shared),
+            Self::Redis(url) => url.open_or_create().await.map(shared),
             #[cfg(feature = "redis")]
-            Self::Tiers(tiers) => return tiers.open_or_make().await,
+            Self::Tiers(tiers) => return tiers.open_or_create().await,
             #[cfg(feature = "dynamodb")]
             Self::DynamoDb(url) => url.open().await.map(shared),
         };
         opened.map_err(|error| self.failure(error, Access::Write))
     }
 
-    /// Opens the store. It is never created here: an empty store under a mistyped name helps nobody.
+    /// Opens the store. A missing store is not created: its name may be misspelled.
     pub(crate) async fn open(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
         let opened = match self {
             Self::Memory => Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>),
@@ -270,8 +270,7 @@ impl StoreUrl {
         opened.map_err(|error| self.failure(error, access))
     }
 
-    /// What the server promises as it is set up, where no store is on it yet; none for a store that is on no server. Nothing
-    /// is made.
+    /// The health of the server if it has no store yet; none for stores without a server. Nothing is created.
     pub(crate) async fn server_health(&self) -> Result<Option<Health>, Failure> {
         let health = match self {
             Self::Memory | Self::File(_) => return Ok(None),
@@ -279,7 +278,7 @@ impl StoreUrl {
             Self::Postgres(url) => url.options.clone().health().await,
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.options.clone().health().await,
-            // It is the store behind that promises.
+            // Promises are made by the store behind the fast tier.
             #[cfg(feature = "redis")]
             Self::Tiers(tiers) => return Box::pin(tiers.store.server_health()).await,
             #[cfg(feature = "dynamodb")]
@@ -288,24 +287,24 @@ impl StoreUrl {
         health.map(Some).map_err(|error: StoreError| self.failure(error, Access::Read))
     }
 
-    /// Which command makes the store.
-    pub(crate) fn made_by(&self) -> &'static str {
+    /// The command that creates the store.
+    pub(crate) fn created_by(&self) -> &'static str {
         match self {
             #[cfg(feature = "dynamodb")]
-            Self::DynamoDb(_) => "`hapax migrate` makes the table",
+            Self::DynamoDb(_) => "`hapax migrate` creates the table",
             #[cfg(feature = "redis")]
-            Self::Tiers(tiers) => tiers.store.made_by(),
+            Self::Tiers(tiers) => tiers.store.created_by(),
             #[cfg(feature = "postgres")]
-            Self::Postgres(_) => "`hapax migrate` or `hapax serve` makes it",
-            _ => "`hapax serve` makes it",
+            Self::Postgres(_) => "`hapax migrate` or `hapax serve` creates it",
+            _ => "`hapax serve` creates it",
         }
     }
 
-    /// Reads all of the store and fails if anything in it is damaged.
+    /// Reads the whole store and fails if anything in it is damaged.
     pub(crate) async fn verify(&self) -> Result<(), Failure> {
         let failed = |error| self.failure(error, Access::Read);
         let found = match self {
-            // That of this very process, and empty.
+            // It belongs to this process and is empty.
             Self::Memory => Vec::new(),
             Self::File(directory) => {
                 let store = open_file(directory, Access::Read).map_err(failed)?;
@@ -328,25 +327,25 @@ impl StoreUrl {
         if redis::is_missing(&error) {
             return Failure::new(Code::StoreMissing, format!("there is no store at {self}")).hint(
                 "check the server, the database number and the prefix; \
-                 the first process that runs operations with it makes the store",
+                 the first process that runs operations with it creates the store",
             );
         }
         #[cfg(feature = "postgres")]
         if postgres::is_missing(&error) {
             return Failure::new(Code::StoreMissing, format!("there is no store at {self}")).hint(
-                "check the server, the database and the schema; `hapax migrate` makes the store, and so does \
+                "check the server, the database and the schema; `hapax migrate` creates the store, and so does \
                  the first process that runs operations with it",
             );
         }
         #[cfg(feature = "dynamodb")]
         if dynamodb::is_missing(&error) {
             return Failure::new(Code::StoreMissing, format!("there is no store at {self}"))
-                .hint("check the table's name and the region; `hapax migrate` makes the table");
+                .hint("check the table's name and the region; `hapax migrate` creates the table");
         }
         if matches!(open_error(&error), Some(OpenError::Missing { .. })) {
             return Failure::new(Code::StoreMissing, format!("there is no store at {self}")).hint(
-                "name the directory with --store file:DIR or HAPAX_STORE_URL; \
-                 it is made by the first process that runs operations with it",
+                "set the directory with --store file:DIR or HAPAX_STORE_URL; \
+                 it is created by the first process that runs operations with it",
             );
         }
         let how = match access {
@@ -356,14 +355,14 @@ impl StoreUrl {
         Failure::store(error, format!("cannot open {self} for {how}"))
     }
 
-    /// Opens a store that outlives this process.
+    /// Opens a store that is not in the memory of this process.
     pub(crate) async fn open_shared(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
         if *self == Self::Memory {
             return Err(Failure::new(
                 Code::StoreNotShared,
-                "memory: is empty here: such a store lives and ends with the process that uses it",
+                "memory: is empty here: such a store belongs to the process that uses it, and ends with it",
             )
-            .hint("name a store that is kept, such as --store file:./hapax-data"));
+            .hint("use a persistent store, such as --store file:./hapax-data"));
         }
         self.open(access).await
     }
@@ -390,7 +389,7 @@ fn shared(store: impl Store) -> Arc<dyn Store> {
     Arc::new(store)
 }
 
-/// Opening for writing makes what is missing, so what is there is looked at first.
+/// Opening for writing would create a missing store, so it is opened for reading first.
 fn open_file(directory: &Path, access: Access) -> Result<FileStore, StoreError> {
     let reader = FileStore::open_read_only(directory)?;
     match access {
@@ -411,12 +410,12 @@ fn damaged(url: &StoreUrl) -> Failure {
         .hint("stop the owner of the store, keep a copy, and follow docs/errors/store-damaged.md")
 }
 
-/// The URL of a store as it was typed, without the passwords in it: a user stays, because another command needs it.
+/// The URL of a store without its passwords. A user name stays, because another command needs it.
 pub(crate) fn without_passwords(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| *scheme != "file") else {
         return url.to_owned();
     };
-    // A password that is not escaped may hold anything, so all that is before the last sign counts as the login.
+    // An unescaped password may contain any character, so everything before the last sign counts as the login.
     let rest = match rest.rsplit_once('@') {
         None => rest.to_owned(),
         Some((login, place)) => match login.split(':').next() {
@@ -432,7 +431,7 @@ pub(crate) fn without_passwords(url: &str) -> String {
     }
 }
 
-/// `DIR`, `/DIR`, `///DIR` or `//localhost/DIR`; none for another host or for nothing.
+/// `DIR`, `/DIR`, `///DIR` or `//localhost/DIR`; none for another host or an empty path.
 fn directory(rest: &str) -> Option<PathBuf> {
     let path = match rest.strip_prefix("//") {
         Some(authority) => authority.strip_prefix("localhost").unwrap_or(authority),
@@ -460,7 +459,7 @@ fn known_store(scheme: &str) -> String {
     }
 }
 
-/// The feature that a program lacks which knows nothing of this scheme.
+/// The feature without which this binary does not support the scheme.
 fn feature_of(scheme: &str) -> Option<&'static str> {
     let table = [
         (cfg!(feature = "postgres"), "postgres", &["postgres", "postgresql"][..]),
@@ -475,10 +474,10 @@ fn feature_of(scheme: &str) -> Option<&'static str> {
     lacking.filter(|(_, _, schemes)| schemes.contains(&scheme)).map(|(_, feature, _)| feature).next()
 }
 
-/// Reads every record and names those that cannot be read.
+/// Reads all records and returns the ids of those that cannot be decoded.
 #[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
 async fn unreadable(store: &dyn Store) -> Result<Vec<hapax_core::RecordId>, StoreError> {
-    /// How many records are looked through at a time.
+    /// The page size.
     const PAGE: usize = 1000;
 
     let mut query = hapax_core::Query { limit: PAGE, ..Default::default() };

@@ -101,7 +101,7 @@ fn warnings(config: &Config, report: Option<&StoreReport>, store_flags: &str) ->
     }));
     let stats = report.and_then(|report| report.stats.as_ref());
     if stats.is_none() {
-        warnings.push(format!("there is no store at {} yet; {}", config.store, config.store.made_by()));
+        warnings.push(format!("there is no store at {} yet; {}", config.store, config.store.created_by()));
     }
     warnings.extend(report.into_iter().flat_map(|report| report.health.warnings.iter().cloned()));
     if let Some(stats) = stats.filter(|stats| stats.uncertain > 0) {
@@ -201,9 +201,9 @@ fn route_lines(route: &Route) -> Vec<String> {
         !value.is_null() && (ALWAYS_PRINTED.contains(&name.as_str()) || default.get(name) != Some(value))
     });
     let urls = [("reconcile", &route.reconcile), ("authorise", &route.authorise)];
-    let urls = urls
-        .iter()
-        .filter_map(|(name, url)| Some(format!("         {name} = \"{}\"", config::shown(url.as_ref()?))));
+    let urls = urls.iter().filter_map(|(name, url)| {
+        Some(format!("         {name} = \"{}\"", config::without_query(url.as_ref()?)))
+    });
     let head = format!("route    {}", printable(route.paths()));
     let printed = printed.map(|(name, value)| format!("         {name} = {}", printable(&value.to_string())));
     let named = route.authorise_principal.as_ref();

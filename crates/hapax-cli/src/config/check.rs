@@ -26,18 +26,18 @@ impl Route {
         let settings = self.policy.settings();
         let is_on = settings.key != Some(KeyMode::Off);
         let taken = RISKS.iter().filter(move |(is_taken, _)| is_on && is_taken(&settings));
-        let asked = [("reconcile", &self.reconcile), ("authorise", &self.authorise)];
-        let asked = asked.into_iter().filter(move |_| is_on);
-        let in_clear = asked.filter_map(|(name, url)| in_clear(name, url.as_ref()?));
-        taken.map(|(_, why)| (*why).to_owned()).chain(in_clear)
+        let urls = [("reconcile", &self.reconcile), ("authorise", &self.authorise)];
+        let urls = urls.into_iter().filter(move |_| is_on);
+        let plain_http = urls.filter_map(|(name, url)| plain_http_warning(name, url.as_ref()?));
+        taken.map(|(_, why)| (*why).to_owned()).chain(plain_http)
     }
 
     fn document(&self) -> Value {
         json!({
             "path": self.paths(),
             "settings": self.policy.settings(),
-            "reconcile": self.reconcile.as_ref().map(shown),
-            "authorise": self.authorise.as_ref().map(shown),
+            "reconcile": self.reconcile.as_ref().map(without_query),
+            "authorise": self.authorise.as_ref().map(without_query),
             "authorise_principal": self.authorise_principal.as_ref().map(HeaderName::as_str),
             "warnings": self.warnings(),
         })
@@ -77,12 +77,12 @@ const RISKS: [Risk; 6] = [
 /// Whether a response that a gateway generates without knowing the outcome frees the key. A single status takes precedence
 /// over its class.
 fn releases_gateways(settings: &Settings) -> bool {
-    let says = |list: &Option<Vec<Text<StatusSet>>>, word: &str| {
-        list.iter().flatten().any(|said| said.to_string() == word)
+    let has = |list: &Option<Vec<Text<StatusSet>>>, word: &str| {
+        list.iter().flatten().any(|set| set.to_string() == word)
     };
     ["502", "504"].iter().any(|status| {
-        let is_kept = says(&settings.pin, status) || says(&settings.uncertain, status);
-        says(&settings.release, status) || (says(&settings.release, "5xx") && !is_kept)
+        let is_kept = has(&settings.pin, status) || has(&settings.uncertain, status);
+        has(&settings.release, status) || (has(&settings.release, "5xx") && !is_kept)
     })
 }
 
@@ -105,10 +105,11 @@ impl Config {
         {
             warnings.push(format!("admin: {address} is reachable from other machines"));
         }
-        warnings.extend(self.upstream.iter().filter_map(|url| in_clear("upstream", url)));
-        warnings
-            .extend(self.trace.endpoint.iter().filter_map(|collector| in_clear("trace", collector.url())));
-        if self.store.is_in_clear() {
+        warnings.extend(self.upstream.iter().filter_map(|url| plain_http_warning("upstream", url)));
+        warnings.extend(
+            self.trace.endpoint.iter().filter_map(|collector| plain_http_warning("trace", collector.url())),
+        );
+        if self.store.is_unencrypted() {
             warnings.push(format!(
                 "store: {} is on another machine and used without TLS: records and passwords can be read in transit",
                 self.store
@@ -168,7 +169,7 @@ impl Config {
 }
 
 /// A URL without its query, which may contain a secret.
-pub(crate) fn shown(url: &Uri) -> String {
+pub(crate) fn without_query(url: &Uri) -> String {
     match url.query() {
         None => url.to_string(),
         Some(_) => {
@@ -178,13 +179,14 @@ pub(crate) fn shown(url: &Uri) -> String {
 }
 
 /// A warning if `url` is on another machine and without TLS.
-fn in_clear(option: &str, url: &Uri) -> Option<String> {
-    let is_clear = url.scheme_str() == Some("http") && url.host().is_some_and(is_elsewhere);
-    is_clear.then(|| format!("{option}: {} is on another machine and used over plain HTTP", shown(url)))
+fn plain_http_warning(option: &str, url: &Uri) -> Option<String> {
+    let is_clear = url.scheme_str() == Some("http") && url.host().is_some_and(is_remote);
+    is_clear
+        .then(|| format!("{option}: {} is on another machine and used over plain HTTP", without_query(url)))
 }
 
 /// Whether a host is, or may be, another machine.
-pub(crate) fn is_elsewhere(host: &str) -> bool {
+pub(crate) fn is_remote(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     host != "localhost" && !bare.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }

@@ -562,14 +562,11 @@ fn a_route_limit_above_the_limit_of_the_store_is_refused() {
         let message = refusal(&format!("{NARROW}{routes}"), &[]);
         let why = "`outcome_bytes_max`: 1001 is more than the limit of redis://127.0.0.1:6379/0?prefix=shop:, which is 1000";
         assert!(message.contains(&format!("{place}: {why}")), "{message}");
-        assert!(
-            message.contains("lower it, or raise outcome_bytes_max in the URL of the store"),
-            "{message}"
-        );
+        assert!(message.contains("lower it, or raise outcome_bytes_max in the store URL"), "{message}");
     }
     let message = refusal("[defaults]\noutcome_bytes_max = 67108865", &[]);
     assert!(
-        message.contains("67108864") && message.contains("lower it: the store takes no more"),
+        message.contains("67108864") && message.contains("lower it: the limit of the store is fixed"),
         "{message}"
     );
 }

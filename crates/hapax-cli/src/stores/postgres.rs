@@ -1,4 +1,4 @@
-//! A PostgreSQL database as a store: its URL, shown without user and password, and how it is opened and migrated.
+//! A PostgreSQL database as a store: its URL, which is printed without user and password, opening and migration.
 
 use std::fmt;
 
@@ -6,34 +6,34 @@ use hapax_core::StoreError;
 use hapax_store_postgres::{MigrateMode, OpenError, Options, PostgresStore};
 
 use super::Migration;
-use super::typed::{Typed, cause, is_elsewhere, option};
+use super::server_url::{ServerUrl, cause, is_remote, option};
 
 /// The URL of a PostgreSQL database.
-pub(crate) type PostgresUrl = Typed<Options>;
+pub(crate) type PostgresUrl = ServerUrl<Options>;
 
 impl PostgresUrl {
-    /// Reads what was typed; otherwise what is wrong with it, without repeating it.
+    /// Parses a URL. Errors do not repeat it.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         Self::read(url, Options::from_url(url))
     }
 
-    /// Whether somebody on the way to it could read along: `prefer`, which is meant unless said, goes on without TLS.
-    pub(crate) fn is_in_clear(&self) -> bool {
-        let mode = option(self.typed(), "sslmode").unwrap_or("prefer");
-        matches!(mode, "prefer" | "disable") && is_elsewhere(&self.options.address())
+    /// Whether it is on another machine and used without TLS: with `prefer`, the default, TLS is optional.
+    pub(crate) fn is_unencrypted(&self) -> bool {
+        let mode = option(self.as_str(), "sslmode").unwrap_or("prefer");
+        matches!(mode, "prefer" | "disable") && is_remote(&self.options.address())
     }
 
-    /// Connects. A store in a mistyped schema is not made, unless somebody runs operations with it.
+    /// Connects. A missing store is not created: the schema may be misspelled.
     pub(crate) async fn open(&self) -> Result<PostgresStore, StoreError> {
         self.options.clone().existing().connect().await
     }
 
-    /// Connects, and makes the tables where there are none.
-    pub(crate) async fn open_or_make(&self) -> Result<PostgresStore, StoreError> {
+    /// Connects, and creates the tables if they do not exist.
+    pub(crate) async fn open_or_create(&self) -> Result<PostgresStore, StoreError> {
         self.options.clone().connect().await
     }
 
-    /// Brings the tables to the version of this program, or tells what that would take.
+    /// Migrates the tables to the version of this program, or returns the steps that this would take.
     pub(crate) async fn migrate(&self, is_dry: bool) -> Result<Migration, StoreError> {
         let mode = if is_dry { MigrateMode::DryRun } else { MigrateMode::Take };
         let migrated = PostgresStore::migrate(self.options.clone(), mode).await?;
@@ -43,7 +43,7 @@ impl PostgresUrl {
     }
 }
 
-/// Whether there is nothing under the URL.
+/// Whether the store does not exist.
 pub(crate) fn is_missing(error: &StoreError) -> bool {
     matches!(cause(error), Some(OpenError::Missing { .. }))
 }

@@ -9,7 +9,7 @@ fn refusal(url: &str) -> String {
 }
 
 #[test]
-fn directories_are_named_in_every_usual_way() {
+fn directories_are_parsed_in_all_usual_forms() {
     let cases = [
         ("file:./hapax-data", file("./hapax-data")),
         ("file:data", file("data")),
@@ -24,14 +24,14 @@ fn directories_are_named_in_every_usual_way() {
 }
 
 #[test]
-fn what_names_no_directory_of_this_machine_is_refused() {
+fn urls_without_a_local_directory_are_refused() {
     for url in ["file:", "file://", "file://other/dir", "file://localhost", "memory:x", "", "hapax-data"] {
         assert_eq!(StoreUrl::parse(url).unwrap_err().code(), Code::StoreUrlInvalid, "{url}");
     }
 }
 
 #[test]
-fn an_unknown_scheme_is_told_with_the_nearest_known_one() {
+fn the_error_about_an_unknown_scheme_names_the_nearest_one() {
     assert!(refusal("fiel:./data").contains("did you mean file:"));
     assert!(refusal("FILE:./data").contains("did you mean file:"));
     assert!(refusal("memroy:").contains("did you mean memory:"));
@@ -39,19 +39,19 @@ fn an_unknown_scheme_is_told_with_the_nearest_known_one() {
 }
 
 #[test]
-fn a_password_in_an_unknown_url_is_not_repeated() {
+fn the_error_about_an_unknown_scheme_repeats_no_password() {
     assert!(!refusal("postgrse://app:hunter2@db/hapax").contains("hunter2"));
 }
 
 #[tokio::test]
-async fn memory_is_not_shared_with_this_process() {
+async fn a_memory_store_cannot_be_opened_by_another_process() {
     let refused = StoreUrl::Memory.open_shared(Access::Read).await.unwrap_err();
     assert_eq!(refused.code(), Code::StoreNotShared);
 }
 
 #[cfg(feature = "dynamodb")]
 #[test]
-fn a_table_is_named_with_its_region() {
+fn a_table_is_printed_with_its_region() {
     let url = StoreUrl::parse("dynamodb://shop?region=eu-central-1&timeout_ms=500").unwrap();
     assert_eq!(url.to_string(), "dynamodb://shop?region=eu-central-1");
     for wrong in ["dynamodb:shop", "dynamodb://shop?region=EU", "dynamodb://shop?region=eu&tiemout_ms=5"] {
@@ -65,13 +65,13 @@ fn a_table_is_named_with_its_region() {
 
 #[cfg(not(feature = "dynamodb"))]
 #[test]
-fn what_was_left_out_is_told_with_its_feature() {
+fn the_error_about_a_missing_store_names_its_feature() {
     assert!(refusal("dynamodb://shop?region=eu-central-1").contains("--features dynamodb"));
 }
 
 #[cfg(feature = "redis")]
 #[test]
-fn a_server_is_shown_without_its_password() {
+fn a_redis_url_is_printed_without_its_password() {
     let url = StoreUrl::parse("rediss://app:hunter2@cache:6380/2?prefix=shop:").unwrap();
     assert_eq!(url.to_string(), "rediss://cache:6380/2?prefix=shop:");
     assert!(!format!("{url:?}").contains("hunter2"));
@@ -87,7 +87,7 @@ fn a_server_is_shown_without_its_password() {
 
 #[cfg(feature = "postgres")]
 #[test]
-fn a_database_is_shown_without_its_password() {
+fn a_postgres_url_is_printed_without_its_password() {
     let url = StoreUrl::parse("postgresql://app:hunter2@db:5433/shop?schema=orders").unwrap();
     assert_eq!(url.to_string(), "postgres://db:5433/shop?schema=orders");
     assert!(!format!("{url:?}").contains("hunter2"));
@@ -98,7 +98,7 @@ fn a_database_is_shown_without_its_password() {
 }
 
 #[test]
-fn a_url_to_be_typed_again_has_its_user_and_no_password() {
+fn without_passwords_keeps_the_user() {
     for (typed, shown) in [
         ("postgres://app:hunter2@db:5433/shop?schema=orders", "postgres://app@db:5433/shop?schema=orders"),
         ("postgresql://app@db/shop", "postgresql://app@db/shop"),
@@ -118,7 +118,7 @@ fn a_url_to_be_typed_again_has_its_user_and_no_password() {
 }
 
 #[test]
-fn a_store_that_was_left_out_names_its_feature() {
+fn feature_of_names_the_feature_of_a_missing_store() {
     for (scheme, is_there) in [("postgres", cfg!(feature = "postgres")), ("redis", cfg!(feature = "redis"))] {
         assert_eq!(feature_of(scheme), (!is_there).then_some(scheme));
     }
@@ -127,7 +127,7 @@ fn a_store_that_was_left_out_names_its_feature() {
 
 #[cfg(all(feature = "dynamodb", feature = "postgres", feature = "redis"))]
 #[test]
-fn a_store_on_another_machine_without_tls_is_known() {
+fn stores_on_another_machine_without_tls_are_detected() {
     let cases = [
         ("file:records", false),
         ("memory:", false),
@@ -150,25 +150,26 @@ fn a_store_on_another_machine_without_tls_is_known() {
         ("dynamodb://orders?region=eu-central-1&endpoint=https://10.0.0.7", false),
     ];
     for (url, expected) in cases {
-        assert_eq!(StoreUrl::parse(url).unwrap().is_in_clear(), expected, "{url}");
+        assert_eq!(StoreUrl::parse(url).unwrap().is_unencrypted(), expected, "{url}");
     }
-    let tiers =
-        StoreUrl::parse("postgres://127.0.0.1/orders").unwrap().behind(Some("redis://cache?prefix=a:"));
-    assert!(tiers.unwrap().is_in_clear());
+    let tiers = StoreUrl::parse("postgres://127.0.0.1/orders")
+        .unwrap()
+        .with_fast_tier(Some("redis://cache?prefix=a:"));
+    assert!(tiers.unwrap().is_unencrypted());
 }
 
 #[tokio::test]
-async fn a_url_knows_what_its_store_takes() {
+async fn a_url_has_the_outcome_limit_of_its_store() {
     let dir = tempfile::tempdir().unwrap();
     for url in [StoreUrl::File(dir.path().join("store")), StoreUrl::Memory] {
-        let store = url.open_or_make().await.unwrap();
+        let store = url.open_or_create().await.unwrap();
         assert_eq!(url.outcome_bytes_max(), store.outcome_bytes_max(), "{url}");
     }
 }
 
 #[cfg(all(feature = "dynamodb", feature = "postgres", feature = "redis"))]
 #[test]
-fn what_a_store_takes_is_said_in_its_url() {
+fn a_url_option_sets_the_outcome_limit() {
     let postgres = "postgres://127.0.0.1/orders?outcome_bytes_max=7";
     let cases = [
         (postgres, 7),
@@ -179,8 +180,9 @@ fn what_a_store_takes_is_said_in_its_url() {
     for (url, expected) in cases {
         assert_eq!(StoreUrl::parse(url).unwrap().outcome_bytes_max(), expected, "{url}");
     }
-    // The store in front keeps what it can, and decides nothing.
-    let tiers =
-        StoreUrl::parse(postgres).unwrap().behind(Some("redis://cache?prefix=a:&outcome_bytes_max=5"));
+    // The fast tier keeps what fits, and decides nothing.
+    let tiers = StoreUrl::parse(postgres)
+        .unwrap()
+        .with_fast_tier(Some("redis://cache?prefix=a:&outcome_bytes_max=5"));
     assert_eq!(tiers.unwrap().outcome_bytes_max(), 7);
 }

@@ -1,4 +1,4 @@
-//! A store with Redis in front of it, which knows what is finished.
+//! A database with Redis in front of it as a fast tier of finished records.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::redis::RedisUrl;
 use super::{Access, StoreUrl};
 use crate::failure::{Code, Failure};
 
-/// Two URLs: who decides, and who knows.
+/// The URLs of the database, which decides claims, and of the fast tier.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TiersUrl {
     pub(crate) store: StoreUrl,
@@ -23,8 +23,8 @@ impl TiersUrl {
     pub(crate) fn parse(store: StoreUrl, fast: &str) -> Result<Self, Failure> {
         let invalid = |message: String| Failure::new(Code::StoreUrlInvalid, message);
         if store.directory().is_some() || matches!(store, StoreUrl::Memory | StoreUrl::Redis(_)) {
-            return Err(invalid(format!("{store} takes no fast tier")).hint(
-                "leave `fast` out: it spares a database calls; `cache_bytes` answers from memory before any store",
+            return Err(invalid(format!("{store} supports no fast tier")).hint(
+                "remove `fast`: it is for databases; `cache_bytes` is a cache in memory in front of any store",
             ));
         }
         match RedisUrl::parse_facts(fast) {
@@ -35,22 +35,22 @@ impl TiersUrl {
         }
     }
 
-    /// Whether somebody on the way to one of both could read along.
-    pub(crate) fn is_in_clear(&self) -> bool {
-        self.store.is_in_clear() || self.fast.is_in_clear()
+    /// Whether one of them is on another machine and used without TLS.
+    pub(crate) fn is_unencrypted(&self) -> bool {
+        self.store.is_unencrypted() || self.fast.is_unencrypted()
     }
 
     pub(crate) async fn open(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
         self.before(Box::pin(self.store.open(access)).await?).await
     }
 
-    pub(crate) async fn open_or_make(&self) -> Result<Arc<dyn Store>, Failure> {
-        self.before(Box::pin(self.store.open_or_make()).await?).await
+    pub(crate) async fn open_or_create(&self) -> Result<Arc<dyn Store>, Failure> {
+        self.before(Box::pin(self.store.open_or_create()).await?).await
     }
 
-    /// Redis need not be there: without it everything is as it is without Redis.
+    /// Redis may be unavailable: then all calls go to the database.
     async fn before(&self, store: Arc<dyn Store>) -> Result<Arc<dyn Store>, Failure> {
-        let facts = RedisFacts::connect(self.fast.typed()).await;
+        let facts = RedisFacts::connect(self.fast.as_str()).await;
         let facts = facts.map_err(|error| Failure::store(error, format!("cannot use {}", self.fast)))?;
         Ok(Arc::new(Tiers::new(Arc::new(facts), store)))
     }

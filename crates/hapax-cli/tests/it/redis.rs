@@ -77,7 +77,7 @@ fn every_command_takes_the_server() {
 
     let checked = run(&["check"]).ended(0).stdout;
     for part in
-        ["(redis, not created yet)", "promise  best effort", "appendonly is off", "`hapax serve` makes it"]
+        ["(redis, not created yet)", "promise  best effort", "appendonly is off", "`hapax serve` creates it"]
     {
         assert!(checked.contains(part), "{part}: {checked}");
     }

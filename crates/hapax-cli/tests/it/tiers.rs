@@ -58,8 +58,8 @@ fn a_fast_tier_that_makes_no_sense_is_refused() {
             .failed(2, "store-url-invalid")
             .stderr
     };
-    assert!(refused("file:./data", "redis://127.0.0.1").contains("takes no fast tier"));
-    assert!(refused("redis://127.0.0.1", "redis://127.0.0.1").contains("takes no fast tier"));
+    assert!(refused("file:./data", "redis://127.0.0.1").contains("supports no fast tier"));
+    assert!(refused("redis://127.0.0.1", "redis://127.0.0.1").contains("supports no fast tier"));
     assert!(refused("postgres://127.0.0.1/shop", "redis://127.0.0.1").contains("it has no prefix"));
     let wrong = refused("postgres://127.0.0.1/shop", "http://user:canary-password@127.0.0.1");
     assert!(
