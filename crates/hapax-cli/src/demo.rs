@@ -47,7 +47,7 @@ pub(crate) struct Demo {
 
 impl Demo {
     /// The configuration with the demo as its upstream, also after a reload.
-    pub(crate) fn behind(&self, config: Config, flags: Flags) -> (Config, Flags) {
+    pub(crate) fn as_upstream_of(&self, config: Config, flags: Flags) -> (Config, Flags) {
         let flags = flags.with("--demo", ("", "upstream"), Some(self.url.to_string()));
         (Config { upstream: vec![self.url.clone()], ..config }, flags)
     }
@@ -93,7 +93,7 @@ pub(crate) fn tries(listen: &str) -> [(&'static str, String); 4] {
     let book = r#"--json '{"item":"book"}'"#;
     let pen = r#"--json '{"item":"pen"}'"#;
     [
-        ("sent twice, executed once: the second answer is replayed", curl("order", book, &["/orders"; 2])),
+        ("sent twice, executed once: the second response is replayed", curl("order", book, &["/orders"; 2])),
         ("the same key for another order: 422", curl("order", pen, &["/orders"])),
         (
             "sent again while the first one runs: 409",

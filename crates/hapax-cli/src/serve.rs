@@ -1,18 +1,16 @@
-//! The sidecar: its parts put together, and how it ends.
+//! The sidecar: its assembly, reload and graceful shutdown.
 //!
-//! | file | what it owns |
+//! | file | contents |
 //! |---|---|
-//! | `serve/routes.rs` | the layer in force, and how another takes its place |
-//! | `serve/promise.rs` | the promise in force, told at the start |
-//! | `serve/protection.rs` | what a reload takes away |
-//! | `serve/paths.rs` | which paths are refused because an origin could take them for others |
+//! | `serve/routes.rs` | the current layer, and its replacement by a reload |
+//! | `serve/promise.rs` | the log line about the store's promise |
+//! | `serve/protection.rs` | the protection that a reload removes |
+//! | `serve/paths.rs` | the refusal of ambiguous paths |
 //! | `serve/operation_headers.rs` | the header fields that name the operation and the attempt to the upstream |
 //! | `serve/access_log.rs` | the duration of each request, and its line in the access log |
 //! | `serve/callouts.rs` | callouts to `reconcile` and `authorise` URLs |
 //! | `serve/banner.rs` | what is printed at the start |
 //! | `serve/shutdown.rs` | the deadline of a graceful shutdown |
-//!
-//! How bytes come and go is the business of others: here is no HTTP.
 
 mod access_log;
 mod banner;
@@ -49,10 +47,10 @@ use crate::signals::{ProcessSignal, Signals};
 use crate::telemetry;
 use crate::trace::Tracing;
 
-/// How often the recorder of metrics tidies up.
+/// The interval at which the metrics recorder drains its histograms.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
-/// Serves until the process is asked to end.
+/// Serves until a shutdown signal.
 pub(crate) async fn run(
     config: Config,
     flags: Flags,
@@ -62,7 +60,7 @@ pub(crate) async fn run(
     let signals = Signals::new()?;
     let demo = if with_demo { Some(demo::start().await?) } else { None };
     let (config, flags) = match &demo {
-        Some(demo) => demo.behind(config, flags),
+        Some(demo) => demo.as_upstream_of(config, flags),
         None => (config, flags),
     };
     let sidecar = Sidecar::assemble(config).await?;
@@ -70,16 +68,16 @@ pub(crate) async fn run(
     sidecar.serve(&flags, signals).await
 }
 
-/// All parts, bound to their addresses and not yet serving.
+/// The components, bound to their addresses and not yet serving.
 struct Sidecar {
     hapax: Hapax,
-    /// What the store promised at the start.
+    /// The store's promise at the start.
     promise: Option<Promise>,
     routes: Arc<Routes>,
     listener: Arc<Listener>,
     threads: WorkerThreads,
-    operators: Option<AdminListener>,
-    /// Removed when the process ends.
+    admin_listener: Option<AdminListener>,
+    /// Deleted at the end of the process.
     local_access: Option<LocalAccess>,
     metrics: PrometheusHandle,
     tracing: Option<Tracing>,
@@ -97,9 +95,10 @@ impl Sidecar {
         let forward = UpstreamService::new(&config.upstream, &config.upstream_options)?;
         let callouts = Callouts::new(&config.limits);
         let listener = proxy::bind(config.listen, &config.transport, config.tls.as_ref()).await?;
-        let operators = AdminListener::bind(&config.admin, config.audit_dir()).await?;
-        let local_access = operators.as_ref().zip(config.store.directory());
-        let local_access = local_access.and_then(|(operators, directory)| operators.publish(directory));
+        let admin_listener = AdminListener::bind(&config.admin, config.audit_dir()).await?;
+        let local_access = admin_listener.as_ref().zip(config.store.directory());
+        let local_access =
+            local_access.and_then(|(admin_listener, directory)| admin_listener.publish(directory));
         let tracing = Tracing::start(&config.trace)?;
         let threads = WorkerThreads::start()
             .map_err(|error| Failure::new(Code::Failed, "cannot start").because(error))?;
@@ -112,35 +111,35 @@ impl Sidecar {
         };
         let routes = Arc::new(Routes::new(parts, config));
         let listener = Arc::new(listener);
-        Ok(Self { hapax, promise, routes, listener, threads, operators, local_access, metrics, tracing })
+        Ok(Self { hapax, promise, routes, listener, threads, admin_listener, local_access, metrics, tracing })
     }
 
     fn banner(&self, demo: Option<Demo>) -> Banner {
         Banner {
             listen: self.listener.local_addr(),
             is_tls: self.routes.config().tls.is_some(),
-            admin: self.operators.as_ref().map(AdminListener::local_addr),
-            token: self.operators.as_ref().and_then(AdminListener::made_token).map(str::to_owned),
+            admin: self.admin_listener.as_ref().map(AdminListener::local_addr),
+            token: self.admin_listener.as_ref().and_then(AdminListener::made_token).map(str::to_owned),
             demo: demo.map(|demo| demo.url),
             promise: self.promise,
         }
     }
 
     async fn serve(self, flags: &Flags, mut signals: Signals) -> Result<(), Failure> {
-        let (stop, stop_operators) = (CancellationToken::new(), CancellationToken::new());
+        let (stop, stop_admin) = (CancellationToken::new(), CancellationToken::new());
         let is_ready = Arc::new(AtomicBool::new(true));
         let upkeep = tokio::spawn(upkeep(self.metrics.clone()));
-        let operators = self.operators.map(|operators| {
+        let admin_listener = self.admin_listener.map(|admin_listener| {
             let admin = admin(&self.hapax, &self.routes, self.metrics, is_ready.clone());
-            let stop = stop_operators.clone();
+            let stop = stop_admin.clone();
             tokio::spawn(async move {
-                if let Err(failure) = operators.serve(admin, stop).await {
-                    tracing::error!("operators are not served any more: {}", failure.text());
+                if let Err(failure) = admin_listener.serve(admin, stop).await {
+                    tracing::error!("the admin listener has stopped: {}", failure.text());
                 }
             })
         });
         let serving = tokio::spawn({
-            let (listener, service, stop) = (self.listener.clone(), self.routes.in_force(), stop.clone());
+            let (listener, service, stop) = (self.listener.clone(), self.routes.service(), stop.clone());
             let workers = self.threads.workers();
             async move { listener.serve(service, workers, stop).await }
         });
@@ -148,31 +147,36 @@ impl Sidecar {
         while signals.next().await == ProcessSignal::Reload {
             self.routes.reload(flags);
             if let Err(error) = self.listener.reload_tls() {
-                tracing::error!("the certificate stays as it was: {}", Failure::from(error).text());
+                tracing::error!(
+                    "the certificate cannot be reloaded; the old one stays in use: {}",
+                    Failure::from(error).text()
+                );
             }
         }
         notify(sd_notify::NotifyState::Stopping);
         is_ready.store(false, Ordering::Relaxed);
-        // First, so that requests which the listener gives up are told why.
+        // Before the listener stops, so that the requests which it aborts get a problem document.
         self.hapax.drain(Duration::ZERO).await;
         stop.cancel();
         let config = self.routes.config();
-        tracing::info!(limit = ?config.drain, "asked to end: nothing new is taken");
+        tracing::info!(limit = ?config.drain, "shutdown requested; draining");
         let deadline = ShutdownDeadline::new(config.drain, async move { signals.shutdown().await });
-        let ended = end(&self.hapax, serving, &deadline, &flags.naming()).await;
+        let ended = end(&self.hapax, serving, &deadline, &flags.store_flags()).await;
         if let Some(tracing) = self.tracing {
             let _cut_short =
                 deadline.limit(tracing.end(deadline.remaining().min(config.trace.timeout.0))).await;
         }
-        // Operators see the end of it, and what they began is written down to its end.
-        stop_operators.cancel();
-        if let Some(mut operators) = operators
-            && deadline.limit(&mut operators).await.is_none()
+        // The admin listener stops last: admin_listener see the shutdown, and changes in progress reach the audit log.
+        stop_admin.cancel();
+        if let Some(mut admin_listener) = admin_listener
+            && deadline.limit(&mut admin_listener).await.is_none()
         {
-            operators.abort();
-            tracing::warn!("operators' requests had not ended in time; the audit log tells which changes");
+            admin_listener.abort();
+            tracing::warn!(
+                "admin requests were aborted at the shutdown deadline; the audit log has their changes"
+            );
         }
-        // While the store is still owned: its next owner may write a file of its own.
+        // Before the store is released: its next owner may write this file.
         drop(self.local_access);
         upkeep.abort();
         ended
@@ -188,7 +192,7 @@ fn hapax(config: &Config, store: Arc<dyn hapax_core::Store>) -> Hapax {
         .build()
 }
 
-/// What operators are shown.
+/// The state that the admin listener shows.
 fn admin(hapax: &Hapax, routes: &Arc<Routes>, metrics: PrometheusHandle, is_ready: Arc<AtomicBool>) -> Admin {
     let config = routes.config();
     let (shown, keeping) = (routes.clone(), routes.clone());
@@ -209,35 +213,37 @@ async fn upkeep(metrics: PrometheusHandle) {
     }
 }
 
-/// Lets what has begun end: protected operations first, then whatever else is on a connection.
+/// Waits for protected operations, then for all other traffic.
 async fn end(
     hapax: &Hapax,
     serving: JoinHandle<()>,
     deadline: &ShutdownDeadline,
-    naming: &str,
+    store_flags: &str,
 ) -> Result<(), Failure> {
     let abort = serving.abort_handle();
     let drained = match deadline.limit(hapax.drain(deadline.remaining())).await {
         Some(drained) => drained,
         None => hapax.drain(Duration::ZERO).await,
     };
-    // A connection that outlives the limit carries nothing that is recorded.
+    // Connections that are still open have no operation to record.
     let _cut_short = deadline.limit(serving).await;
     abort.abort();
     if drained.left > 0 {
         return Err(Failure::new(
             Code::DrainIncomplete,
-            format!("{} operation(s) had not ended in time and become uncertain", drained.left),
+            format!("{} operation(s) did not finish in time and become uncertain", drained.left),
         )
-        .hint(format!("find them with `hapax records list --state uncertain{naming}` and settle them")));
+        .hint(format!(
+            "find them with `hapax records list --state uncertain{store_flags}` and settle them"
+        )));
     }
-    tracing::info!("ended");
+    tracing::info!("shutdown complete");
     Ok(())
 }
 
-/// Tells systemd, where it wants to know.
+/// Notifies systemd, if it manages this process.
 fn notify(state: sd_notify::NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::debug!(%error, "the service manager was not told");
+        tracing::debug!(%error, "cannot notify the service manager");
     }
 }

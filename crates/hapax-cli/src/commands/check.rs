@@ -34,7 +34,7 @@ pub(crate) async fn run(check: &Check, flags: &Flags, output: Output) -> Result<
     let config = config.with_token(flags, std::env::var_os(token::VARIABLE))?;
     files(&config)?;
     let found = store(check, &config).await?;
-    let warnings = warnings(&config, found.as_ref(), &flags.naming());
+    let warnings = warnings(&config, found.as_ref(), &flags.store_flags());
     if output.json {
         return output.document(&document(&config, found.as_ref(), &warnings));
     }

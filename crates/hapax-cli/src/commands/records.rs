@@ -90,7 +90,7 @@ impl Target<'_> {
 
     /// A follow-up command for the same records.
     fn command_line(&self, rest: &str) -> String {
-        let mut line = format!("hapax {rest}{}", self.flags.naming());
+        let mut line = format!("hapax {rest}{}", self.flags.store_flags());
         if let Some(url) = &self.admin.admin {
             line += &format!(" --admin {}", quoted(url));
         }

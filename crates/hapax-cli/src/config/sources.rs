@@ -103,7 +103,7 @@ impl Flags {
 
     /// The flags by which another command finds the same store, without passwords. Values from the environment are left
     /// out.
-    pub(crate) fn naming(&self) -> String {
+    pub(crate) fn store_flags(&self) -> String {
         let file = self.file.as_ref().map(|file| ("--config", "HAPAX_CONFIG", file.display().to_string()));
         let of_store = [("--store", "url", "HAPAX_STORE_URL"), ("--fast", "fast", "HAPAX_STORE_FAST")];
         let of_store = of_store.into_iter().filter_map(|(flag, name, variable)| {

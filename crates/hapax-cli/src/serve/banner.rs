@@ -1,4 +1,4 @@
-//! What is printed at the start: where everything is, and in the demo what to try.
+//! The message at the start: addresses, the generated token, and the commands of the demo.
 
 use std::net::SocketAddr;
 
@@ -10,15 +10,15 @@ use crate::demo;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Where everything is.
+/// The contents of the message.
 pub(super) struct Banner {
     pub(super) listen: SocketAddr,
     pub(super) is_tls: bool,
     pub(super) admin: Option<SocketAddr>,
-    /// Only one that was made at this start: nobody could know it otherwise.
+    /// The token, if it was generated at this start.
     pub(super) token: Option<String>,
     pub(super) demo: Option<Uri>,
-    /// Told in the document only: for people it is in the log.
+    /// Printed in JSON only: otherwise it is in the log.
     pub(super) promise: Option<Promise>,
 }
 
@@ -40,13 +40,13 @@ impl Banner {
         }
         let mut lines = vec![format!("hapax listens on {listen}")];
         if let Some(demo) = &self.demo {
-            lines.push(format!("the orders API of the demo is behind it, on {demo}"));
+            lines.push(format!("the upstream is the orders API of the demo on {demo}"));
         }
         if let Some(console) = console {
             lines.push(format!("the console is at {console}"));
         }
         if let Some(token) = &self.token {
-            lines.push(format!("its token, made for this start: {token}"));
+            lines.push(format!("admin token, generated for this run: {token}"));
         }
         for (shows, typed) in tries.into_iter().flatten() {
             lines.push(format!("\n# {shows}\n{typed}"));

@@ -1,9 +1,8 @@
-//! [`Unambiguous`]: refuses a protected request whose path an origin could take for another one.
+//! [`Unambiguous`]: refuses protected requests whose path an origin could interpret as another one.
 //!
-//! Which policy holds, and which record a key means, is decided by the path as it was sent. Some origins read `//`,
-//! `/../`, `;…`, a backslash or an encoded slash as something else. A request could slip past the route that asks for
-//! a key, or run again under the same key, by nothing but another spelling. What comes of a request that has one
-//! reading only is none of this file's business.
+//! The policy and the record of a request depend on its unnormalised path. Some origins normalise `//`, `/../`, `;…`, a
+//! backslash or an encoded slash. With another spelling, a request could bypass a route that requires a key, or run again
+//! under the same key.
 
 use std::task::{Context, Poll};
 
@@ -17,11 +16,11 @@ use tower_service::Service;
 
 use crate::problem;
 
-/// Answers such requests itself, and hands on all others.
+/// Refuses ambiguous requests and passes on all others.
 #[derive(Clone, Debug)]
 pub(super) struct Unambiguous<S> {
     inner: S,
-    /// The one behind.
+    /// The layer inside `inner`.
     layer: IdempotencyLayer,
 }
 
@@ -30,15 +29,15 @@ impl<S> Unambiguous<S> {
         Self { inner, layer }
     }
 
-    /// Whether the path could be read so that the request is protected, or so that it is not.
+    /// Whether the request is protected under one of several readings of its path.
     fn is_refused<B>(&self, request: &Request<B>) -> bool {
         let Some(readings) = readings(request.uri().path()) else { return false };
         readings.iter().any(|path| self.layer.protects(request.method(), path, request.headers()))
     }
 }
 
-/// What a path may be taken for; none where everybody takes it for the same. A slash at the end may count or not,
-/// but one alone makes nothing ambiguous.
+/// The readings of an ambiguous path; none if there is only one. A slash at the end is optional, so it alone makes no path
+/// ambiguous.
 fn readings(path: &str) -> Option<[String; 3]> {
     let is_suspect = path.contains("//")
         || path.contains("/.")
@@ -52,8 +51,8 @@ fn readings(path: &str) -> Option<[String; 3]> {
     (!is_clear).then(|| [spelled, format!("{normal}/"), normal])
 }
 
-/// The path as routes are compared with: unreserved characters plain, other encoded ones in upper case. And whether a
-/// percent sign encodes nothing: the layer then compares the path as it is, and an origin perhaps does not.
+/// The path as it is compared with routes: unreserved characters decoded, other escapes in upper case. And whether there is
+/// a stray percent sign: then the layer compares the path undecoded, which an origin may not.
 fn spelled(path: &str) -> (String, bool) {
     let mut parts = path.split('%');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -80,7 +79,7 @@ fn spelled(path: &str) -> (String, bool) {
     (text, is_stray)
 }
 
-/// The path after everything that an origin might do to it, without a slash at its end.
+/// The path after all normalisations by origins, without a slash at its end.
 fn normal(spelled: &str) -> String {
     let plain = spelled.replace("%2F", "/").replace("%5C", "/").replace('\\', "/");
     let mut segments = Vec::new();

@@ -1,7 +1,7 @@
-//! What a reload takes away: protection that requests had and do not have any more.
+//! The protection that a reload removes.
 //!
-//! Two configurations are compared request by request: which policy covers a method on a path is asked of the layers
-//! themselves, so a route that hides another one, or that is gone, is seen as requests will meet it.
+//! Two configurations are compared by request: their layers decide which policy covers a method on a path, so shadowed and
+//! removed routes are detected.
 
 use hapax::http::settings::{ExpiredKeysName, Text};
 use hapax::http::{Anonymous, IdempotencyLayer, KeyMode, PathPattern, Settings};
@@ -9,20 +9,19 @@ use http::{HeaderName, Method};
 
 use crate::config::Route;
 
-/// How many routes a line names.
+/// How many routes are listed in a line.
 const NAMED_MAX: usize = 20;
 
-/// A path that no route is likely to name: what holds there holds for the rest.
+/// A path that is unlikely to match any route, for the policy of all other paths.
 const UNNAMED: &str = "/_/_/_/_/_/_/_/_";
 
-/// Routes and the layer that is made of them.
+/// Routes and their layer.
 pub(super) struct Routing<'a> {
     pub(super) layer: &'a IdempotencyLayer,
     pub(super) routes: &'a [Route],
 }
 
-/// Everything that requests lose when `after` takes the place of `before`, one line for each loss with the routes that
-/// have it.
+/// The losses of protection when `before` is replaced by `after`, one line for each with the routes that are affected.
 pub(super) fn removed(before: &Routing<'_>, after: &Routing<'_>) -> Vec<String> {
     let methods = before.methods();
     let mut found: Vec<(&'static str, Vec<String>)> = Vec::new();
@@ -38,7 +37,7 @@ pub(super) fn removed(before: &Routing<'_>, after: &Routing<'_>) -> Vec<String> 
     found.into_iter().map(|(loss, routes)| format!("{loss}: {}", listed(&routes))).collect()
 }
 
-/// What requests for `path` lose, each with the methods that do.
+/// The losses of requests for `path`, each with the methods that are affected.
 fn losses(
     before: &Routing<'_>,
     after: &Routing<'_>,
@@ -53,10 +52,10 @@ fn losses(
     for method in methods {
         let Some(had) = before.covering(path, method) else { continue };
         if path.is_some() && had.path.as_ref() == path && !after.names(path) {
-            lose("the route is gone, what it covered falls to the routes after it", method);
+            lose("the route was removed, its requests are matched by the routes after it", method);
         }
         match after.covering(path, method) {
-            None => lose("requests are not covered any more", method),
+            None => lose("requests are no longer covered", method),
             Some(has) => {
                 let (had, has) = (Rules::of(had), Rules::of(has));
                 let lost = LOSSES.iter().filter(|(is_lost, _)| is_lost(&had, &has));
@@ -67,7 +66,7 @@ fn losses(
     found
 }
 
-/// Every path that either configuration names, and none for the rest.
+/// The paths of both configurations, and none for all other paths.
 fn paths<'a>(before: &Routing<'a>, after: &Routing<'a>) -> Vec<Option<&'a PathPattern>> {
     let mut paths: Vec<Option<&PathPattern>> = Vec::new();
     for route in before.routes.iter().chain(after.routes) {
@@ -87,12 +86,12 @@ fn listed(routes: &[String]) -> String {
 }
 
 impl<'a> Routing<'a> {
-    /// The route that covers a request to the paths of `path`.
+    /// The route that covers requests for `path`.
     fn covering(&self, path: Option<&PathPattern>, method: &Method) -> Option<&'a Route> {
         let position = match path.map(sample) {
             None => self.layer.position_of(method, UNNAMED),
             Some(Some(path)) => self.layer.position_of(method, &path),
-            // No path can be made from a regular expression. The route that has it covers its paths.
+            // There is no sample path for a regular expression, so the route itself is taken.
             Some(None) => {
                 let is_it = |route: &Route| route.path.as_ref() == path && covers(route, method);
                 let named = self.routes.iter().position(is_it);
@@ -106,7 +105,7 @@ impl<'a> Routing<'a> {
         self.routes.iter().any(|route| route.path.as_ref() == path)
     }
 
-    /// Every method that some route covers.
+    /// All methods that any route covers.
     fn methods(&self) -> Vec<Method> {
         let mut methods: Vec<Method> = Vec::new();
         for method in self.routes.iter().flat_map(methods_of) {
@@ -137,7 +136,7 @@ fn sample(pattern: &PathPattern) -> Option<String> {
     pattern.matches(&sample).then_some(sample)
 }
 
-/// What a route says.
+/// The settings of a route that are compared.
 struct Rules {
     settings: Settings,
     asks_first: bool,
@@ -151,50 +150,50 @@ impl Rules {
 
 type Loss = (fn(&Rules, &Rules) -> bool, &'static str);
 
-/// What one policy has that another one lacks. Choices that give something up are warned of at every reload.
+/// The comparisons of two policies. Unsafe settings are warned about separately, at every reload.
 const LOSSES: [Loss; 9] = [
     (
         |had, has| had.settings.key == Some(KeyMode::Required) && has.settings.key != Some(KeyMode::Required),
-        "key = \"required\" is gone, requests without a key run unprotected",
+        "key = \"required\" was removed, requests without a key run unprotected",
     ),
     (
         |had, has| headers(&had.settings).any(|name| !headers(&has.settings).any(|known| known == name)),
-        "a header of `header` or `aliases` is gone, keys in it are not read any more",
+        "a header of `header` or `aliases` was removed, keys in it are no longer read",
     ),
     (
         |had, has| had.settings.key_pointer.is_some() && had.settings.key_pointer != has.settings.key_pointer,
-        "`key_pointer` is gone or another one, keys where it pointed are not read any more",
+        "`key_pointer` was removed or changed, keys at its old position are no longer read",
     ),
     (
         |had, has| had.asks_first && !has.asks_first,
-        "`authorise` is gone, replays are given out without asking",
+        "`authorise` was removed, replays are sent without authorisation",
     ),
     (
         |had, has| had.settings.webhook.is_some() && had.settings.webhook != has.settings.webhook,
-        "`webhook` is gone or another one, its signatures are not checked any more",
+        "`webhook` was removed or changed, its signatures are no longer verified",
     ),
     (
         |had, has| {
             had.settings.anonymous == Some(Anonymous::Refuse)
                 && has.settings.anonymous != Some(Anonymous::Refuse)
         },
-        "anonymous = \"refuse\" is gone, callers without a principal share their keys",
+        "anonymous = \"refuse\" was removed, callers without a principal share their keys",
     ),
     (
         |had, has| identity(&had.settings) != identity(&has.settings),
-        "`namespace`, `principal`, `credential_headers`, `endpoint`, `scope_host` or `path_case` is another one, so the records \
+        "`namespace`, `principal`, `credential_headers`, `endpoint`, `scope_host` or `path_case` has changed, so the records \
          of earlier requests are not found and retries of those requests run again",
     ),
     (
         |had, has| span(has.settings.retention) < span(had.settings.retention) || frees_more(had, has),
-        "results are kept for a shorter time, or more statuses free their key: retries run again that were answered",
+        "results are kept for a shorter time, or more statuses release their key: retries may run again",
     ),
     (
         |had, has| {
             had.settings.expired_keys == Some(ExpiredKeysName::Refuse)
                 && has.settings.expired_keys != Some(ExpiredKeysName::Refuse)
         },
-        "expired_keys = \"refuse\" is gone, keys older than the retention run as new ones",
+        "expired_keys = \"refuse\" was removed, keys older than the retention run as new ones",
     ),
 ];
 
@@ -203,7 +202,7 @@ fn headers(settings: &Settings) -> impl Iterator<Item = &HeaderName> {
     settings.header.iter().chain(settings.aliases.iter().flatten()).map(|Text(name)| name)
 }
 
-/// What a record is found by, beside the request itself.
+/// The settings that determine the scope of a record.
 fn identity(settings: &Settings) -> impl PartialEq + use<'_> {
     let caller = (&settings.namespace, &settings.principal, &settings.credential_headers);
     (caller, settings.endpoint, settings.scope_host, settings.path_case)
@@ -213,7 +212,7 @@ fn span(span: Option<hapax::http::settings::Span>) -> std::time::Duration {
     span.map_or(std::time::Duration::ZERO, |span| span.0)
 }
 
-/// Whether an answer frees its key that did not before.
+/// Whether more statuses release their key.
 fn frees_more(had: &Rules, has: &Rules) -> bool {
     let freed = |rules: &Rules| rules.settings.release.clone().unwrap_or_default();
     let before = freed(had);

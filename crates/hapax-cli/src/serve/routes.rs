@@ -1,5 +1,5 @@
-//! The layer in force. Every request asks whether it is still the same, so that a reload changes what the next request
-//! meets and no connection is dropped.
+//! The current layer. Every request checks whether it was replaced, so that a reload takes effect for the next request and
+//! closes no connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,53 +24,53 @@ use crate::proxy::UpstreamService;
 use crate::records::retention::retention_of;
 use crate::trace::{Traced, TracedUpstream, Tracing};
 
-/// What answers one request.
-type Answering =
+/// The stack of services for one request.
+type RequestService =
     AccessLog<Unambiguous<Traced<Idempotency<OperationHeaders<TracedUpstream<UpstreamService>>>>>>;
 
-/// The layer in force and the configuration that it is made of.
+/// The current layer and its configuration.
 pub(super) struct Routes {
     parts: Parts,
     current: RwLock<Current>,
-    /// How often that has changed.
+    /// The number of reloads.
     changes: AtomicUsize,
 }
 
-/// What answers the requests of one connection: a copy of what is in force, made anew when that has changed.
-pub(super) struct InForce {
+/// The service of one connection: a clone of the current stack, renewed after a reload.
+pub(super) struct ConnectionService {
     routes: Arc<Routes>,
     changes: usize,
-    answering: Answering,
+    service: RequestService,
 }
 
-impl Clone for InForce {
-    /// For another connection, which begins with what is in force by then.
+impl Clone for ConnectionService {
+    /// For another connection, with the stack that is current by then.
     fn clone(&self) -> Self {
-        self.routes.in_force()
+        self.routes.service()
     }
 }
 
-impl<B> Service<Request<B>> for InForce
+impl<B> Service<Request<B>> for ConnectionService
 where
-    Answering: Service<Request<B>>,
+    RequestService: Service<Request<B>>,
 {
-    type Response = <Answering as Service<Request<B>>>::Response;
-    type Error = <Answering as Service<Request<B>>>::Error;
-    type Future = <Answering as Service<Request<B>>>::Future;
+    type Response = <RequestService as Service<Request<B>>>::Response;
+    type Error = <RequestService as Service<Request<B>>>::Error;
+    type Future = <RequestService as Service<Request<B>>>::Future;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         if self.changes != self.routes.changes.load(Ordering::Acquire) {
-            *self = self.routes.in_force();
+            *self = self.routes.service();
         }
-        self.answering.poll_ready(cx)
+        self.service.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        self.answering.call(request)
+        self.service.call(request)
     }
 }
 
-/// What every layer is made of, whatever its routes.
+/// The components that do not depend on routes.
 pub(super) struct Parts {
     pub(super) hapax: Hapax,
     pub(super) forward: UpstreamService,
@@ -81,7 +81,7 @@ pub(super) struct Parts {
 
 struct Current {
     layer: IdempotencyLayer,
-    answering: Answering,
+    service: RequestService,
     config: Arc<Config>,
 }
 
@@ -92,31 +92,31 @@ impl Routes {
         Self { parts, current: RwLock::new(current), changes: AtomicUsize::new(0) }
     }
 
-    /// What answers requests, from now on and after every change.
-    pub(super) fn in_force(self: &Arc<Self>) -> InForce {
-        // First: what changes in between is noticed by the next request.
+    /// The service for a new connection.
+    pub(super) fn service(self: &Arc<Self>) -> ConnectionService {
+        // Loaded first: a reload in between is noticed by the next request.
         let changes = self.changes.load(Ordering::Acquire);
-        InForce { routes: self.clone(), changes, answering: self.current.read().answering.clone() }
+        ConnectionService { routes: self.clone(), changes, service: self.current.read().service.clone() }
     }
 
-    /// What is in force.
+    /// The current configuration.
     pub(super) fn config(&self) -> Arc<Config> {
         self.current.read().config.clone()
     }
 
-    /// How long the result of an operation is kept.
+    /// The retention of an operation's result.
     pub(super) fn retention_of(&self, operation: &str) -> Duration {
         let current = self.current.read();
         retention_of(operation, &current.layer, &current.config.routes)
     }
 
-    /// Reads the configuration again. Whatever is wrong with it, something stays in force: what was.
+    /// Reloads the configuration. If it is invalid, nothing changes.
     pub(super) fn reload(&self, flags: &Flags) {
         let before = self.config();
         let config = match before.reload(flags, std::env::vars_os()) {
             Ok(config) => config,
             Err(failure) => {
-                tracing::error!("the routes stay as they were: {}", failure.text());
+                tracing::error!("reload failed; the routes are unchanged: {}", failure.text());
                 return;
             }
         };
@@ -124,24 +124,24 @@ impl Routes {
             tracing::warn!("{risk}");
         }
         for section in needing_restart(&before, &config) {
-            tracing::warn!(section, "this changed and takes effect after a restart");
+            tracing::warn!(section, "a changed section takes effect after a restart");
         }
-        // What callers have used up stays used up.
-        let in_force = self.current.read().layer.clone();
-        let layer = self.parts.layer(&config).in_place_of(&in_force);
+        // The callers' usage of their limits is kept.
+        let current = self.current.read().layer.clone();
+        let layer = self.parts.layer(&config).in_place_of(&current);
         let removed = protection::removed(
-            &Routing { layer: &in_force, routes: &before.routes },
+            &Routing { layer: &current, routes: &before.routes },
             &Routing { layer: &layer, routes: &config.routes },
         );
         for loss in removed {
             tracing::warn!("this reload removes protection: {loss}");
         }
         let routes = config.routes.len();
-        // Only the routes have changed; the rest is told as it is in force.
+        // Only the routes are replaced.
         let config = Config { routes: config.routes, ..Config::clone(&before) };
         *self.current.write() = self.parts.current(layer, Arc::new(config));
         self.changes.fetch_add(1, Ordering::Release);
-        tracing::info!(routes, "the routes are read again");
+        tracing::info!(routes, "routes reloaded");
     }
 }
 
@@ -154,8 +154,8 @@ impl Parts {
         let upstream = TracedUpstream::new(self.forward.clone(), self.tracing.clone());
         let traced = Traced::new(layer.layer(OperationHeaders::new(upstream)), self.tracing.clone());
         let unambiguous = Unambiguous::new(traced, layer.clone());
-        let answering = AccessLog::new(unambiguous, self.access_logger.clone());
-        Current { layer, answering, config }
+        let service = AccessLog::new(unambiguous, self.access_logger.clone());
+        Current { layer, service, config }
     }
 }
 
@@ -167,7 +167,7 @@ fn with_callouts(route: &Route, callouts: &Callouts) -> HttpPolicy {
     }
     if let Some(url) = &route.authorise {
         let (callouts, url, mut left_out) = (callouts.clone(), url.clone(), key_names(&policy));
-        // What a caller writes there is no name.
+        // A client could forge this field.
         left_out.extend(route.authorise_principal.clone());
         let ask = move |head: &request::Parts| callouts.clone().authorise(url.clone(), head, &left_out);
         policy = match route.authorise_principal.clone() {
@@ -184,24 +184,24 @@ fn with_callouts(route: &Route, callouts: &Callouts) -> HttpPolicy {
     policy
 }
 
-/// The headers that may hold a key where this policy is in force.
+/// The headers that a key may be in under this policy.
 fn key_names(policy: &HttpPolicy) -> Vec<HeaderName> {
-    let said = policy.settings();
-    let names = said.header.iter().chain(said.aliases.iter().flatten());
+    let settings = policy.settings();
+    let names = settings.header.iter().chain(settings.aliases.iter().flatten());
     names.map(|Text(name)| name.clone()).collect()
 }
 
-/// The sections that are not read again, and differ.
+/// The sections that differ and are not reloaded.
 fn needing_restart(before: &Config, after: &Config) -> Vec<String> {
-    // What is shown of a store leaves out most that is said in its URL.
+    // The document leaves out most options of a store URL.
     let is_another_store = before.store != after.store;
     let (before, after) = (before.document(), after.document());
     let sections = before.as_object().into_iter().flatten();
     sections
-        .filter(|(name, said)| match name.as_str() {
+        .filter(|(name, value)| match name.as_str() {
             "routes" => false,
             "store" if is_another_store => true,
-            _ => after.get(*name) != Some(*said),
+            _ => after.get(*name) != Some(*value),
         })
         .map(|(name, _)| name.clone())
         .collect()

@@ -80,7 +80,7 @@ fn a_certificate_is_exchanged_without_dropping_a_connection() {
 
     std::fs::write(&served, "no certificate").unwrap();
     sidecar.signal("HUP");
-    sidecar.logged("the certificate stays as it was");
+    sidecar.logged("the certificate cannot be reloaded");
     assert_eq!(open.ask(), first);
     assert_eq!(Encrypted::to(sidecar.address()).ask(), second);
 }

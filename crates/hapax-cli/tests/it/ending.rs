@@ -44,7 +44,7 @@ impl Ending {
         client.send(&keyed("a"), ORDER);
         begun.recv().unwrap();
         sidecar.signal("TERM");
-        sidecar.logged("asked to end");
+        sidecar.logged("shutdown requested; draining");
         Self { fixture, sidecar, client, open, _origin: origin }
     }
 }
@@ -107,7 +107,7 @@ fn whoever_asks_twice_does_not_wait() {
     client.send(&keyed("a"), ORDER);
     begun.recv().unwrap();
     sidecar.signal("TERM");
-    sidecar.logged("asked to end");
+    sidecar.logged("shutdown requested; draining");
     sidecar.signal("TERM");
     assert_eq!(sidecar.ended().0, Some(6));
 }

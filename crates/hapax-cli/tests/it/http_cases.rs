@@ -147,7 +147,7 @@ impl Control for Serving {
             tokio::task::block_in_place(|| {
                 let mut sidecar = self.sidecar.lock().unwrap_or_else(PoisonError::into_inner);
                 sidecar.signal("TERM");
-                sidecar.logged("asked to end");
+                sidecar.logged("shutdown requested; draining");
             });
         })
     }

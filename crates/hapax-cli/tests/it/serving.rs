@@ -188,14 +188,14 @@ fn routes_are_read_again_without_dropping_a_connection() {
     std::fs::write(&file, route("required") + "[drain]\nlimit = \"1s\"\n").unwrap();
     sidecar.signal("HUP");
     sidecar.logged("takes effect after a restart");
-    sidecar.logged("the routes are read again");
+    sidecar.logged("routes reloaded");
     assert_eq!(client.ask("POST /orders", ORDER).status(), 400);
 
     let keeps_too_much = route("optional") + "outcome_bytes_max = 67108865\n";
     for (wrong, place) in [(route("sometimes"), "hapax.toml:3:7: "), (keeps_too_much, "hapax.toml:4:21: ")] {
         std::fs::write(&file, wrong).unwrap();
         sidecar.signal("HUP");
-        let told = sidecar.logged("the routes stay as they were");
+        let told = sidecar.logged("reload failed; the routes are unchanged");
         assert!(told.contains(place), "{told}");
         assert_eq!(client.ask("POST /orders", ORDER).status(), 400);
     }
@@ -217,24 +217,24 @@ fn a_reload_that_removes_protection_tells_what_it_removes() {
     for empty in ["", "\n# nothing yet\n"] {
         std::fs::write(&file, empty).unwrap();
         sidecar.signal("HUP");
-        let told = sidecar.logged("the routes stay as they were");
+        let told = sidecar.logged("reload failed; the routes are unchanged");
         assert!(told.contains("ERROR") && told.contains("hapax.toml is empty"), "{told}");
         assert_eq!(ask(sidecar.address(), "POST /payments/1", ORDER).status(), 400);
     }
     std::fs::remove_file(&file).unwrap();
     sidecar.signal("HUP");
-    let told = sidecar.logged("the routes stay as they were");
+    let told = sidecar.logged("reload failed; the routes are unchanged");
     assert!(told.contains("hapax.toml no longer exists"), "{told}");
     assert_eq!(ask(sidecar.address(), "POST /payments/1", ORDER).status(), 400);
 
     std::fs::write(&file, orders).unwrap();
     sidecar.signal("HUP");
-    for part in ["the route is gone", "key = \"required\" is gone"] {
+    for part in ["the route was removed", "key = \"required\" was removed"] {
         let told = sidecar.logged(part);
         assert!(told.contains("WARN") && told.contains("this reload removes protection"), "{told}");
         assert!(told.contains("POST,PUT,PATCH /payments/**") && !told.contains("/orders"), "{told}");
     }
-    sidecar.logged("the routes are read again");
+    sidecar.logged("routes reloaded");
     assert_eq!(ask(sidecar.address(), "POST /payments/1", ORDER).status(), 200);
     assert_eq!(ask(sidecar.address(), "POST /orders", ORDER).status(), 400);
 }
@@ -250,7 +250,7 @@ fn limits_go_on_when_routes_are_read_again() {
         assert_eq!(ask(sidecar.address(), &keyed("a"), ORDER).status(), status);
     }
     sidecar.signal("HUP");
-    sidecar.logged("the routes are read again");
+    sidecar.logged("routes reloaded");
     assert_eq!(ask(sidecar.address(), &keyed("a"), ORDER).status(), 429);
     assert_eq!(ask(sidecar.address(), &keyed("b"), ORDER).status(), 200);
 }
@@ -342,7 +342,7 @@ fn a_key_is_neither_logged_nor_measured() {
     #[cfg(unix)]
     {
         sidecar.signal("INT");
-        sidecar.logged("asked to end");
+        sidecar.logged("shutdown requested; draining");
         let (code, log) = sidecar.ended();
         assert_eq!(code, Some(0));
         for line in log {

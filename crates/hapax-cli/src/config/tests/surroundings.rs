@@ -76,9 +76,9 @@ fn flags_for_another_command_name_the_same_store() {
         .with("--fast", ("store", "fast"), Some("redis://:hunter2@cache?prefix=a:"))
         .with("--listen", ("", "listen"), Some("127.0.0.1:1"));
     assert_eq!(
-        flags.naming(),
+        flags.store_flags(),
         " --config 'etc/my hapax.toml' --store 'postgres://app@db/shop?schema=a&sslmode=require' \
          --fast 'redis://cache?prefix=a:'"
     );
-    assert_eq!(Flags::new(None).naming(), "");
+    assert_eq!(Flags::new(None).store_flags(), "");
 }

@@ -1,4 +1,4 @@
-//! Which paths are refused, and which pass as they are.
+//! Which paths are refused, and which are forwarded unchanged.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -23,7 +23,7 @@ fn layer() -> IdempotencyLayer {
         .route("/deletes/**", HttpPolicy::default().methods([Method::DELETE]))
 }
 
-/// Answers 200 with a service behind that answers everything.
+/// A service that responds with 200 to all requests.
 #[derive(Clone)]
 struct Everything;
 
@@ -60,7 +60,7 @@ fn is_refused(method: &str, path: &str, header: Option<&str>) -> bool {
 
 const KEY: Option<&str> = Some("idempotency-key");
 
-/// Spellings of `/v1/payments` and of `/v1/payments/7` that only some servers understand as that.
+/// Spellings of `/v1/payments` and of `/v1/payments/7` that only some servers normalise.
 const PAYMENTS: [&str; 19] = [
     "/v1//payments",
     "//v1/payments",
@@ -84,7 +84,7 @@ const PAYMENTS: [&str; 19] = [
 ];
 
 #[test]
-fn no_spelling_slips_past_a_route_that_asks_for_a_key() {
+fn no_spelling_bypasses_a_route_that_requires_a_key() {
     for path in PAYMENTS {
         for key in [None, KEY] {
             assert!(is_refused("POST", path, key), "{path} {key:?}");
@@ -97,7 +97,7 @@ fn no_spelling_slips_past_a_route_that_asks_for_a_key() {
 }
 
 #[test]
-fn a_key_comes_with_a_path_of_one_reading() {
+fn ambiguous_paths_with_a_key_are_refused() {
     for (method, path, header) in [
         ("POST", "/orders//7", KEY),
         ("PATCH", "/orders/../x", KEY),
@@ -113,15 +113,15 @@ fn a_key_comes_with_a_path_of_one_reading() {
 }
 
 #[test]
-fn everything_else_passes() {
+fn unambiguous_and_unprotected_requests_pass() {
     for (method, path, header) in [
-        // One reading.
+        // Unambiguous.
         ("POST", "/v1/payments", None),
         ("POST", "/v1/payments/", KEY),
         ("POST", "/v1/payments/a%20b/%C3%A9/..x/.well-known/x..", KEY),
         ("POST", "/%7Ejoe/p%61yments", KEY),
         ("POST", "/", KEY),
-        // Nobody asks for a key, and there is none.
+        // No key is required, and there is none.
         ("POST", "/orders//7", None),
         ("POST", "/orders/../x;y", None),
         ("POST", "/renamed//x", KEY),
@@ -135,9 +135,9 @@ fn everything_else_passes() {
     }
 }
 
-/// A key that stands in the body, or a signature, cannot be seen in the head.
+/// The head of a request does not show keys in the body, or signatures.
 #[test]
-fn routes_whose_keys_cannot_be_seen_take_one_reading_only() {
+fn ambiguous_paths_of_routes_with_keys_in_the_body_are_refused() {
     let pointed = HttpPolicy::default().key_pointer("/id".parse().unwrap());
     let layer = IdempotencyLayer::new(Hapax::new(MemoryStore::new()));
     let service = Unambiguous::new(Everything, layer.route("/pointed/**", pointed));

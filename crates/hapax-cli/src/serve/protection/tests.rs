@@ -21,7 +21,7 @@ fn removed_between(before: &str, after: &str) -> Vec<String> {
 const PAYMENTS: &str = "[[route]]\npath = \"/v1/payments/**\"\nkey = \"required\"\nmethods = [\"POST\"]\n";
 
 #[tokio::test]
-async fn what_stays_or_is_added_is_no_loss() {
+async fn unchanged_and_added_protection_is_no_loss() {
     for (before, after) in [
         ("", ""),
         ("", PAYMENTS),
@@ -33,26 +33,26 @@ async fn what_stays_or_is_added_is_no_loss() {
         ("[defaults]\nretention = \"1h\"", "[defaults]\nretention = \"2h\""),
     ] {
         let removed = removed_between(before, after);
-        // After a route that covers one method, others on its path may be uncovered: that is a loss of its own.
-        let others = |line: &String| !line.contains("not covered any more: PUT,PATCH /v1/payments/**");
+        // A route that covers one method may leave other methods on its path uncovered: that loss is expected.
+        let others = |line: &String| !line.contains("no longer covered: PUT,PATCH /v1/payments/**");
         assert_eq!(removed.into_iter().filter(others).collect::<Vec<_>>(), [""; 0], "{before:?} {after:?}");
     }
 }
 
 #[tokio::test]
-async fn a_route_that_is_gone_is_told_with_what_goes_with_it() {
+async fn a_removed_route_is_reported_with_its_losses() {
     let removed = removed_between(PAYMENTS, "");
     assert_eq!(
         removed,
         [
-            "the route is gone, what it covered falls to the routes after it: POST /v1/payments/**",
-            "key = \"required\" is gone, requests without a key run unprotected: POST /v1/payments/**",
+            "the route was removed, its requests are matched by the routes after it: POST /v1/payments/**",
+            "key = \"required\" was removed, requests without a key run unprotected: POST /v1/payments/**",
         ]
     );
 }
 
 #[tokio::test]
-async fn a_route_behind_a_regular_expression_is_told_too() {
+async fn a_removed_route_with_a_regular_expression_is_reported() {
     let regex = "[[route]]\npath_regex = \"/v1/[a-z]+\"\nkey = \"required\"\n";
     let removed = removed_between(regex, "");
     assert_eq!(removed.len(), 2, "{removed:?}");
@@ -60,47 +60,47 @@ async fn a_route_behind_a_regular_expression_is_told_too() {
 }
 
 #[tokio::test]
-async fn every_loss_is_told_once_with_all_its_routes() {
+async fn every_loss_is_reported_once_with_all_routes() {
     let one = |option: &str| {
         format!("[[route]]\npath = \"/a\"\n{option}\n[[route]]\npath = \"/b/{{id}}\"\n{option}\n")
     };
-    for (had, has, told) in [
-        ("key = \"required\"", "", "key = \"required\" is gone"),
-        ("", "key = \"off\"", "not covered any more"),
+    for (had, has, message) in [
+        ("key = \"required\"", "", "key = \"required\" was removed"),
+        ("", "key = \"off\"", "no longer covered"),
         ("key = \"required\"", "key = \"required\"\nmethods = [\"DELETE\"]", "POST,PUT,PATCH"),
-        ("aliases = [\"x-key\"]", "", "`aliases` is gone"),
+        ("aliases = [\"x-key\"]", "", "`aliases` was removed"),
         ("header = \"x-key\"", "header = \"y-key\"", "`header` or `aliases`"),
-        ("key_pointer = \"/id\"", "", "`key_pointer` is gone"),
-        ("authorise = \"http://127.0.0.1:1/a\"", "", "`authorise` is gone"),
-        ("webhook = \"stripe\"\nwebhook_secrets = [\"whsec_c2VjcmV0\"]", "", "`webhook` is gone"),
-        ("anonymous = \"refuse\"", "", "anonymous = \"refuse\" is gone"),
+        ("key_pointer = \"/id\"", "", "`key_pointer` was removed"),
+        ("authorise = \"http://127.0.0.1:1/a\"", "", "`authorise` was removed"),
+        ("webhook = \"stripe\"\nwebhook_secrets = [\"whsec_c2VjcmV0\"]", "", "`webhook` was removed"),
+        ("anonymous = \"refuse\"", "", "anonymous = \"refuse\" was removed"),
         ("namespace = \"a\"", "namespace = \"b\"", "run again"),
         ("credential_headers = [\"x-own-key\"]", "", "run again"),
         ("path_case = \"ignore\"", "", "run again"),
         ("retention = \"2h\"", "retention = \"1h\"", "shorter time"),
-        ("release = [\"5xx\"]", "release = [\"404\", \"5xx\"]", "free their key"),
-        ("expired_keys = \"refuse\"", "", "expired_keys = \"refuse\" is gone"),
+        ("release = [\"5xx\"]", "release = [\"404\", \"5xx\"]", "release their key"),
+        ("expired_keys = \"refuse\"", "", "expired_keys = \"refuse\" was removed"),
     ] {
         let removed = removed_between(&one(had), &one(has));
-        let line = removed.iter().find(|line| line.contains(told));
+        let line = removed.iter().find(|line| line.contains(message));
         let line = line.unwrap_or_else(|| panic!("{had:?} to {has:?}: {removed:?}"));
         assert!(line.contains(" /a; ") && line.ends_with(" /b/{id}"), "{line}");
     }
 }
 
 #[tokio::test]
-async fn a_route_that_hides_another_one_is_seen() {
-    // Only where it is not plain; a route that surely hides another one is refused.
+async fn a_shadowed_route_is_reported() {
+    // A route that certainly shadows another one is refused by the configuration.
     let hidden = format!("[[route]]\npath_regex = \"/v1/.*\"\n{PAYMENTS}");
     let removed = removed_between(PAYMENTS, &hidden);
     assert_eq!(
         removed,
-        ["key = \"required\" is gone, requests without a key run unprotected: POST /v1/payments/**"]
+        ["key = \"required\" was removed, requests without a key run unprotected: POST /v1/payments/**"]
     );
 }
 
 #[tokio::test]
-async fn a_line_names_so_many_routes_and_counts_the_rest() {
+async fn a_line_lists_some_routes_and_counts_the_rest() {
     let routes = |key: &str| {
         (0..NAMED_MAX + 2)
             .map(|n| format!("[[route]]\npath = \"/{n}\"\nkey = \"{key}\"\n"))
