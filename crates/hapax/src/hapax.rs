@@ -278,41 +278,13 @@ impl Builder {
 }
 
 /// Why a record cannot be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GetError {
     /// The key is invalid.
-    Key(hapax_core::KeyError),
+    #[error("invalid key")]
+    Key(#[from] hapax_core::KeyError),
     /// The store cannot answer.
-    Store(StoreError),
-}
-
-impl std::fmt::Display for GetError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Key(_) => f.write_str("invalid key"),
-            Self::Store(_) => f.write_str("the store cannot answer"),
-        }
-    }
-}
-
-impl std::error::Error for GetError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Key(error) => Some(error),
-            Self::Store(error) => Some(error),
-        }
-    }
-}
-
-impl From<hapax_core::KeyError> for GetError {
-    fn from(error: hapax_core::KeyError) -> Self {
-        Self::Key(error)
-    }
-}
-
-impl From<StoreError> for GetError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
+    #[error("the store cannot answer")]
+    Store(#[from] StoreError),
 }

@@ -1,7 +1,5 @@
 //! [`OnceError`]: why [`Once::run`](super::Once::run) returned no result.
 
-use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use hapax_core::{Class, Format, KeyError, Reason, RecordId, Recorded, StoreError};
@@ -11,24 +9,30 @@ use crate::engine::Refusal;
 
 /// Why there is no result. Only [`Failed`](Self::Failed) and [`PreviouslyFailed`](Self::PreviouslyFailed) come from
 /// the work itself.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OnceError<E> {
     /// The key is invalid. Nothing ran.
-    Key(KeyError),
+    #[error("invalid key")]
+    Key(#[source] KeyError),
     /// The input cannot be written as JSON, so it has no fingerprint. Nothing ran.
-    Input(serde_json::Error),
+    #[error("the input cannot be written as JSON")]
+    Input(#[source] serde_json::Error),
     /// Another attempt is running. Retry.
+    #[error("the operation is in progress, retry in {} ms", retry_after.as_millis())]
     InProgress {
         /// How long to wait before the retry.
         retry_after: Duration,
     },
     /// The key was used with another input. Nothing ran.
+    #[error("the key was used with another input")]
     Mismatch,
     /// The key was made longer ago than records are kept, and it has no record: it may have been used and its record
     /// removed. Nothing ran. See [`ExpiredKeys`](crate::policy::ExpiredKeys).
+    #[error("the key is older than records are kept")]
     Expired,
     /// It is unknown whether the operation happened. It does not run again until its record is settled.
+    #[error("it is unknown whether the operation happened ({}), settle record {id}", reason.name())]
     Uncertain {
         /// The record to settle.
         id: RecordId,
@@ -37,33 +41,41 @@ pub enum OnceError<E> {
     },
     /// The work ran now and failed. If a [`Fail::Permanent`](super::Fail::Permanent) could not be stored, a retry finds
     /// the operation in progress or uncertain, as after any result that was not recorded.
-    Failed(E),
+    #[error("the operation failed")]
+    Failed(#[source] E),
     /// The work ran before and failed permanently; this is its stored error.
-    PreviouslyFailed(StoredError),
+    #[error("the operation failed before: {0}")]
+    PreviouslyFailed(#[source] StoredError),
     /// The work ran before, but its result was not kept or cannot be read as this type. It does not run again.
+    #[error("the operation ran before, its result is not available")]
     ResultUnavailable {
         /// Why the stored result cannot be read, if one was kept.
         source: Option<serde_json::Error>,
     },
     /// The caller's deadline passed. If the work has begun it continues, and its result will be recorded: retry for it.
+    #[error("no answer within the deadline, the operation may go on, see record {id}")]
     Deadline {
         /// The record of the operation.
         id: RecordId,
     },
     /// Another attempt took the operation over while this one ran; retry for its result.
+    #[error("another attempt took over, see record {id}")]
     Superseded {
         /// The record of the operation.
         id: RecordId,
     },
     /// The record of the key cannot be read: the operation may have happened.
+    #[error("record {id} cannot be read, the operation may have happened")]
     Unreadable {
         /// The record.
         id: RecordId,
     },
     /// This process is shutting down. Nothing ran.
+    #[error("this process is shutting down")]
     Draining,
     /// The store could not take the claim. Nothing ran.
-    Store(StoreError),
+    #[error("the store could not take the claim")]
+    Store(#[source] StoreError),
 }
 
 impl<E> From<Refusal> for OnceError<E> {
@@ -83,57 +95,9 @@ impl<E> From<Refusal> for OnceError<E> {
     }
 }
 
-impl<E> fmt::Display for OnceError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Key(_) => f.write_str("invalid key"),
-            Self::Input(_) => f.write_str("the input cannot be written as JSON"),
-            Self::InProgress { retry_after } => {
-                write!(f, "the operation is in progress, retry in {} ms", retry_after.as_millis())
-            }
-            Self::Mismatch => f.write_str("the key was used with another input"),
-            Self::Expired => f.write_str("the key is older than records are kept"),
-            Self::Uncertain { id, reason } => {
-                write!(
-                    f,
-                    "it is unknown whether the operation happened ({}), settle record {id}",
-                    reason.name()
-                )
-            }
-            Self::Failed(_) => f.write_str("the operation failed"),
-            Self::PreviouslyFailed(stored) => write!(f, "the operation failed before: {stored}"),
-            Self::ResultUnavailable { .. } => {
-                f.write_str("the operation ran before, its result is not available")
-            }
-            Self::Deadline { id } => {
-                write!(f, "no answer within the deadline, the operation may go on, see record {id}")
-            }
-            Self::Superseded { id } => write!(f, "another attempt took over, see record {id}"),
-            Self::Unreadable { id } => {
-                write!(f, "record {id} cannot be read, the operation may have happened")
-            }
-            Self::Draining => f.write_str("this process is shutting down"),
-            Self::Store(_) => f.write_str("the store could not take the claim"),
-        }
-    }
-}
-
-impl<E: Error + 'static> Error for OnceError<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Key(error) => Some(error),
-            Self::Input(error) => Some(error),
-            Self::Failed(error) => Some(error),
-            Self::PreviouslyFailed(error) => Some(error),
-            Self::ResultUnavailable { source } => source.as_ref().map(|error| error as _),
-            Self::Store(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
 /// The stored form of a pinned error: its text, and its data if it has any.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
 pub struct StoredError {
     /// The error's text.
     pub message: String,
@@ -157,11 +121,3 @@ impl StoredError {
         })
     }
 }
-
-impl fmt::Display for StoredError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl Error for StoredError {}

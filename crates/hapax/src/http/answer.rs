@@ -27,14 +27,17 @@ pub struct Answer {
 }
 
 /// Why a response cannot be recorded.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
     /// An interim status, 100 to 199.
+    #[error("the status {} is only a beginning: another answer follows it", .0.as_u16())]
     Interim(StatusCode),
     /// A response with this status has no content.
+    #[error("an answer of status {} has no body", .0.as_u16())]
     Content(StatusCode),
     /// A field that belongs to one connection or one exchange and is never replayed.
+    #[error("the field {0} belongs to one exchange and is never replayed")]
     Field(HeaderName),
 }
 
@@ -108,24 +111,6 @@ impl fmt::Debug for Answer {
             .finish()
     }
 }
-
-impl fmt::Display for AnswerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Interim(status) => {
-                write!(f, "the status {} is only a beginning: another answer follows it", status.as_u16())
-            }
-            Self::Content(status) => {
-                write!(f, "an answer of status {} has no body", status.as_u16())
-            }
-            Self::Field(name) => {
-                write!(f, "the field {name} belongs to one exchange and is never replayed")
-            }
-        }
-    }
-}
-
-impl std::error::Error for AnswerError {}
 
 #[cfg(test)]
 mod tests;

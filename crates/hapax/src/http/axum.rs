@@ -17,16 +17,9 @@ pub use self::layer::{AxumIdempotency, AxumIdempotencyLayer, AxumResponseFuture}
 
 /// The request is not protected: it has no key, or no [`IdempotencyLayer`](super::IdempotencyLayer) covers it. Rejected
 /// like a missing key. Extract an `Option` if the key is optional.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the request has no idempotency key")]
 pub struct NotProtected;
-
-impl std::fmt::Display for NotProtected {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the request has no idempotency key")
-    }
-}
-
-impl std::error::Error for NotProtected {}
 
 impl IntoResponse for NotProtected {
     fn into_response(self) -> Response {

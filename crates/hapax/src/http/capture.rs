@@ -9,8 +9,6 @@ mod cors;
 mod fields;
 pub(super) mod wire;
 
-use std::fmt;
-
 use bytes::Bytes;
 use hapax_core::{Format, Recorded};
 use http::header::ORIGIN;
@@ -63,24 +61,17 @@ pub(crate) struct Replayed {
 }
 
 /// Why an outcome has no response to replay.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum NotReplayable {
     /// The response was too large, or a stream.
+    #[error("the answer was not kept")]
     NotKept,
     /// The record was written by another surface: a function, or an operator who settled it.
+    #[error("the recorded result is no HTTP answer")]
     Foreign,
     /// The bytes are not a valid response, or have an unknown version.
+    #[error("the recorded answer cannot be read")]
     Damaged,
-}
-
-impl fmt::Display for NotReplayable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotKept => "the answer was not kept",
-            Self::Foreign => "the recorded result is no HTTP answer",
-            Self::Damaged => "the recorded answer cannot be read",
-        })
-    }
 }
 
 impl From<Damaged> for NotReplayable {

@@ -4,7 +4,6 @@
 //! does not handle transport failures: a response that never arrived completely is uncertain, independent of its
 //! status.
 
-use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
@@ -127,7 +126,10 @@ impl fmt::Display for StatusSet {
 }
 
 /// The text is neither a final status, nor a class of them, nor a gRPC status.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "{text:?} is neither a status from 200 to 599, nor a class such as 2xx, nor a status of gRPC such as UNAVAILABLE"
+)]
 pub struct StatusSetError {
     text: String,
 }
@@ -136,18 +138,6 @@ impl StatusSetError {
     // Enough to recognise the input.
     const CHARS_MAX: usize = 32;
 }
-
-impl fmt::Display for StatusSetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is neither a status from 200 to 599, nor a class such as 2xx, nor a status of gRPC such as UNAVAILABLE",
-            self.text
-        )
-    }
-}
-
-impl Error for StatusSetError {}
 
 /// The outcome of every status.
 #[derive(Clone, PartialEq, Eq)]

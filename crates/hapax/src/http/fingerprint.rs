@@ -3,7 +3,6 @@
 //! It takes a complete body; reading and size limits are applied before.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use bytes::Bytes;
 use hapax_core::{Fingerprint, FingerprintBuilder, Select};
@@ -66,7 +65,8 @@ impl FingerprintRules {
 }
 
 /// A header that must not count was listed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the header {0} may differ between tries of one request; leave it out")]
 pub struct NeverCounts(pub(crate) HeaderName);
 
 impl NeverCounts {
@@ -76,12 +76,6 @@ impl NeverCounts {
             Some(name) => Err(Self(name.clone())),
             None => Ok(()),
         }
-    }
-}
-
-impl fmt::Display for NeverCounts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the header {} may differ between tries of one request; leave it out", self.0)
     }
 }
 

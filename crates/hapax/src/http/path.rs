@@ -324,7 +324,8 @@ impl PartialEq for PathPattern {
 impl Eq for PathPattern {}
 
 /// Why a text is not a path pattern, and where.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the path pattern makes no sense at position {at}: {why}")]
 pub struct PathPatternError {
     at: usize,
     why: &'static str,
@@ -345,18 +346,6 @@ impl PathPatternError {
     /// The position of the error, in bytes from zero.
     pub fn at(&self) -> usize {
         self.at
-    }
-}
-
-impl fmt::Display for PathPatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the path pattern makes no sense at position {}: {}", self.at, self.why)
-    }
-}
-
-impl Error for PathPatternError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
     }
 }
 

@@ -15,7 +15,6 @@ mod text;
 mod webhook;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use hapax_core::JsonPointer;
 use http::{HeaderName, Method};
@@ -254,20 +253,13 @@ pub enum ExpiredKeysName {
 }
 
 /// Which option is invalid, and why.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{option}`: {why}")]
 pub struct SettingsError {
     /// The option's name.
     pub option: &'static str,
     why: String,
 }
-
-impl fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`: {}", self.option, self.why)
-    }
-}
-
-impl std::error::Error for SettingsError {}
 
 #[cfg(test)]
 mod tests;

@@ -94,30 +94,19 @@ impl fmt::Display for Rate {
 }
 
 /// Why a text or two numbers are not a rate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RateError {
     /// There is no `/`.
+    #[error("the rate has no /; write attempts and a span, such as 10/1m")]
     Slash,
     /// The number of attempts is out of range.
+    #[error("the rate's attempts are not a number from 1 to 4294967295")]
     Attempts,
     /// The span is invalid or out of range.
+    #[error("the rate's span is not a whole number with ms, s, m, h or d, from a millisecond to a year")]
     Span,
 }
-
-impl fmt::Display for RateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Slash => "the rate has no /; write attempts and a span, such as 10/1m",
-            Self::Attempts => "the rate's attempts are not a number from 1 to 4294967295",
-            Self::Span => {
-                "the rate's span is not a whole number with ms, s, m, h or d, from a millisecond to a year"
-            }
-        })
-    }
-}
-
-impl std::error::Error for RateError {}
 
 #[cfg(test)]
 mod tests;

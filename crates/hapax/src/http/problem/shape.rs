@@ -3,7 +3,6 @@
 //! The named formats are data: a media type and a template. A template is a JSON value, or a text, in which `{code}`
 //! and the other fields of a refusal are replaced. This file is independent of routes and decides no status.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -127,16 +126,9 @@ pub struct RefusalShape {
 }
 
 /// Why a template is invalid.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct RefusalShapeError(String);
-
-impl fmt::Display for RefusalShapeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for RefusalShapeError {}
 
 impl From<RefusalShapeName> for RefusalShape {
     fn from(name: RefusalShapeName) -> Self {

@@ -1,7 +1,6 @@
 //! [`Principal`]: how a request's caller is identified.
 
 use std::borrow::Cow;
-use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -306,37 +305,19 @@ impl fmt::Debug for Sources {
 }
 
 /// Why a text is not a principal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrincipalError {
     /// It begins with none of the known prefixes.
+    #[error("the principal is none of `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM` and `none`")]
     Unknown,
     /// The text after `header:` is not a header name.
+    #[error("the principal's `header:` is not followed by a header's name")]
     HeaderName,
     /// The text after `cookie:` is not a cookie name.
+    #[error("the principal's `cookie:` is not followed by a cookie's name")]
     CookieName,
     /// The text after `jwt:` begins like a JSON pointer and is invalid.
-    Claim(JsonPointerError),
-}
-
-impl fmt::Display for PrincipalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown => f.write_str(
-                "the principal is none of `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM` and `none`",
-            ),
-            Self::HeaderName => f.write_str("the principal's `header:` is not followed by a header's name"),
-            Self::CookieName => f.write_str("the principal's `cookie:` is not followed by a cookie's name"),
-            Self::Claim(_) => f.write_str("the principal's `jwt:` is not followed by a claim"),
-        }
-    }
-}
-
-impl Error for PrincipalError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Unknown | Self::HeaderName | Self::CookieName => None,
-            Self::Claim(error) => Some(error),
-        }
-    }
+    #[error("the principal's `jwt:` is not followed by a claim")]
+    Claim(#[source] JsonPointerError),
 }

@@ -15,16 +15,9 @@ const UNITS: [(&str, u64); 5] =
     [("d", 24 * 3600 * 1000), ("h", 3600 * 1000), ("m", 60 * 1000), ("s", 1000), ("ms", 1)];
 
 /// The text is not a duration.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a length of time is a number with a unit, such as 90s, 24h or 7d")]
 pub struct SpanError;
-
-impl fmt::Display for SpanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a length of time is a number with a unit, such as 90s, 24h or 7d")
-    }
-}
-
-impl std::error::Error for SpanError {}
 
 impl FromStr for Span {
     type Err = SpanError;

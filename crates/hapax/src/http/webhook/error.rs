@@ -1,21 +1,25 @@
 //! [`WebhookError`]: why a [`Webhook`](super::Webhook) cannot be made. It never shows a secret.
 
-use std::fmt;
-
 use crate::http::settings::WebhookSecretEncoding;
 
 /// Why a [`Webhook`](super::Webhook) cannot be made. It never shows a secret.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebhookError {
     /// There is no secret, so every request would be refused.
+    #[error("there is no webhook secret; give the one that the sender shows")]
     None,
     /// A secret is empty, so every caller could sign.
+    #[error("webhook secret {at} is empty; give the one that the sender shows")]
     Empty {
         /// Its index, from zero.
         at: usize,
     },
     /// A secret is not in its encoding.
+    #[error(
+        "webhook secret {at} is not {}; give the one that the sender shows",
+        encoding_name(*encoding)
+    )]
     Unreadable {
         /// Its index, from zero.
         at: usize,
@@ -23,6 +27,7 @@ pub enum WebhookError {
         encoding: WebhookSecretEncoding,
     },
     /// The description of the sender is invalid.
+    #[error("`{option}`: {why}")]
     Scheme {
         /// The option.
         option: &'static str,
@@ -39,24 +44,10 @@ impl WebhookError {
     }
 }
 
-impl fmt::Display for WebhookError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("there is no webhook secret; give the one that the sender shows"),
-            Self::Empty { at } => {
-                write!(f, "webhook secret {at} is empty; give the one that the sender shows")
-            }
-            Self::Unreadable { at, encoding } => {
-                let spelling = match encoding {
-                    WebhookSecretEncoding::Text => "text",
-                    WebhookSecretEncoding::Hex => "hexadecimal",
-                    WebhookSecretEncoding::Base64 => "`whsec_` and Base64",
-                };
-                write!(f, "webhook secret {at} is not {spelling}; give the one that the sender shows")
-            }
-            Self::Scheme { option, why } => write!(f, "`{option}`: {why}"),
-        }
+fn encoding_name(encoding: WebhookSecretEncoding) -> &'static str {
+    match encoding {
+        WebhookSecretEncoding::Text => "text",
+        WebhookSecretEncoding::Hex => "hexadecimal",
+        WebhookSecretEncoding::Base64 => "`whsec_` and Base64",
     }
 }
-
-impl std::error::Error for WebhookError {}

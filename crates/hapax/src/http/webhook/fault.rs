@@ -1,30 +1,37 @@
 //! [`WebhookFault`]: why a request is refused as a webhook. It names fields and positions, never their content.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use hapax_core::KeyError;
 
 use crate::http::problem::Code;
 
 /// Why a request is refused as a webhook.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum WebhookFault {
     /// A field that the signature needs is missing.
+    #[error("`{field}` is missing; sign the request")]
     SignatureMissing { field: Cow<'static, str> },
     /// A field that the signature needs is repeated.
+    #[error("`{field}` is there more than once; send it once")]
     SignatureRepeated { field: Cow<'static, str> },
     /// The field has no signature of the right kind, or no time.
+    #[error("`{field}` does not hold what a signature needs; send it as the sender's rules say")]
     SignatureUnreadable { field: Cow<'static, str> },
     /// None of the signatures is valid for any of the secrets.
+    #[error("no signature fits the body; check that both sides have the same secret")]
     SignatureWrong,
     /// Signed too long ago, or too far ahead of the local clock.
+    #[error("the time in `{field}` is too far from now; sign each attempt anew")]
     SignatureStale { field: Cow<'static, str> },
     /// The event has no id.
+    #[error("`{place}` is missing; name the event there")]
     KeyMissing { place: Cow<'static, str> },
     /// The id is not a valid key.
+    #[error("`{place}` cannot be a key: {error}")]
     KeyInvalid { place: Cow<'static, str>, error: KeyError },
     /// The id is ambiguous.
+    #[error("`{place}` does not name one event; send it once, in the form that its format has")]
     KeyUnclear { place: Cow<'static, str> },
 }
 
@@ -45,28 +52,5 @@ impl WebhookFault {
     /// The description for the sender, with what to do about it.
     pub(crate) fn detail(&self) -> String {
         self.to_string()
-    }
-}
-
-impl fmt::Display for WebhookFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SignatureMissing { field } => write!(f, "`{field}` is missing; sign the request"),
-            Self::SignatureRepeated { field } => write!(f, "`{field}` is there more than once; send it once"),
-            Self::SignatureUnreadable { field } => {
-                write!(f, "`{field}` does not hold what a signature needs; send it as the sender's rules say")
-            }
-            Self::SignatureWrong => {
-                f.write_str("no signature fits the body; check that both sides have the same secret")
-            }
-            Self::SignatureStale { field } => {
-                write!(f, "the time in `{field}` is too far from now; sign each attempt anew")
-            }
-            Self::KeyMissing { place } => write!(f, "`{place}` is missing; name the event there"),
-            Self::KeyInvalid { place, error } => write!(f, "`{place}` cannot be a key: {error}"),
-            Self::KeyUnclear { place } => {
-                write!(f, "`{place}` does not name one event; send it once, in the form that its format has")
-            }
-        }
     }
 }
