@@ -45,6 +45,9 @@ pub(super) enum Permission {
     Unprotected(UnprotectedPermit),
 }
 
+/// An execution with the answer of the service, or its error.
+type Executed<R, E> = Execution<Result<Box<Answer<R>>, E>>;
+
 /// The fields of a request that its answer depends on.
 pub(super) struct RequestFields(HeaderMap);
 
@@ -158,7 +161,7 @@ impl Responder {
     /// The answer for the client after an execution.
     fn answer<R, E>(
         &self,
-        execution: Result<Execution<Result<Box<Answer<R>>, E>>, Refusal>,
+        execution: Result<Executed<R, E>, Refusal>,
         request: &HeaderMap,
         id: RecordId,
     ) -> Result<Response<ResponseBody<R>>, E> {
