@@ -62,13 +62,16 @@ pub(crate) struct PoolOptions {
     pub(crate) idle_timeout: Duration,
 }
 
+/// hyper's client with its connections.
+type PooledClient<C> = Client<C, Full<Bytes>>;
+
 /// Sends requests. Clones share a connection pool.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpClient {
     pool: PoolOptions,
-    http: Client<HttpConnector, Full<Bytes>>,
+    http: PooledClient<HttpConnector>,
     /// Made for the first request over TLS: plain HTTP needs no trusted certificates. None if they cannot be read.
-    https: Arc<OnceLock<Option<Client<HttpsConnector, Full<Bytes>>>>>,
+    https: Arc<OnceLock<Option<PooledClient<HttpsConnector>>>>,
 }
 
 impl HttpClient {
@@ -92,7 +95,7 @@ impl HttpClient {
         tokio::time::timeout(limits.timeout, exchange).await.map_err(|_| RequestError::Timeout)?
     }
 
-    fn https(&self) -> Result<&Client<HttpsConnector, Full<Bytes>>, RequestError> {
+    fn https(&self) -> Result<&PooledClient<HttpsConnector>, RequestError> {
         let client = self.https.get_or_init(|| match https_connector() {
             Ok(connector) => Some(self.pool.client(connector)),
             Err(error) => {
@@ -105,7 +108,7 @@ impl HttpClient {
 }
 
 impl PoolOptions {
-    fn client<C: Connect + Clone>(self, connector: C) -> Client<C, Full<Bytes>> {
+    fn client<C: Connect + Clone>(self, connector: C) -> PooledClient<C> {
         Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(self.idle_timeout)
@@ -115,7 +118,7 @@ impl PoolOptions {
 }
 
 async fn exchange<C: Connect + Clone + Send + Sync + 'static>(
-    client: &Client<C, Full<Bytes>>,
+    client: &PooledClient<C>,
     mut request: Request<Full<Bytes>>,
     body_bytes_max: usize,
 ) -> Result<Response<Bytes>, RequestError> {

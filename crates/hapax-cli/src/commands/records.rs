@@ -51,7 +51,7 @@ impl Target<'_> {
         let Some(url) = &self.admin.admin else {
             return Source::of_store(&self.context.store, access).await;
         };
-        Ok(Source::Admin(AdminClient::new(url, self.token()?)?))
+        Ok(Source::Admin(Box::new(AdminClient::new(url, self.token()?)?)))
     }
 
     /// The token of the sidecar, read from where the sidecar itself reads it. There is no flag for the token: arguments

@@ -14,7 +14,7 @@ use crate::view::{Document, PageView, Payload, RecordView};
 #[derive(Debug)]
 pub(super) enum Source {
     Store { records: Records, place: String },
-    Admin(AdminClient),
+    Admin(Box<AdminClient>),
 }
 
 impl Source {
@@ -38,7 +38,7 @@ impl Source {
         match client.probe().await {
             Ok(()) => {
                 note(&format!("{url} is in use; asking its owner at {listener}"));
-                Ok(Self::Admin(client))
+                Ok(Self::Admin(Box::new(client)))
             }
             Err(failure) => Err(in_use.hint(format!(
                 "its owner has an admin listener at {listener}, which cannot be used ({}); \
