@@ -18,7 +18,8 @@
 //! /// The formats from 128 on are free for surfaces outside of this crate.
 //! const LINES: Format = Format(200);
 //!
-//! async fn answer(hapax: &Hapax, key: &Key, line: String) -> Result<String, hapax::engine::Refusal> {
+//! /// The answer; none where it was not kept, or an operator has settled the record with another format.
+//! async fn answer(hapax: &Hapax, key: &Key, line: String) -> Result<Option<String>, hapax::engine::Refusal> {
 //!     let operation = Operation::new(Scope::new("echo"), key, hapax.policy())
 //!         .fingerprint(Fingerprint::builder().bytes("line", line.as_bytes()).build());
 //!     let recorded = match hapax.claim(operation).await? {
@@ -34,13 +35,14 @@
 //!             }
 //!         }
 //!     };
-//!     Ok(String::from_utf8_lossy(&recorded.payload).into_owned())
+//!     let is_line = recorded.format == LINES;
+//!     Ok(is_line.then(|| String::from_utf8_lossy(&recorded.payload).into_owned()))
 //! }
 //!
 //! let hapax = Hapax::new(MemoryStore::new());
 //! let key = Key::new("line-1").unwrap();
-//! assert_eq!(answer(&hapax, &key, "paid".into()).await.unwrap(), "PAID");
-//! assert_eq!(answer(&hapax, &key, "paid".into()).await.unwrap(), "PAID");
+//! assert_eq!(answer(&hapax, &key, "paid".into()).await.unwrap().as_deref(), Some("PAID"));
+//! assert_eq!(answer(&hapax, &key, "paid".into()).await.unwrap().as_deref(), Some("PAID"));
 //! assert!(answer(&hapax, &key, "something else".into()).await.is_err());
 //! # });
 //! ```
@@ -87,7 +89,7 @@ pub use self::reconcile::{Question, Reconciled};
 pub use self::refusal::Refusal;
 pub(crate) use self::sweep::sweep_for_ever;
 #[cfg(feature = "http")]
-pub(crate) use self::unprotected::UnprotectedPermit;
+pub(crate) use self::unprotected::{Unprotected, UnprotectedPermit};
 use self::wait::{WaitSlot, Waiters};
 use crate::observe::{self, Outage};
 
@@ -104,6 +106,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(1);
 
 /// What a claim came to.
 #[derive(Debug)]
+#[must_use = "a permit that is dropped leaves its record uncertain"]
 pub enum Claimed {
     /// The operation may run now.
     Run(Permit),
@@ -157,23 +160,40 @@ impl Engine {
         operation: Box<Operation>,
     ) -> Result<Claimed, Refusal> {
         let id = operation.key.id;
-        let Some(deadline) = operation.policy.deadline else { return self.acquire(operation, None).await };
+        let Some(deadline) = operation.policy.deadline else {
+            let mut is_known = operation.is_known;
+            return self.acquire(operation, None, &mut is_known).await;
+        };
         let deadline = Instant::now() + deadline;
-        let acquire = Box::pin(self.acquire(operation, Some(deadline)));
-        tokio::time::timeout_at(deadline, acquire).await.unwrap_or(Err(Refusal::Deadline { id }))
+        let mut is_known = operation.is_known;
+        let acquire = Box::pin(self.acquire(operation, Some(deadline), &mut is_known));
+        match tokio::time::timeout_at(deadline, acquire).await {
+            Ok(claimed) => claimed,
+            Err(_elapsed) if is_known => Err(Refusal::Deadline { id }),
+            // The claim is cancelled: nothing runs, so the caller must not wait for a result.
+            Err(elapsed) => {
+                let late = StoreError::new(StoreErrorKind::Unavailable, "claim").with_source(elapsed);
+                Err(Refusal::StoreFailed(late))
+            }
+        }
     }
 
     /// Claims until the store gives an answer to act on. A duplicate waits between two claims, if its policy lets it.
+    /// `is_known` is set once the store has reported a record of the key.
     async fn acquire(
         self: &Arc<Self>,
         operation: Box<Operation>,
         deadline: Option<Instant>,
+        is_known: &mut bool,
     ) -> Result<Claimed, Refusal> {
         let id = operation.key.id;
         let wait = operation.policy.wait;
         let wait_until = (!wait.is_zero()).then(|| Instant::now() + wait);
-        if operation.is_expired() && !Box::pin(self.remembers(&id)).await? {
-            return Err(Refusal::Expired);
+        if operation.is_expired() && !*is_known {
+            *is_known = Box::pin(self.remembers(&id)).await?;
+            if !*is_known {
+                return Err(Refusal::Expired);
+            }
         }
         let mut slot = None;
         let mut reconciliations = 0;
@@ -182,23 +202,25 @@ impl Engine {
             let span = observe::execution(&operation.key);
             let (claim, asked_at) = match self.send_claim(&operation).instrument(span.clone()).await {
                 Ok(answered) => answered,
-                Err(error) if slot.is_some() || reconciliations > 0 => {
-                    return Err(Refusal::StoreFailedOnKnownKey(error));
-                }
+                Err(error) if *is_known => return Err(Refusal::StoreFailedOnKnownKey(error)),
                 Err(error) => return Err(Refusal::StoreFailed(error)),
             };
+            *is_known = true;
             match claim {
                 Claim::Acquired(lease) => {
                     let permit = Permit::new(self, operation, lease, asked_at.at, deadline, token, span);
                     return Ok(Claimed::Run(permit.await?));
                 }
                 Claim::Busy { lease_left } => {
+                    // A duplicate executes nothing: draining does not wait for it.
+                    drop(token);
                     if !Box::pin(self.wait_for_change(&mut slot, id, wait_until)).await {
                         return Err(Refusal::InProgress { retry_after: lease_left.min(RETRY_AFTER_MAX) });
                     }
                 }
                 Claim::Uncertain { fence, reason } if reconciliations < RECONCILE_MAX => {
                     reconciliations += 1;
+                    drop(token);
                     if !Box::pin(self.reconcile(&operation, fence, reason)).await? {
                         self.report_lapsed(&operation, fence, reason);
                         return Err(Refusal::Uncertain { id, reason });
@@ -291,11 +313,11 @@ impl Engine {
                 // The answer took a whole lease to arrive. Nothing has run, and the claim may have lapsed to another
                 // owner by now.
                 Ok(Claim::Acquired(_)) if took >= ask.lease => {
-                    Box::pin(self.cancel_claim(unused(&ask))).await
+                    Box::pin(self.cancel_claim(unused(&ask), ask.on_lapse)).await
                 }
                 // This claim itself, recorded as uncertain before its answer arrived.
                 Ok(Claim::Uncertain { fence, .. }) if fence.nonce == ask.nonce => {
-                    Box::pin(self.cancel_claim(unused(&ask))).await
+                    Box::pin(self.cancel_claim(unused(&ask), ask.on_lapse)).await
                 }
                 Ok(claim) => {
                     ask.answered();

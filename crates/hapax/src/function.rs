@@ -156,8 +156,8 @@ impl Once {
 
     /// Runs `work`, or returns the result of an earlier run.
     ///
-    /// The work runs in its own task: dropping the returned future does not stop it, and its result is recorded for the
-    /// retry.
+    /// Once the work has begun, dropping the returned future does not stop it: it goes on in a task of its own, and its
+    /// result is recorded for the retry. Dropped before, nothing runs.
     ///
     /// # Errors
     /// [`OnceError`]; only [`OnceError::Failed`] means that the work ran now and failed.

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hapax_core::{ClaimRequest, Fence, Fenced, Lease, Lookup, Nonce, OnLapse, State, StoreError};
+use hapax_core::{ClaimRequest, Fence, Fenced, Lease, Lookup, Nonce, OnLapse, Reason, State, StoreError};
 use tokio::runtime::Handle;
 
 use super::{Engine, RECORD_TRIES, RECORD_TRIES_BACKGROUND};
@@ -64,12 +64,13 @@ impl Drop for Unanswered<'_> {
 }
 
 impl Engine {
-    /// Releases a claim that may stand although nothing will run for it.
-    pub(super) async fn cancel_claim(self: &Arc<Self>, lease: Lease) {
-        if self.release_unrun(&lease, RECORD_TRIES).await.is_err() {
+    /// Takes back a claim that may stand although nothing will run for it.
+    pub(super) async fn cancel_claim(self: &Arc<Self>, lease: Lease, on_lapse: OnLapse) {
+        if self.take_back(&lease, on_lapse, RECORD_TRIES).await.is_err() {
             let engine = self.clone();
             // Should it never succeed, the lease lapses and the record becomes uncertain.
-            self.tasks.spawn(async move { engine.release_unrun(&lease, RECORD_TRIES_BACKGROUND).await });
+            self.tasks
+                .spawn(async move { engine.take_back(&lease, on_lapse, RECORD_TRIES_BACKGROUND).await });
         }
     }
 
@@ -78,7 +79,9 @@ impl Engine {
     /// be released is refused. While the process is draining, none is made.
     async fn cancel_unanswered(self: Arc<Self>, ask: ClaimRequest) {
         let lease = unused(&ask);
-        let Ok(Fenced::Lost) = self.release_unrun(&lease, RECORD_TRIES_BACKGROUND).await else { return };
+        let taken_back = self.take_back(&lease, ask.on_lapse, RECORD_TRIES_BACKGROUND).await;
+        let Ok(Fenced::Lost) = taken_back else { return };
+        let on_lapse = ask.on_lapse;
         match self.standing(&lease).await {
             Standing::Arrived => {}
             Standing::Free if !self.draining.load(Ordering::SeqCst) => {
@@ -90,7 +93,7 @@ impl Engine {
             }
             Standing::Free | Standing::Other => return,
         }
-        let _ = self.release_unrun(&lease, RECORD_TRIES_BACKGROUND).await;
+        let _ = self.take_back(&lease, on_lapse, RECORD_TRIES_BACKGROUND).await;
     }
 
     async fn standing(&self, lease: &Lease) -> Standing {
@@ -103,11 +106,28 @@ impl Engine {
         }
     }
 
-    async fn release_unrun(&self, lease: &Lease, tries: u32) -> Result<Fenced, StoreError> {
-        let release = || self.calls.store.release(lease, None);
-        let released = self.calls.insist("release", self.calls.within(lease.length), tries, release).await;
+    /// Releases the claim. One that took over from a lost owner becomes uncertain again instead: a release would free the
+    /// key for any request, and hide that the operation may have happened.
+    async fn take_back(&self, lease: &Lease, on_lapse: OnLapse, tries: u32) -> Result<Fenced, StoreError> {
+        let within = self.calls.within(lease.length);
+        let taken_back = if on_lapse == OnLapse::Rerun && self.is_takeover(lease, tries).await? {
+            let abandon = || self.calls.store.abandon(lease, Reason::Lapsed);
+            self.calls.insist("abandon", within, tries, abandon).await
+        } else {
+            let release = || self.calls.store.release(lease, None);
+            self.calls.insist("release", within, tries, release).await
+        };
         self.waiters.wake(&lease.id);
-        released
+        taken_back
+    }
+
+    async fn is_takeover(&self, lease: &Lease, tries: u32) -> Result<bool, StoreError> {
+        let get = || self.calls.store.get(&lease.id);
+        let lookup = self.calls.insist("get", self.calls.within(lease.length), tries, get).await?;
+        Ok(matches!(
+            lookup,
+            Lookup::Found { record, .. } if record.fence.nonce == lease.fence.nonce && record.takeovers > 0
+        ))
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Operation {
     /// From when on the record of this key may have expired, where such keys are to be refused.
     pub(crate) expires_at: Option<SystemTime>,
     pub(crate) label: Option<Arc<str>>,
+    /// The store has reported a record of the key. Should it fail now, the operation must not run without a claim.
+    pub(crate) is_known: bool,
 }
 
 impl Operation {
@@ -32,6 +34,7 @@ impl Operation {
             policy,
             reconcile: None,
             label: None,
+            is_known: false,
         }
     }
 

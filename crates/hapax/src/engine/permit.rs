@@ -47,7 +47,8 @@ pub enum Execution<V> {
     Ran {
         /// What the run returned.
         value: V,
-        /// Whether its outcome is stored. If not, storing it goes on in the background.
+        /// Whether its outcome is stored. If not, it is being stored in the background, or it was not an outcome to keep
+        /// and another attempt had taken the record over.
         recorded: bool,
     },
     /// The operation ran, but another attempt had taken its record over. The outcome of that attempt is the answer.
@@ -71,6 +72,8 @@ struct Attempt {
     engine: Arc<Engine>,
     operation: Box<Operation>,
     hold: Hold,
+    /// A permit may be dropped outside of the runtime on which it was claimed.
+    runtime: Handle,
     /// Draining waits for it.
     _token: TaskTrackerToken,
 }
@@ -92,14 +95,19 @@ impl Permit {
         let refusal = if lease.fence.attempt == 1 && operation.is_expired() {
             Refusal::Expired
         } else if let Some(hold) = engine.leases.hold(lease.clone(), asked_at, &operation) {
-            let attempt = Attempt { engine: engine.clone(), operation, hold, _token: token };
+            let runtime = Handle::current();
+            let attempt = Attempt { engine: engine.clone(), operation, hold, runtime, _token: token };
             let present = Present::in_gauge(observe::IN_PROGRESS);
             return Ok(Self { attempt: Some(attempt), deadline, span, _present: present });
         } else {
             Refusal::InProgress { retry_after: RETRY_AFTER_MAX }
         };
-        let engine = engine.clone();
-        let _ = Detached::new(async move { engine.cancel_claim(lease).await }).await;
+        let (engine, on_lapse) = (engine.clone(), operation.policy.on_lapse);
+        let cancel = async move {
+            engine.cancel_claim(lease, on_lapse).await;
+            drop(token);
+        };
+        let _ = Detached::new(cancel).await;
         Err(refusal)
     }
 
@@ -143,12 +151,19 @@ impl Permit {
         ended.unwrap_or_else(|Panicked| Err(Refusal::Panicked { id }))
     }
 
-    /// Records the outcome of what the surface executed itself, as [`run`](Self::run) does.
+    /// Records the outcome of what the surface executed itself, as [`run`](Self::run) does. A deadline does not apply: the
+    /// outcome is there.
     ///
     /// # Errors
-    /// As for [`run`](Self::run).
+    /// [`Refusal::Superseded`] when another attempt has taken the record over and its outcome is not known.
     pub async fn finish(self, finish: Finish) -> Result<Execution<()>, Refusal> {
-        self.run(|_context| ready(Ended { value: (), finish })).await
+        self.without_deadline().run(|_context| ready(Ended { value: (), finish })).await
+    }
+
+    /// The same, where the caller does not wait for the execution, only for the recording.
+    pub(crate) fn without_deadline(mut self) -> Self {
+        self.deadline = None;
+        self
     }
 
     async fn perform<V, W, F>(mut self, work: W) -> Result<Execution<V>, Refusal>
@@ -173,11 +188,10 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         let Some(attempt) = self.attempt.take() else { return };
-        // Without a runtime the lease lapses, which leaves the record uncertain as well.
-        if let Ok(runtime) = Handle::try_current() {
-            let reason = if std::thread::panicking() { Reason::Panicked } else { Reason::NoAnswer };
-            runtime.spawn(attempt.record_or_retry(Finish::Uncertain(reason)).map(drop));
-        }
+        let reason = if std::thread::panicking() { Reason::Panicked } else { Reason::NoAnswer };
+        // On a runtime that has shut down nothing is spawned. The lease lapses, and the record becomes uncertain then.
+        let runtime = attempt.runtime.clone();
+        runtime.spawn(attempt.record_or_retry(Finish::Uncertain(reason)).map(drop));
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::future::Future;
 
-use hapax_core::{RecordId, StoreError};
+use hapax_core::{Fingerprint, RecordId, Recorded, StoreError};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::cache::Recalled;
 use super::detached::{Detached, Panicked};
 use super::lease::Unclaimed;
 use super::{Engine, Refusal};
@@ -18,18 +19,31 @@ pub(crate) struct UnprotectedPermit {
     _token: TaskTrackerToken,
 }
 
+/// How an operation is answered whose claim the store has not taken.
+pub(crate) enum Unprotected {
+    Run(UnprotectedPermit),
+    /// It ended in this process while the claim was failing.
+    Replay(Recorded),
+}
+
 impl Engine {
-    /// Permits an execution without a claim after the store failed by `error`, unless this process already executes the
-    /// operation.
+    /// Permits an execution without a claim after the store failed by `error`, unless this process executes the operation
+    /// or has its outcome.
     pub(crate) fn permit_unprotected(
         &self,
         id: RecordId,
+        fingerprint: &Fingerprint,
         error: StoreError,
-    ) -> Result<UnprotectedPermit, Refusal> {
+    ) -> Result<Unprotected, Refusal> {
         let token = self.admit()?;
-        match self.leases.begin_unclaimed(id) {
-            Some(unclaimed) => Ok(UnprotectedPermit { id, _unclaimed: unclaimed, _token: token }),
-            None => Err(Refusal::StoreFailedOnKnownKey(error)),
+        let Some(unclaimed) = self.leases.begin_unclaimed(id) else {
+            return Err(Refusal::StoreFailedOnKnownKey(error));
+        };
+        // In this order: an execution that is not held any more has left its outcome in memory before.
+        match self.recall(&id, fingerprint) {
+            Some(Recalled::Replay(recorded)) => Ok(Unprotected::Replay(recorded)),
+            Some(Recalled::Mismatch) => Err(Refusal::Mismatch),
+            None => Ok(Unprotected::Run(UnprotectedPermit { id, _unclaimed: unclaimed, _token: token })),
         }
     }
 }

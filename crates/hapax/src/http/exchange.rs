@@ -7,14 +7,16 @@
 //! 2. [`Exchange::enter`] reads the body and claims the key. The request passes, is answered from its record or with a
 //!    refusal, or [runs](Step::Run).
 //! 3. [`Running::run`] executes the request so that it outlives its connection, records what its response means for the
-//!    key, and returns the answer. A host that executes the request itself calls [`Running::finish`] or
-//!    [`Running::fail`] afterwards.
+//!    key, and returns the answer. A host that executes requests itself, and does not stop when a client disconnects,
+//!    calls [`Running::finish`] or [`Running::fail`] afterwards.
 //!
 //! Nothing here opens a connection or spawns a thread: the host polls, and the body is the host's own type. A Tokio runtime
 //! has to be there for timers.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use std::convert::Infallible;
+//!
 //! use bytes::Bytes;
 //! use hapax::http::exchange::{Entry, Step};
 //! use hapax::http::{IdempotencyLayer, RequestBody, ResponseBody};
@@ -34,7 +36,10 @@
 //!     match exchange.enter(request).await {
 //!         Step::Pass(request, passing) => passing.finish(handle(request).await),
 //!         Step::Answer(response) => response,
-//!         Step::Run(request, running) => running.finish(handle(request).await).await,
+//!         Step::Run(request, running) => {
+//!             let Ok(response) = running.run(async || Ok::<_, Infallible>(handle(request).await)).await;
+//!             response
+//!         }
 //!     }
 //! }
 //!
@@ -60,6 +65,8 @@ mod responder;
 mod restate;
 mod running;
 
+use std::fmt;
+
 use bytes::Bytes;
 use hapax_core::Key;
 use http::{Request, Response};
@@ -76,11 +83,12 @@ use super::grpc;
 use super::layer::IdempotencyLayer;
 use super::policy::OnStoreError;
 use super::protection::Protection;
-use crate::engine::{Claimed, Operation, Refusal};
+use crate::engine::{Claimed, Operation, Refusal, Unprotected};
 use crate::observe;
 
 /// What the head of a request decides.
 #[derive(Debug)]
+#[must_use]
 pub enum Entry {
     /// The request is not protected. The service gets it as it is, and its response goes through [`Passing::finish`].
     Pass(Passing),
@@ -100,7 +108,7 @@ pub struct Exchange {
 }
 
 /// What a covered request comes to.
-#[derive(Debug)]
+#[must_use]
 pub enum Step<B, R> {
     /// The request is not protected, or a layer around this one has claimed it. The service gets it, and its response
     /// goes through [`Passing::finish`].
@@ -117,6 +125,17 @@ pub enum Step<B, R> {
 pub struct Passing {
     /// None where the response is left as it is: it is for a layer around this one, or was never covered.
     responder: Option<Responder>,
+}
+
+/// Without the request and the answer: they hold credentials and the key.
+impl<B, R> fmt::Debug for Step<B, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pass(..) => f.write_str("Pass"),
+            Self::Answer(response) => f.debug_tuple("Answer").field(&response.status()).finish(),
+            Self::Run(_, running) => f.debug_tuple("Run").field(running).finish(),
+        }
+    }
 }
 
 impl IdempotencyLayer {
@@ -167,16 +186,21 @@ impl Responder {
             policy: policy.engine,
             reconcile: policy.reconcile.clone(),
             label: Some(self.route().label.clone()),
+            // Otherwise the limits on new operations would have refused it.
+            is_known: open.is_none(),
         };
         let permission = match engine.claim_unrecalled(Box::new(operation)).await {
             Ok(Claimed::Run(permit)) => Permission::Claimed(permit),
             Ok(Claimed::Replay(recorded)) => return Step::Answer(self.replay(&parts.headers, recorded)),
             Err(Refusal::StoreFailed(error)) if policy.on_store_error == OnStoreError::Pass => {
                 let why = error.to_string();
-                match engine.permit_unprotected(id, error) {
-                    Ok(permit) => {
+                match engine.permit_unprotected(id, &fingerprint, error) {
+                    Ok(Unprotected::Run(permit)) => {
                         tracing::warn!(route = %self.route().label, error = why, "the store failed; a request runs unprotected");
                         Permission::Unprotected(permit)
+                    }
+                    Ok(Unprotected::Replay(recorded)) => {
+                        return Step::Answer(self.replay(&parts.headers, recorded));
                     }
                     Err(refusal) => return Step::Answer(self.refuse(&refusal::of(&refusal).about(id))),
                 }
@@ -190,8 +214,9 @@ impl Responder {
                 parts.extensions.insert(IdempotencyKey(key));
                 parts.extensions.insert(Protection::Claimed(permit.context()));
             }
+            // A claim of a layer around this one still holds.
             Permission::Unprotected(_) => {
-                parts.extensions.insert(Protection::Unprotected(id));
+                parts.extensions.get_or_insert(Protection::Unprotected(id));
             }
         }
         let running = Running { responder: self, permission, fields, principal, open };

@@ -27,7 +27,8 @@ static PROTECTED: HeaderName = HeaderName::from_static("idempotency-protected");
 
 /// A request whose key is claimed and that executes now.
 ///
-/// Its lease is renewed as long as this exists. Dropped without a response, it leaves the record uncertain.
+/// Where the store has taken its claim, the lease is renewed as long as this exists, and a drop without a response leaves
+/// the record uncertain. Where it runs [unprotected](super::super::Protection::Unprotected), there is no record.
 #[must_use = "a request that is dropped without a response leaves its record uncertain"]
 pub struct Running {
     pub(super) responder: Responder,
@@ -101,6 +102,7 @@ impl Running {
             Permission::Unprotected(permit) => {
                 let running = responder.clone();
                 let work = async move {
+                    let _open = open;
                     running.count(observe::Outcome::Unprotected);
                     let (answer, _unrecorded) = running.conclude(respond().await?, None, None).await;
                     Ok(answer.response)
@@ -118,12 +120,18 @@ impl Running {
     }
 
     /// Records what the response means for the key, and returns the answer. For hosts that have executed the request
-    /// themselves; otherwise as [`run`](Self::run).
+    /// themselves; otherwise as [`run`](Self::run). A deadline does not apply: the response is there.
     pub async fn finish<R>(self, response: Response<R>) -> Response<ResponseBody<R>>
     where
         R: Body<Data = Bytes> + Send + 'static,
     {
-        let Ok(answer) = self.run(|| ready(Ok::<_, Infallible>(response))).await;
+        let Self { permission, .. } = self;
+        let permission = match permission {
+            Permission::Claimed(permit) => Permission::Claimed(permit.without_deadline()),
+            unprotected @ Permission::Unprotected(_) => unprotected,
+        };
+        let running = Self { permission, ..self };
+        let Ok(answer) = running.run(|| ready(Ok::<_, Infallible>(response))).await;
         answer
     }
 
