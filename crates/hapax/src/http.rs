@@ -87,7 +87,7 @@ pub use self::dialect::{Dialect, UnknownDialect};
 pub use self::document::PolicyDocument;
 pub use self::fingerprint::NeverCounts;
 pub use self::future::ResponseFuture;
-pub use self::grpc::Status as GrpcStatus;
+pub use self::grpc::GrpcStatus;
 pub use self::layer::IdempotencyLayer;
 pub use self::limits::{Rate, RateError};
 pub use self::observer::Observer;

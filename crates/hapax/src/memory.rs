@@ -21,7 +21,7 @@ use hapax_core::{
 use hashbrown::HashSet;
 use parking_lot::Mutex;
 
-use self::records::{IdState, Records};
+use self::records::{IdState, RecordTable};
 
 /// Enough that a handful of cores rarely contend for the same one.
 const SHARDS: usize = 64;
@@ -52,7 +52,7 @@ pub struct MemoryStore {
 
 #[derive(Default)]
 struct Shard {
-    records: Records,
+    records: RecordTable,
     /// Pinned and released records by expiry. An entry may be outdated: the record decides.
     ends: BinaryHeap<Reverse<(Timestamp, RecordId)>>,
     /// Records in progress or uncertain; few, and rarely old enough to be dropped.

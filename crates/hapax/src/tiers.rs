@@ -16,11 +16,11 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// How long the fast tier is bypassed after a failure: while it is down, it slows down one call per interval.
-const REST: Duration = Duration::from_secs(1);
+const BYPASS: Duration = Duration::from_secs(1);
 
 /// The maximum number of concurrent writes to the fast tier. Further facts are discarded, which costs speed later and
 /// bounds memory.
-const KEEPS_MAX: u32 = 256;
+const WRITES_MAX: u32 = 256;
 
 /// The maximum number of claims whose fingerprint is remembered until completion.
 const CLAIMS_MAX: usize = 16_384;
@@ -32,27 +32,27 @@ const CLAIMS_MAX: usize = 16_384;
 #[derive(Debug)]
 pub struct Tiers {
     store: Arc<dyn Store>,
-    fast: Arc<Fast>,
+    fast: Arc<FastTier>,
     /// The fingerprints of claims made here: a completion does not contain them.
     claims: Cache<RecordId, (Nonce, Fingerprint)>,
 }
 
 /// The fast tier, and whether it is in use.
 #[derive(Debug)]
-struct Fast {
+struct FastTier {
     facts: Arc<dyn FactStore>,
     /// Until when it is bypassed; `Some` from a failure until the next success.
-    rests_until: Mutex<Option<Instant>>,
-    keeps: Arc<Semaphore>,
+    bypassed_until: Mutex<Option<Instant>>,
+    writes: Arc<Semaphore>,
 }
 
 impl Tiers {
     /// `store` is authoritative; `fast` holds finished records.
     pub fn new(fast: Arc<dyn FactStore>, store: Arc<dyn Store>) -> Self {
-        let fast = Fast {
+        let fast = FastTier {
             facts: fast,
-            rests_until: Mutex::new(None),
-            keeps: Arc::new(Semaphore::new(KEEPS_MAX as usize)),
+            bypassed_until: Mutex::new(None),
+            writes: Arc::new(Semaphore::new(WRITES_MAX as usize)),
         };
         Self { store, fast: Arc::new(fast), claims: Cache::new(CLAIMS_MAX) }
     }
@@ -60,7 +60,7 @@ impl Tiers {
     /// Waits until all writes to the fast tier are done.
     pub async fn flush(&self) {
         // The semaphore is never closed, so this acquires all permits.
-        drop(self.fast.keeps.acquire_many(KEEPS_MAX).await);
+        drop(self.fast.writes.acquire_many(WRITES_MAX).await);
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Claim, StoreError> {
@@ -81,7 +81,7 @@ impl Tiers {
             Claim::Acquired(lease) => self.claims.insert(id, (lease.fence.nonce, ask.fingerprint)),
             Claim::Replay { recorded, remaining } => {
                 let fact = Fact::new(ask.fingerprint, recorded.clone(), *remaining);
-                Fast::keep(&self.fast, id, fact, asked_at);
+                FastTier::write(&self.fast, id, fact, asked_at);
             }
             _ => {}
         }
@@ -104,7 +104,7 @@ impl Tiers {
             && fenced == Fenced::Applied
         {
             let fact = Fact::new(fingerprint, done.clone(), retention);
-            Fast::keep(&self.fast, lease.id, fact, asked_at);
+            FastTier::write(&self.fast, lease.id, fact, asked_at);
         }
         Ok(fenced)
     }
@@ -125,22 +125,22 @@ impl Tiers {
     }
 }
 
-impl Fast {
+impl FastTier {
     /// The fact about a record; `None` also if the fast tier fails.
     async fn find(&self, id: &RecordId) -> Option<Fact> {
-        if self.rests() {
+        if self.is_bypassed() {
             return None;
         }
         let found = self.facts.find(id).await;
-        self.judge(found).flatten()
+        self.observe_result(found).flatten()
     }
 
     /// Writes a fact from a store call that began at `asked_at`, in the background.
-    fn keep(this: &Arc<Self>, id: RecordId, fact: Fact, asked_at: Instant) {
-        if this.rests() {
+    fn write(this: &Arc<Self>, id: RecordId, fact: Fact, asked_at: Instant) {
+        if this.is_bypassed() {
             return;
         }
-        let Ok(permit) = Arc::clone(&this.keeps).try_acquire_owned() else { return };
+        let Ok(permit) = Arc::clone(&this.writes).try_acquire_owned() else { return };
         let this = Arc::clone(this);
         tokio::spawn(async move {
             let _permit = permit;
@@ -150,26 +150,26 @@ impl Fast {
                 return;
             }
             let fact = Fact::new(fact.fingerprint, fact.recorded, remaining);
-            let kept = this.facts.keep(&id, &fact).await;
-            this.judge(kept);
+            let written = this.facts.keep(&id, &fact).await;
+            this.observe_result(written);
         });
     }
 
-    fn rests(&self) -> bool {
-        self.rests_until.lock().is_some_and(|until| Instant::now() < until)
+    fn is_bypassed(&self) -> bool {
+        self.bypassed_until.lock().is_some_and(|until| Instant::now() < until)
     }
 
     /// Bypasses the fast tier for a while after a failure.
-    fn judge<T>(&self, answer: Result<T, StoreError>) -> Option<T> {
-        match answer {
-            Ok(answer) => {
-                if self.rests_until.lock().take().is_some() {
+    fn observe_result<T>(&self, result: Result<T, StoreError>) -> Option<T> {
+        match result {
+            Ok(value) => {
+                if self.bypassed_until.lock().take().is_some() {
                     tracing::info!("the fast tier answers again");
                 }
-                Some(answer)
+                Some(value)
             }
             Err(error) => {
-                if self.rests_until.lock().replace(Instant::now() + REST).is_none() {
+                if self.bypassed_until.lock().replace(Instant::now() + BYPASS).is_none() {
                     tracing::warn!(%error, "the fast tier failed; the store is asked for everything");
                 }
                 None

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hapax_core::{Format, Recorded};
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 
-use super::capture::wire::{Kind, Reader};
+use super::capture::wire::{FieldSection, HeadReader};
 use super::capture::{self, ReplayRules, has_content};
 
 /// The response of a record, stored or to be stored.
@@ -52,13 +52,13 @@ impl Answer {
         if recorded.format != Format::HTTP {
             return None;
         }
-        let reader = Reader::new(&recorded.meta).ok()?;
+        let reader = HeadReader::new(&recorded.meta).ok()?;
         let mut answer = Self::new(reader.status(), recorded.payload.clone());
         for field in reader {
             let (kind, name, value) = field.ok()?;
             let map = match kind {
-                Kind::Header => &mut answer.headers,
-                Kind::Trailer => &mut answer.trailers,
+                FieldSection::Header => &mut answer.headers,
+                FieldSection::Trailer => &mut answer.trailers,
             };
             map.try_append(name, value).ok()?;
         }

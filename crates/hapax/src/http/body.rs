@@ -13,7 +13,7 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use self::read::{Read, Room};
+use self::read::{Read, Reservation};
 
 pin_project! {
     /// The request body for the inner service: the client's own, or a buffered one.
@@ -58,7 +58,7 @@ struct Rest {
     data: Bytes,
     trailers: Trailers,
     /// Returned to the budget when the body is dropped.
-    _room: Option<Room>,
+    _reservation: Option<Reservation>,
 }
 
 impl Rest {
@@ -92,7 +92,7 @@ impl<B> RequestBody<B> {
     }
 
     pub(crate) fn read(read: Read) -> Self {
-        let rest = Rest { data: read.data, trailers: read.trailers, _room: read.room };
+        let rest = Rest { data: read.data, trailers: read.trailers, _reservation: read.reservation };
         Self { kind: RequestKind::Read { rest } }
     }
 
@@ -120,7 +120,7 @@ impl<B> ResponseBody<B> {
     }
 
     pub(crate) fn whole(data: Bytes, trailers: Trailers) -> Self {
-        Self { kind: ResponseKind::Whole { rest: Rest { data, trailers, _room: None } } }
+        Self { kind: ResponseKind::Whole { rest: Rest { data, trailers, _reservation: None } } }
     }
 
     pub(crate) fn streamed(read: Bytes, body: Pin<Box<B>>) -> Self {

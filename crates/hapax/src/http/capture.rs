@@ -18,8 +18,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use super::body::Trailers;
 use super::canonical::header;
 use super::classify;
-use fields::Named;
-use wire::{Damaged, Kind, Reader, Writer};
+use fields::ConnectionFields;
+use wire::{Damaged, FieldSection, HeadReader, HeadWriter};
 
 /// Which fields of a response are stored, and how a replay is marked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -88,19 +88,19 @@ pub(crate) fn record(
     body: &[u8],
     trailers: Option<&HeaderMap>,
 ) -> Recorded {
-    let named = Named::by(&parts.headers);
+    let named = ConnectionFields::of(&parts.headers);
     // Only a response with CORS fields depends on the request's origin.
     let origin = request_origin.filter(|_| parts.headers.keys().any(fields::is_cors));
     let body = if has_content(parts.status) { body } else { &[] };
-    let mut writer = Writer::new(parts.status, origin.map_or(b"", HeaderValue::as_bytes));
+    let mut writer = HeadWriter::new(parts.status, origin.map_or(b"", HeaderValue::as_bytes));
     for (name, value) in &parts.headers {
         if rules.keeps(name) && !named.contains(name) {
-            writer.field(Kind::Header, name, value);
+            writer.field(FieldSection::Header, name, value);
         }
     }
     for (name, value) in trailers.into_iter().flatten() {
         if rules.keeps_trailer(name) {
-            writer.field(Kind::Trailer, name, value);
+            writer.field(FieldSection::Trailer, name, value);
         }
     }
     let (meta, payload) = writer.finish(body);
@@ -121,7 +121,7 @@ pub(crate) fn replay(
         Format::NOT_KEPT => return Err(NotReplayable::NotKept),
         _ => return Err(NotReplayable::Foreign),
     }
-    let reader = Reader::new(&recorded.meta)?;
+    let reader = HeadReader::new(&recorded.meta)?;
     let status = reader.status();
     let origin = header::first(retry, &ORIGIN);
     let same_origin = reader.origin() == origin.map_or(b"".as_slice(), HeaderValue::as_bytes);
@@ -130,9 +130,11 @@ pub(crate) fn replay(
     for field in reader {
         let (kind, name, value) = field?;
         let map = match kind {
-            Kind::Header if rules.keeps(&name) && (same_origin || !fields::is_cors(&name)) => &mut headers,
-            Kind::Trailer if rules.keeps_trailer(&name) => trailers.get_or_insert_default(),
-            Kind::Header | Kind::Trailer => continue,
+            FieldSection::Header if rules.keeps(&name) && (same_origin || !fields::is_cors(&name)) => {
+                &mut headers
+            }
+            FieldSection::Trailer if rules.keeps_trailer(&name) => trailers.get_or_insert_default(),
+            FieldSection::Header | FieldSection::Trailer => continue,
         };
         map.try_append(name, value).map_err(|_| NotReplayable::Damaged)?;
     }
@@ -150,7 +152,7 @@ impl ReplayRules {
     /// Changes the head of a first response before it is sent: removes `Idempotency-Outcome` and any markers of the
     /// origin, and adds the layer's own.
     pub(crate) fn first(&self, request: &HeaderMap, headers: &mut HeaderMap) {
-        classify::strip(headers);
+        classify::remove_override(headers);
         headers.remove(&self.marker);
         if self.mark_first {
             self.mark("false", headers);

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::canonical::header;
-use super::grpc::Status as GrpcStatus;
+use super::grpc::GrpcStatus;
 use super::problem;
 
 /// The response field with which an origin overrides the table. It is removed before the response is sent to the
@@ -70,7 +70,7 @@ impl Outcome {
     }
 
     /// The outcome if the origin's override is invalid: the origin may have meant to pin, so the key is not released.
-    const fn doubted(self) -> Self {
+    const fn with_invalid_override(self) -> Self {
         match self {
             Self::Pin => Self::Pin,
             Self::Release | Self::Uncertain => Self::Uncertain,
@@ -277,9 +277,9 @@ impl fmt::Debug for Outcomes {
 }
 
 /// The outcome of this response: the handler's override, then the origin's, then the table.
-pub(crate) fn judge(outcomes: &Outcomes, parts: &Parts) -> Outcome {
+pub(crate) fn classify_response(outcomes: &Outcomes, parts: &Parts) -> Outcome {
     let transient = outcomes.is_transient(&parts.headers);
-    overruled(parts, if transient { Outcome::Release } else { outcomes.of(parts.status) })
+    override_or(parts, if transient { Outcome::Release } else { outcomes.of(parts.status) })
 }
 
 /// The override of the handler or the origin, or else `otherwise`. A refusal by an inner layer is an override too: a
@@ -287,7 +287,7 @@ pub(crate) fn judge(outcomes: &Outcomes, parts: &Parts) -> Outcome {
 ///
 /// An `Idempotency-Outcome` that is invalid or repeated with different values leaves a pinned response pinned and makes
 /// any other uncertain: the origin may have meant to pin it.
-pub(crate) fn overruled(parts: &Parts, otherwise: Outcome) -> Outcome {
+pub(crate) fn override_or(parts: &Parts, otherwise: Outcome) -> Outcome {
     if let Some(outcome) = parts.extensions.get::<Outcome>() {
         return *outcome;
     }
@@ -299,22 +299,22 @@ pub(crate) fn overruled(parts: &Parts, otherwise: Outcome) -> Outcome {
     };
     match first {
         Some(outcome) if lines.all(|line| line == first) => outcome,
-        _ => otherwise.doubted(),
+        _ => otherwise.with_invalid_override(),
     }
 }
 
 /// Why this response is uncertain, if it is: the reason set by the inner service, the override of the handler or the
 /// origin, or the status.
-pub(crate) fn reason(parts: &mut Parts) -> Reason {
+pub(crate) fn uncertain_reason(parts: &mut Parts) -> Reason {
     let is_declared =
         parts.extensions.get::<Outcome>().is_some() || header::first(&parts.headers, &OUTCOME).is_some();
-    let told = parts.extensions.remove();
-    told.unwrap_or(if is_declared { Reason::Declared } else { Reason::Answered })
+    let stated = parts.extensions.remove();
+    stated.unwrap_or(if is_declared { Reason::Declared } else { Reason::Answered })
 }
 
 /// Removes the field `Idempotency-Outcome` from a response. Most responses lack it, and the check for that is cheaper
 /// than a removal.
-pub(crate) fn strip(headers: &mut HeaderMap) {
+pub(crate) fn remove_override(headers: &mut HeaderMap) {
     if header::first(headers, &OUTCOME).is_some() {
         headers.remove(OUTCOME);
     }
@@ -329,14 +329,14 @@ pub(crate) fn class(status: StatusCode) -> Class {
 /// that is not a GraphQL response, is left to the status.
 pub(crate) fn graphql(body: &[u8]) -> Option<Outcome> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct GraphQlResponse {
         #[serde(default)]
         errors: Option<Vec<IgnoredAny>>,
         #[serde(default)]
         data: Option<IgnoredAny>,
     }
-    let answer: Answer = serde_json::from_slice(body).ok()?;
-    let failed = answer.data.is_none() && answer.errors.is_some_and(|errors| !errors.is_empty());
+    let response: GraphQlResponse = serde_json::from_slice(body).ok()?;
+    let failed = response.data.is_none() && response.errors.is_some_and(|errors| !errors.is_empty());
     failed.then_some(Outcome::Release)
 }
 

@@ -12,7 +12,7 @@ pub(super) use self::openapi::openapi;
 pub use self::problems::ProblemDocument;
 use super::classify::Outcome;
 use super::dialect::Dialect;
-use super::fingerprint::What;
+use super::fingerprint::FingerprintInput;
 use super::layer::Route;
 use super::path::PathCase;
 use super::policy::{Classifier, EarlyData, KeyMode, OnStoreError};
@@ -292,11 +292,11 @@ impl KeyDocument {
 impl FingerprintDocument {
     fn of(policy: &Rules) -> Self {
         let rules = &policy.fingerprint;
-        let (counts, headers): (&[_], _) = match rules.what {
-            What::Request => {
+        let (counts, headers): (&[_], _) = match rules.input {
+            FingerprintInput::Request => {
                 (&["method", "path", "query", "content-type", "body"], texts(rules.header_names()))
             }
-            What::Key => (&[], Vec::new()),
+            FingerprintInput::Key => (&[], Vec::new()),
         };
         Self {
             counts,

@@ -237,7 +237,7 @@ impl Passing {
     /// The answer for the client, from the response of the service.
     pub fn finish<R>(self, mut response: Response<R>) -> Response<ResponseBody<R>> {
         let Some(responder) = self.responder else { return response.map(ResponseBody::passed) };
-        classify::strip(response.headers_mut());
+        classify::remove_override(response.headers_mut());
         match responder.restated(&mut response, None) {
             Some(restated) => restated.map(ResponseBody::from),
             None => response.map(ResponseBody::passed),

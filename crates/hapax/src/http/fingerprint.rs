@@ -17,7 +17,7 @@ use super::decode::{self, DecodeLimits};
 /// Which parts of a request count.
 #[derive(Clone, Debug)]
 pub(crate) struct FingerprintRules {
-    pub(crate) what: What,
+    pub(crate) input: FingerprintInput,
     /// Sorted by name, so that the order in a file does not count.
     headers: Vec<HeaderName>,
     /// Which values of a JSON body count.
@@ -29,7 +29,7 @@ pub(crate) struct FingerprintRules {
 
 /// How much of a request counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum What {
+pub(crate) enum FingerprintInput {
     /// Method, path, query, media type, content and some headers.
     #[default]
     Request,
@@ -41,7 +41,7 @@ impl Default for FingerprintRules {
     fn default() -> Self {
         let [api_version, x_api_version] = ["api-version", "x-api-version"].map(HeaderName::from_static);
         Self {
-            what: What::default(),
+            input: FingerprintInput::default(),
             headers: vec![api_version, IF_MATCH, IF_NONE_MATCH, x_api_version],
             json: Select::default(),
             #[cfg(feature = "decode")]
@@ -133,7 +133,7 @@ pub(crate) fn of_request(
     fields: Fields<'_>,
     body: &Bytes,
 ) -> Result<Fingerprint, BodyRefused> {
-    if rules.what == What::Key {
+    if rules.input == FingerprintInput::Key {
         return Ok(Fingerprint::empty());
     }
     let mut print = endpoint(method, path);

@@ -11,7 +11,7 @@ use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 use super::canonical::header;
-use super::classify::{Outcome, Outcomes, overruled};
+use super::classify::{Outcome, Outcomes, override_or};
 use super::problem::Problem;
 
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -23,7 +23,7 @@ const NEVER: HeaderValue = HeaderValue::from_static("-1");
 
 /// The status codes of gRPC, in the order of their numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Status {
+pub enum GrpcStatus {
     /// It succeeded.
     Ok,
     /// It was cancelled, by its caller or on the way.
@@ -60,7 +60,7 @@ pub enum Status {
     Unauthenticated,
 }
 
-impl Status {
+impl GrpcStatus {
     /// Every status.
     pub const ALL: [Self; 17] = [
         Self::Ok,
@@ -186,17 +186,17 @@ pub(crate) fn outcome(
     if value.is_none() && parts.status != StatusCode::OK {
         return None;
     }
-    let (outcome, class) = match value.and_then(Status::read) {
+    let (outcome, class) = match value.and_then(GrpcStatus::read) {
         Some(status) => (outcomes.of_grpc(status), status.class()),
         None => (Outcome::Uncertain, Class::Error),
     };
-    Some((overruled(parts, outcome), class))
+    Some((override_or(parts, outcome), class))
 }
 
 /// Whether the response has a gRPC status of a failed call.
 pub(crate) fn is_failed(headers: &HeaderMap, trailers: Option<&HeaderMap>) -> bool {
     let value = trailers.and_then(|trailers| trailers.get(STATUS)).or_else(|| headers.get(STATUS));
-    value.is_some_and(|value| Status::read(value) != Some(Status::Ok))
+    value.is_some_and(|value| GrpcStatus::read(value) != Some(GrpcStatus::Ok))
 }
 
 /// Forbids automatic retries by the client, next to the status of the call. False if there is none: it is not a gRPC

@@ -88,7 +88,7 @@ impl KeySource {
             let lines = fields.lines(name).map(HeaderValue::as_bytes);
             let key =
                 self.rules.parse(lines).map_err(|error| KeyFault::Header { name: name.clone(), error })?;
-            found = agree(found, key, || format!("`{name}`"))?;
+            found = same_key(found, key, || format!("`{name}`"))?;
         }
         Ok(found)
     }
@@ -122,7 +122,7 @@ impl KeySource {
             .map(|content| Key::new(content).and_then(|key| self.rules.admit(key)))
             .transpose()
             .map_err(|error| KeyFault::BodyKey { pointer: pointer.clone(), error })?;
-        agree(found, key, || format!("`{pointer}` in the body"))
+        same_key(found, key, || format!("`{pointer}` in the body"))
     }
 
     /// Checks that the request was first sent within the window before `now`, by its header (D-02).
@@ -143,7 +143,11 @@ impl KeySource {
 }
 
 /// Either key, if they do not differ; `place` is where the second was found.
-fn agree(found: Option<Key>, key: Option<Key>, place: impl Fn() -> String) -> Result<Option<Key>, KeyFault> {
+fn same_key(
+    found: Option<Key>,
+    key: Option<Key>,
+    place: impl Fn() -> String,
+) -> Result<Option<Key>, KeyFault> {
     match (found, key) {
         (Some(found), Some(key)) if found != key => Err(KeyFault::Differs { place: place() }),
         (found, key) => Ok(found.or(key)),

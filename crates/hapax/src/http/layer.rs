@@ -10,11 +10,11 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, request};
 use tower_layer::Layer;
 
-use super::body::read::Budget;
+use super::body::read::BodyBudget;
 use super::canonical::{self, header::Fields};
 use super::document::PolicyDocument;
 use super::grpc;
-use super::limits::Limits;
+use super::limits::LimitCounters;
 use super::path::PathPattern;
 use super::policy::{Classifier, HttpPolicy, KeyMode, is_coverable};
 use super::reach::{self, UnreachableRoute};
@@ -30,7 +30,7 @@ const BODY_BUDGET: usize = 256 << 20;
 const SURFACE: &str = "http";
 
 /// The label of requests that match no named route.
-const REST: &str = "*";
+const OTHER_REQUESTS: &str = "*";
 
 /// Makes an HTTP service safe to retry: a [`tower_layer::Layer`] for a whole router or one route.
 ///
@@ -53,17 +53,17 @@ const REST: &str = "*";
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct IdempotencyLayer {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<LayerState>,
 }
 
 /// The state shared by all requests.
 #[derive(Clone, Debug)]
-pub(super) struct Shared {
+pub(super) struct LayerState {
     pub(super) hapax: Hapax,
     /// The first that matches applies; the last one matches everything.
     routes: Vec<Route>,
-    pub(super) budget: Arc<Budget>,
-    pub(super) limits: Arc<Limits>,
+    pub(super) budget: Arc<BodyBudget>,
+    pub(super) limits: Arc<LimitCounters>,
     warned: Arc<AtomicBool>,
 }
 
@@ -81,11 +81,11 @@ impl IdempotencyLayer {
     pub fn new(hapax: impl Borrow<Hapax>) -> Self {
         let hapax = hapax.borrow();
         let rest = Route::new(None, HttpPolicy::default().rules(&hapax.policy));
-        let shared = Shared {
+        let shared = LayerState {
             hapax: hapax.clone(),
             routes: vec![rest],
-            budget: Budget::new(BODY_BUDGET),
-            limits: Arc::new(Limits::new()),
+            budget: BodyBudget::new(BODY_BUDGET),
+            limits: Arc::new(LimitCounters::new()),
             warned: Arc::default(),
         };
         Self { shared: Arc::new(shared) }
@@ -135,7 +135,7 @@ impl IdempotencyLayer {
 
     /// The budget for request bodies buffered at a time, for all requests together. Default 256 MiB.
     pub fn body_budget(mut self, bytes: usize) -> Self {
-        self.change().budget = Budget::new(bytes);
+        self.change().budget = BodyBudget::new(bytes);
         self
     }
 
@@ -166,8 +166,8 @@ impl IdempotencyLayer {
     /// ```
     pub fn position_of(&self, method: &Method, path: &str) -> Option<usize> {
         match self.shared.find(method, || path) {
-            Found::Covered(index) => Some(index),
-            Found::Uncovered(_) | Found::None => None,
+            RouteMatch::Covered(index) => Some(index),
+            RouteMatch::Uncovered(_) | RouteMatch::None => None,
         }
     }
 
@@ -175,8 +175,8 @@ impl IdempotencyLayer {
     /// server that must find out how another interpretation of the path would be treated.
     pub fn protects(&self, method: &Method, path: &str, headers: &HeaderMap) -> bool {
         match self.shared.find(method, || path) {
-            Found::Covered(index) => self.shared.route(index).policy.protects(headers),
-            Found::Uncovered(_) | Found::None => false,
+            RouteMatch::Covered(index) => self.shared.route(index).policy.protects(headers),
+            RouteMatch::Uncovered(_) | RouteMatch::None => false,
         }
     }
 
@@ -191,7 +191,7 @@ impl IdempotencyLayer {
         super::document::openapi(self.routes())
     }
 
-    fn change(&mut self) -> &mut Shared {
+    fn change(&mut self) -> &mut LayerState {
         Arc::make_mut(&mut self.shared)
     }
 
@@ -223,32 +223,32 @@ impl IdempotencyLayer {
 
 impl Route {
     fn new(path: Option<PathPattern>, policy: Rules) -> Self {
-        let label: Arc<str> = path.as_ref().map_or(REST.into(), |path| path.to_string().into());
+        let label: Arc<str> = path.as_ref().map_or(OTHER_REQUESTS.into(), |path| path.to_string().into());
         let path = path.map(|path| path.compared_by(policy.scope.path_case));
         Self { requests: Arc::new(Requests::new(SURFACE, &label)), label, path, policy }
     }
 
     /// Whether this is a gRPC call that no named route matches. It may be a stream, which must not be buffered (P-02).
     /// If a route is named or a key is required, declaring a request as gRPC does not bypass it.
-    pub(super) fn leaves_alone(&self, fields: Fields<'_>) -> bool {
+    pub(super) fn is_unnamed_grpc_call(&self, fields: Fields<'_>) -> bool {
         self.path.is_none()
             && self.policy.key == KeyMode::Optional
             && self.policy.classifier != Classifier::Grpc
             && grpc::is_grpc(fields.first(&CONTENT_TYPE))
     }
 
-    fn says_of(&self, method: &Method) -> Says {
+    fn coverage_of(&self, method: &Method) -> MethodCoverage {
         let policy = &self.policy;
         match is_coverable(method) {
-            true if policy.key == KeyMode::Off => Says::Off,
-            true if policy.methods.contains(method) => Says::Covered,
-            _ if policy.result_header.is_some() => Says::Uncovered,
-            _ => Says::Nothing,
+            true if policy.key == KeyMode::Off => MethodCoverage::Off,
+            true if policy.methods.contains(method) => MethodCoverage::Covered,
+            _ if policy.result_header.is_some() => MethodCoverage::Uncovered,
+            _ => MethodCoverage::Unlisted,
         }
     }
 
     /// Whether it matches this path, for any method.
-    fn is_for(&self, path: &str) -> bool {
+    fn matches_path(&self, path: &str) -> bool {
         self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
     }
 
@@ -258,7 +258,7 @@ impl Route {
     }
 }
 
-impl Shared {
+impl LayerState {
     pub(super) fn route(&self, index: usize) -> &Route {
         &self.routes[index]
     }
@@ -267,44 +267,44 @@ impl Shared {
     ///
     /// The methods listed for a path are exactly those covered there: the default policy does not apply to a path that
     /// a route names.
-    pub(super) fn find<'a>(&self, method: &Method, path: impl Fn() -> &'a str) -> Found {
-        let Some((rest, named)) = self.routes.split_last() else { return Found::None };
+    pub(super) fn find<'a>(&self, method: &Method, path: impl Fn() -> &'a str) -> RouteMatch {
+        let Some((rest, named)) = self.routes.split_last() else { return RouteMatch::None };
         let path = LazyCell::new(|| canonical::path(path()));
         let mut uncovered = None;
         for (index, route) in named.iter().enumerate() {
-            match route.says_of(method) {
-                Says::Nothing => {}
-                _ if !route.is_for(&path) => {}
-                Says::Off => return Found::None,
-                Says::Covered => return Found::Covered(index),
-                Says::Uncovered => uncovered = uncovered.or(Some(index)),
+            match route.coverage_of(method) {
+                MethodCoverage::Unlisted => {}
+                _ if !route.matches_path(&path) => {}
+                MethodCoverage::Off => return RouteMatch::None,
+                MethodCoverage::Covered => return RouteMatch::Covered(index),
+                MethodCoverage::Uncovered => uncovered = uncovered.or(Some(index)),
             }
         }
         if let Some(index) = uncovered {
-            return Found::Uncovered(index);
+            return RouteMatch::Uncovered(index);
         }
-        match rest.says_of(method) {
-            Says::Nothing | Says::Off => Found::None,
-            _ if named.iter().any(|route| route.is_for(&path)) => Found::None,
-            Says::Covered => Found::Covered(named.len()),
-            Says::Uncovered => Found::Uncovered(named.len()),
+        match rest.coverage_of(method) {
+            MethodCoverage::Unlisted | MethodCoverage::Off => RouteMatch::None,
+            _ if named.iter().any(|route| route.matches_path(&path)) => RouteMatch::None,
+            MethodCoverage::Covered => RouteMatch::Covered(named.len()),
+            MethodCoverage::Uncovered => RouteMatch::Uncovered(named.len()),
         }
     }
 }
 
 /// How a route treats a method.
-enum Says {
+enum MethodCoverage {
     /// Requests pass unchanged, and no later route applies.
     Off,
     Covered,
     /// It is not covered, and callers who send a key are informed.
     Uncovered,
-    Nothing,
+    Unlisted,
 }
 
 /// The route of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Found {
+pub(super) enum RouteMatch {
     /// The index of the route that covers it.
     Covered(usize),
     /// The index of a route for the path that covers other methods only, which callers are informed of.

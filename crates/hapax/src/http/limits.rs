@@ -17,9 +17,9 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use pinned::Pinned;
+use pinned::StoredBytesByExpiry;
 pub use rate::{Rate, RateError};
-use recent::Recent;
+use recent::RecentMap;
 
 /// The maximum number of keys whose attempts are tracked: about 5 MB when full.
 const KEYS_MAX: usize = 1 << 16;
@@ -55,7 +55,7 @@ impl Default for LimitRules {
 
 /// A limit was exceeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Limited {
+pub(crate) struct LimitExceeded {
     pub(crate) by: Limit,
     pub(crate) retry_after: Duration,
 }
@@ -83,30 +83,35 @@ impl Limit {
 
 /// The counters of keys and callers, for all routes of a layer.
 #[derive(Debug)]
-pub(crate) struct Limits {
+pub(crate) struct LimitCounters {
     /// For each key, the time up to which its attempts use up the allowed rate.
-    paces: Mutex<Recent<RecordId, Option<Instant>>>,
+    paces: Mutex<RecentMap<RecordId, Option<Instant>>>,
     /// For each caller, the keys of its running operations with their number of requests. Only callers with running
     /// operations are present, so there are never more entries than requests.
     open: Mutex<HashMap<Caller, HashMap<RecordId, u32>>>,
-    pinned: Mutex<Recent<Caller, Pinned>>,
+    pinned: Mutex<RecentMap<Caller, StoredBytesByExpiry>>,
     started: Instant,
 }
 
 type Caller = Option<PrincipalHash>;
 
-impl Limits {
+impl LimitCounters {
     pub(crate) fn new() -> Self {
         Self {
-            paces: Mutex::new(Recent::new(KEYS_MAX)),
+            paces: Mutex::new(RecentMap::new(KEYS_MAX)),
             open: Mutex::new(HashMap::new()),
-            pinned: Mutex::new(Recent::new(CALLERS_MAX)),
+            pinned: Mutex::new(RecentMap::new(CALLERS_MAX)),
             started: Instant::now(),
         }
     }
 
     /// Counts an attempt with a key, or refuses it. Refused attempts do not count.
-    pub(crate) fn attempt(&self, rules: &LimitRules, id: &RecordId, now: Instant) -> Result<(), Limited> {
+    pub(crate) fn attempt(
+        &self,
+        rules: &LimitRules,
+        id: &RecordId,
+        now: Instant,
+    ) -> Result<(), LimitExceeded> {
         let Some(rate) = &rules.attempts_per_key else {
             return Ok(());
         };
@@ -115,7 +120,7 @@ impl Limits {
         let next = pace.map_or(now, |pace| pace.max(now)) + rate.interval();
         let ahead = next.saturating_duration_since(now);
         if ahead > rate.per() {
-            return Err(Limited { by: Limit::AttemptsPerKey, retry_after: ahead - rate.per() });
+            return Err(LimitExceeded { by: Limit::AttemptsPerKey, retry_after: ahead - rate.per() });
         }
         *pace = Some(next);
         Ok(())
@@ -128,14 +133,14 @@ impl Limits {
         rules: &LimitRules,
         principal: Option<PrincipalHash>,
         id: RecordId,
-    ) -> Result<OpenClaim, Limited> {
+    ) -> Result<OpenClaim, LimitExceeded> {
         let open_claims_max = rules.open_claims_max;
         let mut open = self.open.lock();
         let is_full = open
             .get(&principal)
             .is_some_and(|keys| keys.len() >= open_claims_max as usize && !keys.contains_key(&id));
         if is_full || open_claims_max == 0 {
-            return Err(Limited { by: Limit::OpenClaims, retry_after: OPEN_CLAIMS_RETRY_AFTER });
+            return Err(LimitExceeded { by: Limit::OpenClaims, retry_after: OPEN_CLAIMS_RETRY_AFTER });
         }
         *open.entry(principal).or_default().entry(id).or_default() += 1;
         Ok(OpenClaim { limits: self.clone(), caller: principal, id })
@@ -148,14 +153,14 @@ impl Limits {
         rules: &LimitRules,
         principal: Option<PrincipalHash>,
         now: Instant,
-    ) -> Result<(), Limited> {
+    ) -> Result<(), LimitExceeded> {
         let Some(stored_bytes_max) = rules.stored_bytes_max else {
             return Ok(());
         };
         let pinned = self.pinned.lock();
         match pinned.get(&principal).and_then(|pinned| pinned.room_after(stored_bytes_max, self.age(now))) {
             None => Ok(()),
-            Some(retry_after) => Err(Limited { by: Limit::StoredBytes, retry_after }),
+            Some(retry_after) => Err(LimitExceeded { by: Limit::StoredBytes, retry_after }),
         }
     }
 
@@ -183,7 +188,7 @@ impl Limits {
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct OpenClaim {
-    limits: Arc<Limits>,
+    limits: Arc<LimitCounters>,
     caller: Caller,
     id: RecordId,
 }

@@ -31,11 +31,11 @@ use crate::observe::Outcome;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Observer {
-    seen: Arc<Seen>,
+    request: Arc<ObservedRequest>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct ObservedRequest {
     record: OnceLock<RecordId>,
     ended: OnceLock<(Arc<str>, Outcome)>,
 }
@@ -43,25 +43,25 @@ struct Seen {
 impl Observer {
     /// The route of the request, as in metrics. `None` if the request passed unchanged.
     pub fn route(&self) -> Option<&str> {
-        self.seen.ended.get().map(|(route, _)| &**route)
+        self.request.ended.get().map(|(route, _)| &**route)
     }
 
     /// Its outcome, as the label that [`REQUESTS`](crate::observe::REQUESTS) counts. `None` if the request passed
     /// unchanged, and before it has an outcome.
     pub fn outcome(&self) -> Option<&'static str> {
-        self.seen.ended.get().map(|(_, outcome)| outcome.name())
+        self.request.ended.get().map(|(_, outcome)| outcome.name())
     }
 
     /// The record of the request, if it has a key.
     pub fn record(&self) -> Option<RecordId> {
-        self.seen.record.get().copied()
+        self.request.record.get().copied()
     }
 
     pub(super) fn set_record(&self, record: RecordId) {
-        let _known = self.seen.record.set(record);
+        let _known = self.request.record.set(record);
     }
 
     pub(super) fn set_outcome(&self, route: &Arc<str>, outcome: Outcome) {
-        let _known = self.seen.ended.set((route.clone(), outcome));
+        let _known = self.request.ended.set((route.clone(), outcome));
     }
 }

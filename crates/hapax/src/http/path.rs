@@ -66,12 +66,12 @@ fn without_slash(path: &str) -> &str {
 #[derive(Clone)]
 pub struct PathPattern {
     text: Arc<str>,
-    kind: Kind,
+    kind: PatternKind,
     case: PathCase,
 }
 
 #[derive(Clone)]
-enum Kind {
+enum PatternKind {
     Segments(Arc<[Segment]>),
     #[cfg(feature = "regex")]
     Regex {
@@ -96,7 +96,7 @@ impl PathPattern {
         let compile = |text: &str| regex::Regex::new(text).map_err(PathPatternError::regex);
         // Compiled alone first: `a)|(b` is invalid, but would become valid between the anchors.
         compile(expression)?;
-        let kind = Kind::Regex {
+        let kind = PatternKind::Regex {
             exact: compile(&format!(r"\A(?:{expression})\z"))?,
             any_case: compile(&format!(r"\A(?i:{expression})\z"))?,
         };
@@ -113,11 +113,11 @@ impl PathPattern {
     pub fn matches(&self, path: &str) -> bool {
         let path = without_slash(path);
         match &self.kind {
-            Kind::Segments(pattern) => path.strip_prefix('/').is_some_and(|path| {
+            PatternKind::Segments(pattern) => path.strip_prefix('/').is_some_and(|path| {
                 covers(pattern, path.split('/'), |segment, text| segment.covers(text, self.case))
             }),
             #[cfg(feature = "regex")]
-            Kind::Regex { exact, any_case } => {
+            PatternKind::Regex { exact, any_case } => {
                 let regex = if self.case == PathCase::Ignore { any_case } else { exact };
                 // An expression may be written with the trailing slash.
                 regex.is_match(path) || regex.is_match(&format!("{path}/"))
@@ -130,13 +130,13 @@ impl PathPattern {
     pub(super) fn includes(&self, other: &Self) -> bool {
         let cases = (self.case, other.case);
         match (&self.kind, &other.kind) {
-            (Kind::Segments(all), Kind::Segments(some)) => {
+            (PatternKind::Segments(all), PatternKind::Segments(some)) => {
                 covers(all, some.iter(), |segment, one| segment.includes(one, cases))
             }
             #[cfg(feature = "regex")]
-            (Kind::Segments(all), Kind::Regex { .. }) => matches!(**all, [Segment::Any]),
+            (PatternKind::Segments(all), PatternKind::Regex { .. }) => matches!(**all, [Segment::Any]),
             #[cfg(feature = "regex")]
-            (Kind::Regex { .. }, Kind::Segments(some)) => {
+            (PatternKind::Regex { .. }, PatternKind::Segments(some)) => {
                 let text = |segment: &Segment| match segment {
                     Segment::Literal(text) if is_compared_alike(text, cases) => Some(format!("/{text}")),
                     _ => None,
@@ -145,7 +145,7 @@ impl PathPattern {
                 path.is_some_and(|path| self.matches(&path))
             }
             #[cfg(feature = "regex")]
-            (Kind::Regex { .. }, Kind::Regex { .. }) => {
+            (PatternKind::Regex { .. }, PatternKind::Regex { .. }) => {
                 self.text == other.text && is_compared_alike(&self.text, cases)
             }
         }
@@ -186,7 +186,7 @@ impl FromStr for PathPattern {
             }
             at += text.len() + 1;
         }
-        Ok(Self { text: text.into(), kind: Kind::Segments(pattern.into()), case: PathCase::Exact })
+        Ok(Self { text: text.into(), kind: PatternKind::Segments(pattern.into()), case: PathCase::Exact })
     }
 }
 

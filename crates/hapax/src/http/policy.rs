@@ -429,7 +429,7 @@ impl HttpPolicy {
     /// identify senders.
     #[cfg(feature = "webhook")]
     pub fn webhook(mut self, webhook: Webhook) -> Self {
-        self.settings.webhook = webhook.said().cloned();
+        self.settings.webhook = webhook.description().cloned();
         self.code.webhook = Some(webhook);
         self
     }

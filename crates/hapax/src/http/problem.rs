@@ -95,8 +95,8 @@ impl Problem {
     pub(crate) fn response(&self, rules: &RefusalRules) -> Response<Bytes> {
         let status = rules.status(self);
         let kind = format!("{}{}", rules.type_base, self.code.name());
-        let told = shape::Told { problem: self, kind: &kind, status };
-        let mut response = Response::new(rules.shape.fill(&told, &self.document(&kind, status)));
+        let values = shape::TemplateValues { problem: self, kind: &kind, status };
+        let mut response = Response::new(rules.shape.fill(&values, &self.document(&kind, status)));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, rules.shape.media_type().clone());
@@ -113,8 +113,8 @@ impl Problem {
         response
     }
 
-    fn document<'a>(&'a self, kind: &'a str, status: StatusCode) -> Document<'a> {
-        Document {
+    fn document<'a>(&'a self, kind: &'a str, status: StatusCode) -> ProblemDetails<'a> {
+        ProblemDetails {
             kind,
             title: self.code.title(),
             status: status.as_u16(),
@@ -183,7 +183,7 @@ fn whole_seconds(wait: Duration) -> u64 {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ProblemDetails<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     title: &'static str,
@@ -243,9 +243,9 @@ impl RefusalRules {
     /// continues in the background: an outer layer detects that by the status alone.
     fn status(&self, problem: &Problem) -> StatusCode {
         let (code, own) = (problem.code, problem.status);
-        let told =
+        let stated =
             if code == Code::InProgress { own.or(self.chosen(code)) } else { self.chosen(code).or(own) };
-        told.unwrap_or_else(|| code.status())
+        stated.unwrap_or_else(|| code.status())
     }
 
     /// The status that the route chose for this code.

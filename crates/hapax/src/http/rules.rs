@@ -95,7 +95,7 @@ impl Rules {
         self.webhook = Some(webhook);
         self.key = KeyMode::Required;
         self.outcomes = Outcomes::success_only();
-        self.fingerprint.what = super::fingerprint::What::Key;
+        self.fingerprint.input = super::fingerprint::FingerprintInput::Key;
         self.engine = self.engine.retention(webhook::RETENTION);
         // The signature does not cover credentials: a redelivery may carry another one.
         if self.scope.principal.is_credential(&self.scope.credentials) {

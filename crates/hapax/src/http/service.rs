@@ -11,7 +11,7 @@ use tower_service::Service;
 use super::body::{RequestBody, ResponseBody};
 use super::exchange::{Entry, Exchange, Step};
 use super::future::ResponseFuture;
-use super::layer::{IdempotencyLayer, Shared};
+use super::layer::{IdempotencyLayer, LayerState};
 
 /// An HTTP service whose requests are safe to retry; made by [`IdempotencyLayer`].
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Idempotency<S> {
 }
 
 impl<S> Idempotency<S> {
-    pub(super) fn new(inner: S, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(inner: S, shared: Arc<LayerState>) -> Self {
         Self { inner, layer: IdempotencyLayer { shared } }
     }
 }

@@ -54,7 +54,7 @@ pub struct Webhook {
     /// `None` if the sender does not sign.
     secrets: Option<Secrets>,
     /// Its description in a file; `None` if a file cannot describe it.
-    said: Option<WebhookSender>,
+    description: Option<WebhookSender>,
 }
 
 impl Webhook {
@@ -149,8 +149,8 @@ impl Webhook {
     #[must_use]
     pub fn cloud_events() -> Self {
         let scheme = Scheme::of(&preset::scheme(WebhookName::CloudEvents)).expect("it needs no secret");
-        let said = Some(WebhookSender::Name(WebhookName::CloudEvents));
-        Self { scheme: Arc::new(scheme), secrets: None, said }
+        let description = Some(WebhookSender::Name(WebhookName::CloudEvents));
+        Self { scheme: Arc::new(scheme), secrets: None, description }
     }
 
     /// A sender that signs as described, with an HMAC.
@@ -184,7 +184,7 @@ impl Webhook {
     /// No signature is verified, so a component in front must authenticate the callers.
     #[must_use]
     pub fn unsigned(id_header: HeaderName) -> Self {
-        Self { scheme: Arc::new(Scheme::unsigned(id_header)), secrets: None, said: None }
+        Self { scheme: Arc::new(Scheme::unsigned(id_header)), secrets: None, description: None }
     }
 
     fn preset<S: AsRef<str>>(
@@ -196,21 +196,21 @@ impl Webhook {
 
     /// The sender that a file describes. The secrets of one that does not sign are ignored.
     pub(crate) fn of<S: AsRef<str>>(
-        said: WebhookSender,
+        description: WebhookSender,
         secrets: impl IntoIterator<Item = S>,
     ) -> Result<Self, WebhookError> {
-        let scheme = match &said {
+        let scheme = match &description {
             WebhookSender::Name(name) => Scheme::of(&preset::scheme(*name))?,
             WebhookSender::Scheme(scheme) => Scheme::of(scheme)?,
         };
         let keyed = |rules: &scheme::Signature| Secrets::new(rules.algorithm, rules.secret_encoding, secrets);
         let secrets = scheme.signature.as_ref().map(keyed).transpose()?;
-        Ok(Self { scheme: Arc::new(scheme), secrets, said: Some(said) })
+        Ok(Self { scheme: Arc::new(scheme), secrets, description: Some(description) })
     }
 
     /// Its description in a file; `None` if a file cannot describe it.
-    pub(crate) fn said(&self) -> Option<&WebhookSender> {
-        self.said.as_ref()
+    pub(crate) fn description(&self) -> Option<&WebhookSender> {
+        self.description.as_ref()
     }
 
     /// Whether signatures are verified.
@@ -229,7 +229,7 @@ impl Webhook {
 
 impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match &self.said {
+        let name = match &self.description {
             Some(WebhookSender::Name(name)) => name.name(),
             Some(WebhookSender::Scheme(scheme)) => scheme.preset.map_or("described", WebhookName::name),
             None => "unsigned",

@@ -11,22 +11,22 @@ use hashbrown::hash_table::Entry;
 /// Records by id. A record contains its id, so the table holds only the id's hash: it is small and stays in the
 /// processor's cache when the records themselves do not.
 #[derive(Default)]
-pub(super) struct Records {
+pub(super) struct RecordTable {
     table: HashTable<(u64, Box<Record>)>,
     hashes: IdState,
 }
 
-impl Records {
+impl RecordTable {
     pub(super) fn get(&self, id: &RecordId) -> Option<&Record> {
         let hash = self.hashes.hash_one(id);
-        self.table.find(hash, is(hash, id)).map(|(_, record)| &**record)
+        self.table.find(hash, has_id(hash, id)).map(|(_, record)| &**record)
     }
 
     /// Replaces the record with its id, which is returned.
     pub(super) fn insert(&mut self, record: Box<Record>) -> Option<Box<Record>> {
         let id = record.key.id;
         let hash = self.hashes.hash_one(id);
-        match self.table.entry(hash, is(hash, &id), |(hash, _)| *hash) {
+        match self.table.entry(hash, has_id(hash, &id), |(hash, _)| *hash) {
             Entry::Occupied(mut place) => Some(mem::replace(&mut place.get_mut().1, record)),
             Entry::Vacant(place) => {
                 place.insert((hash, record));
@@ -37,7 +37,7 @@ impl Records {
 
     pub(super) fn remove(&mut self, id: &RecordId) -> Option<Box<Record>> {
         let hash = self.hashes.hash_one(id);
-        let place = self.table.find_entry(hash, is(hash, id)).ok()?;
+        let place = self.table.find_entry(hash, has_id(hash, id)).ok()?;
         let ((_, record), _) = place.remove();
         Some(record)
     }
@@ -47,7 +47,7 @@ impl Records {
     }
 }
 
-fn is(hash: u64, id: &RecordId) -> impl Fn(&(u64, Box<Record>)) -> bool {
+fn has_id(hash: u64, id: &RecordId) -> impl Fn(&(u64, Box<Record>)) -> bool {
     move |(other, record)| *other == hash && record.key.id == *id
 }
 
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn ids_of_one_hash_are_kept_apart() {
-        let mut records = Records::default();
+        let mut records = RecordTable::default();
         let [a, b] = [1, 2].map(|id| record(id, 1).key.id);
         assert_eq!(records.hashes.hash_one(a), records.hashes.hash_one(b));
         assert!(records.insert(record(1, 1)).is_none());

@@ -13,8 +13,8 @@ const CANARY: &str = "canary-9c41";
 fn watched<F: Future<Output = ()>>(scene: impl FnOnce() -> F) -> (String, Snapshotter) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    let ((), said, counted) = watch(|| runtime.block_on(async { scene().await }));
-    (said, counted)
+    let ((), logs, counted) = watch(|| runtime.block_on(async { scene().await }));
+    (logs, counted)
 }
 
 /// The counted outcomes of requests, as `outcome=count`, sorted.
@@ -62,7 +62,7 @@ fn every_request_is_counted_with_one_outcome() {
 
 #[test]
 fn nothing_that_is_said_or_counted_shows_a_key_a_principal_an_input_or_a_result() {
-    let (said, snapshotter) = watched(|| async {
+    let (logs, snapshotter) = watched(|| async {
         let world = World::new();
         let scope = || hapax::Scope::new("charge").principal(CANARY);
         let once = || world.hapax.once(scope(), CANARY).input(CANARY);
@@ -82,10 +82,10 @@ fn nothing_that_is_said_or_counted_shows_a_key_a_principal_an_input_or_a_result(
             .run(|_cx| async { Ok::<_, String>(CANARY.to_owned()) });
         assert!(!done.await.unwrap().recorded);
     });
-    assert!(said.contains("hapax.execution") && said.contains("operation=\"charge\""), "{said}");
-    assert!(said.contains("attempt=1"), "{said}");
-    assert!(said.contains("panicked") && said.contains("failed to record"), "{said}");
-    assert!(!said.contains(CANARY) && !said.contains("not in our logs"), "{said}");
+    assert!(logs.contains("hapax.execution") && logs.contains("operation=\"charge\""), "{logs}");
+    assert!(logs.contains("attempt=1"), "{logs}");
+    assert!(logs.contains("panicked") && logs.contains("failed to record"), "{logs}");
+    assert!(!logs.contains(CANARY) && !logs.contains("not in our logs"), "{logs}");
     for (key, ..) in snapshotter.snapshot().into_vec() {
         assert!(!format!("{key:?}").contains(CANARY), "{key:?}");
     }

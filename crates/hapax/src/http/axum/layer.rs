@@ -25,11 +25,11 @@ pub struct AxumIdempotencyLayer(IdempotencyLayer);
 
 /// An axum service whose requests are safe to retry; made by [`AxumIdempotencyLayer`].
 #[derive(Clone, Debug)]
-pub struct AxumIdempotency<S>(Idempotency<Inner<S>>);
+pub struct AxumIdempotency<S>(Idempotency<WithAxumBody<S>>);
 
 /// The inner service, called with axum's body type.
 #[derive(Clone, Debug)]
-struct Inner<S>(S);
+struct WithAxumBody<S>(S);
 
 pin_project! {
     /// The response future of one request.
@@ -65,7 +65,7 @@ impl<S> Layer<S> for AxumIdempotencyLayer {
     type Service = AxumIdempotency<S>;
 
     fn layer(&self, inner: S) -> AxumIdempotency<S> {
-        AxumIdempotency(self.0.layer(Inner(inner)))
+        AxumIdempotency(self.0.layer(WithAxumBody(inner)))
     }
 }
 
@@ -90,7 +90,7 @@ where
     }
 }
 
-impl<S: Service<Request<Body>>> Service<Request<RequestBody<Body>>> for Inner<S> {
+impl<S: Service<Request<Body>>> Service<Request<RequestBody<Body>>> for WithAxumBody<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;

@@ -14,11 +14,11 @@ use super::Trailers;
 
 /// The bytes of request bodies that one process buffers at a time.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct BodyBudget {
     left: AtomicUsize,
 }
 
-impl Budget {
+impl BodyBudget {
     pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
         Arc::new(Self { left: AtomicUsize::new(bytes_max) })
     }
@@ -28,14 +28,14 @@ impl Budget {
     }
 }
 
-/// A reservation in a [`Budget`], returned when dropped.
+/// A reservation in a [`BodyBudget`], returned when dropped.
 #[derive(Debug)]
-pub(crate) struct Room {
-    budget: Arc<Budget>,
+pub(crate) struct Reservation {
+    budget: Arc<BodyBudget>,
     bytes: usize,
 }
 
-impl Room {
+impl Reservation {
     /// Extends the reservation to `bytes` in total; false if the budget is exhausted.
     fn grow_to(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
@@ -47,7 +47,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.budget.left.fetch_add(self.bytes, Ordering::Relaxed);
     }
@@ -58,7 +58,7 @@ impl Drop for Room {
 pub(crate) struct Read {
     pub(crate) data: Bytes,
     pub(crate) trailers: Trailers,
-    pub(crate) room: Option<Room>,
+    pub(crate) reservation: Option<Reservation>,
 }
 
 /// Why a request body was not read completely. Nothing was claimed.
@@ -74,7 +74,7 @@ pub(crate) async fn read<B: Body<Data = Bytes>>(
     body: B,
     announced: Option<u64>,
     bytes_max: usize,
-    budget: &Arc<Budget>,
+    budget: &Arc<BodyBudget>,
 ) -> Result<Read, ReadFault> {
     if body.is_end_stream() && announced.is_none_or(|length| length == 0) {
         return Ok(Read::default());
@@ -82,7 +82,7 @@ pub(crate) async fn read<B: Body<Data = Bytes>>(
     if announced.or(body.size_hint().exact()).is_some_and(|length| length > bytes_max as u64) {
         return Err(ReadFault::TooLarge);
     }
-    let mut room = Room { budget: budget.clone(), bytes: 0 };
+    let mut reservation = Reservation { budget: budget.clone(), bytes: 0 };
     let mut body = pin!(body);
     let mut data = Gathered::default();
     let mut trailers = None;
@@ -94,7 +94,7 @@ pub(crate) async fn read<B: Body<Data = Bytes>>(
                 if length > bytes_max {
                     return Err(ReadFault::TooLarge);
                 }
-                if !room.grow_to(length) {
+                if !reservation.grow_to(length) {
                     return Err(ReadFault::NoRoom);
                 }
                 data.push(chunk);
@@ -106,7 +106,7 @@ pub(crate) async fn read<B: Body<Data = Bytes>>(
     if announced.is_some_and(|length| length != data.len() as u64) {
         return Err(ReadFault::CutShort);
     }
-    Ok(Read { data, trailers, room: Some(room) })
+    Ok(Read { data, trailers, reservation: Some(reservation) })
 }
 
 /// The result of reading a response body.

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 const FEW: usize = 12;
 
 /// A name in lower case, and its value.
-pub(crate) type Named<'a> = (Cow<'a, [u8]>, &'a [u8]);
+pub(crate) type NamedValue<'a> = (Cow<'a, [u8]>, &'a [u8]);
 
 /// The fields of a head, with a bit mask of their names. Most of the fields looked up are absent, and the mask rules
 /// those out without a lookup.
@@ -40,11 +40,11 @@ impl<'a> Fields<'a> {
 
     /// The values of a field, one per line.
     #[inline]
-    pub(crate) fn lines(self, name: &HeaderName) -> Lines<'a> {
+    pub(crate) fn lines(self, name: &HeaderName) -> FieldLines<'a> {
         let first = self.first(name);
         // Most requests repeat no field.
         let repeats = first.is_some() && self.map.len() > self.map.keys_len();
-        Lines { first, more: repeats.then(|| self.map.get_all(name).into_iter().skip(1)) }
+        FieldLines { first, more: repeats.then(|| self.map.get_all(name).into_iter().skip(1)) }
     }
 }
 
@@ -65,12 +65,12 @@ pub(crate) fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a
     headers.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
 }
 
-pub(crate) struct Lines<'a> {
+pub(crate) struct FieldLines<'a> {
     first: Option<&'a HeaderValue>,
     more: Option<Skip<ValueIter<'a, HeaderValue>>>,
 }
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for FieldLines<'a> {
     type Item = &'a HeaderValue;
 
     fn next(&mut self) -> Option<&'a HeaderValue> {
@@ -116,7 +116,7 @@ pub(crate) fn is_json(essence: &[u8]) -> bool {
 
 /// The parameters after the first `;`: names in lower case, values without their quotes but with their escapes. `None`
 /// if they cannot be separated.
-pub(crate) fn parameters(value: &[u8]) -> Option<Vec<Named<'_>>> {
+pub(crate) fn parameters(value: &[u8]) -> Option<Vec<NamedValue<'_>>> {
     let mut parameters = Vec::new();
     let start = value.iter().position(|byte| *byte == b';').unwrap_or(value.len());
     let mut rest = &value[start..];

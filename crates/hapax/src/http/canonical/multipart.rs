@@ -5,7 +5,7 @@
 
 use hapax_core::FingerprintBuilder;
 
-use super::header::{Named, essence, lower, parameters, trimmed};
+use super::header::{NamedValue, essence, lower, parameters, trimmed};
 
 /// The prefix of content types with parts.
 pub(crate) const TYPE: &[u8] = b"multipart/";
@@ -24,7 +24,7 @@ const BOUNDARY_LENGTH_MAX: usize = 70;
 
 /// One part: its headers ordered by name, and its content.
 pub(crate) struct Part<'a> {
-    headers: Vec<Named<'a>>,
+    headers: Vec<NamedValue<'a>>,
     content: Content<'a>,
 }
 
@@ -35,15 +35,15 @@ enum Content<'a> {
 
 /// The parts of a body of this content type; `None` if it cannot be split into parts, or has too many.
 pub(crate) fn parts<'a>(content_type: &[u8], body: &'a [u8]) -> Option<Vec<Part<'a>>> {
-    Reader { parts_left: PARTS_MAX, depth: 0 }.parts(content_type, body)
+    PartReader { parts_left: PARTS_MAX, depth: 0 }.parts(content_type, body)
 }
 
-struct Reader {
+struct PartReader {
     parts_left: usize,
     depth: usize,
 }
 
-impl Reader {
+impl PartReader {
     /// Recurses at most [`DEPTH_MAX`] times.
     fn parts<'a>(&mut self, content_type: &[u8], body: &'a [u8]) -> Option<Vec<Part<'a>>> {
         let delimiter = [b"\r\n--", boundary(content_type)?].concat();
@@ -85,8 +85,8 @@ fn boundary(content_type: &[u8]) -> Option<&[u8]> {
 }
 
 /// The headers of a part and the rest after them. A part may have neither.
-fn headers(text: &[u8]) -> Option<(Vec<Named<'_>>, &[u8])> {
-    let mut headers: Vec<Named<'_>> = Vec::new();
+fn headers(text: &[u8]) -> Option<(Vec<NamedValue<'_>>, &[u8])> {
+    let mut headers: Vec<NamedValue<'_>> = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
         let end = find(rest, b"\r\n")?;
@@ -150,7 +150,7 @@ fn add_header(
 
 fn add_parameters(
     print: FingerprintBuilder,
-    mut parameters: Vec<Named<'_>>,
+    mut parameters: Vec<NamedValue<'_>>,
     left_out: &[&[u8]],
 ) -> FingerprintBuilder {
     parameters.retain(|(name, _)| !left_out.contains(&&**name));

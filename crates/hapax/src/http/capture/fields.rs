@@ -62,10 +62,10 @@ fn is_of_the_exchange(name: &str) -> bool {
 }
 
 /// The fields named by `Connection`: they are hop-by-hop too.
-pub(super) struct Named(Vec<HeaderName>);
+pub(super) struct ConnectionFields(Vec<HeaderName>);
 
-impl Named {
-    pub(super) fn by(headers: &HeaderMap) -> Self {
+impl ConnectionFields {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(CONNECTION).iter();
         let names = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
         Self(names.filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok()).collect())

@@ -400,10 +400,10 @@ fn damaged_bytes_never_panic_and_never_reach_beyond_themselves() {
 
 #[test]
 fn more_fields_than_a_map_holds_are_damage() {
-    let mut writer = Writer::new(StatusCode::OK, b"");
+    let mut writer = HeadWriter::new(StatusCode::OK, b"");
     for number in 0..40_000 {
         let name = HeaderName::from_bytes(format!("x-{number}").as_bytes()).unwrap();
-        writer.field(Kind::Header, &name, &HeaderValue::from_static("1"));
+        writer.field(FieldSection::Header, &name, &HeaderValue::from_static("1"));
     }
     let recorded = Recorded::new(Class::Success, Format::HTTP, "").with_meta(writer.finish(&[]).0);
     let refused = replay(&ReplayRules::default(), &HeaderMap::new(), recorded).unwrap_err();

@@ -15,7 +15,7 @@ pub(in crate::http) struct Damaged;
 
 /// The section of the response that a field is in. The numbers are stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::http) enum Kind {
+pub(in crate::http) enum FieldSection {
     Header = 1,
     Trailer = 2,
 }
@@ -24,9 +24,9 @@ pub(in crate::http) enum Kind {
 const HEAD_USUAL: usize = 256;
 
 /// Encodes one head.
-pub(in crate::http) struct Writer(Vec<u8>);
+pub(in crate::http) struct HeadWriter(Vec<u8>);
 
-impl Writer {
+impl HeadWriter {
     /// A head without fields. An empty `origin` means none.
     pub(in crate::http) fn new(status: StatusCode, origin: &[u8]) -> Self {
         let mut writer = Self(Vec::with_capacity(HEAD_USUAL));
@@ -36,8 +36,8 @@ impl Writer {
         writer
     }
 
-    pub(in crate::http) fn field(&mut self, kind: Kind, name: &HeaderName, value: &HeaderValue) {
-        self.0.push(kind as u8);
+    pub(in crate::http) fn field(&mut self, section: FieldSection, name: &HeaderName, value: &HeaderValue) {
+        self.0.push(section as u8);
         self.text(name.as_str().as_bytes());
         self.text(value.as_bytes());
     }
@@ -63,14 +63,14 @@ impl Writer {
 }
 
 /// Decodes one head: an iterator over its fields.
-pub(in crate::http) struct Reader<'a> {
+pub(in crate::http) struct HeadReader<'a> {
     meta: &'a Bytes,
     rest: &'a [u8],
     status: StatusCode,
     origin: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> HeadReader<'a> {
     pub(in crate::http) fn new(meta: &'a Bytes) -> Result<Self, Damaged> {
         let [VERSION, high, low, rest @ ..] = &meta[..] else { return Err(Damaged) };
         let status = StatusCode::from_u16(u16::from_be_bytes([*high, *low])).map_err(|_| Damaged)?;
@@ -112,8 +112,11 @@ impl<'a> Reader<'a> {
         Err(Damaged)
     }
 
-    fn field(&mut self, kind: u8) -> Result<(Kind, HeaderName, HeaderValue), Damaged> {
-        let kind = [Kind::Header, Kind::Trailer].into_iter().find(|k| *k as u8 == kind).ok_or(Damaged)?;
+    fn field(&mut self, section: u8) -> Result<(FieldSection, HeaderName, HeaderValue), Damaged> {
+        let section = [FieldSection::Header, FieldSection::Trailer]
+            .into_iter()
+            .find(|candidate| *candidate as u8 == section)
+            .ok_or(Damaged)?;
         let name = match self.text()? {
             // Nearly every response has it, and often no other field.
             b"content-type" => CONTENT_TYPE,
@@ -121,16 +124,16 @@ impl<'a> Reader<'a> {
         };
         let value = self.meta.slice_ref(self.text()?);
         let value = HeaderValue::from_maybe_shared(value).map_err(|_| Damaged)?;
-        Ok((kind, name, value))
+        Ok((section, name, value))
     }
 }
 
-impl Iterator for Reader<'_> {
-    type Item = Result<(Kind, HeaderName, HeaderValue), Damaged>;
+impl Iterator for HeadReader<'_> {
+    type Item = Result<(FieldSection, HeaderName, HeaderValue), Damaged>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (kind, rest) = self.rest.split_first()?;
+        let (section, rest) = self.rest.split_first()?;
         self.rest = rest;
-        Some(self.field(*kind))
+        Some(self.field(*section))
     }
 }

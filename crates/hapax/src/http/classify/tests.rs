@@ -131,10 +131,14 @@ fn x_09_the_origin_overrules_the_table() {
         (200, "Uncertain", Outcome::Uncertain),
         (503, " PIN ", Outcome::Pin),
     ] {
-        assert_eq!(judge(&table, &parts(number, &[("idempotency-outcome", word)])), outcome, "{word}");
+        assert_eq!(
+            classify_response(&table, &parts(number, &[("idempotency-outcome", word)])),
+            outcome,
+            "{word}"
+        );
     }
     let same = parts(503, &[("idempotency-outcome", "pin"), ("idempotency-outcome", "PIN")]);
-    assert_eq!(judge(&table, &same), Outcome::Pin);
+    assert_eq!(classify_response(&table, &same), Outcome::Pin);
 }
 
 #[test]
@@ -142,21 +146,21 @@ fn x_09_a_word_that_cannot_be_read_gives_no_key_free() {
     let table = Outcomes::default();
     for word in ["", "pinned", "pin, release", "true", "\u{fc}"] {
         let header = [("idempotency-outcome", word)];
-        assert_eq!(judge(&table, &parts(200, &header)), Outcome::Pin, "{word}");
-        assert_eq!(judge(&table, &parts(503, &header)), Outcome::Uncertain, "{word}");
+        assert_eq!(classify_response(&table, &parts(200, &header)), Outcome::Pin, "{word}");
+        assert_eq!(classify_response(&table, &parts(503, &header)), Outcome::Uncertain, "{word}");
     }
     let both = [("idempotency-outcome", "release"), ("idempotency-outcome", "pin")];
-    assert_eq!(judge(&table, &parts(503, &both)), Outcome::Uncertain);
+    assert_eq!(classify_response(&table, &parts(503, &both)), Outcome::Uncertain);
 }
 
 #[test]
 fn x_05_the_refusal_of_another_layer_is_no_answer_to_keep() {
     let table = Outcomes::stripe_v1();
-    let said = |status: u16, code: Code, further: &[(&'static str, &'static str)]| {
+    let outcome_of = |status: u16, code: Code, further: &[(&'static str, &'static str)]| {
         let refusal = code.response(Some(StatusCode::from_u16(status).unwrap()), "why").into_parts().0;
         let mut answer = parts(status, further);
         answer.headers.extend(refusal.headers);
-        judge(&table, &answer)
+        classify_response(&table, &answer)
     };
     for code in Code::ALL {
         let expected = match code {
@@ -164,12 +168,12 @@ fn x_05_the_refusal_of_another_layer_is_no_answer_to_keep() {
             Code::ResultUnavailable => Outcome::Pin,
             _ => Outcome::Release,
         };
-        assert_eq!(said(409, code, &[]), expected, "{code}");
+        assert_eq!(outcome_of(409, code, &[]), expected, "{code}");
     }
-    assert_eq!(said(504, Code::InProgress, &[]), Outcome::Uncertain);
-    assert_eq!(said(409, Code::InProgress, &[("idempotency-outcome", "pin")]), Outcome::Pin);
+    assert_eq!(outcome_of(504, Code::InProgress, &[]), Outcome::Uncertain);
+    assert_eq!(outcome_of(409, Code::InProgress, &[("idempotency-outcome", "pin")]), Outcome::Pin);
     // Independent of the body's format.
-    assert_eq!(said(409, Code::InProgress, &[("content-type", "text/plain")]), Outcome::Release);
+    assert_eq!(outcome_of(409, Code::InProgress, &[("content-type", "text/plain")]), Outcome::Release);
     for headers in [
         [("content-type", "application/problem+json"), ("link", "<https://hapax.dev/errors/in-progress>")],
         [
@@ -181,7 +185,7 @@ fn x_05_the_refusal_of_another_layer_is_no_answer_to_keep() {
             ("link", "<https://api.test/in-progress>; rel=\"describedby\""),
         ],
     ] {
-        assert_eq!(judge(&table, &parts(409, &headers)), Outcome::Pin, "{headers:?}");
+        assert_eq!(classify_response(&table, &parts(409, &headers)), Outcome::Pin, "{headers:?}");
     }
 }
 
@@ -189,17 +193,20 @@ fn x_05_the_refusal_of_another_layer_is_no_answer_to_keep() {
 fn x_11_a_handler_s_own_word_comes_first() {
     let mut answer = parts(503, &[("idempotency-outcome", "release")]);
     answer.extensions.insert(Outcome::Pin);
-    assert_eq!(judge(&Outcomes::default(), &answer), Outcome::Pin);
+    assert_eq!(classify_response(&Outcomes::default(), &answer), Outcome::Pin);
 }
 
 #[test]
 fn p_01_adyen_s_transient_errors_release() {
     let transient = [("transient-error", "true")];
-    assert_eq!(judge(&Outcomes::adyen(), &parts(500, &transient)), Outcome::Release);
-    assert_eq!(judge(&Outcomes::adyen(), &parts(500, &[("transient-error", "false")])), Outcome::Pin);
-    assert_eq!(judge(&Outcomes::stripe_v1(), &parts(500, &transient)), Outcome::Pin);
-    let overruled = [("transient-error", "true"), ("idempotency-outcome", "pin")];
-    assert_eq!(judge(&Outcomes::adyen(), &parts(500, &overruled)), Outcome::Pin);
+    assert_eq!(classify_response(&Outcomes::adyen(), &parts(500, &transient)), Outcome::Release);
+    assert_eq!(
+        classify_response(&Outcomes::adyen(), &parts(500, &[("transient-error", "false")])),
+        Outcome::Pin
+    );
+    assert_eq!(classify_response(&Outcomes::stripe_v1(), &parts(500, &transient)), Outcome::Pin);
+    let overridden = [("transient-error", "true"), ("idempotency-outcome", "pin")];
+    assert_eq!(classify_response(&Outcomes::adyen(), &parts(500, &overridden)), Outcome::Pin);
 }
 
 #[test]

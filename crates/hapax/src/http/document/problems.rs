@@ -48,7 +48,7 @@ pub(super) fn of(policy: &Rules) -> Vec<ProblemDocument> {
         type_uri: format!("{}{}", policy.refusals.type_base, code.name()),
         title: code.title(),
         status: policy.refusals.usual_status(code).as_u16(),
-        statuses_further: further(policy, code).iter().map(StatusCode::as_u16).collect(),
+        statuses_further: further_statuses(policy, code).iter().map(StatusCode::as_u16).collect(),
         grpc_status: (policy.classifier == Classifier::Grpc).then(|| code.grpc()),
         retryable: code.retryable(),
         retry_with_same_key: code.retry_with_same_key(),
@@ -91,7 +91,7 @@ fn can_happen(policy: &Rules, code: Code) -> bool {
 }
 
 /// The refusal of the request whose own run was cut off has another status than that of a later one.
-fn further(policy: &Rules, code: Code) -> &'static [StatusCode] {
+fn further_statuses(policy: &Rules, code: Code) -> &'static [StatusCode] {
     match code {
         Code::InProgress if policy.engine.deadline.is_some() => &[StatusCode::GATEWAY_TIMEOUT],
         Code::Uncertain if policy.refusals.chosen(code).is_none() => {

@@ -94,7 +94,7 @@ impl Responder {
                 (Finish::Release(Some(recorded)), counted)
             }
             Outcome::Uncertain => {
-                (Finish::Uncertain(classify::reason(&mut parts)), observe::Outcome::Uncertain)
+                (Finish::Uncertain(classify::uncertain_reason(&mut parts)), observe::Outcome::Uncertain)
             }
         };
         parts.extensions.remove::<Outcome>();
@@ -122,8 +122,8 @@ impl Responder {
             Classifier::Grpc => grpc::outcome(&policy.outcomes, parts, trailers).map(|(outcome, _)| outcome),
         };
         match seen {
-            Some(seen) => classify::overruled(parts, seen),
-            None => classify::judge(&policy.outcomes, parts),
+            Some(seen) => classify::override_or(parts, seen),
+            None => classify::classify_response(&policy.outcomes, parts),
         }
     }
 

@@ -8,32 +8,32 @@ use http::{HeaderName, Request};
 use super::responder::Responder;
 use super::{Entry, Exchange, Passing};
 use crate::http::canonical::header::Fields;
-use crate::http::layer::{Found, Shared, path_of};
+use crate::http::layer::{LayerState, RouteMatch, path_of};
 use crate::http::policy::KeyMode;
 use crate::http::problem::{Code, Problem};
 use crate::http::rules::Rules;
 
-pub(super) fn enter<B>(shared: &Arc<Shared>, request: &Request<B>) -> Entry {
+pub(super) fn enter<B>(shared: &Arc<LayerState>, request: &Request<B>) -> Entry {
     let (method, fields) = (request.method(), Fields::of(request.headers()));
     let responder = |route| Responder::new(shared.clone(), route, request.extensions());
     let refused = |route, problem| Entry::Answer(responder(route).refuse(&problem));
     match shared.find(method, || path_of(request.uri(), request.extensions())) {
-        Found::None => Entry::Pass(Passing::UNTOUCHED),
+        RouteMatch::None => Entry::Pass(Passing::UNTOUCHED),
         // A signature is required of all senders: nothing that a sender writes into the head waives it (P-03).
-        Found::Covered(route) if shared.route(route).policy.is_webhook() => {
+        RouteMatch::Covered(route) if shared.route(route).policy.is_webhook() => {
             Entry::Covered(Exchange { responder: responder(route), key: None })
         }
         _ if is_upgrade(fields) => Entry::Pass(Passing::UNTOUCHED),
-        Found::Uncovered(route) => {
+        RouteMatch::Uncovered(route) => {
             let source = &shared.route(route).policy.key_source;
             if method.is_safe() || fields.first(&source.header).is_none() {
                 return Entry::Pass(Passing::UNTOUCHED);
             }
             refused(route, Problem::of(Code::NotRepeatable, "this method takes no key here"))
         }
-        Found::Covered(route) => {
+        RouteMatch::Covered(route) => {
             let policy = &shared.route(route).policy;
-            if shared.route(route).leaves_alone(fields) {
+            if shared.route(route).is_unnamed_grpc_call(fields) {
                 return Entry::Pass(Passing::UNTOUCHED);
             }
             if let Some(problem) = named_by_connection(fields, policy) {

@@ -20,11 +20,11 @@ use crate::engine::cache::Recalled;
 use crate::http::body::read::{self, Read, ReadFault};
 use crate::http::canonical::{self, header::Fields};
 use crate::http::digest;
-use crate::http::fingerprint::{self, BodyRefused, What};
+use crate::http::fingerprint::{self, BodyRefused, FingerprintInput};
 use crate::http::layer::path_of_parts;
 #[cfg(feature = "webhook")]
 use crate::http::layer::target_of_parts;
-use crate::http::limits::{Limited, OpenClaim};
+use crate::http::limits::{LimitExceeded, OpenClaim};
 use crate::http::policy::{EarlyData, KeyMode};
 use crate::http::problem::{Code, Problem};
 use crate::http::protection::Protection;
@@ -153,7 +153,8 @@ impl Responder {
     ) -> Result<Fingerprint, BodyRefused> {
         let policy = self.policy();
         // Where all endpoints share a scope, one must not be answered with the outcome of another.
-        if policy.scope.endpoint == Endpoint::Fingerprint && policy.fingerprint.what == What::Key {
+        if policy.scope.endpoint == Endpoint::Fingerprint && policy.fingerprint.input == FingerprintInput::Key
+        {
             return Ok(fingerprint::of_endpoint(&parts.method, path));
         }
         fingerprint::of_request(&policy.fingerprint, &parts.method, path, parts.uri.query(), fields, body)
@@ -168,7 +169,7 @@ impl Responder {
     }
 
     /// Counts an operation of its caller, unless that has too many.
-    fn begin(&self, scoped: &ScopedKey, now: Instant) -> Result<OpenClaim, Limited> {
+    fn begin(&self, scoped: &ScopedKey, now: Instant) -> Result<OpenClaim, LimitExceeded> {
         let (limits, rules) = (&self.shared.limits, &self.policy().limits);
         let principal = scoped.scope.principal_hash().copied();
         limits.may_store(rules, principal, now)?;

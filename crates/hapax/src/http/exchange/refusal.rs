@@ -9,7 +9,7 @@ use crate::http::body::read::ReadFault;
 use crate::http::digest::DigestMismatch;
 use crate::http::fingerprint::BodyRefused;
 use crate::http::key_source::FirstSentFault;
-use crate::http::limits::Limited;
+use crate::http::limits::LimitExceeded;
 use crate::http::problem::{Code, Problem};
 use crate::http::scope::PrincipalMissing;
 use crate::observe;
@@ -120,7 +120,7 @@ pub(super) fn first_sent(fault: FirstSentFault) -> Problem {
     }
 }
 
-pub(super) fn limited(limited: Limited) -> Problem {
+pub(super) fn limited(limited: LimitExceeded) -> Problem {
     Problem::of(Code::RateLimited, limited.by.detail()).retry_after(limited.retry_after)
 }
 

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::http::body::ResponseBody;
 use crate::http::capture;
 use crate::http::grpc;
-use crate::http::layer::{Route, Shared};
+use crate::http::layer::{LayerState, Route};
 use crate::http::observer::Observer;
 use crate::http::policy::Classifier;
 use crate::http::problem::{self, Problem};
@@ -22,13 +22,13 @@ use crate::observe;
 /// The route of one request, and its observer if it has one.
 #[derive(Clone, Debug)]
 pub(super) struct Responder {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<LayerState>,
     route: usize,
     pub(super) observer: Option<Observer>,
 }
 
 impl Responder {
-    pub(super) fn new(shared: Arc<Shared>, route: usize, extensions: &Extensions) -> Self {
+    pub(super) fn new(shared: Arc<LayerState>, route: usize, extensions: &Extensions) -> Self {
         Self { shared, route, observer: extensions.get().cloned() }
     }
 

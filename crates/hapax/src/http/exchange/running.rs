@@ -112,7 +112,7 @@ impl Running {
                     // It is counted already, and no record is about it.
                     Err(refusal) => responder.problem(&refusal::of(&refusal)).map(ResponseBody::from),
                 };
-                classify::strip(response.headers_mut());
+                classify::remove_override(response.headers_mut());
                 response.headers_mut().insert(PROTECTED.clone(), HeaderValue::from_static("false"));
                 Ok(response)
             }

@@ -288,7 +288,7 @@ fn f_08_content_is_decoded_where_that_is_asked_for() {
 
 #[test]
 fn f_10_only_the_key_counts_where_that_is_asked_for() {
-    let rules = FingerprintRules { what: What::Key, ..FingerprintRules::default() };
+    let rules = FingerprintRules { input: FingerprintInput::Key, ..FingerprintRules::default() };
     assert_eq!(by(&rules, POST), Ok(Fingerprint::empty()));
     assert_eq!(by(&rules, Sent { method: "PUT", body: b"x", ..POST }), Ok(Fingerprint::empty()));
     assert_ne!(of(POST), Fingerprint::empty());

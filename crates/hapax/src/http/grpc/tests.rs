@@ -79,9 +79,13 @@ fn t_05_what_is_not_grpc_is_left_to_the_http_status() {
 
 #[test]
 fn x_09_the_origin_overrules_the_grpc_status() {
-    let said = |word| parts(200, &[GRPC, ("idempotency-outcome", word)]);
+    let overridden = |word| parts(200, &[GRPC, ("idempotency-outcome", word)]);
     let check = |word, status, expected| {
-        assert_eq!(outcome(&said(word), Some(&trailers(status))).unwrap().0, expected, "{word} {status}");
+        assert_eq!(
+            outcome(&overridden(word), Some(&trailers(status))).unwrap().0,
+            expected,
+            "{word} {status}"
+        );
     };
     check("pin", "14", Outcome::Pin);
     check("release", "0", Outcome::Release);
@@ -97,8 +101,8 @@ fn x_11_a_route_says_what_a_grpc_status_means() {
     // HTTP statuses with the same numbers are unrelated.
     outcomes.set("5xx".parse().unwrap(), Outcome::Pin);
     let check = |status, expected| {
-        let said = super::outcome(&outcomes, &parts(200, &[GRPC]), Some(&trailers(status)));
-        assert_eq!(said.unwrap().0, expected, "{status}");
+        let classified = super::outcome(&outcomes, &parts(200, &[GRPC]), Some(&trailers(status)));
+        assert_eq!(classified.unwrap().0, expected, "{status}");
     };
     check("14", Outcome::Uncertain);
     check("5", Outcome::Release);
@@ -122,10 +126,10 @@ fn x_08_the_deadline_is_taken_off_grpc_calls_only() {
 fn e_05_a_retry_is_forbidden_beside_the_status() {
     let forbidden = HeaderMap::from_iter([(PUSHBACK, NEVER)]);
     let mut head = HeaderMap::new();
-    let mut said = trailers("14");
-    assert!(is_failed(&head, Some(&said)) && !is_failed(&head, Some(&trailers("0"))));
-    assert!(forbid_retries(&mut head, Some(&mut said)));
-    assert_eq!((head.len(), said.get(PUSHBACK)), (0, forbidden.get(PUSHBACK)));
+    let mut failed = trailers("14");
+    assert!(is_failed(&head, Some(&failed)) && !is_failed(&head, Some(&trailers("0"))));
+    assert!(forbid_retries(&mut head, Some(&mut failed)));
+    assert_eq!((head.len(), failed.get(PUSHBACK)), (0, forbidden.get(PUSHBACK)));
     let mut trailers_only = trailers("4");
     assert!(is_failed(&trailers_only, None) && forbid_retries(&mut trailers_only, None));
     assert_eq!(trailers_only.get(PUSHBACK), forbidden.get(PUSHBACK));

@@ -11,13 +11,13 @@ const STEP_MS_MIN: u64 = 1000;
 
 /// Times are relative to the start of the process.
 #[derive(Debug, Default)]
-pub(super) struct Pinned {
+pub(super) struct StoredBytesByExpiry {
     /// Expiry times in milliseconds, ascending, with their bytes. At most about [`STEPS`] entries for each different
     /// span.
     expiring: Vec<(u64, u64)>,
 }
 
-impl Pinned {
+impl StoredBytesByExpiry {
     pub(super) fn add(&mut self, bytes: u64, keep_for: Duration, now: Duration) {
         let (now, keep_for) = (millis(now), millis(keep_for));
         self.expiring.retain(|(at, _)| *at > now);

@@ -6,13 +6,13 @@ use std::hash::Hash;
 use hashbrown::HashMap;
 
 #[derive(Debug)]
-pub(super) struct Recent<K, V> {
+pub(super) struct RecentMap<K, V> {
     young: HashMap<K, V>,
     old: HashMap<K, V>,
     generation_max: usize,
 }
 
-impl<K: Eq + Hash, V: Default> Recent<K, V> {
+impl<K: Eq + Hash, V: Default> RecentMap<K, V> {
     /// At most `entries_max` entries. At least half as many are kept.
     pub(super) fn new(entries_max: usize) -> Self {
         Self { young: HashMap::new(), old: HashMap::new(), generation_max: (entries_max / 2).max(1) }

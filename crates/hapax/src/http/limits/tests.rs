@@ -5,7 +5,7 @@ use hapax_core::key::PrincipalHash;
 use hapax_core::{Key, RecordId, Scope, ScopedKey};
 use tokio::time::Instant;
 
-use super::{KEYS_MAX, Limit, LimitRules, Limited, Limits, OPEN_CLAIMS_RETRY_AFTER};
+use super::{KEYS_MAX, Limit, LimitCounters, LimitExceeded, LimitRules, OPEN_CLAIMS_RETRY_AFTER};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -23,11 +23,11 @@ fn at_a_rate(rate: &str) -> LimitRules {
 
 #[test]
 fn s_06_a_key_is_sent_as_often_as_allowed_and_then_at_the_allowed_pace() {
-    let (limits, rules, start) = (Limits::new(), at_a_rate("3/60s"), Instant::now());
+    let (limits, rules, start) = (LimitCounters::new(), at_a_rate("3/60s"), Instant::now());
     for _ in 0..3 {
         assert_eq!(limits.attempt(&rules, &id(1), start), Ok(()));
     }
-    let too_many = |seconds| Err(Limited { by: Limit::AttemptsPerKey, retry_after: seconds * SECOND });
+    let too_many = |seconds| Err(LimitExceeded { by: Limit::AttemptsPerKey, retry_after: seconds * SECOND });
     assert_eq!(limits.attempt(&rules, &id(1), start), too_many(20));
     // A refused attempt does not delay the next one.
     assert_eq!(limits.attempt(&rules, &id(1), start + 5 * SECOND), too_many(15));
@@ -43,7 +43,7 @@ fn s_06_a_key_is_sent_as_often_as_allowed_and_then_at_the_allowed_pace() {
 #[test]
 fn s_06_every_rate_allows_its_number_at_once() {
     for (rate, attempts) in [("1/1ms", 1), ("7/1s", 7), ("1000/1s", 1000), ("3/366d", 3)] {
-        let (limits, rules, now) = (Limits::new(), at_a_rate(rate), Instant::now());
+        let (limits, rules, now) = (LimitCounters::new(), at_a_rate(rate), Instant::now());
         let allowed = (0..2 * attempts).filter(|_| limits.attempt(&rules, &id(1), now).is_ok()).count();
         assert_eq!(allowed, attempts, "{rate}");
     }
@@ -51,7 +51,7 @@ fn s_06_every_rate_allows_its_number_at_once() {
 
 #[test]
 fn s_06_remembered_keys_are_bounded() {
-    let (limits, rules, now) = (Limits::new(), at_a_rate("1/1h"), Instant::now());
+    let (limits, rules, now) = (LimitCounters::new(), at_a_rate("1/1h"), Instant::now());
     for number in 0..3 * KEYS_MAX as u32 {
         assert_eq!(limits.attempt(&rules, &RecordId::from_bytes(spread(number)), now), Ok(()));
     }
@@ -67,11 +67,11 @@ fn spread(number: u32) -> [u8; 32] {
 
 #[test]
 fn s_06_a_caller_has_as_many_open_claims_as_allowed() {
-    let limits = Arc::new(Limits::new());
+    let limits = Arc::new(LimitCounters::new());
     let rules = LimitRules { open_claims_max: 2, ..LimitRules::default() };
     let first = limits.open(&rules, caller(1), id(1)).unwrap();
     let _second = limits.open(&rules, caller(1), id(2)).unwrap();
-    let limited = Limited { by: Limit::OpenClaims, retry_after: OPEN_CLAIMS_RETRY_AFTER };
+    let limited = LimitExceeded { by: Limit::OpenClaims, retry_after: OPEN_CLAIMS_RETRY_AFTER };
     assert_eq!(limits.open(&rules, caller(1), id(3)).unwrap_err(), limited);
     let _other = limits.open(&rules, caller(2), id(4)).unwrap();
     let _nobody = limits.open(&rules, None, id(5)).unwrap();
@@ -84,7 +84,7 @@ fn s_06_a_caller_has_as_many_open_claims_as_allowed() {
 
 #[test]
 fn s_06_a_caller_has_4096_open_claims_unless_the_route_says_otherwise() {
-    let (limits, rules) = (Arc::new(Limits::new()), LimitRules::default());
+    let (limits, rules) = (Arc::new(LimitCounters::new()), LimitRules::default());
     let open: Vec<_> = (0..4096).map(|number| limits.open(&rules, None, id(number)).unwrap()).collect();
     assert_eq!(limits.open(&rules, None, id(4096)).unwrap_err().by, Limit::OpenClaims);
     drop(open);
@@ -93,7 +93,7 @@ fn s_06_a_caller_has_4096_open_claims_unless_the_route_says_otherwise() {
 
 #[test]
 fn s_06_callers_without_open_claims_are_not_remembered() {
-    let limits = Arc::new(Limits::new());
+    let limits = Arc::new(LimitCounters::new());
     let rules = LimitRules { open_claims_max: 2, ..LimitRules::default() };
     for number in 0..=255 {
         let one = limits.open(&rules, caller(number), id(9)).unwrap();
@@ -107,7 +107,7 @@ fn s_06_callers_without_open_claims_are_not_remembered() {
 
 #[test]
 fn s_06_a_caller_with_too_much_stored_waits_until_some_has_expired() {
-    let limits = Limits::new();
+    let limits = LimitCounters::new();
     let rules = LimitRules { stored_bytes_max: Some(1000), ..LimitRules::default() };
     let start = Instant::now();
     let keep_for = 1600 * SECOND;
@@ -124,7 +124,7 @@ fn s_06_a_caller_with_too_much_stored_waits_until_some_has_expired() {
 
 #[test]
 fn s_06_by_default_only_open_claims_are_counted() {
-    let limits = Arc::new(Limits::new());
+    let limits = Arc::new(LimitCounters::new());
     let (rules, now) = (LimitRules::default(), Instant::now());
     let mut open = Vec::new();
     for _ in 0..1000 {
@@ -140,7 +140,7 @@ fn s_06_by_default_only_open_claims_are_counted() {
 
 #[test]
 fn s_05_a_limit_counts_each_caller_alone() {
-    let (limits, rules, now) = (Limits::new(), at_a_rate("1/1m"), Instant::now());
+    let (limits, rules, now) = (LimitCounters::new(), at_a_rate("1/1m"), Instant::now());
     let id = |who: &str| ScopedKey::new(Scope::new("x").principal(who), &Key::new("a").unwrap()).id;
     assert_eq!(limits.attempt(&rules, &id("acme"), now), Ok(()));
     assert_eq!(limits.attempt(&rules, &id("bolt"), now), Ok(()));

@@ -204,14 +204,14 @@ impl RefusalShape {
     }
 
     /// The body of one refusal. `document` is its problem details.
-    pub(super) fn fill(&self, told: &Told<'_>, document: &impl Serialize) -> Bytes {
+    pub(super) fn fill(&self, values: &TemplateValues<'_>, document: &impl Serialize) -> Bytes {
         if self.name == Some(RefusalShapeName::Problem) {
             return serde_json::to_vec(document).expect("text and numbers always have a JSON form").into();
         }
         if let Value::String(text) = &*self.template {
-            return told.lines(text).into();
+            return values.lines(text).into();
         }
-        let mut body = told.filled(&self.template).unwrap_or_default();
+        let mut body = values.filled(&self.template).unwrap_or_default();
         if self.with_problem
             && let (Value::Object(body), Ok(Value::Object(document))) =
                 (&mut body, serde_json::to_value(document))
@@ -224,10 +224,10 @@ impl RefusalShape {
     /// An example of the body of a refusal with this code.
     pub(in crate::http) fn example(&self, code: Code, status: StatusCode, kind: &str) -> Value {
         let problem = Problem::from(code);
-        let told = Told { problem: &problem, kind, status };
+        let values = TemplateValues { problem: &problem, kind, status };
         match &*self.template {
-            Value::String(text) => Value::String(told.lines(text)),
-            template => told.filled(template).unwrap_or_default(),
+            Value::String(text) => Value::String(values.lines(text)),
+            template => values.filled(template).unwrap_or_default(),
         }
     }
 }
@@ -237,7 +237,7 @@ fn check(template: &Value) -> Result<(), RefusalShapeError> {
     match template {
         Value::String(text) => {
             let unknown = pieces(text).find_map(|piece| match piece {
-                Piece::Field(name, _) if !RefusalShape::FIELDS.contains(&name) => Some(name),
+                TemplatePiece::Field(name, _) if !RefusalShape::FIELDS.contains(&name) => Some(name),
                 _ => None,
             });
             unknown.map_or(Ok(()), |name| {
@@ -251,21 +251,21 @@ fn check(template: &Value) -> Result<(), RefusalShapeError> {
     }
 }
 
-enum Piece<'a> {
+enum TemplatePiece<'a> {
     Text(&'a str),
     /// The name, and whether to format its value as text.
     Field(&'a str, bool),
 }
 
 /// A text and the fields in it. A brace that does not begin a field is literal.
-fn pieces(mut text: &str) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(mut text: &str) -> impl Iterator<Item = TemplatePiece<'_>> {
     std::iter::from_fn(move || {
         if let Some((field, rest)) = text.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
             let name = field.strip_suffix(AS_TEXT);
             let (name, is_text) = (name.unwrap_or(field), name.is_some());
             if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
                 text = rest;
-                return Some(Piece::Field(name, is_text));
+                return Some(TemplatePiece::Field(name, is_text));
             }
         }
         // At least one character, so that a brace that does not begin a field is skipped.
@@ -273,19 +273,19 @@ fn pieces(mut text: &str) -> impl Iterator<Item = Piece<'_>> {
         let end = text[begun..].find('{').map_or(text.len(), |at| begun + at);
         let (piece, rest) = text.split_at(end);
         text = rest;
-        Some(Piece::Text(piece))
+        Some(TemplatePiece::Text(piece))
     })
 }
 
 /// The values of one refusal for a template.
-pub(super) struct Told<'a> {
+pub(super) struct TemplateValues<'a> {
     pub(super) problem: &'a Problem,
     /// Its `type`.
     pub(super) kind: &'a str,
     pub(super) status: StatusCode,
 }
 
-impl Told<'_> {
+impl TemplateValues<'_> {
     /// The template with its fields replaced; `None` for a text about an operation if there is none.
     fn filled(&self, template: &Value) -> Option<Value> {
         match template {
@@ -302,7 +302,7 @@ impl Told<'_> {
 
     fn text(&self, text: &str) -> Option<Value> {
         let mut found = pieces(text);
-        if let (Some(Piece::Field(name, false)), None) = (found.next(), found.next()) {
+        if let (Some(TemplatePiece::Field(name, false)), None) = (found.next(), found.next()) {
             return self.field(name);
         }
         self.line(text).map(Value::String)
@@ -315,8 +315,8 @@ impl Told<'_> {
 
     fn line(&self, text: &str) -> Option<String> {
         let piece = |piece| match piece {
-            Piece::Text(text) => Some(text.to_owned()),
-            Piece::Field(name, _) => self.field(name).map(|value| match value {
+            TemplatePiece::Text(text) => Some(text.to_owned()),
+            TemplatePiece::Field(name, _) => self.field(name).map(|value| match value {
                 Value::String(text) => text,
                 other => other.to_string(),
             }),

@@ -5,7 +5,7 @@ use std::fmt;
 use http::StatusCode;
 
 use crate::http::classify::Outcome;
-use crate::http::grpc::Status;
+use crate::http::grpc::GrpcStatus;
 
 /// Why a request was refused, by the name of its page in `docs/errors`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -66,195 +66,195 @@ enum Advice {
     Stop,
 }
 
-struct Row {
+struct CodeRow {
     code: Code,
     name: &'static str,
     status: StatusCode,
-    grpc: Status,
+    grpc: GrpcStatus,
     advice: Advice,
     title: &'static str,
     detail: &'static str,
 }
 
 /// In the order of [`Code`], so that a code's number is the index of its row.
-static ROWS: [Row; 20] = [
-    Row {
+static ROWS: [CodeRow; 20] = [
+    CodeRow {
         code: Code::KeyMissing,
         name: "key-missing",
         status: StatusCode::BAD_REQUEST,
-        grpc: Status::InvalidArgument,
+        grpc: GrpcStatus::InvalidArgument,
         advice: Advice::NewKey,
         title: "The request has no idempotency key",
         detail: "This operation is only run with an idempotency key. Send one, and keep it for every retry.",
     },
-    Row {
+    CodeRow {
         code: Code::KeyInvalid,
         name: "key-invalid",
         status: StatusCode::BAD_REQUEST,
-        grpc: Status::InvalidArgument,
+        grpc: GrpcStatus::InvalidArgument,
         advice: Advice::NewKey,
         title: "The idempotency key is not valid",
         detail: "What was sent as a key is none. Nothing was executed.",
     },
-    Row {
+    CodeRow {
         code: Code::KeyExpired,
         name: "key-expired",
         status: StatusCode::BAD_REQUEST,
-        grpc: Status::FailedPrecondition,
+        grpc: GrpcStatus::FailedPrecondition,
         advice: Advice::Stop,
         title: "The idempotency key is too old",
         detail: "The key is older than records are kept. Find out whether the operation happened before using a new key.",
     },
-    Row {
+    CodeRow {
         code: Code::KeyReused,
         name: "key-reused",
         status: StatusCode::UNPROCESSABLE_ENTITY,
-        grpc: Status::FailedPrecondition,
+        grpc: GrpcStatus::FailedPrecondition,
         // It may be a rebuilt retry of an operation that happened under this key.
         advice: Advice::Stop,
         title: "The idempotency key was used for another request",
         detail: "Another request was sent with this key before. This one was not executed.",
     },
-    Row {
+    CodeRow {
         code: Code::InProgress,
         name: "in-progress",
         status: StatusCode::CONFLICT,
-        grpc: Status::Aborted,
+        grpc: GrpcStatus::Aborted,
         advice: Advice::Later,
         title: "The operation is in progress",
         detail: "An earlier request with this key is still being worked on. Ask again with the same key for its answer.",
     },
-    Row {
+    CodeRow {
         code: Code::Uncertain,
         name: "uncertain",
         status: StatusCode::CONFLICT,
-        grpc: Status::Aborted,
+        grpc: GrpcStatus::Aborted,
         advice: Advice::SameKey,
         title: "Nobody knows whether the operation happened",
         detail: "An earlier request with this key ended without a known result. The operation is not run again until somebody decides.",
     },
-    Row {
+    CodeRow {
         code: Code::ResultUnavailable,
         name: "result-unavailable",
         status: StatusCode::CONFLICT,
-        grpc: Status::FailedPrecondition,
+        grpc: GrpcStatus::FailedPrecondition,
         advice: Advice::Stop,
         title: "The operation happened, its answer is not available",
         detail: "The operation was run with this key before, and what it answered was not kept. It is not run again.",
     },
-    Row {
+    CodeRow {
         code: Code::TooLarge,
         name: "too-large",
         status: StatusCode::PAYLOAD_TOO_LARGE,
-        grpc: Status::ResourceExhausted,
+        grpc: GrpcStatus::ResourceExhausted,
         advice: Advice::SameKey,
         title: "The request is too large",
         detail: "The body is larger than this operation takes. Nothing was executed.",
     },
-    Row {
+    CodeRow {
         code: Code::RateLimited,
         name: "rate-limited",
         status: StatusCode::TOO_MANY_REQUESTS,
-        grpc: Status::ResourceExhausted,
+        grpc: GrpcStatus::ResourceExhausted,
         advice: Advice::Later,
         title: "Too many requests",
         detail: "This key or this caller asked for more than is allowed. Nothing was executed.",
     },
-    Row {
+    CodeRow {
         code: Code::StoreUnavailable,
         name: "store-unavailable",
         status: StatusCode::SERVICE_UNAVAILABLE,
-        grpc: Status::Unavailable,
+        grpc: GrpcStatus::Unavailable,
         advice: Advice::Later,
         title: "The store of idempotency records is unavailable",
         detail: "The request could not be claimed, so nothing was executed.",
     },
-    Row {
+    CodeRow {
         code: Code::UpstreamUnavailable,
         name: "upstream-unavailable",
         status: StatusCode::BAD_GATEWAY,
-        grpc: Status::Unavailable,
+        grpc: GrpcStatus::Unavailable,
         advice: Advice::Later,
         title: "The origin is unavailable",
         detail: "The origin could not be reached. Nothing was sent to it.",
     },
-    Row {
+    CodeRow {
         code: Code::Draining,
         name: "draining",
         status: StatusCode::SERVICE_UNAVAILABLE,
-        grpc: Status::Unavailable,
+        grpc: GrpcStatus::Unavailable,
         advice: Advice::Later,
         title: "The service is shutting down",
         detail: "This process starts nothing new. Nothing was executed.",
     },
-    Row {
+    CodeRow {
         code: Code::Overloaded,
         name: "overloaded",
         status: StatusCode::SERVICE_UNAVAILABLE,
-        grpc: Status::Unavailable,
+        grpc: GrpcStatus::Unavailable,
         advice: Advice::Later,
         title: "The service is overloaded",
         detail: "This process holds as many request bodies as it may. Nothing was executed.",
     },
-    Row {
+    CodeRow {
         code: Code::PrincipalMissing,
         name: "principal-missing",
         status: StatusCode::BAD_REQUEST,
-        grpc: Status::Unauthenticated,
+        grpc: GrpcStatus::Unauthenticated,
         advice: Advice::SameKey,
         title: "The request does not say who sends it",
         detail: "This operation is only run for callers that are known. Nothing was executed.",
     },
-    Row {
+    CodeRow {
         code: Code::TooEarly,
         name: "too-early",
         status: StatusCode::TOO_EARLY,
-        grpc: Status::Unavailable,
+        grpc: GrpcStatus::Unavailable,
         advice: Advice::Later,
         title: "The request came too early",
         detail: "The request was sent before the connection was safe from replays. Send it again. Nothing was executed.",
     },
-    Row {
+    CodeRow {
         code: Code::DigestMismatch,
         name: "digest-mismatch",
         status: StatusCode::BAD_REQUEST,
-        grpc: Status::InvalidArgument,
+        grpc: GrpcStatus::InvalidArgument,
         advice: Advice::SameKey,
         title: "The body does not match its digest",
         detail: "The body is not what the digest field says. Nothing was executed.",
     },
-    Row {
+    CodeRow {
         code: Code::BodyIncomplete,
         name: "body-incomplete",
         status: StatusCode::BAD_REQUEST,
-        grpc: Status::InvalidArgument,
+        grpc: GrpcStatus::InvalidArgument,
         advice: Advice::Later,
         title: "The body is incomplete",
         detail: "The body ended before it was complete. Nothing was executed.",
     },
-    Row {
+    CodeRow {
         code: Code::CodingUnsupported,
         name: "coding-unsupported",
         status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        grpc: Status::Unimplemented,
+        grpc: GrpcStatus::Unimplemented,
         advice: Advice::SameKey,
         title: "The content coding is not supported",
         detail: "The body is encoded in a way that cannot be decoded here. Nothing was executed.",
     },
-    Row {
+    CodeRow {
         code: Code::SignatureInvalid,
         name: "signature-invalid",
         status: StatusCode::UNAUTHORIZED,
-        grpc: Status::Unauthenticated,
+        grpc: GrpcStatus::Unauthenticated,
         advice: Advice::SameKey,
         title: "The signature is not valid",
         detail: "The signature is missing, too old or not that of the body. Nothing was executed.",
     },
-    Row {
+    CodeRow {
         code: Code::NotRepeatable,
         name: "not-repeatable",
         status: StatusCode::NOT_IMPLEMENTED,
-        grpc: Status::Unimplemented,
+        grpc: GrpcStatus::Unimplemented,
         advice: Advice::Stop,
         title: "The operation is not repeatable",
         detail: "This operation does not take repeatable requests. Nothing was executed.",
@@ -341,7 +341,7 @@ impl Code {
         self.row().detail
     }
 
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static CodeRow {
         &ROWS[self as usize]
     }
 }

@@ -158,30 +158,30 @@ impl Principal {
         authorised: Option<&'a [u8]>,
     ) -> Option<Cow<'a, [u8]>> {
         let fields = Fields::of(&parts.headers);
-        let said = match self.sources() {
-            [source] => source.said(credentials, parts, fields, authorised),
+        let value = match self.sources() {
+            [source] => source.value_of(credentials, parts, fields, authorised),
             sources => sources.iter().enumerate().find_map(|(index, source)| {
-                let said = source.said(credentials, parts, fields, authorised)?;
-                let is_distinct = matches!(source, Self::Credentials) || !said.starts_with(b"\0");
-                Some(if index == 0 && is_distinct { said } else { source.tagged(&said) })
+                let value = source.value_of(credentials, parts, fields, authorised)?;
+                let is_distinct = matches!(source, Self::Credentials) || !value.starts_with(b"\0");
+                Some(if index == 0 && is_distinct { value } else { source.tagged(&value) })
             }),
         };
         let reads_tokens = || self.sources().iter().any(|source| matches!(source, Self::JwtClaim(_)));
-        said.or_else(|| {
+        value.or_else(|| {
             let whole = if reads_tokens() { lengths_and_lines(fields, &AUTHORIZATION) } else { None };
             whole.map(Cow::Owned)
         })
     }
 
     /// The value of one source for this request. It is not empty.
-    fn said<'a>(
+    fn value_of<'a>(
         &self,
         credentials: &Credentials,
         parts: &'a Parts,
         fields: Fields<'a>,
         authorised: Option<&'a [u8]>,
     ) -> Option<Cow<'a, [u8]>> {
-        let said = match self {
+        let value = match self {
             Self::Credentials => credentials.of(fields),
             Self::Header(name) => lines(fields, name),
             Self::Cookie(name) => cookie(fields, name),
@@ -192,14 +192,14 @@ impl Principal {
             Self::Authorised => authorised.map(Cow::Borrowed),
             Self::FirstOf(_) | Self::None => None,
         };
-        said.filter(|said| !said.is_empty())
+        value.filter(|value| !value.is_empty())
     }
 
     /// The value with the source's name, so that equal values of different sources are different callers.
-    fn tagged(&self, said: &[u8]) -> Cow<'static, [u8]> {
+    fn tagged(&self, value: &[u8]) -> Cow<'static, [u8]> {
         let mut bytes = SOURCE.to_vec();
         push(&mut bytes, self.to_string().as_bytes());
-        push(&mut bytes, said);
+        push(&mut bytes, value);
         Cow::Owned(bytes)
     }
 }

@@ -314,10 +314,10 @@ fn s_03_callers_without_a_principal_share_a_scope_or_are_refused() {
 #[test]
 fn s_02_s_03_what_is_unsafe_is_said_before_the_first_request() {
     let check = |principal: Principal, anonymous, words: &[&str]| {
-        let said = warnings(&ScopeRules { anonymous, ..by(principal) });
-        assert_eq!(said.len(), words.len(), "{said:?}");
-        for (said, word) in said.iter().zip(words) {
-            assert!(said.contains(word), "{said}");
+        let found = warnings(&ScopeRules { anonymous, ..by(principal) });
+        assert_eq!(found.len(), words.len(), "{found:?}");
+        for (found, word) in found.iter().zip(words) {
+            assert!(found.contains(word), "{found}");
         }
     };
     let account = || Principal::Header(HeaderName::from_static("x-account"));

@@ -5,7 +5,7 @@ use http::HeaderName;
 
 use super::{ExpiredKeysName, FingerprintName, KeyFormatName, KeySpelling, OnLapseName, Settings, Text};
 use crate::http::classify::{Outcome, StatusSet};
-use crate::http::fingerprint::What;
+use crate::http::fingerprint::FingerprintInput;
 use crate::http::key_source::FirstSent;
 use crate::http::policy::Classifier;
 use crate::http::rules::Rules;
@@ -91,9 +91,9 @@ impl Settings {
             fingerprint.set_headers(names.iter().map(|Text(name)| name.clone()));
         }
         if let Some(counted) = self.fingerprint {
-            fingerprint.what = match counted {
-                FingerprintName::Request => What::Request,
-                FingerprintName::Key => What::Key,
+            fingerprint.input = match counted {
+                FingerprintName::Request => FingerprintInput::Request,
+                FingerprintName::Key => FingerprintInput::Key,
             };
         }
         if let Some(pointers) = &self.json_include {
@@ -229,21 +229,21 @@ fn is_class(statuses: &StatusSet) -> bool {
     matches!(statuses, StatusSet::Class(_))
 }
 
-fn set<T: Clone>(value: &mut T, said: &Option<T>) {
-    if let Some(said) = said {
-        value.clone_from(said);
+fn set<T: Clone>(value: &mut T, chosen: &Option<T>) {
+    if let Some(chosen) = chosen {
+        value.clone_from(chosen);
     }
 }
 
-fn set_text(value: &mut HeaderName, said: &Option<Text<HeaderName>>) {
-    if let Some(Text(said)) = said {
-        value.clone_from(said);
+fn set_text(value: &mut HeaderName, chosen: &Option<Text<HeaderName>>) {
+    if let Some(Text(chosen)) = chosen {
+        value.clone_from(chosen);
     }
 }
 
-fn set_list<T: Clone>(list: &mut Vec<T>, said: &Option<Vec<Text<T>>>) {
-    if let Some(said) = said {
-        *list = said.iter().map(|Text(value)| value.clone()).collect();
+fn set_list<T: Clone>(list: &mut Vec<T>, chosen: &Option<Vec<Text<T>>>) {
+    if let Some(chosen) = chosen {
+        *list = chosen.iter().map(|Text(value)| value.clone()).collect();
     }
 }
 

@@ -98,14 +98,14 @@ impl Settings {
 
     /// A value that callers can forge counts only if a component in front verifies it (S-02).
     fn check_principal_verified(&self, scope: &ScopeRules) -> Result<(), SettingsError> {
-        let said = self.principal.as_ref();
-        if said.is_some_and(|principal| principal.must_be_verified(&scope.credentials))
+        let chosen = self.principal.as_ref();
+        if chosen.is_some_and(|principal| principal.must_be_verified(&scope.credentials))
             && self.principal_verified != Some(true)
         {
             let way_out = "say `principal_verified = true` when a component in front of this one verifies it";
             return Err(wrong("principal", way_out));
         }
-        if said.is_some_and(|principal| principal.is_code()) {
+        if chosen.is_some_and(|principal| principal.is_code()) {
             return Err(wrong("principal", "only code can choose this one"));
         }
         Ok(())
@@ -149,9 +149,9 @@ impl Settings {
     }
 
     fn check_outcomes(&self) -> Result<(), SettingsError> {
-        let said: Vec<_> = self.outcomes().collect();
-        for (index, (statuses, outcome)) in said.iter().enumerate() {
-            if said[..index].iter().any(|(known, other)| known == statuses && other != outcome) {
+        let chosen: Vec<_> = self.outcomes().collect();
+        for (index, (statuses, outcome)) in chosen.iter().enumerate() {
+            if chosen[..index].iter().any(|(known, other)| known == statuses && other != outcome) {
                 let why = format_args!("{statuses} is in another list, too; name it once");
                 return Err(wrong(outcome.name(), why));
             }

@@ -7,7 +7,7 @@ use super::{
     Text,
 };
 use crate::http::classify::{Outcome, StatusSet};
-use crate::http::fingerprint::What;
+use crate::http::fingerprint::FingerprintInput;
 use crate::http::policy::Classifier;
 use crate::http::rules::Rules;
 use crate::policy::ExpiredKeys;
@@ -45,9 +45,9 @@ impl Rules {
             path_case: Some(self.scope.path_case),
             endpoint: Some(self.scope.endpoint),
             scope_host: Some(self.scope.host),
-            fingerprint: Some(match self.fingerprint.what {
-                What::Request => FingerprintName::Request,
-                What::Key => FingerprintName::Key,
+            fingerprint: Some(match self.fingerprint.input {
+                FingerprintInput::Request => FingerprintName::Request,
+                FingerprintInput::Key => FingerprintName::Key,
             }),
             fingerprint_headers: Some(texts(self.fingerprint.header_names())),
             json_include: Some(texts(&self.fingerprint.json.include)),
@@ -107,7 +107,7 @@ impl Rules {
 
     fn webhook_sender(&self) -> Option<super::WebhookSender> {
         #[cfg(feature = "webhook")]
-        return self.webhook.as_ref()?.said().cloned();
+        return self.webhook.as_ref()?.description().cloned();
         #[cfg(not(feature = "webhook"))]
         None
     }

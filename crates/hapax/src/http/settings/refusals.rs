@@ -89,9 +89,9 @@ impl From<RefusalStatus> for u16 {
 
 impl<'de> Deserialize<'de> for Refusals {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Said;
+        struct RefusalsVisitor;
 
-        impl<'de> Visitor<'de> for Said {
+        impl<'de> Visitor<'de> for RefusalsVisitor {
             type Value = Refusals;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,6 +107,6 @@ impl<'de> Deserialize<'de> for Refusals {
                 template.map(Refusals::Template).map_err(A::Error::custom)
             }
         }
-        deserializer.deserialize_any(Said)
+        deserializer.deserialize_any(RefusalsVisitor)
     }
 }

@@ -7,8 +7,8 @@ use crate::http::HttpPolicy;
 use crate::http::rules::Rules;
 use crate::policy::Policy;
 
-fn settings(said: &Value) -> Settings {
-    serde_json::from_value(said.clone()).unwrap_or_else(|error| panic!("{said}: {error}"))
+fn settings(options: &Value) -> Settings {
+    serde_json::from_value(options.clone()).unwrap_or_else(|error| panic!("{options}: {error}"))
 }
 
 fn rules(policy: &HttpPolicy) -> Rules {
@@ -85,7 +85,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("webhook", r#"{ "webhook": { "preset": "cloudevents" } }"#),
 ];
 
-fn said(text: &str) -> Value {
+fn options(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
@@ -97,10 +97,10 @@ fn e_06_no_option_is_forgotten() {
 
     let before = json!(HttpPolicy::default().settings());
     for (option, text) in OPTIONS {
-        let said = said(text);
-        let after = json!(settings(&said).policy().unwrap().settings());
+        let options = options(text);
+        let after = json!(settings(&options).policy().unwrap().settings());
         assert_ne!(after[option], before[option], "{option}");
-        for (name, value) in said.as_object().unwrap() {
+        for (name, value) in options.as_object().unwrap() {
             let spelled_otherwise = ["pin", "release", "uncertain"].contains(&name.as_str());
             if !spelled_otherwise {
                 assert_eq!(after[name], *value, "{option}");
@@ -112,7 +112,7 @@ fn e_06_no_option_is_forgotten() {
 #[test]
 fn e_06_the_effective_policy_says_the_same_again() {
     let check = |text: &str| {
-        let first = settings(&said(text)).policy().unwrap();
+        let first = settings(&options(text)).policy().unwrap();
         let effective = first.settings();
         let second = effective.clone().policy().unwrap();
         assert_eq!(second.settings(), effective, "{text}");
@@ -126,9 +126,9 @@ fn e_06_the_effective_policy_says_the_same_again() {
     for (_, text) in OPTIONS {
         check(text);
         for dialect in Dialect::ALL {
-            let mut said = said(text);
-            said["dialect"] = json!(dialect);
-            check(&said.to_string());
+            let mut options = options(text);
+            options["dialect"] = json!(dialect);
+            check(&options.to_string());
         }
     }
 }
@@ -151,15 +151,15 @@ fn e_06_what_only_code_can_say_is_not_said_wrongly() {
 fn e_06_a_described_webhook_is_said_again() {
     let text = r#"{ "webhook": { "header": "x-sig", "prefix": "v1=", "separator": ",", "signed": "{time}.{body}",
         "time": "item:t=", "tolerance": "1m", "key": ["json:/id"] }, "webhook_secrets": ["s3cret"] }"#;
-    let said = said(text);
-    let effective = settings(&said).policy().unwrap().settings();
-    assert_eq!(json!(effective)["webhook"], said["webhook"]);
+    let options = options(text);
+    let effective = settings(&options).policy().unwrap().settings();
+    assert_eq!(json!(effective)["webhook"], options["webhook"]);
 }
 
 #[test]
 fn options_that_make_no_sense_are_named_with_the_way_out() {
     let check = |text: &str, option: &str, way_out: &str| {
-        let shown = match serde_json::from_value::<Settings>(said(text)) {
+        let shown = match serde_json::from_value::<Settings>(options(text)) {
             // The parser of the text names the option.
             Err(error) => error.to_string(),
             Ok(settings) => {
@@ -290,7 +290,7 @@ fn words_that_are_not_known_are_refused_with_those_that_are() {
 #[test]
 fn s_06_secrets_are_shown_by_nothing() {
     let text = r#"{ "webhook": "github", "webhook_secrets": ["s3cret"] }"#;
-    let settings = settings(&said(text));
+    let settings = settings(&options(text));
     let policy = settings.clone().policy().unwrap();
     for shown in [format!("{settings:?}"), json!(settings).to_string(), format!("{policy:?}")] {
         assert!(!shown.contains("s3cret"), "{shown}");
@@ -306,12 +306,12 @@ fn s_06_secrets_are_shown_by_nothing() {
 
 #[test]
 fn x_11_statuses_of_grpc_are_named_where_it_is_spoken() {
-    let settings = settings(&said(
+    let settings = settings(&options(
         r#"{ "grpc": true, "pin": ["UNAVAILABLE"], "release": ["cancelled", "5xx"], "uncertain": ["INTERNAL"] }"#,
     ));
     let effective = settings.policy().unwrap().settings();
     let lists = |list: &Option<Vec<Text<StatusSet>>>, status: &str| {
-        list.iter().flatten().any(|said| said.to_string() == status)
+        list.iter().flatten().any(|listed| listed.to_string() == status)
     };
     assert!(lists(&effective.pin, "UNAVAILABLE") && lists(&effective.pin, "2xx"));
     assert!(lists(&effective.release, "CANCELLED") && lists(&effective.release, "5xx"));
@@ -322,7 +322,8 @@ fn x_11_statuses_of_grpc_are_named_where_it_is_spoken() {
 
 #[test]
 fn x_11_single_statuses_count_before_classes() {
-    let settings = settings(&said(r#"{ "pin": ["503"], "release": ["404", "5xx"], "uncertain": ["4xx"] }"#));
+    let settings =
+        settings(&options(r#"{ "pin": ["503"], "release": ["404", "5xx"], "uncertain": ["4xx"] }"#));
     let policy = rules(&settings.policy().unwrap());
     let check = |status: u16, outcome| {
         assert_eq!(policy.outcomes.of(http::StatusCode::from_u16(status).unwrap()), outcome, "{status}");
@@ -337,13 +338,13 @@ fn x_11_single_statuses_count_before_classes() {
 
 #[test]
 fn m_01_methods_are_read_without_regard_to_case() {
-    let policy = settings(&said(r#"{ "methods": ["post", "Delete", "mkcol"] }"#)).policy().unwrap();
+    let policy = settings(&options(r#"{ "methods": ["post", "Delete", "mkcol"] }"#)).policy().unwrap();
     assert_eq!(json!(policy.settings())["methods"], json!(["POST", "DELETE", "MKCOL"]));
 }
 
 #[test]
 fn k_08_a_pattern_is_held_against_the_whole_key() {
-    let policy = settings(&said(r#"{ "key_pattern": "[a-z]{2}|x1" }"#)).policy().unwrap();
+    let policy = settings(&options(r#"{ "key_pattern": "[a-z]{2}|x1" }"#)).policy().unwrap();
     let check = |key: &str| rules(&policy).key_source.rules.admit(hapax_core::Key::new(key).unwrap()).is_ok();
     assert!(check("ab") && check("x1"));
     assert!(!check("abc") && !check("ax1") && !check("x1b"));
@@ -351,15 +352,15 @@ fn k_08_a_pattern_is_held_against_the_whole_key() {
 
 #[test]
 fn k_02_another_spelling_leaves_the_other_rules_of_a_dialect() {
-    let policy = settings(&said(r#"{ "dialect": "adyen", "key_spelling": "any" }"#)).policy().unwrap();
+    let policy = settings(&options(r#"{ "dialect": "adyen", "key_spelling": "any" }"#)).policy().unwrap();
     assert_eq!(rules(&policy).key_source.rules.lengths(), 1..=64);
     assert!(!rules(&policy).key_source.rules.is_raw());
-    let policy = settings(&said(r#"{ "dialect": "ietf", "key_spelling": "any" }"#)).policy().unwrap();
+    let policy = settings(&options(r#"{ "dialect": "ietf", "key_spelling": "any" }"#)).policy().unwrap();
     assert!(!rules(&policy).key_source.rules.is_strict());
 }
 
 #[test]
 fn r_01_the_echoed_key_is_the_one_that_is_read() {
-    let policy = settings(&said(r#"{ "dialect": "adyen", "header": "x-key" }"#)).policy().unwrap();
+    let policy = settings(&options(r#"{ "dialect": "adyen", "header": "x-key" }"#)).policy().unwrap();
     assert_eq!(rules(&policy).replay.echo_key.unwrap(), "x-key");
 }

@@ -13,15 +13,15 @@ use super::{WebhookFault, members};
 ///
 /// Ids and sources may be long and in any script, so the key is derived from both.
 pub(super) fn key(headers: &HeaderMap, body: &[u8]) -> Result<Key, WebhookFault> {
-    let [source, id] = match mode(headers)? {
-        Mode::Binary => [attribute(headers, "ce-source")?, attribute(headers, "ce-id")?],
-        Mode::Structured => {
+    let [source, id] = match content_mode(headers)? {
+        ContentMode::Binary => [attribute(headers, "ce-source")?, attribute(headers, "ce-id")?],
+        ContentMode::Structured => {
             let there = |name: &'static str| {
                 let pointer = format!("/{name}").parse().expect("a name without escapes");
                 match members::text_at(body, &pointer) {
                     Ok(Some(value)) => Ok(value),
                     Ok(None) => Err(WebhookFault::KeyMissing { place: name.into() }),
-                    Err(members::Unclear) => {
+                    Err(members::AmbiguousMember) => {
                         Err(WebhookFault::KeyUnclear { place: "source` and `id".into() })
                     }
                 }
@@ -40,25 +40,25 @@ pub(super) fn key(headers: &HeaderMap, body: &[u8]) -> Result<Key, WebhookFault>
         .map_err(|error| WebhookFault::KeyInvalid { place: "id".into(), error })
 }
 
-enum Mode {
+enum ContentMode {
     Binary,
     Structured,
 }
 
 /// Only the content type decides the mode: headers may repeat attributes of a structured event.
-fn mode(headers: &HeaderMap) -> Result<Mode, WebhookFault> {
+fn content_mode(headers: &HeaderMap) -> Result<ContentMode, WebhookFault> {
     let unclear = || WebhookFault::KeyUnclear { place: "content-type".into() };
     let mut lines = headers.get_all(CONTENT_TYPE).iter();
     let content_type = match (lines.next(), lines.next()) {
-        (None, _) => return Ok(Mode::Binary),
+        (None, _) => return Ok(ContentMode::Binary),
         (Some(line), None) => line.as_bytes(),
         (Some(_), Some(_)) => return Err(unclear()),
     };
     let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     let essence = essence.to_ascii_lowercase();
     match essence.strip_prefix(b"application/cloudevents") {
-        None => Ok(Mode::Binary),
-        Some(b"+json") => Ok(Mode::Structured),
+        None => Ok(ContentMode::Binary),
+        Some(b"+json") => Ok(ContentMode::Structured),
         // A batch contains several events, and other formats are not supported.
         Some(_) => Err(unclear()),
     }

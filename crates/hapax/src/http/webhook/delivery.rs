@@ -8,8 +8,8 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName};
 use sha2::{Digest as _, Sha256};
 
-use super::members::{self, Unclear};
-use super::scheme::{KeyPlace, Part, Scheme, Signature, Time, TimePlace};
+use super::members::{self, AmbiguousMember};
+use super::scheme::{EventKeySource, Scheme, Signature, SignedPart, SigningTime, TimeSource};
 use super::signature::{self, Secrets};
 use super::{WebhookFault, cloud_events};
 use crate::http::canonical::form;
@@ -45,15 +45,17 @@ impl<'a> Delivery<'a> {
         signatures.retain(|bytes| bytes.len() == signature::signature_length(rules.algorithm));
 
         let time = match &rules.time {
-            Some(Time { place: TimePlace::Header(name), .. }) => Some((self.text(name)?, field(name))),
-            Some(Time { place: TimePlace::Item(prefix), .. }) => {
+            Some(SigningTime { place: TimeSource::Header(name), .. }) => {
+                Some((self.text(name)?, field(name)))
+            }
+            Some(SigningTime { place: TimeSource::Item(prefix), .. }) => {
                 let mut times = items().filter_map(|item| item.strip_prefix(&**prefix));
                 match (times.next(), times.next()) {
                     (Some(time), None) => Some((time, field(&rules.header))),
                     _ => return Err(unreadable()),
                 }
             }
-            Some(Time { place: TimePlace::Json(_), .. }) | None => None,
+            Some(SigningTime { place: TimeSource::Json(_), .. }) | None => None,
         };
         let parts = self.parts(rules, time.as_ref().map_or("", |(time, _)| *time))?;
         if let (Some(rules), Some((time, field))) = (&rules.time, time) {
@@ -71,14 +73,14 @@ impl<'a> Delivery<'a> {
 
     /// The checks that are done only after the signature is verified.
     fn check_signed(self, rules: &Signature, now: SystemTime) -> Result<(), WebhookFault> {
-        if let Some(time @ Time { place: TimePlace::Json(pointer), .. }) = &rules.time {
+        if let Some(time @ SigningTime { place: TimeSource::Json(pointer), .. }) = &rules.time {
             let field = || Cow::from(pointer.to_string());
             let found = members::text_at(self.body, pointer).ok().flatten();
             let found = found.ok_or_else(|| WebhookFault::SignatureUnreadable { field: field() })?;
             check_age(time, field(), &found, now)?;
         }
         for (at, part) in rules.signed.iter().enumerate() {
-            let (Part::Header(name), Some(border)) = (part, rules.border(at)) else { continue };
+            let (SignedPart::Header(name), Some(border)) = (part, rules.border(at)) else { continue };
             // The separator ends the id in the signed content. An id that contains it could be forged from another
             // event: its id, its time, and the start of its body as the time.
             if contains(self.line(name)?, border.as_bytes()) {
@@ -94,12 +96,12 @@ impl<'a> Delivery<'a> {
         Self: 'a,
     {
         let parts = rules.signed.iter().map(|part| match part {
-            Part::Text(text) => Ok(Cow::Owned(text.as_bytes().to_vec())),
-            Part::Time => Ok(Cow::Borrowed(time.as_bytes())),
-            Part::Body => Ok(Cow::Borrowed(self.body)),
-            Part::Form => self.form().map(Cow::Owned),
-            Part::Url => Ok(Cow::Owned(self.url(rules))),
-            Part::Header(name) => self.line(name).map(Cow::Borrowed),
+            SignedPart::Text(text) => Ok(Cow::Owned(text.as_bytes().to_vec())),
+            SignedPart::Time => Ok(Cow::Borrowed(time.as_bytes())),
+            SignedPart::Body => Ok(Cow::Borrowed(self.body)),
+            SignedPart::Form => self.form().map(Cow::Owned),
+            SignedPart::Url => Ok(Cow::Owned(self.url(rules))),
+            SignedPart::Header(name) => self.line(name).map(Cow::Borrowed),
         });
         parts.collect()
     }
@@ -128,9 +130,9 @@ impl<'a> Delivery<'a> {
         }
         let digest = hex(&Sha256::digest(self.body));
         let query = self.target.split_once('?').map_or("", |(_, query)| query);
-        let mut said = query.split('&').filter_map(|pair| pair.strip_prefix(BODY_DIGEST));
-        match (said.next(), said.next()) {
-            (Some(said), None) if said.eq_ignore_ascii_case(&digest) => Ok(Vec::new()),
+        let mut description = query.split('&').filter_map(|pair| pair.strip_prefix(BODY_DIGEST));
+        match (description.next(), description.next()) {
+            (Some(description), None) if description.eq_ignore_ascii_case(&digest) => Ok(Vec::new()),
             _ => Err(WebhookFault::SignatureWrong),
         }
     }
@@ -147,17 +149,17 @@ impl<'a> Delivery<'a> {
         found.unwrap_or_else(|| self.key_at(last, scheme))
     }
 
-    fn key_at(self, place: &KeyPlace, scheme: &Scheme) -> Result<Key, WebhookFault> {
+    fn key_at(self, place: &EventKeySource, scheme: &Scheme) -> Result<Key, WebhookFault> {
         match place {
-            KeyPlace::Content => self.content_key(scheme),
-            KeyPlace::CloudEvent => cloud_events::key(self.headers, self.body),
-            KeyPlace::Header(name) => key(field(name), self.line(name)?),
-            KeyPlace::Json(pointer) => {
+            EventKeySource::Content => self.content_key(scheme),
+            EventKeySource::CloudEvent => cloud_events::key(self.headers, self.body),
+            EventKeySource::Header(name) => key(field(name), self.line(name)?),
+            EventKeySource::Json(pointer) => {
                 let place = || Cow::from(pointer.to_string());
                 match members::text_at(self.body, pointer) {
                     Ok(Some(id)) => key(place(), id.as_bytes()),
                     Ok(None) => Err(WebhookFault::KeyMissing { place: place() }),
-                    Err(Unclear) => Err(WebhookFault::KeyUnclear { place: place() }),
+                    Err(AmbiguousMember) => Err(WebhookFault::KeyUnclear { place: place() }),
                 }
             }
         }
@@ -170,12 +172,14 @@ impl<'a> Delivery<'a> {
         for part in scheme.signature.iter().flat_map(|rules| &rules.signed) {
             match (part, &scheme.signature) {
                 // The signature does not separate the URL from the form.
-                (Part::Url, Some(rules)) => joined.extend(self.url(rules)),
-                (Part::Form, _) => joined.extend(self.form()?),
-                (Part::Body, _) if scheme.content.exclude.is_empty() => print = print.part("body", self.body),
-                (Part::Body, _) => print = print.json_selected("body", self.body, &scheme.content),
-                (Part::Header(name), _) => print = print.part("header", self.line(name)?),
-                (Part::Text(_) | Part::Time | Part::Url, _) => {}
+                (SignedPart::Url, Some(rules)) => joined.extend(self.url(rules)),
+                (SignedPart::Form, _) => joined.extend(self.form()?),
+                (SignedPart::Body, _) if scheme.content.exclude.is_empty() => {
+                    print = print.part("body", self.body)
+                }
+                (SignedPart::Body, _) => print = print.json_selected("body", self.body, &scheme.content),
+                (SignedPart::Header(name), _) => print = print.part("header", self.line(name)?),
+                (SignedPart::Text(_) | SignedPart::Time | SignedPart::Url, _) => {}
             }
         }
         print = print.part("target", &joined);
@@ -235,7 +239,7 @@ fn items<'t>(header: &'t str, separator: Option<&str>) -> Box<dyn Iterator<Item 
 
 /// Whether the time, since 1970, is close enough to now.
 fn check_age(
-    rules: &Time,
+    rules: &SigningTime,
     field: Cow<'static, str>,
     time: &str,
     now: SystemTime,

@@ -7,29 +7,29 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 
 /// The value is ambiguous or has another type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Unclear;
+pub(super) struct AmbiguousMember;
 
 /// The string or the integer at `pointer`, as text; `None` if the text has no such member.
 ///
 /// It is an error if a member on the path is repeated, because parsers differ in which one they take, if the value has
 /// another type, or if the text is not UTF-8, as JSON must be.
-pub(super) fn text_at(body: &[u8], pointer: &JsonPointer) -> Result<Option<String>, Unclear> {
-    let text = std::str::from_utf8(body).map_err(|_| Unclear)?;
+pub(super) fn text_at(body: &[u8], pointer: &JsonPointer) -> Result<Option<String>, AmbiguousMember> {
+    let text = std::str::from_utf8(body).map_err(|_| AmbiguousMember)?;
     let pointer = pointer.to_string();
     // In this order: ~01 is ~1, not /.
     let names: Vec<String> =
         pointer.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
     let mut json = serde_json::Deserializer::from_str(text);
-    let found = Place(&names).deserialize(&mut json).map_err(|_| Unclear)?;
-    json.end().map_err(|_| Unclear)?;
+    let found = MemberSeed(&names).deserialize(&mut json).map_err(|_| AmbiguousMember)?;
+    json.end().map_err(|_| AmbiguousMember)?;
     Ok(found)
 }
 
 /// The rest of the path.
 #[derive(Clone, Copy)]
-struct Place<'a>(&'a [String]);
+struct MemberSeed<'a>(&'a [String]);
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for MemberSeed<'_> {
     type Value = Option<String>;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
@@ -37,7 +37,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de> Visitor<'de> for MemberSeed<'_> {
     type Value = Option<String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,7 +52,7 @@ impl<'de> Visitor<'de> for Place<'_> {
         while let Some(name) = map.next_key::<String>()? {
             if name != *wanted {
                 map.next_value::<IgnoredAny>()?;
-            } else if found.replace(map.next_value_seed(Place(rest))?).is_some() {
+            } else if found.replace(map.next_value_seed(MemberSeed(rest))?).is_some() {
                 return Err(A::Error::custom("a name is there twice"));
             }
         }
@@ -69,7 +69,7 @@ impl<'de> Visitor<'de> for Place<'_> {
                 return Ok(None);
             }
         }
-        let found = items.next_element_seed(Place(rest))?.flatten();
+        let found = items.next_element_seed(MemberSeed(rest))?.flatten();
         while items.next_element::<IgnoredAny>()?.is_some() {}
         Ok(found)
     }
@@ -87,7 +87,7 @@ impl<'de> Visitor<'de> for Place<'_> {
     }
 }
 
-impl Place<'_> {
+impl MemberSeed<'_> {
     fn value<E: serde::de::Error>(self, text: &str) -> Result<Option<String>, E> {
         if self.0.is_empty() { Ok(Some(text.to_owned())) } else { Err(E::custom("a value without members")) }
     }

@@ -23,7 +23,7 @@ pub(super) struct Scheme {
     /// `None` for a sender that does not sign.
     pub(super) signature: Option<Signature>,
     /// The first that is present counts.
-    pub(super) key: Vec<KeyPlace>,
+    pub(super) key: Vec<EventKeySource>,
     /// Which values of a JSON body are part of the content.
     pub(super) content: Select,
     /// Headers that are part of the content although they are not signed.
@@ -39,15 +39,15 @@ pub(super) struct Signature {
     pub(super) secret_encoding: WebhookSecretEncoding,
     pub(super) separator: Option<String>,
     pub(super) prefix: String,
-    pub(super) signed: Vec<Part>,
-    pub(super) time: Option<Time>,
+    pub(super) signed: Vec<SignedPart>,
+    pub(super) time: Option<SigningTime>,
     /// The part before the path in the URL that the sender calls.
     pub(super) url: Option<String>,
 }
 
 /// One part of the signed content.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Part {
+pub(super) enum SignedPart {
     Text(String),
     Body,
     /// The fields of a form, concatenated as Twilio does.
@@ -59,14 +59,14 @@ pub(super) enum Part {
 
 /// When a delivery was signed.
 #[derive(Debug)]
-pub(super) struct Time {
-    pub(super) place: TimePlace,
+pub(super) struct SigningTime {
+    pub(super) place: TimeSource,
     pub(super) unit: WebhookTimeUnit,
     pub(super) tolerance: Duration,
 }
 
 #[derive(Debug)]
-pub(super) enum TimePlace {
+pub(super) enum TimeSource {
     Header(HeaderName),
     /// In the signature's header, after this prefix.
     Item(String),
@@ -75,7 +75,7 @@ pub(super) enum TimePlace {
 
 /// What identifies an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum KeyPlace {
+pub(super) enum EventKeySource {
     /// A digest of the signed content, without the time.
     Content,
     Header(HeaderName),
@@ -88,28 +88,29 @@ impl Scheme {
     pub(super) fn unsigned(id_header: HeaderName) -> Self {
         Self {
             signature: None,
-            key: vec![KeyPlace::Header(id_header)],
+            key: vec![EventKeySource::Header(id_header)],
             content: Select::default(),
             content_headers: Vec::new(),
         }
     }
 
-    pub(super) fn of(said: &WebhookScheme) -> Result<Self, WebhookError> {
-        let said = over(said, said.preset.map(preset::scheme).unwrap_or_default());
-        let key = said.key.as_deref().unwrap_or_default().iter().map(|text| key_place(text));
-        let key: Vec<KeyPlace> = key.collect::<Result<_, _>>()?;
-        let key = if key.is_empty() { vec![KeyPlace::Content] } else { key };
-        let signature = match (key == [KeyPlace::CloudEvent], &said.header) {
+    pub(super) fn of(description: &WebhookScheme) -> Result<Self, WebhookError> {
+        let description =
+            with_preset(description, description.preset.map(preset::scheme).unwrap_or_default());
+        let key = description.key.as_deref().unwrap_or_default().iter().map(|text| key_place(text));
+        let key: Vec<EventKeySource> = key.collect::<Result<_, _>>()?;
+        let key = if key.is_empty() { vec![EventKeySource::Content] } else { key };
+        let signature = match (key == [EventKeySource::CloudEvent], &description.header) {
             (true, None) => None,
             (true, Some(_)) => return Err(wrong("header", "CloudEvents are not signed; leave this out")),
-            (false, _) => Some(Signature::of(&said)?),
+            (false, _) => Some(Signature::of(&description)?),
         };
         let scheme = Self {
             signature,
             key,
             content: Select::default()
-                .exclude(all(&said.content_exclude, |text| pointer("content_exclude", text))?),
-            content_headers: all(&said.content_headers, |text| header("content_headers", text))?,
+                .exclude(all(&description.content_exclude, |text| pointer("content_exclude", text))?),
+            content_headers: all(&description.content_headers, |text| header("content_headers", text))?,
         };
         scheme.check()?;
         Ok(scheme)
@@ -120,10 +121,11 @@ impl Scheme {
         let Some(signature) = &self.signature else { return Ok(()) };
         for place in &self.key {
             match place {
-                KeyPlace::Content => {}
-                KeyPlace::Header(name) if signature.signed.contains(&Part::Header(name.clone())) => {}
-                KeyPlace::Json(_) if signature.signed.contains(&Part::Body) => {}
-                KeyPlace::Header(_) | KeyPlace::Json(_) | KeyPlace::CloudEvent => {
+                EventKeySource::Content => {}
+                EventKeySource::Header(name)
+                    if signature.signed.contains(&SignedPart::Header(name.clone())) => {}
+                EventKeySource::Json(_) if signature.signed.contains(&SignedPart::Body) => {}
+                EventKeySource::Header(_) | EventKeySource::Json(_) | EventKeySource::CloudEvent => {
                     let why = "this is not signed: with another id the same delivery would run again; use `content`";
                     return Err(wrong("key", why));
                 }
@@ -134,20 +136,20 @@ impl Scheme {
 }
 
 impl Signature {
-    fn of(said: &WebhookScheme) -> Result<Self, WebhookError> {
-        let Some(name) = &said.header else {
+    fn of(description: &WebhookScheme) -> Result<Self, WebhookError> {
+        let Some(name) = &description.header else {
             return Err(wrong("header", "it is missing; name the header that holds the signature"));
         };
-        let signed = template(said.signed.as_deref().unwrap_or("{body}"))?;
+        let signed = template(description.signed.as_deref().unwrap_or("{body}"))?;
         let signature = Self {
             header: header("header", name)?,
-            algorithm: said.algorithm.unwrap_or_default(),
-            encoding: said.encoding.unwrap_or_default(),
-            secret_encoding: said.secret_encoding.unwrap_or_default(),
-            separator: said.separator.clone().filter(|separator| !separator.is_empty()),
-            prefix: said.prefix.clone().unwrap_or_default(),
-            time: time(said)?,
-            url: said.url.as_deref().map(base).transpose()?,
+            algorithm: description.algorithm.unwrap_or_default(),
+            encoding: description.encoding.unwrap_or_default(),
+            secret_encoding: description.secret_encoding.unwrap_or_default(),
+            separator: description.separator.clone().filter(|separator| !separator.is_empty()),
+            prefix: description.prefix.clone().unwrap_or_default(),
+            time: time(description)?,
+            url: description.url.as_deref().map(base).transpose()?,
             signed,
         };
         signature.check()?;
@@ -155,14 +157,14 @@ impl Signature {
     }
 
     fn check(&self) -> Result<(), WebhookError> {
-        let count = |wanted: &[Part]| self.signed.iter().filter(|part| wanted.contains(part)).count();
-        if count(&[Part::Body, Part::Form]) != 1 {
+        let count = |wanted: &[SignedPart]| self.signed.iter().filter(|part| wanted.contains(part)).count();
+        if count(&[SignedPart::Body, SignedPart::Form]) != 1 {
             return Err(wrong("signed", "it needs either {body} or {form}, once"));
         }
-        if count(&[Part::Url]) > 1 || count(&[Part::Time]) > 1 {
+        if count(&[SignedPart::Url]) > 1 || count(&[SignedPart::Time]) > 1 {
             return Err(wrong("signed", "name {url} and {time} once"));
         }
-        match (self.url.is_some(), count(&[Part::Url]) == 1) {
+        match (self.url.is_some(), count(&[SignedPart::Url]) == 1) {
             (false, true) => {
                 return Err(wrong("url", "it is missing; write what the sender calls before the path"));
             }
@@ -171,12 +173,12 @@ impl Signature {
             }
             _ => {}
         }
-        match (&self.time, count(&[Part::Time]) == 1) {
+        match (&self.time, count(&[SignedPart::Time]) == 1) {
             (None, true) => return Err(wrong("time", "it is missing; say where the time of {time} is")),
-            (Some(Time { place: TimePlace::Header(_) | TimePlace::Item(_), .. }), false) => {
+            (Some(SigningTime { place: TimeSource::Header(_) | TimeSource::Item(_), .. }), false) => {
                 return Err(wrong("time", "it is not signed, so it proves nothing; leave it out"));
             }
-            (Some(Time { place: TimePlace::Json(_), .. }), _) if count(&[Part::Body]) == 0 => {
+            (Some(SigningTime { place: TimeSource::Json(_), .. }), _) if count(&[SignedPart::Body]) == 0 => {
                 return Err(wrong("time", "the body is no JSON; leave it out"));
             }
             _ => {}
@@ -188,10 +190,12 @@ impl Signature {
     fn check_borders(&self) -> Result<(), WebhookError> {
         let is_clear = self.signed.windows(2).all(|two| match two {
             // The content is both together, independent of their boundary.
-            [Part::Url, Part::Form] => true,
-            [Part::Text(text), Part::Time] => !text.ends_with(|last: char| last.is_ascii_digit()),
-            [Part::Time, Part::Text(text)] => !text.starts_with(|first: char| first.is_ascii_digit()),
-            [Part::Text(_), _] | [_, Part::Text(_)] => true,
+            [SignedPart::Url, SignedPart::Form] => true,
+            [SignedPart::Text(text), SignedPart::Time] => !text.ends_with(|last: char| last.is_ascii_digit()),
+            [SignedPart::Time, SignedPart::Text(text)] => {
+                !text.starts_with(|first: char| first.is_ascii_digit())
+            }
+            [SignedPart::Text(_), _] | [_, SignedPart::Text(_)] => true,
             _ => false,
         });
         if is_clear {
@@ -206,66 +210,67 @@ impl Signature {
     /// The text that ends the value of the header `at` this index: an id that contains it could be forged from another
     /// delivery.
     pub(super) fn border(&self, at: usize) -> Option<&str> {
-        let is_open = |part: &Part| matches!(part, Part::Body | Part::Form | Part::Url);
+        let is_open =
+            |part: &SignedPart| matches!(part, SignedPart::Body | SignedPart::Form | SignedPart::Url);
         let is_before = self.signed[at..].iter().any(is_open);
         let beside = if is_before { at.checked_add(1) } else { at.checked_sub(1) };
         match beside.and_then(|beside| self.signed.get(beside)) {
-            Some(Part::Text(text)) => Some(text),
+            Some(SignedPart::Text(text)) => Some(text),
             _ => None,
         }
     }
 }
 
 /// The options that are set, and the preset's for the rest.
-fn over(said: &WebhookScheme, preset: WebhookScheme) -> WebhookScheme {
-    let said = said.clone();
+fn with_preset(description: &WebhookScheme, preset: WebhookScheme) -> WebhookScheme {
+    let description = description.clone();
     WebhookScheme {
-        preset: said.preset,
-        header: said.header.or(preset.header),
-        algorithm: said.algorithm.or(preset.algorithm),
-        encoding: said.encoding.or(preset.encoding),
-        separator: said.separator.or(preset.separator),
-        prefix: said.prefix.or(preset.prefix),
-        signed: said.signed.or(preset.signed),
-        time: said.time.or(preset.time),
-        time_unit: said.time_unit.or(preset.time_unit),
-        tolerance: said.tolerance.or(preset.tolerance),
-        key: said.key.or(preset.key),
-        content_exclude: said.content_exclude.or(preset.content_exclude),
-        content_headers: said.content_headers.or(preset.content_headers),
-        secret_encoding: said.secret_encoding.or(preset.secret_encoding),
-        url: said.url.or(preset.url),
+        preset: description.preset,
+        header: description.header.or(preset.header),
+        algorithm: description.algorithm.or(preset.algorithm),
+        encoding: description.encoding.or(preset.encoding),
+        separator: description.separator.or(preset.separator),
+        prefix: description.prefix.or(preset.prefix),
+        signed: description.signed.or(preset.signed),
+        time: description.time.or(preset.time),
+        time_unit: description.time_unit.or(preset.time_unit),
+        tolerance: description.tolerance.or(preset.tolerance),
+        key: description.key.or(preset.key),
+        content_exclude: description.content_exclude.or(preset.content_exclude),
+        content_headers: description.content_headers.or(preset.content_headers),
+        secret_encoding: description.secret_encoding.or(preset.secret_encoding),
+        url: description.url.or(preset.url),
     }
 }
 
-fn time(said: &WebhookScheme) -> Result<Option<Time>, WebhookError> {
-    let Some(text) = &said.time else {
-        return match (said.time_unit, said.tolerance) {
+fn time(description: &WebhookScheme) -> Result<Option<SigningTime>, WebhookError> {
+    let Some(text) = &description.time else {
+        return match (description.time_unit, description.tolerance) {
             (None, None) => Ok(None),
             _ => Err(wrong("time", "it is missing; without it `time_unit` and `tolerance` change nothing")),
         };
     };
     let place = match text.split_once(':') {
-        Some(("header", name)) => TimePlace::Header(header("time", name)?),
-        Some(("item", prefix)) if !prefix.is_empty() => TimePlace::Item(prefix.to_owned()),
-        Some(("json", text)) => TimePlace::Json(pointer("time", text)?),
+        Some(("header", name)) => TimeSource::Header(header("time", name)?),
+        Some(("item", prefix)) if !prefix.is_empty() => TimeSource::Item(prefix.to_owned()),
+        Some(("json", text)) => TimeSource::Json(pointer("time", text)?),
         _ => return Err(wrong("time", "write header:NAME, item:PREFIX or json:/POINTER")),
     };
-    let tolerance = said.tolerance.map_or(TOLERANCE, |span| span.0);
-    Ok(Some(Time { place, unit: said.time_unit.unwrap_or_default(), tolerance }))
+    let tolerance = description.tolerance.map_or(TOLERANCE, |span| span.0);
+    Ok(Some(SigningTime { place, unit: description.time_unit.unwrap_or_default(), tolerance }))
 }
 
-fn key_place(text: &str) -> Result<KeyPlace, WebhookError> {
+fn key_place(text: &str) -> Result<EventKeySource, WebhookError> {
     match text.split_once(':') {
-        None if text == "content" => Ok(KeyPlace::Content),
-        None if text == "cloudevent" => Ok(KeyPlace::CloudEvent),
-        Some(("header", name)) => header("key", name).map(KeyPlace::Header),
-        Some(("json", text)) => pointer("key", text).map(KeyPlace::Json),
+        None if text == "content" => Ok(EventKeySource::Content),
+        None if text == "cloudevent" => Ok(EventKeySource::CloudEvent),
+        Some(("header", name)) => header("key", name).map(EventKeySource::Header),
+        Some(("json", text)) => pointer("key", text).map(EventKeySource::Json),
         _ => Err(wrong("key", "write json:/POINTER, header:NAME or content")),
     }
 }
 
-fn template(text: &str) -> Result<Vec<Part>, WebhookError> {
+fn template(text: &str) -> Result<Vec<SignedPart>, WebhookError> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
@@ -273,20 +278,20 @@ fn template(text: &str) -> Result<Vec<Part>, WebhookError> {
             return Err(wrong("signed", "a brace is not closed"));
         };
         if !before.is_empty() {
-            parts.push(Part::Text(before.to_owned()));
+            parts.push(SignedPart::Text(before.to_owned()));
         }
         parts.push(match name.split_once(':') {
-            None if name == "body" => Part::Body,
-            None if name == "form" => Part::Form,
-            None if name == "url" => Part::Url,
-            None if name == "time" => Part::Time,
-            Some(("header", name)) => Part::Header(header("signed", name)?),
+            None if name == "body" => SignedPart::Body,
+            None if name == "form" => SignedPart::Form,
+            None if name == "url" => SignedPart::Url,
+            None if name == "time" => SignedPart::Time,
+            Some(("header", name)) => SignedPart::Header(header("signed", name)?),
             _ => return Err(wrong("signed", "in braces stands body, form, url, time or header:NAME")),
         });
         rest = after;
     }
     if !rest.is_empty() {
-        parts.push(Part::Text(rest.to_owned()));
+        parts.push(SignedPart::Text(rest.to_owned()));
     }
     Ok(parts)
 }

@@ -122,11 +122,13 @@ async fn every_refusal() -> Vec<Answer> {
 #[test]
 fn s_06_no_canary_in_logs_metrics_or_refusals() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (told, said, snapshotter) = watch(|| runtime.block_on(every_refusal()));
+    let (told, logs, snapshotter) = watch(|| runtime.block_on(every_refusal()));
     let codes: Vec<String> = told
         .iter()
         .map(|answer| {
-            if let Some((code, _)) = answer.header("grpc-message").and_then(|said| said.split_once(": ")) {
+            if let Some((code, _)) =
+                answer.header("grpc-message").and_then(|message| message.split_once(": "))
+            {
                 return format!("grpc:{code}");
             }
             let document: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
@@ -145,9 +147,9 @@ fn s_06_no_canary_in_logs_metrics_or_refusals() {
         assert!(!shown.contains(CANARY), "{shown}");
     }
     for word in ["hapax.execution", "POST /plain", "panicked", "unprotected", "failed to record"] {
-        assert!(said.contains(word), "{word} is said: {said}");
+        assert!(logs.contains(word), "{word} is logged: {logs}");
     }
-    assert!(!said.contains(CANARY), "{said}");
+    assert!(!logs.contains(CANARY), "{logs}");
     let counted = snapshotter.snapshot().into_vec();
     assert!(counted.len() > 10, "{counted:?}");
     for (key, ..) in counted {

@@ -246,11 +246,11 @@ impl Desk {
         let Ok(body) = body.collect().await else {
             return plain(StatusCode::BAD_REQUEST);
         };
-        let said: Value = serde_json::from_slice(&body.to_bytes()).expect("a function answers in JSON");
+        let report: Value = serde_json::from_slice(&body.to_bytes()).expect("a function answers in JSON");
         let (id, answer) =
             match parts.uri.path().strip_prefix(INVOCATIONS).and_then(|rest| rest.split_once('/')) {
-                Some((id, "response")) => (id, Answer::Returned(said)),
-                Some((id, "error")) => (id, Answer::Failed(said)),
+                Some((id, "response")) => (id, Answer::Returned(report)),
+                Some((id, "error")) => (id, Answer::Failed(report)),
                 _ => return plain(StatusCode::NOT_FOUND),
             };
         let Some(waiting) = self.pending.lock().unwrap().remove(id) else {

@@ -1,13 +1,13 @@
 use std::time::Duration;
 
-use super::{Pinned, STEPS};
+use super::{STEPS, StoredBytesByExpiry};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[test]
 fn s_06_bytes_count_for_as_long_as_they_are_kept_and_little_longer() {
-    let mut pinned = Pinned::default();
+    let mut pinned = StoredBytesByExpiry::default();
     pinned.add(100, DAY, MINUTE);
     assert_eq!(pinned.room_after(101, MINUTE), None);
     let wait = pinned.room_after(100, MINUTE).unwrap();
@@ -18,7 +18,7 @@ fn s_06_bytes_count_for_as_long_as_they_are_kept_and_little_longer() {
 
 #[test]
 fn s_06_there_is_room_when_enough_has_expired() {
-    let mut pinned = Pinned::default();
+    let mut pinned = StoredBytesByExpiry::default();
     pinned.add(10, MINUTE, Duration::ZERO);
     pinned.add(10, 2 * MINUTE, Duration::ZERO);
     pinned.add(10, 3 * MINUTE, Duration::ZERO);
@@ -32,7 +32,7 @@ fn s_06_there_is_room_when_enough_has_expired() {
 
 #[test]
 fn s_06_numbers_stay_few_however_much_is_stored() {
-    let mut pinned = Pinned::default();
+    let mut pinned = StoredBytesByExpiry::default();
     for second in 0..2 * 86_400 {
         pinned.add(1, DAY, Duration::from_secs(second));
         assert!(pinned.expiring.len() <= STEPS as usize + 1);
@@ -43,7 +43,7 @@ fn s_06_numbers_stay_few_however_much_is_stored() {
 
 #[test]
 fn s_06_what_is_nothing_or_beyond_measure_is_counted_as_such() {
-    let mut pinned = Pinned::default();
+    let mut pinned = StoredBytesByExpiry::default();
     pinned.add(0, DAY, Duration::ZERO);
     pinned.add(10, Duration::ZERO, Duration::ZERO);
     assert_eq!(pinned.room_after(1, Duration::ZERO), None);

@@ -1,8 +1,8 @@
-use super::Recent;
+use super::RecentMap;
 
 #[test]
 fn s_06_no_more_than_the_most_is_remembered() {
-    let mut recent = Recent::<u32, u32>::new(10);
+    let mut recent = RecentMap::<u32, u32>::new(10);
     for key in 0..1000 {
         *recent.entry(key) = key;
         assert!(recent.young.len() + recent.old.len() <= 10);
@@ -13,7 +13,7 @@ fn s_06_no_more_than_the_most_is_remembered() {
 
 #[test]
 fn s_06_what_is_asked_for_is_not_forgotten() {
-    let mut recent = Recent::<u32, u32>::new(10);
+    let mut recent = RecentMap::<u32, u32>::new(10);
     for key in 1..1000 {
         *recent.entry(0) += 1;
         *recent.entry(key) += 1;
