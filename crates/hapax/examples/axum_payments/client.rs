@@ -14,7 +14,7 @@ use crate::provider::Provider;
 use crate::{BoxError, Order};
 
 /// One response of the service.
-struct Answer {
+struct ShopResponse {
     status: StatusCode,
     replayed: bool,
     body: Value,
@@ -27,7 +27,7 @@ struct Shop {
 }
 
 impl Shop {
-    async fn pay(&self, key: Option<&str>, order: &Order) -> Result<Answer, BoxError> {
+    async fn pay(&self, key: Option<&str>, order: &Order) -> Result<ShopResponse, BoxError> {
         let mut request = Request::post(format!("http://{}/payments", self.address))
             .header("content-type", "application/json");
         if let Some(key) = key {
@@ -38,12 +38,12 @@ impl Shop {
         let status = response.status();
         let replayed = response.headers().contains_key("x-idempotent-replayed");
         let body = serde_json::from_slice(&response.into_body().collect().await?.to_bytes())?;
-        Ok(Answer { status, replayed, body })
+        Ok(ShopResponse { status, replayed, body })
     }
 }
 
 /// Prints a response and checks that it is the expected one.
-fn expect(answer: &Answer, status: u16, replayed: bool) {
+fn expect(answer: &ShopResponse, status: u16, replayed: bool) {
     let said = match answer.body["type"].as_str() {
         Some(problem) => {
             format!("{} ({})", answer.body["title"], problem.rsplit('/').next().unwrap_or(problem))
@@ -84,9 +84,9 @@ pub(crate) async fn show(address: SocketAddr, provider: &Provider) -> Result<(),
         let (shop, order) = (shop.clone(), order("slow"));
         async move { shop.pay(Some("order-3"), &order).await }
     });
-    provider.asked.notified().await;
+    provider.slow_charge_began.notified().await;
     expect(&shop.pay(Some("order-3"), &order("slow")).await?, 409, false);
-    provider.hurry.notify_one();
+    provider.end_slow_charge.notify_one();
     expect(&running.await??, 201, false);
     expect(&shop.pay(Some("order-3"), &order("slow")).await?, 201, true);
     assert_eq!(provider.charged(), (2, 84));

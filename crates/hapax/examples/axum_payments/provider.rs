@@ -13,9 +13,9 @@ use crate::Order;
 pub(crate) struct Provider {
     charges: Mutex<BTreeMap<String, u32>>,
     /// Notified when a slow card is charged.
-    pub(crate) asked: Notify,
+    pub(crate) slow_charge_began: Notify,
     /// Notified when the charge of a slow card may end.
-    pub(crate) hurry: Notify,
+    pub(crate) end_slow_charge: Notify,
 }
 
 impl Provider {
@@ -27,8 +27,8 @@ impl Provider {
         match order.card.as_str() {
             "empty" => return Err("no money on this card"),
             "slow" => {
-                self.asked.notify_one();
-                let _ = tokio::time::timeout(Duration::from_secs(5), self.hurry.notified()).await;
+                self.slow_charge_began.notify_one();
+                let _ = tokio::time::timeout(Duration::from_secs(5), self.end_slow_charge.notified()).await;
             }
             _ => {}
         }

@@ -206,16 +206,16 @@ impl IdempotencyLayer {
         if let Err(unreachable) = self.check() {
             tracing::warn!("{unreachable}");
         }
-        let mut told: Vec<(&str, Vec<&str>)> = Vec::new();
+        let mut routes_by_warning: Vec<(&str, Vec<&str>)> = Vec::new();
         for route in self.routes() {
             for warning in route.policy.warnings() {
-                match told.iter_mut().find(|(known, _)| *known == warning) {
+                match routes_by_warning.iter_mut().find(|(known, _)| *known == warning) {
                     Some((_, routes)) => routes.push(&route.label),
-                    None => told.push((warning, vec![&route.label])),
+                    None => routes_by_warning.push((warning, vec![&route.label])),
                 }
             }
         }
-        for (warning, routes) in told {
+        for (warning, routes) in routes_by_warning {
             tracing::warn!(routes = routes.join(" "), "{warning}");
         }
     }

@@ -25,7 +25,7 @@ fn owned() -> World {
 
 #[tokio::test(start_paused = true)]
 async fn it_is_on_unless_it_is_turned_off() {
-    for (set_to, asked) in [(None, 0), (Some(0), 1)] {
+    for (set_to, calls) in [(None, 0), (Some(0), 1)] {
         let faulty = Faulty::new(Arc::new(MemoryStore::with_clock(TokioClock::new())));
         let builder = Hapax::builder(faulty.clone()).keeper(Keeper::SharedRuntime).sweep(None);
         let builder = if let Some(bytes) = set_to { builder.cache(bytes) } else { builder };
@@ -34,7 +34,7 @@ async fn it_is_on_unless_it_is_turned_off() {
         charge().await.unwrap();
         faulty.set_plan(Plan::new());
         assert!(charge().await.unwrap().replayed);
-        assert_eq!(faulty.calls(), asked, "set to {set_to:?}");
+        assert_eq!(faulty.calls(), calls, "set to {set_to:?}");
     }
 }
 

@@ -7,9 +7,9 @@ use hapax::core::{KeyError, Lookup, Reason, State};
 use hapax::{ExpiredKeys, Fail, Hapax, MemoryStore, OnceError, Scope, StoredError};
 use serde_json::json;
 
-use crate::world::{Answer, World};
+use crate::world::{ChargeResult, World};
 
-fn run(hapax: &Hapax, key: &str) -> impl Future<Output = Answer> {
+fn run(hapax: &Hapax, key: &str) -> impl Future<Output = ChargeResult> {
     hapax.once("charge", key).run(|cx| async move { Ok::<_, String>(cx.attempt()) })
 }
 

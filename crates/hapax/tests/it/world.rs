@@ -34,7 +34,7 @@ impl Effects {
     }
 }
 
-pub(crate) type Answer = Result<Done<u32>, OnceError<String>>;
+pub(crate) type ChargeResult = Result<Done<u32>, OnceError<String>>;
 
 impl World {
     /// The defaults, in the runtime's own (usually paused) time, but without a cache: the tests count store calls.
@@ -62,11 +62,11 @@ impl World {
     }
 
     /// Runs one operation whose only effect is to be counted; its value is the count.
-    pub(crate) async fn charge(&self, key: &str) -> Answer {
+    pub(crate) async fn charge(&self, key: &str) -> ChargeResult {
         self.charge_with(key, |policy| policy).await
     }
 
-    pub(crate) async fn charge_with(&self, key: &str, adapt: impl FnOnce(Policy) -> Policy) -> Answer {
+    pub(crate) async fn charge_with(&self, key: &str, adapt: impl FnOnce(Policy) -> Policy) -> ChargeResult {
         let effects = self.effects.clone();
         self.hapax
             .once("charge", key)
@@ -119,7 +119,7 @@ impl World {
 
 /// An operation that is running.
 pub(crate) struct Slow {
-    pub(crate) caller: tokio::task::JoinHandle<Answer>,
+    pub(crate) caller: tokio::task::JoinHandle<ChargeResult>,
     finish: Arc<Notify>,
 }
 
@@ -130,7 +130,7 @@ impl Slow {
     }
 
     /// Lets the work end and returns its result.
-    pub(crate) async fn answer(self) -> Answer {
+    pub(crate) async fn answer(self) -> ChargeResult {
         self.finish();
         self.caller.await.unwrap()
     }

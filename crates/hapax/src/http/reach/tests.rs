@@ -12,10 +12,10 @@ fn methods(methods: &[Method]) -> HttpPolicy {
 fn check(routes: &[(&str, HttpPolicy)], expected: Option<(usize, &[&str])>) {
     let routes: Vec<_> = routes.iter().map(|(path, policy)| (path.parse().unwrap(), policy)).collect();
     let found = unreachable_route(routes.iter().map(|(path, policy)| (path, *policy)));
-    let told = found.as_ref().map(|found| (found.index(), found.taken_by.clone()));
+    let reported = found.as_ref().map(|found| (found.index(), found.taken_by.clone()));
     let owned = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
     let expected = expected.map(|(index, paths)| (index, owned(paths)));
-    assert_eq!(told, expected, "{routes:?}");
+    assert_eq!(reported, expected, "{routes:?}");
 }
 
 #[test]

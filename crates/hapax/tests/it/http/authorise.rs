@@ -10,22 +10,22 @@ use hapax_testkit::Op;
 use http::Response;
 
 use super::service::Service;
-use super::wire::{Answer, Ask};
+use super::wire::{Ask, WireResponse};
 
 /// A service that authorises every request that does not state that it lost its access, and the number of checks.
 async fn guarded() -> (Service, Arc<AtomicU32>) {
-    let asked = Arc::new(AtomicU32::new(0));
+    let checks = Arc::new(AtomicU32::new(0));
     let policy = {
-        let asked = asked.clone();
+        let checks = checks.clone();
         HttpPolicy::default().authorise(move |parts| {
-            asked.fetch_add(1, Ordering::SeqCst);
+            checks.fetch_add(1, Ordering::SeqCst);
             let may = !parts.headers.contains_key("x-access-lost");
             let refusal = Response::builder().status(403).header("x-why", "no access");
             let refusal = refusal.body(Bytes::from_static(b"ask your administrator")).unwrap();
             std::future::ready(if may { Ok(()) } else { Err(refusal) })
         })
     };
-    (Service::new(policy).await, asked)
+    (Service::new(policy).await, checks)
 }
 
 fn ask() -> Ask {
@@ -33,7 +33,7 @@ fn ask() -> Ask {
 }
 
 #[track_caller]
-fn assert_refused(answer: &Answer) {
+fn assert_refused(answer: &WireResponse) {
     assert_eq!((answer.status, answer.text()), (403, "ask your administrator"), "{answer:?}");
     assert_eq!(answer.header("x-why"), Some("no access"));
     assert!(!answer.is_replayed());
@@ -41,10 +41,10 @@ fn assert_refused(answer: &Answer) {
 
 #[tokio::test]
 async fn s_04_who_may_is_admitted_and_asked_about_again_for_every_retry() {
-    let (service, asked) = guarded().await;
+    let (service, checks) = guarded().await;
     service.ask(&ask()).await.assert_first(201, "order-1");
     service.ask(&ask()).await.assert_replay(201, "order-1");
-    assert_eq!((service.stage.runs(), asked.load(Ordering::SeqCst)), (1, 2));
+    assert_eq!((service.stage.runs(), checks.load(Ordering::SeqCst)), (1, 2));
 }
 
 #[tokio::test]
@@ -108,9 +108,9 @@ async fn s_04_who_may_not_is_told_so_before_it_is_asked_who_it_is() {
 
 #[tokio::test]
 async fn s_04_what_passes_untouched_is_not_asked_about() {
-    let (service, asked) = guarded().await;
+    let (service, checks) = guarded().await;
     for untouched in [Ask::post("/orders"), Ask::new("GET", "/orders").key("k")] {
         assert_eq!(service.ask(&untouched.header("X-Access-Lost", "1")).await.status, 201);
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    assert_eq!(checks.load(Ordering::SeqCst), 0);
 }

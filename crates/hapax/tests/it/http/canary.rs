@@ -13,7 +13,7 @@ use hapax_testkit::{Fault, Op, Plan};
 use http::{HeaderName, StatusCode};
 
 use super::service::{Service, Setup, Stage, panics};
-use super::wire::{Answer, Ask};
+use super::wire::{Ask, WireResponse};
 use crate::watched::watch;
 
 const CANARY: &str = "canary-5b1e";
@@ -69,9 +69,9 @@ fn handlers() -> Router<Arc<Stage>> {
 }
 
 /// Every refusal that a request can get, and the layer's other responses.
-async fn every_refusal() -> Vec<Answer> {
+async fn every_refusal() -> Vec<WireResponse> {
     let service = Service::start(Setup { layer: routes, routes: handlers, ..Setup::default() }).await;
-    let mut told = vec![
+    let mut responses = vec![
         service.ask(&ask("/required")).await,
         service.ask(&keyed("/plain").key(CANARY)).await,
         service.ask(&ask("/plain").header("Idempotency-Key", &format!("\"{CANARY}"))).await,
@@ -101,29 +101,29 @@ async fn every_refusal() -> Vec<Answer> {
         assert_eq!(service.ask(&keyed(path)).await.status, 200);
     }
     for path in ["/plain", "/grpc/call"] {
-        told.push(service.ask(&keyed(path).body(format!("{CANARY}-other"))).await);
+        responses.push(service.ask(&keyed(path).body(format!("{CANARY}-other"))).await);
     }
-    told.push(service.ask(&keyed("/limited")).await);
-    told.push(service.ask(&keyed("/streamed")).await);
+    responses.push(service.ask(&keyed("/limited")).await);
+    responses.push(service.ask(&keyed("/streamed")).await);
     assert!(service.ask(&keyed("/plain")).await.is_replayed());
     for kind in [StoreErrorKind::Unavailable, StoreErrorKind::Unknown] {
         service.faulty.set_plan(Plan::new().always(Op::Claim, Fault::ErrorBefore(kind)));
-        told.push(service.ask(&keyed("/orders")).await);
-        told.push(service.ask(&keyed("/grpc/call")).await);
+        responses.push(service.ask(&keyed("/orders")).await);
+        responses.push(service.ask(&keyed("/grpc/call")).await);
         assert_eq!(service.ask(&keyed("/pass")).await.header("idempotency-protected"), Some("false"));
     }
     service.faulty.set_plan(Plan::new().always(Op::Complete, Fault::AnswerLost));
     assert_eq!(service.ask(&keyed("/orders")).await.header("idempotency-recorded"), Some("false"));
     let _ = service.hapax.drain(Duration::ZERO).await;
-    told.push(service.ask(&keyed("/orders")).await);
-    told
+    responses.push(service.ask(&keyed("/orders")).await);
+    responses
 }
 
 #[test]
 fn s_06_no_canary_in_logs_metrics_or_refusals() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (told, logs, snapshotter) = watch(|| runtime.block_on(every_refusal()));
-    let codes: Vec<String> = told
+    let (responses, logs, snapshotter) = watch(|| runtime.block_on(every_refusal()));
+    let codes: Vec<String> = responses
         .iter()
         .map(|answer| {
             if let Some((code, _)) =
@@ -142,7 +142,7 @@ fn s_06_no_canary_in_logs_metrics_or_refusals() {
                     rate-limited result-unavailable store-unavailable grpc:store-unavailable store-unavailable \
                     grpc:store-unavailable draining";
     assert_eq!(codes.join(" "), expected);
-    for answer in &told {
+    for answer in &responses {
         let shown = format!("{:?} {}", answer.headers, String::from_utf8_lossy(&answer.body));
         assert!(!shown.contains(CANARY), "{shown}");
     }

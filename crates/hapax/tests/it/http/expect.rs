@@ -5,14 +5,14 @@ use hapax::core::OnLapse;
 use hapax::http::{HttpPolicy, KeyMode};
 
 use super::service::Service;
-use super::wire::{Answer, Ask, Http1};
+use super::wire::{Ask, Http1, WireResponse};
 
 fn asking(path: &str) -> Ask {
     Ask::post(path).header("Expect", "100-continue").body("an order")
 }
 
 /// The first response, before the body is sent.
-async fn first_word(service: &Service, ask: &Ask) -> (Http1, Answer) {
+async fn first_word(service: &Service, ask: &Ask) -> (Http1, WireResponse) {
     let mut client = Http1::open(service.address).await;
     client.send(&ask.head()).await;
     let answer = client.answer().await;

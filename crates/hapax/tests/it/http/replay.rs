@@ -14,7 +14,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 
 use super::service::{Service, Setup, Stage};
-use super::wire::{Answer, Ask, Http1, Http2};
+use super::wire::{Ask, Http1, Http2, WireResponse};
 
 /// All byte values.
 fn binary() -> Vec<u8> {
@@ -85,7 +85,7 @@ async fn serve() -> Service {
 }
 
 /// The parts of a response that a replay must repeat.
-fn kept(answer: &Answer) -> Vec<(String, String)> {
+fn kept(answer: &WireResponse) -> Vec<(String, String)> {
     let of_the_exchange =
         ["date", "age", "keep-alive", "set-cookie", "x-request-id", "x-idempotent-replayed", "connection"];
     let is_kept = |(name, _): &&(String, String)| !of_the_exchange.contains(&name.as_str());

@@ -36,8 +36,8 @@ async fn t_03_a_body_that_is_cut_short_never_claims() {
             first.send(sent).await;
             if is_half_closed {
                 first.half_close().await;
-                let told = String::from_utf8(first.rest().await).unwrap();
-                assert!(told.is_empty() || told.contains("body-incomplete"), "{told}");
+                let text = String::from_utf8(first.rest().await).unwrap();
+                assert!(text.is_empty() || text.contains("body-incomplete"), "{text}");
             }
             drop(first);
             check_key_is_unused(&service, &ask).await;

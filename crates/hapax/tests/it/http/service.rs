@@ -22,11 +22,11 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::wire::{Answer, Ask, Http1, in_time};
+use super::wire::{Ask, Http1, WireResponse, in_time};
 
 /// The events so far.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Events {
     /// Handlers that have begun.
     pub(crate) runs: u32,
     /// Requests that reached the layer.
@@ -39,7 +39,7 @@ pub(crate) struct Seen {
     applied: BTreeMap<Op, u64>,
 }
 
-impl Seen {
+impl Events {
     /// Store calls that were made.
     pub(crate) fn called(&self, op: Op) -> u64 {
         self.called.get(&op).copied().unwrap_or(0)
@@ -54,13 +54,13 @@ impl Seen {
 /// Synchronises handlers and tests.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    seen: watch::Sender<Seen>,
+    seen: watch::Sender<Events>,
     go: Semaphore,
 }
 
 impl Stage {
     fn new() -> Arc<Self> {
-        Arc::new(Self { seen: watch::Sender::new(Seen::default()), go: Semaphore::new(0) })
+        Arc::new(Self { seen: watch::Sender::new(Events::default()), go: Semaphore::new(0) })
     }
 
     /// Reports that a handler begins; returns the number of the run.
@@ -83,23 +83,23 @@ impl Stage {
         self.seen.borrow().runs
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> Events {
         self.seen.borrow().clone()
     }
 
     /// Waits for a state of the events.
-    pub(crate) async fn until(&self, reached: impl FnMut(&Seen) -> bool) {
+    pub(crate) async fn until(&self, reached: impl FnMut(&Events) -> bool) {
         in_time(self.seen.subscribe().wait_for(reached)).await.unwrap();
     }
 }
 
 /// Reports when a request is answered or cancelled.
-struct Leaving {
+struct LeaveGuard {
     stage: Arc<Stage>,
     is_answered: bool,
 }
 
-impl Drop for Leaving {
+impl Drop for LeaveGuard {
     fn drop(&mut self) {
         self.stage.seen.send_modify(|seen| {
             seen.left += 1;
@@ -111,7 +111,7 @@ impl Drop for Leaving {
 /// A middleware outside of the layer, where the connection is.
 async fn note_leaving(State(stage): State<Arc<Stage>>, request: Request, next: Next) -> Response {
     stage.seen.send_modify(|seen| seen.arrived += 1);
-    let mut leaving = Leaving { stage, is_answered: false };
+    let mut leaving = LeaveGuard { stage, is_answered: false };
     let response = next.run(request).await;
     leaving.is_answered = true;
     response
@@ -214,7 +214,7 @@ impl Service {
     }
 
     /// Sends a request on a new connection.
-    pub(crate) async fn ask(&self, ask: &Ask) -> Answer {
+    pub(crate) async fn ask(&self, ask: &Ask) -> WireResponse {
         Http1::open(self.address).await.ask(ask).await
     }
 

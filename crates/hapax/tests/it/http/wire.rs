@@ -100,14 +100,14 @@ impl Ask {
 
 /// A response, over either protocol.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct WireResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
     pub(crate) trailers: Vec<(String, String)>,
 }
 
-impl Answer {
+impl WireResponse {
     /// All values of a header, in order.
     pub(crate) fn all(&self, name: &str) -> Vec<&str> {
         let named = self.headers.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
@@ -177,7 +177,7 @@ impl Http1 {
         in_time(self.stream.write_all(bytes)).await.unwrap();
     }
 
-    pub(crate) async fn ask(&mut self, ask: &Ask) -> Answer {
+    pub(crate) async fn ask(&mut self, ask: &Ask) -> WireResponse {
         self.send(&ask.wire()).await;
         self.answer().await
     }
@@ -188,14 +188,14 @@ impl Http1 {
     }
 
     /// The next response up to its body.
-    pub(crate) async fn head(&mut self) -> Answer {
+    pub(crate) async fn head(&mut self) -> WireResponse {
         let line = self.line().await;
         let status = line.split(' ').nth(1).expect("a status line").parse().unwrap();
-        Answer { status, headers: self.fields().await, ..Answer::default() }
+        WireResponse { status, headers: self.fields().await, ..WireResponse::default() }
     }
 
     /// The next complete response.
-    pub(crate) async fn answer(&mut self) -> Answer {
+    pub(crate) async fn answer(&mut self) -> WireResponse {
         let mut answer = self.head().await;
         let has_content = !matches!(answer.status, 100..=199 | 204 | 304);
         if let Some(length) = answer.header("content-length").filter(|_| has_content) {
@@ -278,12 +278,12 @@ impl Http2 {
         async move { in_time(response).await.unwrap() }
     }
 
-    pub(crate) async fn ask(&self, ask: &Ask) -> Answer {
+    pub(crate) async fn ask(&self, ask: &Ask) -> WireResponse {
         let (parts, body) = self.send(ask).await.into_parts();
         let collected = in_time(body.collect()).await.unwrap();
         let trailers = collected.trailers().map(texts).unwrap_or_default();
         let body = collected.to_bytes().to_vec();
-        Answer { status: parts.status.as_u16(), headers: texts(&parts.headers), body, trailers }
+        WireResponse { status: parts.status.as_u16(), headers: texts(&parts.headers), body, trailers }
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct LambdaApi {
 
 /// The result of a function for one event.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum FunctionResult {
     /// It returned this.
     Returned(Value),
     /// It failed, with this report.
@@ -49,12 +49,12 @@ pub(crate) enum Answer {
 }
 
 /// An event that is queued or being processed.
-pub(crate) struct Invocation(oneshot::Receiver<Answer>);
+pub(crate) struct Invocation(oneshot::Receiver<FunctionResult>);
 
 /// A process that handles the events of one [`LambdaApi`]. Dropping it is `kill -9`.
 pub(crate) struct Function(Child);
 
-type Pending = Arc<Mutex<HashMap<String, oneshot::Sender<Answer>>>>;
+type Pending = Arc<Mutex<HashMap<String, oneshot::Sender<FunctionResult>>>>;
 
 impl LambdaApi {
     pub(crate) async fn start() -> Self {
@@ -62,11 +62,12 @@ impl LambdaApi {
         let endpoint = listener.local_addr().unwrap().to_string();
         let (events, queue) = mpsc::unbounded_channel();
         let pending = Pending::default();
-        let desk = Arc::new(Desk { queue: tokio::sync::Mutex::new(queue), pending: Arc::clone(&pending) });
+        let state =
+            Arc::new(ApiState { queue: tokio::sync::Mutex::new(queue), pending: Arc::clone(&pending) });
         let server = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(serve(Arc::clone(&desk), stream));
+                tokio::spawn(serve(Arc::clone(&state), stream));
             }
         });
         Self { endpoint, events, pending, server }
@@ -107,7 +108,7 @@ impl Drop for LambdaApi {
 
 impl Invocation {
     /// The result of the function, which it sends before the runtime asks for the next event.
-    pub(crate) async fn answer(self) -> Answer {
+    pub(crate) async fn answer(self) -> FunctionResult {
         let limit = tokio::time::timeout(TIMEOUT, self.0);
         limit.await.expect("the function answers in time").expect("the API outlives its events")
     }
@@ -117,8 +118,8 @@ impl Invocation {
     /// Of a repeated header only the first line arrives, because `lambda_http` writes no other; cookies all do.
     pub(crate) async fn response(self) -> Response<Bytes> {
         match self.answer().await {
-            Answer::Returned(returned) => http_response(&returned),
-            Answer::Failed(report) => panic!("the function failed: {report}"),
+            FunctionResult::Returned(returned) => http_response(&returned),
+            FunctionResult::Failed(report) => panic!("the function failed: {report}"),
         }
     }
 }
@@ -200,16 +201,16 @@ fn http_response(returned: &Value) -> Response<Bytes> {
 }
 
 /// The state shared by the connections.
-struct Desk {
+struct ApiState {
     queue: tokio::sync::Mutex<mpsc::UnboundedReceiver<(String, Value)>>,
     pending: Pending,
 }
 
-async fn serve(desk: Arc<Desk>, stream: TcpStream) {
+async fn serve(state: Arc<ApiState>, stream: TcpStream) {
     let service = service_fn(|request| async {
         let response = match (request.method(), request.uri().path().strip_prefix(INVOCATIONS)) {
-            (&Method::GET, Some("next")) => desk.next().await,
-            (&Method::POST, Some(_)) => desk.answered(request).await,
+            (&Method::GET, Some("next")) => state.next().await,
+            (&Method::POST, Some(_)) => state.answered(request).await,
             _ => plain(StatusCode::NOT_FOUND),
         };
         Ok::<_, Infallible>(response)
@@ -218,7 +219,7 @@ async fn serve(desk: Arc<Desk>, stream: TcpStream) {
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-impl Desk {
+impl ApiState {
     /// Waits for an event without a timeout, like the real API.
     async fn next(&self) -> Response<Full<Bytes>> {
         let Some((id, event)) = self.queue.lock().await.recv().await else {
@@ -249,8 +250,8 @@ impl Desk {
         let report: Value = serde_json::from_slice(&body.to_bytes()).expect("a function answers in JSON");
         let (id, answer) =
             match parts.uri.path().strip_prefix(INVOCATIONS).and_then(|rest| rest.split_once('/')) {
-                Some((id, "response")) => (id, Answer::Returned(report)),
-                Some((id, "error")) => (id, Answer::Failed(report)),
+                Some((id, "response")) => (id, FunctionResult::Returned(report)),
+                Some((id, "error")) => (id, FunctionResult::Failed(report)),
                 _ => return plain(StatusCode::NOT_FOUND),
             };
         let Some(waiting) = self.pending.lock().unwrap().remove(id) else {
@@ -292,7 +293,9 @@ async fn a_function_answers_through_the_runtime_api() {
     let cookies: Vec<_> = echoed.headers().get_all("set-cookie").iter().collect();
     assert_eq!(cookies, ["a=1", "b=2"]);
     assert_eq!(echoed.body(), &b"\xff\x00"[..]);
-    assert!(matches!(second.answer().await, Answer::Failed(report) if report["errorType"].is_string()));
+    assert!(
+        matches!(second.answer().await, FunctionResult::Failed(report) if report["errorType"].is_string())
+    );
     assert_eq!(third.response().await.status(), 404);
 }
 

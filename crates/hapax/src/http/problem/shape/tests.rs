@@ -3,7 +3,7 @@ use hapax_core::{Key, Scope, ScopedKey};
 use super::*;
 use crate::http::problem::RefusalRules;
 
-fn told(shape: RefusalShape, problem: &Problem) -> http::Response<Bytes> {
+fn response_in(shape: RefusalShape, problem: &Problem) -> http::Response<Bytes> {
     problem.response(&RefusalRules { shape, ..RefusalRules::default() })
 }
 
@@ -12,7 +12,7 @@ fn reused() -> Problem {
 }
 
 fn json_of(shape: RefusalShape, problem: &Problem) -> Value {
-    serde_json::from_slice(told(shape, problem).body()).unwrap()
+    serde_json::from_slice(response_in(shape, problem).body()).unwrap()
 }
 
 const DETAIL: &str = "Another request was sent with this key before. This one was not executed.";
@@ -64,7 +64,7 @@ fn e_01_json_apis_shape_is_a_list_of_errors() {
 
 #[test]
 fn e_01_plain_text_has_a_line_for_each_field() {
-    let response = told(RefusalShapeName::Plain.into(), &Problem::of(Code::InProgress, "wait"));
+    let response = response_in(RefusalShapeName::Plain.into(), &Problem::of(Code::InProgress, "wait"));
     let expected = "The operation is in progress: wait\ncode: in-progress\nretry: true\n";
     assert_eq!(response.body(), expected);
 }
@@ -73,7 +73,7 @@ fn e_01_plain_text_has_a_line_for_each_field() {
 fn e_01_whatever_the_shape_the_fields_of_the_head_stay() {
     for name in RefusalShapeName::ALL {
         let shape = RefusalShape::from(name);
-        let response = told(shape.clone(), &reused());
+        let response = response_in(shape.clone(), &reused());
         let headers = response.headers();
         assert_eq!(headers["content-type"], shape.media_type());
         assert_eq!(headers["cache-control"], "no-store");
@@ -100,7 +100,7 @@ fn e_01_a_template_is_filled_with_values_of_their_own_kind() {
         })
     );
     let text = RefusalShape::template("text/html", json!("<p>{detail}</p>\n<p>{operation}</p>\n")).unwrap();
-    assert_eq!(told(text, &Problem::of(Code::InProgress, "wait")).body(), "<p>wait</p>\n");
+    assert_eq!(response_in(text, &Problem::of(Code::InProgress, "wait")).body(), "<p>wait</p>\n");
 }
 
 #[test]
