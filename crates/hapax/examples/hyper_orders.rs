@@ -73,7 +73,7 @@ async fn show(address: SocketAddr) -> Result<(), BoxError> {
         assert_eq!(response.status(), status);
         response.into_body().collect().await?;
     }
-    println!("{} orders: two with keys, and two from a client that had none", ORDERS.load(Ordering::SeqCst));
+    println!("{} orders: two with keys, and two from a client without keys", ORDERS.load(Ordering::SeqCst));
     assert_eq!(ORDERS.load(Ordering::SeqCst), 4);
     Ok(())
 }
@@ -93,6 +93,6 @@ async fn main() -> Result<(), BoxError> {
             println!("orders are taken at http://{}/", listener.local_addr()?);
             serve(listener).await
         }
-        _ => Err("the one thing to say is `--serve ADDRESS`".into()),
+        _ => Err("the only argument is `--serve ADDRESS`".into()),
     }
 }

@@ -227,7 +227,7 @@ fn encode(value: &impl Serialize) -> Recorded {
     match serde_json::to_vec(value) {
         Ok(json) => Recorded::new(Class::Success, Format::FUNCTION, json),
         Err(error) => {
-            tracing::error!(%error, "a result cannot be written as JSON; retries will not get it");
+            tracing::error!(%error, "a result cannot be written as JSON and is not recorded; retries are refused as not available");
             not_kept(&Recorded::new(Class::Success, Format::FUNCTION, Vec::new()))
         }
     }

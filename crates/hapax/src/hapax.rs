@@ -229,7 +229,7 @@ impl Builder {
     ///
     /// # Panics
     /// When the operating system cannot create a thread, or with [`Keeper::SharedRuntime`] outside a Tokio runtime.
-    #[must_use = "nothing runs by itself"]
+    #[must_use = "dropping it stops its background tasks"]
     pub fn build(self) -> Hapax {
         let facts = Facts::new(self.cache_bytes, self.store.caching());
         let calls = Calls { store: self.store, timeout: self.store_timeout };
@@ -253,12 +253,12 @@ impl Builder {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
                     .build()
-                    .expect("the operating system gives a runtime's resources");
+                    .expect("the operating system provides the resources of a runtime");
                 let thread = std::thread::Builder::new().name("hapax-keeper".into());
                 Some(
                     thread
                         .spawn(move || runtime.block_on(keep))
-                        .expect("the operating system gives a thread"),
+                        .expect("the operating system creates a thread"),
                 )
             }
         };

@@ -339,8 +339,10 @@ impl Store for MemoryStore {
 
     fn health(&self) -> BoxFuture<'_, Result<Health, StoreError>> {
         Box::pin(async move {
-            let mut warnings =
-                vec!["one process only: a restart or a second process knows nothing of it".to_owned()];
+            let mut warnings = vec![
+                "one process only: records are lost on restart and not shared with other processes"
+                    .to_owned(),
+            ];
             if self.is_full() {
                 warnings.push("full: new claims are refused".to_owned());
             }

@@ -158,7 +158,7 @@ pub(crate) fn swept(swept: &Swept) {
     if swept.dropped > 0 {
         tracing::warn!(
             dropped = swept.dropped,
-            "records nobody settled were dropped after their uncertain_retention"
+            "unsettled records were dropped after their uncertain_retention"
         );
     }
 }

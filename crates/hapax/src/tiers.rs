@@ -119,7 +119,7 @@ impl Tiers {
     async fn health(&self) -> Result<Health, StoreError> {
         let mut health = self.store.health().await?;
         if let Err(error) = self.fast.facts.health().await {
-            health.warnings.push(format!("the fast tier does not answer, which costs speed: {error}"));
+            health.warnings.push(format!("the fast tier is unavailable, which costs speed: {error}"));
         }
         Ok(health)
     }
@@ -164,13 +164,13 @@ impl FastTier {
         match result {
             Ok(value) => {
                 if self.bypassed_until.lock().take().is_some() {
-                    tracing::info!("the fast tier answers again");
+                    tracing::info!("the fast tier is available again");
                 }
                 Some(value)
             }
             Err(error) => {
                 if self.bypassed_until.lock().replace(Instant::now() + BYPASS).is_none() {
-                    tracing::warn!(%error, "the fast tier failed; the store is asked for everything");
+                    tracing::warn!(%error, "the fast tier failed; all lookups go to the store");
                 }
                 None
             }

@@ -157,7 +157,7 @@ fn what_is_unsafe_is_logged_at_the_start() {
     let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
     sidecar.logged("loses all records");
     sidecar.logged("/a: on_store_error = \"pass\"");
-    sidecar.logged("callers are told apart by a credential");
+    sidecar.logged("callers are identified by a credential");
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub(crate) async fn show(address: SocketAddr, provider: &Provider) -> Result<(),
         |card: &str| Order { item: format!("a book by {card} card"), amount: 42, card: card.to_owned() };
     let good = order("good");
 
-    println!("Paid, and asked again because the answer may have been lost: one charge.");
+    println!("Paid, and retried because the response may have been lost: one charge.");
     let first = shop.pay(Some("order-1"), &good).await?;
     expect(&first, 201, false);
     let again = shop.pay(Some("order-1"), &good).await?;
@@ -69,17 +69,17 @@ pub(crate) async fn show(address: SocketAddr, provider: &Provider) -> Result<(),
     assert_eq!(first.body, again.body);
     assert_eq!(provider.charged(), (1, 42));
 
-    println!("The same key for another amount: a mistake of the client.");
+    println!("The same key with another amount: refused as a mistake of the client.");
     expect(&shop.pay(Some("order-1"), &Order { amount: 43, ..order("good") }).await?, 422, false);
 
-    println!("No key at all: this route wants one.");
+    println!("No key: this route requires one.");
     expect(&shop.pay(None, &good).await?, 400, false);
 
     println!("A refusal by the provider is final as well.");
     expect(&shop.pay(Some("order-2"), &order("empty")).await?, 402, false);
     expect(&shop.pay(Some("order-2"), &order("empty")).await?, 402, true);
 
-    println!("Two at a time: one runs, the other is told to come back.");
+    println!("Two at a time: one runs, the other is refused as in progress.");
     let running = tokio::spawn({
         let (shop, order) = (shop.clone(), order("slow"));
         async move { shop.pay(Some("order-3"), &order).await }
@@ -91,14 +91,12 @@ pub(crate) async fn show(address: SocketAddr, provider: &Provider) -> Result<(),
     expect(&shop.pay(Some("order-3"), &order("slow")).await?, 201, true);
     assert_eq!(provider.charged(), (2, 84));
 
-    println!(
-        "The handler panics after the money was taken. Nobody can know, so nothing runs again by itself."
-    );
+    println!("The handler panics after the charge. The outcome is unknown, so the payment is not run again.");
     expect(&shop.pay(Some("order-4"), &order("broken")).await?, 500, false);
     expect(&shop.pay(Some("order-4"), &order("broken")).await?, 409, false);
 
     let (charges, sum) = provider.charged();
-    println!("{charges} charges for three orders, {sum} in all.");
+    println!("{charges} charges for three orders, {sum} in total.");
     assert_eq!((charges, sum), (3, 126));
     Ok(())
 }

@@ -78,6 +78,6 @@ async fn main() -> Result<(), BoxError> {
             println!("the shop is at http://{}/", listener.local_addr()?);
             Ok(axum::serve(listener, app).await?)
         }
-        _ => Err("the one thing to say is `--serve ADDRESS`".into()),
+        _ => Err("the only argument is `--serve ADDRESS`".into()),
     }
 }

@@ -33,7 +33,7 @@ impl Provider {
             _ => {}
         }
         let number = {
-            let mut charges = self.charges.lock().expect("no charge panics while it is written down");
+            let mut charges = self.charges.lock().expect("no code panics while it holds the lock");
             let number = charges.len() + 1;
             charges.insert(key.to_owned(), order.amount);
             number
@@ -46,7 +46,7 @@ impl Provider {
 
     /// The number of charges and their sum.
     pub(crate) fn charged(&self) -> (usize, u32) {
-        let charges = self.charges.lock().expect("no charge panics while it is written down");
+        let charges = self.charges.lock().expect("no code panics while it holds the lock");
         (charges.len(), charges.values().sum())
     }
 }

@@ -66,7 +66,7 @@ impl Bank {
     }
 
     fn books<T>(&self, work: impl FnOnce(&mut Books) -> T) -> T {
-        work(&mut self.0.lock().expect("nothing panics with the books open"))
+        work(&mut self.0.lock().expect("no code panics while it holds the lock"))
     }
 
     fn transfer(&self, request: Request<Transfer>) -> Result<Response<Transferred>, Status> {
@@ -84,7 +84,7 @@ impl Bank {
             let to = books.accounts.get(&transfer.to).copied().ok_or_else(unknown)?;
             let left = from
                 .checked_sub(transfer.amount)
-                .ok_or_else(|| Status::failed_precondition("there is not that much money"))?;
+                .ok_or_else(|| Status::failed_precondition("insufficient funds"))?;
             books.accounts.insert(transfer.from.clone(), left);
             books.accounts.insert(transfer.to.clone(), to + transfer.amount);
             books.transfers.push(transfer);

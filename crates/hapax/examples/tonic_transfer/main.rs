@@ -93,21 +93,21 @@ async fn show(client: &mut Client, bank: &Bank) -> Result<(), BoxError> {
         assert_eq!(answer.metadata().get("x-branch").map(|branch| branch == "main"), Some(true));
     }
 
-    println!("The same key for another amount, and no key at all.");
+    println!("The same key with another amount, and no key.");
     expect(client.transfer(Some("rent-may"), transfer(31)).await, Code::FailedPrecondition, false)?;
     expect(client.transfer(None, transfer(30)).await, Code::InvalidArgument, false)?;
 
-    println!("There is not that much money: the bank's own answer is final, with its status.");
+    println!("Insufficient funds: the bank's own response is final, with its status.");
     expect(client.transfer(Some("yacht"), transfer(1000)).await, Code::FailedPrecondition, false)?;
     expect(client.transfer(Some("yacht"), transfer(1000)).await, Code::FailedPrecondition, true)?;
 
-    println!("The bank is closed: that is not final, so the next attempt runs.");
+    println!("The bank is closed: not final, so the next attempt runs.");
     bank.close_once();
     expect(client.transfer(Some("rent-june"), transfer(30)).await, Code::Unavailable, false)?;
     let answer = client.transfer(Some("rent-june"), transfer(30)).await?;
     assert_eq!((is_replay(answer.metadata()), answer.get_ref().balance), (false, 40));
 
-    println!("A stream is not listed, and passes as it is.");
+    println!("A stream is not listed, and passes unchanged.");
     let entries = client.statement("ben").await?;
     println!("  {entries:?}");
     assert_eq!(entries.iter().map(|entry| entry.amount).collect::<Vec<_>>(), [30, 30]);
@@ -120,7 +120,7 @@ async fn main() -> Result<(), BoxError> {
     let address = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => "127.0.0.1:0",
         ["--serve", address] => address,
-        _ => return Err("the one thing to say is `--serve ADDRESS`".into()),
+        _ => return Err("the only argument is `--serve ADDRESS`".into()),
     };
     let incoming = TcpIncoming::bind(address.parse()?)?;
     let listening = format!("http://{}", incoming.local_addr()?);

@@ -31,10 +31,10 @@ pub struct Answer {
 #[non_exhaustive]
 pub enum AnswerError {
     /// An interim status, 100 to 199.
-    #[error("the status {} is only a beginning: another answer follows it", .0.as_u16())]
+    #[error("the status {} is interim: another response follows it", .0.as_u16())]
     Interim(StatusCode),
     /// A response with this status has no content.
-    #[error("an answer of status {} has no body", .0.as_u16())]
+    #[error("a response with status {} has no body", .0.as_u16())]
     Content(StatusCode),
     /// A field that belongs to one connection or one exchange and is never replayed.
     #[error("the field {0} belongs to one exchange and is never replayed")]

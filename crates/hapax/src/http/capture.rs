@@ -64,13 +64,13 @@ pub(crate) struct Replayed {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum NotReplayable {
     /// The response was too large, or a stream.
-    #[error("the answer was not kept")]
+    #[error("the response was not recorded")]
     NotKept,
     /// The record was written by another surface: a function, or an operator who settled it.
-    #[error("the recorded result is no HTTP answer")]
+    #[error("the recorded result is not an HTTP response")]
     Foreign,
     /// The bytes are not a valid response, or have an unknown version.
-    #[error("the recorded answer cannot be read")]
+    #[error("the recorded response cannot be read")]
     Damaged,
 }
 

@@ -154,7 +154,7 @@ pub struct UnknownDialect;
 
 impl std::fmt::Display for UnknownDialect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("no dialect has that name; there are")?;
+        f.write_str("unknown dialect; the dialects are")?;
         Dialect::ALL.iter().try_for_each(|dialect| write!(f, " {}", dialect.name()))
     }
 }

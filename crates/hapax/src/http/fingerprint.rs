@@ -66,7 +66,7 @@ impl FingerprintRules {
 
 /// A header that must not count was listed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the header {0} may differ between tries of one request; leave it out")]
+#[error("the header {0} may differ between attempts of one request; leave it out")]
 pub struct NeverCounts(pub(crate) HeaderName);
 
 impl NeverCounts {

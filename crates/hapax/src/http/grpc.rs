@@ -237,7 +237,9 @@ fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'%' | ..b' ' | b'\x7f'.. => write!(encoded, "%{byte:02X}").expect("a string takes everything"),
+            b'%' | ..b' ' | b'\x7f'.. => {
+                write!(encoded, "%{byte:02X}").expect("writing to a string does not fail")
+            }
             _ => encoded.push(char::from(byte)),
         }
     }

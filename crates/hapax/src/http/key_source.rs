@@ -166,12 +166,13 @@ fn first_sent(headers: &HeaderMap, header: &HeaderName) -> Result<SystemTime, Fi
     let invalid = |why| FirstSentFault::Invalid { why };
     let mut lines = headers.get_all(header).iter();
     let Some(line) = lines.next() else {
-        return Err(invalid("the header that says when the request was sent first is missing"));
+        return Err(invalid("the header with the time at which the request was first sent is missing"));
     };
     if lines.next().is_some() {
-        return Err(invalid("the header that says when the request was sent first is there more than once"));
+        return Err(invalid("the header with the time at which the request was first sent is repeated"));
     }
-    let not_a_date = "the time of first sending is no date such as `Sun, 06 Nov 1994 08:49:37 GMT`";
+    let not_a_date =
+        "the time at which the request was first sent is not a date such as `Sun, 06 Nov 1994 08:49:37 GMT`";
     let text = line.to_str().map_err(|_| invalid(not_a_date))?;
     let date: HttpDate = text.parse().map_err(|_| invalid(not_a_date))?;
     // The crate also parses the two obsolete formats, and one of them has two-digit years.
@@ -187,7 +188,7 @@ impl KeyFault {
             Self::BodyKey { pointer, error } => format!("`{pointer}` in the body: {error}"),
             Self::Differs { place } => {
                 format!(
-                    "the key at {place} is not the one found before; send one key, or the same everywhere"
+                    "the key at {place} differs from the one found before; send one key, or the same in all places"
                 )
             }
         }
@@ -200,7 +201,7 @@ impl FirstSentFault {
         match self {
             Self::Invalid { why } => why,
             Self::OutsideWindow => {
-                "the request was sent first too long ago, or in the future; find out what became of it"
+                "the request was first sent too long ago, or in the future; find out whether it was executed"
             }
         }
     }

@@ -75,7 +75,7 @@ impl Limit {
             Self::AttemptsPerKey => "this key was sent too often; wait before sending it again",
             Self::OpenClaims => "too many of your operations are running; wait until some have ended",
             Self::StoredBytes => {
-                "too many bytes are kept of your earlier answers; wait until some have expired"
+                "too many bytes are stored for your earlier responses; wait until some have expired"
             }
         }
     }

@@ -325,7 +325,7 @@ impl Eq for PathPattern {}
 
 /// Why a text is not a path pattern, and where.
 #[derive(Debug, thiserror::Error)]
-#[error("the path pattern makes no sense at position {at}: {why}")]
+#[error("invalid path pattern at position {at}: {why}")]
 pub struct PathPatternError {
     at: usize,
     why: &'static str,

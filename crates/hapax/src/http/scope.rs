@@ -175,21 +175,21 @@ pub(crate) fn warnings(rules: &ScopeRules) -> Vec<&'static str> {
     let mut warnings = Vec::new();
     if rules.principal.is_credential(&rules.credentials) {
         warnings.push(
-            "callers are told apart by a credential: whoever gets a new one between two attempts is somebody \
-             else, and the retry runs again; name something stable with `principal` (S-02)",
+            "callers are identified by a credential: one with a new credential is another caller, and its retry \
+             runs again; choose a stable identity with `principal` (S-02)",
         );
     }
     match (&rules.principal, rules.anonymous) {
         // A caller without a name is refused.
         (Principal::Authorised, _) => {}
         (Principal::None, Anonymous::Share) => warnings
-            .push("all callers share one scope: one of them can be given another one's answer (S-03)"),
+            .push("all callers share one scope: one of them can get the response of another (S-03)"),
         (_, Anonymous::Share) => warnings.push(
-            "callers without a principal share one scope: one of them can be given another one's answer; refuse \
+            "callers without a principal share one scope: one of them can get the response of another; refuse \
              them with `anonymous = \"refuse\"` (S-03)",
         ),
         (Principal::None, Anonymous::Refuse) => {
-            warnings.push("nobody has a principal and callers without one are refused: so is every key (S-03)");
+            warnings.push("no caller has a principal, and callers without one are refused: every key is refused (S-03)");
         }
         (_, Anonymous::Refuse) => {}
     }

@@ -21,7 +21,7 @@ pub(in crate::http) fn openapi(routes: &[Route]) -> Value {
         "openapi": OPENAPI,
         "info": {
             "title": "Idempotency keys",
-            "description": "Which requests are safe to retry, and what retries are answered. To be merged into the description of the API.",
+            "description": "Which requests are safe to retry, and the responses to retries. To be merged into the description of the API.",
             "version": env!("CARGO_PKG_VERSION"),
         },
         "components": components.sections,
@@ -92,7 +92,7 @@ fn key_parameter(key: &KeyDocument) -> Value {
     let KeyDocument { length_min, length_max, format, .. } = key;
     let spelling = match key {
         KeyDocument { quoted: true, .. } => "in double quotes",
-        KeyDocument { raw: true, .. } => "in double quotes or as they are",
+        KeyDocument { raw: true, .. } => "in double quotes or unchanged",
         _ => "in double quotes or bare",
     };
     let is_elsewhere = key.pointer.is_some() || !key.aliases.is_empty();
@@ -125,14 +125,14 @@ fn headers(components: &mut Components, route: &RouteDocument) -> Value {
     let truth = || json!({ "type": "boolean" });
     let only = |value: &str| json!({ "type": "string", "const": value });
     let marker = if route.replay.mark_first {
-        "Whether the answer is a replay."
+        "Whether the response is a replay."
     } else {
-        "The answer is a replay. Not there on first answers."
+        "The response is a replay. Absent from first responses."
     };
     add(&route.replay.marker, marker, truth());
     add(
         "idempotency-recorded",
-        "The operation ran, and its answer could not be recorded yet. Retries are told to wait.",
+        "The operation ran, and its response could not be recorded yet. Retries are refused as in progress until it is.",
         only("false"),
     );
     if route.on_store_error == crate::http::OnStoreError::Pass {
@@ -176,7 +176,12 @@ fn response(components: &mut Components, route: &RouteDocument, problem: &Proble
     add(components, "link", "The page about the problem.", json!({ "type": "string" }));
     if problem.retryable {
         let seconds = json!({ "type": "integer", "minimum": 1 });
-        add(components, "retry-after", "After how many seconds to send the same again.", seconds);
+        add(
+            components,
+            "retry-after",
+            "The number of seconds after which to send the same request again.",
+            seconds,
+        );
     }
     for hint in &route.replay.retry_hints {
         let truth = json!({ "type": "boolean" });
@@ -227,7 +232,7 @@ fn problem_schema() -> Value {
                 "type": "boolean",
                 "description": "Whether it is certain that nothing was or will be executed under the key of this request, so that another key cannot repeat it.",
             },
-            "operation": { "type": "string", "description": "Names the caller's own record." },
+            "operation": { "type": "string", "description": "The id of the caller's own record." },
         },
     })
 }

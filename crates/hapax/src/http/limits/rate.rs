@@ -98,13 +98,13 @@ impl fmt::Display for Rate {
 #[non_exhaustive]
 pub enum RateError {
     /// There is no `/`.
-    #[error("the rate has no /; write attempts and a span, such as 10/1m")]
+    #[error("the rate has no /; write attempts and a duration, such as 10/1m")]
     Slash,
     /// The number of attempts is out of range.
     #[error("the rate's attempts are not a number from 1 to 4294967295")]
     Attempts,
     /// The span is invalid or out of range.
-    #[error("the rate's span is not a whole number with ms, s, m, h or d, from a millisecond to a year")]
+    #[error("the rate's duration is not an integer with ms, s, m, h or d, from a millisecond to a year")]
     Span,
 }
 

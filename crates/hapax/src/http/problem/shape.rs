@@ -99,7 +99,7 @@ impl FromStr for RefusalShapeName {
 
     fn from_str(name: &str) -> Result<Self, RefusalShapeError> {
         let known =
-            || format!("no shape is called {name:?}; there are {}", Self::ALL.map(Self::name).join(", "));
+            || format!("unknown format {name:?}; the formats are {}", Self::ALL.map(Self::name).join(", "));
         Self::ALL.into_iter().find(|shape| shape.name() == name).ok_or_else(|| RefusalShapeError(known()))
     }
 }
@@ -177,7 +177,7 @@ impl RefusalShape {
         });
         let media_type = HeaderValue::from_str(media_type).ok().filter(|_| is_media_type);
         let media_type = media_type.ok_or_else(|| {
-            RefusalShapeError("the media type is none; write it as in \"application/json\"".to_owned())
+            RefusalShapeError("the media type is invalid; write it as in \"application/json\"".to_owned())
         })?;
         check(&body)?;
         Ok(Self { name: None, media_type, with_problem: false, template: Arc::new(body) })
@@ -242,7 +242,7 @@ fn check(template: &Value) -> Result<(), RefusalShapeError> {
             });
             unknown.map_or(Ok(()), |name| {
                 let known = RefusalShape::FIELDS.join(", ");
-                Err(RefusalShapeError(format!("no refusal has a field {name:?}; there are {known}")))
+                Err(RefusalShapeError(format!("unknown field {name:?}; the fields are {known}")))
             })
         }
         Value::Array(items) => items.iter().try_for_each(check),

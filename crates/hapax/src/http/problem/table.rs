@@ -94,7 +94,7 @@ static ROWS: [CodeRow; 20] = [
         grpc: GrpcStatus::InvalidArgument,
         advice: Advice::NewKey,
         title: "The idempotency key is not valid",
-        detail: "What was sent as a key is none. Nothing was executed.",
+        detail: "The key that was sent is not valid. Nothing was executed.",
     },
     CodeRow {
         code: Code::KeyExpired,
@@ -122,7 +122,7 @@ static ROWS: [CodeRow; 20] = [
         grpc: GrpcStatus::Aborted,
         advice: Advice::Later,
         title: "The operation is in progress",
-        detail: "An earlier request with this key is still being worked on. Ask again with the same key for its answer.",
+        detail: "An earlier request with this key is still running. Send it again with the same key for its response.",
     },
     CodeRow {
         code: Code::Uncertain,
@@ -130,8 +130,8 @@ static ROWS: [CodeRow; 20] = [
         status: StatusCode::CONFLICT,
         grpc: GrpcStatus::Aborted,
         advice: Advice::SameKey,
-        title: "Nobody knows whether the operation happened",
-        detail: "An earlier request with this key ended without a known result. The operation is not run again until somebody decides.",
+        title: "It is unknown whether the operation happened",
+        detail: "An earlier request with this key ended without a known result. The operation is not run again until its record is settled.",
     },
     CodeRow {
         code: Code::ResultUnavailable,
@@ -139,8 +139,8 @@ static ROWS: [CodeRow; 20] = [
         status: StatusCode::CONFLICT,
         grpc: GrpcStatus::FailedPrecondition,
         advice: Advice::Stop,
-        title: "The operation happened, its answer is not available",
-        detail: "The operation was run with this key before, and what it answered was not kept. It is not run again.",
+        title: "The operation happened, its response is not available",
+        detail: "The operation was run with this key before, and its response was not recorded. It is not run again.",
     },
     CodeRow {
         code: Code::TooLarge,
@@ -149,7 +149,7 @@ static ROWS: [CodeRow; 20] = [
         grpc: GrpcStatus::ResourceExhausted,
         advice: Advice::SameKey,
         title: "The request is too large",
-        detail: "The body is larger than this operation takes. Nothing was executed.",
+        detail: "The body is larger than this operation accepts. Nothing was executed.",
     },
     CodeRow {
         code: Code::RateLimited,
@@ -158,7 +158,7 @@ static ROWS: [CodeRow; 20] = [
         grpc: GrpcStatus::ResourceExhausted,
         advice: Advice::Later,
         title: "Too many requests",
-        detail: "This key or this caller asked for more than is allowed. Nothing was executed.",
+        detail: "This key or this caller exceeded a limit. Nothing was executed.",
     },
     CodeRow {
         code: Code::StoreUnavailable,
@@ -185,7 +185,7 @@ static ROWS: [CodeRow; 20] = [
         grpc: GrpcStatus::Unavailable,
         advice: Advice::Later,
         title: "The service is shutting down",
-        detail: "This process starts nothing new. Nothing was executed.",
+        detail: "This process accepts no new operations. Nothing was executed.",
     },
     CodeRow {
         code: Code::Overloaded,
@@ -194,7 +194,7 @@ static ROWS: [CodeRow; 20] = [
         grpc: GrpcStatus::Unavailable,
         advice: Advice::Later,
         title: "The service is overloaded",
-        detail: "This process holds as many request bodies as it may. Nothing was executed.",
+        detail: "This process has no room for more request bodies. Nothing was executed.",
     },
     CodeRow {
         code: Code::PrincipalMissing,
@@ -202,8 +202,8 @@ static ROWS: [CodeRow; 20] = [
         status: StatusCode::BAD_REQUEST,
         grpc: GrpcStatus::Unauthenticated,
         advice: Advice::SameKey,
-        title: "The request does not say who sends it",
-        detail: "This operation is only run for callers that are known. Nothing was executed.",
+        title: "The request does not identify its caller",
+        detail: "This operation is only run for identified callers. Nothing was executed.",
     },
     CodeRow {
         code: Code::TooEarly,
@@ -221,7 +221,7 @@ static ROWS: [CodeRow; 20] = [
         grpc: GrpcStatus::InvalidArgument,
         advice: Advice::SameKey,
         title: "The body does not match its digest",
-        detail: "The body is not what the digest field says. Nothing was executed.",
+        detail: "The body does not match the digest field. Nothing was executed.",
     },
     CodeRow {
         code: Code::BodyIncomplete,
@@ -248,7 +248,7 @@ static ROWS: [CodeRow; 20] = [
         grpc: GrpcStatus::Unauthenticated,
         advice: Advice::SameKey,
         title: "The signature is not valid",
-        detail: "The signature is missing, too old or not that of the body. Nothing was executed.",
+        detail: "The signature is missing, too old or not valid for the body. Nothing was executed.",
     },
     CodeRow {
         code: Code::NotRepeatable,
@@ -257,7 +257,7 @@ static ROWS: [CodeRow; 20] = [
         grpc: GrpcStatus::Unimplemented,
         advice: Advice::Stop,
         title: "The operation is not repeatable",
-        detail: "This operation does not take repeatable requests. Nothing was executed.",
+        detail: "This operation does not accept repeatable requests. Nothing was executed.",
     },
 ];
 

@@ -25,8 +25,8 @@ fn e_01_a_refusal_is_a_problem_document() {
             "type": "https://hapax.dev/errors/in-progress",
             "title": "The operation is in progress",
             "status": 409,
-            "detail": "An earlier request with this key is still being worked on. \
-                       Ask again with the same key for its answer.",
+            "detail": "An earlier request with this key is still running. \
+                       Send it again with the same key for its response.",
             "instance": format!("urn:hapax:record:{hex}"),
             "retryable": true,
             "retry_with_same_key": true,

@@ -309,13 +309,15 @@ impl fmt::Debug for Sources {
 #[non_exhaustive]
 pub enum PrincipalError {
     /// It begins with none of the known prefixes.
-    #[error("the principal is none of `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM` and `none`")]
+    #[error(
+        "the principal is not one of `credentials`, `header:NAME`, `cookie:NAME`, `jwt:CLAIM` and `none`"
+    )]
     Unknown,
     /// The text after `header:` is not a header name.
-    #[error("the principal's `header:` is not followed by a header's name")]
+    #[error("the principal's `header:` is not followed by a header name")]
     HeaderName,
     /// The text after `cookie:` is not a cookie name.
-    #[error("the principal's `cookie:` is not followed by a cookie's name")]
+    #[error("the principal's `cookie:` is not followed by a cookie name")]
     CookieName,
     /// The text after `jwt:` begins like a JSON pointer and is invalid.
     #[error("the principal's `jwt:` is not followed by a claim")]

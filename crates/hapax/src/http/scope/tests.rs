@@ -329,7 +329,7 @@ fn s_02_s_03_what_is_unsafe_is_said_before_the_first_request() {
     check(account(), Anonymous::Share, &["callers without a principal share"]);
     check(account(), Anonymous::Refuse, &[]);
     check(Principal::None, Anonymous::Share, &["all callers share"]);
-    check(Principal::None, Anonymous::Refuse, &["so is every key"]);
+    check(Principal::None, Anonymous::Refuse, &["every key is refused"]);
 }
 
 #[test]

@@ -53,7 +53,10 @@ impl Settings {
         let lengths = rules.key_source.rules.lengths();
         if lengths.is_empty() {
             let longest = lengths.end();
-            return Err(wrong("key_length_min", format_args!("no key is so long; choose at most {longest}")));
+            return Err(wrong(
+                "key_length_min",
+                format_args!("longer than the longest key; choose at most {longest}"),
+            ));
         }
         if self.first_sent_window.is_some() && rules.key_source.first_sent.is_none() {
             return Err(without("first_sent_window", "first_sent"));
@@ -63,7 +66,7 @@ impl Settings {
         match of_grpc {
             Some((status, outcome)) if rules.classifier != Classifier::Grpc => Err(wrong(
                 outcome.name(),
-                format_args!("{status} is a status of gRPC; say `grpc = true` too, or leave it out"),
+                format_args!("{status} is a gRPC status; set `grpc = true` too, or leave it out"),
             )),
             _ => Ok(()),
         }
@@ -71,7 +74,7 @@ impl Settings {
 
     fn check_key(&self) -> Result<(), SettingsError> {
         if self.methods.as_ref().is_some_and(Vec::is_empty) {
-            return Err(wrong("methods", "name at least one, or say `key = \"off\"`"));
+            return Err(wrong("methods", "name at least one, or set `key = \"off\"`"));
         }
         if self.key_length_max.is_some_and(|length_max| !(1..=KEY_LENGTH_MAX).contains(&length_max)) {
             return Err(wrong("key_length_max", format_args!("choose from 1 to {KEY_LENGTH_MAX}")));
@@ -87,7 +90,7 @@ impl Settings {
         const OPTION: &str = "credential_headers";
         match &self.credential_headers {
             Some(names) if names.is_empty() => {
-                Err(wrong(OPTION, "name at least one, or say `principal = \"none\"`"))
+                Err(wrong(OPTION, "name at least one, or set `principal = \"none\"`"))
             }
             Some(names) if names.contains(&Text(COOKIE)) => {
                 Err(wrong(OPTION, "name the session cookie with `principal = \"cookie:NAME\"` instead"))
@@ -102,11 +105,11 @@ impl Settings {
         if chosen.is_some_and(|principal| principal.must_be_verified(&scope.credentials))
             && self.principal_verified != Some(true)
         {
-            let way_out = "say `principal_verified = true` when a component in front of this one verifies it";
+            let way_out = "set `principal_verified = true` if a component in front of this one verifies it";
             return Err(wrong("principal", way_out));
         }
         if chosen.is_some_and(|principal| principal.is_code()) {
-            return Err(wrong("principal", "only code can choose this one"));
+            return Err(wrong("principal", "it can be chosen in code only"));
         }
         Ok(())
     }
@@ -124,7 +127,10 @@ impl Settings {
             }
         }
         if cfg!(not(feature = "decode")) && self.decode == Some(true) {
-            return Err(wrong("decode", "this build cannot decode; build it with the feature `decode`"));
+            return Err(wrong(
+                "decode",
+                "this build does not support decoding; build it with the feature `decode`",
+            ));
         }
         Ok(())
     }
@@ -152,13 +158,13 @@ impl Settings {
         let chosen: Vec<_> = self.outcomes().collect();
         for (index, (statuses, outcome)) in chosen.iter().enumerate() {
             if chosen[..index].iter().any(|(known, other)| known == statuses && other != outcome) {
-                let why = format_args!("{statuses} is in another list, too; name it once");
+                let why = format_args!("{statuses} is in another list too; name it once");
                 return Err(wrong(outcome.name(), why));
             }
         }
         match (self.grpc, self.classifier) {
             (Some(true), Some(Classifier::GraphQl)) | (Some(false), Some(Classifier::Grpc)) => {
-                Err(wrong("grpc", "`classifier` says otherwise; leave one of them out"))
+                Err(wrong("grpc", "it contradicts `classifier`; leave one of them out"))
             }
             _ => Ok(()),
         }
@@ -166,7 +172,7 @@ impl Settings {
 
     #[cfg(not(feature = "webhook"))]
     fn check_webhook(&self) -> Result<(), SettingsError> {
-        let why = "this build receives no webhooks; build it with the feature `webhook`";
+        let why = "this build does not support webhooks; build it with the feature `webhook`";
         match (&self.webhook, &self.webhook_secrets) {
             (Some(_), _) => Err(wrong("webhook", why)),
             (None, Some(_)) => Err(without("webhook_secrets", "webhook")),
@@ -196,7 +202,7 @@ fn wrong(option: &'static str, why: impl fmt::Display) -> SettingsError {
 }
 
 fn without(option: &'static str, other: &str) -> SettingsError {
-    wrong(option, format_args!("it changes nothing without `{other}`; say that too, or leave this out"))
+    wrong(option, format_args!("it has no effect without `{other}`; set that too, or leave this out"))
 }
 
 /// A limit of zero would refuse everything.
@@ -216,16 +222,19 @@ fn at_least_one<T: Copy + Default + PartialEq>(
 fn key_pattern(pattern: &str) -> Result<KeyFormat, SettingsError> {
     let compile = |text: &str| {
         regex::Regex::new(text)
-            .map_err(|error| wrong("key_pattern", format_args!("mend the regular expression: {error}")))
+            .map_err(|error| wrong("key_pattern", format_args!("correct the regular expression: {error}")))
     };
     // Compiled alone first: `a)|(b` is invalid, but would become valid between the anchors.
     compile(pattern)?;
     let pattern = compile(&format!(r"\A(?:{pattern})\z"))?;
     let admits = std::sync::Arc::new(move |key: &str| pattern.is_match(key));
-    Ok(KeyFormat::Custom { expected: "of the form that is asked for here", admits })
+    Ok(KeyFormat::Custom { expected: "in the format that this route requires", admits })
 }
 
 #[cfg(not(feature = "regex"))]
 fn key_pattern(_pattern: &str) -> Result<KeyFormat, SettingsError> {
-    Err(wrong("key_pattern", "this build has no regular expressions; build it with the feature `regex`"))
+    Err(wrong(
+        "key_pattern",
+        "this build does not support regular expressions; build it with the feature `regex`",
+    ))
 }

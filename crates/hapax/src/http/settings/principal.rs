@@ -30,7 +30,7 @@ impl PrincipalNames {
             Self::Several(texts) => texts,
         };
         if texts.is_empty() {
-            return Err("name at least one source, or say `principal = \"none\"`".to_owned());
+            return Err("name at least one source, or set `principal = \"none\"`".to_owned());
         }
         let sources = texts.iter().map(parsed).collect::<Result<Vec<Principal>, _>>()?;
         if sources.len() > 1 && sources.iter().any(|source| matches!(source, Principal::None)) {

@@ -77,7 +77,7 @@ impl TryFrom<u16> for RefusalStatus {
 
     fn try_from(status: u16) -> Result<Self, Self::Error> {
         let code = StatusCode::from_u16(status).ok().filter(|_| (400..600).contains(&status));
-        code.map(Self).ok_or("a problem is a refusal; give it a status from 400 to 599")
+        code.map(Self).ok_or("a problem needs a status from 400 to 599")
     }
 }
 
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for Refusals {
             type Value = Refusals;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a shape, or a table with `media_type` and `body`")
+                f.write_str("the name of a format, or a table with `media_type` and `body`")
             }
 
             fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Refusals, E> {

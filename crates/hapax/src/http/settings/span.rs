@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 5] =
 
 /// The text is not a duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a length of time is a number with a unit, such as 90s, 24h or 7d")]
+#[error("a duration is a number with a unit, such as 90s, 24h or 7d")]
 pub struct SpanError;
 
 impl FromStr for Span {
@@ -87,7 +87,7 @@ impl schemars::JsonSchema for Span {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "description": "A length of time: a number with a unit, d, h, m, s or ms, or several of them.",
+            "description": "A duration: a number with a unit, d, h, m, s or ms, or several of them.",
             "pattern": r"^\s*([0-9]+(d|h|m|s|ms)\s*)+$",
             "examples": ["90s", "24h", "1h 30m"],
         })

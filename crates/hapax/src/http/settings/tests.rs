@@ -193,8 +193,8 @@ fn options_that_make_no_sense_are_named_with_the_way_out() {
     check(r#"{ "key_length_max": 256 }"#, "key_length_max", "1 to 255");
     check(r#"{ "key_length_min": 9, "key_length_max": 8 }"#, "key_length_min", "at most 8");
     check(r#"{ "dialect": "adyen", "key_length_min": 65 }"#, "key_length_min", "at most 64");
-    check(r#"{ "key_pattern": "(" }"#, "key_pattern", "mend");
-    check(r#"{ "key_pattern": "a)|(b" }"#, "key_pattern", "mend");
+    check(r#"{ "key_pattern": "(" }"#, "key_pattern", "correct");
+    check(r#"{ "key_pattern": "a)|(b" }"#, "key_pattern", "correct");
     check(r#"{ "key_pattern": "a", "key_format": "uuid" }"#, "key_pattern", "leave either");
     check(r#"{ "first_sent_window": "5m" }"#, "first_sent_window", "`first_sent`");
     check(r#"{ "dialect": "oasis", "first_sent_window": "0s" }"#, "first_sent_window", "from 1ms");
@@ -281,7 +281,7 @@ fn words_that_are_not_known_are_refused_with_those_that_are() {
     check(r#"{ "webhook": { "header": "x-sig", "algorithm": "md5" } }"#, &["sha1", "sha256", "sha512"]);
     check(r#"{ "webhook": 7 }"#, &["the name of a sender"]);
     check(r#"{ "refusals": "xml" }"#, &["problem", "stripe", "google", "jsonapi", "plain"]);
-    check(r#"{ "refusals": 1 }"#, &["the name of a shape", "`media_type`", "`body`"]);
+    check(r#"{ "refusals": 1 }"#, &["the name of a format", "`media_type`", "`body`"]);
     check(r#"{ "refusals": { "media": "a/b" } }"#, &["media_type", "body"]);
     check(r#"{ "retention": "2 weeks" }"#, &["a number with a unit", "24h"]);
     check(r#"{ "retention": 5 }"#, &["string"]);

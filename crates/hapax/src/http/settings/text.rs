@@ -51,7 +51,7 @@ impl TextValue for Rate {
 impl TextValue for Code {
     fn read(text: &str) -> Result<Self, String> {
         Self::from_name(text).ok_or_else(|| {
-            format!("there is no problem {text:?}; the problems are {}", Self::ALL.map(Self::name).join(", "))
+            format!("unknown problem {text:?}; the problems are {}", Self::ALL.map(Self::name).join(", "))
         })
     }
 }
@@ -97,7 +97,7 @@ impl TextValue for Method {
         match upper.parse::<Self>() {
             Ok(method) if !is_coverable(&method) => Err(format!("{method} is never covered; leave it out")),
             Ok(method) if METHODS.contains(&&*upper) => Ok(method),
-            _ => Err(format!("there is no method {text:?} with an effect; write it as in \"POST\"")),
+            _ => Err(format!("{text:?} is not a method with effects; write it as in \"POST\"")),
         }
     }
 }

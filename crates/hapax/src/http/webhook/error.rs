@@ -7,17 +7,17 @@ use crate::http::settings::WebhookSecretEncoding;
 #[non_exhaustive]
 pub enum WebhookError {
     /// There is no secret, so every request would be refused.
-    #[error("there is no webhook secret; give the one that the sender shows")]
+    #[error("there is no webhook secret; use the one that the sender shows")]
     None,
     /// A secret is empty, so every caller could sign.
-    #[error("webhook secret {at} is empty; give the one that the sender shows")]
+    #[error("webhook secret {at} is empty; use the one that the sender shows")]
     Empty {
         /// Its index, from zero.
         at: usize,
     },
     /// A secret is not in its encoding.
     #[error(
-        "webhook secret {at} is not {}; give the one that the sender shows",
+        "webhook secret {at} is not {}; use the one that the sender shows",
         encoding_name(*encoding)
     )]
     Unreadable {

@@ -13,25 +13,25 @@ pub(crate) enum WebhookFault {
     #[error("`{field}` is missing; sign the request")]
     SignatureMissing { field: Cow<'static, str> },
     /// A field that the signature needs is repeated.
-    #[error("`{field}` is there more than once; send it once")]
+    #[error("`{field}` is repeated; send it once")]
     SignatureRepeated { field: Cow<'static, str> },
     /// The field has no signature of the right kind, or no time.
-    #[error("`{field}` does not hold what a signature needs; send it as the sender's rules say")]
+    #[error("`{field}` has no valid signature or time; send it in the sender's format")]
     SignatureUnreadable { field: Cow<'static, str> },
     /// None of the signatures is valid for any of the secrets.
-    #[error("no signature fits the body; check that both sides have the same secret")]
+    #[error("no signature matches the body; check that both sides have the same secret")]
     SignatureWrong,
     /// Signed too long ago, or too far ahead of the local clock.
-    #[error("the time in `{field}` is too far from now; sign each attempt anew")]
+    #[error("the time in `{field}` is too far from now; sign every attempt again")]
     SignatureStale { field: Cow<'static, str> },
     /// The event has no id.
-    #[error("`{place}` is missing; name the event there")]
+    #[error("`{place}` is missing; send the id of the event there")]
     KeyMissing { place: Cow<'static, str> },
     /// The id is not a valid key.
     #[error("`{place}` cannot be a key: {error}")]
     KeyInvalid { place: Cow<'static, str>, error: KeyError },
     /// The id is ambiguous.
-    #[error("`{place}` does not name one event; send it once, in the form that its format has")]
+    #[error("`{place}` is ambiguous or invalid; send one id in its format")]
     KeyUnclear { place: Cow<'static, str> },
 }
 

@@ -53,7 +53,7 @@ impl<'de> Visitor<'de> for MemberSeed<'_> {
             if name != *wanted {
                 map.next_value::<IgnoredAny>()?;
             } else if found.replace(map.next_value_seed(MemberSeed(rest))?).is_some() {
-                return Err(A::Error::custom("a name is there twice"));
+                return Err(A::Error::custom("a name is repeated"));
             }
         }
         Ok(found.flatten())

@@ -166,20 +166,23 @@ impl Signature {
         }
         match (self.url.is_some(), count(&[SignedPart::Url]) == 1) {
             (false, true) => {
-                return Err(wrong("url", "it is missing; write what the sender calls before the path"));
+                return Err(wrong(
+                    "url",
+                    "it is missing; write the part before the path in the URL that the sender calls",
+                ));
             }
             (true, false) => {
-                return Err(wrong("url", "it changes nothing without {url} in `signed`; leave it out"));
+                return Err(wrong("url", "it has no effect without {url} in `signed`; leave it out"));
             }
             _ => {}
         }
         match (&self.time, count(&[SignedPart::Time]) == 1) {
-            (None, true) => return Err(wrong("time", "it is missing; say where the time of {time} is")),
+            (None, true) => return Err(wrong("time", "it is missing; name the location of {time}")),
             (Some(SigningTime { place: TimeSource::Header(_) | TimeSource::Item(_), .. }), false) => {
-                return Err(wrong("time", "it is not signed, so it proves nothing; leave it out"));
+                return Err(wrong("time", "it is not signed, so it is not authenticated; leave it out"));
             }
             (Some(SigningTime { place: TimeSource::Json(_), .. }), _) if count(&[SignedPart::Body]) == 0 => {
-                return Err(wrong("time", "the body is no JSON; leave it out"));
+                return Err(wrong("time", "the body is not JSON; leave it out"));
             }
             _ => {}
         }
@@ -203,7 +206,7 @@ impl Signature {
         }
         Err(wrong(
             "signed",
-            "its parts run together; write what stands between them, and not a digit beside {time}",
+            "its parts are ambiguous; separate them by a text, without a digit next to {time}",
         ))
     }
 
@@ -247,7 +250,7 @@ fn time(description: &WebhookScheme) -> Result<Option<SigningTime>, WebhookError
     let Some(text) = &description.time else {
         return match (description.time_unit, description.tolerance) {
             (None, None) => Ok(None),
-            _ => Err(wrong("time", "it is missing; without it `time_unit` and `tolerance` change nothing")),
+            _ => Err(wrong("time", "it is missing; without it `time_unit` and `tolerance` have no effect")),
         };
     };
     let place = match text.split_once(':') {
@@ -286,7 +289,7 @@ fn template(text: &str) -> Result<Vec<SignedPart>, WebhookError> {
             None if name == "url" => SignedPart::Url,
             None if name == "time" => SignedPart::Time,
             Some(("header", name)) => SignedPart::Header(header("signed", name)?),
-            _ => return Err(wrong("signed", "in braces stands body, form, url, time or header:NAME")),
+            _ => return Err(wrong("signed", "write body, form, url, time or header:NAME in braces")),
         });
         rest = after;
     }
@@ -304,11 +307,11 @@ fn base(text: &str) -> Result<String, WebhookError> {
     if is_base && !text.contains('#') {
         return Ok(text.trim_end_matches('/').to_owned());
     }
-    Err(wrong("url", "write what stands before the path, as in \"https://hooks.example.com\""))
+    Err(wrong("url", "write the part before the path, as in \"https://hooks.example.com\""))
 }
 
 fn header(option: &'static str, name: &str) -> Result<HeaderName, WebhookError> {
-    name.parse().map_err(|_| wrong(option, "this is no header's name; write letters, digits and `-`"))
+    name.parse().map_err(|_| wrong(option, "this is not a header name; write letters, digits and `-`"))
 }
 
 fn pointer(option: &'static str, text: &str) -> Result<JsonPointer, WebhookError> {

@@ -60,7 +60,7 @@ impl Secrets {
 
 impl Keyed {
     fn new(algorithm: WebhookAlgorithm, secret: &[u8]) -> Self {
-        const ANY_LENGTH: &str = "HMAC takes keys of any length";
+        const ANY_LENGTH: &str = "HMAC accepts keys of any length";
         match algorithm {
             WebhookAlgorithm::Sha1 => Self::Sha1(Hmac::new_from_slice(secret).expect(ANY_LENGTH)),
             WebhookAlgorithm::Sha256 => Self::Sha256(Hmac::new_from_slice(secret).expect(ANY_LENGTH)),

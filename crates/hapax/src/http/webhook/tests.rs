@@ -127,13 +127,13 @@ fn p_03_each_fault_has_a_code_and_shows_no_content() {
     let field = || Cow::Borrowed("webhook-signature");
     let code = "signature-invalid";
     check(WebhookFault::SignatureMissing { field: field() }, code, "`webhook-signature` is missing");
+    check(WebhookFault::SignatureRepeated { field: field() }, code, "`webhook-signature` is repeated");
     check(
-        WebhookFault::SignatureRepeated { field: field() },
+        WebhookFault::SignatureUnreadable { field: field() },
         code,
-        "`webhook-signature` is there more than once",
+        "`webhook-signature` has no valid signature",
     );
-    check(WebhookFault::SignatureUnreadable { field: field() }, code, "`webhook-signature` does not hold");
-    check(WebhookFault::SignatureWrong, code, "no signature fits the body");
+    check(WebhookFault::SignatureWrong, code, "no signature matches the body");
     check(
         WebhookFault::SignatureStale { field: field() },
         code,
@@ -141,7 +141,7 @@ fn p_03_each_fault_has_a_code_and_shows_no_content() {
     );
     let place = || "id".into();
     check(WebhookFault::KeyMissing { place: place() }, "key-missing", "`id` is missing");
-    check(WebhookFault::KeyUnclear { place: place() }, "key-invalid", "`id` does not name one event");
+    check(WebhookFault::KeyUnclear { place: place() }, "key-invalid", "`id` is ambiguous");
     let error = KeyError::Empty;
     check(
         WebhookFault::KeyInvalid { place: place(), error },

@@ -108,7 +108,8 @@ fn e_01_a_template_that_makes_no_sense_is_refused_with_what_there_is() {
     let refused =
         |media_type: &str, body: Value| RefusalShape::template(media_type, body).unwrap_err().to_string();
     assert!(
-        refused("application/json", json!({ "a": ["{kode}"] })).contains("\"kode\"; there are code, title")
+        refused("application/json", json!({ "a": ["{kode}"] }))
+            .contains("\"kode\"; the fields are code, title")
     );
     for media_type in ["", "json", "a/", "/b", "a b/c", "application/json\n", "a/b c"] {
         assert!(refused(media_type, json!("")).contains("application/json"), "{media_type:?}");
