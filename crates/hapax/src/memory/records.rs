@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_one_hash_are_kept_apart() {
+    fn ids_with_equal_hashes_are_distinct() {
         let mut records = RecordTable::default();
         let [a, b] = [1, 2].map(|id| record(id, 1).key.id);
         assert_eq!(records.hashes.hash_one(a), records.hashes.hash_one(b));

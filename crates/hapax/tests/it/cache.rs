@@ -24,7 +24,7 @@ fn owned() -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_on_unless_it_is_turned_off() {
+async fn the_cache_is_enabled_unless_its_size_is_zero() {
     for (set_to, calls) in [(None, 0), (Some(0), 1)] {
         let faulty = Faulty::new(Arc::new(MemoryStore::with_clock(TokioClock::new())));
         let builder = Hapax::builder(faulty.clone()).keeper(Keeper::SharedRuntime).sweep(None);
@@ -40,7 +40,7 @@ async fn it_is_on_unless_it_is_turned_off() {
 
 /// A second copy would still be replayed for a minute after a deletion.
 #[tokio::test(start_paused = true)]
-async fn a_store_in_memory_has_none_in_front_of_it() {
+async fn a_store_in_memory_is_not_cached() {
     let builder = Hapax::builder(MemoryStore::with_clock(TokioClock::new()));
     let hapax = builder.keeper(Keeper::SharedRuntime).sweep(None).build();
     let charge = || hapax.once("charge", "k").run(|_cx| async { Ok::<_, String>(()) });
@@ -51,7 +51,7 @@ async fn a_store_in_memory_has_none_in_front_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finished_record_is_answered_without_the_store() {
+async fn a_finished_record_is_replayed_without_the_store() {
     let world = cached();
     world.charge("k").await.unwrap();
     world.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
@@ -60,7 +60,7 @@ async fn a_finished_record_is_answered_without_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_finished_elsewhere_is_kept_from_its_first_replay() {
+async fn a_record_of_another_process_is_cached_on_its_first_replay() {
     let world = cached();
     world.second().charge("k").await.unwrap();
     world.faulty.set_plan(Plan::new());
@@ -71,7 +71,7 @@ async fn a_record_finished_elsewhere_is_kept_from_its_first_replay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_durable_is_not_kept() {
+async fn an_unacknowledged_completion_is_not_cached() {
     let world = cached();
     world.faulty.set_plan(Plan::new().always(Op::Complete, DOWN));
     assert!(!world.charge("k").await.unwrap().recorded);
@@ -79,7 +79,7 @@ async fn what_is_not_durable_is_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_store_is_asked_about_what_is_not_kept() {
+async fn a_miss_is_looked_up_in_the_store() {
     let world = cached();
     world.charge("k").await.unwrap();
     world.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
@@ -87,7 +87,7 @@ async fn the_store_is_asked_about_what_is_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_input_is_a_mismatch_here_too() {
+async fn another_input_is_a_mismatch_in_the_cache() {
     let world = cached();
     world.charge("k").await.unwrap();
     let other =
@@ -96,7 +96,7 @@ async fn another_input_is_a_mismatch_here_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_is_not_answered_beyond_its_retention_nor_after_it_was_deleted() {
+async fn a_record_is_not_replayed_after_its_retention_or_deletion() {
     let world = cached();
     let brief = Duration::from_secs(5);
     world.charge_with("k", |policy| policy.retention(brief)).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_record_is_not_answered_beyond_its_retention_nor_after_it_was_deleted(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_deleted_by_another_process_is_answered_for_a_minute_at_most() {
+async fn a_record_deleted_by_another_process_is_replayed_for_a_minute_at_most() {
     let world = cached();
     world.charge("k").await.unwrap();
     world.second().delete("k").await;
@@ -117,7 +117,7 @@ async fn a_record_deleted_by_another_process_is_answered_for_a_minute_at_most() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_the_store_has_one_owner_a_record_is_answered_as_long_as_it_is_kept() {
+async fn with_a_single_owner_a_record_is_replayed_until_it_expires() {
     let world = owned();
     world.charge_with("k", |policy| policy.retention(HOUR)).await.unwrap();
     world.faulty.set_plan(Plan::new());
@@ -129,7 +129,7 @@ async fn where_the_store_has_one_owner_a_record_is_answered_as_long_as_it_is_kep
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_the_store_has_one_owner_every_deletion_takes_effect_at_once() {
+async fn with_a_single_owner_every_deletion_takes_effect_immediately() {
     let world = owned();
     world.charge("k").await.unwrap();
     world.second().delete("k").await;
@@ -143,7 +143,7 @@ async fn where_the_store_has_one_owner_every_deletion_takes_effect_at_once() {
 
 /// The store replies with a record that is deleted before the reply arrives.
 #[tokio::test(start_paused = true)]
-async fn a_replay_that_was_on_its_way_during_a_deletion_is_not_kept() {
+async fn a_replay_in_flight_during_a_deletion_is_not_cached() {
     for world in [cached(), owned()] {
         world.second().charge("k").await.unwrap();
         world.faulty.set_plan(Plan::new().at_nth(Op::Claim, 1, Fault::Stall(Point::After)));
@@ -160,7 +160,7 @@ async fn a_replay_that_was_on_its_way_during_a_deletion_is_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_of_which_no_answer_came_takes_effect_at_once() {
+async fn a_deletion_without_a_reply_takes_effect_immediately() {
     let world = cached();
     world.charge("k").await.unwrap();
     let Lookup::Found { record, .. } = world.hapax.get("charge", "k").await.unwrap() else {
@@ -173,7 +173,7 @@ async fn a_deletion_of_which_no_answer_came_takes_effect_at_once() {
 
 /// Another process deletes the record and runs the operation again, which is settled here.
 #[tokio::test(start_paused = true)]
-async fn a_settlement_takes_effect_at_once() {
+async fn a_settlement_takes_effect_immediately() {
     let (world, other) = {
         let world = cached();
         (world.clone(), world.second())

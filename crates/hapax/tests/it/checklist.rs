@@ -89,7 +89,7 @@ async fn retention_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_attempts_visible() {
+async fn failed_attempts_are_visible() {
     let world = World::new();
     for attempt in 1..=3 {
         let failed =

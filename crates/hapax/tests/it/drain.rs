@@ -8,7 +8,7 @@ use hapax::core::State;
 use crate::world::{World, settle_down};
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_goes_away_does_not_stop_the_run_and_the_retry_gets_its_result() {
+async fn a_cancelled_caller_does_not_stop_the_run_and_the_retry_gets_its_result() {
     let world = World::new();
     let slow = world.start_slow("k", |policy| policy).await;
     slow.caller.abort();
@@ -25,7 +25,7 @@ async fn a_caller_that_goes_away_does_not_stop_the_run_and_the_retry_gets_its_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_goes_away_at_any_await_changes_nothing() {
+async fn a_caller_cancelled_at_any_await_changes_nothing() {
     for polls in 0..40 {
         let world = World::new();
         let mut call = Box::pin(world.charge("k"));
@@ -43,7 +43,7 @@ async fn a_caller_that_goes_away_at_any_await_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_answers_the_caller_and_the_run_goes_on() {
+async fn a_deadline_ends_the_wait_and_the_run_continues() {
     let world = World::new();
     let minute = Duration::from_secs(60);
     let effects = world.effects.clone();
@@ -58,7 +58,7 @@ async fn a_deadline_answers_the_caller_and_the_run_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn draining_admits_nothing_and_waits_for_what_runs() {
+async fn draining_refuses_new_operations_and_waits_for_running_ones() {
     let world = World::new();
     let slow = world.start_slow("k", |policy| policy).await;
     let drain = tokio::spawn({
@@ -75,7 +75,7 @@ async fn draining_admits_nothing_and_waits_for_what_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn draining_ends_when_its_time_is_up_and_says_what_is_left() {
+async fn draining_ends_at_its_limit_and_returns_the_number_left() {
     let world = World::new();
     let slow = world.start_slow("k", |policy| policy).await;
     assert_eq!(world.hapax.drain(Duration::from_secs(1)).await.left, 1);
@@ -83,7 +83,7 @@ async fn draining_ends_when_its_time_is_up_and_says_what_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn draining_waits_for_outcomes_that_are_still_being_recorded() {
+async fn draining_waits_for_outcomes_to_be_recorded() {
     use hapax_testkit::{Fault, Op, Plan};
     let world = World::new();
     let down = Fault::ErrorBefore(hapax::core::StoreErrorKind::Unavailable);
@@ -96,7 +96,7 @@ async fn draining_waits_for_outcomes_that_are_still_being_recorded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_sweeper_removes_what_is_over() {
+async fn the_sweeper_removes_expired_records() {
     let world = World::with(|builder| builder.sweep(Some(Duration::from_secs(3600))));
     world.charge("k").await.unwrap();
     tokio::time::sleep(Duration::from_secs(20 * 3600)).await;
@@ -106,7 +106,7 @@ async fn the_sweeper_removes_what_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_sweeper_goes_on_when_an_answer_is_lost() {
+async fn the_sweeper_continues_after_a_lost_reply() {
     use hapax_testkit::{Fault, Op, Plan};
     let world = World::with(|builder| builder.sweep(Some(Duration::from_secs(3600))));
     for n in 0..3000 {
@@ -130,7 +130,7 @@ async fn the_sweeper_goes_on_when_an_answer_is_lost() {
 
 /// In real time: a store with a single owner can be opened again as soon as Hapax is dropped.
 #[tokio::test]
-async fn a_dropped_hapax_has_let_go_of_its_store() {
+async fn a_dropped_hapax_has_closed_its_store() {
     let dir = tempfile::tempdir().unwrap();
     for round in 0..10 {
         let store = hapax_store_file::FileStore::open(dir.path()).expect("nobody holds it any more");

@@ -14,7 +14,7 @@ fn run(hapax: &Hapax, key: &str) -> impl Future<Output = ChargeResult> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_call_runs_and_the_second_is_answered_from_the_record() {
+async fn the_first_call_runs_and_the_second_is_replayed() {
     let world = World::new();
     let first = world.charge("k").await.unwrap();
     assert_eq!((first.value, first.replayed, first.recorded), (1, false, true));
@@ -24,7 +24,7 @@ async fn the_first_call_runs_and_the_second_is_answered_from_the_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_and_scopes_and_principals_keep_operations_apart() {
+async fn keys_scopes_and_principals_separate_operations() {
     let hapax = Hapax::new(MemoryStore::new());
     let count = async |scope: Scope, key: &str| {
         hapax.once(scope, key).run(|_cx| async { Ok::<_, String>(()) }).await.unwrap().replayed
@@ -39,7 +39,7 @@ async fn keys_and_scopes_and_principals_keep_operations_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_input_under_the_same_key_is_refused_and_changes_nothing() {
+async fn another_input_with_the_same_key_is_refused_and_changes_nothing() {
     let hapax = Hapax::new(MemoryStore::new());
     let ask = |amount: u32| {
         hapax.once("charge", "k").input(&json!({ "amount": amount })).run(|_cx| async { Ok::<_, String>(7) })
@@ -50,7 +50,7 @@ async fn another_input_under_the_same_key_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mismatch_is_told_before_in_progress() {
+async fn a_mismatch_is_reported_before_in_progress() {
     let world = World::new();
     let slow = world.start_slow("k", |policy| policy).await;
     let other =
@@ -60,7 +60,7 @@ async fn a_mismatch_is_told_before_in_progress() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_order_of_a_map_is_no_difference() {
+async fn the_order_of_a_map_does_not_count() {
     let hapax = Hapax::new(MemoryStore::new());
     for round in 0..20 {
         let input: HashMap<String, u32> = (0..20).map(|n| (format!("member {n}"), n)).collect();
@@ -80,7 +80,7 @@ async fn a_plain_error_releases_the_key_and_the_retry_runs_as_the_next_attempt()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_released_key_may_be_used_for_a_mended_request() {
+async fn a_released_key_may_be_used_for_a_corrected_request() {
     let hapax = Hapax::new(MemoryStore::new());
     let once = |input: &str| hapax.once("charge", "k").input(input);
     let failed = once("wrong").run(|_cx| async { Err::<u32, _>("mend it".to_owned()) }).await;
@@ -104,7 +104,7 @@ async fn a_final_error_is_pinned_with_its_data() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_does_not_know_makes_the_record_uncertain() {
+async fn an_unknown_error_makes_the_record_uncertain() {
     let world = World::new();
     let effects = world.effects.clone();
     let lost = world.hapax.once("charge", "k").run(move |_cx| async move {
@@ -117,7 +117,7 @@ async fn an_error_that_does_not_know_makes_the_record_uncertain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_makes_the_record_uncertain_at_once_and_nothing_runs_again() {
+async fn a_panic_makes_the_record_uncertain_and_nothing_runs_again() {
     let world = World::new();
     let effects = world.effects.clone();
     let panicked = world.hapax.once("charge", "k").run(move |_cx| async move {
@@ -134,7 +134,7 @@ async fn a_panic_makes_the_record_uncertain_at_once_and_nothing_runs_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_before_the_first_await_is_caught_too() {
+async fn a_panic_before_the_first_await_is_caught() {
     let hapax = Hapax::new(MemoryStore::new());
     let panicked = hapax.once("charge", "k").run(|cx| {
         assert!(cx.attempt() > 1, "a defect before the future is made");
@@ -144,7 +144,7 @@ async fn a_panic_before_the_first_await_is_caught_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_a_key_is_refused_and_nothing_runs() {
+async fn an_invalid_key_is_refused_and_nothing_runs() {
     let world = World::new();
     let long = "x".repeat(256);
     for wrong in ["", "   ", "tab\tinside", "ключ", long.as_str()] {
@@ -165,7 +165,7 @@ async fn an_input_without_a_json_form_is_refused_and_nothing_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_without_a_json_form_reaches_its_caller_and_is_never_made_again() {
+async fn a_result_without_a_json_form_reaches_its_caller_and_never_runs_again() {
     let hapax = Hapax::new(MemoryStore::new());
     let ask = || hapax.once("charge", "k").run(|_cx| async { Ok::<_, String>(HashMap::from([((1, 2), 3)])) });
     // A map with such keys cannot be written or read as JSON.
@@ -174,7 +174,7 @@ async fn a_result_without_a_json_form_reaches_its_caller_and_is_never_made_again
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outcome_over_the_limit_reaches_its_caller_and_is_never_made_again() {
+async fn an_outcome_over_the_limit_reaches_its_caller_and_never_runs_again() {
     let world = World::new();
     let ask = || {
         let effects = world.effects.clone();
@@ -198,7 +198,7 @@ async fn a_result_of_another_type_is_not_run_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn effect_keys_are_the_same_in_every_attempt_and_different_for_every_step_and_operation() {
+async fn effect_keys_depend_on_step_and_operation_but_not_on_the_attempt() {
     let hapax = Hapax::new(MemoryStore::new());
     let keys = async |key: &str| {
         let run = hapax.once("charge", key).run(|cx| async move {
@@ -215,7 +215,7 @@ async fn effect_keys_are_the_same_in_every_attempt_and_different_for_every_step_
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_its_retention_a_key_is_new() {
+async fn after_its_retention_a_key_is_fresh() {
     let world = World::new();
     let day = Duration::from_secs(86_400);
     world.charge_with("k", |policy| policy.retention(day)).await.unwrap();
@@ -227,7 +227,7 @@ async fn after_its_retention_a_key_is_new() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_key_is_new_and_a_running_one_is_not_deleted() {
+async fn a_deleted_key_is_fresh_and_a_running_one_is_not_deleted() {
     use hapax::core::Deleted;
     let world = World::new();
     let slow = world.start_slow("k", |policy| policy).await;
@@ -239,7 +239,7 @@ async fn a_deleted_key_is_new_and_a_running_one_is_not_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_older_than_records_are_kept_is_refused_where_that_was_asked_for() {
+async fn a_key_older_than_the_retention_is_refused_if_configured() {
     // From February 2022.
     const OLD: &str = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F";
     let world = World::new();
@@ -257,7 +257,7 @@ async fn a_key_older_than_records_are_kept_is_refused_where_that_was_asked_for()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_key_whose_record_ends_while_it_is_claimed_is_refused_too() {
+async fn an_old_key_whose_record_expires_during_the_claim_is_refused() {
     use hapax::core::StoreErrorKind;
     use hapax_testkit::{Fault, Op, Plan};
     const OLD: &str = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F";
@@ -274,7 +274,7 @@ async fn an_old_key_whose_record_ends_while_it_is_claimed_is_refused_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_surface_recorded_is_not_taken_for_a_functions_result() {
+async fn an_outcome_of_another_surface_is_not_a_function_result() {
     use hapax::core::{Class, Format, Recorded, Settled, Verdict};
     for (format, class) in
         [(Format::HTTP, Class::Success), (Format::HTTP, Class::Error), (Format(200), Class::Error)]
@@ -291,7 +291,7 @@ async fn what_another_surface_recorded_is_not_taken_for_a_functions_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_cannot_be_read_is_never_called_absent() {
+async fn an_unreadable_record_is_never_treated_as_absent() {
     use hapax::core::{Key, ScopedKey};
     use hapax_testkit::{ReferenceStore, TokioClock};
     let store = std::sync::Arc::new(ReferenceStore::new(TokioClock::new()));

@@ -13,7 +13,7 @@ use crate::world::{LEASE, World};
 const DOWN: Fault = Fault::ErrorBefore(StoreErrorKind::Unavailable);
 
 #[tokio::test(start_paused = true)]
-async fn a_run_longer_than_its_lease_keeps_it() {
+async fn a_run_longer_than_its_lease_renews_it() {
     let world = World::new();
     let slow = world.start_slow("k", |policy| policy).await;
     tokio::time::sleep(10 * LEASE).await;
@@ -23,7 +23,7 @@ async fn a_run_longer_than_its_lease_keeps_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewal_that_fails_is_tried_again_within_the_lease() {
+async fn a_failed_renewal_is_retried_within_the_lease() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().at_nth(Op::Renew, 1, DOWN).at_nth(Op::Renew, 2, Fault::AnswerLost));
     let slow = world.start_slow("k", |policy| policy).await;
@@ -62,7 +62,7 @@ async fn at_least_once_takes_a_lapsed_lease_over_until_attempts_are_used_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_hangs_lets_its_lease_lapse_in_the_end_and_may_still_complete() {
+async fn a_hanging_run_loses_its_lease_and_may_still_complete() {
     let world = World::new();
     let hour = Duration::from_secs(3600);
     let slow = world.start_slow("k", |policy| policy.run_max(hour)).await;
@@ -73,7 +73,7 @@ async fn a_run_that_hangs_lets_its_lease_lapse_in_the_end_and_may_still_complete
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_can_ask_whether_it_still_owns_its_record() {
+async fn a_run_can_check_whether_it_owns_its_record() {
     let world = World::new();
     let rerun = |policy: Policy| policy.on_lapse(OnLapse::Rerun);
     world.faulty.set_plan(Plan::new().always(Op::Renew, DOWN));
@@ -99,7 +99,7 @@ async fn a_run_can_ask_whether_it_still_owns_its_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_was_only_cut_off_for_a_while_confirms_its_lease() {
+async fn a_run_that_was_disconnected_for_a_while_confirms_its_lease() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().at_nth(Op::Renew, 1, DOWN));
     let done = world.hapax.once("charge", "k").run(|cx| async move {
@@ -128,7 +128,7 @@ async fn handlers_that_block_the_runtime_do_not_lose_their_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_much_shorter_than_most_is_kept_too() {
+async fn a_very_short_lease_is_renewed() {
     let world = World::new();
     let short = Duration::from_millis(300);
     let slow = world.start_slow("k", |policy| policy.lease(short)).await;
@@ -140,7 +140,7 @@ async fn a_lease_much_shorter_than_most_is_kept_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn renewals_that_fail_are_tried_several_times_within_one_lease() {
+async fn failed_renewals_are_retried_several_times_within_one_lease() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().always(Op::Renew, DOWN));
     let slow = world.start_slow("k", |policy| policy).await;
@@ -152,7 +152,7 @@ async fn renewals_that_fail_are_tried_several_times_within_one_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_not_confirmed_when_nobody_can_say() {
+async fn a_run_is_not_confirmed_without_the_store() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().always(Op::Renew, DOWN));
     let done =
@@ -161,7 +161,7 @@ async fn a_run_is_not_confirmed_when_nobody_can_say() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_record_was_written_down_as_uncertain_is_not_confirmed_but_may_complete() {
+async fn a_run_with_an_uncertain_record_is_not_confirmed_but_may_complete() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().always(Op::Renew, DOWN));
     let (began, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -205,7 +205,7 @@ async fn attempts_that_released_the_key_do_not_count_as_crashes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn spans_without_an_end_are_taken_for_very_long_ones() {
+async fn unlimited_durations_are_limited_to_the_maximum() {
     let for_ever = |policy: Policy| {
         let max = Duration::MAX;
         let policy = policy.lease(max).retention(max).uncertain_retention(max);

@@ -50,14 +50,14 @@ fn ask(key: &str) -> ClaimRequest {
 }
 
 #[tokio::test]
-async fn it_says_that_it_is_one_process_only() {
+async fn the_health_warns_that_it_is_one_process_only() {
     let health = MemoryStore::new().health().await.unwrap();
     assert_eq!((health.store, health.promise), ("memory", Promise::OneProcess));
     assert!(health.warnings[0].contains("one process"));
 }
 
 #[tokio::test]
-async fn a_full_store_refuses_new_keys_by_bytes_and_keeps_outcomes_of_claims_it_took() {
+async fn a_full_store_refuses_new_keys_and_stores_outcomes_of_accepted_claims() {
     let store = MemoryStore::new().bytes_max(2000);
     let Claim::Acquired(lease) = store.claim(&ask("k")).await.unwrap() else { panic!("there is room") };
     let large =
@@ -70,7 +70,7 @@ async fn a_full_store_refuses_new_keys_by_bytes_and_keeps_outcomes_of_claims_it_
 }
 
 #[tokio::test]
-async fn a_long_operation_counts_as_what_it_takes() {
+async fn a_long_operation_name_counts_in_bytes() {
     let store = MemoryStore::new().bytes_max(2000);
     let long = hapax::core::Scope::new("x".repeat(5000));
     let mut ask = ask("k");
@@ -81,7 +81,7 @@ async fn a_long_operation_counts_as_what_it_takes() {
 }
 
 #[tokio::test]
-async fn a_full_store_makes_room_from_what_is_over() {
+async fn a_full_store_removes_expired_records() {
     let clock = ManualClock::new();
     // The store sweeps only the shard of the new key, so fill all shards.
     let store = MemoryStore::with_clock(clock.clone()).records_max(640);
@@ -98,7 +98,7 @@ async fn a_full_store_makes_room_from_what_is_over() {
 }
 
 #[tokio::test]
-async fn bytes_are_given_back() {
+async fn removed_records_free_their_bytes() {
     let clock = ManualClock::new();
     let store = MemoryStore::with_clock(clock.clone());
     let empty = store.stats().await.unwrap().bytes;
@@ -115,7 +115,7 @@ async fn bytes_are_given_back() {
 }
 
 #[tokio::test]
-async fn room_is_never_made_by_dropping_what_nobody_settled() {
+async fn unsettled_records_are_never_dropped_to_free_space() {
     let clock = ManualClock::new();
     let store = MemoryStore::with_clock(clock.clone()).records_max(640);
     for n in 0..640 {

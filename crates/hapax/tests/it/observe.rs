@@ -61,7 +61,7 @@ fn every_request_is_counted_with_one_outcome() {
 }
 
 #[test]
-fn nothing_that_is_said_or_counted_shows_a_key_a_principal_an_input_or_a_result() {
+fn logs_and_metrics_show_no_key_principal_input_or_result() {
     let (logs, snapshotter) = watched(|| async {
         let world = World::new();
         let scope = || hapax::Scope::new("charge").principal(CANARY);
@@ -92,7 +92,7 @@ fn nothing_that_is_said_or_counted_shows_a_key_a_principal_an_input_or_a_result(
 }
 
 #[test]
-fn gauges_return_to_nothing_and_store_errors_are_counted_by_kind() {
+fn gauges_return_to_zero_and_store_errors_are_counted_by_kind() {
     let (_, snapshotter) = watched(|| async {
         let world = World::new();
         world.faulty.set_plan(Plan::new().at_nth(Op::Claim, 1, Fault::AnswerLost));

@@ -31,7 +31,7 @@ fn applied(payload: &'static str) -> Verdict {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settled_as_applied_it_answers_with_the_given_result() {
+async fn settled_as_applied_the_given_result_is_replayed() {
     let world = uncertain().await;
     assert_eq!(world.settle("k", applied("41")).await, Settled::Applied);
     let replay = world.charge("k").await.unwrap();
@@ -39,14 +39,14 @@ async fn settled_as_applied_it_answers_with_the_given_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settled_as_not_applied_it_may_run() {
+async fn settled_as_not_applied_the_operation_may_run() {
     let world = uncertain().await;
     assert_eq!(world.settle("k", Verdict::NotApplied).await, Settled::Applied);
     assert_eq!(world.charge("k").await.unwrap().value, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_is_uncertain_can_be_settled() {
+async fn only_uncertain_records_can_be_settled() {
     let world = World::new();
     assert_eq!(world.settle("k", applied("1")).await, Settled::Absent);
     let slow = world.start_slow("k", |policy| policy).await;
@@ -58,7 +58,7 @@ async fn only_what_is_uncertain_can_be_settled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_owner_finds_itself_settled_and_answers_with_the_settlement() {
+async fn a_late_owner_of_a_settled_record_returns_the_settlement() {
     use hapax_testkit::{Fault, Op, Plan};
     let world = World::new();
     let down = Fault::ErrorBefore(hapax::core::StoreErrorKind::Unavailable);
@@ -72,7 +72,7 @@ async fn a_late_owner_finds_itself_settled_and_answers_with_the_settlement() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconciler_that_knows_the_result_settles_with_it() {
+async fn a_reconciler_with_the_result_settles_with_it() {
     let world = uncertain().await;
     let effects = world.effects.clone();
     let once = world.hapax.once("charge", "k").reconcile(|question| async move {
@@ -85,7 +85,7 @@ async fn a_reconciler_that_knows_the_result_settles_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_is_too_large_to_keep_settles_all_the_same() {
+async fn a_result_that_is_too_large_to_record_settles_all_the_same() {
     let by_store = || uncertain_on(ReferenceStore::new(TokioClock::new()).outcome_bytes_max(100));
     for (world, bytes_max) in [(by_store().await, usize::MAX), (uncertain().await, 100)] {
         let once = world.hapax.once("charge", "k").policy(Policy::default().outcome_bytes_max(bytes_max));
@@ -97,7 +97,7 @@ async fn a_result_that_is_too_large_to_keep_settles_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconciler_that_knows_it_did_not_happen_lets_it_run() {
+async fn a_reconciler_that_returns_not_applied_lets_the_operation_run() {
     let world = uncertain().await;
     let once = world.hapax.once("charge", "k").reconcile(|_question| async { Reconciled::<u32>::NotApplied });
     let done = once.run(|cx| async move { Ok::<_, String>(cx.attempt()) }).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_reconciler_that_knows_it_did_not_happen_lets_it_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconciler_that_does_not_know_or_panics_leaves_it_uncertain() {
+async fn a_reconciler_that_returns_unknown_or_panics_leaves_the_record_uncertain() {
     let world = uncertain().await;
     let unsure = world.hapax.once("charge", "k").reconcile(|_question| async { Reconciled::<u32>::Unknown });
     let answer = unsure.run(|_cx| async { Ok::<u32, String>(0) }).await;
@@ -120,7 +120,7 @@ async fn a_reconciler_that_does_not_know_or_panics_leaves_it_uncertain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconciler_that_hangs_holds_nobody_beyond_the_deadline() {
+async fn a_hanging_reconciler_blocks_no_caller_beyond_the_deadline() {
     let world = uncertain().await;
     let once = world.hapax.once("charge", "k").deadline(LEASE).reconcile(|_question| async {
         std::future::pending::<()>().await;

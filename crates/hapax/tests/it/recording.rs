@@ -23,7 +23,7 @@ async fn a_store_that_is_down_at_claim_refuses_and_nothing_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_whose_answer_is_lost_is_asked_for_again_and_runs_once_as_the_first_attempt() {
+async fn a_claim_whose_reply_is_lost_is_repeated_and_runs_once_as_the_first_attempt() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().at_nth(Op::Claim, 1, Fault::AnswerLost).at_nth(
         Op::Claim,
@@ -40,7 +40,7 @@ async fn a_claim_whose_answer_is_lost_is_asked_for_again_and_runs_once_as_the_fi
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_stays_unknown_is_released_behind_the_refusal() {
+async fn a_claim_that_stays_unknown_is_released_after_the_refusal() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().always(Op::Claim, Fault::AnswerLost));
     assert!(matches!(world.charge("k").await, Err(OnceError::Store(error)) if error.is_unknown()));
@@ -57,7 +57,7 @@ fn unanswered_claims() -> Plan {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_05_a_claim_that_arrives_after_it_was_given_up_is_refused() {
+async fn d_05_a_claim_that_arrives_after_its_cancellation_is_refused() {
     let world = World::new();
     world.faulty.set_plan(unanswered_claims());
     assert!(matches!(world.charge("k").await, Err(OnceError::Store(error)) if error.is_unknown()));
@@ -70,7 +70,7 @@ async fn d_05_a_claim_that_arrives_after_it_was_given_up_is_refused() {
 }
 
 /// The claim arrives after its release has found nothing, and before the key is looked up.
-async fn arrives_while_it_is_given_up(world: &World) {
+async fn arrives_during_cancellation(world: &World) {
     world.faulty.set_plan(unanswered_claims().at_nth(Op::Get, 1, Fault::Stall(Point::Before)));
     assert!(matches!(world.charge("k").await, Err(OnceError::Store(error)) if error.is_unknown()));
     while !world.faulty.fired().iter().any(|fired| fired.op == Op::Get) {
@@ -81,9 +81,9 @@ async fn arrives_while_it_is_given_up(world: &World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_05_a_claim_that_arrives_while_it_is_given_up_is_released() {
+async fn d_05_a_claim_that_arrives_during_its_cancellation_is_released() {
     let world = World::new();
-    arrives_while_it_is_given_up(&world).await;
+    arrives_during_cancellation(&world).await;
     world.faulty.resume();
     settle_down().await;
     assert_eq!(world.state("k").await, Some(State::Released));
@@ -91,9 +91,9 @@ async fn d_05_a_claim_that_arrives_while_it_is_given_up_is_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_arrives_while_it_is_given_up_is_released_also_while_draining() {
+async fn a_claim_that_arrives_during_its_cancellation_is_released_also_while_draining() {
     let world = World::new();
-    arrives_while_it_is_given_up(&world).await;
+    arrives_during_cancellation(&world).await;
     let goes_on = async {
         settle_down().await;
         world.faulty.resume();
@@ -103,7 +103,7 @@ async fn a_claim_that_arrives_while_it_is_given_up_is_released_also_while_draini
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_is_given_up_takes_nothing_from_somebody_else() {
+async fn a_cancelled_claim_does_not_affect_another_attempt() {
     let world = World::new();
     let rerun = |policy: hapax::Policy| policy.on_lapse(OnLapse::Rerun);
     let second = world.second();
@@ -122,7 +122,7 @@ async fn a_claim_that_is_given_up_takes_nothing_from_somebody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_is_given_up_while_draining_is_not_made() {
+async fn a_claim_cancelled_while_draining_leaves_no_record() {
     let world = World::new();
     world.faulty.set_plan(unanswered_claims());
     assert!(world.charge("k").await.is_err());
@@ -131,7 +131,7 @@ async fn a_claim_that_is_given_up_while_draining_is_not_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_panics_or_stalls_counts_as_a_lost_answer() {
+async fn a_store_that_panics_or_stalls_counts_as_a_lost_reply() {
     for fault in [Fault::Panic(Point::After), Fault::Stall(Point::After), Fault::Panic(Point::Before)] {
         for op in [Op::Claim, Op::Complete] {
             let world = World::new();
@@ -144,7 +144,7 @@ async fn a_store_that_panics_or_stalls_counts_as_a_lost_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_never_answers_a_claim_refuses_within_its_time_and_nothing_runs() {
+async fn a_claim_without_a_reply_is_refused_within_the_timeout_and_nothing_runs() {
     let timeout = Duration::from_secs(3);
     let world = World::with(|builder| builder.store_timeout(timeout));
     world.faulty.set_plan(Plan::new().always(Op::Claim, Fault::Stall(Point::Before)));
@@ -159,7 +159,7 @@ async fn a_store_that_never_answers_a_claim_refuses_within_its_time_and_nothing_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_completion_whose_answer_is_lost_is_asked_for_again() {
+async fn a_completion_whose_reply_is_lost_is_repeated() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().at_nth(Op::Complete, 1, Fault::AnswerLost));
     let done = world.charge("k").await.unwrap();
@@ -168,7 +168,7 @@ async fn a_completion_whose_answer_is_lost_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_cannot_be_recorded_is_answered_as_such_and_recorded_later() {
+async fn a_result_that_cannot_be_recorded_is_returned_as_unrecorded_and_recorded_later() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().always(Op::Complete, DOWN));
     let done = world.charge("k").await.unwrap();
@@ -184,7 +184,7 @@ async fn a_result_that_cannot_be_recorded_is_answered_as_such_and_recorded_later
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_completion_by_the_rightful_owner_is_welcome_though_the_record_was_uncertain() {
+async fn a_late_completion_by_the_owner_is_accepted_after_the_record_was_uncertain() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().always(Op::Complete, DOWN).always(Op::Renew, DOWN));
     assert!(!world.charge("k").await.unwrap().recorded);
@@ -200,7 +200,7 @@ async fn a_late_completion_by_the_rightful_owner_is_welcome_though_the_record_wa
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outcome_that_the_store_finds_too_large_is_recorded_as_not_kept() {
+async fn an_outcome_that_is_too_large_for_the_store_is_recorded_as_not_kept() {
     let world = World::new();
     let too_large = Fault::ErrorBefore(StoreErrorKind::TooLarge);
     world.faulty.set_plan(Plan::new().at_nth(Op::Complete, 1, too_large).at_nth(Op::Release, 1, too_large));
@@ -213,7 +213,7 @@ async fn an_outcome_that_the_store_finds_too_large_is_recorded_as_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_over_the_stores_own_limit_is_not_even_sent_to_it() {
+async fn an_outcome_over_the_limit_of_the_store_is_not_sent_to_it() {
     // The quotes of a JSON string take two bytes.
     let cases = [
         (Ok(98), State::Completed, true),
@@ -240,7 +240,7 @@ async fn what_is_over_the_stores_own_limit_is_not_even_sent_to_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_whose_answer_is_lost_frees_the_key_all_the_same() {
+async fn a_release_whose_reply_is_lost_releases_the_key_all_the_same() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().at_nth(Op::Release, 1, Fault::AnswerLost));
     let failed = world.hapax.once("charge", "k").run(|_cx| async { Err::<u32, _>("no".to_owned()) }).await;
@@ -250,7 +250,7 @@ async fn a_release_whose_answer_is_lost_frees_the_key_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_attempt_stays_visible_with_what_it_said() {
+async fn a_failed_attempt_stays_visible_with_its_error() {
     let world = World::new();
     let failed =
         world.hapax.once("charge", "k").run(|_cx| async { Err::<u32, _>("no route".to_owned()) }).await;
@@ -264,7 +264,7 @@ async fn a_failed_attempt_stays_visible_with_what_it_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_that_was_superseded_answers_with_what_the_other_one_pinned() {
+async fn a_superseded_owner_returns_the_pinned_outcome() {
     let world = World::new();
     let rerun = |policy: hapax::Policy| policy.on_lapse(OnLapse::Rerun);
     world.faulty.set_plan(Plan::new().always(Op::Renew, DOWN));
@@ -281,7 +281,7 @@ async fn an_owner_that_was_superseded_answers_with_what_the_other_one_pinned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_that_was_superseded_by_one_still_running_says_so() {
+async fn an_owner_superseded_by_a_running_attempt_returns_superseded() {
     let world = World::new();
     let rerun = |policy: hapax::Policy| policy.on_lapse(OnLapse::Rerun);
     world.faulty.set_plan(Plan::new().always(Op::Renew, DOWN));
@@ -294,7 +294,7 @@ async fn an_owner_that_was_superseded_by_one_still_running_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_answered_after_a_whole_lease_is_given_up_and_claimed_anew() {
+async fn a_claim_confirmed_after_a_whole_lease_is_cancelled_and_repeated() {
     // The timers of this process fire late: its store call returns after the lease has lapsed.
     let world = World::with(|builder| builder.store_timeout(Duration::from_secs(3600)));
     world.faulty.observe(|step| {
@@ -308,7 +308,7 @@ async fn a_claim_answered_after_a_whole_lease_is_given_up_and_claimed_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn claims_that_are_always_answered_too_late_are_refused_and_nothing_runs() {
+async fn claims_that_are_always_confirmed_too_late_are_refused_and_nothing_runs() {
     let world = World::new();
     world.faulty.observe(|step| {
         if step.op == Op::Claim && step.point == Point::After {
@@ -321,7 +321,7 @@ async fn claims_that_are_always_answered_too_late_are_refused_and_nothing_runs()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_given_up_while_the_store_is_down_is_released_when_it_is_back() {
+async fn a_claim_cancelled_while_the_store_is_down_is_released_when_it_recovers() {
     let world = World::new();
     world.faulty.set_plan(Plan::new().always(Op::Release, DOWN));
     world.faulty.observe(|step| {

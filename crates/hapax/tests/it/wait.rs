@@ -13,7 +13,7 @@ fn patient(policy: Policy) -> Policy {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_duplicate_of_a_running_operation_is_told_at_once_and_when_to_ask_again() {
+async fn a_duplicate_of_a_running_operation_is_refused_immediately_with_a_retry_delay() {
     let world = World::new();
     let slow = world.start_slow("k", |policy| policy).await;
     let Err(OnceError::InProgress { retry_after }) = world.charge("k").await else {
@@ -41,7 +41,7 @@ async fn a_waiter_is_woken_by_the_owner_without_time_passing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_whose_time_is_up_is_told_that_it_is_in_progress() {
+async fn a_waiter_whose_time_is_up_is_refused_as_in_progress() {
     let world = World::new();
     let slow = world.start_slow("k", |policy| policy).await;
     let before = tokio::time::Instant::now();
@@ -52,7 +52,7 @@ async fn a_waiter_whose_time_is_up_is_told_that_it_is_in_progress() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_in_another_process_finds_out_by_polling() {
+async fn a_waiter_in_another_process_polls() {
     let world = World::new();
     let slow = world.start_slow("k", |policy| policy).await;
     let other = world.second();
@@ -77,7 +77,7 @@ async fn a_waiter_runs_when_the_first_one_released_the_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_learns_that_the_owner_died() {
+async fn a_waiter_is_refused_as_uncertain_when_the_owner_dies() {
     let world = World::new();
     let owner = world.second();
     let slow = owner.start_slow("k", |policy| policy).await;
@@ -89,7 +89,7 @@ async fn a_waiter_learns_that_the_owner_died() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_between_the_refused_claim_and_the_wait_is_not_missed() {
+async fn a_completion_between_the_refused_claim_and_the_wait_is_not_missed() {
     let world = World::with(|builder| builder.poll(Duration::from_secs(3600)));
     let slow = world.start_slow("k", |policy| policy).await;
     // The duplicate's claim has been refused, and the reply has not arrived when the owner ends.
@@ -128,7 +128,7 @@ async fn many_waiters_share_one_poller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_waiters_are_told_at_once() {
+async fn too_many_waiters_are_refused_immediately() {
     let world = World::with(|builder| builder.waiters_max(2, 3));
     let slow = world.start_slow("k", |policy| policy).await;
     let slow_too = world.start_slow("k2", |policy| policy).await;
@@ -154,7 +154,7 @@ async fn too_many_waiters_are_told_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_that_goes_away_gives_its_place_back_and_frees_nothing() {
+async fn a_cancelled_waiter_frees_its_slot_and_not_the_key() {
     let world = World::with(|builder| builder.waiters_max(1, 1));
     let slow = world.start_slow("k", |policy| policy).await;
     let waiter = tokio::spawn({
@@ -175,7 +175,7 @@ async fn a_waiter_that_goes_away_gives_its_place_back_and_frees_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_may_wait_nobody_polls() {
+async fn without_waiters_the_store_is_not_polled() {
     let world = World::with(|builder| builder.waiters_max(0, 10));
     let slow = world.start_slow("k", |policy| policy).await;
     assert!(matches!(world.charge_with("k", patient).await, Err(OnceError::InProgress { .. })));

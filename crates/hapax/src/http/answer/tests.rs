@@ -10,7 +10,7 @@ fn with(name: &'static str) -> Answer {
 }
 
 #[test]
-fn an_answer_comes_back_as_it_was() {
+fn a_response_is_read_back_unchanged() {
     let mut answer = Answer::new(StatusCode::CREATED, vec![0, 255]);
     for (name, value) in [("content-type", "a/b"), ("link", "one"), ("link", "two"), ("set-cookie", "a=b")] {
         answer.headers.append(name, HeaderValue::from_static(value));
@@ -24,7 +24,7 @@ fn an_answer_comes_back_as_it_was() {
 }
 
 #[test]
-fn what_could_not_be_replayed_is_refused() {
+fn unreplayable_responses_are_refused() {
     let early = StatusCode::EARLY_HINTS;
     assert_eq!(Answer::new(early, "").recorded(), Err(AnswerError::Interim(early)));
     for status in [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED] {
@@ -38,7 +38,7 @@ fn what_could_not_be_replayed_is_refused() {
 }
 
 #[test]
-fn what_is_no_answer_is_none() {
+fn other_outcomes_are_not_responses() {
     let recorded = with("a").recorded().unwrap();
     let cut = recorded.clone().with_meta(recorded.meta.slice(1..));
     assert_eq!(Answer::of(&cut), None);
@@ -48,7 +48,7 @@ fn what_is_no_answer_is_none() {
 }
 
 #[test]
-fn what_it_holds_is_not_shown() {
+fn debug_shows_no_content() {
     let mut answer = Answer::new(StatusCode::OK, "canary-body");
     answer.headers.insert("location", HeaderValue::from_static("canary-field"));
     let shown = format!("{answer:?}");

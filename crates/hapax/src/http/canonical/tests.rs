@@ -29,7 +29,7 @@ fn f_04_percent_encoding_has_one_spelling() {
 
 /// Decoding only the valid part of `%2%35` would give `%25`, which has another meaning.
 #[test]
-fn f_04_a_stray_percent_leaves_all_as_it_is() {
+fn f_04_a_path_with_an_invalid_percent_is_unchanged() {
     for raw in ["%", "%4", "/%2%35", "/%zz%41", "/%41%", "/%4é", "/%+1", "%%41"] {
         assert_eq!(path(raw), raw);
         assert_eq!(query(raw), raw);
@@ -37,7 +37,7 @@ fn f_04_a_stray_percent_leaves_all_as_it_is() {
 }
 
 #[test]
-fn f_04_order_counts_among_equal_names_only() {
+fn f_04_order_counts_only_within_one_name() {
     let table = [
         ("b=1&a=2", "a=2&b=1"),
         ("a=2&b=1", "a=2&b=1"),
@@ -65,7 +65,7 @@ fn pairs(body: &str) -> Option<Vec<(String, String)>> {
 }
 
 #[test]
-fn f_07_forms_are_what_they_decode_to() {
+fn f_07_forms_are_decoded_pairs() {
     let table: &[(&str, &[(&str, &str)])] = &[
         ("", &[]),
         ("&&", &[]),
@@ -86,7 +86,7 @@ fn f_07_forms_are_what_they_decode_to() {
 }
 
 #[test]
-fn f_07_a_form_that_cannot_be_read_has_no_pairs() {
+fn f_07_an_invalid_form_has_no_pairs() {
     for body in ["a=%", "a=%4", "a=%zz", "%=1", "a=%+1"] {
         assert_eq!(pairs(body), None, "{body}");
     }
@@ -102,7 +102,7 @@ fn parameters(value: &str) -> Option<String> {
 }
 
 #[test]
-fn f_03_parameters_are_told_apart() {
+fn f_03_parameters_are_separated() {
     let table = [
         ("text/html", Some("")),
         ("text/html;", Some("")),
@@ -123,7 +123,7 @@ fn f_03_parameters_are_told_apart() {
 
 /// Few fields are searched linearly and many by hash; the result is the same.
 #[test]
-fn lines_of_a_field_are_found_among_few_and_among_many() {
+fn field_lines_are_found_in_small_and_large_heads() {
     let [key, twice, none] = ["idempotency-key", "accept", "expect"].map(HeaderName::from_static);
     for others in [0, 3, 40] {
         let mut headers = HeaderMap::new();
@@ -147,7 +147,7 @@ fn lines_of_a_field_are_found_among_few_and_among_many() {
 }
 
 #[test]
-fn a_field_that_is_not_there_is_not_taken_for_one_that_looks_like_it() {
+fn an_absent_field_that_shares_a_bit_is_not_found() {
     let headers = HeaderMap::from_iter([(HeaderName::from_static("x-request-id"), HeaderValue::from(1))]);
     let fields = Fields::of(&headers);
     assert!(fields.may_have(&AUTHORIZATION), "the two share a bit");

@@ -34,7 +34,7 @@ fn replayed(rules: &ReplayRules, fields: Fields<'_>) -> HeaderMap {
 }
 
 #[test]
-fn r_01_a_replay_is_the_first_answer_with_a_mark() {
+fn r_01_a_replay_is_the_first_response_with_the_marker() {
     let answer =
         parts(201, &[("content-type", "application/json"), ("x-a", "1"), ("x-b", "2"), ("x-a", "3")]);
     let replayed = round(&ReplayRules::default(), &answer, b"\x00\xff{}", &[]);
@@ -65,7 +65,7 @@ fn r_01_values_keep_their_octets() {
 }
 
 #[test]
-fn r_01_first_answers_are_marked_only_where_that_is_asked_for() {
+fn r_01_first_responses_are_marked_only_if_configured() {
     let request = map(&[("idempotency-key", "\"k\"")]);
     let head = [("idempotency-outcome", "pin"), ("x-a", "1")];
     let mut plain = map(&head);
@@ -83,7 +83,7 @@ fn r_01_first_answers_are_marked_only_where_that_is_asked_for() {
 }
 
 #[test]
-fn r_01_the_key_is_echoed_as_the_retry_spelt_it() {
+fn r_01_the_key_is_echoed_in_the_spelling_of_the_retry() {
     let echo_key = Some(HeaderName::from_static("idempotency-key"));
     let rules = ReplayRules { echo_key, ..ReplayRules::default() };
     let first = parts(200, &[("idempotency-key", "\"k\"")]);
@@ -161,7 +161,7 @@ fn r_04_fields_of_the_exchange_are_not_replayed() {
 }
 
 #[test]
-fn r_05_cookies_are_replayed_only_where_that_is_asked_for() {
+fn r_05_cookies_are_replayed_only_if_configured() {
     let cookies = [("set-cookie", "a=1"), ("set-cookie", "b=2, c")];
     assert_eq!(replayed(&ReplayRules::default(), &cookies), HeaderMap::new());
     let rules = ReplayRules { set_cookie: true, ..ReplayRules::default() };
@@ -180,7 +180,7 @@ fn r_05_cookies_are_not_stored_by_default() {
 }
 
 #[test]
-fn r_03_the_lists_take_fields_away() {
+fn r_03_the_lists_remove_fields() {
     let fields =
         [("content-type", "a/b"), ("location", "/1"), ("grpc-status", "0"), ("x-a", "1"), ("x-b", "2")];
     let only = Some(vec![HeaderName::from_static("x-a")]);
@@ -199,7 +199,7 @@ fn cors(first: Option<&'static str>, retry: Fields<'_>) -> HeaderMap {
 }
 
 #[test]
-fn r_06_cors_answers_go_only_to_the_origin_that_asked_first() {
+fn r_06_cors_fields_are_replayed_only_to_the_first_origin() {
     let a = "https://a.example";
     assert_eq!(cors(Some(a), &[("origin", a)])["access-control-allow-origin"], a);
     for (first, retry) in [(Some(a), "https://b.example"), (None, a), (Some(a), "")] {
@@ -211,7 +211,7 @@ fn r_06_cors_answers_go_only_to_the_origin_that_asked_first() {
 }
 
 #[test]
-fn r_06_the_origin_is_stored_only_with_a_cors_answer() {
+fn r_06_the_origin_is_stored_only_with_cors_fields() {
     let origin = HeaderValue::from_static("https://a.example");
     let recorded = record(&ReplayRules::default(), Some(&origin), &parts(200, &[]), &[], None);
     assert_eq!(recorded.meta.len(), 4);
@@ -237,7 +237,7 @@ fn r_06_scripts_may_read_the_marker() {
 }
 
 #[test]
-fn r_07_some_answers_have_no_content() {
+fn r_07_some_statuses_have_no_content() {
     for (status, content) in [(200, true), (202, true), (204, false), (205, false), (304, false), (404, true)]
     {
         let answer = parts(status, &[("content-length", "4")]);
@@ -253,7 +253,7 @@ fn r_07_some_answers_have_no_content() {
 }
 
 #[test]
-fn r_09_what_a_retry_accepts() {
+fn r_09_accept_encoding_decides_which_codings_are_accepted() {
     let check = |accept: &[&str], coding: &str, expected| {
         let fields: Vec<_> = accept.iter().map(|value| ("accept-encoding", *value)).collect();
         assert_eq!(coding::acceptable(&map(&fields), coding.as_bytes()), expected, "{accept:?} {coding}");
@@ -276,7 +276,7 @@ fn r_09_what_a_retry_accepts() {
 }
 
 #[test]
-fn r_09_a_coding_that_cannot_be_undone_is_replayed_as_it_is() {
+fn r_09_an_unknown_coding_is_replayed_unchanged() {
     let fields = [("content-encoding", "zstd"), ("etag", "\"v1\""), ("content-digest", "x")];
     let retry = [("accept-encoding", "identity")];
     let replayed = round(&ReplayRules::default(), &parts(200, &fields), b"not zstd", &retry);
@@ -287,7 +287,7 @@ fn r_09_a_coding_that_cannot_be_undone_is_replayed_as_it_is() {
 
 #[cfg(feature = "decode")]
 #[test]
-fn r_09_a_coding_that_the_retry_rules_out_is_undone() {
+fn r_09_a_coding_that_the_retry_excludes_is_decoded() {
     use std::io::Write as _;
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(b"plain text").unwrap();
@@ -316,7 +316,7 @@ fn r_09_a_coding_that_the_retry_rules_out_is_undone() {
 }
 
 #[test]
-fn r_10_what_is_no_http_answer_is_not_replayed() {
+fn r_10_other_outcomes_are_not_replayed() {
     let check = |format, why| {
         let recorded = Recorded::new(Class::Success, format, "done");
         let refused = replay(&ReplayRules::default(), &HeaderMap::new(), recorded).unwrap_err();
@@ -330,7 +330,7 @@ fn r_10_what_is_no_http_answer_is_not_replayed() {
 }
 
 #[test]
-fn r_11_trailers_stay_apart() {
+fn r_11_trailers_are_separate_from_headers() {
     let trailers = map(&[("grpc-status", "0"), ("x-sum", "1"), ("x-sum", "2"), ("content-length", "1")]);
     let only = Some(Vec::new());
     let rules = ReplayRules { only, ..ReplayRules::default() };
@@ -362,7 +362,7 @@ const VERSION_1: &[u8] = b"\x01\x00\xc9\x11https://a.example\
     \x02\x05x-sum\x012";
 
 #[test]
-fn the_bytes_of_version_1_stay() {
+fn version_1_is_encoded_and_decoded_unchanged() {
     let origin = HeaderValue::from_static("https://a.example");
     let answer = parts(201, &[("content-type", "text/plain"), ("access-control-allow-origin", "*")]);
     let trailers = map(&[("x-sum", "2")]);
@@ -372,7 +372,7 @@ fn the_bytes_of_version_1_stay() {
 }
 
 #[test]
-fn damaged_bytes_never_panic_and_never_reach_beyond_themselves() {
+fn damaged_bytes_neither_panic_nor_overrun() {
     let retry = map(&[("origin", "https://a.example"), ("accept-encoding", "identity")]);
     let read = |meta: Vec<u8>| {
         let recorded = Recorded::new(Class::Success, Format::HTTP, "body").with_meta(meta);
@@ -399,7 +399,7 @@ fn damaged_bytes_never_panic_and_never_reach_beyond_themselves() {
 }
 
 #[test]
-fn more_fields_than_a_map_holds_are_damage() {
+fn more_fields_than_a_map_holds_are_damaged() {
     let mut writer = HeadWriter::new(StatusCode::OK, b"");
     for number in 0..40_000 {
         let name = HeaderName::from_bytes(format!("x-{number}").as_bytes()).unwrap();
@@ -411,7 +411,7 @@ fn more_fields_than_a_map_holds_are_damage() {
 }
 
 #[test]
-fn a_record_holds_none_of_the_memory_that_the_body_was_read_into() {
+fn a_record_does_not_share_the_read_buffer() {
     let read = Bytes::from(vec![b'x'; 1 << 20]);
     let recorded = record(&ReplayRules::default(), None, &parts(200, &[]), &read.slice(..10), None);
     assert_eq!(recorded.payload, "x".repeat(10));

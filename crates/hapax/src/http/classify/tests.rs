@@ -20,7 +20,7 @@ fn check(outcomes: &Outcomes, outcome: Outcome, statuses: &[u16]) {
 }
 
 #[test]
-fn x_11_the_default_table_pins_answers_and_releases_what_asks_for_a_retry() {
+fn x_11_the_default_table_pins_responses_and_releases_retryable_ones() {
     let table = Outcomes::default();
     check(&table, Outcome::Pin, &[200, 201, 202, 204, 299, 300, 301, 302, 303, 304]);
     check(&table, Outcome::Pin, &[400, 402, 404, 405, 409, 410, 413, 415, 418, 422, 424, 431, 451, 499]);
@@ -29,7 +29,7 @@ fn x_11_the_default_table_pins_answers_and_releases_what_asks_for_a_retry() {
 }
 
 #[test]
-fn x_11_a_gateway_s_answer_frees_no_key() {
+fn x_11_a_gateway_status_does_not_release_the_key() {
     let tables = [
         (Outcomes::default(), Outcome::Uncertain),
         (Outcomes::success_only(), Outcome::Uncertain),
@@ -45,7 +45,7 @@ fn x_11_a_gateway_s_answer_frees_no_key() {
 }
 
 #[test]
-fn x_11_a_status_that_does_not_exist_counts_as_a_server_error() {
+fn x_11_an_unknown_status_counts_as_a_server_error() {
     let mut table = Outcomes::default();
     check(&table, Outcome::Release, &[600, 999]);
     table.set(StatusSet::Class(5), Outcome::Pin);
@@ -53,7 +53,7 @@ fn x_11_a_status_that_does_not_exist_counts_as_a_server_error() {
 }
 
 #[test]
-fn r_07_an_informational_answer_is_never_kept() {
+fn r_07_an_interim_response_is_never_recorded() {
     for mut table in [Outcomes::default(), Outcomes::stripe_v1(), Outcomes::oasis()] {
         table.set(StatusSet::One(status(101)), Outcome::Pin);
         check(&table, Outcome::Release, &[100, 101, 103, 199]);
@@ -73,7 +73,7 @@ fn x_11_the_tables_of_the_dialects() {
 }
 
 #[test]
-fn x_11_the_later_word_wins() {
+fn x_11_the_later_call_overrides() {
     let mut table = Outcomes::default();
     table.set("5xx".parse().unwrap(), Outcome::Uncertain);
     table.set("503".parse().unwrap(), Outcome::Release);
@@ -84,7 +84,7 @@ fn x_11_the_later_word_wins() {
 }
 
 #[test]
-fn x_11_what_is_not_a_final_status_is_refused_by_name() {
+fn x_11_an_invalid_status_is_refused_with_its_text() {
     for good in ["200", "404", "599", "2xx", "5XX"] {
         let set: StatusSet = good.parse().unwrap();
         assert_eq!(set.to_string(), good.to_lowercase());
@@ -100,7 +100,7 @@ fn x_11_what_is_not_a_final_status_is_refused_by_name() {
 }
 
 #[test]
-fn e_06_the_published_table_makes_the_same_table() {
+fn e_06_the_published_table_rebuilds_the_table() {
     for table in [
         Outcomes::default(),
         Outcomes::stripe_v1(),
@@ -142,7 +142,7 @@ fn x_09_the_origin_overrules_the_table() {
 }
 
 #[test]
-fn x_09_a_word_that_cannot_be_read_gives_no_key_free() {
+fn x_09_an_invalid_override_does_not_release_the_key() {
     let table = Outcomes::default();
     for word in ["", "pinned", "pin, release", "true", "\u{fc}"] {
         let header = [("idempotency-outcome", word)];
@@ -154,7 +154,7 @@ fn x_09_a_word_that_cannot_be_read_gives_no_key_free() {
 }
 
 #[test]
-fn x_05_the_refusal_of_another_layer_is_no_answer_to_keep() {
+fn x_05_the_refusal_of_another_layer_is_not_recorded() {
     let table = Outcomes::stripe_v1();
     let outcome_of = |status: u16, code: Code, further: &[(&'static str, &'static str)]| {
         let refusal = code.response(Some(StatusCode::from_u16(status).unwrap()), "why").into_parts().0;
@@ -190,7 +190,7 @@ fn x_05_the_refusal_of_another_layer_is_no_answer_to_keep() {
 }
 
 #[test]
-fn x_11_a_handler_s_own_word_comes_first() {
+fn x_11_the_override_of_the_handler_comes_first() {
     let mut answer = parts(503, &[("idempotency-outcome", "release")]);
     answer.extensions.insert(Outcome::Pin);
     assert_eq!(classify_response(&Outcomes::default(), &answer), Outcome::Pin);

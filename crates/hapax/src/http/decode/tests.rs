@@ -66,7 +66,7 @@ fn f_08_an_unknown_coding_is_refused() {
 }
 
 #[test]
-fn f_08_what_is_cut_short_corrupt_or_has_more_is_refused() {
+fn f_08_truncated_corrupt_or_trailing_input_is_refused() {
     for (coding, sent) in [
         ("gzip", gzip(PLAIN)),
         ("deflate", zlib(PLAIN)),
@@ -92,7 +92,7 @@ fn f_08_what_is_cut_short_corrupt_or_has_more_is_refused() {
 }
 
 #[test]
-fn f_08_what_unfolds_too_far_is_refused() {
+fn f_08_decompression_bombs_are_refused() {
     let limits = |bytes_max, ratio_max| DecodeLimits { bytes_max, ratio_max };
     let long = vec![b'a'; 100_000];
     for (coding, sent) in [("gzip", gzip(&long)), ("deflate", zlib(&long)), ("deflate", deflate(&long))] {

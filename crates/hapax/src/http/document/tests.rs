@@ -51,7 +51,7 @@ fn codes(route: &RouteDocument) -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn e_06_the_default_route_as_it_is_published() {
+fn e_06_the_default_route_is_published() {
     let mut route = json!(route("/**"));
     let problems = route.as_object_mut().unwrap().remove("problems").unwrap();
     let expected = json!({
@@ -131,7 +131,7 @@ fn e_06_the_default_route_as_it_is_published() {
 }
 
 #[test]
-fn e_06_only_refusals_that_can_happen_are_published() {
+fn e_06_only_possible_refusals_are_published() {
     let always = BTreeSet::from([
         "key-invalid",
         "key-reused",
@@ -159,7 +159,7 @@ fn e_06_only_refusals_that_can_happen_are_published() {
 }
 
 #[test]
-fn e_06_x_11_a_grpc_route_publishes_what_decides_there() {
+fn e_06_x_11_a_grpc_route_publishes_grpc_outcomes() {
     let outcomes = route("/pay.Ledger/Post").outcomes;
     assert_eq!(outcomes.len(), 17);
     for (name, outcome) in
@@ -189,7 +189,7 @@ fn e_04_statuses_are_those_in_force() {
 }
 
 #[test]
-fn s_06_nothing_of_the_deployments_own_is_published() {
+fn s_06_no_deployment_internals_are_published() {
     let (document, openapi) = with_runtime(|| (json!(layer().document()), layer().openapi()));
     for published in [document.to_string(), openapi.to_string()] {
         assert!(!published.contains("s3cret") && !published.contains("n4mespace"));
@@ -250,7 +250,7 @@ fn e_06_the_fragment_has_the_form_of_openapi() {
 }
 
 #[test]
-fn e_06_what_refusals_look_like_is_published() {
+fn e_06_the_format_of_refusals_is_published() {
     let shape = |path: &str| json!(route(path).refusals);
     let google = json!({ "shape": "google", "media_type": "application/json", "problem_details": false });
     assert_eq!(shape("/google"), google);
@@ -262,7 +262,7 @@ fn e_06_what_refusals_look_like_is_published() {
 }
 
 #[test]
-fn e_06_routes_that_differ_have_parts_of_their_own() {
+fn e_06_different_routes_have_separate_components() {
     let openapi = with_runtime(|| layer().openapi());
     let entry = |path: &str| {
         let entries = openapi["x-idempotency"].as_array().unwrap();

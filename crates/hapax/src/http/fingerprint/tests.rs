@@ -69,7 +69,7 @@ fn f_02_method_path_query_type_and_content_count() {
 
 /// Fingerprints are stored for days and compared by other processes: their input must not change.
 #[test]
-fn f_02_what_is_hashed_is_settled() {
+fn f_02_the_hashed_input_is_stable() {
     let sent = Sent {
         query: Some("b=1&a=2"),
         fields: &["if-match: \"1\"", "content-type: application/json"],
@@ -168,7 +168,7 @@ fn f_04_another_query_is_another_request() {
 }
 
 #[test]
-fn f_05_json_is_what_it_says() {
+fn f_05_json_is_compared_by_value() {
     for content_type in [JSON, "application/vnd.api+json", "Application/Problem+JSON; charset=utf-8"] {
         assert_eq!(of_body(content_type, r#"{"a":1,"b":2}"#), of_body(content_type, r#"{ "b": 2, "a": 1 }"#));
         assert_ne!(of_body(content_type, "[1,2]"), of_body(content_type, "[2,1]"));
@@ -184,7 +184,7 @@ fn f_05_json_is_what_it_says() {
 }
 
 #[test]
-fn f_06_values_of_json_can_be_left_out() {
+fn f_06_json_values_can_be_excluded() {
     let rules = FingerprintRules {
         json: Select::default().exclude(["/at".parse().unwrap()]),
         ..FingerprintRules::default()
@@ -217,7 +217,7 @@ fn f_07_multipart_is_compared_part_by_part() {
 }
 
 #[test]
-fn f_07_no_media_type_goes_unprotected() {
+fn f_07_bodies_of_every_media_type_count() {
     for content_type in
         ["", "text/plain", "image/png", "application/grpc", "\u{e9}", "multipart/mixed", FORM, JSON]
     {
@@ -259,7 +259,7 @@ fn f_08_encoded_content_counts_as_sent_with_its_codings() {
 
 #[cfg(feature = "decode")]
 #[test]
-fn f_08_content_is_decoded_where_that_is_asked_for() {
+fn f_08_content_is_decoded_if_configured() {
     let rules = FingerprintRules { decode: Some(DecodeLimits::default()), ..FingerprintRules::default() };
     let with = |coding: &str, body: &[u8]| {
         by(
@@ -287,7 +287,7 @@ fn f_08_content_is_decoded_where_that_is_asked_for() {
 }
 
 #[test]
-fn f_10_only_the_key_counts_where_that_is_asked_for() {
+fn f_10_only_the_key_counts_if_configured() {
     let rules = FingerprintRules { input: FingerprintInput::Key, ..FingerprintRules::default() };
     assert_eq!(by(&rules, POST), Ok(Fingerprint::empty()));
     assert_eq!(by(&rules, Sent { method: "PUT", body: b"x", ..POST }), Ok(Fingerprint::empty()));

@@ -23,7 +23,7 @@ fn trailers(status: &str) -> HeaderMap {
 const GRPC: (&str, &str) = ("content-type", "application/grpc+proto");
 
 #[test]
-fn t_05_what_is_grpc() {
+fn t_05_grpc_is_detected_by_content_type() {
     for (content_type, expected) in [
         ("application/grpc", true),
         ("application/grpc+proto", true),
@@ -61,7 +61,7 @@ fn t_05_the_status_in_the_trailers_decides() {
 }
 
 #[test]
-fn t_05_an_answer_without_a_status_was_cut() {
+fn t_05_a_response_without_a_status_is_uncertain() {
     let unknown = Some((Outcome::Uncertain, Class::Error));
     assert_eq!(outcome(&parts(200, &[GRPC]), None), unknown);
     assert_eq!(outcome(&parts(200, &[GRPC]), Some(&HeaderMap::new())), unknown);
@@ -71,7 +71,7 @@ fn t_05_an_answer_without_a_status_was_cut() {
 }
 
 #[test]
-fn t_05_what_is_not_grpc_is_left_to_the_http_status() {
+fn t_05_other_responses_are_classified_by_http_status() {
     assert_eq!(outcome(&parts(200, &[("content-type", "text/html")]), Some(&trailers("0"))), None);
     assert_eq!(outcome(&parts(503, &[GRPC]), None), None);
     assert_eq!(outcome(&parts(200, &[]), None), None);
@@ -94,7 +94,7 @@ fn x_09_the_origin_overrules_the_grpc_status() {
 }
 
 #[test]
-fn x_11_a_route_says_what_a_grpc_status_means() {
+fn x_11_a_route_sets_the_outcome_of_a_grpc_status() {
     let mut outcomes = Outcomes::default();
     outcomes.set("UNAVAILABLE".parse().unwrap(), Outcome::Uncertain);
     outcomes.set("not_found".parse().unwrap(), Outcome::Release);
@@ -112,7 +112,7 @@ fn x_11_a_route_says_what_a_grpc_status_means() {
 }
 
 #[test]
-fn x_08_the_deadline_is_taken_off_grpc_calls_only() {
+fn x_08_the_deadline_is_removed_from_grpc_calls_only() {
     for (content_type, is_left) in [("application/grpc+proto", false), ("application/json", true)] {
         let fields = [("content-type", content_type), ("grpc-timeout", "1S"), ("te", "trailers")];
         let mut headers = parts(200, &fields).headers;
@@ -123,7 +123,7 @@ fn x_08_the_deadline_is_taken_off_grpc_calls_only() {
 }
 
 #[test]
-fn e_05_a_retry_is_forbidden_beside_the_status() {
+fn e_05_a_retry_is_forbidden_next_to_the_status() {
     let forbidden = HeaderMap::from_iter([(PUSHBACK, NEVER)]);
     let mut head = HeaderMap::new();
     let mut failed = trailers("14");

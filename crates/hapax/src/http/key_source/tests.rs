@@ -45,7 +45,7 @@ fn found(key: &str) -> Result<Option<String>, KeyFault> {
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[test]
-fn k_01_k_02_k_03_a_quoted_and_a_bare_key_are_one() {
+fn k_01_k_02_k_03_quoted_and_bare_keys_are_equal() {
     let source = KeySource::default();
     for value in ["a-1", "\"a-1\"", " a-1 ", "\"a-1\";v=1"] {
         assert_eq!(ask(&source, &[("idempotency-key", value)], ""), found("a-1"), "{value}");
@@ -126,7 +126,7 @@ fn may_be_in_body(source: &KeySource, content_type: &'static str) -> bool {
 }
 
 #[test]
-fn k_09_only_json_bodies_are_looked_into() {
+fn k_09_only_json_bodies_are_parsed() {
     let body = r#"{"meta": {"request_id": "a"}}"#;
     let amazon = ["application/x-amz-json-1.0", "Application/X-Amz-JSON-1.1; charset=utf-8"];
     let usual =
@@ -163,7 +163,7 @@ fn k_09_a_number_or_a_boolean_in_the_body_is_its_text() {
 }
 
 #[test]
-fn k_08_a_uuid_is_one_key_with_and_without_hyphens_wherever_it_stands() {
+fn k_08_a_uuid_is_one_key_with_and_without_hyphens_in_every_place() {
     let source = KeySource { rules: KeyRules::new().format(KeyFormat::Uuid), ..source() };
     let (plain, hyphens) = ("8e03978e40d543e8bc936894a57f9324", "8e03978e-40d5-43e8-bc93-6894a57f9324");
     let body = format!(r#"{{"meta": {{"request_id": "{plain}"}}}}"#);
@@ -193,7 +193,7 @@ fn k_09_a_body_in_which_the_key_cannot_be_read_is_refused() {
 }
 
 #[test]
-fn k_08_a_key_in_the_body_keeps_the_same_rules_but_needs_no_quotes() {
+fn k_08_a_key_in_the_body_follows_the_same_rules_without_quotes() {
     let check = |rules: KeyRules, content: &str, error: KeyError| {
         let body = serde_json::json!({ "meta": { "request_id": content } }).to_string();
         let fault = ask(&KeySource { rules, ..source() }, &[JSON], &body).unwrap_err();
@@ -218,7 +218,7 @@ fn check_first_sent(values: &[&str], now: SystemTime) -> Result<(), FirstSentFau
 }
 
 #[test]
-fn d_02_a_first_sending_within_the_window_is_taken_and_outside_refused() {
+fn d_02_a_first_sending_is_accepted_only_within_the_window() {
     let sent = Duration::from_secs(784_111_777);
     let at = |now| check_first_sent(&["Sun, 06 Nov 1994 08:49:37 GMT"], UNIX_EPOCH + now);
     let second = Duration::from_secs(1);
@@ -232,7 +232,7 @@ fn d_02_a_first_sending_within_the_window_is_taken_and_outside_refused() {
 }
 
 #[test]
-fn d_02_a_first_sending_that_is_missing_or_no_date_is_invalid() {
+fn d_02_a_missing_or_malformed_first_sending_is_invalid() {
     let cases: [&[&str]; 9] = [
         &[],
         &[""],

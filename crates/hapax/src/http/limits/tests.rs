@@ -22,7 +22,7 @@ fn at_a_rate(rate: &str) -> LimitRules {
 }
 
 #[test]
-fn s_06_a_key_is_sent_as_often_as_allowed_and_then_at_the_allowed_pace() {
+fn s_06_a_key_may_burst_and_then_continue_at_the_allowed_rate() {
     let (limits, rules, start) = (LimitCounters::new(), at_a_rate("3/60s"), Instant::now());
     for _ in 0..3 {
         assert_eq!(limits.attempt(&rules, &id(1), start), Ok(()));
@@ -106,7 +106,7 @@ fn s_06_callers_without_open_claims_are_not_remembered() {
 }
 
 #[test]
-fn s_06_a_caller_with_too_much_stored_waits_until_some_has_expired() {
+fn s_06_a_caller_with_too_much_stored_waits_for_expiry() {
     let limits = LimitCounters::new();
     let rules = LimitRules { stored_bytes_max: Some(1000), ..LimitRules::default() };
     let start = Instant::now();
@@ -139,7 +139,7 @@ fn s_06_by_default_only_open_claims_are_counted() {
 }
 
 #[test]
-fn s_05_a_limit_counts_each_caller_alone() {
+fn s_05_a_limit_counts_callers_separately() {
     let (limits, rules, now) = (LimitCounters::new(), at_a_rate("1/1m"), Instant::now());
     let id = |who: &str| ScopedKey::new(Scope::new("x").principal(who), &Key::new("a").unwrap()).id;
     assert_eq!(limits.attempt(&rules, &id("acme"), now), Ok(()));

@@ -13,7 +13,7 @@ fn check(pattern: &str, covered: &[&str], others: &[&str]) {
 }
 
 #[test]
-fn m_01_a_pattern_covers_the_paths_it_describes_and_no_others() {
+fn m_01_a_pattern_covers_exactly_the_described_paths() {
     check("/", &["/"], &["", "*", "/a", "//"]);
     check(
         "/v1/payments",
@@ -33,7 +33,7 @@ fn m_01_a_pattern_covers_the_paths_it_describes_and_no_others() {
 
 #[test]
 #[cfg(feature = "regex")]
-fn m_01_a_regular_expression_describes_the_whole_path() {
+fn m_01_a_regular_expression_matches_the_whole_path() {
     check("~/v[12]/pay", &["/v1/pay", "/v2/pay/"], &["/v1/pay/more", "/x/v1/pay", "/v1/pay\n", "/V1/pay"]);
     check("~/a|/b", &["/a", "/b", "/b/"], &["/a/b", "/ab", "/b//"]);
     check("~/c/", &["/c", "/c/"], &["/c//"]);
@@ -42,7 +42,7 @@ fn m_01_a_regular_expression_describes_the_whole_path() {
 }
 
 #[test]
-fn m_01_case_counts_unless_the_service_ignores_it() {
+fn m_01_case_counts_unless_it_is_ignored() {
     let pattern: PathPattern = "/v1/Payments/{id}".parse().unwrap();
     assert!(pattern.matches("/v1/Payments/x") && !pattern.matches("/V1/payments/x"));
     let pattern = pattern.compared_by(PathCase::Ignore);
@@ -50,7 +50,7 @@ fn m_01_case_counts_unless_the_service_ignores_it() {
 }
 
 #[test]
-fn s_01_paths_that_are_the_same_have_one_spelling() {
+fn s_01_equal_paths_have_one_normal_form() {
     let check = |case, paths: &[&str], expected| {
         for path in paths {
             assert_eq!(compared(path, case), expected, "{path}");
@@ -67,7 +67,7 @@ fn s_01_paths_that_are_the_same_have_one_spelling() {
 }
 
 #[test]
-fn m_01_a_pattern_includes_another_where_it_covers_all_of_it() {
+fn m_01_a_pattern_includes_another_if_it_covers_all_its_paths() {
     use PathCase::{Exact, Ignore};
     let check = |all: &str, some: &str, cases: [PathCase; 2], expected: bool| {
         let pattern = |text: &str, case| text.parse::<PathPattern>().unwrap().compared_by(case);
@@ -114,7 +114,7 @@ fn m_01_a_pattern_includes_another_where_it_covers_all_of_it() {
 
 /// Checks every short pattern against every short path, with a naive matcher as the reference.
 #[test]
-fn m_01_matching_agrees_with_a_plain_matcher() {
+fn m_01_matching_agrees_with_a_naive_matcher() {
     fn plainly(pattern: &[&str], path: &[&str]) -> bool {
         match (pattern, path) {
             ([], path) => path.is_empty(),
@@ -153,14 +153,14 @@ fn m_01_matching_agrees_with_a_plain_matcher() {
 
 /// A matcher that backtracks to every `**` would not terminate.
 #[test]
-fn m_01_a_long_path_and_many_wildcards_end_soon() {
+fn m_01_many_wildcards_on_a_long_path_take_bounded_time() {
     let pattern: PathPattern = format!("{}/b", "/**/a".repeat(40)).parse().unwrap();
     assert!(!pattern.matches(&"/a".repeat(10_000)));
     assert!(pattern.matches(&format!("{}/b", "/a".repeat(10_000))));
 }
 
 #[test]
-fn m_01_a_text_that_is_no_pattern_is_refused_with_its_place() {
+fn m_01_an_invalid_pattern_is_refused_with_the_position() {
     let cases = [
         ("", 0, "starts with /"),
         ("v1/payments", 0, "starts with /"),

@@ -18,7 +18,7 @@ fn m_03_delete_is_covered_by_choice() {
 }
 
 #[test]
-fn r_01_the_key_is_echoed_in_the_header_that_holds_it() {
+fn r_01_the_key_is_echoed_in_the_configured_header() {
     let name = HeaderName::from_static("x-key");
     let before = HttpPolicy::default().echo_key(true).header(name.clone());
     let after = HttpPolicy::default().header(name.clone()).echo_key(true);
@@ -27,7 +27,7 @@ fn r_01_the_key_is_echoed_in_the_header_that_holds_it() {
 }
 
 #[test]
-fn e_01_a_missing_key_is_asked_for_by_its_header() {
+fn e_01_the_refusal_of_a_missing_key_names_its_header() {
     let policy = HttpPolicy::default().header(HeaderName::from_static("x-key"));
     assert!(rules(&policy).key_missing().detail.contains("x-key"));
 }
@@ -44,7 +44,7 @@ fn p_03_webhooks_are_kept_longer_than_their_senders_retry() {
 
 #[cfg(feature = "webhook")]
 #[test]
-fn p_03_a_credential_is_the_principal_of_a_webhook_only_by_choice() {
+fn p_03_a_credential_is_the_principal_of_a_webhook_only_if_chosen() {
     let header = |name| Principal::Header(HeaderName::from_static(name));
     let hooks = |policy: HttpPolicy| policy.webhook(Webhook::cloud_events());
     for (policy, principal, warns) in [
@@ -61,14 +61,14 @@ fn p_03_a_credential_is_the_principal_of_a_webhook_only_by_choice() {
 }
 
 #[test]
-fn debug_shows_no_more_than_choices() {
+fn debug_shows_only_the_options() {
     let shown = format!("{:?}", HttpPolicy::default());
     assert!(shown.starts_with("HttpPolicy { dialect: Default, key: Optional, "), "{shown}");
 }
 
 /// A policy passed to `route` takes the durations of the builder, not the defaults.
 #[tokio::test]
-async fn times_that_a_policy_does_not_choose_are_those_of_the_builder() {
+async fn unset_durations_are_those_of_the_builder() {
     let day = Duration::from_secs(24 * 3600);
     let engine = Policy::default().retention(3 * day).lease(Duration::from_secs(7)).on_lapse(OnLapse::Rerun);
     let check = |policy: HttpPolicy, retention: Duration| {

@@ -47,7 +47,7 @@ fn e_01_a_refusal_is_a_problem_document() {
 }
 
 #[test]
-fn e_01_any_text_makes_a_valid_document() {
+fn e_01_any_text_is_escaped_in_the_document() {
     let detail = "quote \" back \\ line \n zero \0 \u{2028} \u{1f600}";
     let problem = Problem { detail: detail.into(), ..Problem::from(Code::KeyInvalid) };
     let rules = RefusalRules { type_base: "bad\n\"base/".into(), ..RefusalRules::default() };
@@ -87,7 +87,7 @@ fn e_02_codes_and_statuses() {
 }
 
 #[test]
-fn e_02_a_code_finds_its_own_row() {
+fn e_02_every_code_is_the_index_of_its_row() {
     for (number, code) in Code::ALL.into_iter().enumerate() {
         assert_eq!(code as usize, number);
         assert_eq!(Code::from_name(code.name()), Some(code));
@@ -97,7 +97,7 @@ fn e_02_a_code_finds_its_own_row() {
 }
 
 #[test]
-fn e_03_what_a_retry_is_good_for() {
+fn e_03_every_code_has_consistent_retry_advice() {
     let named = |holds: fn(Code) -> bool| -> Vec<_> {
         Code::ALL.into_iter().filter(|code| holds(*code)).map(Code::name).collect()
     };
@@ -171,7 +171,7 @@ fn e_05_retry_after_is_whole_seconds_rounded_up() {
 }
 
 #[test]
-fn e_05_hints_say_whether_to_retry() {
+fn e_05_hint_fields_state_whether_to_retry() {
     let hints = ["x-should-retry", "stripe-should-retry"].map(HeaderName::from_static).to_vec();
     let rules = RefusalRules { hints, ..RefusalRules::default() };
     for (code, hint) in [
@@ -190,7 +190,7 @@ fn e_05_hints_say_whether_to_retry() {
 }
 
 #[test]
-fn e_05_clients_retry_some_statuses_by_themselves() {
+fn e_05_some_statuses_are_retried_automatically() {
     let check = |statuses: &[u16], expected| {
         for status in statuses {
             assert_eq!(is_retried(StatusCode::from_u16(*status).unwrap()), expected, "{status}");

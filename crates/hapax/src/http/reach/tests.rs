@@ -19,7 +19,7 @@ fn check(routes: &[(&str, HttpPolicy)], expected: Option<(usize, &[&str])>) {
 }
 
 #[test]
-fn m_01_a_route_behind_one_for_more_paths_and_methods_is_not_reached() {
+fn m_01_a_route_included_in_an_earlier_one_is_not_reached() {
     let usual = HttpPolicy::default;
     let required = || usual().key(KeyMode::Required);
     check(&[("/a", usual()), ("/b", usual()), ("/**", usual())], None);
@@ -31,7 +31,7 @@ fn m_01_a_route_behind_one_for_more_paths_and_methods_is_not_reached() {
 }
 
 #[test]
-fn m_01_several_routes_together_take_all_of_another_one() {
+fn m_01_several_routes_together_can_hide_another() {
     let routes = [
         ("/**", methods(&[Method::POST])),
         ("/a/*", methods(&[Method::PUT, Method::PATCH])),
@@ -41,7 +41,7 @@ fn m_01_several_routes_together_take_all_of_another_one() {
 }
 
 #[test]
-fn m_05_what_is_off_takes_every_method_and_hides_behind_those_that_take_all() {
+fn m_05_a_route_that_is_off_matches_every_method() {
     let usual = HttpPolicy::default;
     check(&[("/**", HttpPolicy::off()), ("/a", methods(&[Method::DELETE]))], Some((1, &["/**"])));
     check(&[("/a", HttpPolicy::off()), ("/**", usual())], None);
@@ -53,7 +53,7 @@ fn m_05_what_is_off_takes_every_method_and_hides_behind_those_that_take_all() {
 }
 
 #[test]
-fn m_01_case_is_looked_at_as_the_routes_look_at_it() {
+fn m_01_case_is_compared_as_in_the_routes() {
     let usual = HttpPolicy::default;
     let ignoring = || usual().path_case(PathCase::Ignore);
     check(&[("/A", usual()), ("/a", usual())], None);

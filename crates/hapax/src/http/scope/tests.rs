@@ -36,7 +36,7 @@ fn id(scope: Scope) -> RecordId {
 }
 
 #[test]
-fn s_01_method_and_path_belong_to_the_scope() {
+fn s_01_method_and_path_are_part_of_the_scope() {
     let rules = ScopeRules { namespace: "shop".into(), ..ScopeRules::default() };
     let mut parts = request("/orders/7?a=b", &[("host", "a.example")]);
     assert_eq!(scope(&rules, &parts).to_string(), "shop/POST /orders/7");
@@ -47,7 +47,7 @@ fn s_01_method_and_path_belong_to_the_scope() {
 }
 
 #[test]
-fn s_01_one_slash_at_the_end_makes_no_other_operation_and_case_by_choice() {
+fn s_01_a_trailing_slash_does_not_count_and_case_is_an_option() {
     let operation = |rules: &ScopeRules, path: &str| scope(rules, &request(path, &[])).operation().to_owned();
     let exact = ScopeRules::default();
     assert_eq!(operation(&exact, "/orders/"), "POST /orders");
@@ -58,7 +58,7 @@ fn s_01_one_slash_at_the_end_makes_no_other_operation_and_case_by_choice() {
 }
 
 #[test]
-fn s_01_hosts_are_kept_apart_where_asked_for() {
+fn s_01_the_host_counts_if_configured() {
     let rules = ScopeRules { host: true, ..ScopeRules::default() };
     let cases: [(&str, Lines<'_>, &str); 7] = [
         ("/x", &[("host", "Shop.Example:443")], "POST shop.example:443 /x"),
@@ -87,7 +87,7 @@ fn s_01_without_endpoints_in_the_scope_a_key_is_unique_per_caller() {
 }
 
 #[test]
-fn s_02_the_whole_authorization_tells_callers_apart_by_default() {
+fn s_02_callers_are_identified_by_authorization_by_default() {
     let of = |lines: Lines<'_>| id(scope(&ScopeRules::default(), &request("/x", lines)));
     let requests = [
         vec![],
@@ -105,7 +105,7 @@ fn s_02_the_whole_authorization_tells_callers_apart_by_default() {
 }
 
 #[test]
-fn s_02_every_credential_header_tells_callers_apart_by_default() {
+fn s_02_callers_are_identified_by_every_credential_header_by_default() {
     let of = |lines: Lines<'_>| id(scope(&ScopeRules::default(), &request("/x", lines)));
     let names =
         ["authorization", "x-api-key", "api-key", "x-auth-token", "x-shopify-access-token", "x-other"];
@@ -128,7 +128,7 @@ fn s_02_every_credential_header_tells_callers_apart_by_default() {
 }
 
 #[test]
-fn s_02_authorization_alone_is_the_caller_it_always_was() {
+fn s_02_authorization_alone_is_hashed_unchanged() {
     let found = scope(&ScopeRules::default(), &request("/x", &[("authorization", "Bearer a")]));
     assert_eq!(found.principal_hash(), Scope::new("").principal("Bearer a").principal_hash());
     let header =
@@ -137,7 +137,7 @@ fn s_02_authorization_alone_is_the_caller_it_always_was() {
 }
 
 #[test]
-fn s_02_the_list_of_credential_headers_is_a_choice() {
+fn s_02_the_list_of_credential_headers_is_an_option() {
     let names = ["x-b", "x-a", "x-b"].map(HeaderName::from_static);
     let rules = ScopeRules { credentials: Credentials::new(names), ..ScopeRules::default() };
     let of = |lines: Lines<'_>| id(scope(&rules, &request("/x", lines)));
@@ -148,7 +148,7 @@ fn s_02_the_list_of_credential_headers_is_a_choice() {
 }
 
 #[test]
-fn s_02_the_first_source_that_says_something_counts() {
+fn s_02_the_first_source_with_a_value_counts() {
     let texts = ["jwt:sub", "header:x-api-key", "cookie:sid"];
     let rules = by(Principal::first_of(texts.map(|text| text.parse().unwrap())));
     let of = |lines: Lines<'_>| id(scope(&rules, &request("/x", lines)));
@@ -172,7 +172,7 @@ fn s_02_the_first_source_that_says_something_counts() {
 }
 
 #[test]
-fn s_02_a_caller_cannot_say_in_one_source_what_another_says_of_somebody_else() {
+fn s_02_equal_values_of_different_sources_are_different_callers() {
     let source = |text: &str| text.parse::<Principal>().unwrap();
     let texts = ["header:x-account", "cookie:sid", "jwt:sub", "credentials"];
     let rules = by(Principal::first_of(texts.map(source)));
@@ -220,7 +220,7 @@ fn s_02_a_cookie_is_found_by_its_name() {
 }
 
 #[test]
-fn s_03_a_cookie_without_a_credential_is_refused_until_it_is_named() {
+fn s_03_a_cookie_without_a_credential_is_refused_unless_named() {
     let missing = |principal: Principal, lines: Lines<'_>| {
         let refuse = ScopeRules { anonymous: Anonymous::Refuse, ..by(principal.clone()) };
         let parts = request("/x", lines);
@@ -248,7 +248,7 @@ fn s_03_a_cookie_without_a_credential_is_refused_until_it_is_named() {
 }
 
 #[test]
-fn s_02_people_find_a_caller_by_what_it_sent() {
+fn s_02_a_caller_can_be_looked_up_by_its_credential() {
     let found = scope(
         &by(Principal::Header(HeaderName::from_static("x-account"))),
         &request("/x", &[("x-account", "acme")]),
@@ -257,7 +257,7 @@ fn s_02_people_find_a_caller_by_what_it_sent() {
 }
 
 #[test]
-fn s_02_a_claim_outlives_the_credential_and_odd_tokens_meet_nobody() {
+fn s_02_a_claim_is_stable_and_malformed_tokens_share_no_scope() {
     let rules = by(Principal::jwt_claim("sub"));
     let of = |value| id(scope(&rules, &request("/x", &[("authorization", value)])));
     assert_eq!(of(ALICE), of(ALICE_RENEWED));
@@ -312,7 +312,7 @@ fn s_03_callers_without_a_principal_share_a_scope_or_are_refused() {
 }
 
 #[test]
-fn s_02_s_03_what_is_unsafe_is_said_before_the_first_request() {
+fn s_02_s_03_unsafe_rules_have_warnings() {
     let check = |principal: Principal, anonymous, words: &[&str]| {
         let found = warnings(&ScopeRules { anonymous, ..by(principal) });
         assert_eq!(found.len(), words.len(), "{found:?}");
@@ -349,7 +349,7 @@ fn s_06_a_scope_shows_no_credential() {
 }
 
 #[test]
-fn a_principal_is_written_as_it_is_read() {
+fn a_principal_is_parsed_and_formatted() {
     let written = ["header:authorization", "header:x-account", "jwt:sub", "jwt:https://a.example/t", "none"];
     for text in written.into_iter().chain(["jwt:/realm/tenant", "jwt:/~1odd", "credentials", "cookie:Sid"]) {
         assert_eq!(text.parse::<Principal>().unwrap().to_string(), text);
@@ -363,7 +363,7 @@ fn a_principal_is_written_as_it_is_read() {
 }
 
 #[test]
-fn s_02_only_what_callers_may_invent_must_be_verified() {
+fn s_02_only_forgeable_values_must_be_verified() {
     let credentials = Credentials::new([HeaderName::from_static("x-own-key")]);
     let check = |text: &str, must| {
         let sources = text.split(',').map(|text| text.parse::<Principal>().unwrap());
@@ -384,7 +384,7 @@ fn s_02_only_what_callers_may_invent_must_be_verified() {
 }
 
 #[test]
-fn requests_are_told_from_functions_by_their_operation() {
+fn http_operations_are_recognised_by_their_name() {
     for operation in ["POST /orders", "M-SEARCH *", "POST shop.example:443 /x", "POST  /x", "http", "http h"]
     {
         assert!(is_http_operation(operation), "{operation}");

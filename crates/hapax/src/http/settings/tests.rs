@@ -90,7 +90,7 @@ fn options(text: &str) -> Value {
 }
 
 #[test]
-fn e_06_no_option_is_forgotten() {
+fn e_06_every_option_is_tested() {
     let listed: BTreeSet<String> = OPTIONS.iter().map(|(option, _)| (*option).to_owned()).collect();
     // Secrets are read and never written.
     assert_eq!(listed, names(&json!(Settings::default())));
@@ -110,7 +110,7 @@ fn e_06_no_option_is_forgotten() {
 }
 
 #[test]
-fn e_06_the_effective_policy_says_the_same_again() {
+fn e_06_effective_settings_make_the_same_policy() {
     let check = |text: &str| {
         let first = settings(&options(text)).policy().unwrap();
         let effective = first.settings();
@@ -134,7 +134,7 @@ fn e_06_the_effective_policy_says_the_same_again() {
 }
 
 #[test]
-fn e_06_what_only_code_can_say_is_not_said_wrongly() {
+fn e_06_choices_that_need_code_are_rejected_in_settings() {
     let extracted = HttpPolicy::default().principal(crate::http::Principal::extract(|_| None)).settings();
     assert_eq!(extracted.clone().policy().unwrap_err().option, "principal");
     assert!(serde_json::from_value::<Settings>(json!(extracted)).is_err());
@@ -148,7 +148,7 @@ fn e_06_what_only_code_can_say_is_not_said_wrongly() {
 
 #[cfg(feature = "webhook")]
 #[test]
-fn e_06_a_described_webhook_is_said_again() {
+fn e_06_a_custom_webhook_is_in_the_effective_settings() {
     let text = r#"{ "webhook": { "header": "x-sig", "prefix": "v1=", "separator": ",", "signed": "{time}.{body}",
         "time": "item:t=", "tolerance": "1m", "key": ["json:/id"] }, "webhook_secrets": ["s3cret"] }"#;
     let options = options(text);
@@ -157,7 +157,7 @@ fn e_06_a_described_webhook_is_said_again() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_named_with_the_way_out() {
+fn invalid_options_are_refused_with_a_remedy() {
     let check = |text: &str, option: &str, way_out: &str| {
         let shown = match serde_json::from_value::<Settings>(options(text)) {
             // The parser of the text names the option.
@@ -252,7 +252,7 @@ fn options_that_make_no_sense_are_named_with_the_way_out() {
 }
 
 #[test]
-fn words_that_are_not_known_are_refused_with_those_that_are() {
+fn unknown_values_are_refused_with_the_known_ones() {
     let check = |text: &str, known: &[&str]| {
         let error = serde_json::from_str::<Settings>(text).unwrap_err().to_string();
         for word in known {
@@ -288,7 +288,7 @@ fn words_that_are_not_known_are_refused_with_those_that_are() {
 }
 
 #[test]
-fn s_06_secrets_are_shown_by_nothing() {
+fn s_06_secrets_are_never_shown() {
     let text = r#"{ "webhook": "github", "webhook_secrets": ["s3cret"] }"#;
     let settings = settings(&options(text));
     let policy = settings.clone().policy().unwrap();
@@ -305,7 +305,7 @@ fn s_06_secrets_are_shown_by_nothing() {
 }
 
 #[test]
-fn x_11_statuses_of_grpc_are_named_where_it_is_spoken() {
+fn x_11_grpc_statuses_are_options_of_grpc_routes() {
     let settings = settings(&options(
         r#"{ "grpc": true, "pin": ["UNAVAILABLE"], "release": ["cancelled", "5xx"], "uncertain": ["INTERNAL"] }"#,
     ));
@@ -321,7 +321,7 @@ fn x_11_statuses_of_grpc_are_named_where_it_is_spoken() {
 }
 
 #[test]
-fn x_11_single_statuses_count_before_classes() {
+fn x_11_single_statuses_override_classes() {
     let settings =
         settings(&options(r#"{ "pin": ["503"], "release": ["404", "5xx"], "uncertain": ["4xx"] }"#));
     let policy = rules(&settings.policy().unwrap());
@@ -337,13 +337,13 @@ fn x_11_single_statuses_count_before_classes() {
 }
 
 #[test]
-fn m_01_methods_are_read_without_regard_to_case() {
+fn m_01_methods_are_read_in_any_case() {
     let policy = settings(&options(r#"{ "methods": ["post", "Delete", "mkcol"] }"#)).policy().unwrap();
     assert_eq!(json!(policy.settings())["methods"], json!(["POST", "DELETE", "MKCOL"]));
 }
 
 #[test]
-fn k_08_a_pattern_is_held_against_the_whole_key() {
+fn k_08_a_pattern_must_match_the_whole_key() {
     let policy = settings(&options(r#"{ "key_pattern": "[a-z]{2}|x1" }"#)).policy().unwrap();
     let check = |key: &str| rules(&policy).key_source.rules.admit(hapax_core::Key::new(key).unwrap()).is_ok();
     assert!(check("ab") && check("x1"));
@@ -351,7 +351,7 @@ fn k_08_a_pattern_is_held_against_the_whole_key() {
 }
 
 #[test]
-fn k_02_another_spelling_leaves_the_other_rules_of_a_dialect() {
+fn k_02_the_spelling_overrides_no_other_rule_of_the_dialect() {
     let policy = settings(&options(r#"{ "dialect": "adyen", "key_spelling": "any" }"#)).policy().unwrap();
     assert_eq!(rules(&policy).key_source.rules.lengths(), 1..=64);
     assert!(!rules(&policy).key_source.rules.is_raw());
@@ -360,7 +360,7 @@ fn k_02_another_spelling_leaves_the_other_rules_of_a_dialect() {
 }
 
 #[test]
-fn r_01_the_echoed_key_is_the_one_that_is_read() {
+fn r_01_the_echoed_key_is_in_the_header_that_is_read() {
     let policy = settings(&options(r#"{ "dialect": "adyen", "header": "x-key" }"#)).policy().unwrap();
     assert_eq!(rules(&policy).replay.echo_key.unwrap(), "x-key");
 }

@@ -79,7 +79,7 @@ fn key_invalid(place: &'static str, error: KeyError) -> Result<Key, WebhookFault
 }
 
 #[test]
-fn p_03_secrets_that_protect_nothing_are_refused() {
+fn p_03_missing_empty_or_malformed_secrets_are_refused() {
     let check = |made: Result<Webhook, WebhookError>, expected| {
         assert_eq!(made.expect_err("no such secrets"), expected);
     };
@@ -105,7 +105,7 @@ fn p_03_secrets_are_not_shown() {
 }
 
 #[test]
-fn p_03_an_unsigned_sender_is_known_by_one_header() {
+fn p_03_events_of_an_unsigned_sender_are_identified_by_one_header() {
     let webhook = Webhook::unsigned(HeaderName::from_static("i-twilio-idempotency-token"));
     let check = |lines: &[(&str, &str)], expected| {
         assert_eq!(verify_by(&webhook, lines, b"", at(0)), expected);

@@ -31,7 +31,7 @@ async fn logged(scene: impl AsyncFnOnce(&Outage)) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_has_one_line_for_its_begin_and_one_for_its_end() {
+async fn an_outage_logs_one_line_at_its_begin_and_one_at_its_end() {
     let lines = logged(async |outage| {
         outage.succeeded();
         for _ in 0..100 {
@@ -49,7 +49,7 @@ async fn an_outage_has_one_line_for_its_begin_and_one_for_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_now_and_then_is_one_outage() {
+async fn intermittent_failures_are_one_outage() {
     let lines = logged(async |outage| {
         for _ in 0..100 {
             outage.failed(&"late");

@@ -40,7 +40,7 @@ fn assert_refused(answer: &WireResponse) {
 }
 
 #[tokio::test]
-async fn s_04_who_may_is_admitted_and_asked_about_again_for_every_retry() {
+async fn s_04_authorisation_is_checked_for_every_retry() {
     let (service, checks) = guarded().await;
     service.ask(&ask()).await.assert_first(201, "order-1");
     service.ask(&ask()).await.assert_replay(201, "order-1");
@@ -48,7 +48,7 @@ async fn s_04_who_may_is_admitted_and_asked_about_again_for_every_retry() {
 }
 
 #[tokio::test]
-async fn s_04_who_may_not_claims_nothing() {
+async fn s_04_an_unauthorised_caller_claims_nothing() {
     let (service, _) = guarded().await;
     assert_refused(&service.ask(&ask().header("X-Access-Lost", "1")).await);
     assert_eq!((service.stage.runs(), service.stage.seen().called(Op::Claim)), (0, 0));
@@ -56,7 +56,7 @@ async fn s_04_who_may_not_claims_nothing() {
 }
 
 #[tokio::test]
-async fn s_04_who_lost_access_gets_no_replay_and_the_record_stays() {
+async fn s_04_a_caller_that_lost_access_gets_no_replay_and_the_record_stays() {
     let (service, _) = guarded().await;
     service.ask(&ask()).await.assert_first(201, "order-1");
     assert_refused(&service.ask(&ask().header("X-Access-Lost", "1")).await);
@@ -77,7 +77,7 @@ async fn naming() -> Service {
 }
 
 #[tokio::test]
-async fn s_02_a_caller_with_a_renewed_token_is_the_same_where_the_answer_names_it() {
+async fn s_02_a_named_caller_is_the_same_with_a_renewed_token() {
     let service = naming().await;
     service.ask(&ask().by("alice/t1")).await.assert_first(201, "order-1");
     service.ask(&ask().by("alice/t2")).await.assert_replay(201, "order-1");
@@ -88,14 +88,14 @@ async fn s_02_a_caller_with_a_renewed_token_is_the_same_where_the_answer_names_i
 }
 
 #[tokio::test]
-async fn s_02_a_caller_that_is_let_in_without_a_name_claims_nothing() {
+async fn s_02_an_authorised_caller_without_a_name_claims_nothing() {
     let service = naming().await;
     service.ask(&ask().by("/t1")).await.assert_problem(400, "principal-missing");
     assert_eq!((service.stage.runs(), service.stage.seen().called(Op::Claim)), (0, 0));
 }
 
 #[tokio::test]
-async fn s_04_who_may_not_is_told_so_before_it_is_asked_who_it_is() {
+async fn s_04_authorisation_is_refused_before_a_missing_principal() {
     let policy = HttpPolicy::default().anonymous(Anonymous::Refuse).authorise(|parts| {
         let may = parts.headers.contains_key("x-may");
         let refusal = Response::builder().status(401).body(Bytes::new()).unwrap();
@@ -107,7 +107,7 @@ async fn s_04_who_may_not_is_told_so_before_it_is_asked_who_it_is() {
 }
 
 #[tokio::test]
-async fn s_04_what_passes_untouched_is_not_asked_about() {
+async fn s_04_requests_that_pass_unchanged_are_not_checked() {
     let (service, checks) = guarded().await;
     for untouched in [Ask::post("/orders"), Ask::new("GET", "/orders").key("k")] {
         assert_eq!(service.ask(&untouched.header("X-Access-Lost", "1")).await.status, 201);

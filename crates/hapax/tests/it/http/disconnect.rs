@@ -47,12 +47,12 @@ async fn check_lost_while_running(lose: impl AsyncFnOnce(&mut Http1)) {
 }
 
 #[tokio::test]
-async fn x_06_a_client_that_hangs_up_before_the_handler_ends_finds_its_answer() {
+async fn x_06_a_client_that_disconnects_before_the_handler_ends_gets_the_response_later() {
     check_lost_while_running(async |first| first.reopen().await).await;
 }
 
 #[tokio::test]
-async fn x_06_a_client_that_half_closes_finds_its_answer() {
+async fn x_06_a_client_that_half_closes_gets_the_response_later() {
     check_lost_while_running(async |first| {
         first.half_close().await;
         assert_eq!(first.rest().await, b"", "the server takes it for a hang-up");
@@ -61,7 +61,7 @@ async fn x_06_a_client_that_half_closes_finds_its_answer() {
 }
 
 #[tokio::test]
-async fn x_06_a_client_that_hangs_up_right_after_sending_causes_one_run_at_most() {
+async fn x_06_a_client_that_disconnects_right_after_sending_causes_one_run_at_most() {
     let service = Service::new(HttpPolicy::default().wait(LONG)).await;
     for round in 1..=20 {
         let ask = Ask::post("/slow").key(&format!("k{round}")).body("an order");
@@ -78,7 +78,7 @@ async fn x_06_a_client_that_hangs_up_right_after_sending_causes_one_run_at_most(
 }
 
 #[tokio::test]
-async fn x_06_a_client_that_hangs_up_in_the_middle_of_the_response_gets_all_of_it_later() {
+async fn x_06_a_client_that_disconnects_during_the_response_gets_all_of_it_later() {
     let service = serve_large().await;
     let ask = Ask::post("/large").key("k");
     let mut first = Http1::open(service.address).await;
@@ -91,7 +91,7 @@ async fn x_06_a_client_that_hangs_up_in_the_middle_of_the_response_gets_all_of_i
 }
 
 #[tokio::test]
-async fn x_06_a_stream_that_is_reset_before_the_handler_ends_changes_nothing() {
+async fn x_06_a_stream_reset_before_the_handler_ends_changes_nothing() {
     let service = Service::new(HttpPolicy::default()).await;
     let ask = Ask::post("/slow").key("k").body("an order");
     let client = Http2::open(service.address).await;
@@ -106,7 +106,7 @@ async fn x_06_a_stream_that_is_reset_before_the_handler_ends_changes_nothing() {
 }
 
 #[tokio::test]
-async fn x_06_a_stream_that_is_reset_in_the_middle_of_the_response_changes_nothing() {
+async fn x_06_a_stream_reset_during_the_response_changes_nothing() {
     let service = serve_large().await;
     let ask = Ask::post("/large").key("k");
     let client = Http2::open(service.address).await;
@@ -130,7 +130,7 @@ async fn x_06_a_response_whose_body_is_dropped_unread_is_recorded() {
 }
 
 #[tokio::test]
-async fn x_06_an_answer_that_its_client_never_reads_is_recorded() {
+async fn x_06_a_response_that_its_client_never_reads_is_recorded() {
     let service = serve_large().await;
     let ask = Ask::post("/large").key("k");
     let mut first = Http1::open(service.address).await;
@@ -143,7 +143,7 @@ async fn x_06_an_answer_that_its_client_never_reads_is_recorded() {
 }
 
 #[tokio::test]
-async fn x_06_a_waiting_duplicate_that_hangs_up_takes_nothing_with_it() {
+async fn x_06_a_waiting_duplicate_that_disconnects_changes_nothing() {
     let service = Service::new(HttpPolicy::default().wait(LONG)).await;
     let ask = Ask::post("/slow").key("k");
     let mut first = service.begin(&ask).await;

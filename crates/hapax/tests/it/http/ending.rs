@@ -10,7 +10,7 @@ use super::service::{LONG, Service};
 use super::wire::{Ask, Http2};
 
 #[tokio::test]
-async fn x_07_a_panic_is_told_at_once_and_never_run_again() {
+async fn x_07_a_panic_is_reported_immediately_and_never_run_again() {
     let service = Service::new(HttpPolicy::default()).await;
     let ask = Ask::post("/panics").key("k");
     service.ask(&ask).await.assert_problem(500, "uncertain");
@@ -21,7 +21,7 @@ async fn x_07_a_panic_is_told_at_once_and_never_run_again() {
 }
 
 #[tokio::test]
-async fn x_07_a_duplicate_that_waits_is_told_of_the_panic() {
+async fn x_07_a_waiting_duplicate_is_refused_after_a_panic() {
     let service = Service::new(HttpPolicy::default().wait(LONG)).await;
     let client = Http2::open(service.address).await;
     let ask = Ask::post("/panics").key("k");
@@ -33,7 +33,7 @@ async fn x_07_a_duplicate_that_waits_is_told_of_the_panic() {
 }
 
 #[tokio::test]
-async fn x_08_at_its_deadline_a_client_is_told_to_come_back_and_the_late_result_is_kept() {
+async fn x_08_at_its_deadline_a_client_is_refused_and_the_late_result_is_recorded() {
     let service = Service::new(HttpPolicy::default().deadline(Duration::from_millis(20))).await;
     let ask = Ask::post("/slow").key("k");
     service.ask(&ask).await.assert_problem(504, "in-progress");
@@ -46,7 +46,7 @@ async fn x_08_at_its_deadline_a_client_is_told_to_come_back_and_the_late_result_
 }
 
 #[tokio::test]
-async fn x_13_a_process_that_drains_takes_no_new_keys_and_ends_what_runs() {
+async fn x_13_a_draining_process_refuses_new_keys_and_completes_running_requests() {
     let service = Service::new(HttpPolicy::default()).await;
     let running = Ask::post("/slow").key("k");
     let mut first = service.begin(&running).await;
@@ -65,7 +65,7 @@ async fn x_13_a_process_that_drains_takes_no_new_keys_and_ends_what_runs() {
 }
 
 #[tokio::test]
-async fn x_13_what_a_server_ends_while_it_shuts_down_the_next_one_replays() {
+async fn x_13_a_request_completed_during_shutdown_is_replayed_by_the_next_process() {
     for is_patient in [true, false] {
         let mut service = Service::new(HttpPolicy::default()).await;
         let ask = Ask::post("/slow").key("k");

@@ -20,7 +20,7 @@ async fn first_word(service: &Service, ask: &Ask) -> (Http1, WireResponse) {
 }
 
 #[tokio::test]
-async fn t_01_a_missing_or_invalid_key_is_refused_without_asking_for_the_body() {
+async fn t_01_a_missing_or_invalid_key_is_refused_without_requesting_the_body() {
     let service = Service::new(HttpPolicy::default().key(KeyMode::Required)).await;
     let cases = [
         (asking("/orders"), "key-missing"),
@@ -34,14 +34,14 @@ async fn t_01_a_missing_or_invalid_key_is_refused_without_asking_for_the_body() 
 }
 
 #[tokio::test]
-async fn t_01_a_body_that_is_announced_as_too_large_is_not_asked_for() {
+async fn t_01_a_body_announced_as_too_large_is_not_requested() {
     let service = Service::new(HttpPolicy::default().body_bytes_max(4)).await;
     first_word(&service, &asking("/orders").key("k")).await.1.assert_problem(413, "too-large");
     assert_eq!((service.stage.runs(), service.states().await.len()), (0, 0));
 }
 
 #[tokio::test]
-async fn t_01_a_known_conflict_is_told_without_asking_for_the_body() {
+async fn t_01_a_known_conflict_is_refused_without_requesting_the_body() {
     let service = Service::new(HttpPolicy::default()).await;
     let mut running = service.begin(&Ask::post("/slow").key("k").body("an order")).await;
     first_word(&service, &asking("/slow").key("k")).await.1.assert_problem(409, "in-progress");
@@ -54,7 +54,7 @@ async fn t_01_a_known_conflict_is_told_without_asking_for_the_body() {
 }
 
 #[tokio::test]
-async fn x_04_t_01_what_may_run_again_is_asked_for_its_body() {
+async fn x_04_t_01_the_body_of_a_request_that_may_run_again_is_requested() {
     let rerun = Policy::default().on_lapse(OnLapse::Rerun).attempts_max(2);
     let service = Service::new(HttpPolicy::default().engine(rerun)).await;
     let ask = Ask::post("/panics").key("k").body("an order");
@@ -68,7 +68,7 @@ async fn x_04_t_01_what_may_run_again_is_asked_for_its_body() {
 }
 
 #[tokio::test]
-async fn t_01_a_good_key_is_asked_for_its_body_and_runs() {
+async fn t_01_the_body_is_requested_for_a_valid_key() {
     let service = Service::new(HttpPolicy::default()).await;
     for is_replay in [false, true] {
         let (mut client, word) = first_word(&service, &asking("/orders").key("k")).await;

@@ -52,7 +52,7 @@ async fn handlers_get_the_key_the_fence_and_a_stable_effect_key() {
 }
 
 #[tokio::test]
-async fn handlers_may_do_without_a_key() {
+async fn handlers_can_extract_an_optional_key() {
     let service = serve().await;
     let with_key = service.ask(&Ask::post("/perhaps").key("k")).await;
     assert_eq!(with_key.text(), "Some(\"k\") Some(1)");

@@ -6,7 +6,7 @@ use super::service::Service;
 use super::wire::Ask;
 
 #[tokio::test]
-async fn s_06_a_key_that_is_tried_too_often_has_to_pause() {
+async fn s_06_a_key_sent_too_often_is_rate_limited() {
     let service = Service::new(HttpPolicy::default().attempts_per_key("2/1h".parse().unwrap())).await;
     let ask = Ask::post("/orders").key("k");
     service.ask(&ask).await.assert_first(201, "order-1");
@@ -17,7 +17,7 @@ async fn s_06_a_key_that_is_tried_too_often_has_to_pause() {
 }
 
 #[tokio::test]
-async fn s_06_a_caller_with_many_open_claims_has_to_wait_and_others_have_not() {
+async fn s_06_only_the_caller_with_many_open_claims_is_limited() {
     let service = Service::new(HttpPolicy::default().open_claims_max(1)).await;
     let mut running = service.begin(&Ask::post("/slow").key("k").by("a")).await;
     let second = Ask::post("/orders").key("k2");
@@ -34,7 +34,7 @@ async fn s_06_a_caller_with_many_open_claims_has_to_wait_and_others_have_not() {
 }
 
 #[tokio::test]
-async fn s_06_a_caller_of_whom_much_is_kept_has_to_wait_and_others_have_not() {
+async fn s_06_only_the_caller_with_much_stored_is_limited() {
     let service = Service::new(HttpPolicy::default().stored_bytes_max(1)).await;
     let first = Ask::post("/orders").key("k").by("a");
     service.ask(&first).await.assert_first(201, "order-1");
@@ -43,7 +43,7 @@ async fn s_06_a_caller_of_whom_much_is_kept_has_to_wait_and_others_have_not() {
 }
 
 #[tokio::test]
-async fn s_06_limits_on_new_operations_do_not_withhold_the_answers_of_old_ones() {
+async fn s_06_limits_on_new_operations_do_not_affect_replays() {
     let policy = HttpPolicy::default().stored_bytes_max(1).open_claims_max(1);
     let service = Service::new(policy).await;
     let finished = Ask::post("/orders").key("k").by("a");

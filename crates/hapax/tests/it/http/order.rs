@@ -7,7 +7,7 @@ use super::service::Service;
 use super::wire::Ask;
 
 #[tokio::test]
-async fn t_02_the_first_fault_in_the_order_of_judgement_is_told() {
+async fn t_02_the_first_fault_in_the_order_of_checks_is_reported() {
     let policy = HttpPolicy::default().key(KeyMode::Required).anonymous(Anonymous::Refuse).body_bytes_max(8);
     let service = Service::new(policy).await;
     let running = Ask::post("/slow").key("k").by("a").body("an order");

@@ -43,7 +43,7 @@ fn routes() -> Router<Arc<Stage>> {
 }
 
 #[tokio::test]
-async fn x_07_the_reason_is_the_cause_as_it_was() {
+async fn x_07_the_recorded_reason_is_the_cause() {
     let gateway: hapax::http::StatusSet = "504".parse().unwrap();
     for (path, reason) in [
         ("/truncated", Reason::Truncated),
@@ -61,7 +61,7 @@ async fn x_07_the_reason_is_the_cause_as_it_was() {
 }
 
 #[tokio::test]
-async fn x_07_a_service_that_fails_instead_of_answering_gave_no_answer() {
+async fn x_07_a_failed_service_is_recorded_as_no_answer() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let fails = service_fn(async |_| Err::<http::Response<Full<bytes::Bytes>>, _>("a planned failure"));
     let service = IdempotencyLayer::new(Hapax::builder(store.clone()).build()).layer(fails);

@@ -111,7 +111,7 @@ async fn r_01_a_replay_has_the_same_status_fields_and_bytes() {
 }
 
 #[tokio::test]
-async fn r_04_a_replay_has_a_date_and_an_exchange_of_its_own() {
+async fn r_04_a_replay_has_its_own_date_and_exchange_fields() {
     let service = serve().await;
     let ask = Ask::post("/receipt").key("k");
     let first = service.ask(&ask).await;
@@ -136,7 +136,7 @@ async fn r_04_a_replay_has_a_date_and_an_exchange_of_its_own() {
 }
 
 #[tokio::test]
-async fn r_05_cookies_are_given_once() {
+async fn r_05_cookies_are_sent_once() {
     let service = serve().await;
     let ask = Ask::post("/receipt").key("k");
     assert_eq!(service.ask(&ask).await.all("set-cookie"), ["a=1", "b=2"]);
@@ -144,7 +144,7 @@ async fn r_05_cookies_are_given_once() {
 }
 
 #[tokio::test]
-async fn r_07_answers_without_content_stay_without() {
+async fn r_07_responses_without_content_are_replayed_without_content() {
     for (path, status) in [("/none", 204), ("/same", 304)] {
         let service = serve().await;
         let ask = Ask::post(path).key("k");
@@ -162,7 +162,7 @@ async fn r_07_answers_without_content_stay_without() {
 }
 
 #[tokio::test]
-async fn r_11_trailers_are_replayed_where_the_connection_can_carry_them() {
+async fn r_11_trailers_are_replayed_if_the_connection_supports_them() {
     let expected: [(String, String); 2] =
         [("x-checksum", "abc"), ("x-signature", "def")].map(|(name, value)| (name.into(), value.into()));
     let service = serve().await;

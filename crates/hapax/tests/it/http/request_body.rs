@@ -25,7 +25,7 @@ async fn check_key_is_unused(service: &Service, ask: &Ask) {
 }
 
 #[tokio::test]
-async fn t_03_a_body_that_is_cut_short_never_claims() {
+async fn t_03_a_truncated_body_never_claims() {
     let ask = Ask::post("/orders").key("k").body("an order");
     let with_length = [ask.head(), b"an o".to_vec()].concat();
     let in_chunks = ask.chunked(4);
@@ -46,7 +46,7 @@ async fn t_03_a_body_that_is_cut_short_never_claims() {
 }
 
 #[tokio::test]
-async fn t_03_a_stream_that_is_reset_in_its_body_never_claims() {
+async fn t_03_a_stream_reset_during_its_body_never_claims() {
     let service = Service::new(HttpPolicy::default()).await;
     let ask = Ask::post("/orders").key("k").body("an order");
     let stream = TcpStream::connect(service.address).await.unwrap();
@@ -111,7 +111,7 @@ async fn f_09_bodies_over_the_budget_of_the_process_are_refused_before_claiming(
 
 /// A body sent in one piece and the same body in many are the same request.
 #[tokio::test]
-async fn f_08_chunks_and_versions_make_no_difference() {
+async fn f_08_chunks_and_http_versions_do_not_count() {
     let service = Service::new(HttpPolicy::default()).await;
     let ask = Ask::post("/orders").key("k").body("an order");
     service.ask(&ask).await.assert_first(201, "order-1");

@@ -45,7 +45,7 @@ async fn a_service_with_a_boxed_error() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_a_box_inside_and_outside() {
+async fn a_boxed_service_inside_and_outside() {
     let inner = service_fn(|request: Request<RequestBody<Full<Bytes>>>| async {
         let body = request.into_body().collect().await?.to_bytes();
         Ok::<_, BoxError>(Response::new(Full::from(body)))
@@ -60,7 +60,7 @@ async fn a_service_that_is_a_box_inside_and_outside() {
 }
 
 #[tokio::test]
-async fn bodies_that_threads_do_not_share() {
+async fn bodies_that_are_not_sync() {
     type Unsync = UnsyncBoxBody<Bytes, BoxError>;
     let inner = service_fn(|request: Request<RequestBody<Unsync>>| async {
         Ok::<_, Infallible>(Response::new(request.into_body().boxed_unsync()))
@@ -69,7 +69,7 @@ async fn bodies_that_threads_do_not_share() {
 }
 
 #[tokio::test]
-async fn a_router_with_state_a_nested_one_and_a_route_of_its_own() {
+async fn a_router_with_state_a_nested_router_and_a_single_route() {
     let orders = || post(|State(name): State<&'static str>| async move { name });
     for router in [
         Router::new().route("/", orders()).layer(layer()).with_state("a"),
@@ -84,7 +84,7 @@ async fn a_router_with_state_a_nested_one_and_a_route_of_its_own() {
 }
 
 #[test]
-fn what_hyper_serves() {
+fn a_service_for_hyper() {
     fn served<S>(_: S)
     where
         S: hyper::service::Service<Request<Incoming>, Future: Send> + Clone + Send + Sync + 'static,

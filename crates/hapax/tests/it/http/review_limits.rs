@@ -7,7 +7,7 @@ use super::service::{LONG, Service};
 use super::wire::{Ask, Http1};
 
 #[tokio::test]
-async fn s_06_duplicates_that_wait_are_no_open_claims() {
+async fn s_06_waiting_duplicates_are_not_open_claims() {
     let service = Service::new(HttpPolicy::default().open_claims_max(2).wait(LONG)).await;
     let slow = Ask::post("/slow").key("k");
     let mut first = service.begin(&slow).await;
@@ -21,7 +21,7 @@ async fn s_06_duplicates_that_wait_are_no_open_claims() {
 }
 
 #[tokio::test]
-async fn s_01_where_only_the_key_counts_another_endpoint_is_still_refused() {
+async fn s_01_another_endpoint_is_refused_even_if_only_the_key_counts() {
     let policy = HttpPolicy::default().endpoint(Endpoint::Fingerprint).fingerprint_key_only();
     let service = Service::new(policy).await;
     let ask = Ask::post("/orders").key("k").body("one");

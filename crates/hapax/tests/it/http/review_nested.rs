@@ -20,7 +20,7 @@ use tower::ServiceExt as _;
 use super::wire::in_time;
 
 #[tokio::test]
-async fn x_05_an_inner_layer_does_not_take_its_own_request_for_a_duplicate() {
+async fn x_05_an_inner_layer_does_not_treat_its_own_request_as_a_duplicate() {
     for policy in [HttpPolicy::default(), HttpPolicy::default().key_pointer("/id".parse().unwrap())] {
         let hapax = Hapax::new(MemoryStore::new());
         let layer = || IdempotencyLayer::new(&hapax).policy(policy.clone());
@@ -51,7 +51,7 @@ async fn x_05_an_inner_layer_does_not_take_its_own_request_for_a_duplicate() {
 }
 
 #[tokio::test]
-async fn d_03_an_inner_layer_lets_pass_what_the_outer_one_lets_pass() {
+async fn d_03_an_inner_layer_passes_requests_that_the_outer_one_passes() {
     let store = Faulty::new(Arc::new(MemoryStore::new()));
     let hapax = Hapax::builder(store.clone()).build();
     let passing = || HttpPolicy::default().on_store_error(OnStoreError::Pass);
@@ -147,7 +147,7 @@ async fn x_05_a_conflict_of_an_inner_layer_is_not_stored_by_the_outer_one() {
 }
 
 #[tokio::test]
-async fn x_05_what_an_inner_layer_refuses_leaves_the_outer_key_free() {
+async fn x_05_a_refusal_of_an_inner_layer_releases_the_outer_key() {
     let down = Plan::new().always(Op::Claim, Fault::ErrorBefore(StoreErrorKind::Unavailable));
     let forbid = |policy: HttpPolicy| {
         policy.authorise(|parts| {
@@ -177,7 +177,7 @@ async fn x_05_what_an_inner_layer_refuses_leaves_the_outer_key_free() {
 }
 
 #[tokio::test]
-async fn x_05_what_an_inner_layer_does_not_know_the_outer_one_does_not_know() {
+async fn x_05_an_uncertain_inner_outcome_is_uncertain_in_the_outer_layer() {
     let nested = Nested::new(HttpPolicy::default());
     for (outer, status) in [("a", 500), ("b", 409), ("a", 409), ("b", 409)] {
         assert_eq!(nested.ask("/panics", outer, &[KEY]).await.0, status, "{outer}");
@@ -187,7 +187,7 @@ async fn x_05_what_an_inner_layer_does_not_know_the_outer_one_does_not_know() {
 }
 
 #[tokio::test]
-async fn x_05_what_ran_within_and_was_superseded_does_not_free_the_outer_key() {
+async fn x_05_a_superseded_inner_run_does_not_release_the_outer_key() {
     // So long that there is no renewal in between.
     const LEASE: Duration = Duration::from_secs(24 * 3600);
     let clock = ManualClock::new();
@@ -218,7 +218,7 @@ async fn x_05_what_ran_within_and_was_superseded_does_not_free_the_outer_key() {
 }
 
 #[tokio::test]
-async fn x_05_what_an_inner_layer_knows_to_have_happened_stays_so() {
+async fn x_05_an_unavailable_inner_result_is_pinned_in_the_outer_layer() {
     let nested = Nested::new(HttpPolicy::default().outcome_bytes_max(4));
     assert_eq!(nested.ask("/long", "a", &[KEY]).await.0, StatusCode::OK);
     assert_eq!(nested.ask("/long", "b", &[KEY]).await.0, StatusCode::CONFLICT);
@@ -228,7 +228,7 @@ async fn x_05_what_an_inner_layer_knows_to_have_happened_stays_so() {
 }
 
 #[tokio::test]
-async fn x_09_an_inner_layer_leaves_the_outer_one_what_the_handler_said() {
+async fn x_09_an_inner_layer_passes_the_override_to_the_outer_one() {
     let outer = Hapax::new(MemoryStore::new());
     let around = HttpPolicy::default().header(HeaderName::from_static("x-outer-key"));
     for within in [HttpPolicy::default(), HttpPolicy::default().key_pointer("/id".parse().unwrap())] {

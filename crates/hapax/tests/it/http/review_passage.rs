@@ -17,7 +17,7 @@ fn excused(ask: Ask, excuse: &[(&str, &str)]) -> Ask {
 }
 
 #[tokio::test]
-async fn p_03_no_header_spares_a_webhook_its_signature() {
+async fn p_03_no_header_waives_the_signature_of_a_webhook() {
     let webhook = Webhook::github(["secret"]).unwrap();
     let service = Service::new(HttpPolicy::default().webhook(webhook)).await;
     for excuse in EXCUSES {
@@ -28,7 +28,7 @@ async fn p_03_no_header_spares_a_webhook_its_signature() {
 }
 
 #[tokio::test]
-async fn m_01_where_a_route_names_the_path_a_content_type_takes_no_protection_away() {
+async fn m_01_a_content_type_does_not_bypass_a_named_route() {
     let service = Service::start(Setup {
         layer: |layer: IdempotencyLayer| layer.route("/orders", HttpPolicy::default().key(KeyMode::Required)),
         ..Setup::default()
@@ -41,7 +41,7 @@ async fn m_01_where_a_route_names_the_path_a_content_type_takes_no_protection_aw
 }
 
 #[tokio::test]
-async fn p_02_a_call_that_no_route_names_passes_untouched() {
+async fn p_02_a_call_without_a_named_route_passes_unchanged() {
     let service = Service::new(HttpPolicy::default()).await;
     let ask = Ask::post("/orders").header("Content-Type", "application/grpc").key("k");
     service.ask(&ask).await.assert_first(201, "order-1");
@@ -50,7 +50,7 @@ async fn p_02_a_call_that_no_route_names_passes_untouched() {
 
 /// The override is for the layer that has claimed the call: here a gateway in another process.
 #[tokio::test]
-async fn p_02_a_call_that_no_route_names_keeps_the_handlers_word() {
+async fn p_02_a_call_without_a_named_route_keeps_the_override() {
     let service = Service::start(Setup {
         routes: || Router::new().route("/said", post(|| async { [("Idempotency-Outcome", "release")] })),
         ..Setup::default()
@@ -64,7 +64,7 @@ async fn p_02_a_call_that_no_route_names_keeps_the_handlers_word() {
 }
 
 #[tokio::test]
-async fn p_02_where_a_key_is_required_of_everything_a_content_type_excuses_nobody() {
+async fn p_02_a_content_type_does_not_bypass_a_required_key() {
     let service = Service::new(HttpPolicy::default().key(KeyMode::Required)).await;
     let ask = Ask::post("/orders").header("Content-Type", "application/grpc");
     service.ask(&ask).await.assert_problem(400, "key-missing");
@@ -90,7 +90,7 @@ async fn m_05_a_route_that_is_off_is_off_for_every_method() {
 }
 
 #[tokio::test]
-async fn m_01_methods_listed_for_a_path_are_those_that_are_covered_there() {
+async fn m_01_only_the_methods_listed_for_a_path_are_covered() {
     let service = Service::start(Setup {
         policy: HttpPolicy::default().key(KeyMode::Required),
         layer: |layer: IdempotencyLayer| {
@@ -120,7 +120,7 @@ async fn m_01_methods_listed_for_a_path_are_those_that_are_covered_there() {
 }
 
 #[tokio::test]
-async fn m_01_a_pattern_names_its_paths_however_they_are_encoded() {
+async fn m_01_a_pattern_matches_its_paths_in_any_encoding() {
     let service = Service::start(Setup {
         layer: |layer: IdempotencyLayer| {
             let required = HttpPolicy::default().key(KeyMode::Required);

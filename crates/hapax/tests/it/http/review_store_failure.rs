@@ -26,7 +26,7 @@ fn passing() -> HttpPolicy {
 }
 
 #[tokio::test]
-async fn d_03_what_is_known_to_have_happened_does_not_pass_when_it_cannot_be_settled() {
+async fn d_03_a_reconciled_operation_does_not_pass_if_it_cannot_be_settled() {
     let policy = passing().reconcile(|_question| async {
         Reconciled::Applied(Response::new(Bytes::from_static(b"it happened")))
     });
@@ -42,7 +42,7 @@ async fn d_03_what_is_known_to_have_happened_does_not_pass_when_it_cannot_be_set
 }
 
 #[tokio::test]
-async fn d_03_a_duplicate_that_saw_the_first_one_run_does_not_pass() {
+async fn d_03_a_duplicate_of_a_known_running_request_does_not_pass() {
     let service = Service::new(passing().wait(LONG)).await;
     let ask = Ask::post("/slow").key("k");
     let mut first = service.begin(&ask).await;
@@ -59,7 +59,7 @@ async fn d_03_a_duplicate_that_saw_the_first_one_run_does_not_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d_03_of_duplicates_that_come_together_one_passes() {
+async fn d_03_one_of_several_concurrent_duplicates_passes() {
     const TOGETHER: u32 = 8;
     let service = Service::new(passing()).await;
     service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
@@ -88,7 +88,7 @@ async fn d_03_of_duplicates_that_come_together_one_passes() {
 }
 
 #[tokio::test]
-async fn d_03_what_passes_does_not_run_beside_itself_when_the_store_is_back() {
+async fn d_03_a_passed_request_does_not_run_twice_when_the_store_recovers() {
     let service = Service::new(passing()).await;
     service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
     let ask = Ask::post("/slow").key("k");
@@ -103,7 +103,7 @@ async fn d_03_what_passes_does_not_run_beside_itself_when_the_store_is_back() {
 }
 
 #[tokio::test]
-async fn d_03_a_client_that_hangs_up_does_not_cancel_what_passes() {
+async fn d_03_a_disconnect_does_not_cancel_a_passed_request() {
     async fn in_two_steps(State(stage): State<Arc<Stage>>) {
         stage.run();
         stage.rest().await;
@@ -119,7 +119,7 @@ async fn d_03_a_client_that_hangs_up_does_not_cancel_what_passes() {
 }
 
 #[tokio::test]
-async fn d_03_a_panic_of_what_passes_is_answered_and_marked() {
+async fn d_03_a_panic_of_a_passed_request_is_answered_and_marked() {
     let service = Service::new(passing()).await;
     service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
     let answer = service.ask(&Ask::post("/panics").key("k")).await;
@@ -130,7 +130,7 @@ async fn d_03_a_panic_of_what_passes_is_answered_and_marked() {
 }
 
 #[tokio::test]
-async fn d_04_what_ran_and_is_not_recorded_yet_does_not_pass() {
+async fn d_04_a_request_that_ran_unrecorded_does_not_pass() {
     let service = Service::new(passing()).await;
     let ask = Ask::post("/orders").key("k");
     service.faulty.set_plan(Plan::new().always(Op::Complete, DOWN));
@@ -147,7 +147,7 @@ async fn d_04_what_ran_and_is_not_recorded_yet_does_not_pass() {
 }
 
 #[tokio::test]
-async fn d_03_what_may_have_to_pass_is_not_kept_while_its_handler_runs() {
+async fn d_03_the_body_is_not_buffered_while_its_handler_runs() {
     struct Tracked(Arc<AtomicBool>);
     impl AsRef<[u8]> for Tracked {
         fn as_ref(&self) -> &[u8] {
@@ -177,7 +177,7 @@ async fn d_03_what_may_have_to_pass_is_not_kept_while_its_handler_runs() {
 }
 
 #[tokio::test]
-async fn d_03_the_handlers_word_to_the_layer_is_taken_off_what_passes() {
+async fn d_03_the_override_is_removed_from_a_passed_response() {
     let service = Service::start(Setup {
         policy: passing().key_pointer("/id".parse().unwrap()),
         routes: || Router::new().route("/said", post(|| async { [("Idempotency-Outcome", "pin")] })),

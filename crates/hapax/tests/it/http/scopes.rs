@@ -11,7 +11,7 @@ use super::service::{Service, Setup, Stage, order};
 use super::wire::Ask;
 
 #[tokio::test]
-async fn s_05_equal_keys_of_different_callers_never_meet() {
+async fn s_05_equal_keys_of_different_callers_are_separate() {
     let service = Service::new(HttpPolicy::default()).await;
     let callers = ["Bearer a", "Bearer b", "bearer a", ""];
     let ask = |caller: &str| match caller {
@@ -31,7 +31,7 @@ async fn s_05_equal_keys_of_different_callers_never_meet() {
 }
 
 #[tokio::test]
-async fn s_05_a_running_operation_of_one_caller_does_not_hold_up_another() {
+async fn s_05_a_running_operation_of_one_caller_does_not_block_another() {
     let service = Service::new(HttpPolicy::default()).await;
     let mut first = service.begin(&Ask::post("/slow").key("k").by("a")).await;
     let mut second = service.begin(&Ask::post("/slow").key("k").by("b")).await;

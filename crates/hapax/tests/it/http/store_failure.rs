@@ -27,7 +27,7 @@ async fn d_03_without_a_claim_nothing_runs() {
 }
 
 #[tokio::test]
-async fn d_03_where_a_route_says_so_a_request_runs_unprotected_and_marked() {
+async fn d_03_a_request_runs_unprotected_and_marked_if_configured() {
     let service = Service::start(Setup {
         policy: HttpPolicy::default().on_store_error(OnStoreError::Pass),
         routes: || Router::new().route("/echo", any(|body: Bytes| async { body })),
@@ -49,7 +49,7 @@ async fn d_03_where_a_route_says_so_a_request_runs_unprotected_and_marked() {
 }
 
 #[tokio::test]
-async fn d_04_what_cannot_be_recorded_is_answered_marked_and_never_run_again() {
+async fn d_04_an_unrecorded_response_is_sent_marked_and_never_run_again() {
     let service = Service::new(HttpPolicy::default().on_store_error(OnStoreError::Pass)).await;
     let ask = Ask::post("/orders").key("k");
     service.faulty.set_plan(Plan::new().always(Op::Complete, DOWN));
@@ -68,7 +68,7 @@ async fn d_04_what_cannot_be_recorded_is_answered_marked_and_never_run_again() {
 }
 
 #[tokio::test]
-async fn d_05_lost_answers_of_the_store_change_nothing() {
+async fn d_05_lost_replies_of_the_store_change_nothing() {
     for op in [Op::Claim, Op::Complete] {
         let service = Service::new(HttpPolicy::default()).await;
         service.faulty.set_plan(Plan::new().at_nth(op, 1, Fault::AnswerLost));

@@ -62,7 +62,7 @@ async fn serve_on_little() -> Service {
 }
 
 #[tokio::test]
-async fn r_10_what_is_not_kept_flows_while_it_is_made_and_never_runs_again() {
+async fn r_10_an_unrecorded_response_is_streamed_and_never_runs_again() {
     let cases = [
         (serve().await, "/events", ["data: 1\n\n", "data: 2\n\n"]),
         (serve().await, "/large", [PART, PART]),
@@ -88,7 +88,7 @@ async fn r_10_what_is_not_kept_flows_while_it_is_made_and_never_runs_again() {
 }
 
 #[tokio::test]
-async fn r_10_a_client_that_leaves_a_stream_does_not_get_a_second_one() {
+async fn r_10_a_client_that_cancels_a_stream_does_not_get_a_second_one() {
     let service = serve().await;
     let ask = Ask::post("/events").key("k");
     let mut first = Http1::open(service.address).await;
@@ -100,7 +100,7 @@ async fn r_10_a_client_that_leaves_a_stream_does_not_get_a_second_one() {
 }
 
 #[tokio::test]
-async fn r_10_an_answer_that_breaks_off_is_uncertain() {
+async fn r_10_an_incomplete_response_is_uncertain() {
     for path in ["/broken", "/short"] {
         let service = serve().await;
         let ask = Ask::post(path).key("k");

@@ -39,7 +39,7 @@ async fn echo(State(stage): State<Arc<Stage>>, request: Request) -> Response {
 }
 
 #[tokio::test]
-async fn m_04_upgrades_and_tunnels_pass_untouched() {
+async fn m_04_upgrades_and_tunnels_pass_unchanged() {
     let websocket = |method: &str| {
         Ask::new(method, "/chat").header("Connection", "Upgrade").header("Upgrade", "websocket")
     };
@@ -66,7 +66,7 @@ async fn m_04_upgrades_and_tunnels_pass_untouched() {
 }
 
 #[tokio::test]
-async fn m_04_an_offer_of_another_http_does_not_lose_protection() {
+async fn m_04_an_offer_of_another_http_version_stays_protected() {
     let service = Service::new(HttpPolicy::default()).await;
     for (key, offer) in [("a", "h2c"), ("b", "HTTP/2.0"), ("c", "TLS/1.3, h2c")] {
         let ask = Ask::post("/orders")

@@ -11,7 +11,7 @@ use super::service::{LONG, Service, Setup};
 use super::wire::{Ask, Http1, Http2};
 
 #[tokio::test]
-async fn x_05_a_duplicate_is_told_at_once_where_nobody_waits() {
+async fn x_05_a_duplicate_is_refused_immediately_without_a_wait() {
     let service = Service::new(HttpPolicy::default()).await;
     let ask = Ask::post("/slow").key("k");
     let mut first = service.begin(&ask).await;
@@ -22,7 +22,7 @@ async fn x_05_a_duplicate_is_told_at_once_where_nobody_waits() {
 }
 
 #[tokio::test]
-async fn x_05_a_waiting_duplicate_is_woken_and_nobody_polls() {
+async fn x_05_a_waiting_duplicate_is_woken_without_polling() {
     let service = Service::start(Setup {
         policy: HttpPolicy::default().wait(LONG / 2),
         hapax: |builder| builder.poll(LONG),
@@ -96,7 +96,7 @@ async fn x_05_a_thousand_waiting_duplicates_share_one_poller() {
 }
 
 #[tokio::test]
-async fn x_05_waiters_beyond_the_bound_are_told_at_once() {
+async fn x_05_waiters_beyond_the_limit_are_refused_immediately() {
     let service = Service::start(Setup {
         policy: HttpPolicy::default().wait(LONG),
         hapax: |builder| builder.waiters_max(1, 10),
@@ -115,7 +115,7 @@ async fn x_05_waiters_beyond_the_bound_are_told_at_once() {
 }
 
 #[tokio::test]
-async fn x_05_a_waiter_whose_first_one_released_the_key_runs() {
+async fn x_05_a_waiter_runs_after_the_first_request_released_the_key() {
     let service = Service::new(
         HttpPolicy::default().wait(LONG).outcome("201".parse().unwrap(), hapax::http::Outcome::Release),
     )

@@ -66,7 +66,7 @@ async fn t_05_a_replay_has_the_bytes_and_the_trailers_of_the_first_answer() {
 }
 
 #[tokio::test]
-async fn t_05_the_status_in_the_trailers_decides_what_is_kept() {
+async fn t_05_the_status_in_the_trailers_decides_what_is_recorded() {
     let pinned = [
         Code::InvalidArgument,
         Code::NotFound,
@@ -121,7 +121,7 @@ async fn p_02_a_key_of_another_request_is_a_failed_precondition() {
 }
 
 #[tokio::test]
-async fn p_02_a_call_in_flight_aborts_its_duplicates_and_says_when_to_come_back() {
+async fn p_02_a_call_in_flight_aborts_its_duplicates_with_a_retry_delay() {
     let server = Bookkeeper::start();
     let first = server.call(Ask::SLOW, &[KEY]);
     let duplicate = async {
@@ -146,7 +146,7 @@ async fn p_02_an_unknown_outcome_aborts_and_forbids_a_retry() {
 }
 
 #[tokio::test]
-async fn p_02_a_store_that_is_down_is_unavailable_and_nothing_runs() {
+async fn p_02_with_the_store_down_calls_are_unavailable_and_nothing_runs() {
     let server = Bookkeeper::start();
     let down = Fault::ErrorBefore(StoreErrorKind::Unavailable);
     server.world.faulty.set_plan(Plan::new().always(Op::Claim, down));
@@ -157,7 +157,7 @@ async fn p_02_a_store_that_is_down_is_unavailable_and_nothing_runs() {
 }
 
 #[tokio::test]
-async fn p_02_refusals_are_nothing_but_a_head() {
+async fn p_02_refusals_are_trailers_only() {
     let server = Bookkeeper::start();
     server.wire(Ask::OK, Some("k-1")).await;
     server.wire(Ask::PANIC, Some("k-2")).await;
@@ -176,7 +176,7 @@ async fn p_02_refusals_are_nothing_but_a_head() {
 }
 
 #[tokio::test]
-async fn p_02_what_is_not_listed_passes_untouched() {
+async fn p_02_methods_that_are_not_listed_pass_unchanged() {
     let server = Bookkeeper::start();
     for count in 1..=2 {
         let answer = server.call_method(UNLISTED, Ask::OK, &[KEY]).await.unwrap();
@@ -210,7 +210,7 @@ async fn x_08_a_claimed_call_outlives_the_deadline_of_its_caller() {
 }
 
 #[tokio::test]
-async fn p_02_deadlines_and_attempt_counters_make_no_other_request() {
+async fn p_02_deadlines_and_attempt_counters_do_not_count() {
     let server = Bookkeeper::start();
     server.call(Ask::OK, &[KEY, ("grpc-timeout", "30S")]).await.unwrap();
     let retries: [&[(&str, &str)]; 3] = [

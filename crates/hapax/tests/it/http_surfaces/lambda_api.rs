@@ -270,12 +270,12 @@ fn plain(status: StatusCode) -> Response<Full<Bytes>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_function_answers_through_the_runtime_api() {
+async fn a_function_responds_through_the_runtime_api() {
     if is_function() {
         return echo().await;
     }
     let api = LambdaApi::start().await;
-    let test = "http_surfaces::lambda_api::a_function_answers_through_the_runtime_api";
+    let test = "http_surfaces::lambda_api::a_function_responds_through_the_runtime_api";
     let _function = api.function(test, &[]);
     let request = |path: &str, body: &'static [u8]| {
         let request = Request::post(path).header("x-twice", "a").header("x-twice", "b");

@@ -73,7 +73,7 @@ async fn send(
 }
 
 #[tokio::test]
-async fn t_04_a_plain_hyper_service_answers_alike_over_http_1_and_2() {
+async fn t_04_a_plain_hyper_service_responds_alike_over_http_1_and_2() {
     let world = World::new();
     let address = serve(&world).await;
     let versions = [Version::HTTP_11, Version::HTTP_2];
@@ -98,7 +98,7 @@ async fn t_04_a_plain_hyper_service_answers_alike_over_http_1_and_2() {
 }
 
 #[tokio::test]
-async fn x_07_a_service_that_fails_without_an_answer_leaves_the_key_uncertain() {
+async fn x_07_a_service_that_fails_without_a_response_leaves_the_key_uncertain() {
     let world = World::new();
     let effects = world.effects.clone();
     let fail = service_fn(move |_: Request<RequestBody<Full<Bytes>>>| {

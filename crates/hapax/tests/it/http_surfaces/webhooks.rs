@@ -157,7 +157,7 @@ async fn p_03_a_duplicate_is_answered_2xx_and_not_run() {
 }
 
 #[tokio::test]
-async fn p_03_a_recorded_delivery_does_not_run_under_another_id() {
+async fn p_03_a_recorded_delivery_does_not_run_with_another_id() {
     let Sender { webhook, write, .. } = github();
     let world = World::new();
     let app = receiver(&world, webhook);
@@ -172,7 +172,7 @@ async fn p_03_a_recorded_delivery_does_not_run_under_another_id() {
 }
 
 #[tokio::test]
-async fn p_03_another_credential_makes_no_other_event() {
+async fn p_03_another_credential_is_the_same_event() {
     for Sender { webhook, write, .. } in senders() {
         let name = format!("{webhook:?}");
         let world = World::new();
@@ -232,7 +232,7 @@ async fn p_03_the_signature_is_checked_before_anything_is_claimed() {
 }
 
 #[tokio::test]
-async fn p_03_a_replay_with_a_wrong_signature_is_refused_too() {
+async fn p_03_a_replay_with_a_wrong_signature_is_refused() {
     for Sender { webhook, write, signature, .. } in senders() {
         let name = format!("{webhook:?}");
         let Some(signature) = signature else { continue };

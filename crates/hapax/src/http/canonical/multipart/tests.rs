@@ -84,7 +84,7 @@ fn f_07_name_filename_type_content_and_order_count() {
 }
 
 #[test]
-fn f_07_what_the_type_says_of_the_parts_counts() {
+fn f_07_parameters_of_the_content_type_count() {
     let of_type = |parameters: &str| of(&format!("multipart/related; {parameters}"), &body("b", &["\r\nx"]));
     assert_eq!(of_type("boundary=b; start=a; type=c/d"), of_type("TYPE=c/d;start=\"a\"; boundary=\"b\""));
     assert_ne!(of_type("boundary=b; start=a"), of_type("boundary=b; start=c"));
@@ -98,7 +98,7 @@ fn f_07_a_part_may_be_empty() {
 }
 
 #[test]
-fn f_07_parts_of_parts_are_read_too() {
+fn f_07_nested_parts_are_read() {
     let nested = |boundary: &str, content: &str| {
         let inner = body(boundary, &[&format!("\r\n{content}"), "\r\n2"]);
         of_parts(&[&format!("Content-Type: multipart/mixed; boundary={boundary}\r\n\r\n{inner}")])
@@ -126,7 +126,7 @@ fn f_07_parts_of_parts_are_read_too() {
 }
 
 #[test]
-fn f_07_parts_nest_to_a_limit() {
+fn f_07_the_depth_of_parts_is_limited() {
     let deep = |depth: usize, innermost: &str| {
         let mut text = body(innermost, &["\r\nx"]);
         let mut boundary = innermost.to_owned();
@@ -142,7 +142,7 @@ fn f_07_parts_nest_to_a_limit() {
 }
 
 #[test]
-fn f_07_too_many_parts_are_none() {
+fn f_07_the_number_of_parts_is_limited() {
     let many = |count: usize| of_parts(&vec!["\r\nx"; count]);
     assert!(many(PARTS_MAX).is_some());
     assert_eq!(many(PARTS_MAX + 1), None);
@@ -159,7 +159,7 @@ fn f_07_too_many_parts_are_none() {
 }
 
 #[test]
-fn f_07_what_is_not_told_into_parts_for_sure_has_none() {
+fn f_07_ambiguous_or_invalid_multipart_has_no_parts() {
     let whole = body("b", &["\r\nx"]);
     assert!(of(TYPE_B, &whole).is_some());
     for content_type in [

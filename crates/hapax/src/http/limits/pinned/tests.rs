@@ -6,7 +6,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[test]
-fn s_06_bytes_count_for_as_long_as_they_are_kept_and_little_longer() {
+fn s_06_bytes_count_slightly_longer_than_they_are_stored() {
     let mut pinned = StoredBytesByExpiry::default();
     pinned.add(100, DAY, MINUTE);
     assert_eq!(pinned.room_after(101, MINUTE), None);
@@ -31,7 +31,7 @@ fn s_06_there_is_room_when_enough_has_expired() {
 }
 
 #[test]
-fn s_06_numbers_stay_few_however_much_is_stored() {
+fn s_06_the_number_of_entries_is_bounded() {
     let mut pinned = StoredBytesByExpiry::default();
     for second in 0..2 * 86_400 {
         pinned.add(1, DAY, Duration::from_secs(second));
@@ -42,7 +42,7 @@ fn s_06_numbers_stay_few_however_much_is_stored() {
 }
 
 #[test]
-fn s_06_what_is_nothing_or_beyond_measure_is_counted_as_such() {
+fn s_06_zero_and_extreme_values_are_counted() {
     let mut pinned = StoredBytesByExpiry::default();
     pinned.add(0, DAY, Duration::ZERO);
     pinned.add(10, Duration::ZERO, Duration::ZERO);

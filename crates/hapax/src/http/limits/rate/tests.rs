@@ -21,7 +21,7 @@ fn a_rate_is_written_as_it_is_read() {
 }
 
 #[test]
-fn what_is_no_rate_is_refused() {
+fn invalid_rates_are_refused() {
     let cases = [
         ("", RateError::Slash),
         ("10", RateError::Slash),

@@ -1,7 +1,7 @@
 use super::RecentMap;
 
 #[test]
-fn s_06_no_more_than_the_most_is_remembered() {
+fn s_06_the_number_of_entries_is_limited() {
     let mut recent = RecentMap::<u32, u32>::new(10);
     for key in 0..1000 {
         *recent.entry(key) = key;
@@ -12,7 +12,7 @@ fn s_06_no_more_than_the_most_is_remembered() {
 }
 
 #[test]
-fn s_06_what_is_asked_for_is_not_forgotten() {
+fn s_06_recently_used_entries_are_kept() {
     let mut recent = RecentMap::<u32, u32>::new(10);
     for key in 1..1000 {
         *recent.entry(0) += 1;

@@ -70,7 +70,7 @@ fn e_01_plain_text_has_a_line_for_each_field() {
 }
 
 #[test]
-fn e_01_whatever_the_shape_the_fields_of_the_head_stay() {
+fn e_01_header_fields_are_the_same_in_every_format() {
     for name in RefusalShapeName::ALL {
         let shape = RefusalShape::from(name);
         let response = response_in(shape.clone(), &reused());
@@ -86,7 +86,7 @@ fn e_01_whatever_the_shape_the_fields_of_the_head_stay() {
 }
 
 #[test]
-fn e_01_a_template_is_filled_with_values_of_their_own_kind() {
+fn e_01_a_template_field_keeps_the_type_of_its_value() {
     let body = json!({
         "status": "{status}", "words": "{status:text}", "retry": "{retry}", "both": "{code} ({status})",
         "kept": [1, null, "{operation}", "{ code }", "{", "a {"], "id": "{operation}", "op": "op {operation}",
@@ -104,7 +104,7 @@ fn e_01_a_template_is_filled_with_values_of_their_own_kind() {
 }
 
 #[test]
-fn e_01_a_template_that_makes_no_sense_is_refused_with_what_there_is() {
+fn e_01_an_invalid_template_is_refused_with_the_known_fields() {
     let refused =
         |media_type: &str, body: Value| RefusalShape::template(media_type, body).unwrap_err().to_string();
     assert!(

@@ -26,7 +26,7 @@ fn s_02_a_claim_is_read_from_a_bearers_payload() {
 }
 
 #[test]
-fn s_02_what_is_odd_has_no_claim() {
+fn s_02_malformed_tokens_have_no_claim() {
     let alice = r#"{"sub": "alice"}"#;
     let encoded = BASE64_URL_SAFE_NO_PAD.encode(alice);
     let long = format!(r#"{{"sub": "alice", "more": "{}"}}"#, "x".repeat(CREDENTIAL_BYTES_MAX));

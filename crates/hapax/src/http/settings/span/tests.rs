@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn people_write_it_and_read_it() {
+fn a_span_is_parsed_and_formatted() {
     let check = |text: &str, ms: u64, shown: &str| {
         let span: Span = text.parse().unwrap();
         assert_eq!(span.0, Duration::from_millis(ms), "{text}");
@@ -19,7 +19,7 @@ fn people_write_it_and_read_it() {
 }
 
 #[test]
-fn what_is_no_length_of_time_is_refused() {
+fn invalid_spans_are_refused() {
     for text in [
         "",
         " ",
@@ -39,7 +39,7 @@ fn what_is_no_length_of_time_is_refused() {
 }
 
 #[test]
-fn e_06_programs_read_it_as_iso_8601() {
+fn e_06_a_span_is_formatted_as_iso_8601() {
     for (text, expected) in [
         ("0s", "PT0S"),
         ("24h", "P1D"),

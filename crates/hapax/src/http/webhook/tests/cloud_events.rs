@@ -33,7 +33,7 @@ fn p_03_cloud_events_have_one_key_in_both_modes() {
 }
 
 #[test]
-fn p_03_cloud_events_are_the_same_by_source_and_id_together() {
+fn p_03_cloud_events_are_identified_by_source_and_id() {
     let distinct =
         [binary("a", "b"), binary("b", "a"), binary("a:b", "c"), binary("a", "b:c"), binary("a, b", "c")];
     for (at, one) in distinct.iter().enumerate() {

@@ -48,7 +48,7 @@ fn p_03_a_preset_may_be_changed_in_part() {
 }
 
 #[test]
-fn p_03_an_id_that_is_not_signed_is_no_key() {
+fn p_03_an_unsigned_id_cannot_be_the_key() {
     let check = |json: &str, option: &str| match described(json) {
         Err(WebhookError::Scheme { option: found, .. }) => assert_eq!(found, option, "{json}"),
         other => panic!("{json}: {other:?}"),
@@ -63,7 +63,7 @@ fn p_03_an_id_that_is_not_signed_is_no_key() {
 }
 
 #[test]
-fn p_03_what_is_signed_must_not_run_together() {
+fn p_03_the_boundaries_of_signed_parts_must_be_unambiguous() {
     let check = |signed: &str, is_taken: bool| {
         let json = format!(
             r#"{{ "header": "x-sig", "signed": "{signed}", "time": "header:x-time", "url": "https://a.example" }}"#
@@ -87,7 +87,7 @@ fn p_03_what_is_signed_must_not_run_together() {
 }
 
 #[test]
-fn p_03_a_signed_id_must_not_hold_what_ends_it() {
+fn p_03_a_signed_id_must_not_contain_its_separator() {
     // Each signature fits two interpretations. They were computed with Python, with the secret `00ff10` as text.
     let check = |signed: &str, signature: &str, id: &str, body: &str, expected| {
         let json = format!(r#"{{ "header": "x-sig", "signed": "{signed}", "key": ["header:x-id"] }}"#);
@@ -108,7 +108,7 @@ fn p_03_a_signed_id_must_not_hold_what_ends_it() {
 }
 
 #[test]
-fn a_description_that_makes_no_sense_is_refused_by_its_option() {
+fn an_invalid_description_is_refused_with_its_option() {
     let check = |json: &str, option: &str| match described(json) {
         Err(WebhookError::Scheme { option: found, .. }) => assert_eq!(found, option, "{json}"),
         other => panic!("{json}: {other:?}"),

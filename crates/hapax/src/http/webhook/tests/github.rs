@@ -21,7 +21,7 @@ fn check(lines: &[(&str, &str)], body: &[u8], expected: Result<Key, WebhookFault
 }
 
 #[test]
-fn p_03_github_deliveries_are_known_by_what_is_signed() {
+fn p_03_github_events_are_identified_by_the_signed_content() {
     let of = |id, signature, body| verify(&[("X-GitHub-Delivery", id), (FIELD, signature)], body);
     let key = of(ID, SIGNATURE, BODY);
     assert!(is_digest(&key), "{key:?}");
@@ -57,7 +57,7 @@ fn p_03_a_github_signature_is_read_as_it_is_written() {
 }
 
 #[test]
-fn p_03_the_github_signature_is_there_once() {
+fn p_03_a_repeated_github_signature_is_refused() {
     let signature = (FIELD, SIGNATURE);
     let missing = || Err(WebhookFault::SignatureMissing { field: FIELD.into() });
     check(&[("x-github-delivery", ID)], BODY, missing());

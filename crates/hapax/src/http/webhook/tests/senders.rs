@@ -9,7 +9,7 @@ const STALE: fn(&'static str) -> Result<Key, WebhookFault> =
 const WRONG: Result<Key, WebhookFault> = Err(WebhookFault::SignatureWrong);
 
 #[test]
-fn p_03_svix_has_names_of_its_own() {
+fn p_03_svix_has_its_own_header_names() {
     let webhook = Webhook::svix(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]).unwrap();
     let lines = [
         ("svix-id", "msg_p5jXN8AQM9LWM0D4loKWxJek"),
@@ -22,7 +22,7 @@ fn p_03_svix_has_names_of_its_own() {
 }
 
 #[test]
-fn p_03_shopify_events_are_known_by_topic_and_body() {
+fn p_03_shopify_events_are_identified_by_topic_and_body() {
     let webhook = Webhook::shopify(["hush"]).unwrap();
     let body = br#"{"id":820982911946154508,"total_price":"254.98"}"#;
     let of = |topic, id, body: &[u8]| {
@@ -41,7 +41,7 @@ fn p_03_shopify_events_are_known_by_topic_and_body() {
 }
 
 #[test]
-fn p_03_slack_events_are_known_by_the_id_in_the_body() {
+fn p_03_slack_events_are_identified_by_the_id_in_the_body() {
     let webhook = Webhook::slack(["8f742231b10e8888abcd99yyyzzz85a5"]).unwrap();
     let of = |time: &str, signature, body: &[u8], now| {
         let lines = [("x-slack-request-timestamp", time), ("x-slack-signature", signature)];
@@ -57,7 +57,7 @@ fn p_03_slack_events_are_known_by_the_id_in_the_body() {
 }
 
 #[test]
-fn p_03_what_slack_sends_without_an_id_is_known_by_its_content() {
+fn p_03_slack_requests_without_an_id_are_identified_by_content() {
     let webhook = Webhook::slack(["8f742231b10e8888abcd99yyyzzz85a5"]).unwrap();
     let of = |time: &str, signature, body: &[u8]| {
         let lines = [("x-slack-request-timestamp", time), ("x-slack-signature", signature)];
@@ -88,7 +88,7 @@ fn twilio(target: &str, content_type: &str, signature: &str, body: &[u8]) -> Res
 const FORM: &str = "application/x-www-form-urlencoded; charset=UTF-8";
 
 #[test]
-fn p_03_twilio_events_are_known_by_the_url_and_the_form() {
+fn p_03_twilio_events_are_identified_by_the_url_and_the_form() {
     let body =
         b"CallSid=CA1234567890ABCDE&Caller=%2B12349013030&Digits=1234&From=%2B12349013030&To=%2B18005551212";
     let signature = "KIc4hmH8CiRPZksmWtZ+q4BhJO0=";
@@ -112,7 +112,7 @@ fn p_03_twilio_events_are_known_by_the_url_and_the_form() {
 }
 
 #[test]
-fn p_03_a_twilio_body_that_is_no_form_is_known_by_its_digest_in_the_url() {
+fn p_03_other_twilio_bodies_are_identified_by_the_digest_in_the_url() {
     let target = "/hooks/json?bodySHA256=b4fd85f2ce8bfebc5cbc4a67ac690906953178daf04df41e183024cc01315de4";
     let of = |body: &[u8]| twilio(target, "application/json", "p9f2yIbBoN8WVqrnKaB/pxHyKZU=", body);
     assert!(is_digest(&of(br#"{"MessageSid":"SM1"}"#)));
@@ -120,7 +120,7 @@ fn p_03_a_twilio_body_that_is_no_form_is_known_by_its_digest_in_the_url() {
 }
 
 #[test]
-fn p_03_linear_events_are_known_by_all_but_the_time_of_the_attempt() {
+fn p_03_linear_events_are_identified_without_the_time_of_the_attempt() {
     let webhook = Webhook::linear(["lin_wh_secret"]).unwrap();
     let of = |time: u64, title: &str, signature, now| {
         let body = format!(

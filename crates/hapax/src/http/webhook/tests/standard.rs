@@ -20,7 +20,7 @@ fn verify(id: &str, timestamp: &str, signature: &str, body: &[u8]) -> Result<Key
 }
 
 #[test]
-fn p_03_standard_webhooks_are_known_by_their_signed_id() {
+fn p_03_standard_webhooks_are_identified_by_their_signed_id() {
     assert_eq!(verify(ID, TIMESTAMP, SIGNATURE, BODY), key(ID));
     assert_eq!(verify(ID, TIMESTAMP, SIGNATURE, br#"{"test": 2432232315}"#), WRONG, "another body");
     assert_eq!(verify("msg_2", TIMESTAMP, SIGNATURE, BODY), WRONG, "another id");
@@ -28,7 +28,7 @@ fn p_03_standard_webhooks_are_known_by_their_signed_id() {
 }
 
 #[test]
-fn p_03_any_of_several_standard_signatures_will_do() {
+fn p_03_any_of_several_standard_signatures_is_accepted() {
     let field = "webhook-signature";
     let check = |signatures: &str, expected| {
         assert_eq!(verify(ID, TIMESTAMP, signatures, BODY), expected, "{signatures}");
@@ -62,7 +62,7 @@ fn p_03_standard_secrets_can_be_rotated() {
 }
 
 #[test]
-fn p_03_standard_signatures_hold_five_minutes_either_way() {
+fn p_03_standard_signatures_are_valid_within_five_minutes() {
     let lines = [("webhook-id", ID), ("webhook-timestamp", TIMESTAMP), ("webhook-signature", SIGNATURE)];
     let webhook = Webhook::standard([SECRET]).unwrap();
     let stale = Err(WebhookFault::SignatureStale { field: "webhook-timestamp".into() });
@@ -86,7 +86,7 @@ fn p_03_a_standard_time_is_digits() {
 }
 
 #[test]
-fn p_03_standard_headers_are_there_once() {
+fn p_03_repeated_standard_headers_are_refused() {
     let webhook = Webhook::standard([SECRET]).unwrap();
     let lines = [("webhook-signature", SIGNATURE), ("webhook-timestamp", TIMESTAMP), ("webhook-id", ID)];
     let check = |left_out: usize, twice: usize, expected| {
@@ -129,7 +129,7 @@ fn p_03_a_standard_id_must_be_a_key() {
 }
 
 #[test]
-fn p_03_a_standard_event_cannot_be_cut_into_another() {
+fn p_03_no_other_standard_event_can_be_forged_from_one() {
     // One signature with two interpretations: `a` at 1614265330 with a body that begins like a time, and one that is
     // refused.
     let signature = "v1,U4WbUFCv+6hwK+tWmsklWN9ZxFEwdGveXAhJWwg0o18=";

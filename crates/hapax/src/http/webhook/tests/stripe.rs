@@ -30,7 +30,7 @@ fn signed(body: &[u8]) -> String {
 }
 
 #[test]
-fn p_03_stripe_events_are_known_by_the_id_in_the_signed_body() {
+fn p_03_stripe_events_are_identified_by_the_id_in_the_signed_body() {
     let check = |header: &str, expected| {
         assert_eq!(verify(&[SECRET], header, BODY, SIGNED_AT), expected, "{header}");
     };
@@ -61,7 +61,7 @@ fn p_03_stripe_secrets_can_be_rotated() {
 }
 
 #[test]
-fn p_03_stripe_signatures_hold_five_minutes_either_way() {
+fn p_03_stripe_signatures_are_valid_within_five_minutes() {
     let header = format!("t=1614265330,v1={SIGNATURE}");
     let stale = Err(WebhookFault::SignatureStale { field: FIELD.into() });
     let check = |now, expected| assert_eq!(verify(&[SECRET], &header, BODY, now), expected, "{now}");
@@ -72,7 +72,7 @@ fn p_03_stripe_signatures_hold_five_minutes_either_way() {
 }
 
 #[test]
-fn p_03_the_stripe_header_is_there_once() {
+fn p_03_a_repeated_stripe_header_is_refused() {
     let webhook = Webhook::stripe([SECRET]).unwrap();
     let header = format!("t=1614265330,v1={SIGNATURE}");
     let check = |lines: &[(&str, &str)], expected| {
@@ -86,7 +86,7 @@ fn p_03_the_stripe_header_is_there_once() {
 }
 
 #[test]
-fn p_03_a_stripe_body_names_one_event() {
+fn p_03_the_stripe_id_is_read_only_if_it_is_unambiguous() {
     let check = |body: &[u8], expected| {
         assert_eq!(verify(&[SECRET], &signed(body), body, SIGNED_AT), expected, "{}", body.escape_ascii());
         let forged = format!("t=1614265330,v1={OLD_SIGNATURE}");
