@@ -7,7 +7,7 @@
 //! let hapax = Hapax::new(MemoryStore::new());
 //! let order = serde_json::json!({ "item": "book", "amount": 2 });
 //!
-//! // However often this is called with one key, the body runs once.
+//! // The body runs once for all calls with one key.
 //! for _ in 0..3 {
 //!     let done = hapax
 //!         .once("create-order", "order-123")

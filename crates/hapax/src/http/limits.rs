@@ -84,7 +84,7 @@ impl Limit {
 /// The counters of keys and callers, for all routes of a layer.
 #[derive(Debug)]
 pub(crate) struct LimitCounters {
-    /// For each key, the time up to which its attempts use up the allowed rate.
+    /// For each key, the theoretical arrival time of its next attempt (generic cell rate algorithm).
     paces: Mutex<RecentMap<RecordId, Option<Instant>>>,
     /// For each caller, the keys of its running operations with their number of requests. Only callers with running
     /// operations are present, so there are never more entries than requests.

@@ -45,7 +45,9 @@ async fn a_store_in_memory_is_not_cached() {
     let hapax = builder.keeper(Keeper::SharedRuntime).sweep(None).build();
     let charge = || hapax.once("charge", "k").run(|_cx| async { Ok::<_, String>(()) });
     charge().await.unwrap();
-    let Lookup::Found { record, .. } = hapax.get("charge", "k").await.unwrap() else { panic!("it is there") };
+    let Lookup::Found { record, .. } = hapax.get("charge", "k").await.unwrap() else {
+        panic!("the record exists")
+    };
     hapax.store().delete(&record.key.id, record.fence.nonce).await.unwrap();
     assert!(!charge().await.unwrap().replayed);
 }
@@ -83,7 +85,7 @@ async fn a_miss_is_looked_up_in_the_store() {
     let world = cached();
     world.charge("k").await.unwrap();
     world.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
-    assert!(matches!(world.charge("other").await, Err(OnceError::Store(_))), "never taken for absent");
+    assert!(matches!(world.charge("other").await, Err(OnceError::Store(_))), "never treated as absent");
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,7 +137,7 @@ async fn with_a_single_owner_every_deletion_takes_effect_immediately() {
     world.second().delete("k").await;
     assert_eq!(world.charge("k").await.unwrap().value, 2);
     let Lookup::Found { record, .. } = world.hapax.get("charge", "k").await.unwrap() else {
-        panic!("it is there")
+        panic!("the record exists")
     };
     world.store.delete(&record.key.id, record.fence.nonce).await.unwrap();
     assert_eq!(world.charge("k").await.unwrap().value, 3);
@@ -164,7 +166,7 @@ async fn a_deletion_without_a_reply_takes_effect_immediately() {
     let world = cached();
     world.charge("k").await.unwrap();
     let Lookup::Found { record, .. } = world.hapax.get("charge", "k").await.unwrap() else {
-        panic!("it is there")
+        panic!("the record exists")
     };
     world.faulty.set_plan(Plan::new().at_nth(Op::Delete, 1, Fault::AnswerLost));
     assert!(world.hapax.delete(&record).await.is_err());
@@ -182,7 +184,7 @@ async fn a_settlement_takes_effect_immediately() {
     other.delete("k").await;
     let slow = other.start_slow("k", |policy| policy).await;
     let Lookup::Found { record, .. } = other.hapax.get("charge", "k").await.unwrap() else {
-        panic!("it is there")
+        panic!("the record exists")
     };
     let lease = hapax::core::Lease { id: record.key.id, fence: record.fence, length: crate::world::LEASE };
     world.store.abandon(&lease, Reason::Declared).await.unwrap();

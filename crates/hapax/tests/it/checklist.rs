@@ -34,8 +34,8 @@ async fn all_state_in_the_store() {
 async fn keys_identify_operations() {
     let world = World::new();
     for key in ["a", "b", "A", "a b", "a/b"] {
-        assert!(!world.charge(key).await.unwrap().replayed, "{key:?} is an operation of its own");
-        assert!(world.charge(key).await.unwrap().replayed, "{key:?} is known now");
+        assert!(!world.charge(key).await.unwrap().replayed, "{key:?} is a separate operation");
+        assert!(world.charge(key).await.unwrap().replayed, "{key:?} has a record");
     }
     assert_eq!(world.effects.count(), 5);
 }
@@ -51,7 +51,7 @@ async fn lookup_before_processing() {
         }
     });
     world.charge("k").await.unwrap();
-    assert_eq!(claimed.recv().await, Some(0), "claimed before anything happened");
+    assert_eq!(claimed.recv().await, Some(0), "claimed before the effect");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,7 +80,7 @@ async fn retention_set() {
     let world = World::new();
     world.charge("k").await.unwrap();
     let Lookup::Found { record, now } = world.hapax.get("charge", "k").await.unwrap() else {
-        panic!("it is there")
+        panic!("the record exists")
     };
     assert_eq!(record.expires_at.since(now), Duration::from_secs(24 * 3600));
     tokio::time::advance(Duration::from_secs(25 * 3600)).await;
@@ -99,7 +99,7 @@ async fn failed_attempts_are_visible() {
             panic!("a tombstone")
         };
         assert_eq!((record.state(), record.fence.attempt), (State::Released, attempt));
-        assert!(record.recorded().is_some(), "with what it answered");
+        assert!(record.recorded().is_some(), "with its outcome");
     }
 }
 

@@ -13,11 +13,7 @@ async fn a_cancelled_caller_does_not_stop_the_run_and_the_retry_gets_its_result(
     let slow = world.start_slow("k", |policy| policy).await;
     slow.caller.abort();
     settle_down().await;
-    assert_eq!(
-        world.state("k").await,
-        Some(State::InProgress),
-        "nothing is freed by a caller that goes away"
-    );
+    assert_eq!(world.state("k").await, Some(State::InProgress), "a cancelled caller frees nothing");
     slow.finish();
     settle_down().await;
     let retry = world.charge("k").await.unwrap();
@@ -100,7 +96,7 @@ async fn the_sweeper_removes_expired_records() {
     let world = World::with(|builder| builder.sweep(Some(Duration::from_secs(3600))));
     world.charge("k").await.unwrap();
     tokio::time::sleep(Duration::from_secs(20 * 3600)).await;
-    assert_eq!(world.state("k").await, Some(State::Completed), "not before its retention is over");
+    assert_eq!(world.state("k").await, Some(State::Completed), "before the end of its retention");
     tokio::time::sleep(Duration::from_secs(10 * 3600)).await;
     assert_eq!(world.state("k").await, None);
 }
@@ -124,7 +120,7 @@ async fn the_sweeper_continues_after_a_lost_reply() {
     assert_eq!(
         world.store.stats().await.unwrap().records(),
         0,
-        "all in the first round, not a batch an hour"
+        "all batches in the first round, not one per hour"
     );
 }
 
@@ -133,7 +129,7 @@ async fn the_sweeper_continues_after_a_lost_reply() {
 async fn a_dropped_hapax_has_closed_its_store() {
     let dir = tempfile::tempdir().unwrap();
     for round in 0..10 {
-        let store = hapax_store_file::FileStore::open(dir.path()).expect("nobody holds it any more");
+        let store = hapax_store_file::FileStore::open(dir.path()).expect("the directory is unlocked");
         let hapax = hapax::Hapax::new(store);
         let done = hapax.once("charge", "k").run(|_cx| async { Ok::<_, String>(7) }).await.unwrap();
         assert_eq!((done.value, done.replayed), (7, round > 0));

@@ -99,7 +99,9 @@ async fn a_final_error_is_pinned_with_its_data() {
     assert!(matches!(ask().await, Err(OnceError::Failed(text)) if text == "card declined"));
     let Err(OnceError::PreviouslyFailed(stored)) = ask().await else { panic!("the error is replayed") };
     assert_eq!(stored, StoredError { message: "card declined".into(), data: Some(json!({ "code": 51 })) });
-    let Lookup::Found { record, .. } = hapax.get("charge", "k").await.unwrap() else { panic!("it is there") };
+    let Lookup::Found { record, .. } = hapax.get("charge", "k").await.unwrap() else {
+        panic!("the record exists")
+    };
     assert_eq!(record.state(), State::Failed);
 }
 
@@ -204,7 +206,7 @@ async fn effect_keys_depend_on_step_and_operation_but_not_on_the_attempt() {
         let run = hapax.once("charge", key).run(|cx| async move {
             Err::<u32, _>(format!("{} {}", cx.effect_key("card").as_str(), cx.effect_key("mail").as_str()))
         });
-        let Err(OnceError::Failed(keys)) = run.await else { panic!("it fails on purpose") };
+        let Err(OnceError::Failed(keys)) = run.await else { panic!("the first attempt fails") };
         keys.split_once(' ').map(|(card, mail)| (card.to_owned(), mail.to_owned())).unwrap()
     };
     let first = keys("k").await;
@@ -250,7 +252,7 @@ async fn a_key_older_than_the_retention_is_refused_if_configured() {
     assert_eq!(world.charge_with(fresh.as_str(), strict).await.unwrap().value, 1);
     assert_eq!(world.charge_with("tells nothing", strict).await.unwrap().value, 2);
     // While its record exists, an old key is replayed.
-    assert_eq!(world.charge(OLD).await.unwrap().value, 3, "not asked for");
+    assert_eq!(world.charge(OLD).await.unwrap().value, 3, "the default policy runs it");
     assert!(world.charge_with(OLD, strict).await.unwrap().replayed);
     tokio::time::advance(Duration::from_secs(25 * 3600)).await;
     assert!(matches!(world.charge_with(OLD, strict).await, Err(OnceError::Expired)));

@@ -94,7 +94,7 @@ async fn a_run_can_check_whether_it_owns_its_record() {
     world.second().charge_with("k", rerun).await.unwrap();
     world.faulty.set_plan(Plan::new());
     go_on.notify_one();
-    let Err(OnceError::Failed(seen)) = caller.await.unwrap() else { panic!("it fails on purpose") };
+    let Err(OnceError::Failed(seen)) = caller.await.unwrap() else { panic!("the first attempt fails") };
     assert_eq!(seen, "false true Err(LeaseLost)");
 }
 
@@ -124,7 +124,7 @@ async fn handlers_that_block_the_runtime_do_not_lose_their_lease() {
         })
         .await
         .unwrap();
-    assert!(!done.value, "renewed from a thread of its own");
+    assert!(!done.value, "renewed on a dedicated thread");
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +183,7 @@ async fn a_run_with_an_uncertain_record_is_not_confirmed_but_may_complete() {
     assert_eq!(
         (late.value, late.recorded),
         (1, true),
-        "somebody may be deciding about it, so it is not blessed"
+        "an operator may be settling it, so it is not confirmed"
     );
 }
 

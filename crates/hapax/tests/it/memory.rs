@@ -59,7 +59,9 @@ async fn the_health_warns_that_it_is_one_process_only() {
 #[tokio::test]
 async fn a_full_store_refuses_new_keys_and_stores_outcomes_of_accepted_claims() {
     let store = MemoryStore::new().bytes_max(2000);
-    let Claim::Acquired(lease) = store.claim(&ask("k")).await.unwrap() else { panic!("there is room") };
+    let Claim::Acquired(lease) = store.claim(&ask("k")).await.unwrap() else {
+        panic!("the store is not full")
+    };
     let large =
         hapax::core::Recorded::new(hapax::core::Class::Success, hapax::core::Format::FUNCTION, vec![0; 5000]);
     store.complete(&lease, &large, Duration::from_secs(60)).await.unwrap();
@@ -87,7 +89,7 @@ async fn a_full_store_removes_expired_records() {
     let store = MemoryStore::with_clock(clock.clone()).records_max(640);
     for n in 0..640 {
         let Claim::Acquired(lease) = store.claim(&ask(&format!("k{n}"))).await.unwrap() else {
-            panic!("there is room")
+            panic!("the store is not full")
         };
         store.release(&lease, None).await.unwrap();
     }
@@ -104,7 +106,7 @@ async fn removed_records_free_their_bytes() {
     let empty = store.stats().await.unwrap().bytes;
     for n in 0..100 {
         let Claim::Acquired(lease) = store.claim(&ask(&format!("k{n}"))).await.unwrap() else {
-            panic!("there is room")
+            panic!("the store is not full")
         };
         store.release(&lease, None).await.unwrap();
     }
@@ -126,5 +128,5 @@ async fn unsettled_records_are_never_dropped_to_free_space() {
         assert_eq!(store.claim(&ask(&format!("new {n}"))).await.unwrap_err().kind(), StoreErrorKind::Full);
     }
     assert_eq!(store.stats().await.unwrap().uncertain, 640);
-    assert_eq!(store.sweep(1000).await.unwrap().dropped, 640, "only a sweep, which says so, drops them");
+    assert_eq!(store.sweep(1000).await.unwrap().dropped, 640, "only a sweep drops them, and reports it");
 }

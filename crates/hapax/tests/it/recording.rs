@@ -118,7 +118,7 @@ async fn a_cancelled_claim_does_not_affect_another_attempt() {
     world.faulty.set_plan(unanswered_claims());
     assert!(world.charge_with("k", rerun).await.is_err());
     settle_down().await;
-    assert_eq!(fence().await, before, "only who runs it again may take it over");
+    assert_eq!(fence().await, before, "only a request that runs it again may take it over");
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,7 +153,7 @@ async fn a_claim_without_a_reply_is_refused_within_the_timeout_and_nothing_runs(
     let took = began.elapsed();
     assert!(
         took <= timeout + Duration::from_millis(100),
-        "simulated time: {took:?}, with the pauses between the tries"
+        "simulated time: {took:?}, with the pauses between the attempts"
     );
     assert_eq!(world.effects.count(), 0);
 }
@@ -232,7 +232,7 @@ async fn an_outcome_over_the_limit_of_the_store_is_not_sent_to_it() {
             Err(OnceError::Failed(text)) => assert_eq!(Err(text.len()), ends_with),
             Err(other) => panic!("{other}"),
         }
-        assert_eq!(world.faulty.calls(), 2, "a claim, and a write that is taken");
+        assert_eq!(world.faulty.calls(), 2, "a claim, and a write that is accepted");
         let Lookup::Found { record, .. } = world.hapax.get("charge", "k").await.unwrap() else { panic!() };
         let kept = record.recorded().is_some_and(|recorded| !recorded.is_empty());
         assert_eq!((record.state(), kept), (state, is_kept), "{ends_with:?}");
@@ -258,7 +258,7 @@ async fn a_failed_attempt_stays_visible_with_its_error() {
     let Lookup::Found { record, .. } = world.hapax.get("charge", "k").await.unwrap() else {
         panic!("a tombstone")
     };
-    let answered = record.recorded().expect("what was answered");
+    let answered = record.recorded().expect("an outcome");
     assert!(String::from_utf8_lossy(&answered.payload).contains("no route"));
     assert_eq!((record.state(), record.fence.attempt), (State::Released, 1));
 }
@@ -276,7 +276,7 @@ async fn a_superseded_owner_returns_the_pinned_outcome() {
     assert_eq!(
         (late.value, late.replayed),
         (2, true),
-        "one outcome for everybody, though the effect happened twice"
+        "one outcome for all callers, although the effect happened twice"
     );
 }
 
@@ -304,7 +304,7 @@ async fn a_claim_confirmed_after_a_whole_lease_is_cancelled_and_repeated() {
     });
     let done =
         world.hapax.once("charge", "k").run(|cx| async move { Ok::<_, String>(cx.attempt()) }).await.unwrap();
-    assert_eq!(done.value, 2, "the first attempt was released unrun");
+    assert_eq!(done.value, 2, "the first attempt was released without running");
 }
 
 #[tokio::test(start_paused = true)]
@@ -334,9 +334,9 @@ async fn a_claim_cancelled_while_the_store_is_down_is_released_when_it_recovers(
         async move { world.charge("k").await }
     });
     let answer = caller.await.unwrap();
-    assert!(answer.is_err(), "its own claim stands in its way: {answer:?}");
+    assert!(answer.is_err(), "its own claim blocks it: {answer:?}");
     world.faulty.set_plan(Plan::new());
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(world.state("k").await, Some(State::Released), "nothing ran, so nobody has to settle it");
+    assert_eq!(world.state("k").await, Some(State::Released), "nothing ran, so there is nothing to settle");
     assert_eq!(world.charge("k").await.unwrap().value, 1);
 }

@@ -17,7 +17,7 @@ async fn a_duplicate_of_a_running_operation_is_refused_immediately_with_a_retry_
     let world = World::new();
     let slow = world.start_slow("k", |policy| policy).await;
     let Err(OnceError::InProgress { retry_after }) = world.charge("k").await else {
-        panic!("it is in progress")
+        panic!("the operation is in progress")
     };
     assert!(retry_after > Duration::ZERO && retry_after <= Duration::from_secs(1));
     slow.answer().await.unwrap();
@@ -120,7 +120,7 @@ async fn many_waiters_share_one_poller() {
     let claims = gets();
     tokio::time::sleep(Duration::from_secs(10)).await;
     let polls = gets() - claims;
-    assert!((9..=11).contains(&polls), "one look a second, whatever the number of waiters: {polls}");
+    assert!((9..=11).contains(&polls), "one poll per second, independent of the number of waiters: {polls}");
     slow.answer().await.unwrap();
     for waiter in waiters {
         assert!(waiter.await.unwrap().unwrap().replayed);
@@ -144,7 +144,7 @@ async fn too_many_waiters_are_refused_immediately() {
     );
     assert!(
         matches!(world.charge_with("k2", patient).await, Err(OnceError::InProgress { .. })),
-        "three in all"
+        "three in total"
     );
     slow.answer().await.unwrap();
     slow_too.answer().await.unwrap();
@@ -181,6 +181,6 @@ async fn without_waiters_the_store_is_not_polled() {
     assert!(matches!(world.charge_with("k", patient).await, Err(OnceError::InProgress { .. })));
     let before = world.faulty.calls();
     tokio::time::sleep(Duration::from_secs(9)).await;
-    assert_eq!(world.faulty.calls(), before, "no poller was left behind");
+    assert_eq!(world.faulty.calls(), before, "no poller is running");
     slow.answer().await.unwrap();
 }

@@ -23,7 +23,7 @@ fn f_04_percent_encoding_has_one_spelling() {
     ];
     for (raw, spelled) in table {
         assert_eq!(path(raw), spelled, "{raw}");
-        assert_eq!(path(spelled), spelled, "{raw}: a second time changes nothing");
+        assert_eq!(path(spelled), spelled, "{raw}: canonicalisation is idempotent");
     }
 }
 
@@ -54,7 +54,7 @@ fn f_04_order_counts_only_within_one_name() {
     ];
     for (raw, ordered) in table {
         assert_eq!(query(raw), ordered, "{raw}");
-        assert_eq!(query(ordered), ordered, "{raw}: a second time changes nothing");
+        assert_eq!(query(ordered), ordered, "{raw}: canonicalisation is idempotent");
     }
 }
 

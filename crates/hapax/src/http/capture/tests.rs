@@ -169,7 +169,7 @@ fn r_05_cookies_are_replayed_only_if_configured() {
 
     let recorded = record(&rules, None, &parts(200, &cookies), &[], None);
     let later = replay(&ReplayRules::default(), &HeaderMap::new(), recorded).unwrap();
-    assert!(!later.headers.contains_key("set-cookie"), "the rule that counts is that of the replay");
+    assert!(!later.headers.contains_key("set-cookie"), "the rule at the time of the replay applies");
 }
 
 #[test]
@@ -415,5 +415,5 @@ fn a_record_does_not_share_the_read_buffer() {
     let read = Bytes::from(vec![b'x'; 1 << 20]);
     let recorded = record(&ReplayRules::default(), None, &parts(200, &[]), &read.slice(..10), None);
     assert_eq!(recorded.payload, "x".repeat(10));
-    assert!(read.try_into_mut().is_ok(), "somebody still holds it");
+    assert!(read.try_into_mut().is_ok(), "the buffer is still shared");
 }

@@ -8,7 +8,7 @@ fn check(dialect: Dialect, differs: Value) {
     let mut expected = json!(HttpPolicy::default().settings());
     expected["dialect"] = json!(dialect.name());
     for (option, value) in differs.as_object().unwrap() {
-        assert_ne!(expected[option], *value, "{option} is as by default");
+        assert_ne!(expected[option], *value, "{option} has its default");
         expected[option] = value.clone();
     }
     assert_eq!(json!(HttpPolicy::of(dialect).settings()), expected);

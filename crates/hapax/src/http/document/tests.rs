@@ -223,7 +223,7 @@ fn e_06_every_reference_of_the_fragment_resolves() {
     for (section, parts) in openapi["components"].as_object().unwrap() {
         for name in parts.as_object().unwrap().keys() {
             assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{name}");
-            assert!(used.contains(format!("/components/{section}/{name}").as_str()), "nothing uses {name}");
+            assert!(used.contains(format!("/components/{section}/{name}").as_str()), "{name} is unused");
         }
     }
 }

@@ -64,7 +64,7 @@ fn f_02_method_path_query_type_and_content_count() {
     for (at, print) in prints.iter().enumerate() {
         assert_eq!(prints.iter().position(|other| other == print), Some(at), "{at}");
     }
-    assert_eq!(of(Sent { query: Some(""), ..text }), of(text), "a ? with nothing after it");
+    assert_eq!(of(Sent { query: Some(""), ..text }), of(text), "a ? without a query");
 }
 
 /// Fingerprints are stored for days and compared by other processes: their input must not change.
@@ -172,7 +172,7 @@ fn f_05_json_is_compared_by_value() {
     for content_type in [JSON, "application/vnd.api+json", "Application/Problem+JSON; charset=utf-8"] {
         assert_eq!(of_body(content_type, r#"{"a":1,"b":2}"#), of_body(content_type, r#"{ "b": 2, "a": 1 }"#));
         assert_ne!(of_body(content_type, "[1,2]"), of_body(content_type, "[2,1]"));
-        assert_ne!(of_body(content_type, "{"), of_body(content_type, "{ "), "no JSON: as sent");
+        assert_ne!(of_body(content_type, "{"), of_body(content_type, "{ "), "not JSON: as sent");
     }
     for content_type in ["text/plain", "application/jsonl", "json"] {
         assert_ne!(of_body(content_type, "{}"), of_body(content_type, "{ }"), "{content_type}");
@@ -180,7 +180,7 @@ fn f_05_json_is_compared_by_value() {
     let twice = |body: &[u8]| {
         of(Sent { fields: &["content-type: application/json", "content-type: text/plain"], body, ..POST })
     };
-    assert_ne!(twice(b"{}"), twice(b"{ }"), "what has two types is read as neither");
+    assert_ne!(twice(b"{}"), twice(b"{ }"), "a body with two types is not parsed");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn f_07_forms_are_compared_as_pairs() {
     assert_eq!(of_body(FORM, "b=x+y&a=%31"), of_body(FORM, "a=1&b=x%20y"));
     assert_ne!(of_body(FORM, "a=1&a=2"), of_body(FORM, "a=2&a=1"));
     assert_ne!(of_body(FORM, "a=1&b=2"), of_body(FORM, "a=1b&=2"));
-    assert_ne!(of_body(FORM, "a=1%"), of_body(FORM, "%61=1%"), "broken: as sent");
+    assert_ne!(of_body(FORM, "a=1%"), of_body(FORM, "%61=1%"), "invalid: as sent");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn f_08_encoded_content_counts_as_sent_with_its_codings() {
         fields.push("content-type: application/json");
         of(Sent { fields: &fields, body, ..POST })
     };
-    assert_ne!(with(&["gzip"], b"{}"), with(&["gzip"], b"{ }"), "encoded bytes are no JSON");
+    assert_ne!(with(&["gzip"], b"{}"), with(&["gzip"], b"{ }"), "encoded bytes are not JSON");
     assert_ne!(with(&["gzip"], b"{}"), with(&[], b"{}"));
     assert_ne!(with(&["gzip"], b"{}"), with(&["br"], b"{}"));
     assert_ne!(with(&["gzip, br"], b"{}"), with(&["br, gzip"], b"{}"));

@@ -56,7 +56,7 @@ fn t_05_the_status_in_the_trailers_decides() {
         let text = number.to_string();
         assert_eq!(outcome(&parts(200, &[GRPC]), Some(&trailers(&text))), Some(expected), "{number}");
         let trailers_only = parts(200, &[GRPC, ("grpc-status", &text)]);
-        assert_eq!(outcome(&trailers_only, None), Some(expected), "{number} in the head");
+        assert_eq!(outcome(&trailers_only, None), Some(expected), "{number} in the header");
     }
 }
 

@@ -141,7 +141,7 @@ fn e_04_another_status_keeps_the_type() {
     ];
     let rules = RefusalRules { statuses, ..RefusalRules::default() };
     let reused = Problem::from(Code::KeyReused).response(&rules);
-    assert_eq!(reused.status(), StatusCode::CONFLICT, "the later word wins");
+    assert_eq!(reused.status(), StatusCode::CONFLICT, "the later call overrides");
     assert_eq!(document(&reused)["status"], 409);
     assert_eq!(document(&reused)["type"], "https://hapax.dev/errors/key-reused");
     assert_eq!(Problem::from(Code::Uncertain).response(&rules).status(), StatusCode::CONFLICT);

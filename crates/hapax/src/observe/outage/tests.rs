@@ -25,7 +25,7 @@ async fn logged(scene: impl AsyncFnOnce(&Outage)) -> Vec<String> {
     // With a second subscriber, the interest cache is rebuilt for every thread.
     let _second = tracing::Dispatch::new(tracing_subscriber::fmt().with_writer(std::io::sink).finish());
     let _here = tracing::subscriber::set_default(subscriber);
-    scene(&Outage::new("it is down", "it is up again")).await;
+    scene(&Outage::new("the service is down", "the service is up again")).await;
     let text = String::from_utf8(lines.0.lock().clone()).unwrap();
     text.lines().map(str::to_owned).collect()
 }
@@ -44,8 +44,14 @@ async fn an_outage_logs_one_line_at_its_begin_and_one_at_its_end() {
     })
     .await;
     let [begins, ends] = &lines[..] else { panic!("{lines:#?}") };
-    assert!(begins.contains("WARN") && begins.contains("it is down error=no route to host"), "{begins}");
-    assert!(ends.contains("WARN") && ends.contains("it is up again seconds=90 failures=100"), "{ends}");
+    assert!(
+        begins.contains("WARN") && begins.contains("the service is down error=no route to host"),
+        "{begins}"
+    );
+    assert!(
+        ends.contains("WARN") && ends.contains("the service is up again seconds=90 failures=100"),
+        "{ends}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,5 +73,5 @@ async fn intermittent_failures_are_one_outage() {
         }
     })
     .await;
-    assert_eq!(two.len(), 4, "the next one is told again: {two:#?}");
+    assert_eq!(two.len(), 4, "a new outage is logged again: {two:#?}");
 }

@@ -55,7 +55,7 @@ async fn x_06_a_client_that_disconnects_before_the_handler_ends_gets_the_respons
 async fn x_06_a_client_that_half_closes_gets_the_response_later() {
     check_lost_while_running(async |first| {
         first.half_close().await;
-        assert_eq!(first.rest().await, b"", "the server takes it for a hang-up");
+        assert_eq!(first.rest().await, b"", "the server treats it as a disconnect");
     })
     .await;
 }

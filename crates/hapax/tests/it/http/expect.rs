@@ -64,7 +64,7 @@ async fn x_04_t_01_the_body_of_a_request_that_may_run_again_is_requested() {
     client.send(b"an order").await;
     client.answer().await.assert_problem(500, "uncertain");
     first_word(&service, &asking("/panics").key("k")).await.1.assert_problem(409, "uncertain");
-    assert_eq!(service.stage.runs(), 2, "that was the last attempt");
+    assert_eq!(service.stage.runs(), 2, "the last attempt has run");
 }
 
 #[tokio::test]

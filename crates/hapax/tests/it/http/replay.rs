@@ -157,7 +157,7 @@ async fn r_07_responses_without_content_are_replayed_without_content() {
         }
         assert_eq!(service.stage.runs(), 1);
         let uncovered = client.ask(&Ask::new("GET", path)).await;
-        assert_eq!(uncovered.status, status, "the connection is where it should be");
+        assert_eq!(uncovered.status, status, "the connection is in sync");
     }
 }
 
@@ -176,6 +176,6 @@ async fn r_11_trailers_are_replayed_if_the_connection_supports_them() {
     }
     let answer = service.ask(&plain).await;
     answer.assert_replay(200, "data");
-    assert_eq!(answer.trailers, [], "nobody asked for them");
+    assert_eq!(answer.trailers, [], "the request has no TE: trailers");
     assert_eq!(service.stage.runs(), 1);
 }

@@ -80,7 +80,11 @@ async fn f_09_a_body_over_the_limit_is_refused_before_claiming() {
         let mut client = Http1::open(service.address).await;
         client.send(&wire).await;
         let answer = client.answer().await;
-        assert_eq!((answer.status, answer.is_replayed()), (201, is_replay), "eight bytes are within it");
+        assert_eq!(
+            (answer.status, answer.is_replayed()),
+            (201, is_replay),
+            "eight bytes are within the limit"
+        );
     }
 }
 

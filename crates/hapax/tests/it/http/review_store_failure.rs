@@ -84,7 +84,7 @@ async fn d_03_one_of_several_concurrent_duplicates_passes() {
     }
     assert_eq!((passed, service.stage.runs()), (1, 1));
     service.stage.go();
-    assert_eq!(service.ask(&ask).await.body, b"order-2", "nothing was recorded, and nothing runs any more");
+    assert_eq!(service.ask(&ask).await.body, b"order-2", "nothing was recorded, and nothing is running");
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn d_03_a_panic_of_a_passed_request_is_answered_and_marked() {
     answer.assert_problem(500, "uncertain");
     assert_eq!(answer.header("Idempotency-Protected"), Some("false"));
     service.ask(&Ask::post("/panics").key("k")).await.assert_problem(500, "uncertain");
-    assert_eq!(service.stage.runs(), 2, "its end was noticed");
+    assert_eq!(service.stage.runs(), 2, "the end of the first run was detected");
 }
 
 #[tokio::test]

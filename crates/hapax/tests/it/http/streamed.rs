@@ -16,7 +16,7 @@ use super::service::{Service, Setup, Stage, in_parts};
 use super::wire::{Ask, Http1};
 
 /// Larger than the limit of recorded responses here.
-const PART: &str = "a part that is more than is kept";
+const PART: &str = "a part above the recording limit";
 
 async fn events(State(stage): State<Arc<Stage>>) -> Response {
     stage.run();
@@ -76,7 +76,7 @@ async fn r_10_an_unrecorded_response_is_streamed_and_never_runs_again() {
         assert_eq!(
             first.chunk().await.unwrap(),
             parts[0].as_bytes(),
-            "the handler has not made the rest yet"
+            "the handler has not produced the rest yet"
         );
         service.ask(&ask).await.assert_problem(409, "result-unavailable");
         service.stage.go();

@@ -85,7 +85,7 @@ async fn x_05_a_thousand_waiting_duplicates_share_one_poller() {
     service.stage.until(|seen| seen.applied(Op::Claim) == 2001).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     let polls = service.stage.seen().called(Op::Get);
-    assert!((9..=11).contains(&polls), "one look a second, whatever the number of waiters: {polls}");
+    assert!((9..=11).contains(&polls), "one poll per second, independent of the number of waiters: {polls}");
     service.stage.go();
     assert_eq!(first.await.unwrap().unwrap().status(), 201);
     for duplicate in duplicates {

@@ -90,7 +90,7 @@ async fn t_05_the_status_in_the_trailers_decides_what_is_recorded() {
             continue;
         }
         assert_eq!((first.code(), again.code()), (code, code));
-        assert_eq!(again.metadata().get("x-reason").unwrap(), "as-asked");
+        assert_eq!(again.metadata().get("x-reason").unwrap(), "planned");
         let is_pinned = pinned.contains(&code);
         assert_eq!(is_replay(again.metadata()), is_pinned, "{code:?}");
         assert_eq!(first.message() == again.message(), is_pinned, "{code:?}");

@@ -205,11 +205,11 @@ impl Ledger {
             self.began.notify_one();
             self.finish.notified().await;
         }
-        assert_ne!(ask, Ask::PANIC, "as asked");
+        assert_ne!(ask, Ask::PANIC, "a planned panic");
         let code = Code::from(if ask == Ask::SLOW { 0 } else { ask.say });
         if code != Code::Ok {
-            let mut status = Status::new(code, format!("said {count} times, 100 %"));
-            status.metadata_mut().insert("x-reason", "as-asked".parse().unwrap());
+            let mut status = Status::new(code, format!("returned {count} times, 100 %"));
+            status.metadata_mut().insert("x-reason", "planned".parse().unwrap());
             return Err(status);
         }
         let mut response = Response::new(Booked { count });

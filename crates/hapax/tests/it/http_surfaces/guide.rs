@@ -15,7 +15,7 @@ fn rows(heading: &str) -> Vec<&'static str> {
 /// All options of a route, from the error of their parser.
 fn options() -> Vec<String> {
     let error = serde_json::from_str::<Settings>(r#"{ "no such option": 0 }"#).unwrap_err().to_string();
-    let (_, expected) = error.split_once("expected one of ").expect("it says what there is");
+    let (_, expected) = error.split_once("expected one of ").expect("the error lists the options");
     expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 

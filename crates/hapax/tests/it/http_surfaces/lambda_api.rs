@@ -110,7 +110,7 @@ impl Invocation {
     /// The result of the function, which it sends before the runtime asks for the next event.
     pub(crate) async fn answer(self) -> FunctionResult {
         let limit = tokio::time::timeout(TIMEOUT, self.0);
-        limit.await.expect("the function answers in time").expect("the API outlives its events")
+        limit.await.expect("the function responds in time").expect("the API outlives its events")
     }
 
     /// The response of the function, as API Gateway reads it.
@@ -247,7 +247,7 @@ impl ApiState {
         let Ok(body) = body.collect().await else {
             return plain(StatusCode::BAD_REQUEST);
         };
-        let report: Value = serde_json::from_slice(&body.to_bytes()).expect("a function answers in JSON");
+        let report: Value = serde_json::from_slice(&body.to_bytes()).expect("a function responds in JSON");
         let (id, answer) =
             match parts.uri.path().strip_prefix(INVOCATIONS).and_then(|rest| rest.split_once('/')) {
                 Some((id, "response")) => (id, FunctionResult::Returned(report)),
@@ -317,7 +317,7 @@ async fn echo() {
         (StatusCode::CREATED, headers, body)
     }
     async fn panic() -> StatusCode {
-        panic!("as asked")
+        panic!("a planned panic")
     }
 
     let router = axum::Router::new().route("/echo", post(answer)).route("/panic", post(panic));

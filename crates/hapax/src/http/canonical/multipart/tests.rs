@@ -117,7 +117,7 @@ fn f_07_nested_parts_are_read() {
             format!("Content-Type: multipart/mixed; boundary=i\r\nContent-Type: x/y; boundary={boundary}");
         of_parts(&[&format!("{types}\r\n\r\n{inner}")])
     };
-    assert_ne!(two_types("i"), two_types("j"), "what has two types is read as neither");
+    assert_ne!(two_types("i"), two_types("j"), "a body with two types is not parsed");
     // An invalid nested multipart counts as sent, with its boundary.
     let broken =
         |boundary: &str| of_parts(&[&format!("Content-Type: multipart/mixed; boundary={boundary}\r\n\r\n1")]);

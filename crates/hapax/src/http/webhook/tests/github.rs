@@ -26,10 +26,14 @@ fn p_03_github_events_are_identified_by_the_signed_content() {
     let key = of(ID, SIGNATURE, BODY);
     assert!(is_digest(&key), "{key:?}");
     assert_eq!(of("another", SIGNATURE, BODY), key, "the id is not signed");
-    assert_eq!(verify(&[(FIELD, SIGNATURE), ("X-GitHub-Event", "ping")], BODY), key, "nor is anything else");
+    assert_eq!(
+        verify(&[(FIELD, SIGNATURE), ("X-GitHub-Event", "ping")], BODY),
+        key,
+        "other headers do not count"
+    );
     let other = "sha256=0bbcf9de1d71e4d5e8a2fabd9ea4d0c1c8be0d3d04d5dfb3f4cbaabd1d3e3c3e";
     assert_eq!(of(ID, other, b"Hello, Moon!"), Err(WebhookFault::SignatureWrong));
-    assert_ne!(of(ID, &signed(b"Hello, Moon!"), b"Hello, Moon!"), key, "another event under the same id");
+    assert_ne!(of(ID, &signed(b"Hello, Moon!"), b"Hello, Moon!"), key, "another event with the same id");
 }
 
 fn signed(body: &[u8]) -> String {

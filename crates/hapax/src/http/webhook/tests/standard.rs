@@ -113,7 +113,7 @@ fn p_03_repeated_standard_headers_are_refused() {
 fn p_03_a_standard_id_must_be_a_key() {
     let check = |id: &str, signature: &str, expected| {
         assert_eq!(verify(id, TIMESTAMP, signature, BODY), expected, "{id}");
-        assert_eq!(verify(id, TIMESTAMP, SIGNATURE, BODY), WRONG, "the signature is judged first");
+        assert_eq!(verify(id, TIMESTAMP, SIGNATURE, BODY), WRONG, "the signature is checked first");
     };
     let too_long = KeyError::TooLong { length: 256, length_max: 255 };
     check(

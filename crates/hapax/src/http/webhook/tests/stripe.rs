@@ -90,7 +90,7 @@ fn p_03_the_stripe_id_is_read_only_if_it_is_unambiguous() {
     let check = |body: &[u8], expected| {
         assert_eq!(verify(&[SECRET], &signed(body), body, SIGNED_AT), expected, "{}", body.escape_ascii());
         let forged = format!("t=1614265330,v1={OLD_SIGNATURE}");
-        assert_eq!(verify(&[SECRET], &forged, body, SIGNED_AT), WRONG, "the signature is judged first");
+        assert_eq!(verify(&[SECRET], &forged, body, SIGNED_AT), WRONG, "the signature is checked first");
     };
     check(br#" { "object": "event", "\u0069d": "evt_\u0031" } "#, key("evt_1"));
     check(br#"{"data":{"id":"ch_1"},"id":"evt_1"}"#, key("evt_1"));
