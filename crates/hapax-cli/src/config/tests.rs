@@ -451,7 +451,7 @@ fn methods_are_case_insensitive_and_unknown_ones_are_refused() {
     let config = loaded(&format!("{route}[\"post\"]"));
     assert_eq!(config.routes[0].policy.settings().methods.unwrap(), ["POST"]);
     let message = refusal(&format!("{route}[\"PSOT\"]"), &[]);
-    assert!(message.contains("hapax.toml:4:11: `methods`: there is no method \"PSOT\""), "{message}");
+    assert!(message.contains("hapax.toml:4:11: `methods`: \"PSOT\" is not a method"), "{message}");
 }
 
 #[test]
