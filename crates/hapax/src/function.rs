@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 pub use self::error::{OnceError, StoredError};
 pub use self::outcome::{Fail, IntoOutcome};
-use self::outcome::{Failure, Meaning};
+use self::outcome::{FailureKind, RunFailure};
 use crate::engine::{
     Claimed, Context, Ended, Execution, Finish, Operation, Question, Reconcile, Reconciled, not_kept,
 };
@@ -207,14 +207,14 @@ impl Once {
 }
 
 /// How the record ends after the work returned.
-fn ended<T: Serialize, E>(result: Result<T, Failure<E>>) -> Ended<Result<T, E>> {
+fn ended<T: Serialize, E>(result: Result<T, RunFailure<E>>) -> Ended<Result<T, E>> {
     match result {
         Ok(value) => Ended { finish: Finish::Pin(encode(&value)), value: Ok(value) },
-        Err(Failure { error, meaning, stored }) => {
-            let finish = match meaning {
-                Meaning::Retry => Finish::Release(Some(stored.encode())),
-                Meaning::Permanent => Finish::Pin(stored.encode()),
-                Meaning::Unknown => Finish::Uncertain(Reason::Declared),
+        Err(RunFailure { error, kind, stored }) => {
+            let finish = match kind {
+                FailureKind::Retry => Finish::Release(Some(stored.encode())),
+                FailureKind::Permanent => Finish::Pin(stored.encode()),
+                FailureKind::Unknown => Finish::Uncertain(Reason::Declared),
             };
             Ended { finish, value: Err(error) }
         }

@@ -61,29 +61,29 @@ pub trait IntoOutcome: sealed::Sealed {
     type Error;
 
     #[doc(hidden)]
-    fn into_result(self) -> Result<Self::Value, Failure<Self::Error>>;
+    fn into_result(self) -> Result<Self::Value, RunFailure<Self::Error>>;
 }
 
 /// An error, how it ends the record, and its stored form.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Failure<E> {
+pub struct RunFailure<E> {
     pub(super) error: E,
-    pub(super) meaning: Meaning,
+    pub(super) kind: FailureKind,
     pub(super) stored: StoredError,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Meaning {
+pub(super) enum FailureKind {
     Retry,
     Permanent,
     Unknown,
 }
 
-impl<E: Display> Failure<E> {
-    fn new(error: E, meaning: Meaning, data: Option<serde_json::Value>) -> Self {
+impl<E: Display> RunFailure<E> {
+    fn new(error: E, kind: FailureKind, data: Option<serde_json::Value>) -> Self {
         let stored = StoredError { message: error.to_string(), data };
-        Self { error, meaning, stored }
+        Self { error, kind, stored }
     }
 }
 
@@ -91,8 +91,8 @@ impl<T, E: Display> IntoOutcome for Result<T, E> {
     type Value = T;
     type Error = E;
 
-    fn into_result(self) -> Result<T, Failure<E>> {
-        self.map_err(|error| Failure::new(error, Meaning::Retry, None))
+    fn into_result(self) -> Result<T, RunFailure<E>> {
+        self.map_err(|error| RunFailure::new(error, FailureKind::Retry, None))
     }
 }
 
@@ -101,11 +101,11 @@ impl<T, E: Display> IntoOutcome for Result<T, Fail<E>> {
     type Value = T;
     type Error = E;
 
-    fn into_result(self) -> Result<T, Failure<E>> {
+    fn into_result(self) -> Result<T, RunFailure<E>> {
         self.map_err(|fail| match fail {
-            Fail::Retry(error) => Failure::new(error, Meaning::Retry, None),
-            Fail::Permanent { error, data } => Failure::new(error, Meaning::Permanent, data),
-            Fail::Unknown(error) => Failure::new(error, Meaning::Unknown, None),
+            Fail::Retry(error) => RunFailure::new(error, FailureKind::Retry, None),
+            Fail::Permanent { error, data } => RunFailure::new(error, FailureKind::Permanent, data),
+            Fail::Unknown(error) => RunFailure::new(error, FailureKind::Unknown, None),
         })
     }
 }

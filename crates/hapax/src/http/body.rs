@@ -13,7 +13,7 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use self::read::{Read, Reservation};
+use self::read::{BufferedBody, Reservation};
 
 pin_project! {
     /// The request body for the inner service: the client's own, or a buffered one.
@@ -27,7 +27,7 @@ pin_project! {
     #[project = RequestProjection]
     enum RequestKind<B> {
         Passed { #[pin] body: B },
-        Read { rest: Rest },
+        Buffered { rest: BufferedRest },
     }
 }
 
@@ -43,7 +43,7 @@ pin_project! {
     #[project = ResponseProjection]
     enum ResponseKind<B> {
         Passed { #[pin] body: B },
-        Whole { rest: Rest },
+        Whole { rest: BufferedRest },
         // Too large to be recorded: the part that was read, then the rest as it arrives.
         Streamed { read: Bytes, body: Pin<Box<B>> },
     }
@@ -54,14 +54,14 @@ pub(crate) type Trailers = Option<Box<HeaderMap>>;
 
 /// The unsent rest of a buffered body.
 #[derive(Default)]
-struct Rest {
+struct BufferedRest {
     data: Bytes,
     trailers: Trailers,
     /// Returned to the budget when the body is dropped.
     _reservation: Option<Reservation>,
 }
 
-impl Rest {
+impl BufferedRest {
     fn next<E>(&mut self) -> Option<Result<Frame<Bytes>, E>> {
         let data = std::mem::take(&mut self.data);
         if !data.is_empty() {
@@ -91,16 +91,16 @@ impl<B> RequestBody<B> {
         Self { kind: RequestKind::Passed { body } }
     }
 
-    pub(crate) fn read(read: Read) -> Self {
-        let rest = Rest { data: read.data, trailers: read.trailers, _reservation: read.reservation };
-        Self { kind: RequestKind::Read { rest } }
+    pub(crate) fn read(read: BufferedBody) -> Self {
+        let rest = BufferedRest { data: read.data, trailers: read.trailers, _reservation: read.reservation };
+        Self { kind: RequestKind::Buffered { rest } }
     }
 
     /// The client's own body, if the layer has not read it.
     pub fn passed_mut(&mut self) -> Option<&mut B> {
         match &mut self.kind {
             RequestKind::Passed { body } => Some(body),
-            RequestKind::Read { .. } => None,
+            RequestKind::Buffered { .. } => None,
         }
     }
 
@@ -120,7 +120,7 @@ impl<B> ResponseBody<B> {
     }
 
     pub(crate) fn whole(data: Bytes, trailers: Trailers) -> Self {
-        Self { kind: ResponseKind::Whole { rest: Rest { data, trailers, _reservation: None } } }
+        Self { kind: ResponseKind::Whole { rest: BufferedRest { data, trailers, _reservation: None } } }
     }
 
     pub(crate) fn streamed(read: Bytes, body: Pin<Box<B>>) -> Self {
@@ -161,21 +161,21 @@ impl<B: Body<Data = Bytes>> Body for RequestBody<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match self.project().kind.project() {
             RequestProjection::Passed { body } => body.poll_frame(cx),
-            RequestProjection::Read { rest } => Poll::Ready(rest.next()),
+            RequestProjection::Buffered { rest } => Poll::Ready(rest.next()),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             RequestKind::Passed { body } => body.is_end_stream(),
-            RequestKind::Read { rest } => rest.is_end(),
+            RequestKind::Buffered { rest } => rest.is_end(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             RequestKind::Passed { body } => body.size_hint(),
-            RequestKind::Read { rest } => rest.size_hint(),
+            RequestKind::Buffered { rest } => rest.size_hint(),
         }
     }
 }

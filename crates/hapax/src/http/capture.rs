@@ -151,7 +151,7 @@ const FIELDS_USUAL: usize = 6;
 impl ReplayRules {
     /// Changes the head of a first response before it is sent: removes `Idempotency-Outcome` and any markers of the
     /// origin, and adds the layer's own.
-    pub(crate) fn first(&self, request: &HeaderMap, headers: &mut HeaderMap) {
+    pub(crate) fn prepare_first(&self, request: &HeaderMap, headers: &mut HeaderMap) {
         classify::remove_override(headers);
         headers.remove(&self.marker);
         if self.mark_first {

@@ -136,17 +136,18 @@ pub(crate) fn of_request(
     if rules.input == FingerprintInput::Key {
         return Ok(Fingerprint::empty());
     }
-    let mut print = endpoint(method, path);
+    let mut builder = endpoint(method, path);
     if let Some(query) = query.filter(|query| !query.is_empty()) {
-        print = print.part("query", canonical::query(query).as_bytes());
+        builder = builder.part("query", canonical::query(query).as_bytes());
     }
     for name in &rules.headers {
         for value in fields.lines(name) {
-            print = print.part("header", name.as_str().as_bytes()).part("value", trimmed(value.as_bytes()));
+            builder =
+                builder.part("header", name.as_str().as_bytes()).part("value", trimmed(value.as_bytes()));
         }
     }
     let (bytes, codings) = opened(rules, fields, body)?;
-    Ok(add_body(print, &rules.json, fields, &codings, &bytes).build())
+    Ok(add_body(builder, &rules.json, fields, &codings, &bytes).build())
 }
 
 /// The fingerprint of the method and the path only. `path` is canonical.
@@ -159,14 +160,14 @@ fn endpoint(method: &Method, path: &str) -> FingerprintBuilder {
 }
 
 /// The body to hash, and its remaining codings.
-type Opened<'a> = (Cow<'a, [u8]>, Vec<Cow<'a, [u8]>>);
+type DecodedBody<'a> = (Cow<'a, [u8]>, Vec<Cow<'a, [u8]>>);
 
 #[cfg_attr(not(feature = "decode"), allow(unused_variables, reason = "only decoding has rules"))]
 fn opened<'a>(
     rules: &FingerprintRules,
     fields: Fields<'a>,
     body: &'a Bytes,
-) -> Result<Opened<'a>, BodyRefused> {
+) -> Result<DecodedBody<'a>, BodyRefused> {
     let codings = codings(fields);
     #[cfg(feature = "decode")]
     if let Some(limits) = rules.decode
@@ -179,7 +180,7 @@ fn opened<'a>(
 }
 
 fn add_body(
-    mut print: FingerprintBuilder,
+    mut builder: FingerprintBuilder,
     select: &Select,
     fields: Fields<'_>,
     codings: &[Cow<'_, [u8]>],
@@ -187,58 +188,58 @@ fn add_body(
 ) -> FingerprintBuilder {
     // An empty body equals a missing one and has no type.
     if body.is_empty() {
-        return print;
+        return builder;
     }
     let mut content_types = fields.lines(&CONTENT_TYPE).map(HeaderValue::as_bytes).peekable();
-    let mut media = Media::Other;
+    let mut format = BodyFormat::Other;
     let is_typed = content_types.peek().is_some();
     let first = content_types.next().unwrap_or_default();
     if is_typed {
         let essence = essence(first);
-        print = print.part("type", &essence);
-        media = Media::of(&essence);
+        builder = builder.part("type", &essence);
+        format = BodyFormat::of(&essence);
     }
     for further in content_types {
-        print = print.part("type", &essence(further));
-        media = Media::Other;
+        builder = builder.part("type", &essence(further));
+        format = BodyFormat::Other;
     }
     for coding in codings {
-        print = print.part("coding", coding);
-        media = Media::Other;
+        builder = builder.part("coding", coding);
+        format = BodyFormat::Other;
     }
-    match media {
-        Media::Json => print.json_selected("body", body, select),
-        Media::Form => match form::pairs(body) {
-            Some(pairs) => form::add(print, &pairs),
-            None => print.part("body", body),
+    match format {
+        BodyFormat::Json => builder.json_selected("body", body, select),
+        BodyFormat::Form => match form::pairs(body) {
+            Some(pairs) => form::add(builder, &pairs),
+            None => builder.part("body", body),
         },
-        Media::Multipart => match multipart::parts(first, body) {
-            Some(parts) => multipart::add(print, first, &parts),
-            None => add_as_sent(print, fields, body),
+        BodyFormat::Multipart => match multipart::parts(first, body) {
+            Some(parts) => multipart::add(builder, first, &parts),
+            None => add_as_sent(builder, fields, body),
         },
-        Media::Other => add_as_sent(print, fields, body),
+        BodyFormat::Other => add_as_sent(builder, fields, body),
     }
 }
 
 /// Adds a body byte by byte, and its multipart boundary.
-fn add_as_sent(mut print: FingerprintBuilder, fields: Fields<'_>, body: &[u8]) -> FingerprintBuilder {
+fn add_as_sent(mut builder: FingerprintBuilder, fields: Fields<'_>, body: &[u8]) -> FingerprintBuilder {
     for value in fields.lines(&CONTENT_TYPE).map(|value| trimmed(value.as_bytes())) {
-        if matches!(Media::of(&essence(value)), Media::Multipart) {
-            print = print.part("multipart", value);
+        if matches!(BodyFormat::of(&essence(value)), BodyFormat::Multipart) {
+            builder = builder.part("multipart", value);
         }
     }
-    print.part("body", body)
+    builder.part("body", body)
 }
 
 /// How a body is parsed.
-enum Media {
+enum BodyFormat {
     Json,
     Form,
     Multipart,
     Other,
 }
 
-impl Media {
+impl BodyFormat {
     fn of(essence: &[u8]) -> Self {
         match essence {
             b"application/x-www-form-urlencoded" => Self::Form,

@@ -17,11 +17,11 @@ pub struct Outage {
     begins: &'static str,
     ends: &'static str,
     is_on: AtomicBool,
-    current: Mutex<Option<Current>>,
+    current: Mutex<Option<OutageState>>,
 }
 
 #[derive(Debug)]
-struct Current {
+struct OutageState {
     since: Instant,
     failed_at: Instant,
     failures: u64,
@@ -44,7 +44,7 @@ impl Outage {
             }
             None => {
                 tracing::warn!(%error, "{}", self.begins);
-                *current = Some(Current { since: now, failed_at: now, failures: 1 });
+                *current = Some(OutageState { since: now, failed_at: now, failures: 1 });
                 self.is_on.store(true, Ordering::Release);
             }
         }

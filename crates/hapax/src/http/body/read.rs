@@ -55,7 +55,7 @@ impl Drop for Reservation {
 
 /// A buffered request body.
 #[derive(Debug, Default)]
-pub(crate) struct Read {
+pub(crate) struct BufferedBody {
     pub(crate) data: Bytes,
     pub(crate) trailers: Trailers,
     pub(crate) reservation: Option<Reservation>,
@@ -75,16 +75,16 @@ pub(crate) async fn read<B: Body<Data = Bytes>>(
     announced: Option<u64>,
     bytes_max: usize,
     budget: &Arc<BodyBudget>,
-) -> Result<Read, ReadFault> {
+) -> Result<BufferedBody, ReadFault> {
     if body.is_end_stream() && announced.is_none_or(|length| length == 0) {
-        return Ok(Read::default());
+        return Ok(BufferedBody::default());
     }
     if announced.or(body.size_hint().exact()).is_some_and(|length| length > bytes_max as u64) {
         return Err(ReadFault::TooLarge);
     }
     let mut reservation = Reservation { budget: budget.clone(), bytes: 0 };
     let mut body = pin!(body);
-    let mut data = Gathered::default();
+    let mut data = ChunkBuffer::default();
     let mut trailers = None;
     while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
         let frame = frame.map_err(|_| ReadFault::CutShort)?;
@@ -106,7 +106,7 @@ pub(crate) async fn read<B: Body<Data = Bytes>>(
     if announced.is_some_and(|length| length != data.len() as u64) {
         return Err(ReadFault::CutShort);
     }
-    Ok(Read { data, trailers, reservation: Some(reservation) })
+    Ok(BufferedBody { data, trailers, reservation: Some(reservation) })
 }
 
 /// The result of reading a response body.
@@ -130,7 +130,7 @@ pub(crate) async fn collect<B: Body<Data = Bytes>>(
     if body.size_hint().lower() > bytes_max as u64 {
         return Collected::TooLarge { read: Bytes::new(), body };
     }
-    let mut data = Gathered::default();
+    let mut data = ChunkBuffer::default();
     let mut trailers = None;
     while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
         let Ok(frame) = frame else { return Collected::CutShort };
@@ -158,14 +158,14 @@ pub(crate) fn announced_length(content_length: Option<&HeaderValue>) -> Option<u
 
 /// Concatenated chunks; a single one is not copied.
 #[derive(Default)]
-enum Gathered {
+enum ChunkBuffer {
     #[default]
     Nothing,
     One(Bytes),
     Many(BytesMut),
 }
 
-impl Gathered {
+impl ChunkBuffer {
     fn len(&self) -> usize {
         match self {
             Self::Nothing => 0,

@@ -55,6 +55,6 @@ fn decoded(text: &[u8]) -> Option<Cow<'_, [u8]>> {
 }
 
 /// Adds the pairs to the fingerprint.
-pub(crate) fn add(print: FingerprintBuilder, pairs: &[Pair<'_>]) -> FingerprintBuilder {
-    pairs.iter().fold(print, |print, (name, value)| print.part("name", name).part("value", value))
+pub(crate) fn add(builder: FingerprintBuilder, pairs: &[Pair<'_>]) -> FingerprintBuilder {
+    pairs.iter().fold(builder, |builder, (name, value)| builder.part("name", name).part("value", value))
 }

@@ -25,10 +25,10 @@ const BOUNDARY_LENGTH_MAX: usize = 70;
 /// One part: its headers ordered by name, and its content.
 pub(crate) struct Part<'a> {
     headers: Vec<NamedValue<'a>>,
-    content: Content<'a>,
+    content: PartContent<'a>,
 }
 
-enum Content<'a> {
+enum PartContent<'a> {
     Bytes(&'a [u8]),
     Parts(Vec<Part<'a>>),
 }
@@ -74,7 +74,7 @@ impl PartReader {
             self.depth -= 1;
             parts
         });
-        Some(Part { headers, content: parts.map_or(Content::Bytes(bytes), Content::Parts) })
+        Some(Part { headers, content: parts.map_or(PartContent::Bytes(bytes), PartContent::Parts) })
     }
 }
 
@@ -113,49 +113,55 @@ fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
 }
 
 /// Adds the parts, in their order, and the parameters of the content type that describe them, such as the root part.
-pub(crate) fn add(print: FingerprintBuilder, content_type: &[u8], parts: &[Part<'_>]) -> FingerprintBuilder {
+pub(crate) fn add(
+    builder: FingerprintBuilder,
+    content_type: &[u8],
+    parts: &[Part<'_>],
+) -> FingerprintBuilder {
     let parameters = parameters(content_type).unwrap_or_default();
-    add_parts(add_parameters(print, parameters, &[b"boundary", b"charset"]), parts)
+    add_parts(add_parameters(builder, parameters, &[b"boundary", b"charset"]), parts)
 }
 
-fn add_parts(mut print: FingerprintBuilder, parts: &[Part<'_>]) -> FingerprintBuilder {
+fn add_parts(mut builder: FingerprintBuilder, parts: &[Part<'_>]) -> FingerprintBuilder {
     // The number of parts comes first, so that nested parts cannot be confused with outer ones.
-    print = print.part("parts", &(parts.len() as u64).to_be_bytes());
+    builder = builder.part("parts", &(parts.len() as u64).to_be_bytes());
     for part in parts {
         for (name, value) in &part.headers {
-            print = add_header(print.part("header", name), name, value, &part.content);
+            builder = add_header(builder.part("header", name), name, value, &part.content);
         }
-        print = match &part.content {
-            Content::Bytes(bytes) => print.part("content", bytes),
-            Content::Parts(parts) => add_parts(print, parts),
+        builder = match &part.content {
+            PartContent::Bytes(bytes) => builder.part("content", bytes),
+            PartContent::Parts(parts) => add_parts(builder, parts),
         };
     }
-    print
+    builder
 }
 
 /// In the headers that every part has, quoting and the order of parameters do not count; in others every byte does.
 fn add_header(
-    print: FingerprintBuilder,
+    builder: FingerprintBuilder,
     name: &[u8],
     value: &[u8],
-    content: &Content<'_>,
+    content: &PartContent<'_>,
 ) -> FingerprintBuilder {
     let structured = matches!(name, b"content-disposition" | b"content-type");
     let Some(parameters) = structured.then(|| parameters(value)).flatten() else {
-        return print.part("value", value);
+        return builder.part("value", value);
     };
-    let left_out: &[&[u8]] = if matches!(content, Content::Parts(_)) { &[b"boundary"] } else { &[] };
-    add_parameters(print.part("essence", &essence(value)), parameters, left_out)
+    let left_out: &[&[u8]] = if matches!(content, PartContent::Parts(_)) { &[b"boundary"] } else { &[] };
+    add_parameters(builder.part("essence", &essence(value)), parameters, left_out)
 }
 
 fn add_parameters(
-    print: FingerprintBuilder,
+    builder: FingerprintBuilder,
     mut parameters: Vec<NamedValue<'_>>,
     left_out: &[&[u8]],
 ) -> FingerprintBuilder {
     parameters.retain(|(name, _)| !left_out.contains(&&**name));
     parameters.sort_by(|(a, _), (b, _)| a.cmp(b));
-    parameters.iter().fold(print, |print, (name, value)| print.part("parameter", name).part("value", value))
+    parameters
+        .iter()
+        .fold(builder, |builder, (name, value)| builder.part("parameter", name).part("value", value))
 }
 
 #[cfg(test)]

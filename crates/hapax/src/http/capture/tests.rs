@@ -69,13 +69,13 @@ fn r_01_first_responses_are_marked_only_if_configured() {
     let request = map(&[("idempotency-key", "\"k\"")]);
     let head = [("idempotency-outcome", "pin"), ("x-a", "1")];
     let mut plain = map(&head);
-    ReplayRules::default().first(&request, &mut plain);
+    ReplayRules::default().prepare_first(&request, &mut plain);
     assert_eq!(plain, map(&[("x-a", "1")]));
 
     let echo_key = Some(HeaderName::from_static("idempotency-key"));
     let rules = ReplayRules { mark_first: true, echo_key, ..ReplayRules::default() };
     let mut marked = map(&head);
-    rules.first(&request, &mut marked);
+    rules.prepare_first(&request, &mut marked);
     assert_eq!(
         marked,
         map(&[("x-a", "1"), ("x-idempotent-replayed", "false"), ("idempotency-key", "\"k\"")])

@@ -17,7 +17,7 @@ use super::refusal;
 use super::responder::Responder;
 use crate::engine::Refusal;
 use crate::engine::cache::Recalled;
-use crate::http::body::read::{self, Read, ReadFault};
+use crate::http::body::read::{self, BufferedBody, ReadFault};
 use crate::http::canonical::{self, header::Fields};
 use crate::http::digest;
 use crate::http::fingerprint::{self, BodyRefused, FingerprintInput};
@@ -36,7 +36,7 @@ static EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 /// A request with everything that a claim needs.
 pub(super) struct Asked {
-    pub(super) read: Read,
+    pub(super) read: BufferedBody,
     pub(super) key: Key,
     pub(super) scoped: ScopedKey,
     pub(super) fingerprint: Fingerprint,
@@ -50,9 +50,9 @@ pub(super) enum Prepared {
     /// Memory holds the outcome.
     Recalled(Recorded),
     /// There is no key in the body either, and none is required.
-    Unkeyed(Read),
+    Unkeyed(BufferedBody),
     /// A layer around this one has claimed the same key for this request, or runs it unprotected.
-    Claimed(Read),
+    Claimed(BufferedBody),
 }
 
 /// Why a request goes no further.

@@ -180,7 +180,7 @@ impl Responder {
                 if !recorded {
                     response.headers_mut().insert(RECORDED.clone(), HeaderValue::from_static("false"));
                 }
-                self.policy().replay.first(request, response.headers_mut());
+                self.policy().replay.prepare_first(request, response.headers_mut());
                 self.mark(&mut response, "accepted");
                 Ok(response)
             }

@@ -167,7 +167,7 @@ impl<'a> Delivery<'a> {
 
     /// A digest of the signed content, without the time and without the parts that differ between two attempts.
     fn content_key(self, scheme: &Scheme) -> Result<Key, WebhookFault> {
-        let mut print = Fingerprint::builder();
+        let mut builder = Fingerprint::builder();
         let mut joined = Vec::new();
         for part in scheme.signature.iter().flat_map(|rules| &rules.signed) {
             match (part, &scheme.signature) {
@@ -175,18 +175,18 @@ impl<'a> Delivery<'a> {
                 (SignedPart::Url, Some(rules)) => joined.extend(self.url(rules)),
                 (SignedPart::Form, _) => joined.extend(self.form()?),
                 (SignedPart::Body, _) if scheme.content.exclude.is_empty() => {
-                    print = print.part("body", self.body)
+                    builder = builder.part("body", self.body)
                 }
-                (SignedPart::Body, _) => print = print.json_selected("body", self.body, &scheme.content),
-                (SignedPart::Header(name), _) => print = print.part("header", self.line(name)?),
+                (SignedPart::Body, _) => builder = builder.json_selected("body", self.body, &scheme.content),
+                (SignedPart::Header(name), _) => builder = builder.part("header", self.line(name)?),
                 (SignedPart::Text(_) | SignedPart::Time | SignedPart::Url, _) => {}
             }
         }
-        print = print.part("target", &joined);
+        builder = builder.part("target", &joined);
         for name in &scheme.content_headers {
-            print = print.part("unsigned", &self.line(name)?.to_ascii_lowercase());
+            builder = builder.part("unsigned", &self.line(name)?.to_ascii_lowercase());
         }
-        let digest = hex(print.build().digest());
+        let digest = hex(builder.build().digest());
         Ok(Key::new(digest).expect("hexadecimal digits are a key"))
     }
 
