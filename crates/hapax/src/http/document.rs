@@ -212,7 +212,7 @@ pub struct ReplayDocument {
     pub set_cookie: bool,
     /// Headers that are not replayed.
     pub headers_drop: Vec<String>,
-    /// The only headers that are replayed, in addition to the essential ones.
+    /// The only replayed response headers, in addition to `Content-Type`, `Content-Encoding`, `Location` and `grpc-*`.
     pub headers_only: Option<Vec<String>>,
     /// The headers that state whether a retry may succeed.
     pub retry_hints: Vec<String>,

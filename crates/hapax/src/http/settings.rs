@@ -160,7 +160,7 @@ pub struct Settings {
     pub replay_set_cookie: Option<bool>,
     /// Response headers that are not replayed.
     pub replay_headers_drop: Option<Vec<Text<HeaderName>>>,
-    /// The only response headers that are replayed, in addition to the essential ones.
+    /// The only replayed response headers, in addition to `Content-Type`, `Content-Encoding`, `Location` and `grpc-*`.
     pub replay_headers_only: Option<Vec<Text<HeaderName>>>,
     /// What to do with requests in TLS early data.
     pub early_data: Option<EarlyData>,
