@@ -142,9 +142,9 @@ impl Once {
         F: Future<Output = Reconciled<T>> + Send + 'static,
     {
         self.reconcile = Some(Arc::new(move |question| {
-            let answer = ask(question);
+            let reconciled = ask(question);
             Box::pin(async move {
-                match answer.await {
+                match reconciled.await {
                     Reconciled::Applied(value) => Reconciled::Applied(encode(&value)),
                     Reconciled::NotApplied => Reconciled::NotApplied,
                     Reconciled::Unknown => Reconciled::Unknown,

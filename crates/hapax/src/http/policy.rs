@@ -445,8 +445,8 @@ impl HttpPolicy {
         F: Future<Output = Result<(), Response<Bytes>>> + Send + 'static,
     {
         self.code.authorise = Some(rules::authorise(move |parts| {
-            let answer = authorise(parts);
-            async move { answer.await.map(|()| None) }
+            let authorised = authorise(parts);
+            async move { authorised.await.map(|()| None) }
         }));
         self
     }
@@ -479,8 +479,8 @@ impl HttpPolicy {
         P: Into<Vec<u8>>,
     {
         self.code.authorise = Some(rules::authorise(move |parts| {
-            let answer = authorise(parts);
-            async move { answer.await.map(|name| Some(name.into())) }
+            let authorised = authorise(parts);
+            async move { authorised.await.map(|name| Some(name.into())) }
         }));
         self.principal(Principal::Authorised)
     }
@@ -493,9 +493,9 @@ impl HttpPolicy {
         F: Future<Output = Reconciled<Response<Bytes>>> + Send + 'static,
     {
         self.code.reconcile = Some(Arc::new(move |question| {
-            let answer = ask(question);
+            let reconciled = ask(question);
             Box::pin(async move {
-                match answer.await {
+                match reconciled.await {
                     Reconciled::Applied(response) => {
                         let (parts, body) = response.into_parts();
                         let rules = ReplayRules::default();

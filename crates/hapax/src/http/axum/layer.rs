@@ -36,7 +36,7 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct AxumResponseFuture<F, R, E> {
         #[pin]
-        answer: ResponseFuture<F, R, E>,
+        response: ResponseFuture<F, R, E>,
     }
 }
 
@@ -86,7 +86,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        AxumResponseFuture { answer: self.0.call(request.map(Body::new)) }
+        AxumResponseFuture { response: self.0.call(request.map(Body::new)) }
     }
 }
 
@@ -120,7 +120,7 @@ where
             Ok(passed) => Body::new(passed),
             Err(ours) => Body::new(ours),
         };
-        Poll::Ready(ready!(self.project().answer.poll(cx)).map(|response| response.map(own)))
+        Poll::Ready(ready!(self.project().response.poll(cx)).map(|response| response.map(own)))
     }
 }
 

@@ -21,8 +21,8 @@ fn parts(status: u16, fields: Fields<'_>) -> Parts {
 }
 
 /// Records a response and replays it to a retry with these fields.
-fn round(rules: &ReplayRules, answer: &Parts, body: &'static [u8], retry: Fields<'_>) -> Replayed {
-    let recorded = record(rules, None, answer, body, None);
+fn round(rules: &ReplayRules, response: &Parts, body: &'static [u8], retry: Fields<'_>) -> Replayed {
+    let recorded = record(rules, None, response, body, None);
     replay(rules, &map(retry), recorded).unwrap()
 }
 
@@ -35,9 +35,9 @@ fn replayed(rules: &ReplayRules, fields: Fields<'_>) -> HeaderMap {
 
 #[test]
 fn r_01_a_replay_is_the_first_response_with_the_marker() {
-    let answer =
+    let response =
         parts(201, &[("content-type", "application/json"), ("x-a", "1"), ("x-b", "2"), ("x-a", "3")]);
-    let replayed = round(&ReplayRules::default(), &answer, b"\x00\xff{}", &[]);
+    let replayed = round(&ReplayRules::default(), &response, b"\x00\xff{}", &[]);
     assert_eq!(replayed.status, StatusCode::CREATED);
     assert_eq!(&replayed.body[..], b"\x00\xff{}");
     assert_eq!(replayed.trailers, None);
@@ -53,12 +53,12 @@ fn r_01_a_replay_is_the_first_response_with_the_marker() {
 
 #[test]
 fn r_01_values_keep_their_octets() {
-    let mut answer = parts(200, &[]);
+    let mut response = parts(200, &[]);
     let value = HeaderValue::from_bytes(b"\xfc\xff \tx").unwrap();
-    answer.headers.insert("x-binary", value.clone());
-    answer.headers.insert("x-empty", HeaderValue::from_static(""));
-    answer.headers.insert("x-long", HeaderValue::from_str(&"y".repeat(70_000)).unwrap());
-    let replayed = round(&ReplayRules::default(), &answer, b"", &[]);
+    response.headers.insert("x-binary", value.clone());
+    response.headers.insert("x-empty", HeaderValue::from_static(""));
+    response.headers.insert("x-long", HeaderValue::from_str(&"y".repeat(70_000)).unwrap());
+    let replayed = round(&ReplayRules::default(), &response, b"", &[]);
     assert_eq!(replayed.headers["x-binary"], value);
     assert_eq!(replayed.headers["x-empty"], "");
     assert_eq!(replayed.headers["x-long"].len(), 70_000);
@@ -174,8 +174,8 @@ fn r_05_cookies_are_replayed_only_if_configured() {
 
 #[test]
 fn r_05_cookies_are_not_stored_by_default() {
-    let answer = parts(200, &[("set-cookie", "secret=1")]);
-    let recorded = record(&ReplayRules::default(), None, &answer, &[], None);
+    let response = parts(200, &[("set-cookie", "secret=1")]);
+    let recorded = record(&ReplayRules::default(), None, &response, &[], None);
     assert!(!recorded.meta.windows(6).any(|bytes| bytes == b"secret"));
 }
 
@@ -191,10 +191,10 @@ fn r_03_the_lists_remove_fields() {
 }
 
 fn cors(first: Option<&'static str>, retry: Fields<'_>) -> HeaderMap {
-    let answer = parts(200, &[("access-control-allow-origin", "https://a.example"), ("vary", "origin")]);
+    let response = parts(200, &[("access-control-allow-origin", "https://a.example"), ("vary", "origin")]);
     let first = first.map(HeaderValue::from_static);
     let rules = ReplayRules::default();
-    let recorded = record(&rules, first.as_ref(), &answer, &[], None);
+    let recorded = record(&rules, first.as_ref(), &response, &[], None);
     replay(&rules, &map(retry), recorded).unwrap().headers
 }
 
@@ -240,8 +240,8 @@ fn r_06_scripts_may_read_the_marker() {
 fn r_07_some_statuses_have_no_content() {
     for (status, content) in [(200, true), (202, true), (204, false), (205, false), (304, false), (404, true)]
     {
-        let answer = parts(status, &[("content-length", "4")]);
-        let recorded = record(&ReplayRules::default(), None, &answer, b"body", None);
+        let response = parts(status, &[("content-length", "4")]);
+        let recorded = record(&ReplayRules::default(), None, &response, b"body", None);
         let mut stored_otherwise = recorded.clone();
         stored_otherwise.payload = Bytes::from_static(b"body");
         for recorded in [recorded, stored_otherwise] {
@@ -364,10 +364,10 @@ const VERSION_1: &[u8] = b"\x01\x00\xc9\x11https://a.example\
 #[test]
 fn version_1_is_encoded_and_decoded_unchanged() {
     let origin = HeaderValue::from_static("https://a.example");
-    let answer = parts(201, &[("content-type", "text/plain"), ("access-control-allow-origin", "*")]);
+    let response = parts(201, &[("content-type", "text/plain"), ("access-control-allow-origin", "*")]);
     let trailers = map(&[("x-sum", "2")]);
     let rules = ReplayRules::default();
-    let recorded = record(&rules, Some(&origin), &answer, &[], Some(&trailers));
+    let recorded = record(&rules, Some(&origin), &response, &[], Some(&trailers));
     assert_eq!(recorded.meta, VERSION_1);
 }
 

@@ -158,9 +158,9 @@ fn x_05_the_refusal_of_another_layer_is_not_recorded() {
     let table = Outcomes::stripe_v1();
     let outcome_of = |status: u16, code: Code, further: &[(&'static str, &'static str)]| {
         let refusal = code.response(Some(StatusCode::from_u16(status).unwrap()), "why").into_parts().0;
-        let mut answer = parts(status, further);
-        answer.headers.extend(refusal.headers);
-        classify_response(&table, &answer)
+        let mut response = parts(status, further);
+        response.headers.extend(refusal.headers);
+        classify_response(&table, &response)
     };
     for code in Code::ALL {
         let expected = match code {
@@ -191,9 +191,9 @@ fn x_05_the_refusal_of_another_layer_is_not_recorded() {
 
 #[test]
 fn x_11_the_override_of_the_handler_comes_first() {
-    let mut answer = parts(503, &[("idempotency-outcome", "release")]);
-    answer.extensions.insert(Outcome::Pin);
-    assert_eq!(classify_response(&Outcomes::default(), &answer), Outcome::Pin);
+    let mut response = parts(503, &[("idempotency-outcome", "release")]);
+    response.extensions.insert(Outcome::Pin);
+    assert_eq!(classify_response(&Outcomes::default(), &response), Outcome::Pin);
 }
 
 #[test]
