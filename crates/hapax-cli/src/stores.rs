@@ -437,8 +437,8 @@ fn directory(rest: &str) -> Option<PathBuf> {
         Some(authority) => authority.strip_prefix("localhost").unwrap_or(authority),
         None => rest,
     };
-    let is_foreign = rest.starts_with("//") && !path.starts_with('/');
-    (!path.is_empty() && !is_foreign).then(|| PathBuf::from(path))
+    let is_remote = rest.starts_with("//") && !path.starts_with('/');
+    (!path.is_empty() && !is_remote).then(|| PathBuf::from(path))
 }
 
 fn known_store(scheme: &str) -> String {

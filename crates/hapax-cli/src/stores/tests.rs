@@ -55,10 +55,10 @@ fn a_table_is_printed_with_its_region() {
     let url = StoreUrl::parse("dynamodb://shop?region=eu-central-1&timeout_ms=500").unwrap();
     assert_eq!(url.to_string(), "dynamodb://shop?region=eu-central-1");
     for wrong in ["dynamodb:shop", "dynamodb://shop?region=EU", "dynamodb://shop?region=eu&tiemout_ms=5"] {
-        let told = refusal(wrong);
+        let message = refusal(wrong);
         assert!(
-            told.contains("dynamodb: the store's URL is wrong") && told.contains("docs/guide/dynamodb.md"),
-            "{told}"
+            message.contains("dynamodb: the store's URL is wrong") && message.contains("docs/guide/dynamodb.md"),
+            "{message}"
         );
     }
 }
@@ -80,8 +80,8 @@ fn a_redis_url_is_printed_without_its_password() {
     assert!(!format!("{url:?}").contains("hunter2"));
     assert!(!refusal("redis+cluster://app:hunter2@a/3").contains("hunter2"));
     for wrong in ["redis://app:hunter2@cache/x", "redis://:hunter2@cache?prefx=a", "redis:hunter2"] {
-        let told = refusal(wrong);
-        assert!(told.contains("redis: the store's URL is wrong") && !told.contains("hunter2"), "{told}");
+        let message = refusal(wrong);
+        assert!(message.contains("redis: the store's URL is wrong") && !message.contains("hunter2"), "{message}");
     }
 }
 
@@ -92,8 +92,8 @@ fn a_postgres_url_is_printed_without_its_password() {
     assert_eq!(url.to_string(), "postgres://db:5433/shop?schema=orders");
     assert!(!format!("{url:?}").contains("hunter2"));
     for wrong in ["postgres://app:hunter2@db:x/a", "postgres://:hunter2@db/a?shema=b", "postgres:hunter2"] {
-        let told = refusal(wrong);
-        assert!(told.contains("postgres: the store's URL is wrong") && !told.contains("hunter2"), "{told}");
+        let message = refusal(wrong);
+        assert!(message.contains("postgres: the store's URL is wrong") && !message.contains("hunter2"), "{message}");
     }
 }
 

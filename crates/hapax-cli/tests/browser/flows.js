@@ -1,4 +1,4 @@
-// What people do in the console, one flow each.
+// User flows in the console, one function each.
 "use strict";
 
 const assert = require("node:assert/strict");
@@ -19,7 +19,7 @@ async function login(page, world, next = "/", name = "Ada") {
   await page.getByRole("navigation", { name: "Pages" }).waitFor();
 }
 
-// Opens the first record in `state` and answers with its path.
+// Opens the first record in `state` and returns its path.
 async function open(page, world, state) {
   await login(page, world, `/records?state=${state}`);
   await page.locator("tbody a").first().click();
@@ -41,12 +41,12 @@ async function serious(page, world) {
     .map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.html).join(" | ")}`);
 }
 
-// A mobile browser zooms out when a page is too wide, so its own idea of the width proves nothing.
+// A mobile browser zooms out when a page is too wide, so the width that it reports is of no use.
 async function isTooWide(page) {
   return (await page.evaluate(() => document.documentElement.scrollWidth)) > page.viewportSize().width;
 }
 
-flow("a stranger is asked for the token and then led where they wanted", async (page, world) => {
+flow("login redirects to the requested page", async (page, world) => {
   await page.goto("/records?state=failed");
   assert.match(page.url(), /\/login\?next=/);
   await world.picture("login");
@@ -54,7 +54,7 @@ flow("a stranger is asked for the token and then led where they wanted", async (
   assert.match(page.url(), /\/records\?state=failed$/);
 });
 
-flow("a wrong token is told and opens nothing", async (page, world) => {
+flow("a wrong token is refused", async (page, world) => {
   await page.goto("/login");
   await page.getByLabel("Admin token").fill("not-the-token-at-all");
   await page.getByRole("button", { name: "Log in" }).click();
@@ -84,7 +84,7 @@ flow("the overview shows counts and charts", async (page, world) => {
   await world.picture("overview-light");
 });
 
-flow("the overview moves by itself", async (page, world) => {
+flow("the overview updates without a reload", async (page, world) => {
   await login(page, world);
   const live = page.locator("#live");
   await live.evaluate((element) => element.firstElementChild.setAttribute("data-old", ""));
@@ -93,7 +93,7 @@ flow("the overview moves by itself", async (page, world) => {
   assert.equal(await page.getByRole("status").textContent(), "Live");
 });
 
-flow("the overview can be paused and goes on", async (page, world) => {
+flow("the overview can be paused and resumed", async (page, world) => {
   await login(page, world);
   await page.getByRole("button", { name: "Pause" }).click();
   assert.equal(await page.getByRole("status").textContent(), "Paused");
@@ -102,7 +102,7 @@ flow("the overview can be paused and goes on", async (page, world) => {
   await page.waitForFunction(() => !document.querySelector("[data-old]"));
 });
 
-flow("an overview without a connection says so and recovers", async (page, world) => {
+flow("an overview without a connection reports that and recovers", async (page, world) => {
   await login(page, world);
   await page.route("**/live", (route) => route.abort());
   await page.waitForFunction(() => document.getElementById("live-state").textContent === "No connection");
@@ -110,7 +110,7 @@ flow("an overview without a connection says so and recovers", async (page, world
   await page.waitForFunction(() => document.getElementById("live-state").textContent === "Live");
 });
 
-flow("light and dark are switched and remembered", async (page, world) => {
+flow("the theme is switched and remembered", async (page, world) => {
   await login(page, world);
   const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await back();
@@ -122,14 +122,14 @@ flow("light and dark are switched and remembered", async (page, world) => {
   await world.picture("overview-dark");
 }, { colorScheme: "light" });
 
-flow("dark is what the system says", async (page, world) => {
+flow("the default theme is the theme of the system", async (page, world) => {
   await login(page, world, "/records");
   const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   assert.equal(dark, "rgb(16, 19, 28)");
   await world.picture("records-dark");
 }, { colorScheme: "dark" });
 
-flow("the uncertain tile leads to the uncertain records", async (page, world) => {
+flow("the uncertain tile links to the uncertain records", async (page, world) => {
   await login(page, world);
   await page.getByRole("link", { name: /uncertain/ }).first().click();
   const badges = await page.locator("tbody .badge").allTextContents();
@@ -148,7 +148,7 @@ flow("records are filtered by state and operation", async (page, world) => {
   await world.picture("records-light");
 });
 
-flow("a long list has pages", async (page, world) => {
+flow("a long list is split into pages", async (page, world) => {
   await login(page, world, "/records");
   const first = await page.locator("tbody a").first().textContent();
   await page.getByRole("link", { name: "Older" }).click();
@@ -157,7 +157,7 @@ flow("a long list has pages", async (page, world) => {
   assert.equal(await page.locator("tbody a").first().textContent(), first);
 });
 
-flow("a key is found by typing it, and is then nowhere", async (page, world) => {
+flow("a key is found and does not appear in the page or its URL", async (page, world) => {
   await login(page, world, "/records");
   await page.getByLabel("The key, in full").fill(`${world.key}-completed`);
   await page.getByRole("button", { name: "Find" }).click();
@@ -165,18 +165,18 @@ flow("a key is found by typing it, and is then nowhere", async (page, world) => 
   assert.ok(!page.url().includes(world.key) && !(await page.content()).includes(world.key));
 });
 
-flow("a key that is none, or has no record, is told", async (page, world) => {
+flow("invalid and unknown keys are reported", async (page, world) => {
   await login(page, world, "/records");
   await page.getByLabel("The key, in full").fill("ключ");
   await page.getByRole("button", { name: "Find" }).click();
   assert.match(await page.getByRole("alert").textContent(), /key is none/);
-  await page.getByLabel("The key, in full").fill("nobody-ever-used-this");
+  await page.getByLabel("The key, in full").fill("never-used");
   await page.getByRole("button", { name: "Find" }).click();
   await page.getByText("No record matches.").waitFor();
   await world.picture("records-empty");
 });
 
-flow("a record tells its story", async (page, world) => {
+flow("a record shows its timeline", async (page, world) => {
   await login(page, world, "/records?operation=POST /v1/lapsed");
   await page.locator("tbody a").first().click();
   const events = await page.locator(".timeline .what").allTextContents();
@@ -186,7 +186,7 @@ flow("a record tells its story", async (page, world) => {
   await world.picture("record-uncertain");
 });
 
-flow("a stored result is shown on request, and that is written down", async (page, world) => {
+flow("a stored result is shown on request and the view is audited", async (page, world) => {
   await open(page, world, "completed");
   assert.ok(!(await page.content()).includes("canary-payload"));
   await page.getByRole("link", { name: "Show the stored result" }).click();
@@ -215,7 +215,7 @@ flow("an uncertain record is settled as applied", async (page, world) => {
   assert.ok((await page.locator("tbody tr a").first().getAttribute("href")) === path);
 });
 
-flow("an answer that nobody could get is refused, and what was typed is kept", async (page, world) => {
+flow("an invalid response is refused and the form keeps its input", async (page, world) => {
   const path = await open(page, world, "uncertain");
   await page.goto(`${path}/settle`);
   await page.getByLabel(/Status for retries/).fill("204");
@@ -225,7 +225,7 @@ flow("an answer that nobody could get is refused, and what was typed is kept", a
   assert.equal(await page.getByLabel("Body", { exact: true }).inputValue(), "typed");
 });
 
-flow("a result that is no JSON is not taken for a function's", async (page, world) => {
+flow("a result that is not JSON is refused for a function", async (page, world) => {
   await open(page, world, "uncertain&operation=function");
   await page.getByRole("link", { name: "It happened" }).click();
   await page.getByLabel(/Result for retries/).fill("not json");
@@ -261,13 +261,13 @@ flow("nothing is changed without a reason and a confirmation", async (page, worl
   const button = page.getByRole("button", { name: "Delete the record" });
   await button.click();
   assert.match(page.url(), /\/delete$/, "the browser asks for the reason");
-  // Past the browser's own checks, the server asks too.
+  // The server validates the form, too.
   await page.locator("form.stack").evaluate((form) => { form.noValidate = true; });
   await button.click();
   assert.match(await page.getByRole("alert").textContent(), /Not confirmed, nothing was changed/);
 });
 
-flow("what changed meanwhile is not changed by a form that is older", async (page, world) => {
+flow("a form refuses a record that has changed meanwhile", async (page, world) => {
   const path = await open(page, world, "uncertain");
   await page.getByRole("link", { name: "It did not happen" }).click();
   const other = await world.context.newPage();
@@ -278,7 +278,7 @@ flow("what changed meanwhile is not changed by a form that is older", async (pag
   assert.match(await page.getByRole("alert").textContent(), /changed after it was looked at/);
 });
 
-flow("a record in progress can only be waited for", async (page, world) => {
+flow("a record in progress has no actions", async (page, world) => {
   await open(page, world, "in_progress");
   await page.getByText("somebody is working on it").waitFor();
   assert.equal(await page.locator("main .actions a").count(), 0);
@@ -302,9 +302,9 @@ flow("the configuration is shown", async (page, world) => {
   await world.picture("config");
 });
 
-flow("everything can be done with the keyboard", async (page, world) => {
+flow("all actions work with the keyboard", async (page, world) => {
   await page.goto("/login");
-  // A page is loaded before its first field is focused.
+  // The page has loaded when its first field is focused.
   await page.locator("input:focus").waitFor();
   await page.keyboard.type(world.token);
   await page.keyboard.press("Enter");
@@ -323,7 +323,7 @@ flow("everything can be done with the keyboard", async (page, world) => {
   await page.getByRole("heading", { name: "Story" }).waitFor();
 });
 
-flow("it fits on a phone", async (page, world) => {
+flow("pages fit on a phone", async (page, world) => {
   const path = await open(page, world, "completed");
   for (const at of [...PAGES, path, `${path}/delete`]) {
     await page.goto(at);
@@ -332,13 +332,13 @@ flow("it fits on a phone", async (page, world) => {
   }
 }, { viewport: { width: 375, height: 740 }, isMobile: true });
 
-flow("it works without scripts", async (page, world) => {
+flow("pages work without scripts", async (page, world) => {
   await open(page, world, "completed");
   await page.goto("/");
   assert.ok((await page.locator(".tile").count()) === 5);
 }, { javaScriptEnabled: false });
 
-flow("whoever logs out is out", async (page, world) => {
+flow("logging out ends the session", async (page, world) => {
   await login(page, world);
   await page.getByRole("button", { name: "Log out" }).click();
   assert.match(page.url(), /\/login$/);
@@ -347,7 +347,7 @@ flow("whoever logs out is out", async (page, world) => {
 });
 
 for (const colorScheme of ["light", "dark"]) {
-  flow(`nobody is shut out in ${colorScheme}`, async (page, world) => {
+  flow(`pages have no accessibility violations in ${colorScheme}`, async (page, world) => {
     await page.goto("/login");
     assert.deepEqual(await serious(page, world), [], "/login");
     const path = await open(page, world, "uncertain");

@@ -1,11 +1,11 @@
-// Walks through the console in a real Chromium. Run by a Rust test in `console/tests.rs`, which starts a
-// listener and says in the environment where it is:
+// Runs the user flows of the console in Chromium. Started by a Rust test in `console/tests.rs`, which starts a listener and
+// sets these variables:
 //
 //   HAPAX_CONSOLE_URL, HAPAX_CONSOLE_TOKEN   the listener
-//   HAPAX_CONSOLE_KEY                        what every key of its records starts with
-//   HAPAX_BROWSER                            the browser's program
+//   HAPAX_CONSOLE_KEY                        the prefix of the keys of its records
+//   HAPAX_BROWSER                            the path of the browser
 //   HAPAX_BROWSER_MODULES                    a node_modules folder with playwright-core and axe-core
-//   HAPAX_SCREENSHOTS                        a folder for pictures; none are taken without it
+//   HAPAX_SCREENSHOTS                        a folder for screenshots; none are taken without it
 "use strict";
 
 const path = require("node:path");
@@ -18,10 +18,10 @@ const axe = require(path.join(modules, "axe-core")).source;
 
 const { flows } = require("./flows.js");
 
-// A long list looks the same further down.
+// The rest of a long list looks the same.
 const PICTURE_HEIGHT_MAX = 1600;
 
-// Generous: other work on the machine may pause us.
+// Generous, because the machine may be busy.
 const TIME_MAX_MS = 60_000;
 
 async function main() {

@@ -1,4 +1,4 @@
-//! `hapax records --admin` where a proxy speaks TLS in front of the admin listener. The proxy is another sidecar.
+//! `hapax records --admin` through a TLS-terminating proxy in front of the admin listener. The proxy is another sidecar.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn pem(name: &str) -> String {
     pem.to_str().unwrap().to_owned()
 }
 
-/// Asks for uncertain records, trusting the authority in this file.
+/// Lists uncertain records, trusting the certificate authority in this file.
 fn list(fixture: &Fixture, url: &str, token: &str, trusted: &str) -> Run {
     let mut typed = command(fixture.path());
     typed.args(["records", "list", "--state", "uncertain", "--json", "--admin", url]);
@@ -19,22 +19,22 @@ fn list(fixture: &Fixture, url: &str, token: &str, trusted: &str) -> Run {
 }
 
 #[test]
-fn a_sidecar_is_asked_through_tls_where_its_certificate_is_trusted() {
+fn records_are_listed_over_tls_if_the_certificate_is_trusted() {
     let fixture = Fixture::prepared(HOUR, async |prepare| {
         prepare.uncertain("a").await;
     });
     let origin = Origin::start(|_, _| reply(200, "done"));
-    let asked = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
+    let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
     let in_front = Fixture::bare();
     let file = format!("[tls]\ncertificate = \"{}\"\nkey = \"{}\"\n", pem("first.pem"), pem("first.key"));
     std::fs::write(in_front.path().join("hapax.toml"), file).unwrap();
-    let proxy = Sidecar::start(&in_front, &["--upstream", &format!("http://{}", asked.admin())]);
-    let (url, token) = (proxy.start["listen"].as_str().unwrap(), asked.start["token"].as_str().unwrap());
+    let proxy = Sidecar::start(&in_front, &["--upstream", &format!("http://{}", sidecar.admin())]);
+    let (url, token) = (proxy.start["listen"].as_str().unwrap(), sidecar.start["token"].as_str().unwrap());
     assert!(url.starts_with("https://"), "{url}");
 
     let listed = list(&in_front, url, token, "ca.pem").ended(0).json();
     assert_eq!(listed["records"].as_array().map(Vec::len), Some(1), "{listed}");
-    // Another authority, which has not signed it.
+    // Another certificate authority.
     let refused = list(&in_front, url, token, "second.pem").ended(5);
     for part in ["admin-unavailable", "SSL_CERT_FILE"] {
         assert!(refused.stderr.contains(part), "{refused:?}");

@@ -1,4 +1,4 @@
-//! TLS of a running sidecar: its certificate is exchanged while it serves.
+//! TLS of a running sidecar: certificates are reloaded without a restart.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ fn certificate(name: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(pem(name)).unwrap()
 }
 
-/// A connection that goes on.
+/// A keep-alive connection.
 struct Encrypted(BufReader<StreamOwned<ClientConnection, TcpStream>>);
 
 impl Encrypted {
@@ -39,7 +39,7 @@ impl Encrypted {
         Self(BufReader::new(StreamOwned::new(connection, stream)))
     }
 
-    /// Asks for something, and tells the certificate that the connection was made with.
+    /// Sends a request and returns the certificate of the connection.
     fn ask(&mut self) -> CertificateDer<'static> {
         self.0.get_mut().write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
         let mut first = String::new();
@@ -56,7 +56,7 @@ impl Encrypted {
 }
 
 #[test]
-fn a_certificate_is_exchanged_without_dropping_a_connection() {
+fn a_certificate_is_reloaded_without_closing_a_connection() {
     let origin = Origin::start(|_, _| reply(200, "ok"));
     let fixture = Fixture::bare();
     let (served, key) = (fixture.path().join("served.pem"), fixture.path().join("served.key"));
@@ -75,7 +75,7 @@ fn a_certificate_is_exchanged_without_dropping_a_connection() {
     put("second");
     sidecar.signal("HUP");
     sidecar.logged("certificate reloaded");
-    assert_eq!(open.ask(), first, "what is open goes on");
+    assert_eq!(open.ask(), first, "open connections keep their certificate");
     assert_eq!(Encrypted::to(sidecar.address()).ask(), second);
 
     std::fs::write(&served, "no certificate").unwrap();

@@ -5,7 +5,7 @@ use hapax_core::RecordId;
 use serde_json::Value;
 
 use crate::binary::{Run, command, hapax, run};
-use crate::fixture::{DAY, Fixture, HOUR, block_on, key_text, nobody_starts};
+use crate::fixture::{DAY, Fixture, HOUR, block_on, key_text, no_process_starts};
 
 fn uncertain() -> (Fixture, String) {
     let mut id = None;
@@ -28,7 +28,7 @@ fn record(fixture: &Fixture, id: &str) -> Value {
 }
 
 #[test]
-fn applied_with_a_value_is_what_a_function_gets() {
+fn a_function_receives_the_settled_value() {
     let fixture = Fixture::prepared(HOUR, async |prepare| {
         prepare.uncertain("a").await;
     });
@@ -41,15 +41,15 @@ fn applied_with_a_value_is_what_a_function_gets() {
     assert_eq!(done.value, serde_json::json!({ "charge": 7 }));
 }
 
-/// Calls the function whose record the commands are about, as a retry would.
+/// Calls the function of the record, as a retry would.
 fn run_charge(fixture: &Fixture) -> Result<Done<Value>, OnceError<std::io::Error>> {
     let work = |_cx| async { Ok::<_, std::io::Error>(Value::from("ran")) };
-    let _nobody_starts = nobody_starts();
+    let _no_process_starts = no_process_starts();
     block_on(async { Hapax::new(fixture.open()).once("charge", key_text("a")).run(work).await })
 }
 
 #[test]
-fn applied_without_a_result_says_so() {
+fn a_record_settled_without_a_result_reports_that() {
     let (fixture, id) = uncertain();
     let run = settle(&fixture, &id, &["--applied", "--yes", "--json"]).ended(0);
     assert!(run.stderr.contains("without a result"), "{run:?}");
@@ -84,7 +84,7 @@ fn a_result_can_be_text_or_a_file() {
 }
 
 #[test]
-fn the_retention_starts_when_it_is_settled() {
+fn the_retention_starts_at_the_settlement() {
     let (fixture, id) = uncertain();
     settle(&fixture, &id, &["--applied", "--retention", "2h", "--yes"]).ended(0);
     let after = record(&fixture, &id);
@@ -93,7 +93,7 @@ fn the_retention_starts_when_it_is_settled() {
 }
 
 #[test]
-fn a_result_that_a_function_could_not_read_is_refused() {
+fn a_result_that_is_not_json_is_refused_for_a_function() {
     let (fixture, id) = uncertain();
     let wrong: [&[&str]; 3] = [
         &["--json-value", "{oops"],
@@ -107,7 +107,7 @@ fn a_result_that_a_function_could_not_read_is_refused() {
 }
 
 #[test]
-fn not_applied_and_release_free_the_key() {
+fn not_applied_and_release_release_the_key() {
     let (fixture, id) = uncertain();
     let run = settle(&fixture, &id, &["--not-applied", "--yes"]).ended(0);
     assert!(run.stderr.contains("RUNS THE OPERATION"), "{run:?}");
@@ -122,7 +122,7 @@ fn not_applied_and_release_free_the_key() {
 }
 
 #[test]
-fn a_claim_of_a_process_that_is_gone_can_be_settled_at_once() {
+fn a_claim_of_a_dead_process_can_be_settled_at_once() {
     let mut id = None;
     let fixture =
         Fixture::prepared(std::time::Duration::ZERO, async |prepare| id = Some(prepare.claim("a").await.id));
@@ -132,7 +132,7 @@ fn a_claim_of_a_process_that_is_gone_can_be_settled_at_once() {
 }
 
 #[test]
-fn what_is_decided_is_not_decided_again() {
+fn settled_records_cannot_be_settled_again() {
     let (fixture, id) = completed();
     settle(&fixture, &id, &["--not-applied", "--yes"]).failed(4, "not-uncertain");
     hapax(fixture.path(), &["records", "release", &id, "--yes"]).failed(4, "not-uncertain");
@@ -140,18 +140,18 @@ fn what_is_decided_is_not_decided_again() {
 }
 
 #[test]
-fn nothing_is_changed_without_a_yes() {
+fn nothing_is_changed_without_confirmation() {
     let (fixture, id) = uncertain();
     let before = record(&fixture, &id);
     let run = settle(&fixture, &id, &["--not-applied"]).failed(4, "not-confirmed");
-    assert!(run.stderr.contains("RUNS THE OPERATION"), "it says what it would do: {run:?}");
+    assert!(run.stderr.contains("RUNS THE OPERATION"), "the consequence is printed: {run:?}");
     hapax(fixture.path(), &["records", "release", &id]).failed(4, "not-confirmed");
     hapax(fixture.path(), &["records", "delete", &id]).failed(4, "not-confirmed");
     assert_eq!(record(&fixture, &id), before);
 }
 
 #[test]
-fn a_yes_from_a_file_is_nobody_s_yes() {
+fn a_confirmation_from_a_file_is_refused() {
     let (fixture, id) = uncertain();
     let answer = fixture.path().join("answer");
     std::fs::write(&answer, "yes\n").unwrap();
@@ -162,7 +162,7 @@ fn a_yes_from_a_file_is_nobody_s_yes() {
 }
 
 #[test]
-fn a_verdict_is_one_or_the_other() {
+fn a_verdict_is_either_applied_or_not_applied() {
     let (fixture, id) = uncertain();
     let wrong: [&[&str]; 4] = [
         &[],
@@ -177,7 +177,7 @@ fn a_verdict_is_one_or_the_other() {
 }
 
 #[test]
-fn a_deleted_record_is_gone() {
+fn a_deleted_record_no_longer_exists() {
     let (fixture, id) = completed();
     let run = hapax(fixture.path(), &["records", "delete", &id, "--yes"]).ended(0);
     assert_eq!(run.stdout, format!("{id}  deleted\n"));
@@ -187,14 +187,14 @@ fn a_deleted_record_is_gone() {
 }
 
 #[test]
-fn a_deletion_is_told_in_json() {
+fn a_deletion_is_printed_as_json() {
     let (fixture, id) = completed();
     let run = hapax(fixture.path(), &["records", "delete", &id, "--yes", "--json"]).ended(0);
     assert_eq!(run.json(), serde_json::json!({ "done": "deleted", "id": id }));
 }
 
 #[test]
-fn a_store_in_use_is_not_changed_and_its_owner_is_named() {
+fn a_store_in_use_is_not_changed_and_the_error_names_its_owner() {
     let (fixture, id) = uncertain();
     let held = fixture.open();
     let commands: [&[&str]; 4] = [

@@ -6,7 +6,7 @@ use crate::fixture::{DAY, Fixture, HOUR};
 use crate::sidecar::Sidecar;
 
 #[test]
-fn a_store_is_told_with_its_promise_and_its_counts() {
+fn a_check_prints_the_promise_and_the_counts_of_a_store() {
     let fixture = Fixture::prepared(HOUR, async |prepare| {
         prepare.completed("a", DAY).await;
         prepare.uncertain("b").await;
@@ -27,7 +27,7 @@ fn a_store_is_told_with_its_promise_and_its_counts() {
 }
 
 #[test]
-fn memory_can_be_used_but_warns() {
+fn a_memory_store_is_warned_about() {
     let fixture = Fixture::bare();
     let text = hapax(fixture.path(), &["check", "--store", "memory:"]).ended(0).stdout;
     assert!(text.contains("one living process"), "{text}");
@@ -43,21 +43,21 @@ fn a_store_that_is_in_use_can_be_checked() {
 }
 
 #[test]
-fn a_store_that_is_not_there_is_not_made() {
+fn a_missing_store_is_not_created() {
     let fixture = Fixture::bare();
     for command in [&["check"][..], &["records", "list"], &["sweep"]] {
         let run = hapax(fixture.path(), command).failed(5, "store-missing");
         assert!(run.stderr.contains("file:./hapax-data"), "{run:?}");
     }
     assert!(!fixture.store().exists());
-    // A directory that holds something else is not turned into a store either.
+    // A directory with other files is not turned into a store either.
     std::fs::create_dir(fixture.store()).unwrap();
     hapax(fixture.path(), &["sweep"]).failed(5, "store-missing");
     assert_eq!(std::fs::read_dir(fixture.store()).unwrap().count(), 0);
 }
 
 #[test]
-fn a_file_in_the_place_of_the_directory_is_refused() {
+fn a_file_instead_of_a_directory_is_refused() {
     let fixture = Fixture::bare();
     std::fs::write(fixture.store(), "not a directory").unwrap();
     let run = hapax(fixture.path(), &["check"]).failed(5, "store-unavailable");
@@ -66,7 +66,7 @@ fn a_file_in_the_place_of_the_directory_is_refused() {
 }
 
 #[test]
-fn a_damaged_file_is_refused_and_left_alone() {
+fn a_damaged_file_is_refused_and_unchanged() {
     let fixture = Fixture::empty();
     std::fs::write(fixture.database(), "not a database ".repeat(100)).unwrap();
     for command in [&["check"][..], &["records", "list"], &["sweep"]] {
@@ -76,10 +76,10 @@ fn a_damaged_file_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_store_of_a_newer_version_is_refused_and_left_alone() {
+fn a_store_of_a_newer_version_is_refused_and_unchanged() {
     let fixture = Fixture::empty();
     let mut bytes = std::fs::read(fixture.database()).unwrap();
-    // Where SQLite keeps the version that its user chose.
+    // The user version of the SQLite database.
     bytes[60..64].copy_from_slice(&999_u32.to_be_bytes());
     std::fs::write(fixture.database(), &bytes).unwrap();
     for command in [&["check"][..], &["records", "list"], &["sweep"]] {
@@ -90,7 +90,7 @@ fn a_store_of_a_newer_version_is_refused_and_left_alone() {
 }
 
 #[test]
-fn the_environment_names_the_store_and_a_flag_outranks_it() {
+fn a_flag_takes_precedence_over_the_store_of_the_environment() {
     let fixture = Fixture::empty();
     let document = hapax_with_store(fixture.path(), "memory:", &["check", "--json"]).ended(0).json();
     assert_eq!(document["store"]["kind"], "memory");
@@ -100,7 +100,7 @@ fn the_environment_names_the_store_and_a_flag_outranks_it() {
 }
 
 #[test]
-fn a_deep_check_finds_damage_that_a_quick_one_does_not_look_for() {
+fn a_deep_check_finds_damage_that_a_quick_one_misses() {
     let fixture = Fixture::prepared(HOUR, async |prepare| {
         prepare.completed("a", DAY).await;
     });
@@ -112,19 +112,19 @@ fn a_deep_check_finds_damage_that_a_quick_one_does_not_look_for() {
 }
 
 #[test]
-fn a_sound_store_has_nothing_to_warn_of() {
+fn a_sound_store_has_no_warnings() {
     let fixture = Fixture::empty();
-    let told = run(command(fixture.path()).arg("check").envs([
+    let checked = run(command(fixture.path()).arg("check").envs([
         ("HAPAX_DEFAULTS_PRINCIPAL", "header:X-Tenant"),
         ("HAPAX_DEFAULTS_PRINCIPAL_VERIFIED", "true"),
         ("HAPAX_DEFAULTS_ANONYMOUS", "refuse"),
     ]))
     .ended(0);
-    assert!(!told.stdout.contains("warning"), "{told:?}");
+    assert!(!checked.stdout.contains("warning"), "{checked:?}");
 }
 
 #[test]
-fn without_a_file_the_policy_and_what_is_unsafe_are_told_all_the_same() {
+fn without_a_file_policy_and_warnings_are_printed() {
     let fixture = Fixture::bare();
     let mut typed = command(fixture.path());
     for (name, value) in [
@@ -160,7 +160,7 @@ fn without_a_file_the_policy_and_what_is_unsafe_are_told_all_the_same() {
 }
 
 #[test]
-fn a_missing_upstream_is_told_with_what_to_do() {
+fn a_missing_upstream_is_reported_with_a_hint() {
     let fixture = Fixture::empty();
     let needed =
         "`hapax serve` needs one: --upstream http://HOST:PORT, HAPAX_UPSTREAM or `upstream` in the file";
@@ -177,7 +177,7 @@ fn a_missing_upstream_is_told_with_what_to_do() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_store_on_tmpfs_is_best_effort_from_the_start_of_serving_and_in_every_check() {
+fn a_store_on_tmpfs_is_best_effort_at_the_start_and_in_every_check() {
     let fixture = Fixture::on_tmpfs();
     let mut sidecar = Sidecar::start(&fixture, &["--upstream", "http://127.0.0.1:9"]);
     let logged = sidecar.logged("the promise of");
@@ -189,7 +189,7 @@ fn a_store_on_tmpfs_is_best_effort_from_the_start_of_serving_and_in_every_check(
         assert!(checked.contains("promise  best effort") && checked.contains("lies on tmpfs"), "{checked}");
         assert!(!checked.contains("at most once"), "{checked}");
     };
-    // While the owner is there, and without one.
+    // With an owner, and without one.
     is_best_effort(&hapax(fixture.path(), &["check"]).ended(0).stdout);
     sidecar.signal("TERM");
     assert_eq!(sidecar.ended().0, Some(0));

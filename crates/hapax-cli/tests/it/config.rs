@@ -1,4 +1,4 @@
-//! What the commands make of a file, the environment and flags.
+//! The configuration of commands: file, environment and flags.
 
 use crate::binary::{command, hapax, run};
 use crate::fixture::{DAY, Fixture, HOUR};
@@ -24,7 +24,7 @@ fn with_file(fixture: &Fixture, text: &str) {
 }
 
 #[test]
-fn a_check_tells_the_policy_in_force_and_what_is_unsafe() {
+fn a_check_prints_the_policy_and_warnings() {
     let fixture = Fixture::empty();
     with_file(&fixture, FILE);
     let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
@@ -52,7 +52,7 @@ fn a_check_tells_the_policy_in_force_and_what_is_unsafe() {
 }
 
 #[test]
-fn a_store_that_is_still_to_be_made_is_no_error_where_a_file_says_how_to_serve() {
+fn a_missing_store_is_no_error_if_a_sidecar_is_configured() {
     let fixture = Fixture::bare();
     with_file(&fixture, FILE);
     let text = hapax(fixture.path(), &["check"]).ended(0).stdout;
@@ -61,7 +61,7 @@ fn a_store_that_is_still_to_be_made_is_no_error_where_a_file_says_how_to_serve()
 }
 
 #[test]
-fn the_usual_file_is_read_by_itself_and_another_one_when_it_is_named() {
+fn the_default_file_is_read_unless_another_one_is_named() {
     let fixture = Fixture::empty();
     std::fs::write(fixture.path().join("other.toml"), "[store]\nurl = \"memory:\"").unwrap();
     let kind = |args: &[&str]| hapax(fixture.path(), args).ended(0).json()["store"]["kind"].clone();
@@ -87,7 +87,7 @@ fn commands_on_records_use_the_store_of_the_file() {
 }
 
 #[test]
-fn what_is_wrong_stops_the_command_with_the_place() {
+fn an_invalid_file_is_an_error_with_its_location() {
     let fixture = Fixture::empty();
     with_file(&fixture, "[defaults]\nretenton = \"1h\"");
     for args in [&["check"][..], &["records", "list"], &["sweep"]] {
@@ -95,24 +95,24 @@ fn what_is_wrong_stops_the_command_with_the_place() {
         assert!(refused.stderr.contains("hapax.toml:2:1: "), "{refused:?}");
         assert!(refused.stderr.contains("did you mean `retention`?"), "{refused:?}");
     }
-    // Who names the store is not held up by the file.
+    // A store that is given as a flag is used without reading the file.
     hapax(fixture.path(), &["records", "list", "--store", "file:hapax-data"]).ended(0);
-    let missing = hapax(fixture.path(), &["check", "--config", "nowhere.toml"]).failed(2, "config-invalid");
-    assert!(missing.stderr.contains("cannot read nowhere.toml"), "{missing:?}");
+    let missing = hapax(fixture.path(), &["check", "--config", "missing.toml"]).failed(2, "config-invalid");
+    assert!(missing.stderr.contains("cannot read missing.toml"), "{missing:?}");
     std::fs::remove_file(fixture.path().join("hapax.toml")).unwrap();
     let refused = run(command(fixture.path()).env("HAPAX_STOR_URL", "x").arg("check"));
     assert!(refused.failed(2, "config-invalid").stderr.contains("did you mean HAPAX_STORE_URL?"));
 }
 
 #[test]
-fn a_route_that_keeps_more_than_its_store_takes_stops_the_start() {
+fn a_route_limit_above_the_limit_of_the_store_is_refused() {
     let fixture = Fixture::bare();
     with_file(&fixture, &format!("{FILE}outcome_bytes_max = 67108865\n"));
     for args in [&["check"][..], &["serve"]] {
-        let told = hapax(fixture.path(), args).failed(2, "config-invalid").stderr;
+        let stderr = hapax(fixture.path(), args).failed(2, "config-invalid").stderr;
         let why =
             "`outcome_bytes_max`: 67108865 is more than the limit of file:./hapax-data, which is 67108864";
-        assert!(told.contains(why) && told.contains("lower it"), "{told}");
+        assert!(stderr.contains(why) && stderr.contains("lower it"), "{stderr}");
         assert!(!fixture.store().exists());
     }
 }
@@ -127,7 +127,7 @@ fn the_schema_and_the_options_are_printed_without_a_store() {
 }
 
 #[test]
-fn a_token_is_looked_for_in_one_order_by_sidecars_and_by_commands() {
+fn sidecars_and_commands_look_for_a_token_in_the_same_order() {
     let fixture = Fixture::bare();
     let (right, wrong) = ("the-right-token-0123", "another-token-0123456");
     for (name, token) in [("right", right), ("wrong", wrong)] {

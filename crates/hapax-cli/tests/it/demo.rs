@@ -1,4 +1,4 @@
-//! `hapax serve --demo`: what it prints is typed into a shell, with a real client.
+//! `hapax serve --demo`: the printed commands are run in a shell, with curl.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use crate::fixture::Fixture;
 use crate::guides::{blocks, matches};
 use crate::sidecar::{Sidecar, ask};
 
-/// What a line printed.
+/// The output of a shell command.
 fn typed(line: &str) -> String {
     let mut shell = Command::new("/bin/sh");
     let child = started(shell.args(["-c", line]).stdout(Stdio::piped()).stderr(Stdio::piped()));
@@ -19,7 +19,7 @@ fn typed(line: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Every line of `promise` is among those that were printed.
+/// Every line of `promise` is in the output.
 #[cfg(unix)]
 #[track_caller]
 fn promised<'a>(promise: impl IntoIterator<Item = &'a str>, printed: &[String]) {
@@ -28,7 +28,7 @@ fn promised<'a>(promise: impl IntoIterator<Item = &'a str>, printed: &[String]) 
     }
 }
 
-/// The line without the end of its key, which is another one at each start.
+/// The line without the random end of its key.
 #[cfg(unix)]
 fn without_key(line: &str) -> String {
     let (before, rest) = line.split_once("Idempotency-Key: ").unwrap();
@@ -38,7 +38,7 @@ fn without_key(line: &str) -> String {
 
 #[test]
 #[cfg(unix)]
-fn the_first_page_shows_what_is_typed_and_printed() {
+fn the_readme_shows_the_commands_and_their_output() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
     let shown: Vec<&str> =
         blocks(&page).filter(|block| block.language == "console").map(|block| block.code).collect();
@@ -50,10 +50,10 @@ fn the_first_page_shows_what_is_typed_and_printed() {
         text.replace(&sidecar.admin().to_string(), "127.0.0.1:8081")
     };
     let [listen, console] = ["listen", "console"].map(|part| typical(sidecar.start[part].as_str().unwrap()));
-    let (installed, told) = start.split_once("$ hapax serve --demo\n").unwrap();
+    let (installed, printed) = start.split_once("$ hapax serve --demo\n").unwrap();
     assert_eq!(installed, "$ cargo install --locked --path crates/hapax-cli\n");
     for line in [format!("hapax listens on {listen}"), format!("the console is at {console}")] {
-        assert!(told.contains(&line), "{line} is not in {told}");
+        assert!(printed.contains(&line), "{line} is not in {printed}");
     }
     let lines = sidecar.start["tries"].as_array().unwrap();
     assert_eq!(tries.len(), lines.len());
@@ -69,7 +69,7 @@ fn the_first_page_shows_what_is_typed_and_printed() {
 
 #[test]
 #[cfg(unix)]
-fn the_printed_lines_show_replay_mismatch_conflict_and_uncertain() {
+fn the_printed_commands_show_replay_mismatch_conflict_and_uncertain() {
     let fixture = Fixture::bare();
     let sidecar = Sidecar::start(&fixture, &["--demo"]);
     let lines: Vec<&str> =
@@ -92,14 +92,14 @@ fn the_printed_lines_show_replay_mismatch_conflict_and_uncertain() {
     assert!(printed.contains("HTTP/1.1 502 ") && printed.contains("HTTP/1.1 409 "), "{printed}");
     assert_eq!(printed.matches("\"type\":\"https://hapax.dev/errors/uncertain\"").count(), 2, "{printed}");
 
-    // One for each line that may create one.
+    // One for each command that can create one.
     assert_eq!(ask(sidecar.address(), "GET /orders", "").json()["created"], 3);
     assert_eq!(ask(sidecar.address(), "GET /orders/1", "").json()["item"], "book");
     assert_eq!(ask(sidecar.address(), "GET /orders/99", "").status(), 404);
 }
 
 #[test]
-fn what_is_flaky_runs_again_under_the_same_key() {
+fn a_failed_order_runs_again_under_the_same_key() {
     let fixture = Fixture::bare();
     let sidecar = Sidecar::start(&fixture, &["--demo"]);
     let order = || ask(sidecar.address(), "POST /orders/flaky\nIdempotency-Key: k", "{}");
@@ -109,27 +109,30 @@ fn what_is_flaky_runs_again_under_the_same_key() {
 }
 
 #[test]
-fn people_are_told_in_words() {
+fn the_start_is_printed_as_text() {
     let fixture = Fixture::bare();
     let args = ["serve", "--demo", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
     let mut typed = command(fixture.path());
     let mut child = started(typed.args(args).stdout(Stdio::piped()).stderr(Stdio::null()));
-    let mut told = Vec::new();
+    let mut printed = Vec::new();
     for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
-        told.push(line);
-        if told.iter().filter(|line| line.starts_with("curl ")).count() == 4 {
+        printed.push(line);
+        if printed.iter().filter(|line| line.starts_with("curl ")).count() == 4 {
             break;
         }
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(told[0].starts_with("hapax listens on http://127.0.0.1:"), "{told:?}");
-    assert!(told.iter().any(|line| line.starts_with("the console is at http://127.0.0.1:")), "{told:?}");
-    assert_eq!(told.iter().filter(|line| line.starts_with("# ")).count(), 4, "{told:?}");
+    assert!(printed[0].starts_with("hapax listens on http://127.0.0.1:"), "{printed:?}");
+    assert!(
+        printed.iter().any(|line| line.starts_with("the console is at http://127.0.0.1:")),
+        "{printed:?}"
+    );
+    assert_eq!(printed.iter().filter(|line| line.starts_with("# ")).count(), 4, "{printed:?}");
 }
 
 #[test]
-fn the_start_says_where_everything_is() {
+fn the_start_is_printed_as_json() {
     let fixture = Fixture::bare();
     let sidecar = Sidecar::start(&fixture, &["--demo"]);
     for part in ["listen", "console", "demo"] {

@@ -1,4 +1,4 @@
-//! Express 5 behind the sidecar, with paths that it takes for one and the same.
+//! Express 5 behind the sidecar: paths that Express treats as equal.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -10,10 +10,10 @@ use crate::fixture::Fixture;
 use crate::sidecar::{Message, Sidecar, ask};
 use crate::tools::{installed_as_in_guide, needs};
 
-/// Spellings that Express takes for `/orders`.
+/// Spellings that Express matches with `/orders`.
 const SPELLINGS: [&str; 4] = ["/orders/", "/ORDERS", "/Orders/", "/oRDERS"];
 
-/// A service that makes an order for every request that it gets. Dropping it ends it.
+/// A service that creates an order for every request. Dropping it ends it.
 struct Express {
     process: Child,
     address: SocketAddr,
@@ -23,7 +23,7 @@ impl Express {
     fn start() -> Self {
         needs("npm", "nodejs npm");
         let installed = installed_as_in_guide("express");
-        // Node looks for modules from where the program is.
+        // Node resolves modules relative to the program.
         let program = installed.join("express_paths.mjs");
         fs::write(&program, include_str!("express_paths.mjs")).unwrap();
         let mut node = Command::new("node");
@@ -34,7 +34,7 @@ impl Express {
         Self { process, address }
     }
 
-    /// How many orders it has made.
+    /// The number of orders.
     fn made(&self) -> String {
         ask(self.address, "GET /made", "").body
     }
@@ -60,7 +60,7 @@ fn order(sidecar: &Sidecar, path: &str, key: Option<&str>) -> Message {
 }
 
 #[test]
-fn m_01_no_other_spelling_of_a_path_goes_past_its_route() {
+fn m_01_no_spelling_of_a_path_bypasses_its_route() {
     let express = Express::start();
     for path in SPELLINGS {
         assert_eq!(ask(express.address, &format!("POST {path}"), "").status(), 201, "{path}: Express itself");
@@ -91,9 +91,9 @@ fn s_01_a_service_that_ignores_slash_and_case_runs_a_key_once() {
     assert_eq!(express.made(), "1");
 }
 
-/// Unless case is ignored, only the slash is.
+/// By default, a trailing slash is ignored and case is not.
 #[test]
-fn m_01_s_01_a_slash_at_the_end_makes_no_other_path() {
+fn m_01_s_01_a_trailing_slash_is_ignored() {
     let express = Express::start();
     let fixture = Fixture::bare();
     let sidecar = sidecar(&fixture, &express, "");

@@ -1,4 +1,4 @@
-// Express as people write it: /ORDERS and /orders/ are /orders. It listens on a port of the system's choice, which it prints.
+// Express with default settings: /ORDERS and /orders/ match /orders. It prints its port.
 
 import express from "express";
 

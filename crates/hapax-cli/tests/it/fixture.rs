@@ -1,4 +1,4 @@
-//! A directory with a file store whose records were made through the library.
+//! A directory with a file store whose records are created through the library.
 
 use std::path::{Path, PathBuf};
 use std::sync::RwLockReadGuard;
@@ -16,12 +16,12 @@ use crate::binary::STARTING;
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 
-/// What a payload holds, to be looked for where it must not be.
+/// The payload of all records, searched for where it must not appear.
 pub(crate) const PAYLOAD: &str = "\"canary-payload-7f3a\"";
-/// What every key starts with, to be looked for where it must not be.
+/// The prefix of all keys, searched for where it must not appear.
 pub(crate) const KEY: &str = "canary-key-91bc";
 
-/// A directory, removed in the end, that commands run in: its store is the default one.
+/// A temporary working directory for commands, with their default store.
 pub(crate) struct Fixture {
     dir: TempDir,
 }
@@ -32,12 +32,12 @@ impl Fixture {
         Self { dir: tempfile::tempdir().unwrap() }
     }
 
-    /// A directory in memory, without a store. A machine that has no tmpfs there fails the test.
+    /// A directory in memory, without a store. Without a tmpfs the test fails.
     #[cfg(target_os = "linux")]
     pub(crate) fn on_tmpfs() -> Self {
         const IN_MEMORY: &str = "/dev/shm";
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-        // The device, where it is mounted, and the kind of file system; of several mounts, the last is in force.
+        // Device, mount point and type of the file system; of several mounts, the last one is effective.
         let mut fields = mounts.lines().map(|mount| mount.split(' ').collect::<Vec<_>>());
         let kind = fields.rfind(|fields| fields[1] == IN_MEMORY).map(|fields| fields[2].to_owned());
         assert_eq!(
@@ -55,7 +55,7 @@ impl Fixture {
         fixture
     }
 
-    /// A directory with a store that `work` filled, `ago` before now.
+    /// A directory with a store that `work` has filled, `ago` before now.
     pub(crate) fn prepared(ago: Duration, work: impl AsyncFnOnce(&Prepare)) -> Self {
         let fixture = Self::bare();
         fixture.prepare(ago, work);
@@ -64,7 +64,7 @@ impl Fixture {
 
     /// Fills the store, `ago` before now.
     pub(crate) fn prepare(&self, ago: Duration, work: impl AsyncFnOnce(&Prepare)) {
-        let _nobody_starts = nobody_starts();
+        let _no_process_starts = no_process_starts();
         let now = SystemClock::new().now();
         let start = Timestamp::from_millis(now.as_millis() - u64::try_from(ago.as_millis()).unwrap());
         let clock = ManualClock::at(start);
@@ -72,18 +72,18 @@ impl Fixture {
         block_on(work(&Prepare { store }));
     }
 
-    /// Opens the store as its next owner, and lets it go.
+    /// Opens the store as its next owner, and closes it.
     pub(crate) fn open_and_close(&self) {
-        let _nobody_starts = nobody_starts();
+        let _no_process_starts = no_process_starts();
         drop(self.open());
     }
 
-    /// Opens the store and holds it.
+    /// Opens the store and keeps it open.
     pub(crate) fn open(&self) -> FileStore {
         FileStore::open(self.store()).unwrap()
     }
 
-    /// Damages what is stored of every record.
+    /// Damages all records in the database.
     pub(crate) fn damage_records(&self) {
         let database = rusqlite::Connection::open(self.database()).unwrap();
         let damaged = database.execute("UPDATE record SET head = x'ffff'", []).unwrap();
@@ -94,7 +94,7 @@ impl Fixture {
         self.dir.path()
     }
 
-    /// Where commands look for a store by default.
+    /// The default store of commands.
     pub(crate) fn store(&self) -> PathBuf {
         self.path().join("hapax-data")
     }
@@ -104,8 +104,8 @@ impl Fixture {
     }
 }
 
-/// Held while a store is open that somebody else is to open next.
-pub(crate) fn nobody_starts() -> RwLockReadGuard<'static, ()> {
+/// Held while a store is open that another process opens next.
+pub(crate) fn no_process_starts() -> RwLockReadGuard<'static, ()> {
     STARTING.read().unwrap_or_else(|test_that_failed| test_that_failed.into_inner())
 }
 
@@ -167,7 +167,7 @@ impl Prepare {
     }
 }
 
-/// The whole key of the short `name`.
+/// The key for the short `name`.
 pub(crate) fn key_text(name: &str) -> String {
     format!("{KEY}-{name}")
 }

@@ -1,4 +1,4 @@
-//! A gateway between the sidecar and the service: a real nginx, which answers 502 and 504 by itself.
+//! nginx as a gateway between the sidecar and the service, with its own responses 502 and 504.
 
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use crate::binary::{end_group, started};
 use crate::fixture::Fixture;
-use crate::foreign::NGINX;
 use crate::sidecar::{Message, Origin, Sidecar, ask, reply};
+use crate::third_party::NGINX;
 
-/// No other test listens on it, so a port that was free just now still is.
+/// No other test listens on this address, so its free ports stay free.
 const HOST: Ipv4Addr = Ipv4Addr::new(127, 84, 0, 1);
-/// A server that is silent for so long on a busy machine does not start any more.
+/// A server that does not listen after this time, even on a busy machine, has failed to start.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// nginx in front of one service. Dropping it ends it and its workers.
@@ -31,7 +31,7 @@ impl Gateway {
         let address = TcpListener::bind((HOST, 0)).unwrap().local_addr().unwrap();
         let fixture = Fixture::bare();
         fs::write(fixture.path().join("nginx.conf"), settings(address, service.address)).unwrap();
-        // A worker of root's nginx is another user, who keeps large bodies here.
+        // If nginx runs as root, its workers run as another user, who stores large bodies here.
         fs::set_permissions(fixture.path(), Permissions::from_mode(0o755)).unwrap();
         let mut nginx = Command::new(NGINX);
         nginx.arg("-p").arg(fixture.path()).arg("-c").arg(fixture.path().join("nginx.conf"));
@@ -39,7 +39,7 @@ impl Gateway {
         let mut gateway = Self { process: started(&mut nginx), address, _fixture: fixture };
         let begun = Instant::now();
         while TcpStream::connect(address).is_err() {
-            assert!(gateway.process.try_wait().unwrap().is_none(), "nginx ended by itself");
+            assert!(gateway.process.try_wait().unwrap().is_none(), "nginx has exited");
             assert!(begun.elapsed() < START_LIMIT, "nginx does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -53,7 +53,7 @@ impl Drop for Gateway {
     }
 }
 
-/// As it is usually written, with little patience.
+/// A typical configuration with a short timeout.
 fn settings(address: SocketAddr, service: SocketAddr) -> String {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {kind};\n"))
@@ -84,7 +84,7 @@ fn order(sidecar: &Sidecar) -> Message {
     ask(sidecar.address(), "POST /orders\nIdempotency-Key: k", "{}")
 }
 
-/// The service takes the order and nginx answers `status`: the retry must not reach the service.
+/// The service executes the order and nginx responds with `status`: the retry must not reach the service.
 fn check(service: &Origin, status: u16) {
     let gateway = Gateway::start(service);
     let fixture = Fixture::bare();
@@ -95,17 +95,17 @@ fn check(service: &Origin, status: u16) {
     let retry = order(&sidecar);
     assert_eq!(retry.status(), 409, "{retry:?}");
     assert_eq!(retry.json()["type"], "https://hapax.dev/errors/uncertain");
-    assert_eq!(service.seen().len(), 1, "the order was taken once");
+    assert_eq!(service.seen().len(), 1, "the order is executed once");
 }
 
 #[test]
-fn x_11_a_gateway_that_lost_its_service_frees_no_key() {
+fn x_11_a_bad_gateway_releases_no_key() {
     let service = Origin::start(|_, number| if number == 1 { None } else { reply(201, "second run") });
     check(&service, 502);
 }
 
 #[test]
-fn x_11_a_gateway_that_waited_in_vain_frees_no_key() {
+fn x_11_a_gateway_timeout_releases_no_key() {
     let (service, _begun, _gate) = Origin::holding();
     check(&service, 504);
 }

@@ -1,9 +1,8 @@
-//! The guide pages that show the sidecar in front of a framework, run as they are written.
+//! Runs the guide pages about frameworks behind the sidecar.
 //!
-//! A block of code whose first line is a comment with a file name becomes that file. Blocks of shell are run in one
-//! shell, in order. A block of text after one is what it prints: its lines, in this order, with others between them;
-//! `…` stands for anything. `& # port N` starts something that answers HTTP there, and is waited for. Ports are
-//! replaced by free ones.
+//! A code block whose first line is a comment with a file name is written to that file. Shell blocks are run in one shell,
+//! in order. A text block after one is its expected output: these lines, in this order, possibly with others in between;
+//! `…` matches any text. `& # port N` starts an HTTP server, which is waited for. Ports are replaced by free ones.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,13 +15,13 @@ use std::time::{Duration, Instant};
 use crate::binary::{end_group, forget_variables, started};
 use crate::tools::{self, needs};
 
-/// Every port that the pages name.
+/// All ports in the pages.
 const PORTS: [&str; 4] = ["3000", "8080", "8081", "4000"];
-/// What an installation leaves behind. It is kept for the next run; the pages install over it.
+/// The files of an installation, which are kept for the next run.
 const INSTALLED: [&str; 4] = ["node_modules", "package.json", "package-lock.json", ".venv"];
-/// A server that is silent for so long on a busy machine does not start any more.
+/// A server that does not respond after this time, even on a busy machine, has failed to start.
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// What the shell prints after each block.
+/// Printed by the shell after each block.
 const END: &str = "-- end of block --";
 
 #[test]
@@ -37,7 +36,7 @@ fn fastapi_in_five_minutes() {
     follow("fastapi");
 }
 
-/// Follows the page from its beginning to its end.
+/// Follows a page from its start to its end.
 fn follow(name: &str) {
     needs("curl", "curl");
     let text = fs::read_to_string(root().join(format!("docs/guide/{name}.md"))).unwrap();
@@ -70,7 +69,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The name in the comment that the block begins with.
+    /// The file name in the first line of the block.
     fn file_name(&self) -> &str {
         let first = self.code.lines().next().unwrap();
         let name = first.strip_prefix("// ").or_else(|| first.strip_prefix("# "));
@@ -87,7 +86,7 @@ pub(crate) fn blocks(page: &str) -> impl Iterator<Item = Block<'_>> {
     })
 }
 
-/// Every line of `promise` is in what was printed, in this order.
+/// Every line of `promise` is in the output, in this order.
 #[track_caller]
 fn promised(promise: &str, printed: &[String]) {
     let mut rest = printed.iter();
@@ -104,7 +103,7 @@ pub(crate) fn matches(pattern: &str, line: &str) -> bool {
 }
 
 #[test]
-fn a_promise_is_kept_by_the_same_lines_in_the_same_order() {
+fn expected_lines_must_be_in_the_output_in_the_same_order() {
     let printed = ["HTTP/1.1 201 Created", "date: today", "{\"item\":1}"].map(str::to_owned);
     for kept in ["", "date: today", "HTTP/1.1 …\n{…}", "… Created\n{\"item\":…}"] {
         promised(kept, &printed);
@@ -116,7 +115,7 @@ fn a_promise_is_kept_by_the_same_lines_in_the_same_order() {
     }
 }
 
-/// A shell that runs one block after the other, and ends with everything it started.
+/// A shell that runs the blocks in order. Dropping it ends its process group.
 struct Shell {
     child: Child,
     stdin: ChildStdin,
@@ -129,16 +128,16 @@ impl Shell {
         let path = format!("{}:{}", hapax.display(), std::env::var("PATH").unwrap());
         let mut bash = Command::new("bash");
         forget_variables(&mut bash);
-        // What outlives its block is in the shell's group, and is found there in the end.
+        // Background processes of blocks are in the process group of the shell.
         bash.arg("-e").current_dir(folder).env("PATH", path).process_group(0);
         let mut child = started(bash.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let (stdin, stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         Self { child, stdin, stdout }
     }
 
-    /// What the block printed. What it starts answers by then.
+    /// The output of the block. The servers that it starts respond by then.
     fn run(&mut self, block: &str) -> Vec<String> {
-        // The shell reads its commands from stdin, where no command of the block may find them.
+        // The shell reads its commands from stdin, which the commands of a block must not read.
         writeln!(self.stdin, "{{\n{block}\n}} </dev/null\nprintf '\\n{END}\\n'").unwrap();
         let mut printed = Vec::new();
         loop {
@@ -165,7 +164,7 @@ impl Drop for Shell {
     }
 }
 
-/// Waits until something answers HTTP on the port.
+/// Waits for an HTTP response on the port.
 fn wait_for(port: &str) {
     let begun = Instant::now();
     while answer(port).is_none() {
@@ -180,10 +179,10 @@ fn answer(port: &str) -> Option<()> {
     stream.read_exact(&mut [0; 5]).ok()
 }
 
-/// The page with a free port for every one that is written. All are held until the end, so that no two are the same.
+/// Replaces the ports of the page with free ones, which are held until all are chosen.
 fn on_free_ports(page: String) -> String {
     let held = PORTS.map(|written| (written, TcpListener::bind("127.0.0.1:0").unwrap()));
-    // In two steps, as the digits of one port may be part of another.
+    // In two steps, because one port may contain the digits of another.
     let marked = PORTS.iter().fold(page, |page, written| page.replace(written, &format!("<{written}>")));
     held.iter().fold(marked, |page, (written, held)| {
         let free = held.local_addr().unwrap().port().to_string();
@@ -191,7 +190,7 @@ fn on_free_ports(page: String) -> String {
     })
 }
 
-/// The folder for a page, beside what cargo builds, with nothing in it but what was installed before.
+/// An empty folder for a page in the target directory, except for an earlier installation.
 fn workplace(name: &str) -> PathBuf {
     let folder = tools::folder(&format!("guide-{name}"));
     for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {

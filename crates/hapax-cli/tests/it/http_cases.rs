@@ -1,5 +1,5 @@
-//! Every case of `spec/cases/http` through `hapax serve`: a process for each case, and a service on a socket behind it,
-//! which is the suite's origin itself or a server that is not ours before it.
+//! Runs all cases of `spec/cases/http` through `hapax serve`, in one process for each case. The upstream is the suite's
+//! origin, or a third-party server in front of it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,22 +13,22 @@ use hapax_testkit::http_suite::{
 use serde_json::json;
 
 use crate::fixture::Fixture;
-#[cfg(target_os = "linux")]
-use crate::foreign::{Foreign, Place, Program};
 use crate::sidecar::Sidecar;
+#[cfg(target_os = "linux")]
+use crate::third_party::{CaseAddresses, Program, ThirdParty};
 
-/// What the sidecar speaks with.
-enum Behind {
+/// The upstream of the sidecar.
+enum UpstreamKind {
     /// The suite's origin, over HTTP/1.
     Http1,
     /// The suite's origin, over HTTP/2.
     Http2,
-    /// Another server before the suite's origin, over HTTP/1.
+    /// A third-party server in front of the suite's origin, over HTTP/1.
     #[cfg(target_os = "linux")]
-    Foreign(Foreign),
+    ThirdParty(ThirdParty),
 }
 
-impl Behind {
+impl UpstreamKind {
     fn protocol(&self) -> &'static str {
         match self {
             Self::Http2 => "http2",
@@ -36,33 +36,33 @@ impl Behind {
         }
     }
 
-    /// Serves the origin where the sidecar finds it, or whoever stands before it.
+    /// Serves the origin for the sidecar or for the server in front of it.
     async fn serve(&self, origin: Origin) -> std::io::Result<Served> {
         #[cfg(target_os = "linux")]
-        if let Self::Foreign(foreign) = self {
-            let place = foreign.place();
-            let server = Server::start_at(place.origin, origin).await?;
-            return Ok(Served { upstream: place.server, _server: server, _place: Some(place) });
+        if let Self::ThirdParty(server) = self {
+            let addresses = server.addresses();
+            let server = Server::start_at(addresses.origin, origin).await?;
+            return Ok(Served { upstream: addresses.server, _server: server, _addresses: Some(addresses) });
         }
         let server = Server::start(origin).await?;
         Ok(Served {
             upstream: server.addr(),
             _server: server,
             #[cfg(target_os = "linux")]
-            _place: None,
+            _addresses: None,
         })
     }
 }
 
-/// A service behind the sidecar.
+/// A running upstream.
 struct Served {
     upstream: SocketAddr,
     _server: Server,
     #[cfg(target_os = "linux")]
-    _place: Option<Place>,
+    _addresses: Option<CaseAddresses>,
 }
 
-/// Beside what a process keeps to itself: its clock, its store, and what stands in front of it.
+/// All features but those that need access to the process: to its clock, its store and its tasks.
 const CAN: [Feature; 7] = [
     Feature::Http2,
     Feature::Raw,
@@ -73,27 +73,27 @@ const CAN: [Feature; 7] = [
     Feature::Grpc,
 ];
 
-const NO_TUNNEL: &str = "the sidecar stands before one service and refuses CONNECT itself";
-const NOBODY_LEFT: &str = "a process that drains with nothing under way has ended";
+const NO_TUNNEL: &str = "the sidecar is a reverse proxy and refuses CONNECT itself";
+const PROCESS_ENDED: &str = "a draining process without requests in flight has ended";
 #[cfg(target_os = "linux")]
-const TRAILERS_DROPPED: &str = "the server before the origin passes no trailers on";
+const TRAILERS_DROPPED: &str = "the server in front of the origin drops trailers";
 #[cfg(target_os = "linux")]
-const CONNECTION_DROPPED: &str = "nginx drops the field Connection and passes on those that it names";
+const CONNECTION_DROPPED: &str = "nginx drops the field Connection and forwards the fields that it names";
 
-impl Surface for Behind {
+impl Surface for UpstreamKind {
     fn name(&self) -> &str {
         match self {
             Self::Http1 => "sidecar",
             Self::Http2 => "sidecar-http2",
             #[cfg(target_os = "linux")]
-            Self::Foreign(foreign) => foreign.program.surface(),
+            Self::ThirdParty(server) => server.program.surface(),
         }
     }
 
     fn can(&self) -> &[Feature] {
         match self {
             Self::Http2 => &CAN,
-            // gRPC is nothing without HTTP/2 all the way.
+            // gRPC needs HTTP/2 end to end.
             _ => CAN.split_last().map_or(&[], |(_grpc, rest)| rest),
         }
     }
@@ -101,11 +101,11 @@ impl Surface for Behind {
     fn skips(&self, case: &Case) -> Option<String> {
         let why = match (self, case.id.as_str()) {
             (_, "m-04-connect-passes") => NO_TUNNEL,
-            (_, "x-13-draining") => NOBODY_LEFT,
+            (_, "x-13-draining") => PROCESS_ENDED,
             #[cfg(target_os = "linux")]
-            (Self::Foreign(_), "r-11-trailers") => TRAILERS_DROPPED,
+            (Self::ThirdParty(_), "r-11-trailers") => TRAILERS_DROPPED,
             #[cfg(target_os = "linux")]
-            (Self::Foreign(foreign), "r-02-connection-fields") if foreign.program == Program::Nginx => {
+            (Self::ThirdParty(server), "r-02-connection-fields") if server.program == Program::Nginx => {
                 CONNECTION_DROPPED
             }
             _ => return None,
@@ -134,7 +134,7 @@ impl Surface for Behind {
     }
 }
 
-/// Everything that ends with the case.
+/// What is dropped at the end of a case.
 struct Serving {
     sidecar: Mutex<Sidecar>,
     _fixture: Fixture,
@@ -153,22 +153,22 @@ impl Control for Serving {
     }
 }
 
-async fn every_case(behind: Behind) -> Report {
+async fn every_case(upstream: UpstreamKind) -> Report {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/cases/http");
-    http_suite::run(&cases, &behind, |_| true).await.unwrap()
+    http_suite::run(&cases, &upstream, |_| true).await.unwrap()
 }
 
-/// Every case passes but these, which are as many as ever.
+/// All cases pass, except the expected number of skipped ones.
 #[track_caller]
 fn assert_passed_but(report: &Report, skipped: &[(&str, usize)]) {
     report.assert_passed();
-    // Whoever asks for some cases only gets some of the skipped ones.
+    // With a filter, only some of the cases are skipped.
     if std::env::var_os(CASE).is_none() {
         assert_eq!(report.skipped(), BTreeMap::from_iter(skipped.iter().copied()), "{report}");
     }
 }
 
-/// What no sidecar can play whose service speaks HTTP/1.
+/// Cases that a sidecar in front of an HTTP/1 service cannot run.
 const SKIPPED_OVER_HTTP_1: [(&str, usize); 9] = [
     ("the surface cannot clock", 26),
     ("the surface cannot clock, store-faults", 2),
@@ -178,20 +178,20 @@ const SKIPPED_OVER_HTTP_1: [(&str, usize); 9] = [
     ("the surface cannot panics", 4),
     ("the surface cannot store-faults", 16),
     (NO_TUNNEL, 1),
-    (NOBODY_LEFT, 2),
+    (PROCESS_ENDED, 2),
 ];
 
-/// What a server between them cannot play besides.
+/// Further cases that cannot run with a server in between.
 #[cfg(target_os = "linux")]
 const SKIPPED_BEHIND_OTHERS: [(&str, usize); 1] = [(TRAILERS_DROPPED, 1)];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_case_holds_through_the_sidecar() {
-    assert_passed_but(&every_case(Behind::Http1).await, &SKIPPED_OVER_HTTP_1);
+async fn every_case_passes_through_the_sidecar() {
+    assert_passed_but(&every_case(UpstreamKind::Http1).await, &SKIPPED_OVER_HTTP_1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_case_holds_through_the_sidecar_before_a_service_that_speaks_http_2() {
+async fn every_case_passes_through_the_sidecar_in_front_of_an_http_2_service() {
     let skipped = [
         ("the surface cannot clock", 26),
         ("the surface cannot clock, store-faults", 2),
@@ -199,29 +199,29 @@ async fn every_case_holds_through_the_sidecar_before_a_service_that_speaks_http_
         ("the surface cannot panics", 4),
         ("the surface cannot store-faults", 17),
         (NO_TUNNEL, 1),
-        (NOBODY_LEFT, 2),
+        (PROCESS_ENDED, 2),
     ];
-    assert_passed_but(&every_case(Behind::Http2).await, &skipped);
+    assert_passed_but(&every_case(UpstreamKind::Http2).await, &skipped);
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_case_holds_through_the_sidecar_before_nginx() {
-    let report = every_case(Behind::Foreign(Foreign::start(Program::Nginx))).await;
+async fn every_case_passes_through_the_sidecar_in_front_of_nginx() {
+    let report = every_case(UpstreamKind::ThirdParty(ThirdParty::start(Program::Nginx))).await;
     let own = [(CONNECTION_DROPPED, 2)];
     assert_passed_but(&report, &[&SKIPPED_OVER_HTTP_1[..], &SKIPPED_BEHIND_OTHERS, &own].concat());
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_case_holds_through_the_sidecar_before_express() {
-    let report = every_case(Behind::Foreign(Foreign::start(Program::Express))).await;
+async fn every_case_passes_through_the_sidecar_in_front_of_express() {
+    let report = every_case(UpstreamKind::ThirdParty(ThirdParty::start(Program::Express))).await;
     assert_passed_but(&report, &[&SKIPPED_OVER_HTTP_1[..], &SKIPPED_BEHIND_OTHERS].concat());
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_case_holds_through_the_sidecar_before_fastapi() {
-    let report = every_case(Behind::Foreign(Foreign::start(Program::FastApi))).await;
+async fn every_case_passes_through_the_sidecar_in_front_of_fastapi() {
+    let report = every_case(UpstreamKind::ThirdParty(ThirdParty::start(Program::FastApi))).await;
     assert_passed_but(&report, &[&SKIPPED_OVER_HTTP_1[..], &SKIPPED_BEHIND_OTHERS].concat());
 }

@@ -46,7 +46,7 @@ const DERIVED: [(&str, &str, Option<&str>, &str); 13] = [
 ];
 
 #[test]
-fn derived_keys_are_those_of_python() {
+fn derived_keys_match_those_of_python() {
     let fixture = Fixture::bare();
     for (entity, action, params, expected) in DERIVED {
         let mut args = vec!["key", "derive", entity, action];
@@ -57,14 +57,14 @@ fn derived_keys_are_those_of_python() {
 }
 
 #[test]
-fn a_derived_key_is_also_told_in_json() {
+fn a_derived_key_is_printed_as_json() {
     let fixture = Fixture::bare();
     let run = hapax(fixture.path(), &["key", "derive", "order-123", "create", "--json"]).ended(0);
     assert_eq!(run.json(), serde_json::json!({ "key": "7b97db5c51b7ed320d3b4e965631e60d" }));
 }
 
 #[test]
-fn params_that_are_no_json_are_refused_with_the_place() {
+fn params_that_are_not_json_are_refused_with_the_position() {
     let fixture = Fixture::bare();
     for params in ["{", "{'a': 1}", "NaN", ""] {
         let run = hapax(fixture.path(), &["key", "derive", "e", "a", "--params", params]);
@@ -85,7 +85,7 @@ fn new_keys_are_uuids_and_differ() {
 }
 
 #[test]
-fn making_keys_touches_no_store() {
+fn keys_are_generated_without_a_store() {
     let fixture = Fixture::bare();
     hapax(fixture.path(), &["key", "new", "--store", "nonsense"]).ended(0);
     assert!(!fixture.store().exists());

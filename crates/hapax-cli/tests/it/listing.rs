@@ -7,7 +7,7 @@ use hapax_core::Scope;
 use crate::binary::{Run, hapax};
 use crate::fixture::{DAY, Fixture, HOUR, key_text};
 
-/// One record in each state that lasts.
+/// One record in each permanent state, and a lapsed claim.
 fn one_of_each() -> Fixture {
     Fixture::prepared(HOUR, async |prepare| {
         prepare.completed("a", DAY).await;
@@ -39,7 +39,7 @@ fn every_state_is_listed_and_a_lapsed_claim_is_uncertain() {
 }
 
 #[test]
-fn a_record_in_json_has_the_words_of_the_glossary() {
+fn a_record_in_json_has_the_names_of_the_glossary() {
     let fixture = one_of_each();
     let document = list(&fixture, &["--json", "--state", "completed"]).json();
     let record = &document["records"][0];
@@ -60,7 +60,7 @@ fn a_record_in_json_has_the_words_of_the_glossary() {
 }
 
 #[test]
-fn filters_leave_out_what_is_not_asked_for() {
+fn filters_select_records() {
     let fixture = one_of_each();
     fixture.prepare(HOUR / 2, async |prepare| {
         prepare.claim_in(Scope::new("refund").in_namespace("shop"), "f").await;
@@ -79,14 +79,14 @@ fn filters_leave_out_what_is_not_asked_for() {
 }
 
 #[test]
-fn a_quoted_key_is_the_bare_one() {
+fn a_quoted_key_equals_the_unquoted_one() {
     let fixture = one_of_each();
     let quoted = format!("\"{}\"", key_text("a"));
     assert_eq!(states(&list(&fixture, &["--json", "--key", &quoted])), ["completed"]);
 }
 
 #[test]
-fn an_id_can_be_looked_for_by_its_start() {
+fn an_id_is_found_by_its_prefix() {
     let fixture = one_of_each();
     let id = list(&fixture, &["--json", "--state", "failed"]).json()["records"][0]["id"].clone();
     let start = &id.as_str().unwrap()[..4].to_uppercase();
@@ -96,7 +96,7 @@ fn an_id_can_be_looked_for_by_its_start() {
 }
 
 #[test]
-fn pages_follow_each_other_without_a_gap() {
+fn pages_contain_every_record_once() {
     let fixture = one_of_each();
     let whole = list(&fixture, &["--json", "--all", "--limit", "2"]).json();
     let mut paged = Vec::new();
@@ -116,11 +116,11 @@ fn pages_follow_each_other_without_a_gap() {
 }
 
 #[test]
-fn text_says_when_there_is_more() {
+fn the_command_for_the_next_page_is_printed() {
     let fixture = one_of_each();
     let run = list(&fixture, &["--limit", "2"]);
     assert!(run.stderr.contains("--cursor"), "{run:?}");
-    // What is printed asks for the rest of the same listing.
+    // The printed command has the filters of the listing.
     let args = ["--operation", "ch", "--newer-than", "2h", "--key", &key_text("a"), "--limit", "2"];
     assert_eq!(list(&fixture, &args).stderr, "");
     let args = [
@@ -135,8 +135,8 @@ fn text_says_when_there_is_more() {
         "--limit",
         "1",
     ];
-    let told = list(&fixture, &args).stderr;
-    let line = told.trim().split("continue with hapax ").nth(1).unwrap_or_else(|| panic!("{told}"));
+    let hint = list(&fixture, &args).stderr;
+    let line = hint.trim().split("continue with hapax ").nth(1).unwrap_or_else(|| panic!("{hint}"));
     let next: Vec<&str> = line.split(' ').collect();
     assert_eq!(next[..2], ["records", "list"]);
     assert_eq!(next[2..6], ["--state", "completed", "--state", "failed"]);
@@ -150,13 +150,13 @@ fn text_says_when_there_is_more() {
 }
 
 #[test]
-fn a_cursor_that_was_never_given_is_refused() {
+fn an_invalid_cursor_is_refused() {
     let fixture = one_of_each();
     hapax(fixture.path(), &["records", "list", "--cursor", "nonsense"]).failed(2, "store-invalid");
 }
 
 #[test]
-fn nothing_found_is_said() {
+fn an_empty_listing_is_reported() {
     let fixture = Fixture::empty();
     let run = list(&fixture, &[]);
     assert_eq!(run.stdout, "");

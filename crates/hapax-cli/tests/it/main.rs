@@ -1,10 +1,10 @@
-//! Runs the real binary.
+//! Tests that run the binary.
 
 #![allow(clippy::unwrap_used, reason = "a panic is the report")]
 
 mod admin_tls;
-mod asking;
 mod binary;
+mod callouts;
 #[cfg(unix)]
 mod certificates;
 mod changes;
@@ -14,12 +14,8 @@ mod demo;
 #[cfg(feature = "dynamodb")]
 mod dynamodb;
 #[cfg(unix)]
-mod ending;
-#[cfg(unix)]
 mod express;
 mod fixture;
-#[cfg(target_os = "linux")]
-mod foreign;
 #[cfg(target_os = "linux")]
 mod gateway;
 #[cfg(unix)]
@@ -28,14 +24,14 @@ mod http_cases;
 mod keys;
 mod listing;
 #[cfg(unix)]
+mod logging;
+#[cfg(unix)]
 mod packaging;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
-mod refusing;
-#[cfg(unix)]
-mod reporting;
+mod refusals;
 #[cfg(unix)]
 mod sdks;
 mod secrets;
@@ -44,10 +40,14 @@ mod settling;
 #[cfg(any(feature = "dynamodb", feature = "postgres", feature = "redis"))]
 mod shared_store;
 mod showing;
+#[cfg(unix)]
+mod shutdown;
 mod sidecar;
 #[cfg(target_os = "linux")]
 mod smuggling;
 mod sweeping;
+#[cfg(target_os = "linux")]
+mod third_party;
 #[cfg(all(feature = "postgres", feature = "redis"))]
 mod tiers;
 #[cfg(unix)]

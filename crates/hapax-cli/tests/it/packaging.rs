@@ -1,4 +1,4 @@
-//! What is in `packaging/`, checked with the tools that will read it and against the real binary.
+//! Checks the files in `packaging/` with the tools that read them and with the real binary.
 
 mod monitoring;
 mod service;
@@ -22,20 +22,20 @@ fn text(path: &str) -> String {
     fs::read_to_string(folder().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Runs a program that Debian has in `package`, to its end.
+/// Runs a program of the Debian package `package`.
 fn tool(program: &str, package: &str, args: &[&str]) -> Run {
     needs(program, package);
     run(Command::new(program).args(args))
 }
 
-/// The words of `text` that begin with `prefix`.
+/// The words of `text` with this prefix.
 fn words<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = &'a str> {
     let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
     text.split(move |char| !is_part(char)).filter(move |word| word.starts_with(prefix))
 }
 
 #[test]
-fn every_variable_is_one_that_the_sidecar_knows() {
+fn every_variable_is_an_option() {
     let fixture = Fixture::bare();
     let options = hapax(fixture.path(), &["check", "--options"]).ended(0).stdout;
     let known: Vec<&str> = words(&options, "HAPAX_").chain(["HAPAX_CONFIG"]).collect();

@@ -1,4 +1,4 @@
-//! Stores in a PostgreSQL database: several sidecars act as one, and every command that takes a store takes this one.
+//! Stores in a PostgreSQL database: several sidecars act as one, and all commands support the store.
 
 use hapax_core::Store;
 use hapax_store_postgres::PostgresStore;
@@ -7,7 +7,7 @@ use hapax_testkit::servers::PostgresServer;
 
 use crate::binary::{alone, hapax};
 use crate::fixture::{Fixture, block_on};
-use crate::shared_store::{ORDER, act_as_one, keyed, orders, outlives_an_outage};
+use crate::shared_store::{ORDER, act_as_one, keyed, orders, recovers_from_an_outage};
 use crate::sidecar::{Origin, Sidecar, ask, reply};
 
 #[test]
@@ -19,16 +19,16 @@ fn three_sidecars_on_one_database_act_as_one() {
 }
 
 #[test]
-fn without_the_server_nothing_runs_and_nobody_restarts_anything() {
+fn a_sidecar_recovers_from_an_outage_of_the_server() {
     let server = alone(|| PostgresServer::options().durable().start());
     let (origin, fixture) = (orders(), Fixture::bare());
     let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &server.url()]);
-    outlives_an_outage(&sidecar, &origin, "killed", || server.kill(), || server.restart());
-    outlives_an_outage(&sidecar, &origin, "paused", || server.pause(), || server.resume());
+    recovers_from_an_outage(&sidecar, &origin, "killed", || server.kill(), || server.restart());
+    recovers_from_an_outage(&sidecar, &origin, "paused", || server.pause(), || server.resume());
 }
 
 #[test]
-fn a_check_tells_what_would_hold_before_there_is_a_store() {
+fn a_check_without_a_store_prints_the_promise_of_the_server() {
     let server = alone(|| PostgresServer::options().durable().start());
     let fixture = Fixture::bare();
     let run = |args: &[&str]| hapax(fixture.path(), &[args, &["--store", &server.url()]].concat());
@@ -42,7 +42,7 @@ fn a_check_tells_what_would_hold_before_there_is_a_store() {
 }
 
 #[test]
-fn every_command_takes_the_database() {
+fn all_commands_support_a_database() {
     let server = alone(PostgresServer::start);
     let with_password = server.url().replace("postgres@", "postgres:canary-password@");
     let url = format!("{with_password}?schema=shop");
@@ -85,7 +85,7 @@ fn every_command_takes_the_database() {
 }
 
 #[test]
-fn a_plan_agrees_with_what_the_database_takes() {
+fn a_plan_agrees_with_the_size_of_the_database() {
     const RECORDS: u64 = 600;
     let server = alone(PostgresServer::start);
     let fixture = Fixture::bare();

@@ -1,4 +1,4 @@
-//! Stores on a Redis server: several sidecars act as one, and every command that takes a store takes this one.
+//! Stores on a Redis server: several sidecars act as one, and all commands support the store.
 
 use std::thread;
 
@@ -8,14 +8,14 @@ use hapax_testkit::servers::{RedisCluster, RedisServer};
 
 use crate::binary::{alone, hapax};
 use crate::fixture::{Fixture, block_on};
-use crate::shared_store::{ORDER, act_as_one, keyed, orders, outlives_an_outage};
+use crate::shared_store::{ORDER, act_as_one, keyed, orders, recovers_from_an_outage};
 use crate::sidecar::{Origin, Sidecar, ask, reply};
 
 fn start() -> RedisServer {
     alone(RedisServer::start)
 }
 
-fn told(server: &RedisServer, command: &[&str]) -> String {
+fn redis_cli(server: &RedisServer, command: &[&str]) -> String {
     alone(|| server.command(command))
 }
 
@@ -28,7 +28,7 @@ fn two_sidecars_on_one_server_act_as_one() {
 }
 
 #[test]
-fn a_waiter_at_one_sidecar_gets_what_the_other_one_finished() {
+fn a_waiter_at_one_sidecar_receives_the_result_of_another() {
     let server = start();
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let gate = std::sync::Mutex::new(gate);
@@ -46,8 +46,8 @@ fn a_waiter_at_one_sidecar_gets_what_the_other_one_finished() {
     let owner = thread::spawn(move || ask(to_first, &keyed("waited"), ORDER));
     begun.recv().unwrap();
     let waiter = thread::spawn(move || ask(to_second, &keyed("waited"), ORDER));
-    // The server knows of it once it is listened to.
-    while told(&server, &["PUBSUB", "CHANNELS"]).is_empty() {}
+    // The server counts the subscription of the waiter.
+    while redis_cli(&server, &["PUBSUB", "CHANNELS"]).is_empty() {}
     open.send(()).unwrap();
     assert_eq!(owner.join().unwrap().body, "order 1");
     let waited = waiter.join().unwrap();
@@ -56,16 +56,16 @@ fn a_waiter_at_one_sidecar_gets_what_the_other_one_finished() {
 }
 
 #[test]
-fn without_the_server_nothing_runs_and_nobody_restarts_anything() {
+fn a_sidecar_recovers_from_an_outage_of_the_server() {
     let server = alone(|| RedisServer::options().aof(hapax_testkit::servers::Aof::Always).start());
     let (origin, fixture) = (orders(), Fixture::bare());
     let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", &server.url()]);
-    outlives_an_outage(&sidecar, &origin, "killed", || server.kill(), || server.restart());
-    outlives_an_outage(&sidecar, &origin, "paused", || server.pause(), || server.resume());
+    recovers_from_an_outage(&sidecar, &origin, "killed", || server.kill(), || server.restart());
+    recovers_from_an_outage(&sidecar, &origin, "paused", || server.pause(), || server.resume());
 }
 
 #[test]
-fn every_command_takes_the_server() {
+fn all_commands_support_a_server() {
     let server = alone(|| RedisServer::options().argument("--requirepass", "canary-password").start());
     let url = format!("{}/0?prefix=shop:", server.url().replace("redis://", "redis://:canary-password@"));
     let fixture = Fixture::bare();
@@ -106,7 +106,7 @@ fn every_command_takes_the_server() {
 }
 
 #[test]
-fn a_cluster_is_a_store_too() {
+fn all_commands_support_a_cluster() {
     let cluster = alone(RedisCluster::start);
     let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
     let fixture = Fixture::bare();
@@ -130,7 +130,7 @@ fn a_cluster_is_a_store_too() {
 }
 
 #[test]
-fn a_server_that_cannot_be_a_store_is_told_with_what_to_do() {
+fn an_unusable_server_is_reported_with_a_hint() {
     let server = alone(|| RedisServer::options().memory(64 << 20, "allkeys-lru").start());
     let fixture = Fixture::bare();
     let refused = hapax(fixture.path(), &["serve", "--demo", "--store", &server.url()]);
@@ -143,17 +143,17 @@ fn a_server_that_cannot_be_a_store_is_told_with_what_to_do() {
 }
 
 #[test]
-fn a_plan_agrees_with_what_the_server_uses() {
+fn a_plan_agrees_with_the_memory_of_the_server() {
     const RECORDS: u64 = 600;
     let server = start();
     let used = || -> u64 {
-        let info = told(&server, &["INFO", "memory"]);
+        let info = redis_cli(&server, &["INFO", "memory"]);
         info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap().trim().parse().unwrap()
     };
     let fixture = Fixture::bare();
-    // The first round is for what the server keeps for its clients and scripts.
+    // The first round includes the server's memory for clients and scripts.
     for body in [100, 100, 1000, 4096, 20_000] {
-        told(&server, &["FLUSHALL"]);
+        redis_cli(&server, &["FLUSHALL"]);
         let measured = block_on(async {
             let store = RedisStore::connect(&server.url()).await.unwrap();
             let before = used();

@@ -1,4 +1,4 @@
-//! Real SDKs and the shapes of refusals: each raises the error that its provider documents, with our code in it.
+//! SDKs and the shapes of refusals: each raises the error that its provider documents, with the code of the refusal in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::fixture::Fixture;
 use crate::sidecar::{Message, Origin, Sidecar};
 use crate::tools::{self, needs};
 
-/// The routes of each provider. Those whose SDK knows no named shape have a template, as in `docs/guide/http.md`.
+/// The routes of each provider. Those without a named shape have a template, as in `docs/guide/http.md`.
 const ROUTES: &str = r#"
 [[route]]
 path = "/v1/**"
@@ -58,7 +58,7 @@ documentation_url = "{type}"
 errors = [{ reason = "{code}", message = "{detail}" }]
 "#;
 
-/// For each SDK what it raises for a key that was used for another request, and for an outcome that is not known.
+/// For each SDK, the error for a reused key, and for an uncertain outcome.
 const NODE: [(&str, &str, &str); 7] = [
     ("stripe for node", "StripeIdempotencyError", "StripeAPIError"),
     ("stripe (v2) for node", "StripeIdempotencyError", "StripeIdempotencyError"),
@@ -112,15 +112,16 @@ fn check<const N: usize>(folder: &Path, typed: &[&str], expected: [(&str, &str, 
     });
     assert_eq!((reused.len(), lost.len()), (N, N), "{reused:#?} {lost:#?}");
     for (((sdk, for_reused, for_lost), reused), lost) in expected.into_iter().zip(&reused).zip(&lost) {
-        let told = |told: &Value| ["sdk", "class", "code"].map(|name| told[name].as_str().map(str::to_owned));
-        let as_told = |class: &str, code: &str| [sdk, class, code].map(|text| Some(text.to_owned()));
-        assert_eq!(told(reused), as_told(for_reused, "key-reused"), "{reused}");
-        assert_eq!(told(lost), as_told(for_lost, "uncertain"), "{lost}");
+        let fields =
+            |error: &Value| ["sdk", "class", "code"].map(|name| error[name].as_str().map(str::to_owned));
+        let expected_fields = |class: &str, code: &str| [sdk, class, code].map(|text| Some(text.to_owned()));
+        assert_eq!(fields(reused), expected_fields(for_reused, "key-reused"), "{reused}");
+        assert_eq!(fields(lost), expected_fields(for_lost, "uncertain"), "{lost}");
         assert_eq!((&reused["after"], &lost["after"]), (&2.into(), &1.into()), "{reused} {lost}");
     }
 }
 
-/// What each provider answers, as far as its SDK looks at it. With the key `lost` the connection breaks off.
+/// The responses of the providers, as far as their SDKs read them. With the key `lost` the connection is closed.
 fn made(request: &Message, _number: usize) -> Option<String> {
     if request.header("idempotency-key").is_some_and(|key| key.contains("lost")) {
         return None;
@@ -140,8 +141,8 @@ fn made(request: &Message, _number: usize) -> Option<String> {
     ))
 }
 
-/// A folder with the SDKs of a language in the versions that `list` names, and what drives them. A mark tells which list
-/// came to its end.
+/// A folder with the SDKs of a language in the versions of `list`, and the script that calls them. A marker file contains
+/// the list that is installed.
 fn installed(language: &str, list: &str, install: &str) -> PathBuf {
     let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdks");
     let folder = tools::folder(&format!("sdks-{language}"));
@@ -152,7 +153,7 @@ fn installed(language: &str, list: &str, install: &str) -> PathBuf {
     if fs::read_to_string(&mark).ok().as_deref() != Some(&list) {
         let status =
             started(Command::new("bash").args(["-ec", install]).current_dir(&folder)).wait().unwrap();
-        assert!(status.success(), "{status}: {install}\nA way to npmjs.com and pypi.org is needed.");
+        assert!(status.success(), "{status}: {install}\nnpmjs.com and pypi.org must be reachable.");
         fs::write(mark, list).unwrap();
     }
     folder

@@ -1,10 +1,10 @@
-//! What must never be printed.
+//! Secrets that must never be printed.
 
 use crate::binary::hapax;
 use crate::fixture::{DAY, Fixture, HOUR, KEY, PAYLOAD, key_text};
 
 #[test]
-fn no_command_prints_a_key_or_a_payload_that_was_not_asked_for() {
+fn no_command_prints_keys_or_unrequested_payloads() {
     let fixture = Fixture::prepared(HOUR, async |prepare| {
         prepare.completed("a", DAY).await;
         prepare.failed("b").await;

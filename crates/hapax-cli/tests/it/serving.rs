@@ -1,4 +1,4 @@
-//! `hapax serve`: requests through the sidecar, how it starts, and what it tells about them.
+//! `hapax serve`: requests through the sidecar, its start, its logs and metrics.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use crate::sidecar::{Client, Origin, Sidecar, ask, reply};
 
 const ORDER: &str = "{\"item\":\"book\"}";
 
-/// Longer than anything here takes.
+/// Longer than everything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn keyed(name: &str) -> String {
@@ -20,7 +20,7 @@ fn keyed(name: &str) -> String {
 }
 
 #[test]
-fn a_retry_is_answered_from_the_record_and_the_service_is_told_of_the_operation() {
+fn a_retry_is_replayed_and_the_upstream_receives_the_operation() {
     let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
     let fixture = Fixture::bare();
     let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
@@ -70,7 +70,7 @@ fn m_05_a_route_that_is_off_is_off_for_every_method() {
 }
 
 #[test]
-fn m_01_methods_listed_for_a_path_are_those_that_are_covered_there() {
+fn m_01_the_methods_of_a_route_are_covered_on_its_paths() {
     let origin = Origin::start(|_, number| reply(200, &number.to_string()));
     let fixture = Fixture::bare();
     let file = "[[route]]\npath = \"/payments/**\"\nmethods = [\"POST\"]\nkey = \"required\"\n\n\
@@ -94,7 +94,7 @@ fn m_01_methods_listed_for_a_path_are_those_that_are_covered_there() {
 }
 
 #[test]
-fn m_01_a_path_that_can_be_read_in_two_ways_leads_past_no_route() {
+fn m_01_an_ambiguous_path_bypasses_no_route() {
     let origin = Origin::start(|_, _| reply(200, "done"));
     let fixture = Fixture::bare();
     let file = "[[route]]\npath = \"/v1/payments/**\"\nkey = \"required\"\n";
@@ -111,11 +111,11 @@ fn m_01_a_path_that_can_be_read_in_two_ways_leads_past_no_route() {
     }
     assert!(origin.seen().is_empty());
     assert_eq!(ask(sidecar.address(), "POST /a//b/../c;d", ORDER).status(), 200);
-    assert_eq!(origin.seen()[0].first_line, "POST /a//b/../c;d HTTP/1.1", "it passes as it came");
+    assert_eq!(origin.seen()[0].first_line, "POST /a//b/../c;d HTTP/1.1", "it is forwarded unchanged");
 }
 
 #[test]
-fn without_a_service_behind_nothing_starts() {
+fn without_an_upstream_the_start_fails() {
     let fixture = Fixture::bare();
     let refused = hapax(fixture.path(), &["serve"]).failed(2, "config-invalid");
     assert!(refused.stderr.contains("--upstream") && refused.stderr.contains("--demo"), "{refused:?}");
@@ -125,7 +125,7 @@ fn without_a_service_behind_nothing_starts() {
 }
 
 #[test]
-fn an_audit_log_that_cannot_be_opened_stops_the_start() {
+fn the_start_fails_if_the_audit_log_cannot_be_opened() {
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax-audit"), "").unwrap();
     let mut typed = command(fixture.path());
@@ -136,20 +136,20 @@ fn an_audit_log_that_cannot_be_opened_stops_the_start() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_no_mistake_of_the_configuration() {
+fn an_address_in_use_is_no_configuration_error() {
     let fixture = Fixture::bare();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     for place in ["--listen", "--admin"] {
         let other = if place == "--listen" { "--admin" } else { "--listen" };
         let args = ["serve", "--demo", "--store", "memory:", place, &address, other, "127.0.0.1:0"];
-        // The service manager tries again after this one.
+        // The service manager restarts the sidecar after this exit code.
         hapax(fixture.path(), &args).failed(1, "listen-failed");
     }
 }
 
 #[test]
-fn what_is_unsafe_is_logged_at_the_start() {
+fn unsafe_settings_are_logged_at_the_start() {
     let origin = Origin::start(|_, _| reply(200, "done"));
     let fixture = Fixture::bare();
     let file = "[store]\nurl = \"memory:\"\n[[route]]\npath = \"/a\"\non_store_error = \"pass\"\n";
@@ -161,7 +161,7 @@ fn what_is_unsafe_is_logged_at_the_start() {
 }
 
 #[test]
-fn the_promise_in_force_is_told_at_the_start() {
+fn the_promise_is_logged_at_the_start() {
     let fixture = Fixture::bare();
     let mut sidecar = Sidecar::start(&fixture, &["--demo"]);
     let line = sidecar.logged("the promise of");
@@ -175,7 +175,7 @@ fn the_promise_in_force_is_told_at_the_start() {
 
 #[cfg(unix)]
 #[test]
-fn routes_are_read_again_without_dropping_a_connection() {
+fn routes_are_reloaded_without_closing_a_connection() {
     let origin = Origin::start(|_, _| reply(200, "done"));
     let fixture = Fixture::bare();
     let file = fixture.path().join("hapax.toml");
@@ -195,8 +195,8 @@ fn routes_are_read_again_without_dropping_a_connection() {
     for (wrong, place) in [(route("sometimes"), "hapax.toml:3:7: "), (keeps_too_much, "hapax.toml:4:21: ")] {
         std::fs::write(&file, wrong).unwrap();
         sidecar.signal("HUP");
-        let told = sidecar.logged("reload failed; the routes are unchanged");
-        assert!(told.contains(place), "{told}");
+        let logged = sidecar.logged("reload failed; the routes are unchanged");
+        assert!(logged.contains(place), "{logged}");
         assert_eq!(client.ask("POST /orders", ORDER).status(), 400);
     }
     assert_eq!(origin.seen().len(), 1);
@@ -204,7 +204,7 @@ fn routes_are_read_again_without_dropping_a_connection() {
 
 #[cfg(unix)]
 #[test]
-fn a_reload_that_removes_protection_tells_what_it_removes() {
+fn a_reload_logs_the_protection_that_it_removes() {
     let origin = Origin::start(|_, _| reply(200, "done"));
     let fixture = Fixture::bare();
     let file = fixture.path().join("hapax.toml");
@@ -213,26 +213,26 @@ fn a_reload_that_removes_protection_tells_what_it_removes() {
     std::fs::write(&file, &whole).unwrap();
     let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
 
-    // A file that is being written, or was put somewhere else.
+    // A file that is being rewritten or has been moved.
     for empty in ["", "\n# nothing yet\n"] {
         std::fs::write(&file, empty).unwrap();
         sidecar.signal("HUP");
-        let told = sidecar.logged("reload failed; the routes are unchanged");
-        assert!(told.contains("ERROR") && told.contains("hapax.toml is empty"), "{told}");
+        let logged = sidecar.logged("reload failed; the routes are unchanged");
+        assert!(logged.contains("ERROR") && logged.contains("hapax.toml is empty"), "{logged}");
         assert_eq!(ask(sidecar.address(), "POST /payments/1", ORDER).status(), 400);
     }
     std::fs::remove_file(&file).unwrap();
     sidecar.signal("HUP");
-    let told = sidecar.logged("reload failed; the routes are unchanged");
-    assert!(told.contains("hapax.toml no longer exists"), "{told}");
+    let logged = sidecar.logged("reload failed; the routes are unchanged");
+    assert!(logged.contains("hapax.toml no longer exists"), "{logged}");
     assert_eq!(ask(sidecar.address(), "POST /payments/1", ORDER).status(), 400);
 
     std::fs::write(&file, orders).unwrap();
     sidecar.signal("HUP");
     for part in ["the route was removed", "key = \"required\" was removed"] {
-        let told = sidecar.logged(part);
-        assert!(told.contains("WARN") && told.contains("this reload removes protection"), "{told}");
-        assert!(told.contains("POST,PUT,PATCH /payments/**") && !told.contains("/orders"), "{told}");
+        let logged = sidecar.logged(part);
+        assert!(logged.contains("WARN") && logged.contains("this reload removes protection"), "{logged}");
+        assert!(logged.contains("POST,PUT,PATCH /payments/**") && !logged.contains("/orders"), "{logged}");
     }
     sidecar.logged("routes reloaded");
     assert_eq!(ask(sidecar.address(), "POST /payments/1", ORDER).status(), 200);
@@ -241,7 +241,7 @@ fn a_reload_that_removes_protection_tells_what_it_removes() {
 
 #[cfg(unix)]
 #[test]
-fn limits_go_on_when_routes_are_read_again() {
+fn a_reload_keeps_the_usage_of_limits() {
     let origin = Origin::start(|_, _| reply(200, "done"));
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), "[defaults]\nattempts_per_key = \"2/1h\"\n").unwrap();
@@ -275,7 +275,7 @@ fn uncertain_records_are_measured_without_a_sweep() {
 }
 
 #[test]
-fn each_request_is_measured_and_has_a_line_where_somebody_wants_one() {
+fn requests_are_measured_and_written_to_the_access_log() {
     let origin = Origin::start(|_, _| reply(201, "made"));
     let fixture = Fixture::bare();
     let file = "[log]\nrequests = true\nformat = \"json\"\nlevel = \"error\"\n[store]\nurl = \"memory:\"";
@@ -299,24 +299,24 @@ fn each_request_is_measured_and_has_a_line_where_somebody_wants_one() {
             assert!(!line.to_string().contains(canary), "{line}");
         }
     }
-    let told = ask(sidecar.admin(), "GET /metrics", "").body;
+    let metrics = ask(sidecar.admin(), "GET /metrics", "").body;
     for (outcome, count) in [("ran", 1), ("replayed", 1), ("passed", 2)] {
         let line = format!("hapax_request_seconds_count{{outcome=\"{outcome}\"}} {count}\n");
-        assert!(told.contains(&line), "{line} is not in {told}");
+        assert!(metrics.contains(&line), "{line} is not in {metrics}");
     }
 }
 
-/// What a client of HTTP/2 says first, its settings, and a whole request: GET, http, `/`, and the authority `a`.
+/// The HTTP/2 preface, SETTINGS, and a complete request: GET, http, `/`, and the authority `a`.
 const HTTP2_GET: &[u8] =
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x01\x01a";
 
 #[test]
-fn whoever_goes_before_the_answer_has_a_line_too() {
+fn a_disconnected_client_is_in_the_access_log() {
     let (origin, begun, _gate) = Origin::holding();
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), "[log]\nrequests = true\nformat = \"json\"").unwrap();
     let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", "memory:"]);
-    // Over HTTP/1, a client that has gone cannot be told from one that has nothing more to say.
+    // Over HTTP/1, a disconnected client cannot be distinguished from a half-closed one.
     let mut client = TcpStream::connect(sidecar.address()).unwrap();
     client.write_all(HTTP2_GET).unwrap();
     begun.recv().unwrap();
@@ -326,7 +326,7 @@ fn whoever_goes_before_the_answer_has_a_line_too() {
 }
 
 #[test]
-fn a_key_is_neither_logged_nor_measured() {
+fn keys_are_in_neither_logs_nor_metrics() {
     let origin = Origin::start(|_, _| reply(200, "done"));
     let fixture = Fixture::bare();
     let args = ["--upstream", &origin.url(), "--log-format", "json", "--log-level", "trace"];

@@ -1,4 +1,4 @@
-//! `hapax records settle` for HTTP requests: what is typed is what retries get through the sidecar.
+//! `hapax records settle` for HTTP requests: retries through the sidecar receive the result.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::sidecar::{Message, Origin, Sidecar, ask};
 
 const TOKEN: &str = "a-token-of-the-tests-0123";
 
-/// A service that hangs up on every order, and a sidecar that is left with an uncertain record.
+/// An uncertain record of an order whose connection the service has closed, and its sidecar.
 struct Uncertain {
     fixture: Fixture,
     origin: Origin,
@@ -21,7 +21,7 @@ impl Uncertain {
         Self::start_with("")
     }
 
-    /// The same with this configuration.
+    /// The same with this configuration file.
     fn start_with(file: &str) -> Self {
         let origin = Origin::start(|_, _| None);
         let fixture = Fixture::bare();
@@ -45,7 +45,7 @@ impl Uncertain {
         ask(sidecar.address(), "POST /orders\nIdempotency-Key: k", "{}")
     }
 
-    /// Settles it in the store, while nobody serves.
+    /// Settles it in the store, while no sidecar runs.
     fn settle_in_the_store(&mut self, args: &[&str]) -> Run {
         drop(self.sidecar.take());
         let settle = [&["records", "settle", &self.id, "--applied", "--yes"], args].concat();
@@ -54,12 +54,12 @@ impl Uncertain {
         run
     }
 
-    /// Settles it without a word about the sidecar that serves.
+    /// Settles it without flags for the running sidecar.
     fn settle_beside_the_sidecar(&self, args: &[&str]) -> Run {
         hapax(self.fixture.path(), &[&["records", "settle", &self.id, "--applied", "--yes"], args].concat())
     }
 
-    /// Settles it at the sidecar that serves.
+    /// Settles it through the running sidecar.
     fn settle_at_the_sidecar(&self, args: &[&str]) -> Run {
         let url = format!("http://{}", self.sidecar.as_ref().unwrap().admin());
         let mut settle = command(self.fixture.path());
@@ -72,7 +72,7 @@ impl Uncertain {
         hapax(self.fixture.path(), &args).ended(0).json()["record"].clone()
     }
 
-    /// Every retry gets this, and nothing ran again.
+    /// Checks that retries receive this, and that the service is not called again.
     fn replays(&self, status: u16, headers: &[(&str, &str)], body: &str) {
         let answer = self.order();
         assert_eq!((answer.status(), answer.body.as_str()), (status, body), "{answer:?}");
@@ -84,7 +84,7 @@ impl Uncertain {
 }
 
 #[test]
-fn a_retry_gets_the_answer_that_was_settled_in_the_store() {
+fn a_retry_receives_the_result_that_was_settled_in_the_store() {
     let mut it = Uncertain::start();
     let run = it.settle_in_the_store(&[
         "--status",
@@ -102,7 +102,7 @@ fn a_retry_gets_the_answer_that_was_settled_in_the_store() {
 }
 
 #[test]
-fn a_retry_gets_the_answer_that_was_settled_at_the_sidecar() {
+fn a_retry_receives_the_result_that_was_settled_through_the_sidecar() {
     let it = Uncertain::start();
     std::fs::write(it.fixture.path().join("answer.xml"), "<order/>\n").unwrap();
     let args = ["--status", "402", "--body-file", "answer.xml", "--content-type", "application/xml"];
@@ -112,7 +112,7 @@ fn a_retry_gets_the_answer_that_was_settled_at_the_sidecar() {
 }
 
 #[test]
-fn a_text_or_nothing_can_be_the_body() {
+fn the_body_is_text_or_empty() {
     let it = Uncertain::start();
     it.settle_at_the_sidecar(&["--status", "204"]).ended(0);
     it.replays(204, &[], "");
@@ -122,7 +122,7 @@ fn a_text_or_nothing_can_be_the_body() {
 }
 
 #[test]
-fn what_no_retry_could_be_answered_with_is_refused() {
+fn invalid_responses_are_refused() {
     let mut it = Uncertain::start();
     let wrong: [&[&str]; 9] = [
         &["--status", "99"],
@@ -150,7 +150,7 @@ fn what_no_retry_could_be_answered_with_is_refused() {
 }
 
 #[test]
-fn a_body_that_is_too_large_is_refused() {
+fn a_body_above_the_limit_is_refused() {
     let it = Uncertain::start();
     let large = it.fixture.path().join("large");
     let file = std::fs::File::create(&large).unwrap();
@@ -164,7 +164,7 @@ fn a_body_that_is_too_large_is_refused() {
 }
 
 #[test]
-fn a_result_that_no_request_can_be_answered_with_is_told_before() {
+fn a_result_without_a_status_is_warned_about() {
     let it = Uncertain::start();
     let run = it.settle_at_the_sidecar(&["--json-value", "7"]).ended(0);
     assert!(run.stderr.contains("give an answer with --status instead"), "{run:?}");
@@ -173,7 +173,7 @@ fn a_result_that_no_request_can_be_answered_with_is_told_before() {
 
 const DAYS_30: &str = "[[route]]\npath = \"/orders\"\nretention = \"30d\"\n";
 
-/// How long the record is kept after its last change, in hours.
+/// The retention of the record, in hours.
 fn hours_kept(it: &Uncertain) -> u64 {
     let record = it.shown();
     let of = |member: &str| record[member].as_u64().unwrap();
@@ -181,7 +181,7 @@ fn hours_kept(it: &Uncertain) -> u64 {
 }
 
 #[test]
-fn a_settled_record_is_kept_as_long_as_its_route_says() {
+fn a_settled_record_has_the_retention_of_its_route() {
     let mut it = Uncertain::start_with(DAYS_30);
     let settled = it.settle_in_the_store(&["--status", "204"]).ended(0);
     assert!(settled.stderr.contains("for 30d retries"), "{settled:?}");
@@ -198,7 +198,7 @@ fn a_settled_record_is_kept_as_long_as_its_route_says() {
 }
 
 #[test]
-fn a_command_asks_the_sidecar_that_owns_the_store_by_itself() {
+fn a_command_finds_the_sidecar_that_owns_the_store() {
     let it = Uncertain::start_with(DAYS_30);
     let settled = it.settle_beside_the_sidecar(&["--status", "204", "--reason", "seen at the bank"]).ended(0);
     let listener = format!("asking its owner at http://{}", it.sidecar.as_ref().unwrap().admin());
@@ -211,10 +211,10 @@ fn a_command_asks_the_sidecar_that_owns_the_store_by_itself() {
 }
 
 #[test]
-fn where_the_owner_cannot_be_asked_the_line_for_it_is_printed() {
+fn the_command_for_an_unreachable_owner_is_printed() {
     let mut it = Uncertain::start();
     let listener = format!("http://{}", it.sidecar.as_ref().unwrap().admin());
-    // Killed, so its file is left behind, and another program takes the store.
+    // The sidecar is killed, so its file remains, and another process opens the store.
     drop(it.sidecar.take());
     let held = it.fixture.open();
     let refused =
@@ -225,14 +225,14 @@ fn where_the_owner_cannot_be_asked_the_line_for_it_is_printed() {
         it.id
     );
     assert!(refused.stderr.contains(&line), "{refused:?}");
-    // Without an owner there is no log that would keep a reason.
+    // Without an owner there is no audit log for the reason.
     let args = ["records", "release", &it.id, "--yes", "--reason", "x"];
     hapax(it.fixture.path(), &args).failed(2, "input-invalid");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_sidecar_that_ends_in_order_leaves_no_way_to_itself_behind() {
+fn a_graceful_shutdown_removes_the_file_of_the_admin_listener() {
     let mut it = Uncertain::start();
     let file = it.fixture.store().join("admin.json");
     assert!(file.exists());

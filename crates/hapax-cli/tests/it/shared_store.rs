@@ -1,4 +1,4 @@
-//! What every store must stand that several sidecars share.
+//! Requirements on stores that several sidecars share.
 
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -9,7 +9,7 @@ use crate::sidecar::{Origin, Sidecar, ask, reply};
 
 pub(crate) const ORDER: &str = "{\"item\":\"book\"}";
 
-/// How many callers each sidecar has at once.
+/// The number of concurrent callers of each sidecar.
 const CALLERS: usize = 4;
 
 pub(crate) fn keyed(name: &str) -> String {
@@ -21,7 +21,7 @@ pub(crate) fn orders() -> Origin {
     Origin::start(|_, number| reply(201, &format!("order {number}")))
 }
 
-/// Asks sidecars on one store, which have asked `origin` for nothing yet, one after the other and all at once.
+/// Sends requests through sidecars on one store, one after the other and concurrently. The origin has seen none before.
 pub(crate) fn act_as_one(sidecars: &[Sidecar], origin: &Origin) {
     for (number, sidecar) in sidecars.iter().enumerate() {
         let answer = ask(sidecar.address(), &keyed("replayed"), ORDER);
@@ -48,13 +48,13 @@ pub(crate) fn act_as_one(sidecars: &[Sidecar], origin: &Origin) {
             statuses.contains(&201) && statuses.iter().all(|status| [201, 409].contains(status)),
             "{statuses:?}"
         );
-        assert_eq!(origin.seen().len(), 2 + round, "one of them reached the service");
+        assert_eq!(origin.seen().len(), 2 + round, "one of them reaches the service");
     }
 }
 
-/// Takes the server of the store away in some way and brings it back: nothing runs without it, everybody is told in time,
-/// and nobody restarts the sidecar.
-pub(crate) fn outlives_an_outage(
+/// Makes the store's server unavailable and available again: meanwhile requests are refused in time, and afterwards the
+/// sidecar works without a restart.
+pub(crate) fn recovers_from_an_outage(
     sidecar: &Sidecar,
     origin: &Origin,
     way: &str,
@@ -74,14 +74,14 @@ pub(crate) fn outlives_an_outage(
     let replayed = ask(sidecar.address(), &before, ORDER);
     assert_eq!((replayed.status(), replayed.body), (201, first.body), "{way}");
     let mut after = ask(sidecar.address(), &without, ORDER);
-    // A claim that was on its way has arrived after all, and is given back.
+    // The claim of the refused request may have reached the store, and is released.
     while after.status() == 409 {
         after = ask(sidecar.address(), &without, ORDER);
     }
     assert_eq!(after.body, format!("order {}", ran + 1), "{way}");
 }
 
-/// Asks until the sidecar has its store again.
+/// Waits until the sidecar is ready.
 pub(crate) fn until_ready(sidecar: &Sidecar) {
     while ask(sidecar.admin(), "GET /readyz", "").status() != 200 {}
 }

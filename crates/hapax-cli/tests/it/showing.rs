@@ -18,7 +18,7 @@ fn completed() -> (Fixture, RecordId) {
 }
 
 #[test]
-fn a_lapsed_claim_is_told_as_uncertain_with_what_to_do() {
+fn a_lapsed_claim_is_shown_as_uncertain_with_the_next_steps() {
     let (fixture, id) = lapsed();
     let text = hapax(fixture.path(), &["records", "show", &id.to_string()]).ended(0).stdout;
     assert!(text.contains("state      uncertain (lapsed)"), "{text}");
@@ -28,7 +28,7 @@ fn a_lapsed_claim_is_told_as_uncertain_with_what_to_do() {
 }
 
 #[test]
-fn what_to_type_next_fits_the_record() {
+fn the_next_command_fits_the_record() {
     for (operation, expected) in [
         ("charge", "--applied --json-value RESULT"),
         ("POST /orders", "--applied --status CODE --body-json BODY"),
@@ -43,7 +43,7 @@ fn what_to_type_next_fits_the_record() {
 }
 
 #[test]
-fn the_next_command_names_a_store_that_is_not_the_default() {
+fn the_next_command_names_a_store_other_than_the_default() {
     let (fixture, id) = lapsed();
     let url = format!("file:{}", fixture.store().display());
     let args = ["records", "show", &id.to_string(), "--store", &url];
@@ -52,7 +52,7 @@ fn the_next_command_names_a_store_that_is_not_the_default() {
 }
 
 #[test]
-fn json_holds_the_record_and_the_stores_time() {
+fn json_contains_the_record_and_the_time_of_the_store() {
     let (fixture, id) = lapsed();
     let document = hapax(fixture.path(), &["records", "show", &id.to_string(), "--json"]).ended(0).json();
     let record = &document["record"];
@@ -64,7 +64,7 @@ fn json_holds_the_record_and_the_stores_time() {
 }
 
 #[test]
-fn the_payload_is_shown_only_when_asked_for() {
+fn the_payload_is_shown_only_on_request() {
     let (fixture, id) = completed();
     let id = id.to_string();
     let hidden = hapax(fixture.path(), &["records", "show", &id]).ended(0);
@@ -76,7 +76,7 @@ fn the_payload_is_shown_only_when_asked_for() {
 }
 
 #[test]
-fn a_record_is_found_by_the_start_of_its_id_and_by_its_key() {
+fn a_record_is_found_by_a_prefix_of_its_id_and_by_its_key() {
     let (fixture, id) = completed();
     let key = key_text("a");
     let ways: [&[&str]; 4] = [
@@ -92,12 +92,12 @@ fn a_record_is_found_by_the_start_of_its_id_and_by_its_key() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn a_missing_record_is_an_error() {
     let (fixture, _) = completed();
-    let nobody = "0".repeat(64);
+    let unused = "0".repeat(64);
     let key = key_text("a");
     let ways: [&[&str]; 5] = [
-        &[&nobody],
+        &[&unused],
         &["00000000"],
         &["--key", "another"],
         &["--key", &key, "--operation", "refund"],
@@ -109,7 +109,7 @@ fn what_is_not_there_is_told() {
 }
 
 #[test]
-fn a_key_in_several_scopes_must_be_named_more_precisely() {
+fn a_key_in_several_scopes_is_ambiguous() {
     let fixture = Fixture::prepared(HOUR, async |prepare| {
         prepare.claim_in(Scope::new("charge"), "a").await;
         prepare.claim_in(Scope::new("refund").in_namespace("shop"), "a").await;
@@ -127,7 +127,7 @@ fn a_key_in_several_scopes_must_be_named_more_precisely() {
 }
 
 #[test]
-fn too_little_of_an_id_is_refused() {
+fn short_and_invalid_ids_are_refused() {
     let (fixture, id) = completed();
     hapax(fixture.path(), &["records", "show", &id.to_string()[..7]]).failed(2, "input-invalid");
     hapax(fixture.path(), &["records", "show", "not-hexadecimal"]).failed(2, "input-invalid");
@@ -135,7 +135,7 @@ fn too_little_of_an_id_is_refused() {
 }
 
 #[test]
-fn a_wrong_key_is_refused_without_repeating_it() {
+fn an_invalid_key_is_refused_without_repeating_it() {
     let (fixture, _) = completed();
     let long = "x".repeat(256);
     for key in ["", "   ", "caf\u{e9}", "tab\there", "\"open", &long] {
@@ -145,7 +145,7 @@ fn a_wrong_key_is_refused_without_repeating_it() {
 }
 
 #[test]
-fn control_characters_of_an_operation_are_not_obeyed() {
+fn control_characters_of_an_operation_are_escaped() {
     let fixture = Fixture::prepared(HOUR, async |prepare| {
         prepare.claim_in(Scope::new("\u{1b}[2Jcharge"), "a").await;
     });
@@ -156,7 +156,7 @@ fn control_characters_of_an_operation_are_not_obeyed() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_there_all_the_same() {
+fn an_unreadable_record_is_reported() {
     let (fixture, id) = completed();
     fixture.damage_records();
     let id = id.to_string();

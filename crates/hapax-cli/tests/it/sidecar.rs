@@ -1,4 +1,4 @@
-//! A running `hapax serve`, a client that speaks plain HTTP/1.1 to it, and a service behind it.
+//! A running `hapax serve`, a plain HTTP/1.1 client for it, and a scripted upstream.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ fn serving(fixture: &Fixture, args: &[&str]) -> Command {
     typed
 }
 
-/// A process that serves, and is killed when nobody needs it any more.
+/// A sidecar process, which is killed on drop.
 pub(crate) struct Sidecar {
     child: Child,
     pub(crate) start: Value,
@@ -27,21 +27,21 @@ pub(crate) struct Sidecar {
 }
 
 impl Sidecar {
-    /// Serves on ports of the system's choice, in the directory of `fixture`.
+    /// Starts it on ports chosen by the system, in the directory of `fixture`.
     pub(crate) fn start(fixture: &Fixture, args: &[&str]) -> Self {
         Self::spawn(&mut serving(fixture, args))
     }
 
-    /// The same, and asks the store every time: what another process deletes is gone at once.
+    /// The same without a cache: deletions by other processes are visible immediately.
     pub(crate) fn start_without_cache(fixture: &Fixture, args: &[&str]) -> Self {
         Self::spawn(serving(fixture, args).env("HAPAX_STORE_CACHE_BYTES", "0"))
     }
 
     pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child = started(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-        let (told, log) = channel();
+        let (sender, log) = channel();
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
+        thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
         let mut documents = serde_json::Deserializer::from_reader(child.stdout.take().unwrap()).into_iter();
         match documents.next() {
             Some(Ok(start)) => Self { child, start, log, seen: Vec::new() },
@@ -60,7 +60,7 @@ impl Sidecar {
         address(&self.start["console"])
     }
 
-    /// Waits until a line of the log holds `part`.
+    /// Waits for a log line that contains `part`.
     pub(crate) fn logged(&mut self, part: &str) -> String {
         loop {
             match self.log.recv() {
@@ -75,7 +75,7 @@ impl Sidecar {
         }
     }
 
-    /// A line of the log that holds `part`, if there is one by now.
+    /// A log line so far that contains `part`, if there is one.
     #[cfg(unix)]
     pub(crate) fn logged_so_far(&mut self, part: &str) -> Option<String> {
         let lines: Vec<_> = self.log.try_iter().collect();
@@ -91,7 +91,7 @@ impl Sidecar {
         assert!(status.unwrap().success());
     }
 
-    /// How it ended, and everything it logged.
+    /// Waits for its exit code and all log lines.
     pub(crate) fn ended(mut self) -> (Option<i32>, Vec<String>) {
         let status = self.child.wait().unwrap();
         let mut log = std::mem::take(&mut self.seen);
@@ -113,7 +113,7 @@ fn address(url: &Value) -> SocketAddr {
     address.trim_end_matches('/').parse().unwrap()
 }
 
-/// A request or an answer as it came.
+/// A request or response as it was received.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) first_line: String,
@@ -122,7 +122,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// Reads one message; none when the other side is done.
+    /// Reads one message; none at the end of the stream.
     fn read(stream: &mut BufReader<TcpStream>) -> Option<Self> {
         let mut line = || {
             let mut line = String::new();
@@ -185,12 +185,12 @@ impl Client {
     }
 }
 
-/// Sends one request on a connection of its own.
+/// Sends one request on a new connection.
 pub(crate) fn ask(address: SocketAddr, head: &str, body: &str) -> Message {
     Client::to(address).ask(head, body)
 }
 
-/// A service that answers as it is told: an answer as it goes over the wire, or none and it hangs up.
+/// A scripted service: it returns the bytes of a response, or none to close the connection.
 pub(crate) struct Origin {
     pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Vec<Message>>>,
@@ -201,7 +201,7 @@ impl Origin {
         Self::start_at(([127, 0, 0, 1], 0).into(), answer)
     }
 
-    /// Says when a request has come, and answers none as long as the gate is there.
+    /// Signals the arrival of a request and holds its response until the gate is dropped.
     pub(crate) fn holding() -> (Self, Receiver<()>, Sender<()>) {
         let (began, begun) = channel();
         let (open, gate) = channel();
@@ -248,13 +248,13 @@ impl Origin {
         format!("http://{}", self.address)
     }
 
-    /// Every request so far.
+    /// All requests so far.
     pub(crate) fn seen(&self) -> Vec<Message> {
         self.seen.lock().unwrap().clone()
     }
 }
 
-/// An answer with this status and body.
+/// A response with this status and body.
 pub(crate) fn reply(status: u16, body: &str) -> Option<String> {
     let length = body.len();
     Some(format!("HTTP/1.1 {status} As-Told\r\ncontent-length: {length}\r\nx-of-origin: yes\r\n\r\n{body}"))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::binary::{command, hapax, started};
 use crate::fixture::{DAY, Fixture, Prepare, block_on};
 
-/// Three expired records, one dropped and one that stays.
+/// Three expired records, one to be dropped and one that stays.
 fn due() -> Fixture {
     Fixture::prepared(40 * DAY, async |prepare| {
         for name in ["a", "b", "c"] {
@@ -19,7 +19,7 @@ fn due() -> Fixture {
 }
 
 #[test]
-fn what_is_due_is_removed_and_told() {
+fn a_sweep_removes_and_counts_expired_records() {
     let fixture = due();
     let run = hapax(fixture.path(), &["sweep", "--batch", "2"]).ended(0);
     assert_eq!(run.stdout, "removed 3 expired, 1 dropped\n");
@@ -29,7 +29,7 @@ fn what_is_due_is_removed_and_told() {
 }
 
 #[test]
-fn a_sweep_is_told_in_json() {
+fn a_sweep_is_printed_as_json() {
     let fixture = due();
     let first = hapax(fixture.path(), &["sweep", "--json"]).ended(0).json();
     assert_eq!(first, serde_json::json!({ "expired": 3, "dropped": 1, "more": false }));
@@ -39,7 +39,7 @@ fn a_sweep_is_told_in_json() {
 
 #[cfg(unix)]
 #[test]
-fn sweeping_for_ever_ends_well_and_leaves_the_store_free_meanwhile() {
+fn periodic_sweeps_end_on_signals_and_close_the_store_between_rounds() {
     for signal in ["-TERM", "-INT"] {
         let fixture = due();
         let mut typed = command(fixture.path());
@@ -49,14 +49,14 @@ fn sweeping_for_ever_ends_well_and_leaves_the_store_free_meanwhile() {
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "removed 3 expired, 1 dropped\n");
         fixture.open_and_close();
-        tell(&child, signal);
+        send_signal(&child, signal);
         assert_eq!(child.wait().unwrap().code(), Some(0), "{signal}");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn sweeping_for_ever_goes_on_after_a_round_that_found_the_store_in_use() {
+fn periodic_sweeps_continue_after_a_round_with_the_store_in_use() {
     let fixture = due();
     let mut typed = command(fixture.path());
     typed.args(["sweep", "--every", "5ms"]).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -65,7 +65,7 @@ fn sweeping_for_ever_goes_on_after_a_round_that_found_the_store_in_use() {
     let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
     stdout.next().unwrap().unwrap();
     let held = loop {
-        // It may be sweeping at this very moment.
+        // A round may be running.
         match hapax_store_file::FileStore::open(fixture.store()) {
             Ok(store) => break Prepare { store },
             Err(_) => std::thread::yield_now(),
@@ -75,19 +75,19 @@ fn sweeping_for_ever_goes_on_after_a_round_that_found_the_store_in_use() {
     block_on(held.completed("later", Duration::from_millis(1)));
     drop(held);
     assert!(stdout.any(|line| line.unwrap() == "removed 1 expired, 0 dropped"));
-    tell(&child, "-TERM");
+    send_signal(&child, "-TERM");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[cfg(unix)]
-fn tell(child: &Child, signal: &str) {
+fn send_signal(child: &Child, signal: &str) {
     let mut kill = Command::new("kill");
-    let told = started(kill.args([signal, &child.id().to_string()])).wait();
-    assert!(told.unwrap().success());
+    let status = started(kill.args([signal, &child.id().to_string()])).wait();
+    assert!(status.unwrap().success());
 }
 
 #[test]
-fn a_batch_or_an_interval_of_nothing_is_refused() {
+fn a_batch_or_an_interval_of_zero_is_refused() {
     let fixture = due();
     hapax(fixture.path(), &["sweep", "--batch", "0"]).ended(2);
     hapax(fixture.path(), &["sweep", "--every", "0s"]).ended(2);

@@ -1,4 +1,4 @@
-//! Redis in front of PostgreSQL: the database decides, Redis answers retries of what is finished.
+//! Redis as a fast tier in front of PostgreSQL: the database decides claims, Redis replays finished records.
 
 use hapax_testkit::servers::{PostgresServer, RedisServer};
 
@@ -8,7 +8,7 @@ use crate::shared_store::{ORDER, keyed, orders, until_ready};
 use crate::sidecar::{Sidecar, ask};
 
 #[test]
-fn redis_answers_retries_and_the_database_decides() {
+fn redis_replays_and_the_database_decides() {
     let (redis, postgres) =
         (alone(RedisServer::start), alone(|| PostgresServer::options().durable().start()));
     let fixture = Fixture::bare();
@@ -34,7 +34,7 @@ fn redis_answers_retries_and_the_database_decides() {
     alone(|| postgres.restart());
     sidecars.iter().for_each(until_ready);
 
-    // Without Redis, nothing is lost but speed.
+    // Without Redis, replays are only slower.
     redis.kill();
     assert_eq!(ask(sidecars[0].address(), &keyed("kept"), ORDER).body, "order 1");
     assert_eq!(ask(sidecars[0].address(), &keyed("later"), ORDER).body, "order 2");
@@ -51,7 +51,7 @@ fn redis_answers_retries_and_the_database_decides() {
 }
 
 #[test]
-fn a_fast_tier_that_makes_no_sense_is_refused() {
+fn unsupported_fast_tiers_are_refused() {
     let fixture = Fixture::bare();
     let refused = |store: &str, fast: &str| {
         hapax(fixture.path(), &["check", "--store", store, "--fast", fast])

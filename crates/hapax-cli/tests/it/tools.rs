@@ -1,4 +1,4 @@
-//! Programs from elsewhere: each is there, or the test that needs it fails with the line that installs it.
+//! Third-party programs: a test whose program is missing fails with the command that installs it.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::process::Command;
 
 use crate::binary::started;
 
-/// What the lines of a guide page that install something begin with.
+/// The prefixes of install commands in a guide page.
 const INSTALLS: [&str; 3] = ["npm install ", "python3 -m venv ", ".venv/bin/pip install "];
 
-/// Fails unless `program` is found; `packages` are what Debian has it in.
+/// Fails unless `program` is found, which the Debian `packages` contain.
 #[track_caller]
 pub(crate) fn needs(program: &str, packages: &str) {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -17,7 +17,7 @@ pub(crate) fn needs(program: &str, packages: &str) {
     assert!(is_there, "{program} is missing: apt-get install -y {packages}");
 }
 
-/// A folder beside what cargo builds, for something that outlives a test.
+/// A folder in the target directory that outlives a test.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let built = test.ancestors().nth(3).expect("a test is in TARGET/PROFILE/deps");
@@ -26,8 +26,8 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// A folder with what the guide page `name` installs, so that versions are written there and nowhere else. A mark tells
-/// which lines came to their end.
+/// A folder with the packages that the guide page `name` installs, so that versions are pinned there only. A marker file
+/// contains the commands that have succeeded.
 pub(crate) fn installed_as_in_guide(name: &str) -> PathBuf {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide");
     let page = fs::read_to_string(format!("{page}/{name}.md")).unwrap();
@@ -35,7 +35,7 @@ pub(crate) fn installed_as_in_guide(name: &str) -> PathBuf {
     let lines = lines.collect::<Vec<_>>().join("\n");
     assert!(!lines.is_empty(), "the page about {name} installs nothing");
     let folder = folder(&format!("origin-{name}"));
-    // Tests of other processes install the same.
+    // Tests in other processes install the same packages.
     let lock = File::create(folder.join("lock")).unwrap();
     lock.lock().unwrap();
     let mark = folder.join("installed");
@@ -50,7 +50,7 @@ pub(crate) fn installed_as_in_guide(name: &str) -> PathBuf {
 
 #[test]
 #[should_panic(expected = "no-such-program is missing: apt-get install -y its-package")]
-fn what_is_missing_is_named_with_the_line_that_installs_it() {
+fn a_missing_program_is_reported_with_its_install_command() {
     needs("sh", "dash");
     needs("no-such-program", "its-package");
 }

@@ -20,7 +20,7 @@ const TOKEN: &str = "canary-token";
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
 
-/// Takes spans, and answers each batch when it is let; at once, when nobody holds the gate any more.
+/// A collector that holds its response to each batch until the gate is opened or dropped.
 struct Collector {
     url: String,
     received: Receiver<Bytes>,
@@ -38,12 +38,12 @@ impl Collector {
         let (gate, held) = channel::<()>();
         let held = Arc::new(Mutex::new(held));
         let (sender, received) = channel();
-        let (told, address) = channel();
+        let (address_sender, address) = channel();
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-                told.send(listener.local_addr().unwrap()).unwrap();
+                address_sender.send(listener.local_addr().unwrap()).unwrap();
                 let take = move |body: Bytes| {
                     let held = held.clone();
                     let _ = sender.send(body);
@@ -57,7 +57,7 @@ impl Collector {
         Self { url: format!("http://{}", address.recv().unwrap()), received, gate: Some(gate) }
     }
 
-    /// Every span so far, and the service that they are of.
+    /// All spans so far, and the name of their service.
     fn spans(&self) -> Spans {
         let bytes: Vec<Bytes> = self.received.try_iter().collect();
         let mut spans = Vec::new();
@@ -99,7 +99,7 @@ fn text(value: Value) -> String {
     }
 }
 
-fn said(span: &Span, name: &str) -> Option<String> {
+fn attribute(span: &Span, name: &str) -> Option<String> {
     let attribute = span.attributes.iter().find(|attribute| attribute.key == name)?;
     Some(text(attribute.value.clone()?.value?))
 }
@@ -112,7 +112,7 @@ fn keyed(name: &str) -> String {
     format!("POST /orders/canary-path?q=canary-query\nIdempotency-Key: {KEY}-{name}\nAuthorization: {TOKEN}")
 }
 
-/// A sidecar that sends what it has when it ends, and not before.
+/// A sidecar that exports its spans at shutdown only.
 fn traced(fixture: &Fixture, origin: &Origin, collector: &Collector, more: &str) -> Sidecar {
     let file = format!(
         "[trace]\nendpoint = \"{}\"\ninterval = \"1h\"\n{more}\n[[route]]\npath = \"/orders/**\"\n",
@@ -130,7 +130,7 @@ fn end(sidecar: Sidecar) -> Vec<String> {
 }
 
 #[test]
-fn every_request_has_a_span_that_tells_what_became_of_it_and_no_secret() {
+fn every_request_has_a_span_with_its_outcome_and_no_secret() {
     let (open, gate) = channel::<()>();
     let gate = Mutex::new(gate);
     let (began, begun) = channel();
@@ -168,32 +168,32 @@ fn every_request_has_a_span_that_tells_what_became_of_it_and_no_secret() {
     let spans = collector.spans();
     assert_eq!(spans.service.as_deref(), Some("hapax"));
     let served = spans.of(SERVER);
-    let told: Vec<_> = served
+    let outcomes: Vec<_> = served
         .iter()
-        .map(|span| (said(span, "http.response.status_code"), said(span, "hapax.outcome")))
+        .map(|span| (attribute(span, "http.response.status_code"), attribute(span, "hapax.outcome")))
         .collect();
     let all =
         [(201, "ran")].into_iter().chain(expected.iter().map(|(_, _, status, outcome)| (*status, *outcome)));
     let all: Vec<_> =
         all.map(|(status, outcome)| (Some(status.to_string()), Some(outcome.to_owned()))).collect();
-    assert_eq!(told, all);
+    assert_eq!(outcomes, all);
     let [_, _, first, replay, _, lost, ..] = &served[..] else { panic!("{served:?}") };
     assert_eq!(
-        (first.name.as_str(), said(first, "http.route").as_deref()),
+        (first.name.as_str(), attribute(first, "http.route").as_deref()),
         ("POST /orders/**", Some("/orders/**"))
     );
-    assert_eq!(said(first, "hapax.attempt").as_deref(), Some("1"));
-    assert_eq!(said(first, "hapax.record"), said(replay, "hapax.record"));
-    assert_eq!(said(replay, "hapax.attempt"), None);
+    assert_eq!(attribute(first, "hapax.attempt").as_deref(), Some("1"));
+    assert_eq!(attribute(first, "hapax.record"), attribute(replay, "hapax.record"));
+    assert_eq!(attribute(replay, "hapax.attempt"), None);
     let [link] = &replay.links[..] else { panic!("{replay:?}") };
     assert_eq!((&link.trace_id, &link.span_id), (&first.trace_id, &first.span_id));
     assert!(first.links.is_empty());
 
-    // The calls of the service behind belong to the requests that made them.
+    // The spans of upstream calls are children of the spans of their requests.
     let calls = spans.of(CLIENT);
     assert_eq!(calls.len(), origin.seen().len());
     let of_lost = calls.iter().find(|call| call.parent_span_id == lost.span_id).unwrap();
-    assert_eq!(said(of_lost, "error.type").as_deref(), Some("no_answer"));
+    assert_eq!(attribute(of_lost, "error.type").as_deref(), Some("no_answer"));
     for bytes in &spans.bytes {
         let seen = String::from_utf8_lossy(bytes);
         assert!(!seen.contains("canary") && !seen.contains(KEY), "{seen}");
@@ -201,7 +201,7 @@ fn every_request_has_a_span_that_tells_what_became_of_it_and_no_secret() {
 }
 
 #[test]
-fn a_callers_trace_goes_on_through_the_sidecar() {
+fn the_trace_of_a_caller_continues_through_the_sidecar() {
     let origin = Origin::start(|_, _| reply(200, "done"));
     let (fixture, collector) = (Fixture::bare(), Collector::start());
     let sidecar = traced(&fixture, &origin, &collector, "sample_ratio = 0");
@@ -213,7 +213,7 @@ fn a_callers_trace_goes_on_through_the_sidecar() {
     ask(sidecar.address(), &format!("{}\ntraceparent: 00-zz-{CALLER}-01", keyed("d")), ORDER);
     end(sidecar);
 
-    // The caller decided for the first two; of the others a share of nothing is recorded.
+    // The first two are sampled as the caller decided; none of the others are.
     let spans = collector.spans();
     let ([served], [call]) = (&spans.of(SERVER)[..], &spans.of(CLIENT)[..]) else {
         panic!("{:?}", spans.spans)
@@ -221,32 +221,32 @@ fn a_callers_trace_goes_on_through_the_sidecar() {
     assert_eq!((hex(&served.trace_id), hex(&served.parent_span_id)), (TRACE.to_owned(), CALLER.to_owned()));
     assert_eq!((&call.trace_id, &call.parent_span_id), (&served.trace_id, &served.span_id));
     let seen = origin.seen();
-    let told: Vec<_> = seen.iter().map(|request| request.header("traceparent").unwrap()).collect();
-    assert_eq!(told[0], format!("00-{TRACE}-{}-01", hex(&call.span_id)));
-    assert!(told[1].starts_with(&format!("00-{TRACE}-")) && told[1].ends_with("-00"), "{told:?}");
-    assert!(!told[1].contains(CALLER), "{told:?}");
+    let parents: Vec<_> = seen.iter().map(|request| request.header("traceparent").unwrap()).collect();
+    assert_eq!(parents[0], format!("00-{TRACE}-{}-01", hex(&call.span_id)));
+    assert!(parents[1].starts_with(&format!("00-{TRACE}-")) && parents[1].ends_with("-00"), "{parents:?}");
+    assert!(!parents[1].contains(CALLER), "{parents:?}");
     assert_eq!(seen[0].header("tracestate"), Some("a=b"));
-    for (request, told) in seen.iter().zip(&told).skip(2) {
-        assert!(!told.contains(TRACE) && told.ends_with("-00") && told.len() == 55, "{told}");
+    for (request, parent) in seen.iter().zip(&parents).skip(2) {
+        assert!(!parent.contains(TRACE) && parent.ends_with("-00") && parent.len() == 55, "{parent}");
         assert_eq!(request.header("tracestate"), None);
     }
 }
 
 #[test]
-fn without_a_collector_a_trace_passes_untouched() {
+fn without_a_collector_trace_headers_are_forwarded_unchanged() {
     let origin = Origin::start(|_, _| reply(200, "done"));
     let fixture = Fixture::bare();
     let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
     let parent = format!("00-{TRACE}-{CALLER}-01");
     ask(sidecar.address(), &format!("{}\ntraceparent: {parent}", keyed("a")), ORDER);
     ask(sidecar.address(), &keyed("b"), ORDER);
-    let told: Vec<_> =
+    let parents: Vec<_> =
         origin.seen().iter().map(|request| request.header("traceparent").map(str::to_owned)).collect();
-    assert_eq!(told, [Some(parent), None]);
+    assert_eq!(parents, [Some(parent), None]);
 }
 
 #[test]
-fn variables_that_every_program_reads_turn_traces_on() {
+fn standard_variables_enable_tracing() {
     let origin = Origin::start(|_, _| reply(200, "done"));
     let (fixture, collector) = (Fixture::bare(), Collector::start());
     std::fs::write(fixture.path().join("hapax.toml"), "[trace]\ninterval = \"1h\"\n").unwrap();
@@ -261,19 +261,19 @@ fn variables_that_every_program_reads_turn_traces_on() {
 }
 
 #[test]
-fn a_collector_that_is_dead_changes_nothing() {
+fn an_unreachable_collector_does_not_affect_requests() {
     let origin = Origin::start(|_, number| reply(201, &format!("order {number}")));
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let dead = Collector { url: format!("http://{}", nobody.local_addr().unwrap()), ..Collector::start() };
-    drop(nobody);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let dead = Collector { url: format!("http://{}", listener.local_addr().unwrap()), ..Collector::start() };
+    drop(listener);
     let fixture = Fixture::bare();
     let mut sidecar = traced(&fixture, &origin, &dead, "batch_max = 1");
     for _ in 0..3 {
         let answer = ask(sidecar.address(), &keyed("a"), ORDER);
         assert_eq!((answer.status(), answer.body.as_str()), (201, "order 1"));
     }
-    let told = sidecar.logged("the collector does not accept traces");
-    assert!(told.contains("no connection"), "{told}");
+    let logged = sidecar.logged("the collector does not accept traces");
+    assert!(logged.contains("no connection"), "{logged}");
     let metrics = ask(sidecar.admin(), "GET /metrics", "").body;
     assert!(metrics.contains("hapax_trace_batches_total{result=\"lost\"}"), "{metrics}");
     let log = end(sidecar);
@@ -281,7 +281,7 @@ fn a_collector_that_is_dead_changes_nothing() {
 }
 
 #[test]
-fn a_collector_that_is_slow_holds_up_nobody_and_the_queue_has_an_end() {
+fn a_slow_collector_delays_no_request_and_the_queue_is_bounded() {
     let origin = Origin::start(|_, _| reply(200, "done"));
     let (fixture, mut collector) = (Fixture::bare(), Collector::holding());
     let more = "batch_max = 1\nqueue_max = 2\ntimeout = \"10m\"";
@@ -293,7 +293,7 @@ fn a_collector_that_is_slow_holds_up_nobody_and_the_queue_has_an_end() {
     drop(client);
     drop(collector.gate.take());
     end(sidecar);
-    // One under way and two in the queue, while the gate was shut; and what ended after it opened.
+    // One in flight and two in the queue while the gate was closed, and those that ended after it was opened.
     let received = collector.spans().spans.len();
     assert!((1..=5).contains(&received), "{received} of 40");
 }

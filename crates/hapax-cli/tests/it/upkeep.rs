@@ -23,14 +23,14 @@ fn a_store_of_this_version_needs_no_migration() {
         let text = hapax(fixture.path(), args).ended(0).stdout;
         assert_eq!(text, "file:./hapax-data is at version 4, the newest: nothing to do\n");
     }
-    let told = hapax(fixture.path(), &["migrate", "--dry-run", "--json"]).ended(0).json();
-    assert_eq!((&told["version"], &told["changes"]), (&4.into(), &serde_json::json!([])));
+    let migration = hapax(fixture.path(), &["migrate", "--dry-run", "--json"]).ended(0).json();
+    assert_eq!((&migration["version"], &migration["changes"]), (&4.into(), &serde_json::json!([])));
     hapax(fixture.path(), &["migrate", "--store", "file:nowhere"]).failed(5, "store-missing");
     hapax(fixture.path(), &["migrate", "--store", "memory:"]).failed(2, "store-not-shared");
 }
 
 #[test]
-fn the_manual_names_every_command() {
+fn the_manual_lists_every_command() {
     let fixture = Fixture::bare();
     let page = hapax(fixture.path(), &["man"]).ended(0).stdout;
     let commands = ["serve", "key", "records", "sweep", "check", "plan", "migrate", "man", "completions"];

@@ -1,4 +1,4 @@
-//! Help, versions, completions and what is typed wrongly.
+//! Help, version, completions and usage errors.
 
 use std::process::{Command, Stdio};
 
@@ -13,7 +13,7 @@ fn the_version_is_printed() {
 }
 
 #[test]
-fn help_tells_the_exit_codes() {
+fn the_help_lists_the_exit_codes() {
     let fixture = Fixture::bare();
     let help = hapax(fixture.path(), &["--help"]).ended(0).stdout;
     assert!(help.contains("Exit codes:") && help.contains("HAPAX_STORE_URL"), "{help}");
@@ -29,7 +29,7 @@ fn every_shell_gets_a_completion_script() {
 }
 
 #[test]
-fn what_is_no_data_is_not_told_as_json() {
+fn pages_and_scripts_cannot_be_printed_as_json() {
     let fixture = Fixture::bare();
     for args in
         [&["man", "--json"][..], &["man", "--dir", "pages", "--json"], &["completions", "bash", "--json"]]
@@ -45,7 +45,7 @@ fn what_is_no_data_is_not_told_as_json() {
 }
 
 #[test]
-fn what_is_not_known_is_told_with_the_nearest_known() {
+fn errors_about_unknown_arguments_name_the_nearest_one() {
     let fixture = Fixture::bare();
     let run = hapax(fixture.path(), &["recrods"]).ended(2);
     assert!(run.stderr.contains("records"), "{run:?}");
@@ -60,7 +60,7 @@ fn what_is_not_known_is_told_with_the_nearest_known() {
 }
 
 #[test]
-fn an_option_of_the_file_that_is_typed_as_a_flag_is_told_where_it_belongs() {
+fn the_error_about_a_file_option_used_as_a_flag_names_its_section() {
     let fixture = Fixture::bare();
     let run = hapax(fixture.path(), &["serve", "--retension", "1d"]).ended(2);
     assert!(run.stderr.contains("`retention` is set in the configuration file, under [defaults]"), "{run:?}");
@@ -70,7 +70,7 @@ fn an_option_of_the_file_that_is_typed_as_a_flag_is_told_where_it_belongs() {
 }
 
 #[test]
-fn an_unknown_store_is_told_with_the_nearest_known() {
+fn the_error_about_an_unknown_store_names_the_nearest_one() {
     let fixture = Fixture::bare();
     for (url, hint) in [
         ("flie:./data", "did you mean file:"),
@@ -86,7 +86,7 @@ fn an_unknown_store_is_told_with_the_nearest_known() {
 }
 
 #[test]
-fn records_of_a_store_in_memory_are_another_process_s() {
+fn a_memory_store_cannot_be_inspected() {
     let fixture = Fixture::bare();
     for command in [&["records", "list"][..], &["records", "show", "00000000"], &["sweep"]] {
         let args = [command, &["--store", "memory:"]].concat();
@@ -96,7 +96,7 @@ fn records_of_a_store_in_memory_are_another_process_s() {
 }
 
 #[test]
-fn an_error_is_told_in_json_too() {
+fn errors_are_printed_as_json() {
     let fixture = Fixture::bare();
     let run = hapax(fixture.path(), &["check", "--json"]).ended(5);
     assert_eq!(run.stdout, "");
@@ -106,7 +106,7 @@ fn an_error_is_told_in_json_too() {
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_is_no_failure() {
+fn a_closed_stdout_is_no_failure() {
     let fixture = Fixture::prepared(HOUR, async |prepare| {
         prepare.completed("a", DAY).await;
     });
@@ -119,10 +119,10 @@ fn a_reader_who_has_seen_enough_is_no_failure() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
-/// Lines that start with `$ ` are typed, the line below is what comes.
+/// Lines that start with `$ ` are commands, followed by a line of output.
 #[cfg(unix)]
 #[test]
-fn the_examples_of_the_guide_print_what_it_says() {
+fn the_examples_of_the_guide_print_their_output() {
     let fixture = Fixture::bare();
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_hapax"));
     let guide = include_str!("../../../../docs/guide/cli.md");

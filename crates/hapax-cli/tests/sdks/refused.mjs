@@ -1,4 +1,4 @@
-// Sends what the sidecar refuses through real SDKs, and prints one line of JSON for each error that they raise.
+// Provokes refusals of the sidecar through SDKs, and prints one line of JSON for each error that they raise.
 // usage: node refused.mjs http://127.0.0.1:PORT CASE, where CASE is the idempotency key too
 
 import { createRequire } from "node:module";
@@ -22,7 +22,7 @@ const resend = new Resend("re_of_the_tests", { baseUrl: `${base}/resend` });
 const svix = new Svix("token", { serverUrl: `${base}/svix`, numRetries: 0 });
 const kitsu = new Kitsu({ baseURL: `${base}/jsonapi`, pluralize: false });
 
-// What each SDK does, with the amount that makes two requests differ, and where its error tells the code.
+// For each SDK, a request whose amount makes it differ from others, and the code in its error.
 const sdks = {
   stripe: {
     shape: "stripe",
@@ -79,8 +79,8 @@ for (const [name, { shape, send, code }] of Object.entries(sdks)) {
     told.class = error.constructor.name;
     try {
       told.code = code(error) ?? null;
-    } catch (untold) {
-      told.code = `not told: ${untold.message}`;
+    } catch (missing) {
+      told.code = `no code: ${missing.message}`;
     }
     told.message = error.message;
     told.after = amount;

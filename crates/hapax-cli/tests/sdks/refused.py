@@ -1,4 +1,4 @@
-"""Sends what the sidecar refuses through real SDKs, and prints one line of JSON for each error that they raise.
+"""Provokes refusals of the sidecar through SDKs, and prints one line of JSON for each error that they raise.
 
 usage: python refused.py http://127.0.0.1:PORT CASE, where CASE is the idempotency key too
 """
@@ -41,7 +41,7 @@ Client._http.headers["Idempotency-Key"] = key
 payment = {"currency": "GBP", "links": {"mandate": "MD1"}}
 email = {"from": "a@example.com", "to": "b@example.com", "text": ""}
 
-# What each SDK does, with the amount that makes two requests differ, and where its error tells the code.
+# For each SDK, a request whose amount makes it differ from others, and the code in its error.
 sdks = {
     "stripe": (
         "stripe",
@@ -103,8 +103,8 @@ for name, (shape, send, code) in sdks.items():
         told["class"] = type(error).__name__
         try:
             told["code"] = code(error)
-        except Exception as untold:
-            told["code"] = f"not told: {untold!r}"
+        except Exception as missing:
+            told["code"] = f"no code: {missing!r}"
         told["message"] = str(error)
         told["after"] = amount
     print(json.dumps(told))

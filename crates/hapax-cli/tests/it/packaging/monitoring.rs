@@ -1,4 +1,4 @@
-//! Alert rules and dashboard: Prometheus accepts them, and they ask for nothing that the sidecar does not tell.
+//! Alert rules and dashboard: Prometheus accepts them, and all their metrics exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ fn promtool(args: &[&str]) {
 }
 
 #[test]
-fn prometheus_takes_the_rules_and_they_fire_when_they_should() {
+fn prometheus_accepts_the_rules_and_their_tests_pass() {
     for (verb, what, file) in [
         ("check", "rules", ALERTS),
         ("test", "rules", ALERT_TESTS),
@@ -30,7 +30,7 @@ fn prometheus_takes_the_rules_and_they_fire_when_they_should() {
 }
 
 #[test]
-fn every_alert_is_seen_firing_in_the_tests_of_the_rules() {
+fn every_alert_fires_in_the_tests_of_the_rules() {
     let (alerts, tests) = (text(ALERTS), text(ALERT_TESTS));
     let named: Vec<&str> = alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
     assert!(named.len() > 5, "{named:?}");
@@ -39,7 +39,7 @@ fn every_alert_is_seen_firing_in_the_tests_of_the_rules() {
     }
 }
 
-/// The queries of the dashboard, with values for what Grafana fills in.
+/// The queries of the dashboard, with values for the variables of Grafana.
 fn queries() -> Vec<String> {
     let dashboard: Value = serde_json::from_str(&text(DASHBOARD)).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
@@ -49,12 +49,12 @@ fn queries() -> Vec<String> {
 }
 
 #[test]
-fn prometheus_understands_every_query_of_the_dashboard() {
+fn prometheus_accepts_every_query_of_the_dashboard() {
     let queries = queries();
     assert!(queries.len() > 10, "{queries:?}");
     let rules: Vec<Value> =
         queries.iter().map(|query| json!({ "record": "a:query", "expr": query })).collect();
-    // JSON is YAML.
+    // YAML includes JSON.
     let file = Fixture::bare();
     let path = file.path().join("queries.yml");
     fs::write(&path, json!({ "groups": [{ "name": "dashboard", "rules": rules }] }).to_string()).unwrap();
@@ -62,16 +62,16 @@ fn prometheus_understands_every_query_of_the_dashboard() {
 }
 
 #[test]
-fn what_is_counted_in_the_store_is_not_added_up_over_those_who_share_it() {
-    let asked: Vec<String> =
+fn metrics_of_a_shared_store_are_not_summed() {
+    let queried: Vec<String> =
         queries().into_iter().filter(|query| query.contains("hapax_uncertain")).collect();
-    assert!(asked.len() > 1, "{asked:?}");
-    assert!(asked.iter().all(|query| query.starts_with("max(")), "{asked:?}");
+    assert!(queried.len() > 1, "{queried:?}");
+    assert!(queried.iter().all(|query| query.starts_with("max(")), "{queried:?}");
     let alerts = text(ALERTS);
     assert!(!alerts.lines().any(|line| line.contains("sum") && line.contains("hapax_uncertain")));
 }
 
-/// The metrics that a text asks for; a histogram by its own name.
+/// The metrics in a text. The series of a histogram count as one metric.
 fn metrics(text: &str) -> BTreeSet<&str> {
     words(text, "hapax_")
         .map(|name| {
@@ -85,13 +85,13 @@ fn source(file: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
 }
 
-/// Where the metrics of the library are named.
+/// The source with the names of the library's metrics.
 fn observe() -> String {
     source("../hapax/src/observe.rs")
 }
 
 #[test]
-fn the_dashboard_shows_every_metric_and_nobody_asks_for_another() {
+fn the_dashboard_shows_every_metric_and_no_query_has_an_unknown_one() {
     let sources = observe() + &source("src/telemetry.rs");
     let is_constant = |line: &&str| line.starts_with("pub const ") || line.starts_with("pub(crate) const ");
     let constants = sources.lines().filter(is_constant).collect::<String>();
@@ -99,17 +99,17 @@ fn the_dashboard_shows_every_metric_and_nobody_asks_for_another() {
     assert!(known.contains("hapax_requests_total"), "{known:?}");
     assert_eq!(metrics(&queries().join(" ")), known);
     let alerts = text(ALERTS);
-    let asked = metrics(&alerts);
-    assert!(asked.is_subset(&known), "{asked:?}");
-    assert!(asked.len() > 3, "{asked:?}");
+    let queried = metrics(&alerts);
+    assert!(queried.is_subset(&known), "{queried:?}");
+    assert!(queried.len() > 3, "{queried:?}");
 }
 
 #[test]
-fn the_outcomes_that_are_asked_for_exist() {
-    let (observe, asked) = (observe(), text(ALERTS) + &queries().join("\n"));
+fn all_outcomes_in_queries_exist() {
+    let (observe, queried) = (observe(), text(ALERTS) + &queries().join("\n"));
     let mut found = 0;
     for matcher in ["outcome=\"", "outcome=~\"", "outcome!=\""] {
-        for after in asked.split(matcher).skip(1) {
+        for after in queried.split(matcher).skip(1) {
             for outcome in after.split('"').next().unwrap().split('|') {
                 assert!(observe.contains(&format!("=> \"{outcome}\"")), "{outcome}");
                 found += 1;
@@ -120,7 +120,7 @@ fn the_outcomes_that_are_asked_for_exist() {
 }
 
 #[test]
-fn a_running_sidecar_tells_what_the_dashboard_shows() {
+fn a_running_sidecar_exports_the_metrics_of_the_dashboard() {
     let origin = Origin::start(|_, _| reply(201, "made"));
     let fixture = Fixture::bare();
     let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", "memory:"]);
@@ -128,10 +128,10 @@ fn a_running_sidecar_tells_what_the_dashboard_shows() {
         let answer = ask(sidecar.address(), &format!("POST /orders\nIdempotency-Key: {KEY}"), "{}");
         assert_eq!(answer.status(), 201);
     }
-    let told = ask(sidecar.admin(), "GET /metrics", "").body;
+    let exported = ask(sidecar.admin(), "GET /metrics", "").body;
     let shown = queries().join(" ");
-    let (told_names, shown) = (metrics(&told), metrics(&shown));
-    assert!(told_names.is_subset(&shown), "{told_names:?}");
+    let (names, shown) = (metrics(&exported), metrics(&shown));
+    assert!(names.is_subset(&shown), "{names:?}");
     for metric in [
         "hapax_requests_total",
         "hapax_claim_seconds",
@@ -139,9 +139,9 @@ fn a_running_sidecar_tells_what_the_dashboard_shows() {
         "hapax_in_progress",
         "hapax_ready",
     ] {
-        assert!(told_names.contains(metric), "{metric} is not in {told}");
+        assert!(names.contains(metric), "{metric} is not in {exported}");
     }
     for part in ["outcome=\"ran\"} 1", "outcome=\"replayed\"} 1", "hapax_claim_seconds_bucket{le="] {
-        assert!(told.contains(part), "{part} is not in {told}");
+        assert!(exported.contains(part), "{part} is not in {exported}");
     }
 }

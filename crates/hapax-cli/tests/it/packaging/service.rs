@@ -1,4 +1,4 @@
-//! The systemd unit and the example of the compose file, as far as they run without systemd and Docker.
+//! The systemd unit and the compose examples, as far as they can be tested without systemd and Docker.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,9 +14,9 @@ use crate::fixture::{Fixture, KEY};
 use crate::sidecar::{Sidecar, ask};
 use crate::tools::needs;
 
-/// A word to the service manager that is not there by now never comes.
+/// Notifications to the service manager arrive within this time.
 const NOTICE_LIMIT: Duration = Duration::from_secs(120);
-/// In tenths of systemd's points, of which 100 are the worst.
+/// In tenths of systemd's exposure level, of which 100 is the worst.
 const EXPOSURE_MAX: &str = "--threshold=15";
 
 /// The unit with the binary under test, in `fixture`.
@@ -28,7 +28,7 @@ fn unit(fixture: &Fixture) -> String {
 }
 
 #[test]
-fn systemd_takes_the_unit_and_finds_it_confined() {
+fn systemd_accepts_the_unit_and_its_exposure_is_low() {
     let fixture = Fixture::bare();
     let unit = unit(&fixture);
     let verified = tool("systemd-analyze", "systemd", &["verify", "--man=no", &unit]).ended(0);
@@ -37,15 +37,13 @@ fn systemd_takes_the_unit_and_finds_it_confined() {
 }
 
 #[test]
-fn the_unit_starts_a_sidecar_that_tells_when_it_is_ready_and_when_it_ends() {
+fn the_unit_starts_a_sidecar_that_notifies_readiness_and_shutdown() {
     let fixture = Fixture::bare();
     let unit = text("systemd/hapax.service");
-    assert!(unit.contains("\nType=notify\n"), "the service manager waits for the word");
+    assert!(unit.contains("\nType=notify\n"), "the service manager waits for readiness");
     let here = |text: &str| {
-        let place = fixture.path().to_str().unwrap();
-        text.replace("/etc/hapax", place)
-            .replace("/var/lib/hapax", &format!("{place}/state"))
-            .replace("%d", place)
+        let dir = fixture.path().to_str().unwrap();
+        text.replace("/etc/hapax", dir).replace("/var/lib/hapax", &format!("{dir}/state")).replace("%d", dir)
     };
     fs::copy(folder().join("systemd/hapax.toml"), fixture.path().join("hapax.toml")).unwrap();
     fs::write(fixture.path().join("admin-token"), "0123456789abcdef0123456789abcdef").unwrap();
@@ -73,13 +71,13 @@ fn the_unit_starts_a_sidecar_that_tells_when_it_is_ready_and_when_it_ends() {
 }
 
 #[test]
-fn what_the_packages_say_gives_way_to_a_file() {
+fn files_take_precedence_over_the_packages() {
     let fixture = Fixture::bare();
     for (package, set) in [("systemd/hapax.service", "Environment="), ("docker/Dockerfile", "ENV ")] {
         let text = text(package);
         let sets = text.lines().filter_map(|line| line.strip_prefix(set)).flat_map(|line| line.split(' '));
         let names: Vec<_> = sets.map(|set| set.split_once('=').unwrap().0).collect();
-        // Where the token comes from is said by whoever hands it over; everything else is for a file.
+        // The source of the token depends on the deployment; everything else is set in the file.
         assert!(
             names.iter().all(|name| ["HAPAX_CONFIG", "HAPAX_ADMIN_TOKEN_FILE"].contains(name)),
             "{names:?}"
@@ -95,7 +93,7 @@ fn what_the_packages_say_gives_way_to_a_file() {
 }
 
 #[test]
-fn sidecars_with_records_elsewhere_keep_their_audit_logs() {
+fn sidecars_with_a_shared_store_have_volumes_for_audit_logs() {
     for compose in &COMPOSE[1..] {
         let text = text(compose);
         for name in ["first", "second"] {
@@ -106,12 +104,12 @@ fn sidecars_with_records_elsewhere_keep_their_audit_logs() {
 
 fn notice(manager: &UnixDatagram) -> String {
     let mut buffer = [0; 256];
-    let length = manager.recv(&mut buffer).expect("a word to the service manager");
+    let length = manager.recv(&mut buffer).expect("a notification");
     String::from_utf8_lossy(&buffer[..length]).trim().to_owned()
 }
 
 #[test]
-fn the_service_of_the_example_is_asked_once() {
+fn the_service_of_the_example_is_called_once() {
     needs("node", "nodejs");
     let mut node = Command::new("node");
     node.arg(folder().join("docker/orders.mjs")).env("PORT", "0").stdout(Stdio::piped());
@@ -129,7 +127,7 @@ fn the_service_of_the_example_is_asked_once() {
 }
 
 #[test]
-fn the_compose_file_names_only_what_is_there() {
+fn all_files_in_the_compose_files_exist() {
     for compose in COMPOSE.map(text) {
         for (part, file) in [
             ("context: ../..", "../../Cargo.toml"),
@@ -142,36 +140,36 @@ fn the_compose_file_names_only_what_is_there() {
     }
 }
 
-/// What a compose file gives `program` on its command line.
+/// The arguments of `program` in a compose file.
 fn arguments(file: &str, program: &str) -> Vec<String> {
     let (text, begin) = (text(file), format!("command: [\"{program}\", "));
     let line = text.lines().find_map(|line| line.trim().strip_prefix(&begin)).unwrap();
     line.trim_end_matches(']').split(", ").map(|word| word.trim_matches('"').to_owned()).collect()
 }
 
-/// Starts a sidecar on the store and asks what is promised.
-fn holds_the_strongest_promise(store: &str) {
+/// Starts a sidecar on the store and checks its promise.
+fn has_the_strongest_promise(store: &str) {
     let fixture = Fixture::bare();
     let sidecar = Sidecar::start(&fixture, &["--demo", "--store", store]);
-    let told = hapax(fixture.path(), &["check", "--store", store, "--json"]).ended(0).json();
-    assert_eq!(told["promise"], "at most once; a crash leaves the key uncertain for you to settle");
-    let warnings = told["warnings"].as_array().unwrap();
+    let checked = hapax(fixture.path(), &["check", "--store", store, "--json"]).ended(0).json();
+    assert_eq!(checked["promise"], "at most once; a crash leaves the key uncertain for you to settle");
+    let warnings = checked["warnings"].as_array().unwrap();
     assert!(!warnings.iter().any(|warning| !warning.as_str().unwrap().starts_with("/**: ")), "{warnings:?}");
     drop(sidecar);
 }
 
 #[test]
-fn the_redis_of_the_compose_file_holds_the_strongest_promise() {
+fn the_redis_of_the_compose_file_has_the_strongest_promise() {
     let options = arguments("docker/compose.redis.yaml", "redis-server")
         .chunks_exact(2)
         .fold(RedisServer::options(), |options, pair| options.argument(&pair[0], &pair[1]));
     let server = alone(|| options.start());
-    holds_the_strongest_promise(&format!("{}/0", server.url()));
+    has_the_strongest_promise(&format!("{}/0", server.url()));
 }
 
 #[test]
-fn the_database_of_the_compose_file_holds_the_strongest_promise() {
-    // By default this server keeps nothing when power fails, so the settings of the file must say that it should.
+fn the_database_of_the_compose_file_has_the_strongest_promise() {
+    // The defaults of this test server are not durable, so the settings of the file must be.
     let arguments = arguments("docker/compose.postgres.yaml", "postgres");
     let settings = arguments.iter().filter(|word| *word != "-c").map(|word| word.split_once('=').unwrap());
     let options =
@@ -180,10 +178,10 @@ fn the_database_of_the_compose_file_holds_the_strongest_promise() {
     let compose = text("docker/compose.postgres.yaml");
     let store = compose.lines().find_map(|line| line.trim().strip_prefix("HAPAX_STORE_URL: ")).unwrap();
     let (_, options) = store.split_once("@database/orders").unwrap();
-    holds_the_strongest_promise(&format!("{}{options}", server.url()));
+    has_the_strongest_promise(&format!("{}{options}", server.url()));
 }
 
-/// A process that is killed when nobody needs it any more.
+/// A process that is killed on drop.
 struct Service(Child);
 
 impl Drop for Service {

@@ -1,5 +1,5 @@
-// Express as the service behind the sidecar. It listens on every address that it is given and passes each request on to the scripted
-// origin on the same address. What it answers is framed by Express and Node.
+// Express as the upstream. It listens on the given addresses and forwards each request to the scripted origin on the same
+// address. Responses are framed by Express and Node.
 //
 // Usage: node express_origin.mjs PORT ORIGIN_PORT ADDRESS...
 
@@ -8,19 +8,19 @@ import { buffer } from "node:stream/consumers";
 import express from "express";
 
 const [port, originPort, ...addresses] = process.argv.slice(2);
-// Both sides frame their own messages.
+// Each side frames its own messages.
 const FRAMING = ["content-length", "transfer-encoding"];
 const agent = new http.Agent({ keepAlive: true });
 
-/** Header lines as pairs of name and value, without those of the framing. */
+/** Header fields as pairs of name and value, without those of the framing. */
 function lines(raw) {
   const pairs = [];
   for (let at = 0; at < raw.length; at += 2) pairs.push([raw[at], raw[at + 1]]);
   return pairs.filter(([name]) => !FRAMING.includes(name.toLowerCase()));
 }
 
-/** What the origin answers; its body is still to be read. */
-function asked(request, body) {
+/** The response of the origin, whose body is not yet read. */
+function forward(request, body) {
   const headers = [...lines(request.rawHeaders), ["Content-Length", String(body.length)]];
   const { method, originalUrl: path } = request;
   const host = request.socket.localAddress;
@@ -30,7 +30,7 @@ function asked(request, body) {
   });
 }
 
-/** Sends a body of unknown length as it comes. One that breaks off breaks the connection. */
+/** Streams a body of unknown length. An aborted body aborts the connection. */
 function stream(answer, response) {
   response.flushHeaders();
   answer.on("data", (data) => response.write(data));
@@ -40,7 +40,7 @@ function stream(answer, response) {
 
 const app = express();
 app.use(async (request, response) => {
-  const answer = await asked(request, await buffer(request));
+  const answer = await forward(request, await buffer(request));
   response.status(answer.statusCode);
   for (const [name, value] of lines(answer.rawHeaders)) response.appendHeader(name, value);
   if (answer.headers["transfer-encoding"]) stream(answer, response);

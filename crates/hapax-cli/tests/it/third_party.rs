@@ -1,8 +1,8 @@
-//! Services that are not ours behind the sidecar: nginx, Express and FastAPI, one process of each for all cases.
+//! Third-party servers behind the sidecar: nginx, Express and FastAPI, one process of each for all cases.
 //!
-//! Each listens on many loopback addresses and passes what comes to one of them on to whoever listens there on another
-//! port. So every case has an address to itself while it lasts, and a scripted origin behind it. What the sidecar speaks with is the
-//! other server: its parser, its framing, its way with connections.
+//! Each server listens on many loopback addresses and forwards requests to another port of the same address. A case has
+//! one address to itself, with a scripted origin on that port. The sidecar communicates with the third-party server: its
+//! parser, its framing and its connection handling.
 
 mod program;
 
@@ -18,16 +18,16 @@ use crate::fixture::Fixture;
 
 pub(crate) use program::{NGINX, Program};
 
-/// Many more than there are cases at once, so that an address rests before it is used again: whatever is left of one
-/// case is gone by then. Few enough for a process with a thousand files.
+/// Many more than concurrent cases, so that connections of an earlier case are closed before an address is reused. Few
+/// enough for a process with a thousand files.
 const ADDRESSES: u8 = 200;
-/// A server that is silent for so long on a busy machine does not start any more.
+/// A server that does not listen after this time, even on a busy machine, has failed to start.
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// How long to wait before looking again whether it listens.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// The interval of connection attempts.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A running server. Dropping it ends it and whatever it started.
-pub(crate) struct Foreign {
+/// A running server. Dropping it ends its process group.
+pub(crate) struct ThirdParty {
     pub(crate) program: Program,
     process: Child,
     ports: Ports,
@@ -35,33 +35,33 @@ pub(crate) struct Foreign {
     _fixture: Fixture,
 }
 
-/// The numbers of the addresses that no case has, the longest unused first.
+/// The numbers of unused addresses, the least recently used first.
 type Free = Arc<Mutex<VecDeque<u8>>>;
 
-/// Where a server listens and where it finds origins, on every address.
+/// The ports of the server and of the origins, on every address.
 #[derive(Clone, Copy)]
 struct Ports {
     server: u16,
     origin: u16,
 }
 
-/// What one case has to itself, until it is dropped.
-pub(crate) struct Place {
-    /// Where the sidecar finds the server.
+/// The addresses of one case, until it is dropped.
+pub(crate) struct CaseAddresses {
+    /// The address of the server, for the sidecar.
     pub(crate) server: SocketAddr,
-    /// Where the server looks for the scripted origin.
+    /// The address of the scripted origin, for the server.
     pub(crate) origin: SocketAddr,
     number: u8,
     free: Free,
 }
 
-impl Drop for Place {
+impl Drop for CaseAddresses {
     fn drop(&mut self) {
         self.free.lock().unwrap().push_back(self.number);
     }
 }
 
-impl Foreign {
+impl ThirdParty {
     /// Starts the server and waits until it listens.
     pub(crate) fn start(program: Program) -> Self {
         let ports = free_ports(program.address(0));
@@ -69,18 +69,18 @@ impl Foreign {
         let mut command = program.command(fixture.path(), ports);
         let process = started(&mut command);
         let free = Arc::new(Mutex::new((0..ADDRESSES).collect()));
-        let mut foreign = Self { program, process, ports, free, _fixture: fixture };
-        foreign.wait();
-        foreign
+        let mut server = Self { program, process, ports, free, _fixture: fixture };
+        server.wait();
+        server
     }
 
-    /// An address that no other case has.
-    pub(crate) fn place(&self) -> Place {
+    /// Reserves an address.
+    pub(crate) fn addresses(&self) -> CaseAddresses {
         let number =
-            self.free.lock().unwrap().pop_front().expect("there are more addresses than cases at once");
+            self.free.lock().unwrap().pop_front().expect("there are more addresses than concurrent cases");
         let [server, origin] = [self.ports.server, self.ports.origin]
             .map(|port| SocketAddr::from((self.program.address(number), port)));
-        Place { server, origin, number, free: self.free.clone() }
+        CaseAddresses { server, origin, number, free: self.free.clone() }
     }
 
     fn wait(&mut self) {
@@ -88,21 +88,21 @@ impl Foreign {
         let last = self.program.address(ADDRESSES - 1);
         while TcpStream::connect((last, self.ports.server)).is_err() {
             let ended = self.process.try_wait().unwrap();
-            assert!(ended.is_none(), "{} ended by itself: {ended:?}", self.program.name());
+            assert!(ended.is_none(), "{} has exited: {ended:?}", self.program.name());
             assert!(begun.elapsed() < START_LIMIT, "{} does not listen", self.program.name());
-            sleep(LOOK_AGAIN);
+            sleep(POLL_INTERVAL);
         }
     }
 }
 
-impl Drop for Foreign {
+impl Drop for ThirdParty {
     fn drop(&mut self) {
         // The whole group, because nginx has workers.
         end_group(&mut self.process);
     }
 }
 
-/// Two ports that were free just now. No other test listens on these addresses.
+/// Two free ports. No other test listens on these addresses.
 fn free_ports(address: Ipv4Addr) -> Ports {
     let held = [(); 2].map(|()| TcpListener::bind((address, 0)).unwrap());
     let [server, origin] = held.map(|listener| listener.local_addr().unwrap().port());

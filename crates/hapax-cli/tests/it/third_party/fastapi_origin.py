@@ -1,7 +1,7 @@
-"""FastAPI on uvicorn as the service behind the sidecar.
+"""FastAPI on uvicorn as the upstream.
 
-It listens on every address that it is given and passes each request on to the scripted origin on the same address. What it answers is
-framed by Starlette and uvicorn.
+It listens on the given addresses and forwards each request to the scripted origin on the same address. Responses are framed by
+Starlette and uvicorn.
 
 Usage: python fastapi_origin.py PORT ORIGIN_PORT ADDRESS...
 """
@@ -15,7 +15,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
 METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]
-# Both sides frame their own messages.
+# Each side frames its own messages.
 FRAMING = {b"content-length", b"transfer-encoding"}
 
 port, origin_port, *addresses = sys.argv[1:]
@@ -24,13 +24,13 @@ origins = httpcore.AsyncConnectionPool(max_connections=None, max_keepalive_conne
 
 
 def lines(headers):
-    """Header lines in lower case, as ASGI wants them, without those of the framing."""
+    """Header fields in lower case, as ASGI requires, without those of the framing."""
     lower = [(name.lower(), value) for name, value in headers]
     return [(name, value) for name, value in lower if name not in FRAMING]
 
 
-async def asked(request: Request) -> httpcore.Response:
-    """What the origin answers; its body is still to be read."""
+async def forward(request: Request) -> httpcore.Response:
+    """The response of the origin, whose body is not yet read."""
     body = await request.body()
     address, _ = request.scope["server"]
     target = request.scope["raw_path"]
@@ -42,7 +42,7 @@ async def asked(request: Request) -> httpcore.Response:
 
 
 async def pieces(answer: httpcore.Response):
-    """A body of unknown length as it comes. One that breaks off breaks the connection."""
+    """Streams a body of unknown length. An aborted body aborts the connection."""
     try:
         async for piece in answer.aiter_stream():
             yield piece
@@ -52,7 +52,7 @@ async def pieces(answer: httpcore.Response):
 
 @app.api_route("/{path:path}", methods=METHODS)
 async def play(request: Request):
-    answer = await asked(request)
+    answer = await forward(request)
     if any(name.lower() == b"transfer-encoding" for name, _ in answer.headers):
         response = StreamingResponse(pieces(answer), answer.status)
     else:
@@ -65,6 +65,6 @@ async def play(request: Request):
 
 if __name__ == "__main__":
     listeners = [socket.create_server((address, int(port))) for address in addresses]
-    # The origin's answer has a date.
+    # The response of the origin has a date.
     config = uvicorn.Config(app, log_level="critical", date_header=False)
     uvicorn.Server(config).run(sockets=listeners)

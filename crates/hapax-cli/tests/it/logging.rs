@@ -1,4 +1,4 @@
-//! What operators are told while it runs: records that become uncertain, outages, and what was refused.
+//! Logs and metrics of a running sidecar: records that become uncertain, outages, and refusals.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ fn line(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Everything that was logged, once the process has ended.
+/// All log lines, after the end of the process.
 fn ended(sidecar: Sidecar) -> Vec<Value> {
     sidecar.signal("TERM");
     sidecar.ended().1.iter().map(|text| line(text)).collect()
@@ -54,12 +54,12 @@ fn a_record_that_becomes_uncertain_has_one_warning() {
         }
         let id = origin.seen()[0].header("idempotency-operation").unwrap().to_owned();
         let lines = ended(sidecar);
-        let [told] = &uncertain(&lines)[..] else { panic!("{cause}: {lines:#?}") };
+        let [entry] = &uncertain(&lines)[..] else { panic!("{cause}: {lines:#?}") };
         let address = origin.address.to_string();
         for (name, value) in
             [("level", "WARN"), ("cause", cause), ("id", &id), ("route", "/orders"), ("upstream", &address)]
         {
-            assert_eq!(told[name], value, "{told}");
+            assert_eq!(entry[name], value, "{entry}");
         }
     }
 }
@@ -75,10 +75,13 @@ fn a_run_that_takes_too_long_has_one_warning() {
     let mut first = Client::to(sidecar.address());
     first.send(&format!("POST /orders\nIdempotency-Key: {KEY}-a"), "{}");
     begun.recv().unwrap();
-    let told = line(&sidecar.logged("run_max"));
-    assert_eq!((&told["level"], &told["cause"]), (&"WARN".into(), &"lapsed".into()), "{told}");
-    assert_eq!((&told["route"], &told["upstream"]), (&"/orders".into(), &silent.address.to_string().into()));
-    // It is asked for until it has lapsed.
+    let entry = line(&sidecar.logged("run_max"));
+    assert_eq!((&entry["level"], &entry["cause"]), (&"WARN".into(), &"lapsed".into()), "{entry}");
+    assert_eq!(
+        (&entry["route"], &entry["upstream"]),
+        (&"/orders".into(), &silent.address.to_string().into())
+    );
+    // Retried until it has lapsed.
     while order(&sidecar, "a").json()["type"] != "https://hapax.dev/errors/uncertain" {}
     drop(gate);
     first.answer();
@@ -109,7 +112,7 @@ fn claims_of_a_process_that_was_killed_have_one_warning_each() {
 }
 
 #[test]
-fn an_outage_of_the_service_is_told_once_and_counted_apart() {
+fn an_outage_of_the_upstream_is_logged_once_and_counted() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -121,11 +124,11 @@ fn an_outage_of_the_service_is_told_once_and_counted_apart() {
     let begins = line(&sidecar.logged("the upstream is unreachable"));
     assert_eq!(begins["level"], "WARN");
     let metrics = ask(sidecar.admin(), "GET /metrics", "").body;
-    for told in [
+    for entry in [
         "hapax_requests_total{surface=\"http\",route=\"*\",outcome=\"unreachable\"} 3\n",
         "hapax_request_seconds_count{outcome=\"unreachable\"} 6\n",
     ] {
-        assert!(metrics.contains(told), "{told} is not in {metrics}");
+        assert!(metrics.contains(entry), "{entry} is not in {metrics}");
     }
     let _origin = Origin::start_at(address, |_, _| reply(200, "back"));
     let ends = loop {
@@ -136,13 +139,13 @@ fn an_outage_of_the_service_is_told_once_and_counted_apart() {
     };
     assert_eq!(ends["failures"], 6, "{ends}");
     let lines = ended(sidecar);
-    for told in ["the upstream is unreachable", "the upstream is reachable again"] {
-        assert_eq!(lines.iter().filter(|line| line["message"] == told).count(), 1, "{lines:#?}");
+    for entry in ["the upstream is unreachable", "the upstream is reachable again"] {
+        assert_eq!(lines.iter().filter(|line| line["message"] == entry).count(), 1, "{lines:#?}");
     }
 }
 
 #[test]
-fn the_line_of_a_refused_request_has_its_code() {
+fn the_access_log_has_the_code_of_a_refusal() {
     let origin = Origin::start(|_, _| reply(201, "made"));
     let (_fixture, mut sidecar) = serve("[[route]]\npath = \"/**\"\nkey = \"required\"\n", &origin.url());
     let address = sidecar.address();
@@ -152,13 +155,13 @@ fn the_line_of_a_refused_request_has_its_code() {
         ("POST /orders\nIdempotency-Key: a", "{\"n\":2}", Some("key-reused")),
     ] {
         ask(address, head, body);
-        let told = line(&sidecar.logged("hapax::requests"));
-        assert_eq!(told.get("problem").and_then(Value::as_str), code, "{told}");
+        let entry = line(&sidecar.logged("hapax::requests"));
+        assert_eq!(entry.get("problem").and_then(Value::as_str), code, "{entry}");
     }
 }
 
 #[test]
-fn a_warning_of_the_start_is_told_once_for_all_its_routes() {
+fn a_warning_at_the_start_is_logged_once_for_all_its_routes() {
     let route = |path: &str, more: &str| format!("[[route]]\npath = \"{path}\"\n{more}");
     let pass = "on_store_error = \"pass\"\n";
     let file = route("/a", pass) + &route("/b", pass) + &route("/c", &format!("key = \"off\"\n{pass}"));
@@ -171,6 +174,6 @@ fn a_warning_of_the_start_is_told_once_for_all_its_routes() {
     let [passing] = &passing[..] else { panic!("{warnings:#?}") };
     assert!(passing.contains("/a /b: on_store_error"), "{passing}");
     for (index, warning) in warnings.iter().enumerate() {
-        assert!(!warnings[..index].contains(warning), "{warning} is told twice: {warnings:#?}");
+        assert!(!warnings[..index].contains(warning), "{warning} is logged twice: {warnings:#?}");
     }
 }

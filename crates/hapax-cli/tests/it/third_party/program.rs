@@ -1,4 +1,4 @@
-//! Which servers there are, and how each is started.
+//! The third-party servers, and how each is started.
 
 use std::fmt::Write as _;
 use std::fs::{self, Permissions};
@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 use super::{ADDRESSES, Ports};
 use crate::tools::{installed_as_in_guide, needs};
 
-/// Where Debian puts nginx, which is not in every path.
+/// The path of nginx on Debian, which is not in the `PATH` of all users.
 pub(crate) const NGINX: &str = "/usr/sbin/nginx";
 
-/// A server that is not ours.
+/// A third-party server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Program {
     Nginx,
@@ -31,7 +31,7 @@ impl Program {
         }
     }
 
-    /// What the suite's reports call the sidecar before it.
+    /// The name of the suite's surface.
     pub(crate) fn surface(self) -> &'static str {
         match self {
             Self::Nginx => "sidecar-nginx",
@@ -40,7 +40,7 @@ impl Program {
         }
     }
 
-    /// One of its addresses. No two servers share any, so that they can run together.
+    /// One of its addresses. The servers share none, so that they can run concurrently.
     pub(super) fn address(self, number: u8) -> Ipv4Addr {
         let network = match self {
             Self::Nginx => 81,
@@ -50,19 +50,19 @@ impl Program {
         Ipv4Addr::new(127, network, 0, number)
     }
 
-    /// What starts it, in an empty `folder`.
+    /// The command that starts it, in an empty `folder`.
     pub(super) fn command(self, folder: &Path, ports: Ports) -> Command {
         let mut command = match self {
             Self::Nginx => self.nginx(folder, ports),
             Self::Express => {
                 needs("npm", "nodejs npm");
                 let installed = installed_as_in_guide("express");
-                // Node looks for modules from where the program is.
+                // Node resolves modules relative to the program.
                 fs::write(installed.join("origin.mjs"), include_str!("express_origin.mjs")).unwrap();
                 let mut node = Command::new("node");
-                // Otherwise Express prints every error that a script asks for.
+                // Otherwise Express prints the errors that scripts provoke.
                 node.arg(installed.join("origin.mjs")).env("NODE_ENV", "test");
-                self.told(node, ports)
+                self.with_arguments(node, ports)
             }
             Self::FastApi => {
                 needs("python3", "python3 python3-venv");
@@ -71,16 +71,16 @@ impl Program {
                 fs::write(&script, include_str!("fastapi_origin.py")).unwrap();
                 let mut python = Command::new(installed.join(".venv/bin/python"));
                 python.arg(script);
-                self.told(python, ports)
+                self.with_arguments(python, ports)
             }
         };
-        // It is ended with everything that it started.
+        // A process group of its own, to be ended as a whole.
         command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
         command
     }
 
-    /// The command with ports and addresses as its arguments.
-    fn told(self, mut command: Command, ports: Ports) -> Command {
+    /// Adds ports and addresses as arguments.
+    fn with_arguments(self, mut command: Command, ports: Ports) -> Command {
         command.args([ports.server, ports.origin].map(|port| port.to_string()));
         command.args((0..ADDRESSES).map(|number| self.address(number).to_string()));
         command
@@ -95,7 +95,7 @@ impl Program {
         }
         fs::write(folder.join("listen.conf"), listen).unwrap();
         fs::write(folder.join("nginx.conf"), include_str!("nginx.conf")).unwrap();
-        // A worker of root's nginx is somebody else and keeps large bodies here.
+        // If nginx runs as root, its workers run as another user, who stores large bodies here.
         fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
         let mut nginx = Command::new(NGINX);
         nginx.arg("-p").arg(folder).arg("-c").arg(folder.join("nginx.conf")).args(["-e", "stderr"]);

@@ -1,4 +1,4 @@
-//! How `hapax serve` ends: what has begun does so first.
+//! Graceful shutdown of `hapax serve`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,14 +12,14 @@ use crate::sidecar::{Client, Origin, Sidecar, ask, reply};
 
 const ORDER: &str = "{\"item\":\"book\"}";
 
-/// Shorter than a drain may take, and longer than anything else does.
+/// Shorter than the drain limit, and longer than everything else.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn keyed(name: &str) -> String {
     format!("POST /orders\nIdempotency-Key: {KEY}-{name}")
 }
 
-/// A sidecar that was asked to end while a request is under way, which ends when it is let go.
+/// A draining sidecar with a request in flight, which finishes when it is released.
 struct Ending {
     fixture: Fixture,
     sidecar: Sidecar,
@@ -50,7 +50,7 @@ impl Ending {
 }
 
 #[test]
-fn what_has_begun_ends_before_the_process_does() {
+fn requests_in_flight_finish_before_the_process_ends() {
     let Ending { fixture, sidecar, mut client, open, _origin } = Ending::start();
     open.send(()).unwrap();
     assert_eq!(client.answer().body, "made");
@@ -60,9 +60,9 @@ fn what_has_begun_ends_before_the_process_does() {
 }
 
 #[test]
-fn whoever_connects_while_it_ends_is_not_left_waiting() {
+fn new_connections_are_refused_during_shutdown() {
     let Ending { fixture: _fixture, sidecar, mut client, open, _origin } = Ending::start();
-    // Refused, or hung up on where the connection came before the address was given up.
+    // Refused, or closed if the connection was accepted before the listener was.
     if let Ok(mut late) = TcpStream::connect(sidecar.address()) {
         late.set_read_timeout(Some(PATIENCE)).unwrap();
         let got = late.read(&mut [0]);
@@ -79,7 +79,7 @@ fn is_timeout(error: &std::io::Error) -> bool {
 }
 
 #[test]
-fn what_does_not_end_in_time_becomes_uncertain_and_has_its_exit_code() {
+fn unfinished_operations_become_uncertain_and_have_an_exit_code() {
     let (origin, begun, _gate) = Origin::holding();
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), "[drain]\nlimit = \"100ms\"").unwrap();
@@ -91,14 +91,14 @@ fn what_does_not_end_in_time_becomes_uncertain_and_has_its_exit_code() {
     let (code, log) = sidecar.ended();
     assert_eq!(code, Some(6), "{log:?}");
     assert!(log.iter().any(|line| line.contains("drain-incomplete")), "{log:?}");
-    // The next owner of the store finds the claim of a process that is gone.
+    // The next owner of the store finds the claim of the dead process.
     fixture.open_and_close();
     let listed = hapax(fixture.path(), &["records", "list", "--json"]).ended(0).json();
     assert_eq!(listed["records"][0]["state"], "uncertain");
 }
 
 #[test]
-fn whoever_asks_twice_does_not_wait() {
+fn a_second_signal_ends_the_process_immediately() {
     let (origin, begun, _gate) = Origin::holding();
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), "[drain]\nlimit = \"1d\"").unwrap();
@@ -112,7 +112,7 @@ fn whoever_asks_twice_does_not_wait() {
     assert_eq!(sidecar.ended().0, Some(6));
 }
 
-/// A client that never ends its request, sent as far as the server asks for its body.
+/// A client whose request body never ends, sent as far as the server requests it.
 fn half_a_request(address: SocketAddr, head: &str) -> BufReader<TcpStream> {
     let mut client = BufReader::new(TcpStream::connect(address).unwrap());
     client.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
@@ -129,9 +129,9 @@ fn half_a_request(address: SocketAddr, head: &str) -> BufReader<TcpStream> {
     client
 }
 
-/// What it has not got is for another process: the client is told so, and the limit of the drain does not matter.
+/// A request with an incomplete body has not run: it is refused immediately, whatever the drain limit.
 #[test]
-fn x_13_half_a_request_does_not_hold_up_the_end() {
+fn x_13_an_incomplete_request_does_not_delay_the_shutdown() {
     let origin = Origin::start(|_, _| reply(201, "made"));
     let fixture = Fixture::bare();
     std::fs::write(
@@ -161,7 +161,7 @@ fn x_13_half_a_request_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_process_that_ends_is_measured_as_not_ready() {
+fn a_draining_process_is_not_ready() {
     let Ending { fixture: _fixture, sidecar, mut client, open, _origin } = Ending::start();
     let metrics = ask(sidecar.admin(), "GET /metrics", "").body;
     assert!(metrics.contains("\nhapax_ready 0\n"), "{metrics}");

@@ -1,4 +1,4 @@
-//! What the sidecar itself refuses: why a record is uncertain, and how the route says it.
+//! Refusals by the sidecar itself: the reason of uncertain records, and the route's shape of refusals.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::binary::hapax;
 use crate::fixture::{Fixture, KEY};
 use crate::sidecar::{Message, Origin, Sidecar, ask};
 
-/// A sidecar with this file, before this service.
+/// A sidecar with this file, in front of this service.
 fn serve(file: &str, url: &str) -> (Fixture, Sidecar) {
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), file).unwrap();
@@ -22,14 +22,14 @@ fn shown(fixture: &Fixture, id: &str) -> Value {
     hapax(fixture.path(), &["records", "show", id, "--json"]).ended(0).json()["record"].clone()
 }
 
-/// The address of nothing: the port was free a moment ago.
-fn nowhere() -> String {
+/// A URL without a server: its port was free a moment ago.
+fn unreachable_url() -> String {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}", free.local_addr().unwrap())
 }
 
 #[test]
-fn x_07_the_reason_of_a_record_is_what_happened() {
+fn x_07_the_reason_of_a_record_is_the_upstream_failure() {
     let (silent, _begun, _gate) = Origin::holding();
     let short = "HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\nhalf";
     let garbled = "SSH-2.0-OpenSSH_9.2\r\n\r\n";
@@ -55,7 +55,7 @@ fn x_07_the_reason_of_a_record_is_what_happened() {
         let text = hapax(fixture.path(), &["records", "show", &id]).ended(0).stdout;
         assert!(text.contains(words), "{name}: {text}");
     }
-    // The service goes away within its answer.
+    // The service closes the connection within its response.
     let origin = Origin::start(move |_, number| (number == 1).then(|| short.to_owned()));
     let file = "[upstream_options]\nbody_idle = \"100ms\"\n";
     let (fixture, sidecar) = serve(file, &origin.url());
@@ -68,7 +68,7 @@ fn x_07_the_reason_of_a_record_is_what_happened() {
 const OWN: &str = "[upstream_options]\nresponse = \"100ms\"\n\
                    [[route]]\npath = \"/**\"\nretry_hint = \"Stripe-Should-Retry\"\n";
 
-/// The document of a refusal that follows the route, and names the record where there is one.
+/// Checks a refusal in the shape of the route, which names the record if there is one.
 #[track_caller]
 fn assert_own(answer: &Message, status: u16, code: &str, retry: &str) -> Value {
     assert_eq!(answer.status(), status, "{answer:?}");
@@ -81,10 +81,10 @@ fn assert_own(answer: &Message, status: u16, code: &str, retry: &str) -> Value {
 }
 
 #[test]
-fn e_04_what_the_sidecar_refuses_follows_the_route_and_names_the_record() {
+fn e_04_refusals_of_the_sidecar_have_the_shape_of_the_route_and_name_the_record() {
     let (silent, _begun, _gate) = Origin::holding();
     let hangs_up = Origin::start(|_, _| None);
-    let dead = nowhere();
+    let dead = unreachable_url();
     for (url, usual, chosen, code, retry) in [
         (hangs_up.url(), 502, "uncertain = 422", "uncertain", "false"),
         (silent.url(), 504, "uncertain = 422", "uncertain", "false"),
@@ -92,7 +92,7 @@ fn e_04_what_the_sidecar_refuses_follows_the_route_and_names_the_record() {
     ] {
         let (fixture, sidecar) = serve(OWN, &url);
         let document = assert_own(&order(&sidecar), usual, code, retry);
-        let id = document["operation"].as_str().expect("the caller is told the record").to_owned();
+        let id = document["operation"].as_str().expect("the refusal names the record").to_owned();
         assert_eq!(document["instance"], format!("urn:hapax:record:{id}"));
         let shown = shown(&fixture, &id);
         let state = if code == "uncertain" { "uncertain" } else { "released" };
@@ -102,14 +102,14 @@ fn e_04_what_the_sidecar_refuses_follows_the_route_and_names_the_record() {
         let file = format!("{OWN}statuses = {{ {chosen} }}\n");
         let (_fixture, sidecar) = serve(&file, &url);
         assert_own(&order(&sidecar), 422, code, retry);
-        // Without a key there is no record to name, and the route's rules count all the same.
+        // Without a key there is no record, and the shape of the route applies nevertheless.
         let unkeyed = assert_own(&ask(sidecar.address(), "POST /orders", "{}"), 422, code, retry);
         assert_eq!(unkeyed.get("operation"), None);
     }
 }
 
 #[test]
-fn e_04_a_full_upstream_is_refused_as_the_route_says() {
+fn e_04_refusals_at_the_connection_limit_have_the_shape_of_the_route() {
     let (holding, begun, _gate) = Origin::holding();
     let file = OWN.replace("response = \"100ms\"", "connections_max = 1\nconnection_wait = \"50ms\"");
     let (_fixture, sidecar) = serve(&file, &holding.url());
