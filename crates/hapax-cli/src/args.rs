@@ -259,7 +259,7 @@ pub(crate) struct Name {
     /// The key's namespace
     #[arg(long, value_name = "NAME", requires = "key")]
     pub(crate) namespace: Option<String>,
-    /// The key's principal, as the service knows it
+    /// The key's principal, as the service identifies it
     #[arg(long, value_name = "NAME", requires = "key")]
     pub(crate) principal: Option<String>,
 }

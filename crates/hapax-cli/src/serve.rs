@@ -90,7 +90,7 @@ impl Sidecar {
             tracing::warn!("{warning}");
         }
         let store = config.store.open_or_create().await?;
-        let promise = promise::tell(&config.store, &*store).await;
+        let promise = promise::log(&config.store, &*store).await;
         let hapax = hapax(&config, store);
         let forward = UpstreamService::new(&config.upstream, &config.upstream_options)?;
         let callouts = Callouts::new(&config.limits);

@@ -261,8 +261,8 @@ pub(crate) fn options() -> String {
             let variable = known.variable().map(|name| format!("`{name}`")).unwrap_or_default();
             let default =
                 if known.default.is_empty() { String::new() } else { format!("`{}`", known.default) };
-            let words = known.description.replace('|', "\\|");
-            let _ = writeln!(text, "| `{}` | {variable} | {default} | {words} |", known.name);
+            let description = known.description.replace('|', "\\|");
+            let _ = writeln!(text, "| `{}` | {variable} | {default} | {description} |", known.name);
         }
     }
     text.trim().to_owned()

@@ -12,11 +12,16 @@ use crate::output::Output;
 pub(crate) fn run(directory: Option<&Path>, output: Output) -> Result<(), Failure> {
     output.never_json("a manual page")?;
     if let Some(directory) = directory {
-        let made = std::fs::create_dir_all(directory);
-        return made.and_then(|()| clap_mangen::generate_to(Args::command(), directory)).map_err(|error| {
-            Failure::new(Code::InputInvalid, format!("cannot write manual pages to {}", directory.display()))
+        let created = std::fs::create_dir_all(directory);
+        return created.and_then(|()| clap_mangen::generate_to(Args::command(), directory)).map_err(
+            |error| {
+                Failure::new(
+                    Code::InputInvalid,
+                    format!("cannot write manual pages to {}", directory.display()),
+                )
                 .because(error)
-        });
+            },
+        );
     }
     let mut page = Vec::new();
     Man::new(Args::command()).render(&mut page).map_err(Failure::output)?;

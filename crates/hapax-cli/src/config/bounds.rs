@@ -18,12 +18,12 @@ pub(super) struct InvalidValue {
 /// The first option with an invalid value.
 pub(super) fn first_invalid(shape: &Shape) -> Option<InvalidValue> {
     let default = Shape::default();
-    let times = times(shape).into_iter().zip(times(&default)).filter(|((.., said), _)| said.0.is_zero());
+    let times = times(shape).into_iter().zip(times(&default)).filter(|((.., value), _)| value.0.is_zero());
     let times = times.map(|((section, option, _), (.., default))| {
         let why = format!("must be longer than 0s; the default is {default}");
         InvalidValue { section, option, why }
     });
-    let counts = counts(shape).into_iter().zip(counts(&default)).filter(|((.., said), _)| *said == 0);
+    let counts = counts(shape).into_iter().zip(counts(&default)).filter(|((.., value), _)| *value == 0);
     let counts = counts.map(|((section, option, _), (.., default))| {
         let why = format!("must be more than 0; the default is {default}");
         InvalidValue { section, option, why }

@@ -208,9 +208,10 @@ fn advice(section: &str, name: &str) -> String {
     if let Some(near) = nearest(name, here.chain(sections)) {
         return format!("did you mean `{near}`?");
     }
-    let elsewhere = schema::known().iter().filter(|known| known.name == name && known.section != ROUTE);
+    let in_other_sections =
+        schema::known().iter().filter(|known| known.name == name && known.section != ROUTE);
     // The top of the file is preferred.
-    match elsewhere.min_by_key(|known| !known.section.is_empty()) {
+    match in_other_sections.min_by_key(|known| !known.section.is_empty()) {
         Some(known) if known.section.is_empty() => format!("write `{name}` above the first section"),
         Some(known) => format!("`{name}` belongs under [{}]", known.section),
         None => "see `hapax check --options` for all options".to_owned(),

@@ -81,8 +81,8 @@ fn remove_unwritable_defaults(part: &mut Value) {
 pub(crate) fn known() -> &'static [OptionInfo] {
     static KNOWN: LazyLock<Vec<OptionInfo>> = LazyLock::new(|| {
         let schema = schema();
-        let usual = Shape { defaults: HttpPolicy::default().settings(), ..Shape::default() };
-        let defaults = serde_json::to_value(usual).unwrap_or_default();
+        let shape = Shape { defaults: HttpPolicy::default().settings(), ..Shape::default() };
+        let defaults = serde_json::to_value(shape).unwrap_or_default();
         let mut known = Vec::new();
         for (name, property) in properties(&schema) {
             let place = resolved(&schema, property);

@@ -310,11 +310,11 @@ fn a_limit_of_zero_is_refused_with_its_location_and_the_default() {
         ("trace", "queue_max", "4096"),
         ("store", "timeout", "5s"),
     ];
-    for (section, option, usual) in options {
-        let nothing = if usual.ends_with(['s', 'm']) { "\"0s\"" } else { "0" };
-        let message = refusal(&format!("[{section}]\n{option} = {nothing}"), &[]);
+    for (section, option, default) in options {
+        let zero = if default.ends_with(['s', 'm']) { "\"0s\"" } else { "0" };
+        let message = refusal(&format!("[{section}]\n{option} = {zero}"), &[]);
         assert!(
-            message.contains("hapax.toml:2:") && message.ends_with(&format!("the default is {usual}")),
+            message.contains("hapax.toml:2:") && message.ends_with(&format!("the default is {default}")),
             "{message}"
         );
     }
@@ -419,7 +419,7 @@ fn unsafe_settings_are_warned_about_and_safe_ones_are_not() {
         ("listen = \"0.0.0.0:8080\"", "plain HTTP"),
         ("upstream = \"http://db.example:80\"", "plain HTTP"),
         ("[admin]\nlisten = \"0.0.0.0:8081\"", "admin: "),
-        ("[store]\nurl = \"memory:\"", "forgets"),
+        ("[store]\nurl = \"memory:\"", "loses all records"),
         ("[store]\nsweep = \"off\"", "hapax sweep"),
     ];
     for (text, expected) in cases {
@@ -473,8 +473,8 @@ fn the_schema_and_the_policy_have_the_same_options() {
         let is_of_route = |known: &&OptionInfo| known.section == ROUTE && known.name == option.name;
         assert!(known().iter().any(|known| is_of_route(&known)), "{} is no option of a route", option.name);
     }
-    let said = serde_json::to_value(HttpPolicy::default().settings()).unwrap();
-    for name in said.as_object().unwrap().keys() {
+    let settings = serde_json::to_value(HttpPolicy::default().settings()).unwrap();
+    for name in settings.as_object().unwrap().keys() {
         assert!(known().iter().any(|known| known.section == "defaults" && known.name == *name), "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! [`UpstreamService`]: forwards a request to the upstream, and tells the layer what an error means for its key.
+//! [`UpstreamService`]: forwards a request to the upstream, and maps errors to outcomes of its key.
 //!
 //! The key of a request that was not sent is released, since nothing can have happened. If any part of it may have been
 //! sent, it is uncertain, whatever the error.

@@ -7,7 +7,7 @@ use crate::output::printable;
 use crate::stores::StoreUrl;
 
 /// Logs and returns the promise of the store with its present settings; none if they cannot be read.
-pub(super) async fn tell(url: &StoreUrl, store: &dyn Store) -> Option<Promise> {
+pub(super) async fn log(url: &StoreUrl, store: &dyn Store) -> Option<Promise> {
     let health = match store.health().await {
         Ok(health) => health,
         Err(error) => {

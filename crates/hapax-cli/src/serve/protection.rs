@@ -118,8 +118,8 @@ impl<'a> Routing<'a> {
 }
 
 fn methods_of(route: &Route) -> Vec<Method> {
-    let said = route.policy.settings().methods.unwrap_or_default();
-    said.into_iter().map(|Text(method)| method).collect()
+    let methods = route.policy.settings().methods.unwrap_or_default();
+    methods.into_iter().map(|Text(method)| method).collect()
 }
 
 fn covers(route: &Route, method: &Method) -> bool {

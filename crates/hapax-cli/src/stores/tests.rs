@@ -57,7 +57,8 @@ fn a_table_is_printed_with_its_region() {
     for wrong in ["dynamodb:shop", "dynamodb://shop?region=EU", "dynamodb://shop?region=eu&tiemout_ms=5"] {
         let message = refusal(wrong);
         assert!(
-            message.contains("dynamodb: the store's URL is wrong") && message.contains("docs/guide/dynamodb.md"),
+            message.contains("dynamodb: the store's URL is wrong")
+                && message.contains("docs/guide/dynamodb.md"),
             "{message}"
         );
     }
@@ -81,7 +82,10 @@ fn a_redis_url_is_printed_without_its_password() {
     assert!(!refusal("redis+cluster://app:hunter2@a/3").contains("hunter2"));
     for wrong in ["redis://app:hunter2@cache/x", "redis://:hunter2@cache?prefx=a", "redis:hunter2"] {
         let message = refusal(wrong);
-        assert!(message.contains("redis: the store's URL is wrong") && !message.contains("hunter2"), "{message}");
+        assert!(
+            message.contains("redis: the store's URL is wrong") && !message.contains("hunter2"),
+            "{message}"
+        );
     }
 }
 
@@ -93,7 +97,10 @@ fn a_postgres_url_is_printed_without_its_password() {
     assert!(!format!("{url:?}").contains("hunter2"));
     for wrong in ["postgres://app:hunter2@db:x/a", "postgres://:hunter2@db/a?shema=b", "postgres:hunter2"] {
         let message = refusal(wrong);
-        assert!(message.contains("postgres: the store's URL is wrong") && !message.contains("hunter2"), "{message}");
+        assert!(
+            message.contains("postgres: the store's URL is wrong") && !message.contains("hunter2"),
+            "{message}"
+        );
     }
 }
 

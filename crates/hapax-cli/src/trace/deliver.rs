@@ -24,7 +24,7 @@ pub(super) struct Delivery {
     runtime: Handle,
     client: Client,
     limits: RequestLimits,
-    is_taken: AtomicBool,
+    is_accepting: AtomicBool,
 }
 
 impl Delivery {
@@ -33,20 +33,20 @@ impl Delivery {
             runtime: Handle::current(),
             client: Client::new(POOL),
             limits: RequestLimits { timeout: within, body_bytes_max: ANSWER_BYTES_MAX },
-            is_taken: AtomicBool::new(true),
+            is_accepting: AtomicBool::new(true),
         }
     }
 
-    fn taken(&self) {
+    fn delivered(&self) {
         metrics::counter!(TRACE_BATCHES, "result" => "delivered").increment(1);
-        if !self.is_taken.swap(true, Ordering::Relaxed) {
+        if !self.is_accepting.swap(true, Ordering::Relaxed) {
             tracing::info!("the collector accepts traces again");
         }
     }
 
     fn lost(&self, why: &dyn std::fmt::Display) {
         metrics::counter!(TRACE_BATCHES, "result" => "lost").increment(1);
-        if self.is_taken.swap(false, Ordering::Relaxed) {
+        if self.is_accepting.swap(false, Ordering::Relaxed) {
             tracing::warn!("the collector does not accept traces, which are dropped until it does: {why}");
         }
     }
@@ -60,7 +60,7 @@ impl HttpClient for Delivery {
         match self.runtime.spawn(sent).await? {
             Ok(response) => {
                 if response.status().is_success() {
-                    self.taken();
+                    self.delivered();
                 } else {
                     self.lost(&format_args!("it responds with {}", response.status()));
                 }

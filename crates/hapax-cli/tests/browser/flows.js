@@ -23,7 +23,7 @@ async function login(page, world, next = "/", name = "Ada") {
 async function open(page, world, state) {
   await login(page, world, `/records?state=${state}`);
   await page.locator("tbody a").first().click();
-  await page.getByRole("heading", { name: "Story" }).waitFor();
+  await page.getByRole("heading", { name: "Timeline" }).waitFor();
   return new URL(page.url()).pathname;
 }
 
@@ -320,7 +320,7 @@ flow("all actions work with the keyboard", async (page, world) => {
   await page.waitForURL(/id=/);
   await page.locator("tbody a").focus();
   await page.keyboard.press("Enter");
-  await page.getByRole("heading", { name: "Story" }).waitFor();
+  await page.getByRole("heading", { name: "Timeline" }).waitFor();
 });
 
 flow("pages fit on a phone", async (page, world) => {

@@ -69,21 +69,21 @@ const sdks = {
 };
 
 for (const [name, { shape, send, code }] of Object.entries(sdks)) {
-  const told = { sdk: `${name} for node`, version: version(name.split(" ")[0]), shape, class: "none", code: null };
+  const report = { sdk: `${name} for node`, version: version(name.split(" ")[0]), shape, class: "none", code: null };
   let amount = 1;
   try {
     await send(amount);
     amount = 2;
     await send(amount);
   } catch (error) {
-    told.class = error.constructor.name;
+    report.class = error.constructor.name;
     try {
-      told.code = code(error) ?? null;
+      report.code = code(error) ?? null;
     } catch (missing) {
-      told.code = `no code: ${missing.message}`;
+      report.code = `no code: ${missing.message}`;
     }
-    told.message = error.message;
-    told.after = amount;
+    report.message = error.message;
+    report.after = amount;
   }
-  console.log(JSON.stringify(told));
+  console.log(JSON.stringify(report));
 }

@@ -92,19 +92,19 @@ sdks = {
 }
 
 for name, (shape, send, code) in sdks.items():
-    told = {"sdk": f"{name} for python", "version": version(name.split(" ")[0]), "shape": shape}
-    told.update({"class": "none", "code": None})
+    report = {"sdk": f"{name} for python", "version": version(name.split(" ")[0]), "shape": shape}
+    report.update({"class": "none", "code": None})
     amount = 1
     try:
         send(amount)
         amount = 2
         send(amount)
     except Exception as error:
-        told["class"] = type(error).__name__
+        report["class"] = type(error).__name__
         try:
-            told["code"] = code(error)
+            report["code"] = code(error)
         except Exception as missing:
-            told["code"] = f"no code: {missing!r}"
-        told["message"] = str(error)
-        told["after"] = amount
-    print(json.dumps(told))
+            report["code"] = f"no code: {missing!r}"
+        report["message"] = str(error)
+        report["after"] = amount
+    print(json.dumps(report))

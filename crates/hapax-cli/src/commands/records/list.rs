@@ -63,8 +63,8 @@ fn filters(list: &List, query: &Query) -> String {
         ("--newer-than", list.newer_than.as_ref().map(millis)),
         ("--limit", Some(list.limit.to_string()).filter(|_| list.limit != LIMIT_DEFAULT)),
     ];
-    let said = others.into_iter().filter_map(|(flag, value)| Some((flag, value?)));
-    states.chain(said).map(|(flag, value)| format!(" {flag} {}", quoted(&value))).collect()
+    let others = others.into_iter().filter_map(|(flag, value)| Some((flag, value?)));
+    states.chain(others).map(|(flag, value)| format!(" {flag} {}", quoted(&value))).collect()
 }
 
 fn query(list: &List) -> Result<Query, Failure> {

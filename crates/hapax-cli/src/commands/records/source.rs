@@ -95,8 +95,8 @@ impl Source {
 
 /// The command line of this process.
 fn own_command_line() -> String {
-    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
-    std::iter::once("hapax".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+    let args = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    std::iter::once("hapax".to_owned()).chain(args).collect::<Vec<_>>().join(" ")
 }
 
 /// The id of a view.
