@@ -16,32 +16,16 @@ use crate::handler_tx::Tx;
 use crate::store::PostgresStore;
 
 /// Why a handler got no transaction.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TxRejection {
     /// The request has no key, or no layer covers it. Answered as a missing key.
-    NotProtected(NotProtected),
+    #[error("{0}")]
+    NotProtected(#[source] NotProtected),
     /// The store has no connection, answered with 503; or it is not the layer's own store, a configuration error answered
     /// with 500. Nothing has run, so the key is free again.
-    Store(StoreError),
-}
-
-impl std::fmt::Display for TxRejection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotProtected(why) => why.fmt(f),
-            Self::Store(_) => f.write_str("the transaction could not be started"),
-        }
-    }
-}
-
-impl Error for TxRejection {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::NotProtected(why) => Some(why),
-            Self::Store(error) => Some(error),
-        }
-    }
+    #[error("the transaction could not be started")]
+    Store(#[source] StoreError),
 }
 
 impl IntoResponse for TxRejection {

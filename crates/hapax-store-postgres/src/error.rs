@@ -1,46 +1,59 @@
 //! Errors: driver error -> [`Fault`] -> [`StoreErrorKind`], in one place.
 
 use std::error::Error;
-use std::fmt;
 
 use hapax_core::{StoreError, StoreErrorKind};
 use tokio_postgres::error::SqlState;
 
 /// Why a server cannot be used as a store; the source of the [`StoreError`] that
 /// [`PostgresStore::connect`](crate::PostgresStore::connect) returns. Each message says what to do.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The URL is not a valid store URL.
+    #[error("the store's URL is wrong: {why}")]
     Url {
         /// What is wrong with it. Never the URL itself: it may hold a password.
         why: String,
     },
     /// The server is a standby: it may lack keys that its primary has.
+    #[error("the server is a standby; name the primary")]
     Standby,
     /// The server, the database or the user is read-only.
+    #[error("the database is read-only; name the primary, and a user with write permission")]
     ReadOnly,
     /// The server is older than the minimum version.
+    #[error("the server is PostgreSQL {}.{}, and 12 or newer is needed; upgrade it", .found / 10_000, .found % 10_000)]
     Version {
         /// The version it reports: 150018 is 15.18.
         found: i32,
     },
     /// There is no store in this schema.
+    #[error("there is no store in the schema {schema:?}; check the server, the database and the schema")]
     Missing {
         /// The schema.
         schema: String,
     },
     /// The tables are older than this program needs.
+    #[error(
+        "the tables have version {found} and this program needs version {}; run `hapax migrate`",
+        crate::VERSION
+    )]
     Outdated {
         /// Their version.
         found: i32,
     },
     /// The tables are too new for this program.
+    #[error(
+        "the tables have version {found}, which version {} does not support; upgrade this program",
+        crate::VERSION
+    )]
     TooNew {
         /// Their version.
         found: i32,
     },
     /// The certificate authority cannot be used.
+    #[error("the certificate of the authority cannot be used: {why}")]
     Certificate {
         /// What is wrong with it.
         why: String,
@@ -66,39 +79,6 @@ impl From<OpenError> for StoreError {
         Self::new(error.kind(), "open").with_source(error)
     }
 }
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Url { why } => write!(f, "the store's URL is wrong: {why}"),
-            Self::Standby => f.write_str("the server is a standby; name the primary"),
-            Self::ReadOnly => {
-                f.write_str("the database is read-only; name the primary, and a user with write permission")
-            }
-            Self::Version { found } => {
-                let (major, minor) = (found / 10_000, found % 10_000);
-                write!(f, "the server is PostgreSQL {major}.{minor}, and 12 or newer is needed; upgrade it")
-            }
-            Self::Missing { schema } => write!(
-                f,
-                "there is no store in the schema {schema:?}; check the server, the database and the schema"
-            ),
-            Self::Outdated { found } => write!(
-                f,
-                "the tables have version {found} and this program needs version {}; run `hapax migrate`",
-                crate::VERSION
-            ),
-            Self::TooNew { found } => write!(
-                f,
-                "the tables have version {found}, which version {} does not support; upgrade this program",
-                crate::VERSION
-            ),
-            Self::Certificate { why } => write!(f, "the certificate of the authority cannot be used: {why}"),
-        }
-    }
-}
-
-impl Error for OpenError {}
 
 /// What a call may have changed when it fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,7 +170,8 @@ impl Fault {
 }
 
 /// The message of the server or the driver with its code, never its details, which may hold a row.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct ServerMessage(String);
 
 impl ServerMessage {
@@ -218,26 +199,31 @@ impl ServerMessage {
     }
 }
 
-impl fmt::Display for ServerMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for ServerMessage {}
-
 /// Why a call was refused or timed out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum CallFailure {
+    #[error("the server did not answer in time")]
     TimedOut,
+    #[error("too many calls wait for the server")]
     TooManyWait,
+    #[error("another open transaction holds the record")]
     Held,
+    #[error("the record exists and cannot be read, so it is left unchanged")]
     Unreadable,
+    #[error("the server sent an unexpected reply")]
     Answer,
+    #[error("the cursor is not from this store")]
     Cursor,
+    #[error("the outcome is larger than outcome_bytes_max")]
     OutcomeTooLarge,
+    #[error("the names in a scope may have at most 64 KiB together")]
     ScopeTooLarge,
+    #[error("the attempt and its transaction have ended")]
     Ending,
+    #[error(
+        "the attempt has not claimed its key through this store, or has ended; give handlers the same store that \
+         the layer or `Hapax` was made with"
+    )]
     NotClaimed,
 }
 
@@ -255,25 +241,3 @@ impl CallFailure {
         StoreError::new(kind, op).with_source(self)
     }
 }
-
-impl fmt::Display for CallFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TimedOut => "the server did not answer in time",
-            Self::TooManyWait => "too many calls wait for the server",
-            Self::Held => "another open transaction holds the record",
-            Self::Unreadable => "the record exists and cannot be read, so it is left unchanged",
-            Self::Answer => "the server sent an unexpected reply",
-            Self::Cursor => "the cursor is not from this store",
-            Self::OutcomeTooLarge => "the outcome is larger than outcome_bytes_max",
-            Self::Ending => "the attempt and its transaction have ended",
-            Self::NotClaimed => {
-                "the attempt has not claimed its key through this store, or has ended; give handlers the same store that \
-                 the layer or `Hapax` was made with"
-            }
-            Self::ScopeTooLarge => "the names in a scope may have at most 64 KiB together",
-        })
-    }
-}
-
-impl Error for CallFailure {}
