@@ -1,43 +1,55 @@
 //! Errors: maps driver errors to [`StoreErrorKind`] in one place.
 
 use std::error::Error;
-use std::fmt;
 
 use hapax_core::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError};
 
 /// Why a server cannot be used as a store; the source of the [`StoreError`] that
 /// [`RedisStore::connect`](crate::RedisStore::connect) returns. Each message says what to do.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The URL is not a valid store URL.
+    #[error("the store's URL is wrong: {why}")]
     Url {
         /// What is wrong with it. Never the URL itself: it may hold a password.
         why: String,
     },
     /// The server is a replica: it may lack keys that its primary has.
+    #[error("the server is a replica; name the primary")]
     Replica,
     /// The server is a cluster member and was not named as one.
+    #[error("the server is a member of a cluster; name it with redis+cluster:// or rediss+cluster://")]
     Cluster,
     /// The server was named as a cluster member and is not one.
+    #[error("the server is no member of a cluster; name it with redis:// or rediss://")]
     NotCluster,
     /// The server is older than the minimum version.
+    #[error("the server is Redis {found}, and 6.2 or newer is needed; upgrade it")]
     Version {
         /// The version it reports.
         found: String,
     },
     /// The server evicts keys when its memory is full, and an operation whose record is gone runs again.
+    #[error(
+        "the server drops keys when its memory is full (maxmemory-policy {policy}), and a dropped record lets \
+         its operation run again; set maxmemory-policy noeviction, or accept that with evict=accept"
+    )]
     Evicts {
         /// Its `maxmemory-policy`.
         policy: String,
     },
     /// There are no records under this prefix.
+    #[error(
+        "there are no records under the prefix {prefix:?}; check the server, the database number and the prefix"
+    )]
     Missing {
         /// The prefix.
         prefix: String,
     },
     /// The certificate authority cannot be read.
+    #[error("the certificate of the authority cannot be used: {why}")]
     Certificate {
         /// What is wrong with it.
         why: String,
@@ -61,36 +73,6 @@ impl From<OpenError> for StoreError {
         Self::new(error.kind(), "open").with_source(error)
     }
 }
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Url { why } => write!(f, "the store's URL is wrong: {why}"),
-            Self::Replica => f.write_str("the server is a replica; name the primary"),
-            Self::Cluster => f.write_str(
-                "the server is a member of a cluster; name it with redis+cluster:// or rediss+cluster://",
-            ),
-            Self::NotCluster => {
-                f.write_str("the server is no member of a cluster; name it with redis:// or rediss://")
-            }
-            Self::Version { found } => {
-                write!(f, "the server is Redis {found}, and 6.2 or newer is needed; upgrade it")
-            }
-            Self::Evicts { policy } => write!(
-                f,
-                "the server drops keys when its memory is full (maxmemory-policy {policy}), and a dropped record lets \
-                 its operation run again; set maxmemory-policy noeviction, or accept that with evict=accept"
-            ),
-            Self::Missing { prefix } => write!(
-                f,
-                "there are no records under the prefix {prefix:?}; check the server, the database number and the prefix"
-            ),
-            Self::Certificate { why } => write!(f, "the certificate of the authority cannot be used: {why}"),
-        }
-    }
-}
-
-impl Error for OpenError {}
 
 /// What a call may have changed when it fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -165,17 +147,30 @@ pub(crate) fn unreachable(error: &RedisError) -> StoreError {
 }
 
 /// Why a call was refused or timed out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum CallFailure {
+    #[error("the server did not answer in time")]
     TimedOut,
+    #[error(
+        "the server has lost records: it was flushed, restored from an old copy or restarted without them, and \
+         operations could run again; find out what was lost, then restart this process to go on"
+    )]
     Amnesia,
+    #[error("the record exists and cannot be read, so it is left unchanged")]
     Unreadable,
+    #[error("the cursor is not from this store")]
     Cursor,
+    #[error("the outcome is larger than outcome_bytes_max")]
     OutcomeTooLarge,
+    #[error("the names in a scope may have at most 64 KiB together")]
     ScopeTooLarge,
+    #[error("too few replicas have the write; it stands on the primary")]
     TooFewReplicas,
+    #[error("the server sent an unexpected reply")]
     Reply,
+    #[error("no member of the cluster reports that the cluster is up")]
     ClusterDown,
+    #[error("no member of the cluster owns the record's slot")]
     NoOwner,
 }
 
@@ -198,28 +193,6 @@ impl CallFailure {
         StoreError::new(kind, op).with_source(self)
     }
 }
-
-impl fmt::Display for CallFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TimedOut => "the server did not answer in time",
-            Self::Amnesia => {
-                "the server has lost records: it was flushed, restored from an old copy or restarted without them, and \
-                 operations could run again; find out what was lost, then restart this process to go on"
-            }
-            Self::Unreadable => "the record exists and cannot be read, so it is left unchanged",
-            Self::Cursor => "the cursor is not from this store",
-            Self::OutcomeTooLarge => "the outcome is larger than outcome_bytes_max",
-            Self::ScopeTooLarge => "the names in a scope may have at most 64 KiB together",
-            Self::TooFewReplicas => "too few replicas have the write; it stands on the primary",
-            Self::Reply => "the server sent an unexpected reply",
-            Self::ClusterDown => "no member of the cluster reports that the cluster is up",
-            Self::NoOwner => "no member of the cluster owns the record's slot",
-        })
-    }
-}
-
-impl Error for CallFailure {}
 
 #[cfg(test)]
 mod tests;
