@@ -8,35 +8,50 @@ use serde_json::Value;
 
 /// Why a table cannot be used as a store; the source of the [`StoreError`] that
 /// [`DynamoDbStore::connect`](crate::DynamoDbStore::connect) returns. Each message says what to do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The URL is not a valid store URL.
+    #[error("the store's URL is wrong: {why}")]
     Url {
         /// What is wrong with it.
         why: String,
     },
     /// There is no such table.
+    #[error(
+        "there is no table {table:?} in this Region; create it with `hapax migrate`, or check the name and the Region"
+    )]
     Missing {
         /// The table.
         table: String,
     },
     /// The table's key is not the one that this crate needs.
+    #[error(
+        "the key of the table {table:?} is not one string called id; name another table, or create one with \
+         `hapax migrate`"
+    )]
     Shape {
         /// The table.
         table: String,
     },
     /// The table has replicas in other Regions that accept writes.
+    #[error(
+        "the table {table:?} has replicas in other Regions, and two Regions could both claim a key; use a table \
+         of one Region or one with strong consistency, or give every key one home Region and accept the rest \
+         with replicas=accept"
+    )]
     Replicated {
         /// The table.
         table: String,
     },
     /// There are no credentials, or they cannot be used.
+    #[error("no usable credentials: {why}")]
     Credentials {
         /// Which source failed and why, or which sources were tried. Never a secret.
         why: String,
     },
     /// TLS cannot be configured: the machine has no trusted certificates.
+    #[error("TLS cannot be set up; install the system's trusted certificates")]
     Tls,
 }
 
@@ -55,33 +70,6 @@ impl From<OpenError> for StoreError {
         Self::new(error.kind(), "open").with_source(error)
     }
 }
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Url { why } => write!(f, "the store's URL is wrong: {why}"),
-            Self::Missing { table } => write!(
-                f,
-                "there is no table {table:?} in this Region; create it with `hapax migrate`, or check the name and the Region"
-            ),
-            Self::Shape { table } => write!(
-                f,
-                "the key of the table {table:?} is not one string called id; name another table, or create one with \
-                 `hapax migrate`"
-            ),
-            Self::Replicated { table } => write!(
-                f,
-                "the table {table:?} has replicas in other Regions, and two Regions could both claim a key; use a table \
-                 of one Region or one with strong consistency, or give every key one home Region and accept the rest \
-                 with replicas=accept"
-            ),
-            Self::Credentials { why } => write!(f, "no usable credentials: {why}"),
-            Self::Tls => f.write_str("TLS cannot be set up; install the system's trusted certificates"),
-        }
-    }
-}
-
-impl Error for OpenError {}
 
 /// What a call may have changed when it fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,17 +178,27 @@ impl fmt::Display for ServiceError {
 impl Error for ServiceError {}
 
 /// Why a call was refused or timed out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum CallFailure {
+    #[error("the service cannot be reached")]
     NotConnected,
+    #[error("the service did not answer in time")]
     TimedOut,
+    #[error("the connection broke before the reply came")]
     Lost,
+    #[error("too many concurrent changes of the same record")]
     Contended,
+    #[error("the record exists and cannot be read, so it is left unchanged")]
     Unreadable,
+    #[error("the cursor is not from this store")]
     Cursor,
+    #[error("the outcome is larger than outcome_bytes_max")]
     OutcomeTooLarge,
+    #[error("the names in a scope may have at most 64 KiB together")]
     ScopeTooLarge,
+    #[error("a transaction takes 99 items besides the record")]
     TooManyItems,
+    #[error("the service sent an unexpected reply")]
     Reply,
 }
 
@@ -217,25 +215,6 @@ impl CallFailure {
         StoreError::new(kind, op).with_source(self)
     }
 }
-
-impl fmt::Display for CallFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotConnected => "the service cannot be reached",
-            Self::TimedOut => "the service did not answer in time",
-            Self::Lost => "the connection broke before the reply came",
-            Self::Contended => "too many concurrent changes of the same record",
-            Self::Unreadable => "the record exists and cannot be read, so it is left unchanged",
-            Self::Cursor => "the cursor is not from this store",
-            Self::OutcomeTooLarge => "the outcome is larger than outcome_bytes_max",
-            Self::ScopeTooLarge => "the names in a scope may have at most 64 KiB together",
-            Self::TooManyItems => "a transaction takes 99 items besides the record",
-            Self::Reply => "the service sent an unexpected reply",
-        })
-    }
-}
-
-impl Error for CallFailure {}
 
 #[cfg(test)]
 mod tests;

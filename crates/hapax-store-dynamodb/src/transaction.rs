@@ -6,7 +6,6 @@
 //! out together with its writes, so a lapsed claim may be run again
 //! ([`OnLapse::Rerun`](hapax_core::OnLapse::Rerun)).
 
-use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
@@ -70,19 +69,12 @@ impl fmt::Debug for Writes {
 
 /// A condition of the caller's own did not hold: nothing was written, and the claim stands. The source of an
 /// [`Invalid`](hapax_core::StoreErrorKind::Invalid) error of [`DynamoDbStore::complete_with`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the condition of item {item} of the transaction did not hold")]
 pub struct Declined {
     /// The index of the write.
     pub item: usize,
 }
-
-impl fmt::Display for Declined {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the condition of item {} of the transaction did not hold", self.item)
-    }
-}
-
-impl Error for Declined {}
 
 impl DynamoDbStore {
     /// Pins the outcome of an attempt together with `writes`, in one transaction.
