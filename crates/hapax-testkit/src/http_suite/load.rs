@@ -1,6 +1,5 @@
 //! Reads case files; every error names the file and the field.
 
-use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +8,8 @@ use super::case::Case;
 use super::structured_fields;
 
 /// A case file that is malformed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {reason}", .path.display())]
 pub struct LoadError {
     path: PathBuf,
     reason: String,
@@ -20,14 +20,6 @@ impl LoadError {
         Self { path: path.to_owned(), reason: reason.to_string() }
     }
 }
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.reason)
-    }
-}
-
-impl Error for LoadError {}
 
 /// All cases below `dir`, by path, and those of its table of structured fields.
 ///

@@ -59,14 +59,9 @@ pub(super) fn lines<'a>(fields: &'a [(String, Bytes)], name: &'a str) -> impl It
 }
 
 /// Why there is no response.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(super) struct ExchangeError(String);
-
-impl fmt::Display for ExchangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 impl ExchangeError {
     fn hung_up() -> Self {
