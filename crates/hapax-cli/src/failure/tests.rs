@@ -122,20 +122,9 @@ fn every_kind_of_store_error_is_tested() {
 }
 
 /// An error whose message repeats its source, like those of some drivers.
-#[derive(Debug)]
-struct Echo(std::io::Error);
-
-impl std::fmt::Display for Echo {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Error for Echo {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.0)
-    }
-}
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Echo(#[source] io::Error);
 
 #[test]
 fn a_repeated_cause_is_printed_once() {
