@@ -172,7 +172,7 @@ impl Failure {
         Self { code, message: message.into(), hint: None, source: None }
     }
 
-    /// A store operation failed; `doing` names what for.
+    /// A store operation failed. `doing` is the message, such as "cannot open the store".
     pub(crate) fn store(error: StoreError, doing: impl Into<String>) -> Self {
         let code = Code::Store(error.kind());
         let failure = Self::new(code, doing).because(error);

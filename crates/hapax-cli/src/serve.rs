@@ -166,7 +166,7 @@ impl Sidecar {
             let _cut_short =
                 deadline.limit(tracing.end(deadline.remaining().min(config.trace.timeout.0))).await;
         }
-        // The admin listener stops last: admin_listener see the shutdown, and changes in progress reach the audit log.
+        // The admin listener stops last: operators see the shutdown, and changes in progress reach the audit log.
         stop_admin.cancel();
         if let Some(mut admin_listener) = admin_listener
             && deadline.limit(&mut admin_listener).await.is_none()

@@ -39,7 +39,7 @@ async fn decide(change: &Change, decision: Decision, target: &Target<'_>) -> Res
     refuse_unless_uncertain(found.record.state())?;
     let verdict = match decision {
         Decision::Applied { retention: None, .. } => decision.verdict(target.retention_of(&found)?),
-        // Without a result there is no retention to look up.
+        // The retention is given, or the verdict has none.
         _ => decision.verdict(Duration::ZERO),
     };
     announce(&found, &settlement::consequence_of(&verdict));
