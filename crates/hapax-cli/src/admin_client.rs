@@ -7,17 +7,18 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hapax::http::Answer;
+use hapax_admin::api::{Change, Filter, FormatName, LIMIT_MAX, SettleChange, VerdictName};
+use hapax_admin::records::response::ResponseView;
+use hapax_admin::view::{Document, PageView, Payload, RecordView};
+use hapax_admin::{Problem, Token};
 use hapax_core::{Format, Query, RecordId, StoreErrorKind, Verdict};
 use http::{Method, Uri};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::admin::{Change, Filter, FormatName, LIMIT_MAX, Problem, SettleChange, Token, VerdictName};
 use crate::failure::{Code, Failure};
 use crate::http_client::{HttpClient, PoolOptions};
-use crate::records::response::ResponseView;
-use crate::view::{Document, PageView, Payload, RecordView};
 
 /// Every code that the API answers with.
 const CODES: [Code; 25] = [
@@ -78,6 +79,13 @@ impl AdminClient {
     /// Whether the listener is there and takes the token.
     pub(crate) async fn probe(&self) -> Result<(), Failure> {
         self.send::<Value>(Method::GET, "/api/v1/audit?limit=1", None::<&()>).await.map(drop)
+    }
+
+    /// The entries of the audit log.
+    #[cfg(test)]
+    pub(crate) async fn audit(&self) -> Result<Vec<Value>, Failure> {
+        let mut page: Value = self.send(Method::GET, "/api/v1/audit", None::<&()>).await?;
+        Ok(page["entries"].as_array_mut().map(std::mem::take).unwrap_or_default())
     }
 
     /// One page of a listing.
@@ -203,5 +211,7 @@ fn strange() -> Failure {
         .hint("check the URL; `hapax serve` prints its admin address when it starts")
 }
 
+#[cfg(test)]
+pub(crate) mod test_listener;
 #[cfg(test)]
 mod tests;

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+use hapax_admin::time::parse_duration;
 use hapax_core::{ByteSize, Class, Format, State};
 
 use crate::commands::plan::{Rate, parse_rate};
 use crate::config;
 use crate::nearest::nearest;
 use crate::telemetry::LogFormat;
-use crate::time::parse_duration;
 
 const EXIT_CODES: &str = "\
 Exit codes:

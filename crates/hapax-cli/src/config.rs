@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use hapax::Hapax;
 use hapax::http::{HttpPolicy, IdempotencyLayer, PathPattern, Principal, Settings, unreachable_route};
+use hapax_admin::{AdminOptions, Token};
 use http::{HeaderName, Uri};
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -36,7 +37,6 @@ pub(crate) use self::shape::StoreOptions;
 use self::shape::TlsSection;
 use self::shape::{RouteShape, Shape};
 use self::sources::{Entry, Location};
-use crate::admin::{AdminOptions, Token};
 use crate::failure::{Code, Failure};
 use crate::proxy::{Tls, Transport, UpstreamOptions};
 use crate::stores::StoreUrl;

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use crate::failure::{Code, Failure};
+use crate::failure::{self, Code, Failure};
 
 /// Returns if `yes` was given or the operator at the terminal confirms.
 pub(crate) fn confirm(yes: bool) -> Result<(), Failure> {
@@ -13,7 +13,7 @@ pub(crate) fn confirm(yes: bool) -> Result<(), Failure> {
         return Err(Failure::new(Code::NotConfirmed, "confirmation needs a terminal")
             .hint("read what would be done above, then add --yes"));
     }
-    let is_confirmed = ask(&mut io::stdin().lock(), &mut io::stderr().lock()).map_err(Failure::output)?;
+    let is_confirmed = ask(&mut io::stdin().lock(), &mut io::stderr().lock()).map_err(failure::output)?;
     let refused = || Failure::new(Code::NotConfirmed, "not confirmed, nothing was changed");
     if is_confirmed { Ok(()) } else { Err(refused()) }
 }

@@ -12,26 +12,20 @@
 //! | [`commands`] | the subcommands, one file each |
 //! | [`http_client`] | the HTTP client for callouts, spans and the admin API |
 //! | [`proxy`] | the reverse proxy: connections to clients and upstreams |
-//! | [`admin`] | the admin listener: health, metrics, API, audit log |
+//! | [`retention`] | the retention of a settled record, by its route |
 //! | [`admin_client`] | the commands' client of the admin API |
-//! | [`console`] | the web console |
-//! | [`records`] | queries and changes of records |
-//! | [`view`] | records as JSON and text |
 //! | [`output`] | stdout: tables, plain text, JSON |
 //! | [`progress`] | a progress line on the terminal |
 //! | [`confirm`] | the confirmation of a change |
 //! | [`nearest`] | suggestions for misspelled words |
 //! | [`signals`] | shutdown and reload signals |
-//! | [`time`] | durations and timestamps as text |
-//! | [`failure`] | errors with their codes, exit codes and hints |
+//! | [`failure`] | the exit codes of failures, and their report |
 
-mod admin;
 mod admin_client;
 mod args;
 mod commands;
 mod config;
 mod confirm;
-mod console;
 mod demo;
 mod failure;
 mod http_client;
@@ -40,14 +34,12 @@ mod output;
 mod problem;
 mod progress;
 mod proxy;
-mod records;
+mod retention;
 mod serve;
 mod signals;
 mod stores;
 mod telemetry;
-mod time;
 mod trace;
-mod view;
 
 use std::process::ExitCode;
 
@@ -63,8 +55,8 @@ fn main() -> ExitCode {
     match commands::run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.report(json);
-            failure.exit_code()
+            failure::report(&failure, json);
+            failure::exit_code(&failure)
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
-use crate::failure::{Code, Failure};
+use crate::failure::{self, Code, Failure};
 
 /// The format of the output.
 #[derive(Clone, Copy, Debug)]
@@ -30,14 +30,14 @@ impl Output {
 
     /// Prints one JSON document.
     pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(document).map_err(|error| Failure::output(error.into()))?;
+        let text = serde_json::to_string_pretty(document).map_err(|error| failure::output(error.into()))?;
         self.text(&text)
     }
 
     /// Prints one or several lines.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
-        writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::output)
+        writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(failure::output)
     }
 
     /// Prints rows in columns, under a header if one is given.
@@ -55,18 +55,6 @@ impl Output {
 /// Writes to stderr; errors are ignored.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
-}
-
-/// Escapes the control characters of text from a store or a caller, so that a terminal does not interpret them.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if c.is_control() {
-            out.extend(c.escape_default())
-        } else {
-            out.push(c)
-        }
-        out
-    })
 }
 
 /// `text` quoted as one word of a shell.
@@ -96,11 +84,5 @@ mod tests {
         ] {
             assert_eq!(quoted(text), word);
         }
-    }
-
-    #[test]
-    fn control_characters_are_escaped() {
-        assert_eq!(printable("POST /\u{1b}[2J\n"), "POST /\\u{1b}[2J\\n");
-        assert_eq!(printable("Zürich"), "Zürich");
     }
 }

@@ -39,7 +39,8 @@ pub(crate) async fn bind(
     tls: Option<&Tls>,
 ) -> Result<Listener, Failure> {
     let tls = tls.map(Tls::files);
-    let listener = Listener::bind(address, &transport.listener_options(), tls.as_ref()).await?;
+    let listener =
+        Listener::bind(address, &transport.listener_options(), tls.as_ref()).await.map_err(setup_failure)?;
     Ok(configured(listener))
 }
 
@@ -47,38 +48,35 @@ fn configured(listener: Listener) -> Listener {
     listener.reserved_fields(RESERVED).refusal_responses(ProblemResponses)
 }
 
-impl From<SetupError> for Failure {
-    fn from(error: SetupError) -> Self {
-        let (code, hint) = match &error {
-            SetupError::Listen { .. } => {
-                (Code::ListenFailed, Some("choose an address of this machine that is not in use"))
-            }
-            SetupError::TlsFile { .. } => (
-                Code::InputInvalid,
-                Some("give a certificate with its chain, and its private key, both in PEM"),
-            ),
-            SetupError::NoUpstream => (Code::InputInvalid, Some("name one, such as http://127.0.0.1:3000")),
-            SetupError::Upstream { .. } => (
-                Code::InputInvalid,
-                Some("write it as http://HOST:PORT or https://HOST:PORT, without a path"),
-            ),
-            _ => (Code::Failed, None),
-        };
-        let mut failure = Self::new(code, error.to_string());
-        if let Some(hint) = hint {
-            failure = failure.hint(hint);
+/// Why the proxy cannot be set up.
+pub(crate) fn setup_failure(error: SetupError) -> Failure {
+    let (code, hint) = match &error {
+        SetupError::Listen { .. } => {
+            (Code::ListenFailed, Some("choose an address of this machine that is not in use"))
         }
-        // The error's own text is the message already.
-        let source = match error {
-            SetupError::Listen { source, .. } => Some(source.into()),
-            SetupError::TlsFile { source, .. } | SetupError::Upstream { source, .. } => source,
-            SetupError::Tls(source) => Some(source),
-            _ => None,
-        };
-        match source {
-            Some(source) => failure.because(source),
-            None => failure,
+        SetupError::TlsFile { .. } => {
+            (Code::InputInvalid, Some("give a certificate with its chain, and its private key, both in PEM"))
         }
+        SetupError::NoUpstream => (Code::InputInvalid, Some("name one, such as http://127.0.0.1:3000")),
+        SetupError::Upstream { .. } => {
+            (Code::InputInvalid, Some("write it as http://HOST:PORT or https://HOST:PORT, without a path"))
+        }
+        _ => (Code::Failed, None),
+    };
+    let mut failure = Failure::new(code, error.to_string());
+    if let Some(hint) = hint {
+        failure = failure.hint(hint);
+    }
+    // The error's own text is the message already.
+    let source = match error {
+        SetupError::Listen { source, .. } => Some(source.into()),
+        SetupError::TlsFile { source, .. } | SetupError::Upstream { source, .. } => source,
+        SetupError::Tls(source) => Some(source),
+        _ => None,
+    };
+    match source {
+        Some(source) => failure.because(source),
+        None => failure,
     }
 }
 

@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hapax::Hapax;
+use hapax_admin::{Admin, AdminListener, LocalAccess};
 use hapax_core::Promise;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::task::JoinHandle;
@@ -37,7 +38,6 @@ use self::banner::Banner;
 use self::callouts::Callouts;
 use self::routes::{Parts, Routes};
 use self::shutdown::ShutdownDeadline;
-use crate::admin::{Admin, AdminListener, LocalAccess};
 use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
 use crate::failure::{Code, Failure};
@@ -149,7 +149,7 @@ impl Sidecar {
             if let Err(error) = self.listener.reload_tls() {
                 tracing::error!(
                     "the certificate cannot be reloaded; the old one stays in use: {}",
-                    Failure::from(error).text()
+                    proxy::setup_failure(error).text()
                 );
             }
         }

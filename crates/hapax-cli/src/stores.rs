@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax::MemoryStore;
+use hapax_admin::text::printable;
 use hapax_core::{Health, Store, StoreError};
 use hapax_store_file::{FileStore, OpenError};
 
@@ -31,7 +32,6 @@ use self::redis::RedisUrl;
 use self::tiers::TiersUrl;
 use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
-use crate::output::printable;
 
 /// The default store.
 pub(crate) const STORE_DEFAULT: &str = "file:./hapax-data";

@@ -11,16 +11,9 @@ use tracing_subscriber::EnvFilter;
 use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
 
-/// Gauge: 1 if the process can serve traffic, 0 while it drains or its store is unhealthy.
-pub(crate) const READY: &str = "hapax_ready";
 /// Counter: batches of spans by `result` (`delivered`, `lost`).
 pub(crate) const TRACE_BATCHES: &str = "hapax_trace_batches_total";
 
-/// Histogram: seconds from the head of a request to the head of its response, by `outcome`; `passed` if the layer passed
-/// the request through.
-pub(crate) const REQUEST_SECONDS: &str = "hapax_request_seconds";
-/// The `outcome` of a request that the layer passed through.
-pub(crate) const PASSED: &str = "passed";
 /// The log target of the access log.
 pub(crate) const REQUESTS_LOGGED: &str = "hapax::requests";
 

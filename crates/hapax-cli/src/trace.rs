@@ -49,7 +49,7 @@ mod word {
     pub(super) const ROUTE: &str = "http.route";
     pub(super) const STATUS: &str = "http.response.status_code";
     /// The outcome of a request that the layer passed through; the other outcomes have the names of the metrics.
-    pub(super) use crate::telemetry::PASSED;
+    pub(super) use hapax_admin::metric_names::PASSED;
 }
 
 /// Records and exports spans. Clones share their state.

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use hapax_admin::{OPERATOR, Token};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::uri::Scheme;
 use http::{HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 
-use crate::admin::{OPERATOR, Token};
 use crate::failure::{Code, Failure};
 use crate::http_client::{HttpClient, RequestError, RequestLimits};
 

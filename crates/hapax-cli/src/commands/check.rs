@@ -3,16 +3,18 @@
 use std::fmt::Write as _;
 
 use hapax::http::{HttpPolicy, KeyMode, Settings};
+use hapax_admin::text::printable;
+use hapax_admin::{AdminListen, TOKEN_VARIABLE};
 use hapax_core::{Health, Stats, Store};
 use serde_json::{Value, json};
 
-use crate::admin::{AdminListen, token};
 use crate::args::Check;
 use crate::config::{self, Config, Flags, Route};
 use crate::failure::{Code, Failure};
-use crate::output::{Output, printable};
+use crate::output::Output;
 use crate::progress::Progress;
 use crate::proxy::UpstreamService;
+use crate::proxy::setup_failure;
 use crate::stores::Access;
 
 /// Settings of a route that are printed even if they have their defaults.
@@ -31,7 +33,7 @@ pub(crate) async fn run(check: &Check, flags: &Flags, output: Output) -> Result<
         return if output.json { output.document(&documents()) } else { output.text(&options()) };
     }
     let config = Config::load(flags, std::env::vars_os())?;
-    let config = config.with_token(flags, std::env::var_os(token::VARIABLE))?;
+    let config = config.with_token(flags, std::env::var_os(TOKEN_VARIABLE))?;
     files(&config)?;
     let found = store(check, &config).await?;
     let warnings = warnings(&config, found.as_ref(), &flags.store_flags());
@@ -44,7 +46,7 @@ pub(crate) async fn run(check: &Check, flags: &Flags, output: Output) -> Result<
 /// Checks the files that `hapax serve` needs.
 fn files(config: &Config) -> Result<(), Failure> {
     if let Some(tls) = &config.tls {
-        tls.files().check()?;
+        tls.files().check().map_err(setup_failure)?;
     }
     if !config.upstream.is_empty() {
         drop(UpstreamService::new(&config.upstream, &config.upstream_options)?);

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 
 use crate::args::Args;
-use crate::failure::{Code, Failure};
+use crate::failure::{self, Code, Failure};
 use crate::output::Output;
 
 pub(crate) fn run(directory: Option<&Path>, output: Output) -> Result<(), Failure> {
@@ -24,6 +24,6 @@ pub(crate) fn run(directory: Option<&Path>, output: Output) -> Result<(), Failur
         );
     }
     let mut page = Vec::new();
-    Man::new(Args::command()).render(&mut page).map_err(Failure::output)?;
+    Man::new(Args::command()).render(&mut page).map_err(failure::output)?;
     output.text(String::from_utf8_lossy(&page).trim_end())
 }

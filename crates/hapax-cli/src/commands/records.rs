@@ -10,17 +10,17 @@ mod source;
 use std::time::Duration;
 
 use hapax::{Hapax, Keeper, MemoryStore};
+use hapax_admin::view::{Document, or_dash};
+use hapax_admin::{LocalAccess, TOKEN_VARIABLE, Token};
 
 use super::Context;
-use crate::admin::{LocalAccess, Token, token};
 use crate::admin_client::AdminClient;
 use crate::args::{AdminAccess, Records, RecordsCommand};
 use crate::config::{Config, Flags};
 use crate::failure::{Code, Failure};
 use crate::output::{Output, note, quoted};
-use crate::records::retention::retention_of;
+use crate::retention::retention_of;
 use crate::stores::Access;
-use crate::view::{Document, or_dash};
 use source::Source;
 
 pub(crate) async fn run(records: &Records, context: &Context, flags: &Flags) -> Result<(), Failure> {
@@ -57,7 +57,7 @@ impl Target<'_> {
     /// The token of the sidecar, read from where the sidecar itself reads it. There is no flag for the token: arguments
     /// are visible in the shell's history and in process listings.
     fn token(&self) -> Result<Token, Failure> {
-        let found = match (&self.admin.admin_token_file, std::env::var_os(token::VARIABLE)) {
+        let found = match (&self.admin.admin_token_file, std::env::var_os(TOKEN_VARIABLE)) {
             (Some(file), _) => Some(Token::read(file)?),
             (None, Some(token)) => Some(Token::of_variable(&token)?),
             (None, None) => Config::load(self.flags, std::env::vars_os())?.admin.chosen_token()?,

@@ -1,6 +1,7 @@
 //! `hapax serve`: loads the configuration and runs the sidecar.
 
-use crate::admin::token;
+use hapax_admin::TOKEN_VARIABLE;
+
 use crate::args::Serve;
 use crate::config::{Config, Flags};
 use crate::failure::{Code, Failure};
@@ -14,7 +15,7 @@ const OTHER_THREADS: usize = 2;
 pub(crate) fn run(typed: &Serve, flags: Flags, verbose: bool, output: Output) -> Result<(), Failure> {
     let flags = with_flags(flags, typed, verbose);
     let config = Config::load(&flags, std::env::vars_os())?;
-    let config = config.with_token(&flags, std::env::var_os(token::VARIABLE))?;
+    let config = config.with_token(&flags, std::env::var_os(TOKEN_VARIABLE))?;
     if config.upstream.is_empty() && !typed.demo {
         return Err(Failure::new(Code::ConfigInvalid, "no upstream configured").hint(
             "set --upstream http://HOST:PORT, HAPAX_UPSTREAM or `upstream` in the file, or try --demo",

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::Context;
 use crate::args::Sweep;
-use crate::failure::{Code, Failure};
+use crate::failure::{self, Code, Failure};
 use crate::output::note;
 use crate::progress::Progress;
 use crate::signals::Signals;
@@ -24,7 +24,7 @@ pub(crate) async fn run(sweep: &Sweep, context: &Context) -> Result<(), Failure>
     round(batch_max, context, &stop).await?;
     while !stopped_within(every, &mut stop).await {
         match round(batch_max, context, &stop).await {
-            Err(failure) if is_passing(&failure) => failure.report(context.output.json),
+            Err(failure) if is_passing(&failure) => failure::report(&failure, context.output.json),
             ended => ended?,
         }
     }

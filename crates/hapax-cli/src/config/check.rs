@@ -2,11 +2,11 @@
 
 use hapax::http::settings::{FingerprintName, OnLapseName, Text};
 use hapax::http::{EarlyData, KeyMode, OnStoreError, Settings, StatusSet};
+use hapax_admin::AdminListen;
 use http::{HeaderName, Uri};
 use serde_json::{Value, json};
 
 use super::{Config, Route};
-use crate::admin::AdminListen;
 use crate::stores::StoreUrl;
 
 impl Route {

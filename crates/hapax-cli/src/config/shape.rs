@@ -8,10 +8,10 @@ use std::time::Duration;
 use hapax::http::Settings;
 use hapax::http::settings::Span;
 use hapax::http::settings::size::{self, Size};
+use hapax_admin::AdminOptions;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::admin::AdminOptions;
 use crate::proxy::{Transport, UpstreamOptions};
 use crate::stores::STORE_DEFAULT;
 use crate::telemetry::LogOptions;

@@ -5,18 +5,18 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
+use hapax_admin::TOKEN_VARIABLE;
 use toml::{Table, Value};
 
 use super::schema::{self, Kind, OptionInfo, VARIABLE_PREFIX};
 use super::service_links::is_service_link;
-use crate::admin::token;
 use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
 use crate::output::quoted;
 use crate::stores::without_passwords;
 
 /// Variables that are not options of the file.
-const OTHER_VARIABLES: [&str; 2] = ["HAPAX_CONFIG", token::VARIABLE];
+const OTHER_VARIABLES: [&str; 2] = ["HAPAX_CONFIG", TOKEN_VARIABLE];
 /// Prefixes of variables that the builds and tests of this project use.
 const DEVELOPMENT_PREFIXES: [&str; 3] = ["HAPAX_TARGET_DIR", "HAPAX_CASE", "HAPAX_SUITE_"];
 

@@ -117,36 +117,13 @@ fn every_kind_of_store_error_is_tested() {
     let known: BTreeSet<_> = arms.filter_map(|line| line.split('"').nth(1)).collect();
     assert_eq!(names, known);
     for kind in STORE_KINDS {
-        assert_eq!(store_code(kind), format!("store-{}", kind.name().replace('_', "-")));
+        assert_eq!(Code::Store(kind).name(), format!("store-{}", kind.name().replace('_', "-")));
     }
-}
-
-/// An error whose message repeats its source, like those of some drivers.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Echo(#[source] io::Error);
-
-#[test]
-fn a_repeated_cause_is_printed_once() {
-    let failure = Failure::new(Code::InputInvalid, "no").because(Echo(std::io::Error::other("refused")));
-    assert_eq!(failure.causes().collect::<Vec<_>>(), ["refused"]);
-}
-
-#[test]
-fn all_causes_are_printed() {
-    let io = io::Error::new(io::ErrorKind::PermissionDenied, "no entry");
-    let error = StoreError::new(StoreErrorKind::Unavailable, "open").with_source(io);
-    let text = Failure::store(error, "cannot open the store").text();
-    assert_eq!(
-        text,
-        "error[store-unavailable]: cannot open the store\n  because: open: the store is unavailable\n  \
-         because: no entry\n  what to do: fix what the causes name, then try again"
-    );
 }
 
 #[test]
 fn a_closed_stdout_is_no_failure() {
-    let closed = Failure::output(io::ErrorKind::BrokenPipe.into());
-    assert_eq!(closed.code().exit(), 0);
-    assert_eq!(Failure::output(io::ErrorKind::StorageFull.into()).code().exit(), 1);
+    let status_of = |kind: io::ErrorKind| status(output(kind.into()).code());
+    assert_eq!(status_of(io::ErrorKind::BrokenPipe), 0);
+    assert_eq!(status_of(io::ErrorKind::StorageFull), 1);
 }

@@ -40,7 +40,7 @@ struct Shared {
 impl UpstreamService {
     /// Forwards to these addresses in turn. Must be called inside a runtime, which also checks their health.
     pub(crate) fn new(addresses: &[Uri], options: &UpstreamOptions) -> Result<Self, Failure> {
-        Ok(Self::over(Forward::new(addresses, &options.proxy_options())?))
+        Forward::new(addresses, &options.proxy_options()).map(Self::over).map_err(super::setup_failure)
     }
 
     pub(super) fn over(forward: Forward) -> Self {

@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use hapax::http::{Code, Observer};
 use hapax::observe::UNREACHABLE;
+use hapax_admin::metric_names::{PASSED, REQUEST_SECONDS};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use metrics::Histogram;
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use crate::telemetry::{PASSED, REQUEST_SECONDS, REQUESTS_LOGGED};
+use crate::telemetry::REQUESTS_LOGGED;
 
 /// What became of a request whose caller went away before the response.
 const CLIENT_GONE: &str = "gone";

@@ -1,9 +1,9 @@
 //! Logs the store's promise at the start: one line, which is a warning if the store does not durably keep what it
 //! acknowledges.
 
+use hapax_admin::text::printable;
 use hapax_core::{Promise, Store};
 
-use crate::output::printable;
 use crate::stores::StoreUrl;
 
 /// Logs and returns the promise of the store with its present settings; none if they cannot be read.

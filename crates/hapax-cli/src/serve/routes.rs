@@ -21,7 +21,7 @@ use super::paths::Unambiguous;
 use super::protection::{self, Routing};
 use crate::config::{Config, Flags, Route};
 use crate::proxy::UpstreamService;
-use crate::records::retention::retention_of;
+use crate::retention::retention_of;
 use crate::trace::{Traced, TracedUpstream, Tracing};
 
 /// The stack of services for one request.

@@ -1,14 +1,14 @@
 //! `hapax records delete`: removes a record.
 
+use hapax_admin::records::refuse_while_in_progress;
+use hapax_admin::records::settlement::consequence_of_deleting;
+use hapax_admin::view::Payload;
 use serde_json::json;
 
 use super::{Target, announce, find::find};
 use crate::args::Change;
 use crate::confirm::confirm;
 use crate::failure::Failure;
-use crate::records::refuse_while_in_progress;
-use crate::records::settlement::consequence_of_deleting;
-use crate::view::Payload;
 
 pub(super) async fn run(change: &Change, target: &Target<'_>) -> Result<(), Failure> {
     let reason = change.reason.as_deref();

@@ -1,13 +1,13 @@
 //! Finds the record that was named by its id, a prefix of its id, or its key.
 
+use hapax_admin::records::name::{id_prefix, parse_digits, parse_key};
+use hapax_admin::records::{missing, unreadable};
+use hapax_admin::view::{Document, Payload, RecordView, hex, or_dash};
 use hapax_core::{Query, RecordId, Scope, ScopedKey};
 
 use super::source::{Source, id_of};
 use crate::args::Name;
 use crate::failure::{Code, Failure};
-use crate::records::name::{id_prefix, parse_digits, parse_key};
-use crate::records::{missing, unreadable};
-use crate::view::{Document, Payload, RecordView, hex, or_dash};
 
 /// Fewer digits of an id could easily match an unrelated record.
 const ID_DIGITS_MIN: usize = 8;

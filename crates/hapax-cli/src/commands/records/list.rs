@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hapax_admin::records::name::{id_prefix, parse_digits, parse_key};
+use hapax_admin::view::{PageView, ROW_HEADER};
 use hapax_core::Query;
 
 use super::Target;
@@ -10,9 +12,7 @@ use crate::args::{LIMIT_DEFAULT, List};
 use crate::failure::Failure;
 use crate::output::{Output, note, quoted};
 use crate::progress::Progress;
-use crate::records::name::{id_prefix, parse_digits, parse_key};
 use crate::stores::Access;
-use crate::view::{PageView, ROW_HEADER};
 
 pub(super) async fn run(list: &List, target: &Target<'_>) -> Result<(), Failure> {
     let mut query = query(list)?;

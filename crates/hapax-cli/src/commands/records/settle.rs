@@ -4,6 +4,9 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use hapax_admin::records::settlement::{self, Decision};
+use hapax_admin::records::{refuse_unless_uncertain, response};
+use hapax_admin::view::{Payload, RecordView};
 use hapax_core::{Format, Recorded};
 use http::header::CONTENT_TYPE;
 use serde_json::json;
@@ -14,10 +17,7 @@ use crate::args::{Answer, Change, Settle};
 use crate::confirm::confirm;
 use crate::failure::{Code, Failure};
 use crate::output::{Output, note};
-use crate::records::settlement::{self, Decision};
-use crate::records::{refuse_unless_uncertain, response};
 use crate::stores::OUTCOME_BYTES_MAX;
-use crate::view::{Payload, RecordView};
 
 pub(super) async fn run(settle: &Settle, target: &Target<'_>) -> Result<(), Failure> {
     let decision = if settle.not_applied {

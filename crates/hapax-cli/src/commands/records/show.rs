@@ -1,14 +1,14 @@
 //! `hapax records show`: shows a record, its history and the next steps.
 
+use hapax_admin::records::timeline::timeline;
+use hapax_admin::text::printable;
+use hapax_admin::view::{Document, Payload, ReasonView, RecordView, RecordedView, or_dash};
 use hapax_core::State;
 
 use super::{Target, find::find};
 use crate::args::Show;
 use crate::failure::Failure;
-use crate::output::printable;
-use crate::records::timeline::timeline;
 use crate::stores::Access;
-use crate::view::{Document, Payload, ReasonView, RecordView, RecordedView, or_dash};
 
 pub(super) async fn run(show: &Show, target: &Target<'_>) -> Result<(), Failure> {
     let source = target.open(Access::Read).await?;

@@ -1,15 +1,15 @@
 //! Where the commands read and change records: a store that is opened here, or the sidecar that owns it. If the store is
 //! in use, its owner is found by the file that it publishes. Both return the same views.
 
+use hapax_admin::LocalAccess;
+use hapax_admin::records::Records;
+use hapax_admin::view::{Document, PageView, Payload, RecordView};
 use hapax_core::{Query, RecordId, StoreErrorKind, Verdict};
 
-use crate::admin::LocalAccess;
 use crate::admin_client::AdminClient;
 use crate::failure::{Code, Failure};
 use crate::output::{note, quoted};
-use crate::records::Records;
 use crate::stores::{Access, StoreUrl};
-use crate::view::{Document, PageView, Payload, RecordView};
 
 #[derive(Debug)]
 pub(super) enum Source {

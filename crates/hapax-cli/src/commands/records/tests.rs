@@ -1,9 +1,10 @@
 //! The commands against a running sidecar.
 
 use clap::Parser as _;
-use hapax_core::{Lookup, RecordId, State};
+use hapax_core::State;
 
-use crate::admin::showcase::{self, Showcase, TOKEN, key};
+use crate::admin_client::test_listener::records::{key, uncertain};
+use crate::admin_client::test_listener::{TOKEN, TestListener};
 use crate::args::Args;
 use crate::failure::{Code, Failure};
 
@@ -20,18 +21,11 @@ fn token() -> tempfile::NamedTempFile {
     file
 }
 
-async fn state(show: &Showcase, id: &RecordId) -> Option<State> {
-    match show.store.get(id).await.unwrap() {
-        Lookup::Found { record, now } => Some(record.state_at(now)),
-        _ => None,
-    }
-}
-
 #[tokio::test]
 async fn every_command_works_against_a_sidecar() {
-    let show = Showcase::start().await;
+    let show = TestListener::start().await;
     let it = show.fill().await;
-    let other = showcase::uncertain(&*show.store, "other").await;
+    let other = uncertain(&*show.store, "other").await;
     let file = token();
     let sidecar = ["--admin", &show.url, "--admin-token-file", file.path().to_str().unwrap()];
     let run = async |args: &[&str]| hapax(&[&["records"], args, &sidecar].concat()).await;
@@ -41,27 +35,26 @@ async fn every_command_works_against_a_sidecar() {
     run(&["show", &it.failed.to_string()[..12], "--json"]).await.unwrap();
     let id = it.uncertain.to_string();
     run(&["settle", &id, "--applied", "--json-value", "1", "--yes", "--reason", "a test"]).await.unwrap();
-    assert_eq!(state(&show, &it.uncertain).await, Some(State::Completed));
+    assert_eq!(show.state(&it.uncertain).await, Some(State::Completed));
     run(&["release", &it.lapsed.to_string(), "--yes"]).await.unwrap();
-    assert_eq!(state(&show, &it.lapsed).await, Some(State::Released));
+    assert_eq!(show.state(&it.lapsed).await, Some(State::Released));
     run(&["settle", &other.to_string(), "--not-applied", "--yes", "--json"]).await.unwrap();
-    assert_eq!(state(&show, &other).await, Some(State::Released));
+    assert_eq!(show.state(&other).await, Some(State::Released));
     run(&["delete", &it.completed.to_string(), "--yes"]).await.unwrap();
-    assert_eq!(state(&show, &it.completed).await, None);
-    let audit = show.get("/api/v1/audit").await.ok();
-    let actions: Vec<_> =
-        audit["entries"].as_array().unwrap().iter().map(|entry| entry["action"].clone()).collect();
+    assert_eq!(show.state(&it.completed).await, None);
+    let entries = show.client().audit().await.unwrap();
+    let actions: Vec<_> = entries.iter().map(|entry| entry["action"].clone()).collect();
     assert_eq!(
         actions,
         ["delete", "settle_not_applied", "settle_not_applied", "settle_applied", "show_payload"]
     );
-    assert_eq!(audit["entries"][3]["reason"], "a test");
+    assert_eq!(entries[3]["reason"], "a test");
     show.stop().await;
 }
 
 #[tokio::test]
 async fn a_sidecar_refuses_with_the_same_codes_as_a_store() {
-    let show = Showcase::start().await;
+    let show = TestListener::start().await;
     let it = show.fill().await;
     let file = token();
     let sidecar = ["--admin", &show.url, "--admin-token-file", file.path().to_str().unwrap()];
@@ -81,7 +74,7 @@ async fn a_sidecar_refuses_with_the_same_codes_as_a_store() {
 
 #[tokio::test]
 async fn an_unreachable_sidecar_and_a_wrong_token_are_reported() {
-    let show = Showcase::start().await;
+    let show = TestListener::start().await;
     let (url, file) = (show.url.clone(), token());
     let wrong = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&wrong, "another-token-0123").unwrap();

@@ -12,11 +12,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hapax::Reconciled;
+use hapax_admin::records::response::{Fields, response};
 use http::Response;
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::records::response::{Fields, response};
 
 /// The answer as it is written.
 #[derive(Deserialize)]

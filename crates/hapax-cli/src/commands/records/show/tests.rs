@@ -1,5 +1,5 @@
-use crate::records::response::FieldLines;
-use crate::view::ClassView;
+use hapax_admin::records::response::FieldLines;
+use hapax_admin::view::ClassView;
 
 use super::*;
 

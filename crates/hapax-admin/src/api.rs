@@ -1,0 +1,161 @@
+//! The JSON API under `/api/v1`: records, counts, the effective configuration and the audit log.
+//!
+//! It turns requests into calls of the [`Records`](crate::records::Records) and the [`Audit`](super::audit::Audit) log and
+//! their answers into JSON. Keys come in to be hashed and never go out; payloads go out one at a time and only when
+//! asked for.
+
+pub(crate) mod changes;
+pub(crate) mod filter;
+pub(crate) mod status;
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::Json;
+use axum::extract::State;
+use axum::routing::{MethodRouter, get, post};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+pub use self::changes::{Change, FormatName, SettleChange, VerdictName};
+pub(crate) use self::changes::{delete, release, settle};
+pub(crate) use self::filter::Listing;
+pub use self::filter::{Filter, LIMIT_MAX};
+pub(crate) use self::status::{config, stats};
+use super::audit::{Action, Entry};
+use super::auth::Actor;
+use super::extract::{Asked, Id, Sent};
+use super::listener::Shared;
+use crate::failure::Failure;
+use crate::view::{Document, PageView, Payload};
+
+/// The most audit entries of one answer.
+const AUDIT_LIMIT_MAX: u32 = 500;
+
+/// Every path of the API with what answers it.
+pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
+    vec![
+        ("/api/v1/records", get(list)),
+        ("/api/v1/records/search", post(search)),
+        ("/api/v1/records/{id}", get(show)),
+        ("/api/v1/records/{id}/settle", post(changes::settle_route)),
+        ("/api/v1/records/{id}/release", post(changes::release_route)),
+        ("/api/v1/records/{id}/delete", post(changes::delete_route)),
+        ("/api/v1/stats", get(status::stats_route)),
+        ("/api/v1/config", get(status::config_route)),
+        ("/api/v1/audit", get(audit)),
+    ]
+}
+
+/// List records, newest first
+#[utoipa::path(get, path = "/api/v1/records", tag = "records", params(Listing),
+    responses((status = 200, description = "One page, without payloads", body = PageView),
+        (status = 400, response = super::openapi::BadInput), (status = 401, response = super::openapi::NoToken),
+        (status = 503, response = super::openapi::Unavailable)))]
+pub(crate) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Asked(listing): Asked<Listing>,
+) -> Result<Json<PageView>, Failure> {
+    shared.records.page(&Filter::from(listing).query()?).await.map(Json)
+}
+
+/// Search records, also by their key
+///
+/// The key is hashed here. It is in the body so that it gets into nobody's log of URLs.
+#[utoipa::path(post, path = "/api/v1/records/search", tag = "records", request_body = Filter,
+    responses((status = 200, description = "One page, without payloads", body = PageView),
+        (status = 400, response = super::openapi::BadInput), (status = 401, response = super::openapi::NoToken),
+        (status = 403, response = super::openapi::Forged), (status = 413, response = super::openapi::TooLarge),
+        (status = 503, response = super::openapi::Unavailable)))]
+pub(crate) async fn search(
+    State(shared): State<Arc<Shared>>,
+    Sent(filter): Sent<Filter>,
+) -> Result<Json<PageView>, Failure> {
+    shared.records.page(&filter.query()?).await.map(Json)
+}
+
+/// What to show of a record.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Showing {
+    /// Show the stored result too; it may be confidential, so this is written into the audit log.
+    #[serde(default)]
+    pub(crate) payload: Option<bool>,
+}
+
+/// Show one record
+#[utoipa::path(get, path = "/api/v1/records/{id}", tag = "records", params(filter::RecordPath, Showing),
+    responses((status = 200, description = "The record", body = Document),
+        (status = 400, response = super::openapi::BadInput), (status = 401, response = super::openapi::NoToken),
+        (status = 404, response = super::openapi::NoRecord), (status = 409, response = super::openapi::Conflict),
+        (status = 503, response = super::openapi::Unavailable)))]
+pub(crate) async fn show(
+    State(shared): State<Arc<Shared>>,
+    Extension(actor): Extension<Actor>,
+    Id(id): Id,
+    Asked(showing): Asked<Showing>,
+) -> Result<Json<Document>, Failure> {
+    shown(&shared, actor, id, showing.payload.unwrap_or(false)).await.map(Json)
+}
+
+/// One record; whoever wants to see its payload is written down first.
+pub(crate) async fn shown(
+    shared: &Arc<Shared>,
+    actor: Actor,
+    id: hapax_core::RecordId,
+    with_payload: bool,
+) -> Result<Document, Failure> {
+    if !with_payload {
+        return shared.look(&id, Payload::Hidden).await;
+    }
+    let looking = shared.clone();
+    let look = async move { looking.look(&id, Payload::Shown).await };
+    changes::audited(shared, actor, Action::ShowPayload, id, None, look).await
+}
+
+/// Which entries of the audit log.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AuditListing {
+    /// How many at most.
+    #[param(minimum = 1, maximum = 500, default = 100)]
+    limit: Option<u32>,
+    /// Only entries before the one with this number.
+    #[param(minimum = 0, maximum = 9007199254740991_u64)]
+    before: Option<u64>,
+}
+
+/// Entries of the audit log.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct AuditPage {
+    /// The entries, newest first.
+    pub(crate) entries: Vec<Entry>,
+    /// Give it as `before` to go on.
+    #[schema(required)]
+    pub(crate) next: Option<u64>,
+}
+
+/// Read the audit log, newest first
+///
+/// The latest entries; the whole log is the file `audit.jsonl` beside the store.
+#[utoipa::path(get, path = "/api/v1/audit", tag = "operations", params(AuditListing),
+    responses((status = 200, description = "Entries", body = AuditPage),
+        (status = 400, response = super::openapi::BadInput), (status = 401, response = super::openapi::NoToken)))]
+pub(crate) async fn audit(
+    State(shared): State<Arc<Shared>>,
+    Asked(listing): Asked<AuditListing>,
+) -> Result<Json<AuditPage>, Failure> {
+    let limit = filter::within("limit", listing.limit.unwrap_or(100), AUDIT_LIMIT_MAX)?;
+    let before = listing.before.map(|number| filter::whole("before", number)).transpose()?;
+    Ok(Json(audit_page(&shared, before, limit)))
+}
+
+/// A page of the audit log.
+pub(crate) fn audit_page(shared: &Shared, before: Option<u64>, limit: usize) -> AuditPage {
+    let mut entries = shared.audit.entries(before, limit + 1);
+    let next = (entries.len() > limit).then(|| entries[limit - 1].number);
+    entries.truncate(limit);
+    AuditPage { entries, next }
+}

@@ -1,0 +1,92 @@
+//! The console: the pages of the admin listener for people.
+//!
+//! Pages are rendered here from `templates/console`, with one stylesheet and one small script that are part of the
+//! binary. Everything works without the script, except that the overview does not move. Pages show what the API
+//! shows, through the same functions, and change records through the same audited ones.
+//!
+//! It knows how things look. Who may see them is decided before a request gets here, by the admin listener.
+
+mod assets;
+mod audit_log;
+pub(crate) mod change;
+pub(crate) mod chart;
+pub(crate) mod formatting;
+mod login;
+mod overview;
+mod record;
+pub(crate) mod records;
+mod settings;
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+
+use crate::failure::{Code, Failure};
+use crate::listener::Shared;
+use crate::problem::Problem;
+
+/// The pages of the navigation.
+pub(crate) const PAGES: [(&str, &str); 4] =
+    [("/", "Overview"), ("/records", "Records"), ("/audit", "Audit log"), ("/config", "Config")];
+
+/// Every page for those who logged in.
+pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
+    vec![
+        ("/", get(overview::page)),
+        ("/live", get(overview::live)),
+        ("/records", get(records::page)),
+        ("/records/search", post(records::search)),
+        ("/records/{id}", get(record::page)),
+        ("/records/{id}/settle", get(change::settle_form).post(change::settle)),
+        ("/records/{id}/release", get(change::release_form).post(change::release)),
+        ("/records/{id}/delete", get(change::delete_form).post(change::delete)),
+        ("/audit", get(audit_log::page)),
+        ("/config", get(settings::page)),
+        ("/logout", post(login::logout)),
+    ]
+}
+
+/// The login, and what its page needs.
+pub(crate) fn open_routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
+    vec![
+        ("/login", get(login::page).post(login::login)),
+        ("/assets/console.css", get(assets::style)),
+        ("/assets/console.js", get(assets::script)),
+        ("/assets/icon.svg", get(assets::icon)),
+    ]
+}
+
+#[derive(Template)]
+#[template(path = "console/refusal.html")]
+struct Refusal<'a> {
+    status: u16,
+    code: &'a str,
+    title: String,
+    hint: Option<&'a str>,
+}
+
+/// The answer; a problem document as a page.
+pub(crate) fn as_page(response: Response) -> Response {
+    let Some(problem) = response.extensions().get::<Problem>() else { return response };
+    let refusal = Refusal {
+        status: problem.status,
+        code: problem.code(),
+        title: formatting::sentence(&problem.detail),
+        hint: problem.hint.as_deref(),
+    };
+    let mut page = shown(&refusal);
+    *page.status_mut() = response.status();
+    page
+}
+
+fn shown(template: &impl Template) -> Response {
+    match template.render() {
+        Ok(text) => Html(text).into_response(),
+        Err(error) => Failure::new(Code::Failed, "this page cannot be shown").because(error).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Every path of the listener, and what a request passes on its way there.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
+use hapax_core::StoreErrorKind;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use http::{HeaderName, HeaderValue, Uri};
+
+use super::listener::Shared;
+use super::{api, auth, health, openapi};
+use crate::console;
+use crate::failure::{Code, Failure};
+
+/// Nothing from anywhere else, no script or style in a page, no frame around one.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// `same-origin` and not `no-referrer`: with the latter browsers would not say where a form comes from.
+const HEADERS: [(HeaderName, &str); 6] = [
+    (CONTENT_SECURITY_POLICY, CONTENT_POLICY),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (X_FRAME_OPTIONS, "DENY"),
+    (REFERRER_POLICY, "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+const HEALTHZ: &str = "/healthz";
+const READYZ: &str = "/readyz";
+
+/// Paths for probes, which come under whatever name the platform uses and learn nothing worth rebinding a name for.
+fn probes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
+    vec![(HEALTHZ, get(health::healthz)), (READYZ, get(health::readyz))]
+}
+
+/// Whether this is a path for probes.
+pub(super) fn is_probe(path: &str) -> bool {
+    matches!(path, HEALTHZ | READYZ)
+}
+
+/// Paths that need no token.
+fn open() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
+    vec![("/metrics", get(health::metrics)), ("/openapi.json", get(openapi::document))]
+}
+
+/// Every path that the description must know.
+#[cfg(test)]
+pub(super) fn described() -> Vec<&'static str> {
+    let all = [probes(), open(), api::routes()].into_iter().flatten();
+    all.map(|(path, _)| path).collect()
+}
+
+/// The whole listener.
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    let for_api = middleware::from_fn_with_state(shared.clone(), auth::for_api);
+    let for_console = middleware::from_fn_with_state(shared.clone(), auth::for_console);
+    Router::new()
+        .merge(routed(api::routes()).route_layer(for_api))
+        .merge(routed(console::routes()).route_layer(for_console))
+        .merge(routed(open()))
+        .merge(routed(console::open_routes()))
+        .fallback(missing)
+        .layer(middleware::from_fn_with_state(shared.clone(), auth::own_host))
+        .merge(routed(probes()))
+        .method_not_allowed_fallback(method_refused)
+        .layer(middleware::from_fn_with_state(shared.clone(), in_time))
+        .layer(middleware::from_fn(with_headers))
+        .with_state(shared)
+}
+
+fn routed(routes: Vec<(&'static str, MethodRouter<Arc<Shared>>)>) -> Router<Arc<Shared>> {
+    routes.into_iter().fold(Router::new(), |router, (path, route)| router.route(path, route))
+}
+
+async fn missing(uri: Uri) -> Response {
+    let failure = Failure::new(Code::RouteMissing, "there is nothing at this path")
+        .hint("/openapi.json lists every path of the API");
+    let refused = failure.into_response();
+    if uri.path().starts_with("/api/") { refused } else { console::as_page(refused) }
+}
+
+async fn method_refused() -> Failure {
+    Failure::new(Code::MethodRefused, "this path does not take this method")
+}
+
+/// Ends a request whose store does not answer.
+async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let is_change = !request.method().is_safe();
+    match tokio::time::timeout(shared.options.request_time.0, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) if is_change => {
+            Failure::new(Code::Store(StoreErrorKind::Unknown), "this takes long, and what was begun goes on")
+                .hint("look at the record and the audit log before repeating it")
+                .into_response()
+        }
+        Err(_) => Failure::new(Code::Store(StoreErrorKind::Unavailable), "this took too long")
+            .hint("see whether the store answers: /readyz")
+            .into_response(),
+    }
+}
+
+async fn with_headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
