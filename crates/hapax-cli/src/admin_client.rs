@@ -1,4 +1,4 @@
-//! Asks the admin API of a running sidecar. It answers in the same views as a store that is opened here.
+//! The commands' client of the admin API of a running sidecar. It returns the same views as a store that is opened here.
 
 mod request;
 
@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::failure::{Code, Failure};
 use crate::http_client::{HttpClient, PoolOptions};
 
-/// Every code that the API answers with.
+/// The codes of the API.
 const CODES: [Code; 25] = [
     Code::KeyInvalid,
     Code::InputInvalid,
@@ -49,7 +49,7 @@ const CODES: [Code; 25] = [
     Code::Store(StoreErrorKind::Invalid),
 ];
 
-/// A command asks one thing after the other, so one connection does.
+/// A command sends its requests one at a time, so one connection is enough.
 const POOL: PoolOptions = PoolOptions { idle_max: 1, idle_timeout: Duration::from_secs(60) };
 
 /// A running sidecar.
@@ -65,18 +65,18 @@ impl AdminClient {
     /// The sidecar whose admin listener is at `url`.
     pub(crate) fn new(url: &str, token: Token) -> Result<Self, Failure> {
         let base: Option<Uri> = url.parse().ok();
-        let is_fit = |base: &Uri| {
+        let is_listener = |base: &Uri| {
             let is_http = matches!(base.scheme_str(), Some("http" | "https"));
             is_http && base.host().is_some() && matches!(base.path(), "" | "/")
         };
-        let base = base.filter(is_fit).ok_or_else(|| {
+        let base = base.filter(is_listener).ok_or_else(|| {
             Failure::new(Code::InputInvalid, "this is not the URL of an admin listener")
                 .hint("write it as `hapax serve` prints it, such as http://127.0.0.1:8081")
         })?;
         Ok(Self { base, token, http: HttpClient::new(POOL) })
     }
 
-    /// Whether the listener is there and takes the token.
+    /// Checks that the listener is reachable and accepts the token.
     pub(crate) async fn probe(&self) -> Result<(), Failure> {
         self.send::<Value>(Method::GET, "/api/v1/audit?limit=1", None::<&()>).await.map(drop)
     }
@@ -108,7 +108,7 @@ impl AdminClient {
         self.send(Method::GET, &format!("/api/v1/records/{id}{query}"), None::<&()>).await
     }
 
-    /// Decides the record that was looked at.
+    /// Settles the version of the record that was shown.
     pub(crate) async fn settle(
         &self,
         record: &RecordView,
@@ -119,7 +119,7 @@ impl AdminClient {
         self.change(record, "settle", &change).await
     }
 
-    /// Removes the record that was looked at.
+    /// Deletes the version of the record that was shown.
     pub(crate) async fn delete(&self, record: &RecordView, reason: Option<&str>) -> Result<(), Failure> {
         let change = Change { version: record.version.clone(), reason: reason.map(str::to_owned) };
         self.change(record, "delete", &change).await
@@ -136,15 +136,18 @@ impl AdminClient {
         path: &str,
         body: Option<&impl Serialize>,
     ) -> Result<T, Failure> {
-        let body = body.map(serde_json::to_vec).transpose().map_err(|error| strange().because(error))?;
+        let body = body
+            .map(serde_json::to_vec)
+            .transpose()
+            .map_err(|error| not_an_admin_listener().because(error))?;
         let answer = request::send(&self.http, &self.base, &self.token, method, path, body).await?;
         let (status, body) = (answer.status(), answer.into_body());
         if status.is_success() {
-            return serde_json::from_slice(&body).map_err(|error| strange().because(error));
+            return serde_json::from_slice(&body).map_err(|error| not_an_admin_listener().because(error));
         }
         Err(match serde_json::from_slice::<Problem>(&body) {
-            Ok(problem) => told(problem),
-            Err(_) => strange().because(format!("status {status} without a problem document")),
+            Ok(problem) => failure_of(problem),
+            Err(_) => not_an_admin_listener().because(format!("status {status} without a problem document")),
         })
     }
 }
@@ -191,12 +194,12 @@ fn settle_change(version: String, verdict: Verdict, reason: Option<String>) -> S
     }
 }
 
-/// The failure that a problem document tells about.
-fn told(problem: Problem) -> Failure {
+/// The failure that a problem document describes.
+fn failure_of(problem: Problem) -> Failure {
     let known = CODES.into_iter().find(|code| code.name() == problem.code());
     let failure = Failure::new(known.unwrap_or(Code::Failed), problem.detail);
     let failure = match (known, problem.causes.is_empty()) {
-        (None, _) => failure.because(format!("the sidecar calls it {}", problem.kind)),
+        (None, _) => failure.because(format!("the sidecar reports {}", problem.kind)),
         (Some(_), true) => failure,
         (Some(_), false) => failure.because(problem.causes.join(": ")),
     };
@@ -206,8 +209,8 @@ fn told(problem: Problem) -> Failure {
     }
 }
 
-fn strange() -> Failure {
-    Failure::new(Code::AdminUnavailable, "what answered is not the admin listener of a sidecar")
+fn not_an_admin_listener() -> Failure {
+    Failure::new(Code::AdminUnavailable, "the response is not that of an admin listener")
         .hint("check the URL; `hapax serve` prints its admin address when it starts")
 }
 

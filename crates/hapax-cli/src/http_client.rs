@@ -33,11 +33,11 @@ pub(crate) enum RequestError {
 impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Url => "the URL cannot be asked",
-            Self::Tls => "the certificates that are trusted here cannot be read",
+            Self::Url => "the URL is not a valid HTTP URL",
+            Self::Tls => "the trusted certificates cannot be read",
             Self::Connection => "no connection",
-            Self::Response => "the answer was broken or too large",
-            Self::Timeout => "no answer in time",
+            Self::Response => "the response is incomplete or too large",
+            Self::Timeout => "no response in time",
         })
     }
 }

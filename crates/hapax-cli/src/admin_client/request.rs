@@ -1,4 +1,4 @@
-//! One request to the admin API, in the name of who runs the command, with an end to everything.
+//! A request to the admin API, with the name of the user, limited in time and size.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use http_body_util::Full;
 use crate::failure::{Code, Failure};
 use crate::http_client::{HttpClient, RequestError, RequestLimits};
 
-/// Longer than the listener itself takes for an answer.
+/// Longer than the request timeout of the listener.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The largest answer: a page of records, or one payload as large as a store takes, in digits.
+/// The largest response: a page of records, or the largest payload of a store in hexadecimal digits.
 const RESPONSE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 const LIMITS: RequestLimits = RequestLimits { timeout: TIMEOUT, body_bytes_max: RESPONSE_BYTES_MAX };
@@ -56,7 +56,7 @@ fn request(
     request.body(Full::from(body.unwrap_or_default()))
 }
 
-/// Who runs this, for the audit log.
+/// The user who runs the command, for the audit log.
 fn operator() -> Option<HeaderValue> {
     let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok()?;
     HeaderValue::try_from(name).ok()
@@ -65,11 +65,11 @@ fn operator() -> Option<HeaderValue> {
 fn unreachable(base: &Uri, error: RequestError) -> Failure {
     let authority = base.authority().map_or("", http::uri::Authority::as_str);
     let failure =
-        Failure::new(Code::AdminUnavailable, format!("no sidecar answers at {authority}")).because(error);
+        Failure::new(Code::AdminUnavailable, format!("no sidecar responds at {authority}")).because(error);
     failure.hint(if base.scheme() == Some(&Scheme::HTTPS) {
         "check the URL, that its certificate is trusted here (SSL_CERT_FILE may name another authority) and that \
-         `hapax serve` runs behind it; after a change, look at the record before repeating it"
+         `hapax serve` runs behind it; after a change, check the record before repeating it"
     } else {
-        "check the URL and that `hapax serve` runs there; after a change, look at the record before repeating it"
+        "check the URL and that `hapax serve` runs there; after a change, check the record before repeating it"
     })
 }

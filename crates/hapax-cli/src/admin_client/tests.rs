@@ -10,7 +10,7 @@ use super::test_listener::records::uncertain;
 use super::*;
 
 #[test]
-fn only_urls_of_a_listener_are_taken() {
+fn only_urls_of_a_listener_are_accepted() {
     for (url, expected) in [
         ("http://127.0.0.1:8081", true),
         ("http://localhost:8081/", true),
@@ -27,7 +27,7 @@ fn only_urls_of_a_listener_are_taken() {
 }
 
 #[test]
-fn a_code_that_is_not_known_is_told_all_the_same() {
+fn an_unknown_code_keeps_its_message() {
     let problem = Problem {
         kind: "https://hapax.dev/errors/from-the-future".to_owned(),
         title: String::new(),
@@ -36,7 +36,7 @@ fn a_code_that_is_not_known_is_told_all_the_same() {
         causes: Vec::new(),
         hint: None,
     };
-    let failure = told(problem);
+    let failure = failure_of(problem);
     assert_eq!((failure.code(), failure.message()), (Code::Failed, "something new"));
     assert!(failure.causes().next().unwrap().ends_with("from-the-future"));
 }

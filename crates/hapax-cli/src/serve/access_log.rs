@@ -1,7 +1,7 @@
-//! [`AccessLog`]: how long each request took and what became of it, measured always and logged where somebody wants that.
+//! [`AccessLog`]: the duration and the outcome of each request, always measured, and logged if configured.
 //!
-//! It looks at no key, path, query or body. A request is over with the head of its response: one that is recorded is whole
-//! by then, and one that merely passes may go on for hours.
+//! It reads no key, path, query or body. A request ends with the head of its response: a recorded response is complete by
+//! then, and one that only passes through may stream for hours.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -20,28 +20,28 @@ use tower_service::Service;
 
 use crate::telemetry::REQUESTS_LOGGED;
 
-/// What became of a request whose caller went away before the response.
+/// The outcome of a request whose client disconnected before the response.
 const CLIENT_GONE: &str = "gone";
 
-/// Watches the requests of a service.
+/// Measures and logs the requests of a service.
 #[derive(Clone, Debug)]
 pub(super) struct AccessLog<S> {
     inner: S,
     logger: AccessLogger,
 }
 
-/// What is done with what is seen.
+/// Records durations, and writes the log if configured.
 #[derive(Clone, Debug)]
 pub(super) struct AccessLogger {
     is_logged: bool,
     common: Arc<[(&'static str, Histogram)]>,
 }
 
-/// What becomes of nearly all requests. Their histograms are held: to look one up by its label takes memory and a search.
+/// The most frequent outcomes. Their histograms are kept: a lookup by label allocates and searches.
 const COMMON_OUTCOMES: [&str; 3] = [PASSED, "replayed", "ran"];
 
 impl AccessLogger {
-    /// Measures, and logs where `is_logged`. Metrics must be recorded by now.
+    /// The metrics recorder must be installed before.
     pub(super) fn new(is_logged: bool) -> Self {
         Self { is_logged, common: COMMON_OUTCOMES.map(|outcome| (outcome, histogram(outcome))).into() }
     }
@@ -78,7 +78,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let started = Instant::now();
-        // Nothing is asked about requests that are never covered: most of those that pass cost nothing more.
+        // Requests that no policy can cover need no observer.
         let observer = is_coverable(request.method()).then(Observer::default);
         if let Some(observer) = &observer {
             request.extensions_mut().insert(observer.clone());
@@ -94,13 +94,13 @@ where
     }
 }
 
-/// Whether a policy could be for such a request.
+/// Whether a policy can cover a request with this method.
 fn is_coverable(method: &Method) -> bool {
     ![Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::CONNECT].contains(method)
 }
 
 pin_project! {
-    /// The response to a request that is measured and logged.
+    /// The response to a request.
     pub(super) struct ResponseFuture<F> {
         #[pin]
         response: F,
@@ -131,7 +131,7 @@ where
     }
 }
 
-/// The entry about one request. It is logged when this goes, also when the caller does first.
+/// The log entry of one request, written on drop, also if the client disconnects first.
 struct Entry {
     id: Option<HeaderValue>,
     method: Method,
@@ -140,11 +140,11 @@ struct Entry {
     completion: Option<Completion>,
 }
 
-/// How a request was answered.
+/// The end of a request with a response.
 struct Completion {
     outcome: &'static str,
     status: StatusCode,
-    /// The refusal that the response is.
+    /// The code of a refusal.
     problem: Option<Code>,
 }
 
@@ -158,13 +158,13 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         let (observer, completion) = (self.observer.as_ref(), self.completion.as_ref());
-        let gone = || observer.and_then(Observer::outcome).unwrap_or(CLIENT_GONE);
+        let without_response = || observer.and_then(Observer::outcome).unwrap_or(CLIENT_GONE);
         tracing::info!(
             target: REQUESTS_LOGGED,
             request_id = self.id.as_ref().and_then(|id| id.to_str().ok()),
             method = self.method.as_str(),
             route = observer.and_then(Observer::route),
-            outcome = completion.map_or_else(gone, |completion| completion.outcome),
+            outcome = completion.map_or_else(without_response, |completion| completion.outcome),
             status = completion.map(|completion| completion.status.as_u16()),
             problem = completion.and_then(|completion| completion.problem).map(Code::name),
             ms = self.started.elapsed().as_secs_f64() * 1000.0,

@@ -1,6 +1,7 @@
-//! The questions that a route may have asked of a URL: "did this happen?" and "may this caller do that?".
+//! The callouts of a route: `reconcile` asks whether an uncertain operation happened, `authorise` whether a request is
+//! allowed.
 //!
-//! Whatever is not a clear answer means that nobody knows: the record stays uncertain, the caller does not go on.
+//! Any response that is not a clear answer is no answer: the record stays uncertain, the request is refused.
 
 mod reconcile_response;
 
@@ -18,11 +19,11 @@ use crate::config::LimitOptions;
 use crate::http_client::{HttpClient, PoolOptions, RequestError, RequestLimits};
 use crate::problem;
 
-/// What the caller asks for, for whoever decides.
+/// The method and the path of the request, for the `authorise` URL.
 const ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
 const ORIGINAL_URI: HeaderName = HeaderName::from_static("x-original-uri");
 
-/// Fields that describe a body or a connection, which the question has not got; and the usual key.
+/// Fields that an `authorise` request leaves out: those of the body and of the connection, and the standard key.
 const NOT_FORWARDED: [&str; 13] = [
     "connection",
     "content-encoding",
@@ -39,7 +40,7 @@ const NOT_FORWARDED: [&str; 13] = [
     "idempotency-key",
 ];
 
-/// Sends questions.
+/// Sends callouts.
 #[derive(Clone, Debug)]
 pub(super) struct Callouts {
     client: HttpClient,
@@ -53,14 +54,14 @@ impl Callouts {
         Self { client: HttpClient::new(pool), limits }
     }
 
-    /// "Did this happen?"
+    /// Asks whether an uncertain operation happened.
     pub(super) async fn reconcile(self, url: Uri, question: Question) -> Reconciled<Response<Bytes>> {
-        let words = json!({
+        let body = json!({
             "operation": question.id.to_string(),
             "attempt": question.fence.attempt,
             "reason": question.reason.name(),
         });
-        let mut request = Request::new(Full::from(words.to_string()));
+        let mut request = Request::new(Full::from(body.to_string()));
         *request.method_mut() = Method::POST;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -68,11 +69,11 @@ impl Callouts {
         let response = match self.send(url, request).await {
             Ok(response) if response.status().is_success() => response,
             Ok(response) => {
-                tracing::warn!(%id, status = response.status().as_u16(), "reconcile: no answer; still uncertain");
+                tracing::warn!(%id, status = response.status().as_u16(), "reconcile: error status; the record stays uncertain");
                 return Reconciled::Unknown;
             }
             Err(error) => {
-                tracing::warn!(%id, %error, "reconcile: nobody answers; still uncertain");
+                tracing::warn!(%id, %error, "reconcile: no response; the record stays uncertain");
                 return Reconciled::Unknown;
             }
         };
@@ -82,31 +83,34 @@ impl Callouts {
         {
             Ok(reconciled) => reconciled,
             Err(()) => {
-                tracing::warn!(%id, "reconcile: the answer makes no sense; still uncertain");
+                tracing::warn!(%id, "reconcile: invalid response; the record stays uncertain");
                 Reconciled::Unknown
             }
         }
     }
 
-    /// "May this caller do that?" The fields of an answer that says yes; a refusal is the answer for the caller.
-    /// `excluded` are the headers that are not for the one who decides, such as those that may hold a key.
+    /// Asks whether a request is allowed: the fields of the response if it is, otherwise the response for the client.
+    /// `excluded` are the headers that are not sent, such as those that may hold a key.
     pub(super) fn authorise(
         self,
         url: Uri,
         head: &request::Parts,
         excluded: &[HeaderName],
     ) -> impl Future<Output = Result<HeaderMap, Response<Bytes>>> + Send + use<> {
-        let question = question(head, excluded);
+        let request = authorise_request(head, excluded);
         async move {
-            match self.send(url, question).await {
+            match self.send(url, request).await {
                 Ok(response) if response.status().is_success() => Ok(response.into_parts().0.headers),
                 Ok(response) if response.status().is_client_error() => Err(refused(response)),
                 Ok(response) => {
-                    tracing::warn!(status = response.status().as_u16(), "authorise: no answer; refused");
+                    tracing::warn!(
+                        status = response.status().as_u16(),
+                        "authorise: error status; the request is refused"
+                    );
                     Err(problem::AUTHORISE_UNAVAILABLE.response())
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "authorise: nobody answers; refused");
+                    tracing::warn!(%error, "authorise: no response; the request is refused");
                     Err(problem::AUTHORISE_UNAVAILABLE.response())
                 }
             }
@@ -123,22 +127,22 @@ impl Callouts {
     }
 }
 
-/// The caller's name in an answer. Empty where there is none, or more than one.
-pub(super) fn principal_in(answer: &HeaderMap, header: &HeaderName) -> Vec<u8> {
-    let mut lines = answer.get_all(header).iter().map(HeaderValue::as_bytes);
+/// The principal in an `authorise` response; empty if there is none or more than one.
+pub(super) fn principal_in(response: &HeaderMap, header: &HeaderName) -> Vec<u8> {
+    let mut lines = response.get_all(header).iter().map(HeaderValue::as_bytes);
     match (lines.next(), lines.next()) {
         (Some(name), None) if !name.is_empty() => name.to_vec(),
         _ => {
-            tracing::warn!(%header, "authorise: the answer does not name the caller; refused");
+            tracing::warn!(%header, "authorise: the response does not name the principal; the request is refused");
             Vec::new()
         }
     }
 }
 
-/// The caller's head, without what belongs to a body or a connection, and without what is left out.
-fn question(head: &request::Parts, excluded: &[HeaderName]) -> Request<Full<Bytes>> {
+/// The `authorise` request: the head of the original one without the fields that are not forwarded and without `excluded`.
+fn authorise_request(head: &request::Parts, excluded: &[HeaderName]) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::default());
-    let named: Vec<&str> = head
+    let connection_fields: Vec<&str> = head
         .headers
         .get_all(http::header::CONNECTION)
         .into_iter()
@@ -146,16 +150,16 @@ fn question(head: &request::Parts, excluded: &[HeaderName]) -> Request<Full<Byte
         .flat_map(|line| line.split(','))
         .map(str::trim)
         .collect();
-    let is_asked = |name: &HeaderName| {
+    let is_forwarded = |name: &HeaderName| {
         !NOT_FORWARDED.contains(&name.as_str())
             && !excluded.contains(name)
-            && !named.iter().any(|of| name.as_str().eq_ignore_ascii_case(of))
+            && !connection_fields.iter().any(|of| name.as_str().eq_ignore_ascii_case(of))
     };
     let headers = request.headers_mut();
-    for (name, value) in head.headers.iter().filter(|(name, _)| is_asked(name)) {
+    for (name, value) in head.headers.iter().filter(|(name, _)| is_forwarded(name)) {
         headers.append(name, value.clone());
     }
-    // Whoever sends these from outside makes them up.
+    // Values from a client are not trusted.
     headers.remove(&ORIGINAL_METHOD);
     headers.remove(&ORIGINAL_URI);
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -167,7 +171,7 @@ fn question(head: &request::Parts, excluded: &[HeaderName]) -> Request<Full<Byte
     request
 }
 
-/// What the caller gets to read: the status, the words and the way to authenticate.
+/// The refusal for the client: the status, the body, its type and the authentication challenge.
 fn refused(response: Response<Bytes>) -> Response<Bytes> {
     let (mut parts, body) = response.into_parts();
     let kept = [WWW_AUTHENTICATE, CONTENT_TYPE];

@@ -1,6 +1,6 @@
-//! What the service behind is told about a protected request: which operation it is for, and which attempt.
+//! Header fields of protected requests that identify the operation and the attempt to the upstream.
 //!
-//! The same id is in the question to a `reconcile` URL, so a service that keeps it with what it does can answer.
+//! A `reconcile` callout has the same id, so an upstream that stores it with the effect can respond.
 
 use std::task::{Context, Poll};
 
@@ -10,10 +10,10 @@ use tower_service::Service;
 
 /// The record's id: the same for every attempt at one operation.
 pub(super) const OPERATION: HeaderName = HeaderName::from_static("idempotency-operation");
-/// 1 for the first attempt. It grows, so that a delayed older attempt can be refused.
+/// The attempt number, from 1. The upstream can refuse a delayed request of an older attempt.
 pub(super) const ATTEMPT: HeaderName = HeaderName::from_static("idempotency-attempt");
 
-/// Tells the inner service.
+/// Sets both fields on protected requests and removes them from all others.
 #[derive(Clone, Debug)]
 pub(super) struct OperationHeaders<S> {
     inner: S,
@@ -38,12 +38,12 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> S::Future {
-        let told = Protection::of(request.extensions())
+        let context = Protection::of(request.extensions())
             .and_then(Protection::context)
             .map(|context| (context.id(), context.attempt()));
         let headers = request.headers_mut();
-        // Whoever sends these from outside makes them up.
-        match told {
+        // Values from a client are not trusted.
+        match context {
             Some((id, attempt)) => {
                 let id =
                     HeaderValue::try_from(id.to_string()).expect("an id is written in hexadecimal digits");

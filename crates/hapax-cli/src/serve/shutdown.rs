@@ -1,4 +1,4 @@
-//! [`ShutdownDeadline`]: how long the end of the process may take. It knows nothing of what ends.
+//! [`ShutdownDeadline`]: the time limit of a graceful shutdown.
 
 use std::future::Future;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Over at a deadline, or when somebody asks for the end a second time.
+/// Expires at a time, or with a second request to shut down.
 #[derive(Debug)]
 pub(super) struct ShutdownDeadline {
     deadline: Instant,
@@ -14,23 +14,23 @@ pub(super) struct ShutdownDeadline {
 }
 
 impl ShutdownDeadline {
-    /// From now on, for `limit` at most. Whoever does not want to wait lets `asked_again` end.
-    pub(super) fn new(limit: Duration, asked_again: impl Future<Output = ()> + Send + 'static) -> Self {
+    /// Expires after `limit`, or as soon as `second_request` resolves.
+    pub(super) fn new(limit: Duration, second_request: impl Future<Output = ()> + Send + 'static) -> Self {
         let forced = CancellationToken::new();
-        let over = forced.clone();
+        let expire = forced.clone();
         tokio::spawn(async move {
-            asked_again.await;
-            over.cancel();
+            second_request.await;
+            expire.cancel();
         });
         Self { deadline: Instant::now() + limit, forced }
     }
 
-    /// How long it lasts at most.
+    /// The time until the deadline.
     pub(super) fn remaining(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Waits for `work`; none where it had not ended in time.
+    /// The result of `work`, or none if the deadline expires first.
     pub(super) async fn limit<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

@@ -1,4 +1,4 @@
-//! What a `reconcile` URL answers, in JSON.
+//! The response of a `reconcile` URL, in JSON.
 //!
 //! ```json
 //! { "applied": true, "status": 201, "headers": { "content-type": "application/json" }, "body": { "id": 7 } }
@@ -6,7 +6,7 @@
 //! { "applied": null }
 //! ```
 //!
-//! It must be said in so many words: an error page, an empty answer or a missing member settles nothing.
+//! An error page, an empty body or a missing member settles nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,24 +17,24 @@ use http::Response;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The answer as it is written.
+/// The response as it is received.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReconcileResponse {
-    /// Whether it happened; null where that is not known there either.
+    /// Whether the operation happened; null if that is unknown.
     applied: Option<bool>,
-    /// What retries are answered with.
+    /// The status of the response that retries receive.
     status: Option<u16>,
     #[serde(default)]
     headers: Fields,
-    /// Text as it is; anything else as JSON.
+    /// Text is used as it is, any other value as JSON.
     body: Option<Value>,
-    /// Bytes that are no text.
+    /// A body that is not text, in base64.
     body_base64: Option<String>,
 }
 
 impl ReconcileResponse {
-    /// What it means. Nothing, where it contradicts itself.
+    /// The outcome, or an error if the response contradicts itself.
     pub(super) fn reconciled(self) -> Result<Reconciled<Response<Bytes>>, ()> {
         match self.applied {
             None => Ok(Reconciled::Unknown),

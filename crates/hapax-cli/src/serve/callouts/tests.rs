@@ -5,7 +5,7 @@ fn reconciled(text: &str) -> Result<Reconciled<Response<Bytes>>, ()> {
 }
 
 #[test]
-fn a_clear_answer_settles() {
+fn a_complete_response_settles_the_record() {
     let applied = r#"{ "applied": true, "status": 201, "headers": { "x-a": "b" }, "body": { "id": 7 } }"#;
     let Ok(Reconciled::Applied(response)) = reconciled(applied) else { panic!("not applied") };
     assert_eq!(
@@ -21,7 +21,7 @@ fn a_clear_answer_settles() {
 }
 
 #[test]
-fn an_answer_that_is_not_clear_settles_nothing() {
+fn an_incomplete_response_settles_nothing() {
     for text in [
         "",
         "{}]",
@@ -41,12 +41,12 @@ fn an_answer_that_is_not_clear_settles_nothing() {
     ] {
         assert!(reconciled(text).is_err(), "{text}");
     }
-    // A missing member is not a no.
+    // A missing member does not mean `false`.
     assert!(matches!(reconciled("{}"), Ok(Reconciled::Unknown)));
 }
 
 #[test]
-fn whoever_decides_gets_the_callers_head_without_body_connection_and_key() {
+fn an_authorise_request_has_the_head_without_fields_of_body_connection_and_key() {
     let head = Request::builder()
         .method("POST")
         .uri("http://outside/v1/orders?a=b")
@@ -65,10 +65,10 @@ fn whoever_decides_gets_the_callers_head_without_body_connection_and_key() {
         .into_parts()
         .0;
     let keys = ["x-request-key", "x-alias"].map(HeaderName::from_static);
-    let question = question(&head, &keys);
-    let sent: Vec<_> = question.headers().keys().map(HeaderName::as_str).collect();
+    let request = authorise_request(&head, &keys);
+    let sent: Vec<_> = request.headers().keys().map(HeaderName::as_str).collect();
     assert_eq!(sent, ["authorization", "cookie", "x-original-method", "x-original-uri"]);
-    assert_eq!(question.headers()["x-original-uri"], "/v1/orders?a=b");
-    assert_eq!(question.headers()["x-original-method"], "POST");
-    assert_eq!(question.method(), Method::GET);
+    assert_eq!(request.headers()["x-original-uri"], "/v1/orders?a=b");
+    assert_eq!(request.headers()["x-original-method"], "POST");
+    assert_eq!(request.method(), Method::GET);
 }
