@@ -1,8 +1,7 @@
 //! The JSON API under `/api/v1`: records, counts, the effective configuration and the audit log.
 //!
-//! It turns requests into calls of the [`Records`](crate::records::Records) and the [`Audit`](super::audit::Audit) log and
-//! their answers into JSON. Keys come in to be hashed and never go out; payloads go out one at a time and only when
-//! asked for.
+//! Requests become calls of [`Records`](crate::records::Records) and of the audit log, their results become JSON. Keys are
+//! accepted, hashed, and never returned; a payload is returned only for a single record and only on request.
 
 pub(crate) mod changes;
 pub(crate) mod filter;
@@ -24,15 +23,15 @@ pub use self::filter::{Filter, LIMIT_MAX};
 pub(crate) use self::status::{config, stats};
 use super::audit::{Action, Entry};
 use super::auth::Actor;
-use super::extract::{Asked, Id, Sent};
+use super::extract::{Id, JsonBody, QueryParams};
 use super::listener::Shared;
 use crate::failure::Failure;
 use crate::view::{Document, PageView, Payload};
 
-/// The most audit entries of one answer.
+/// The most audit entries of one page.
 const AUDIT_LIMIT_MAX: u32 = 500;
 
-/// Every path of the API with what answers it.
+/// The paths of the API with their handlers.
 pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
     vec![
         ("/api/v1/records", get(list)),
@@ -54,14 +53,14 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
         (status = 503, response = super::openapi::Unavailable)))]
 pub(crate) async fn list(
     State(shared): State<Arc<Shared>>,
-    Asked(listing): Asked<Listing>,
+    QueryParams(listing): QueryParams<Listing>,
 ) -> Result<Json<PageView>, Failure> {
     shared.records.page(&Filter::from(listing).query()?).await.map(Json)
 }
 
 /// Search records, also by their key
 ///
-/// The key is hashed here. It is in the body so that it gets into nobody's log of URLs.
+/// The key is hashed here. It is in the body, so that no log of URLs contains it.
 #[utoipa::path(post, path = "/api/v1/records/search", tag = "records", request_body = Filter,
     responses((status = 200, description = "One page, without payloads", body = PageView),
         (status = 400, response = super::openapi::BadInput), (status = 401, response = super::openapi::NoToken),
@@ -69,17 +68,17 @@ pub(crate) async fn list(
         (status = 503, response = super::openapi::Unavailable)))]
 pub(crate) async fn search(
     State(shared): State<Arc<Shared>>,
-    Sent(filter): Sent<Filter>,
+    JsonBody(filter): JsonBody<Filter>,
 ) -> Result<Json<PageView>, Failure> {
     shared.records.page(&filter.query()?).await.map(Json)
 }
 
-/// What to show of a record.
+/// The parts of a record to return.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Showing {
-    /// Show the stored result too; it may be confidential, so this is written into the audit log.
+    /// Return the stored result too. It may be confidential, so this is written to the audit log.
     #[serde(default)]
     pub(crate) payload: Option<bool>,
 }
@@ -94,12 +93,12 @@ pub(crate) async fn show(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    Asked(showing): Asked<Showing>,
+    QueryParams(showing): QueryParams<Showing>,
 ) -> Result<Json<Document>, Failure> {
     shown(&shared, actor, id, showing.payload.unwrap_or(false)).await.map(Json)
 }
 
-/// One record; whoever wants to see its payload is written down first.
+/// One record. A request for the payload is written to the audit log first.
 pub(crate) async fn shown(
     shared: &Arc<Shared>,
     actor: Actor,
@@ -107,19 +106,19 @@ pub(crate) async fn shown(
     with_payload: bool,
 ) -> Result<Document, Failure> {
     if !with_payload {
-        return shared.look(&id, Payload::Hidden).await;
+        return shared.document(&id, Payload::Hidden).await;
     }
-    let looking = shared.clone();
-    let look = async move { looking.look(&id, Payload::Shown).await };
-    changes::audited(shared, actor, Action::ShowPayload, id, None, look).await
+    let reader = shared.clone();
+    let read = async move { reader.document(&id, Payload::Shown).await };
+    changes::audited(shared, actor, Action::ShowPayload, id, None, read).await
 }
 
-/// Which entries of the audit log.
+/// A page of the audit log to return.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditListing {
-    /// How many at most.
+    /// The most entries.
     #[param(minimum = 1, maximum = 500, default = 100)]
     limit: Option<u32>,
     /// Only entries before the one with this number.
@@ -132,20 +131,20 @@ pub(crate) struct AuditListing {
 pub(crate) struct AuditPage {
     /// The entries, newest first.
     pub(crate) entries: Vec<Entry>,
-    /// Give it as `before` to go on.
+    /// The `before` of the next page.
     #[schema(required)]
     pub(crate) next: Option<u64>,
 }
 
 /// Read the audit log, newest first
 ///
-/// The latest entries; the whole log is the file `audit.jsonl` beside the store.
+/// The latest entries. The whole log is the file `audit.jsonl` beside the store.
 #[utoipa::path(get, path = "/api/v1/audit", tag = "operations", params(AuditListing),
     responses((status = 200, description = "Entries", body = AuditPage),
         (status = 400, response = super::openapi::BadInput), (status = 401, response = super::openapi::NoToken)))]
 pub(crate) async fn audit(
     State(shared): State<Arc<Shared>>,
-    Asked(listing): Asked<AuditListing>,
+    QueryParams(listing): QueryParams<AuditListing>,
 ) -> Result<Json<AuditPage>, Failure> {
     let limit = filter::within("limit", listing.limit.unwrap_or(100), AUDIT_LIMIT_MAX)?;
     let before = listing.before.map(|number| filter::whole("before", number)).transpose()?;

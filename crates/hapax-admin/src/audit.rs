@@ -1,9 +1,8 @@
-//! The audit log: who did what to which record, when, why, and what came of it.
+//! The audit log: the operator, the action, the record, the time, the reason and the result.
 //!
-//! An action is written down and synced before it is begun, and its result before it is answered, each as one line of
-//! JSON at the end of a file. A line is never changed, and a file that is full is put aside. The latest entries are kept in
-//! memory for reading; older ones are in the files. Only a store in memory has a log without a file, which ends with the
-//! records that it is about.
+//! An action is written and synced before it begins, its result before the response, each as one line of JSON at the end of
+//! a file. Lines are never changed, and a full file is rotated. The latest entries are also in memory; older ones are in the
+//! files only. For a store in memory the log has no file and is lost together with the records.
 
 mod file;
 
@@ -21,16 +20,16 @@ use super::auth::Actor;
 use crate::failure::{Code, Failure};
 use crate::time::rfc3339;
 
-/// How many entries can be read back. More are in the file.
+/// The most entries in memory.
 const ENTRIES_MAX: usize = 2000;
 
-/// What somebody wanted to do.
+/// A logged action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Action {
     /// Log in to the console.
     Login,
-    /// Look at what is stored in a record.
+    /// Read the stored result of a record.
     ShowPayload,
     /// Settle a record as applied.
     SettleApplied,
@@ -48,30 +47,30 @@ pub(crate) enum Action {
 pub(crate) struct Entry {
     /// Counts up, one for each action.
     pub(crate) number: u64,
-    /// When it was asked for, in RFC 3339.
+    /// The time of the request, in RFC 3339.
     pub(crate) at: String,
     /// The same in milliseconds since 1970.
     pub(crate) at_ms: u64,
-    /// What whoever held the token called themselves.
+    /// The self-declared name of the operator.
     pub(crate) actor: String,
-    /// The address they came from.
+    /// The network address of the client.
     pub(crate) address: String,
     /// `api` or `console`.
     pub(crate) via: String,
-    /// What they wanted.
+    /// The action.
     pub(crate) action: Action,
     /// The record.
     #[schema(required)]
     pub(crate) id: Option<String>,
-    /// Why, in their words.
+    /// The reason that the operator gave.
     #[schema(required)]
     pub(crate) reason: Option<String>,
-    /// `done`, or the code of the error. None: the process ended before it was known, look at the record.
+    /// `done`, or the code of the error. None if the process ended before the result was known: check the record.
     #[schema(required)]
     pub(crate) result: Option<String>,
 }
 
-/// What came of an action: the second line of it.
+/// The result of an action: its second line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Ending {
     ended: u64,
@@ -82,11 +81,11 @@ struct Ending {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Line {
-    Asked(Entry),
+    Started(Entry),
     Ended(Ending),
 }
 
-/// The log. Clones write to the same one.
+/// The log. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Audit {
     recent: Arc<Mutex<Recent>>,
@@ -100,7 +99,7 @@ struct Recent {
 }
 
 impl Audit {
-    /// The log in `directory`, which is made if need be, or one in memory. A file gets no longer than `bytes_max`, but
+    /// The log in `directory`, which is created if it does not exist, or in memory. A file has at most `bytes_max`, except
     /// for its first line.
     pub(crate) fn open(directory: Option<&Path>, bytes_max: u64) -> Result<Self, Failure> {
         let mut recent = Recent { entries: VecDeque::new(), next_number: 1 };
@@ -112,7 +111,7 @@ impl Audit {
         Ok(Self { recent: Arc::new(Mutex::new(recent)), file })
     }
 
-    /// Writes down what is about to be done; answers with its number.
+    /// Writes the start of an action and returns its number.
     pub(crate) async fn begin(
         &self,
         actor: &Actor,
@@ -127,20 +126,20 @@ impl Audit {
             Entry { number, action, id, reason, ..Entry::by(actor, SystemClock::new().now()) }
         };
         let number = entry.number;
-        self.write(Line::Asked(entry))
-            .await
-            .map_err(|error| not_written(error, "the action could not be written down, it was not begun"))?;
+        self.write(Line::Started(entry)).await.map_err(|error| {
+            not_written(error, "the audit log cannot be written, so the action was not performed")
+        })?;
         Ok(number)
     }
 
-    /// Writes down what came of it.
+    /// Writes the result of an action.
     pub(crate) async fn end(&self, number: u64, result: &str) -> Result<(), Failure> {
         self.write(Line::Ended(Ending { ended: number, result: result.to_owned() })).await.map_err(|error| {
-            not_written(error, "the action was done, but not that it ended could be written")
+            not_written(error, "the action was performed, but its result cannot be written to the audit log")
         })
     }
 
-    /// The file that lines are written to, where there is one.
+    /// The file of the log, if there is one.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         self.file.as_ref().map(LogFile::path)
     }
@@ -152,7 +151,7 @@ impl Audit {
         older.take(limit).cloned().collect()
     }
 
-    /// Writes to this file from now on.
+    /// Replaces the file of the log.
     #[cfg(test)]
     pub(crate) fn write_to(&self, file: std::fs::File) {
         self.file.as_ref().expect("it has a file").write_to(file);
@@ -192,7 +191,7 @@ impl Entry {
 impl Recent {
     fn take(&mut self, line: Line) {
         match line {
-            Line::Asked(entry) => {
+            Line::Started(entry) => {
                 self.next_number = self.next_number.max(entry.number.saturating_add(1));
                 self.entries.push_back(entry);
                 if self.entries.len() > ENTRIES_MAX {
@@ -212,13 +211,15 @@ impl Recent {
 fn not_opened(error: std::io::Error, directory: &Path) -> Failure {
     Failure::new(Code::AuditFailed, format!("cannot open the audit log in {}", directory.display()))
         .because(error)
-        .hint("name a directory that this user may write to: `audit_dir` in `[admin]`, or HAPAX_ADMIN_AUDIT_DIR")
+        .hint(
+            "use a directory that this user can write to: `audit_dir` in `[admin]`, or HAPAX_ADMIN_AUDIT_DIR",
+        )
 }
 
 fn not_written(error: std::io::Error, what: &str) -> Failure {
     Failure::new(Code::AuditFailed, what)
         .because(error)
-        .hint("free space or mend the disk, look at the record, then repeat the action")
+        .hint("free space or repair the disk, check the record, then repeat the action")
 }
 
 #[cfg(test)]

@@ -1,6 +1,4 @@
-//! Who may come in: the Host check, the token, the console's cookie and the guard against forged requests.
-//!
-//! It decides who asks. It does not know what is asked for.
+//! Authentication: the Host check, the token, the console's cookie and the check against forged requests.
 
 mod cookie;
 
@@ -18,17 +16,17 @@ use super::listener::Shared;
 use crate::console;
 use crate::failure::{Code, Failure};
 
-/// Longer names are no names; they would only fill the audit log.
+/// The most characters of an operator's name.
 pub(crate) const NAME_CHARS_MAX: usize = 64;
 
-/// The field in which a program says for whom it acts.
+/// The header field with the name of the operator on whose behalf a program acts.
 pub const OPERATOR: &str = "x-hapax-operator";
 
-/// Where the request came from on the network.
+/// The network address of the client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// Whoever showed the token. The name is what they call themselves: a token tells nobody apart.
+/// The authenticated operator. The name is self-declared: all operators share one token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Actor {
     pub(crate) name: String,
@@ -36,7 +34,7 @@ pub(crate) struct Actor {
     pub(crate) address: String,
 }
 
-/// How the token was shown.
+/// How the operator was authenticated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Via {
     Api,
@@ -52,17 +50,17 @@ impl Via {
     }
 }
 
-/// Refuses requests under names that are not ours.
+/// Refuses requests for unknown host names.
 pub(crate) async fn own_host(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     if shared.hosts.admit(request.headers()) {
         return next.run(request).await;
     }
-    Failure::new(Code::HostUnknown, "the admin listener is not known under this name")
+    Failure::new(Code::HostUnknown, "the host name is unknown")
         .hint("use localhost or an address, or list the name under admin.hosts")
         .into_response()
 }
 
-/// Lets nobody through to the API without the token.
+/// Refuses API requests without the token.
 pub(crate) async fn for_api(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     match identify(&shared, &request) {
         Ok(actor) => {
@@ -73,7 +71,7 @@ pub(crate) async fn for_api(State(shared): State<Arc<Shared>>, mut request: Requ
     }
 }
 
-/// Lets nobody through to the console who did not log in; shows them where.
+/// Redirects console requests without a login to the login page.
 pub(crate) async fn for_console(
     State(shared): State<Arc<Shared>>,
     mut request: Request,
@@ -102,14 +100,14 @@ fn identify(shared: &Shared, request: &Request) -> Result<Actor, Failure> {
         request.extensions().get::<Peer>().map_or_else(|| "-".to_owned(), |peer| peer.0.ip().to_string());
     if let Some(given) = bearer(headers) {
         if !shared.token.is(given) && !shared.local_token.is(given) {
-            tracing::warn!(from = %address, "somebody came to the admin listener with a wrong token");
-            return Err(refused("this is not the token"));
+            tracing::warn!(from = %address, "a request to the admin listener had a wrong token");
+            return Err(refused("the token is wrong"));
         }
         let name = headers.get(OPERATOR).map(|name| String::from_utf8_lossy(name.as_bytes()));
         return Ok(Actor { name: fit_name(&name.unwrap_or_default()), via: Via::Api, address });
     }
     let Some(name) = shared.cookies.open(headers) else {
-        return Err(refused("the admin listener needs its token"));
+        return Err(refused("the admin listener requires its token"));
     };
     if !request.method().is_safe() && !is_own_page(headers) {
         return Err(forged());
@@ -124,7 +122,7 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-/// Whether a browser sent this from one of our own pages. Browsers let no page set either field.
+/// Whether a browser sent the request from a page of the console. Pages cannot set either field.
 pub(crate) fn is_own_page(headers: &HeaderMap) -> bool {
     if let Some(site) = headers.get("sec-fetch-site") {
         return site == "same-origin";
@@ -134,13 +132,13 @@ pub(crate) fn is_own_page(headers: &HeaderMap) -> bool {
     [&b"http://"[..], b"https://"].iter().any(|scheme| origin.strip_prefix(*scheme) == Some(host))
 }
 
-/// Somebody else's page asked.
+/// The refusal of a request from a page of another site.
 pub(crate) fn forged() -> Failure {
-    Failure::new(Code::RequestForged, "a page that is not the console's own asked for this")
-        .hint("use the console's own pages, or send the token in Authorization")
+    Failure::new(Code::RequestForged, "the request comes from a page of another site")
+        .hint("use the pages of the console, or send the token in Authorization")
 }
 
-/// What somebody calls themselves, made fit for a log.
+/// A self-declared name, limited to what the audit log accepts.
 pub(crate) fn fit_name(name: &str) -> String {
     name.trim().chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect()
 }

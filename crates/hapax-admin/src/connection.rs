@@ -1,4 +1,4 @@
-//! Connections of the admin listener: how long, and how they end. How many there are is said in `connection_slots.rs`.
+//! Connections of the admin listener, with timeouts and graceful shutdown. Their number is limited by `connection_slots.rs`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -22,16 +22,16 @@ use super::options::AdminOptions;
 use super::router::is_probe;
 use crate::failure::{Code, Failure};
 
-/// How long to wait after the system could not give a connection: it is short of something that others give back.
+/// The pause after a failed accept, such as for a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The largest head of a request. Nothing here needs more.
+/// The largest head of a request.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
-/// How long an answer may take to leave once the listener is to end.
+/// How long a response may take to be sent during shutdown.
 const LAST_RESPONSE_TIME: Duration = Duration::from_secs(1);
 
-/// Serves until `stop`, then lets requests finish that have begun.
+/// Serves until `stop`, then finishes the requests in progress.
 pub(super) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -49,7 +49,7 @@ pub(super) async fn serve(
             Ok((stream, peer)) => {
                 let Some(occupied) = slots.acquire() else {
                     tracing::warn!(
-                        "the admin listener turned a connection away: every other one is being worked for"
+                        "the admin listener refused a connection: all others have a request in progress"
                     );
                     continue;
                 };
@@ -60,14 +60,14 @@ pub(super) async fn serve(
                     tokio::select! {
                         biased;
                         () = occupied.slot.evicted() => {
-                            tracing::debug!("a connection of the admin listener gave way to another");
+                            tracing::debug!("the admin listener closed an idle connection for a new one");
                         }
                         () = serving => {}
                     }
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "the admin listener could not take a connection");
+                tracing::warn!(%error, "the admin listener cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -109,7 +109,7 @@ async fn connection(
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = stop.cancelled() => {
-            // Nothing of it was begun, and the rest may never come. Browsers also open connections before they need them.
+            // No request has begun. Browsers also open connections in advance.
             if slot.stage() == Stage::Receiving {
                 return;
             }
@@ -121,11 +121,14 @@ async fn connection(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection of the admin listener ended early");
+        tracing::debug!(%error, "a connection of the admin listener failed");
     }
 }
 
 fn full() -> Failure {
-    Failure::new(Code::Overloaded, "every connection of this listener is in use, and this one is for probes")
-        .hint("ask again in a moment; `admin.connections_max` says how many there may be")
+    Failure::new(
+        Code::Overloaded,
+        "all connections of this listener are in use, and this one is reserved for probes",
+    )
+    .hint("try again in a moment; `admin.connections_max` limits the connections")
 }

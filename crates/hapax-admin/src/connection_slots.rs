@@ -1,7 +1,7 @@
-//! [`ConnectionSlots`]: how many connections there may be, and which of them gives way to a new one.
+//! [`ConnectionSlots`]: the limit of connections, and the eviction of idle ones.
 //!
-//! Probes decide whether the process lives, so nothing that others do may keep them waiting. A connection whose request
-//! is being worked on keeps its slot. Every other one, the one that has stood still for longest first, gives way.
+//! A platform restarts the process when its probes fail, so other clients must not block them. A connection keeps its slot
+//! while a request is processed. Of the others, the one that has been idle the longest is evicted for a new connection.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,11 +16,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// Slots beyond the cap, for probes alone: occupied where every other connection is being worked for. A platform probes
-/// from a few addresses.
+/// Slots beyond the limit, for probes only: a platform probes from a few addresses.
 const PROBE_SLOTS: usize = 16;
 
-/// All slots.
+/// The slots of all connections.
 #[derive(Debug)]
 pub(super) struct ConnectionSlots {
     connections_max: usize,
@@ -41,18 +40,18 @@ struct State {
     since: Instant,
 }
 
-/// How far the last request of a connection is.
+/// The progress of the last request of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// None has come, or not all of one.
+    /// No complete request has been received.
     Receiving,
-    /// It is whole and is being worked on.
+    /// A complete request is being processed.
     Processing,
-    /// Its answer is there, and perhaps taken.
+    /// The response is ready, or sent.
     Responded,
 }
 
-/// A slot that was occupied. It is free again when this is dropped.
+/// An acquired slot, released on drop.
 #[derive(Debug)]
 pub(super) struct OccupiedSlot {
     slots: Arc<ConnectionSlots>,
@@ -64,7 +63,7 @@ impl ConnectionSlots {
         Arc::new(Self { connections_max, occupied: Mutex::default() })
     }
 
-    /// A slot for a new connection. None where every other one is being worked for and the probes have theirs.
+    /// A slot for a new connection. None if all others have a request in progress and the probe slots are in use.
     pub(super) fn acquire(self: &Arc<Self>) -> Option<OccupiedSlot> {
         let mut occupied = self.occupied.lock();
         if occupied.len() >= self.connections_max {
@@ -93,7 +92,7 @@ impl Drop for OccupiedSlot {
 }
 
 impl ConnectionSlot {
-    /// Whether only probes are answered on this connection.
+    /// Whether this connection accepts probes only.
     pub(super) fn is_probe_only(&self) -> bool {
         self.is_probe_only
     }
@@ -106,26 +105,26 @@ impl ConnectionSlot {
         self.state.borrow().stage
     }
 
-    /// Resolves once another connection has this slot.
+    /// Resolves when another connection takes the slot.
     pub(super) async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
 
-    /// Resolves once the answer has been there for so long.
+    /// Resolves `span` after the response.
     pub(super) async fn responded_for(&self, span: Duration) {
         let mut state = self.state.subscribe();
         drop(state.wait_for(|state| state.stage == Stage::Responded).await);
         sleep(span).await;
     }
 
-    /// Since when nothing is worked on. None while something is.
+    /// Since when the connection is idle. None while a request is processed.
     fn idle_since(&self) -> Option<Instant> {
         let State { stage, since } = *self.state.borrow();
         (stage != Stage::Processing).then_some(since)
     }
 }
 
-/// The body of a request. With its end, work on the request begins.
+/// The body of a request. At its end the request is being processed.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     body: Incoming,

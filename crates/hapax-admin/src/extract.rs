@@ -1,4 +1,4 @@
-//! What a request says, checked: whatever does not fit is refused with a problem document.
+//! Extractors that refuse invalid requests with a problem document.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use serde::de::DeserializeOwned;
 use super::listener::Shared;
 use crate::failure::{Code, Failure};
 
-/// The query of a URL.
+/// The parameters in the query of a URL.
 #[derive(Debug)]
-pub(crate) struct Asked<T>(pub(crate) T);
+pub(crate) struct QueryParams<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParams<T> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         Query::try_from_uri(&parts.uri)
             .map(|Query(asked)| Self(asked))
-            .map_err(|error| invalid("the query cannot be understood").because(error.body_text()))
+            .map_err(|error| invalid("the query is invalid").because(error.body_text()))
     }
 }
 
 /// A JSON body of bounded size.
 #[derive(Debug)]
-pub(crate) struct Sent<T>(pub(crate) T);
+pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Sent<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for JsonBody<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Failure> {
@@ -44,19 +44,19 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Sent<T> {
         }
         let body = body(request, shared.options.body_bytes_max).await?;
         if !body.trim_ascii_start().starts_with(b"{") {
-            // Members would be taken by their order from a list.
+            // serde would also accept the members as an array.
             return Err(invalid("the body is not a JSON object"));
         }
         let sent = serde_json::from_slice(&body);
-        sent.map(Self).map_err(|error| invalid("the body cannot be understood").because(error))
+        sent.map(Self).map_err(|error| invalid("the body is invalid").because(error))
     }
 }
 
 /// A form of bounded size.
 #[derive(Debug)]
-pub(crate) struct Filled<T>(pub(crate) T);
+pub(crate) struct FormBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Filled<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for FormBody<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Failure> {
@@ -68,7 +68,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Filled<T> {
         let filled = Form::from_request(form, &()).await;
         filled
             .map(|Form(filled)| Self(filled))
-            .map_err(|error| invalid("the form cannot be understood").because(error.body_text()))
+            .map_err(|error| invalid("the form is invalid").because(error.body_text()))
     }
 }
 
@@ -94,9 +94,9 @@ async fn body(request: Request, bytes_max: usize) -> Result<bytes::Bytes, Failur
         let source = std::error::Error::source(&error);
         if source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>()) {
             Failure::new(Code::TooLarge, format!("the body has more than {bytes_max} bytes"))
-                .hint("raise admin.body_bytes_max where such bodies are usual")
+                .hint("raise admin.body_bytes_max if such bodies are expected")
         } else {
-            invalid("the body broke off")
+            invalid("the body is incomplete")
         }
     })
 }

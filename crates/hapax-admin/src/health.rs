@@ -1,4 +1,4 @@
-//! Whether the process lives (`/healthz`) and whether it should get traffic (`/readyz`).
+//! Liveness (`/healthz`), readiness (`/readyz`) and metrics.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use utoipa::ToSchema;
 use super::listener::Shared;
 use crate::metric_names::READY;
 
-/// A probe that waits longer has given up already: Kubernetes does so after a second, unless it is told otherwise.
+/// The default timeout of a Kubernetes probe is one second.
 const STORE_TIME_MAX: Duration = Duration::from_millis(800);
 
-/// Whether the process should get traffic, and why not.
+/// The readiness of the process, with its checks.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Readiness {
     /// Whether every check passed.
@@ -33,22 +33,22 @@ pub(crate) struct Check {
     name: &'static str,
     /// Whether it passed.
     ok: bool,
-    /// What was found.
+    /// The details.
     detail: String,
 }
 
-/// The process lives
+/// Liveness
 ///
-/// Answers as long as the process can answer at all, also while it drains.
+/// Succeeds while the process can respond at all, also while it drains.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()),
-    responses((status = 200, description = "The process lives", body = String, content_type = "text/plain")))]
+    responses((status = 200, description = "The process is alive", body = String, content_type = "text/plain")))]
 pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// The process should get traffic
+/// Readiness
 ///
-/// The store takes claims, the process is not draining, and there is room on the store's disk.
+/// The store accepts claims, the process is not draining, and the store's disk has free space.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, description = "Ready", body = Readiness),
         (status = 503, description = "Not ready; the checks say why", body = Readiness)))]
@@ -67,7 +67,7 @@ impl Readiness {
 
 /// Metrics for Prometheus
 ///
-/// Whether the process is ready is found out for every scrape.
+/// Every scrape checks the readiness.
 #[utoipa::path(get, path = "/metrics", tag = "health", security(()),
     responses((status = 200, description = "The text format of Prometheus", body = String,
         content_type = "text/plain")))]
@@ -79,37 +79,37 @@ pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 fn draining(ready: bool) -> Check {
-    let detail = if ready { "takes requests" } else { "draining: finishes what it began" };
+    let detail = if ready { "accepts requests" } else { "draining: finishes the requests in progress" };
     Check { name: "draining", ok: ready, detail: detail.to_owned() }
 }
 
 async fn store(shared: &Shared) -> Check {
-    // Causes may hold paths and addresses, and nobody showed a token here: they go to the log.
+    // Causes may contain paths and addresses, and this path needs no token, so they go to the log.
     let (ok, detail) = match tokio::time::timeout(STORE_TIME_MAX, shared.hapax.store().health()).await {
         Ok(Ok(health)) => (true, format!("{}: {}", health.store, health.promise.words())),
         Ok(Err(error)) => {
             tracing::warn!(%error, "the store is not ready");
             (false, format!("store-{}", error.kind().name().replace('_', "-")))
         }
-        Err(_) => (false, "the store did not answer in time".to_owned()),
+        Err(_) => (false, "the store did not respond in time".to_owned()),
     };
     Check { name: "store", ok, detail }
 }
 
 fn disk(shared: &Shared) -> Check {
     let (ok, detail) = match shared.data_dir.as_deref().map(free_bytes) {
-        None => (true, "nothing is kept on a disk of this machine".to_owned()),
+        None => (true, "the store has no disk on this machine".to_owned()),
         Some(Ok(free)) if free >= shared.options.disk_free_min => (true, "has room".to_owned()),
         Some(Ok(free)) => (false, format!("{free} bytes are free, fewer than disk_free_min")),
         Some(Err(error)) => {
-            tracing::warn!(%error, "the store's disk cannot be looked at");
-            (false, "cannot be looked at".to_owned())
+            tracing::warn!(%error, "cannot read the free space of the store's disk");
+            (false, "cannot be read".to_owned())
         }
     };
     Check { name: "disk", ok, detail }
 }
 
-/// Bytes that an ordinary process may still write.
+/// The free bytes for unprivileged processes.
 fn free_bytes(directory: &Path) -> std::io::Result<u64> {
     let found = rustix::fs::statvfs(directory)?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize))

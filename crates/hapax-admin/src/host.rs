@@ -1,7 +1,7 @@
-//! Under which names the admin listener may be asked.
+//! The Host check.
 //!
-//! A page on the internet can let its own name point to this machine (DNS rebinding) and would then count as the same
-//! origin. It cannot change the name that the browser sends, so names that are not ours are refused.
+//! A web page can let its host name resolve to this machine (DNS rebinding), and its requests would then count as
+//! same-origin. It cannot change the Host field, so unknown host names are refused.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,11 +9,11 @@ use http::HeaderMap;
 use http::header::HOST;
 use http::uri::Authority;
 
-/// The names that are ours.
+/// The accepted host names.
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts {
     names: Vec<String>,
-    /// Whether the listener is reachable from other machines, where it has addresses that nobody can list.
+    /// Whether the listener is reachable from other machines, which may use any address of this one.
     is_exposed: bool,
 }
 
@@ -23,7 +23,7 @@ impl Hosts {
         Self { names, is_exposed: !listen.ip().is_loopback() }
     }
 
-    /// Whether a request with these headers was meant for us. An address cannot be rebound, a name can.
+    /// Whether the host name of the request is accepted. An address cannot be rebound.
     pub(crate) fn admit(&self, headers: &HeaderMap) -> bool {
         let mut values = headers.get_all(HOST).iter();
         let (Some(value), None) = (values.next(), values.next()) else { return false };

@@ -27,19 +27,19 @@ use crate::token::Token;
 use crate::view::{Document, Payload};
 use crate::{connection, router};
 
-/// What the listener shows and acts on.
+/// What the listener serves.
 pub struct Admin {
-    /// The records, and whoever runs operations on them in this process.
+    /// The engine of the process, with its store.
     pub hapax: Hapax,
-    /// What is shown under `/metrics` and in the console's charts.
+    /// The metrics for `/metrics` and the charts of the console.
     pub metrics: PrometheusHandle,
-    /// The configuration in force, without secrets.
+    /// The configuration in effect, without secrets.
     pub config: Arc<dyn Fn() -> Value + Send + Sync>,
-    /// How long the result of an operation is kept, by its route.
+    /// The retention of the results of an operation, by its route.
     pub retention: Arc<dyn Fn(&str) -> Duration + Send + Sync>,
-    /// Whether the process takes requests, as far as it decides that itself: false while it drains.
+    /// Whether the process accepts requests: false while it drains.
     pub ready: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// The directory of the store, whose disk must have room.
+    /// The directory of the store, whose free space is checked.
     pub data_dir: Option<PathBuf>,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Debug for Admin {
     }
 }
 
-/// The listener: bound, not yet serving.
+/// The listener, bound and not yet serving.
 #[derive(Debug)]
 pub struct AdminListener {
     listener: TcpListener,
@@ -62,7 +62,11 @@ pub struct AdminListener {
 }
 
 impl AdminListener {
-    /// Binds the listener, with its audit log in `audit_dir`, or in memory; none when it is off.
+    /// Binds the listener, with its audit log in `audit_dir` or in memory. None if it is off.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be bound or is exposed without a token, or the audit log cannot be opened.
     pub async fn bind(options: &AdminOptions, audit_dir: Option<&Path>) -> Result<Option<Self>, Failure> {
         let AdminListen::At(address) = options.listen else { return Ok(None) };
         let chosen = options.chosen_token()?;
@@ -70,7 +74,7 @@ impl AdminListener {
             return Err(Failure::new(
                 Code::AdminExposed,
                 format!(
-                    "the admin listener at {address} would be open to other machines without a token of yours"
+                    "the admin listener at {address} is reachable from other machines and has no configured token"
                 ),
             )
             .hint("set HAPAX_ADMIN_TOKEN or --admin-token-file, or listen on 127.0.0.1"));
@@ -86,45 +90,51 @@ impl AdminListener {
         Ok(Some(Self { listener, address, token, is_token_made, local_token, options, audit }))
     }
 
-    /// Where it listens.
+    /// The local address.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// The token, if it was made here and must be shown to whoever started the process.
+    /// The token, if it was generated at this start and must be shown to the operator.
     pub fn made_token(&self) -> Option<&str> {
         self.is_token_made.then(|| self.token.reveal())
     }
 
-    /// Writes into the directory of the store how commands on this machine reach this listener, until the answer is
-    /// dropped.
+    /// Writes the local access to this listener into the directory of the store, until the result is dropped.
     pub fn publish(&self, directory: &Path) -> Option<LocalAccess> {
         let published = LocalAccess::publish(directory, self.address, &self.local_token);
-        let told = published.inspect_err(|error| {
-            tracing::warn!(%error, "commands beside this process cannot find its admin listener by themselves");
+        let published = published.inspect_err(|error| {
+            tracing::warn!(%error, "commands on this machine cannot find the admin listener by the store");
         });
-        told.ok()
+        published.ok()
     }
 
-    /// Serves until `stop`, then lets requests and changes finish that have begun.
+    /// Serves until `stop`, then finishes the requests and changes in progress.
+    ///
+    /// # Errors
+    ///
+    /// A background task ended unexpectedly.
     pub async fn serve(self, admin: Admin, stop: CancellationToken) -> Result<(), Failure> {
         let shared = Arc::new(Shared::new(&self, admin));
         self.run(shared, stop).await
     }
 
     pub(crate) async fn run(self, shared: Arc<Shared>, stop: CancellationToken) -> Result<(), Failure> {
-        let sampling = tokio::spawn(sample_for_ever(shared.clone(), stop.clone()));
-        let counting = tokio::spawn(count_for_ever(shared.clone(), stop.clone()));
+        let sampling = tokio::spawn(sample_repeatedly(shared.clone(), stop.clone()));
+        let counting = tokio::spawn(count_repeatedly(shared.clone(), stop.clone()));
         connection::serve(self.listener, router::router(shared.clone()), &self.options, stop).await;
         shared.tasks.close();
         shared.tasks.wait().await;
-        let broke_off = |error| Failure::new(Code::Failed, "sampling broke off").because(error);
-        counting.await.map_err(broke_off)?;
-        sampling.await.map_err(broke_off)
+        let failed = |error| {
+            Failure::new(Code::Failed, "a background task of the admin listener ended unexpectedly")
+                .because(error)
+        };
+        counting.await.map_err(failed)?;
+        sampling.await.map_err(failed)
     }
 }
 
-/// What every request can see.
+/// The state that all requests share.
 pub(crate) struct Shared {
     pub(crate) records: Records,
     pub(crate) hapax: Hapax,
@@ -135,7 +145,7 @@ pub(crate) struct Shared {
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) options: AdminOptions,
     pub(crate) token: Token,
-    /// That of commands on this machine.
+    /// The token of commands on this machine.
     pub(crate) local_token: Token,
     pub(crate) cookies: Cookies,
     pub(crate) audit: Audit,
@@ -143,7 +153,7 @@ pub(crate) struct Shared {
     pub(crate) hosts: Hosts,
     pub(crate) counted: tokio::sync::Mutex<Counted>,
     pub(crate) started: Instant,
-    /// Changes that go on when whoever asked for them hangs up.
+    /// Changes, which continue when their clients disconnect.
     pub(crate) tasks: TaskTracker,
 }
 
@@ -170,8 +180,8 @@ impl Shared {
         }
     }
 
-    /// One record, with how long a result is kept that settles it.
-    pub(crate) async fn look(&self, id: &RecordId, payload: Payload) -> Result<Document, Failure> {
+    /// One record, with the retention of a result that settles it.
+    pub(crate) async fn document(&self, id: &RecordId, payload: Payload) -> Result<Document, Failure> {
         let mut document = self.records.show(id, payload).await?;
         if document.record.state() == State::Uncertain {
             let retention = (self.retention)(&document.record.scope.operation);
@@ -181,7 +191,7 @@ impl Shared {
     }
 }
 
-async fn sample_for_ever(shared: Arc<Shared>, stop: CancellationToken) {
+async fn sample_repeatedly(shared: Arc<Shared>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(samples::EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
@@ -189,11 +199,11 @@ async fn sample_for_ever(shared: Arc<Shared>, stop: CancellationToken) {
     }
 }
 
-/// Less of a pause would keep the store busy with nothing else.
+/// The shortest pause between two counts, so that counting does not saturate the store.
 const COUNT_PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// Counts records for the metrics. A count that takes long is followed by a pause all the same.
-async fn count_for_ever(shared: Arc<Shared>, stop: CancellationToken) {
+/// Counts records for the metrics, with a pause after each count.
+async fn count_repeatedly(shared: Arc<Shared>, stop: CancellationToken) {
     let every = shared.options.count_every.0.max(COUNT_PAUSE_MIN);
     let counting = async {
         loop {

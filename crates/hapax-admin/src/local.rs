@@ -1,9 +1,9 @@
-//! How a command finds the admin listener of the process that owns a store: a file in the directory of the store, with
-//! the URL of the listener and a token.
+//! Local access: a file in the directory of the store with the URL of the admin listener and a token, by which commands on
+//! the same machine find the process that owns the store.
 //!
-//! The token is made at every start and opens the listener of that process alone, so a file that a killed process left
-//! behind opens nothing, not even another sidecar at the same address. Only the user of the process can read the file;
-//! that user can read and change the records without it too.
+//! The token is generated at every start and valid for the listener of that process only, so a file that a killed process
+//! left behind is useless, even for another sidecar at the same address. Only the user of the process can read the file;
+//! that user has access to the records anyway.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -14,30 +14,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::token::Token;
 
-/// The file beside the store's own.
+/// The name of the file.
 const NAME: &str = "admin.json";
-/// The same while it is being written.
+/// The name while the file is being written.
 const NAME_NEW: &str = "admin.json.new";
-/// More is not read: the file holds a URL and a token.
+/// The largest file that is read.
 const BYTES_MAX: u64 = 4096;
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Deserialize, Serialize)]
 struct Written {
     url: String,
     token: String,
 }
 
-/// The file, removed when dropped. Whoever holds this owns the store, so no other process has such a file there.
+/// The file, removed on drop. Only the process that owns the store has one.
 #[derive(Debug)]
 pub struct LocalAccess {
     path: PathBuf,
 }
 
 impl LocalAccess {
-    /// Writes where the listener is reached from this machine.
+    /// Writes the URL of the listener as seen from this machine.
     pub(crate) fn publish(directory: &Path, address: SocketAddr, token: &Token) -> io::Result<Self> {
-        let url = format!("http://{}", SocketAddr::new(reached_at(address.ip()), address.port()));
+        let url = format!("http://{}", SocketAddr::new(local_address(address.ip()), address.port()));
         let text = serde_json::to_vec(&Written { url, token: token.reveal().to_owned() })?;
         let (path, new) = (directory.join(NAME), directory.join(NAME_NEW));
         match fs::remove_file(&new) {
@@ -49,7 +49,7 @@ impl LocalAccess {
         Ok(Self { path })
     }
 
-    /// The URL of the listener and the token for it, where the owner of the store in `directory` has written them.
+    /// The URL of the listener and its token, if the owner of the store in `directory` has written them.
     pub fn find(directory: &Path) -> Option<(String, Token)> {
         let path = directory.join(NAME);
         if !fs::symlink_metadata(&path).ok()?.is_file() {
@@ -65,13 +65,13 @@ impl LocalAccess {
 impl Drop for LocalAccess {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.path) {
-            tracing::debug!(%error, "the file with the local admin access cannot be removed");
+            tracing::debug!(%error, "cannot remove the file of the local admin access");
         }
     }
 }
 
-/// The address that a listener on `ip` has for programs on the same machine.
-fn reached_at(ip: IpAddr) -> IpAddr {
+/// The address under which programs on the same machine reach a listener on `ip`.
+fn local_address(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -79,7 +79,7 @@ fn reached_at(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// A new file that only its owner can read.
+/// Creates a file that only this user can read.
 fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

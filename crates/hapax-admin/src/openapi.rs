@@ -1,4 +1,4 @@
-//! The description of the API, made from the code that answers it. A test keeps both together.
+//! The OpenAPI description, generated from the handlers. A test compares it with the routes.
 
 use axum::Json;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
@@ -7,55 +7,55 @@ use utoipa::{Modify, OpenApi, ToResponse};
 use super::problem::Problem;
 use super::{api, health};
 
-/// Something in the request makes no sense.
+/// The request is invalid.
 #[derive(ToResponse)]
-#[response(
-    description = "Something in the request makes no sense",
-    content_type = "application/problem+json"
-)]
-#[allow(dead_code, reason = "it describes what is answered")]
+#[response(description = "The request is invalid", content_type = "application/problem+json")]
+#[allow(dead_code, reason = "it describes a response")]
 pub(crate) struct BadInput(Problem);
 
 /// The token is missing or wrong.
 #[derive(ToResponse)]
 #[response(description = "The token is missing or wrong", content_type = "application/problem+json")]
-#[allow(dead_code, reason = "it describes what is answered")]
+#[allow(dead_code, reason = "it describes a response")]
 pub(crate) struct NoToken(Problem);
 
-/// A page of another site asked.
-#[derive(ToResponse)]
-#[response(description = "A page of another site asked", content_type = "application/problem+json")]
-#[allow(dead_code, reason = "it describes what is answered")]
-pub(crate) struct Forged(Problem);
-
-/// There is no such record.
-#[derive(ToResponse)]
-#[response(description = "There is no such record", content_type = "application/problem+json")]
-#[allow(dead_code, reason = "it describes what is answered")]
-pub(crate) struct NoRecord(Problem);
-
-/// The record is in another state or version than needed, or cannot be read.
+/// The request comes from a page of another site.
 #[derive(ToResponse)]
 #[response(
-    description = "The record is in another state or version than needed, or cannot be read",
+    description = "The request comes from a page of another site",
     content_type = "application/problem+json"
 )]
-#[allow(dead_code, reason = "it describes what is answered")]
+#[allow(dead_code, reason = "it describes a response")]
+pub(crate) struct Forged(Problem);
+
+/// The record does not exist.
+#[derive(ToResponse)]
+#[response(description = "The record does not exist", content_type = "application/problem+json")]
+#[allow(dead_code, reason = "it describes a response")]
+pub(crate) struct NoRecord(Problem);
+
+/// The record has another state or version, or cannot be decoded.
+#[derive(ToResponse)]
+#[response(
+    description = "The record has another state or version, or cannot be decoded",
+    content_type = "application/problem+json"
+)]
+#[allow(dead_code, reason = "it describes a response")]
 pub(crate) struct Conflict(Problem);
 
 /// The body or the value is too large.
 #[derive(ToResponse)]
 #[response(description = "The body or the value is too large", content_type = "application/problem+json")]
-#[allow(dead_code, reason = "it describes what is answered")]
+#[allow(dead_code, reason = "it describes a response")]
 pub(crate) struct TooLarge(Problem);
 
-/// The store or the audit log cannot be used.
+/// The store or the audit log is unavailable.
 #[derive(ToResponse)]
 #[response(
-    description = "The store or the audit log cannot be used",
+    description = "The store or the audit log is unavailable",
     content_type = "application/problem+json"
 )]
-#[allow(dead_code, reason = "it describes what is answered")]
+#[allow(dead_code, reason = "it describes a response")]
 pub(crate) struct Unavailable(Problem);
 
 #[derive(OpenApi)]

@@ -1,4 +1,4 @@
-//! The options of the admin listener, as the configuration has them.
+//! The options of the admin listener, as a section of the configuration.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,38 +18,38 @@ use crate::token::Token;
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdminOptions {
-    /// Where to listen, or `off`. Beyond loopback only with a token.
+    /// The listen address, or `off`. Any address but loopback requires a token.
     pub listen: AdminListen,
-    /// The file that holds the token of the API and the console. Without a token one is made at every start.
+    /// A file with the token of the API and the console. Without a token, a random one is generated at every start.
     pub token_file: Option<PathBuf>,
-    /// Names under which the listener may be asked, beside `localhost` and addresses.
+    /// Accepted host names, beside `localhost` and addresses.
     pub hosts: Vec<String>,
-    /// The most connections at a time. One that nothing is worked on for gives way to a new one.
+    /// The most concurrent connections. A new one replaces one without a request in progress.
     pub connections_max: usize,
-    /// The largest body of a request.
+    /// The largest request body.
     #[serde(deserialize_with = "size::deserialize")]
     #[schemars(with = "Size")]
     pub body_bytes_max: usize,
-    /// How long the head of a request may take to come.
+    /// The timeout for the head of a request.
     #[schemars(with = "String")]
     pub header_time: Span,
-    /// How long a request may take in all.
+    /// The timeout of a request as a whole.
     #[schemars(with = "String")]
     pub request_time: Span,
-    /// Fewer free bytes on the store's disk make the process not ready.
+    /// With fewer free bytes on the store's disk the process is not ready.
     #[serde(deserialize_with = "size::deserialize")]
     #[schemars(with = "Size")]
     pub disk_free_min: u64,
-    /// How often records are counted for the metrics. On a large store a count takes a while.
+    /// The interval at which records are counted for the metrics. A large store takes a while to count.
     #[schemars(with = "String")]
     pub count_every: Span,
-    /// The directory of the audit log. Unless said, that of the store where it has one, `./hapax-audit` for a server.
+    /// The directory of the audit log. By default that of the store if it has one, `./hapax-audit` for a server.
     pub audit_dir: Option<PathBuf>,
-    /// How long a file of the audit log gets before it is put aside and another begun. None is removed.
+    /// The size at which the audit log is rotated. Rotated files are never removed.
     #[serde(deserialize_with = "size::deserialize")]
     #[schemars(with = "Size")]
     pub audit_bytes_max: u64,
-    /// The token itself, from the environment, unless a flag names a file. It is in no file and is never shown.
+    /// The token itself, from the environment. It is not an option of the file, and is never shown.
     #[serde(skip)]
     #[schemars(skip)]
     pub token: Option<Token>,
@@ -75,7 +75,7 @@ impl Default for AdminOptions {
 }
 
 impl AdminOptions {
-    /// The token that somebody chose, if anybody did.
+    /// The configured token, if there is one.
     pub fn chosen_token(&self) -> Result<Option<Token>, Failure> {
         match (&self.token, &self.token_file) {
             (Some(token), _) => Ok(Some(token.clone())),
@@ -92,7 +92,7 @@ impl AdminOptions {
 pub enum AdminListen {
     /// At this address.
     At(SocketAddr),
-    /// Nowhere.
+    /// The listener is off.
     Off,
 }
 

@@ -1,4 +1,4 @@
-//! A failure as the admin listener answers it: problem details (RFC 9457) with the code's status.
+//! Failures as responses: problem details (RFC 9457) with the status of the code.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -17,16 +17,16 @@ pub struct Problem {
     /// A URI that ends with the error's code; the page about it is `docs/errors/CODE.md`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What kind of refusal it is.
+    /// The code in words.
     pub title: String,
     /// The response's status.
     pub status: u16,
-    /// What went wrong this time.
+    /// The message.
     pub detail: String,
-    /// What caused it, outermost first.
+    /// The causes, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
-    /// What to do about it.
+    /// The hint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -54,7 +54,7 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let problem = Problem::of(&self);
         let mut response = (status(self.code()), Json(&problem)).into_response();
-        // For those who would rather show it as a page.
+        // The console renders it as a page.
         response.extensions_mut().insert(problem);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -65,7 +65,7 @@ impl IntoResponse for Failure {
     }
 }
 
-/// The status that a code is answered with.
+/// The HTTP status of a code.
 pub(crate) const fn status(code: Code) -> StatusCode {
     match code {
         Code::KeyInvalid | Code::InputInvalid | Code::Store(StoreErrorKind::Invalid) => {

@@ -1,4 +1,4 @@
-//! Every path of the listener, and what a request passes on its way there.
+//! The routes of the listener and their middleware.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use super::{api, auth, health, openapi};
 use crate::console;
 use crate::failure::{Code, Failure};
 
-/// Nothing from anywhere else, no script or style in a page, no frame around one.
+/// No resources of other origins, no inline scripts and styles, no frames.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// `same-origin` and not `no-referrer`: with the latter browsers would not say where a form comes from.
+/// `same-origin` instead of `no-referrer`, which would remove the origin of forms.
 const HEADERS: [(HeaderName, &str); 6] = [
     (CONTENT_SECURITY_POLICY, CONTENT_POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -35,29 +35,29 @@ const HEADERS: [(HeaderName, &str); 6] = [
 const HEALTHZ: &str = "/healthz";
 const READYZ: &str = "/readyz";
 
-/// Paths for probes, which come under whatever name the platform uses and learn nothing worth rebinding a name for.
+/// Probes: without a Host check, as a platform may use any host name and the responses are not confidential.
 fn probes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
     vec![(HEALTHZ, get(health::healthz)), (READYZ, get(health::readyz))]
 }
 
-/// Whether this is a path for probes.
+/// Whether this is the path of a probe.
 pub(super) fn is_probe(path: &str) -> bool {
     matches!(path, HEALTHZ | READYZ)
 }
 
-/// Paths that need no token.
+/// Paths without authentication.
 fn open() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
     vec![("/metrics", get(health::metrics)), ("/openapi.json", get(openapi::document))]
 }
 
-/// Every path that the description must know.
+/// The paths that the description must contain.
 #[cfg(test)]
 pub(super) fn described() -> Vec<&'static str> {
     let all = [probes(), open(), api::routes()].into_iter().flatten();
     all.map(|(path, _)| path).collect()
 }
 
-/// The whole listener.
+/// All routes with their middleware.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     let for_api = middleware::from_fn_with_state(shared.clone(), auth::for_api);
     let for_console = middleware::from_fn_with_state(shared.clone(), auth::for_console);
@@ -80,28 +80,29 @@ fn routed(routes: Vec<(&'static str, MethodRouter<Arc<Shared>>)>) -> Router<Arc<
 }
 
 async fn missing(uri: Uri) -> Response {
-    let failure = Failure::new(Code::RouteMissing, "there is nothing at this path")
+    let failure = Failure::new(Code::RouteMissing, "the path is unknown")
         .hint("/openapi.json lists every path of the API");
     let refused = failure.into_response();
     if uri.path().starts_with("/api/") { refused } else { console::as_page(refused) }
 }
 
 async fn method_refused() -> Failure {
-    Failure::new(Code::MethodRefused, "this path does not take this method")
+    Failure::new(Code::MethodRefused, "the path does not support this method")
 }
 
-/// Ends a request whose store does not answer.
+/// Limits the time of a request.
 async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let is_change = !request.method().is_safe();
     match tokio::time::timeout(shared.options.request_time.0, next.run(request)).await {
         Ok(response) => response,
-        Err(_) if is_change => {
-            Failure::new(Code::Store(StoreErrorKind::Unknown), "this takes long, and what was begun goes on")
-                .hint("look at the record and the audit log before repeating it")
-                .into_response()
-        }
-        Err(_) => Failure::new(Code::Store(StoreErrorKind::Unavailable), "this took too long")
-            .hint("see whether the store answers: /readyz")
+        Err(_) if is_change => Failure::new(
+            Code::Store(StoreErrorKind::Unknown),
+            "the request timed out; a change that has begun continues",
+        )
+        .hint("check the record and the audit log before repeating it")
+        .into_response(),
+        Err(_) => Failure::new(Code::Store(StoreErrorKind::Unavailable), "the request timed out")
+            .hint("check whether the store is healthy: /readyz")
             .into_response(),
     }
 }

@@ -1,7 +1,7 @@
-//! The last minutes of the process's metrics, for charts.
+//! The metrics of the last minutes, for charts.
 //!
-//! Samples are read from the same text that Prometheus reads, so the console can show nothing that monitoring does
-//! not see. They are kept in a ring of fixed length.
+//! Samples are parsed from the exposition text for Prometheus, so the console shows the same values as monitoring. They are
+//! kept in a ring buffer.
 
 mod parse;
 
@@ -13,41 +13,41 @@ use parking_lot::RwLock;
 
 pub(crate) use self::parse::Histogram;
 
-/// How far apart samples are; the console asks as often.
+/// The sampling interval, and the refresh interval of the console.
 pub(crate) const EVERY: Duration = Duration::from_secs(2);
 
-/// Five minutes: long enough to see an incident begin, short enough to see it live.
+/// Five minutes.
 const SAMPLES_MAX: usize = 151;
 
-/// What the metrics said at one moment. Counters are totals since the start.
+/// The metrics at one time. Counters are totals since the start.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Sample {
-    /// How long the process had been up.
+    /// The uptime of the process.
     pub(crate) at: Duration,
     /// Requests by outcome.
     pub(crate) requests: BTreeMap<String, f64>,
-    /// How long requests took, whatever became of them.
+    /// Durations of requests, of all outcomes.
     pub(crate) answered: Histogram,
-    /// How long claims took.
+    /// Durations of claims.
     pub(crate) claim: Histogram,
-    /// How long recording outcomes took.
+    /// Durations of the recording of outcomes.
     pub(crate) complete: Histogram,
     /// Runs of this process.
     pub(crate) in_progress: f64,
     /// Uncertain records in the store, as of the last sweep or count.
     pub(crate) uncertain: f64,
-    /// Duplicates that wait.
+    /// Waiting duplicates.
     pub(crate) waiters: f64,
     /// Failed store calls.
     pub(crate) store_errors: f64,
 }
 
-/// What happened between two samples.
+/// The difference of two samples.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Step {
     /// Requests per second by outcome.
     pub(crate) rates: BTreeMap<String, f64>,
-    /// The time of a request, in seconds, that 99 of 100 kept below; none without requests.
+    /// The 99th percentile of the duration of requests, in seconds; none without requests.
     pub(crate) answered_p99: Option<f64>,
     /// The same for claims.
     pub(crate) claim_p99: Option<f64>,
@@ -57,19 +57,19 @@ pub(crate) struct Step {
     pub(crate) uncertain: f64,
 }
 
-/// The ring.
+/// The ring buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     ring: RwLock<VecDeque<Sample>>,
 }
 
 impl Samples {
-    /// Takes a sample of what the metrics say now.
+    /// Adds a sample of the current metrics.
     pub(crate) fn take(&self, metrics: &PrometheusHandle, at: Duration) {
         self.push(Sample { at, ..self.read(metrics) });
     }
 
-    /// What the metrics say now.
+    /// A sample of the current metrics.
     pub(crate) fn read(&self, metrics: &PrometheusHandle) -> Sample {
         parse::sample(&metrics.render())
     }
@@ -82,13 +82,13 @@ impl Samples {
         }
     }
 
-    /// What happened, oldest first; the newest is the last.
+    /// The differences of consecutive samples, oldest first.
     pub(crate) fn steps(&self) -> Vec<Step> {
         let ring = self.ring.read();
         ring.iter().zip(ring.iter().skip(1)).map(|(earlier, later)| Step::between(earlier, later)).collect()
     }
 
-    /// The most steps there can be.
+    /// The capacity in steps.
     pub(crate) const fn steps_max() -> usize {
         SAMPLES_MAX - 1
     }
@@ -96,7 +96,7 @@ impl Samples {
 
 impl Step {
     fn between(earlier: &Sample, later: &Sample) -> Self {
-        // A process that was stopped for a while takes its next sample late.
+        // A sample is late if the process was suspended.
         let elapsed = later.at.checked_sub(earlier.at).filter(|elapsed| !elapsed.is_zero()).unwrap_or(EVERY);
         let rate = |outcome: &String, total: &f64| {
             let before = earlier.requests.get(outcome).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The secret that opens the admin listener, and how it is compared.
+//! The token of the admin listener, and its comparison in constant time.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -11,36 +11,36 @@ use subtle::ConstantTimeEq as _;
 
 use crate::failure::{Code, Failure};
 
-/// Fewer characters could be guessed over the network.
+/// Shorter tokens could be guessed over the network.
 const LENGTH_MIN: usize = 16;
-/// More than any token has; keeps a wrong file from being taken for one.
+/// Longer content is the wrong file.
 const LENGTH_MAX: usize = 512;
 
-/// The environment variable that may hold the token itself.
+/// The environment variable with the token.
 pub const TOKEN_VARIABLE: &str = "HAPAX_ADMIN_TOKEN";
 
-/// The token of the admin listener. It is shown nowhere but where it was made.
+/// The token of the admin listener. Its `Debug` does not contain it.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// The token that somebody chose.
+    /// A configured token.
     pub fn new(chosen: &str) -> Result<Self, Failure> {
-        let unfit = |message: String| {
+        let invalid = |message: String| {
             Failure::new(Code::TokenInvalid, message)
                 .hint("a token has 16 to 512 printable ASCII characters without spaces; make it a random one")
         };
         let chosen = chosen.trim();
         if !chosen.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(unfit("the token has a character that cannot be sent".to_owned()));
+            return Err(invalid("the token has a character that is not printable ASCII".to_owned()));
         }
         if !(LENGTH_MIN..=LENGTH_MAX).contains(&chosen.len()) {
-            return Err(unfit(format!("a token of {} characters is not taken", chosen.len())));
+            return Err(invalid(format!("a token of {} characters is too short or too long", chosen.len())));
         }
         Ok(Self(chosen.to_owned()))
     }
 
-    /// The token in the environment. What cannot be one is refused: without it another token would count.
+    /// The token in the environment. An invalid value is an error: ignoring it would activate another token.
     pub fn of_variable(value: &OsStr) -> Result<Self, Failure> {
         match value.to_str() {
             Some(text) => Self::new(text),
@@ -49,27 +49,27 @@ impl Token {
         }
     }
 
-    /// The token in a file, spaces and line ends around it left out.
+    /// The token in a file, without surrounding whitespace.
     pub fn read(file: &Path) -> Result<Self, Failure> {
         let content = std::fs::read_to_string(file).map_err(|error| {
             Failure::new(Code::TokenInvalid, format!("cannot read the token in {}", file.display()))
                 .because(error)
-                .hint("name a file that holds nothing but the token and that this user may read")
+                .hint("use a file that contains only the token and is readable by this user")
         })?;
         Self::new(&content)
     }
 
-    /// A fresh token of 128 random bits.
+    /// A new token of 128 random bits.
     pub fn random() -> Self {
         Self(URL_SAFE_NO_PAD.encode(Nonce::random().as_bytes()))
     }
 
-    /// Whether `given` is this token; takes as long for a near miss as for a far one.
+    /// Whether `given` is this token, in constant time.
     pub fn is(&self, given: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(given).into()
     }
 
-    /// The token itself, to be sent or shown to whoever may have it.
+    /// The token itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }

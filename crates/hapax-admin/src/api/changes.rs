@@ -1,5 +1,5 @@
-//! Settling, releasing and deleting. Every change is written down before it is begun and after it has ended, and goes
-//! on to its end when whoever asked for it hangs up.
+//! Settling, releasing and deleting. Every change is in the audit log before it begins and after it has ended, and
+//! continues when the client disconnects.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::filter::{RecordPath, millis};
 use crate::audit::Action;
 use crate::auth::Actor;
-use crate::extract::{Id, Sent};
+use crate::extract::{Id, JsonBody};
 use crate::failure::{Code, Failure};
 use crate::listener::Shared;
 use crate::openapi;
@@ -23,14 +23,14 @@ use crate::records::response::ResponseView;
 use crate::records::settlement::{self, Decision};
 use crate::view::{ClassView, Document, Payload};
 
-/// A reason is a few sentences, not a document.
+/// The most characters of a reason.
 pub(crate) const REASON_CHARS_MAX: usize = 500;
 
-/// Which version of a record is meant, and why it is changed.
+/// The version of the record to change, and the reason.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// The `version` of the record that was looked at.
+    /// The `version` of the record that was read.
     pub version: String,
     /// Why, for the audit log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub struct Change {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SettleChange {
-    /// The `version` of the record that was looked at.
+    /// The `version` of the record that was read.
     pub version: String,
     /// Why, for the audit log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,23 +50,23 @@ pub struct SettleChange {
     pub reason: Option<String>,
     /// Whether the operation happened.
     pub verdict: VerdictName,
-    /// Whether it succeeded. `success` unless said.
+    /// Whether it succeeded. By default `success`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<ClassView>,
-    /// Who can read the payload. `operator` unless said.
+    /// The format of the payload. By default `operator`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<FormatName>,
-    /// What retries are answered with, as text. Without any payload they learn only that it happened.
+    /// The result that retries receive, as text. Without a payload they learn only that the operation happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<String>,
-    /// The same for what is no text, in base64.
+    /// The same in base64, for a result that is not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^([0-9A-Za-z+/]{4})*$")]
     pub payload_base64: Option<String>,
-    /// What retries of an HTTP request are answered with, instead of a payload.
+    /// The HTTP response that retries receive, instead of a payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<ResponseView>,
-    /// How long retries are answered so. As long as the record's route says unless said; a day for a function.
+    /// How long retries receive it. By default the retention of the record's route; a day for a function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 9007199254740991_u64)]
     pub retention_ms: Option<u64>,
@@ -76,24 +76,24 @@ pub struct SettleChange {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictName {
-    /// It happened: retries are answered with the result given here.
+    /// It happened: retries receive the given result.
     Applied,
     /// It did not happen: the next request with the key runs it.
     NotApplied,
 }
 
-/// Who can read a payload.
+/// The format of a payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FormatName {
-    /// People.
+    /// A note for operators.
     Operator,
-    /// A function whose result it is, in JSON.
+    /// The result of a function, in JSON.
     Function,
 }
 
 impl SettleChange {
-    /// A decision without a result.
+    /// A settlement without a result.
     pub fn bare(version: String, reason: Option<String>, verdict: VerdictName) -> Self {
         Self {
             version,
@@ -113,23 +113,25 @@ impl SettleChange {
             (VerdictName::Applied, _) => {}
             (VerdictName::NotApplied, None) => return Ok(Decision::NotApplied),
             (VerdictName::NotApplied, Some(_)) => {
-                return Err(Failure::new(Code::InputInvalid, "what did not happen has no answer"));
+                return Err(Failure::new(
+                    Code::InputInvalid,
+                    "an operation that did not happen has no answer",
+                ));
             }
         }
         let retention = millis("retention_ms", self.retention_ms)?;
         if let Some(answer) = &self.answer {
             let has_payload = self.payload.is_some() || self.payload_base64.is_some();
             if has_payload || self.class.is_some() || self.format.is_some() {
-                return Err(Failure::new(Code::InputInvalid, "there is an answer and another result").hint(
-                    "the status and the body of an answer say all that class, format and payload could",
-                ));
+                return Err(Failure::new(Code::InputInvalid, "both an answer and another result are given")
+                    .hint("the status and the body of an answer replace class, format and payload"));
             }
             return Ok(Decision::Applied { recorded: answer.recorded()?, retention });
         }
         let payload = match (&self.payload, &self.payload_base64) {
             (Some(_), Some(_)) => {
-                return Err(Failure::new(Code::InputInvalid, "there are two payloads")
-                    .hint("give it as payload or as payload_base64"));
+                return Err(Failure::new(Code::InputInvalid, "two payloads are given")
+                    .hint("use either payload or payload_base64"));
             }
             (Some(text), None) => Some(text.clone().into_bytes()),
             (None, Some(digits)) => Some(STANDARD.decode(digits).map_err(|error| {
@@ -148,7 +150,7 @@ impl SettleChange {
 
 /// Decide an uncertain record
 ///
-/// The record of an HTTP request is settled with an `answer`, which its retries then get; that of a function with a
+/// The record of an HTTP request is settled with an `answer`, which its retries then receive; that of a function with a
 /// `payload` in its format.
 #[utoipa::path(post, path = "/api/v1/records/{id}/settle", tag = "records", params(RecordPath),
     request_body = SettleChange,
@@ -161,7 +163,7 @@ pub(crate) async fn settle_route(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    Sent(change): Sent<SettleChange>,
+    JsonBody(change): JsonBody<SettleChange>,
 ) -> Result<Json<Document>, Failure> {
     settle(&shared, actor, id, change).await.map(Json)
 }
@@ -180,12 +182,12 @@ pub(crate) async fn release_route(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    Sent(change): Sent<Change>,
+    JsonBody(change): JsonBody<Change>,
 ) -> Result<Json<Document>, Failure> {
     release(&shared, actor, id, change).await.map(Json)
 }
 
-/// What was deleted.
+/// A deleted record.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct DeletedDocument {
     /// `deleted`.
@@ -196,7 +198,7 @@ pub(crate) struct DeletedDocument {
 
 /// Remove a record
 ///
-/// The next request with its key runs as if it were the first. A record in progress is not removed.
+/// The next request with its key runs the operation again. A record in progress is not removed.
 #[utoipa::path(post, path = "/api/v1/records/{id}/delete", tag = "records", params(RecordPath),
     request_body = Change,
     responses((status = 200, description = "Removed", body = DeletedDocument),
@@ -208,7 +210,7 @@ pub(crate) async fn delete_route(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    Sent(change): Sent<Change>,
+    JsonBody(change): JsonBody<Change>,
 ) -> Result<Json<DeletedDocument>, Failure> {
     delete(&shared, actor, id, change).await?;
     Ok(Json(DeletedDocument { done: "deleted".to_owned(), id: id.to_string() }))
@@ -273,7 +275,7 @@ async fn decide(
     audited(shared, actor, action, id, change.reason, work).await
 }
 
-/// Does `work`, with an entry in the audit log around it.
+/// Runs `work` between the start and the end of an entry in the audit log.
 pub(super) async fn audited<T: Send + 'static>(
     shared: &Arc<Shared>,
     actor: Actor,
@@ -292,9 +294,11 @@ pub(super) async fn audited<T: Send + 'static>(
         *counting.counted.lock().await = None;
         done
     };
-    // In a task of its own: a request whose sender hangs up, or which takes too long, is dropped. A change must not be.
+    // A task continues when the request is dropped, because its client disconnects or it times out.
     let done = shared.tasks.spawn(task).await;
-    done.unwrap_or_else(|error| Err(Failure::new(Code::Failed, "the action broke off").because(error)))
+    done.unwrap_or_else(|error| {
+        Err(Failure::new(Code::Failed, "the action ended unexpectedly").because(error))
+    })
 }
 
 fn checked_reason(reason: String) -> Result<String, Failure> {

@@ -1,4 +1,4 @@
-//! Which records are asked for, as a query or as a JSON body.
+//! Filters of records, as a query or as a JSON body.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::view::StateView;
 
 /// The most records of one page.
 pub const LIMIT_MAX: u32 = 1000;
-/// Larger whole numbers are not kept by every reader of JSON.
+/// The largest integer that all JSON parsers represent exactly.
 const WHOLE_MAX: u64 = (1 << 53) - 1;
-/// The records of a page when nobody says otherwise.
+/// The default number of records of a page.
 const LIMIT_DEFAULT: u32 = 100;
 
-/// Which records, and which page of them.
+/// A filter of records, and the page to return.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Filter {
@@ -46,16 +46,16 @@ pub struct Filter {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 9007199254740991_u64)]
     pub newer_than_ms: Option<u64>,
-    /// How many records a page has.
+    /// The most records of a page.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000, default = 100)]
     pub limit: Option<u32>,
-    /// Go on where the page before ended: its `next`.
+    /// The `next` of the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 
-/// The same as a query; all but the key, which belongs into no URL.
+/// The same as a query, without the key, which must not be in a URL.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -77,10 +77,10 @@ pub(crate) struct Listing {
     /// Only records that changed within this time.
     #[param(minimum = 0, maximum = 9007199254740991_u64)]
     pub(crate) newer_than_ms: Option<u64>,
-    /// How many records a page has.
+    /// The most records of a page.
     #[param(minimum = 1, maximum = 1000, default = 100)]
     pub(crate) limit: Option<u32>,
-    /// Go on where the page before ended: its `next`.
+    /// The `next` of the previous page.
     pub(crate) cursor: Option<String>,
 }
 
@@ -103,11 +103,11 @@ impl From<Listing> for Filter {
 }
 
 impl Filter {
-    /// The question to the store.
+    /// The query to the store.
     pub(crate) fn query(self) -> Result<Query, Failure> {
         let id_prefix = match (&self.id, &self.key) {
             (Some(_), Some(_)) => {
-                return Err(Failure::new(Code::InputInvalid, "a record is searched by its id or its key")
+                return Err(Failure::new(Code::InputInvalid, "a search has an id or a key, not both")
                     .hint("leave one of them out"));
             }
             (Some(id), None) => Some(parse_digits(id)?),
@@ -135,7 +135,7 @@ pub(super) fn within(name: &str, number: u32, number_max: u32) -> Result<usize, 
     Err(Failure::new(Code::InputInvalid, format!("{name} is a number from 1 to {number_max}")))
 }
 
-/// `number` if it is a whole number that every reader of JSON keeps.
+/// `number` if all JSON parsers represent it exactly.
 pub(super) fn whole(name: &str, number: u64) -> Result<u64, Failure> {
     if number <= WHOLE_MAX {
         return Ok(number);
@@ -143,7 +143,7 @@ pub(super) fn whole(name: &str, number: u64) -> Result<u64, Failure> {
     Err(Failure::new(Code::InputInvalid, format!("{name} is a number up to {WHOLE_MAX}")))
 }
 
-/// A length of time, where one is given.
+/// A duration, if one is given.
 pub(super) fn millis(name: &str, number: Option<u64>) -> Result<Option<Duration>, Failure> {
     number.map(|number| whole(name, number).map(Duration::from_millis)).transpose()
 }

@@ -1,4 +1,4 @@
-//! What the process counts and how it is set up.
+//! The counters and the configuration of the process.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::failure::Failure;
 use crate::listener::Shared;
 use crate::openapi;
 
-/// Counting all records takes a while on a large store, so an answer is good for this long.
+/// A large store takes a while to count, so a count is reused for this long.
 const COUNT_VALID_FOR: Duration = Duration::from_secs(5);
 
-/// The last count, and when it was made.
+/// The last count and its time.
 pub(crate) type Counted = Option<(Instant, Stats)>;
 
-/// What the process counts.
+/// Counters of the process.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct StatsDocument {
     /// Records in the store by state.
@@ -33,11 +33,11 @@ pub(crate) struct StatsDocument {
     pub(crate) requests: BTreeMap<String, u64>,
     /// Runs of this process at this moment.
     pub(crate) in_progress: u64,
-    /// Duplicates of this process that wait for a result.
+    /// Duplicates of this process that are waiting for a result.
     pub(crate) waiters: u64,
     /// Failed store calls of this process since its start.
     pub(crate) store_errors: u64,
-    /// How long the process has been up.
+    /// The uptime of the process.
     pub(crate) uptime_ms: u64,
     /// The version of the program.
     pub(crate) version: String,
@@ -46,28 +46,28 @@ pub(crate) struct StatsDocument {
 /// Records by state.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct RecordCounts {
-    /// Claims that are believed.
+    /// Claims with a valid lease.
     pub(crate) in_progress: u64,
     /// Pinned successes.
     pub(crate) completed: u64,
     /// Pinned errors.
     pub(crate) failed: u64,
-    /// Records of which nobody knows.
+    /// Records whose operation may have happened.
     pub(crate) uncertain: u64,
     /// Tombstones.
     pub(crate) released: u64,
-    /// Bytes that the store takes up.
+    /// The size of the store.
     pub(crate) bytes: u64,
 }
 
-/// The store and what it promises.
+/// The store and its guarantee.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct StoreDocument {
     /// Its kind.
     pub(crate) kind: String,
-    /// The strongest thing that may be said about it as it is set up.
+    /// The strongest guarantee with the settings of the server.
     pub(crate) promise: String,
-    /// What somebody should look at.
+    /// Warnings about the settings of the server.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn stats_route(State(shared): State<Arc<Shared>>) -> Result<Jso
 
 /// Show the effective configuration
 ///
-/// As it is in force now, defaults included. Secrets are left out.
+/// As it is in effect, with defaults, without secrets.
 #[utoipa::path(get, path = "/api/v1/config", tag = "operations",
     responses((status = 200, description = "The configuration", body = Value),
         (status = 401, response = openapi::NoToken)))]
@@ -96,10 +96,10 @@ pub(crate) async fn config_route(State(shared): State<Arc<Shared>>) -> Json<Valu
     Json(config(&shared))
 }
 
-/// What the process counts.
+/// The counters of the process.
 pub(crate) async fn stats(shared: &Shared) -> Result<StatsDocument, Failure> {
     let health = shared.hapax.store().health().await;
-    let health = health.map_err(|error| Failure::store(error, "the store is not well"))?;
+    let health = health.map_err(|error| Failure::store(error, "the store is unhealthy"))?;
     let records = count(shared).await?;
     let sample = shared.samples.read(&shared.metrics);
     let whole = |number: f64| number.max(0.0) as u64;
@@ -119,7 +119,7 @@ pub(crate) async fn stats(shared: &Shared) -> Result<StatsDocument, Failure> {
     })
 }
 
-/// Records by state, counted a few seconds ago at most. One count at a time: others wait for it.
+/// Records by state, at most a few seconds old. Concurrent callers share one count.
 pub(crate) async fn count(shared: &Shared) -> Result<Stats, Failure> {
     let mut counted = shared.counted.lock().await;
     if let Some((at, stats)) = *counted
@@ -133,7 +133,7 @@ pub(crate) async fn count(shared: &Shared) -> Result<Stats, Failure> {
     Ok(stats)
 }
 
-/// The configuration in force.
+/// The configuration in effect.
 pub(crate) fn config(shared: &Shared) -> Value {
     (shared.config)()
 }

@@ -1,8 +1,7 @@
-//! Lines at the end of a file, each on the disk before it counts.
+//! The file of the audit log: each line is synced before it is acknowledged.
 //!
-//! A file that is full is put aside under the next number, `audit.1.jsonl` before `audit.2.jsonl`, and another begun. None
-//! is ever removed here. Of several processes with one directory each has files of its own: the second one writes
-//! `audit-2.jsonl`.
+//! A full file is rotated: it is renamed to the next number, `audit.1.jsonl` before `audit.2.jsonl`. Rotated files are never
+//! removed. Processes that share a directory have separate files: the second one writes `audit-2.jsonl`.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -13,10 +12,10 @@ use parking_lot::Mutex;
 
 use super::Line;
 
-/// How many processes may have their logs in one directory. More are a mistake that goes on.
+/// The most processes that can share a directory.
 const WRITERS_MAX: usize = 64;
 
-/// No line that was written here is longer; what is longer is skipped, not held.
+/// The longest line that is read. Longer lines were not written here, and are skipped without being buffered.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
 /// The file, held open.
@@ -29,15 +28,15 @@ struct Open {
     bytes: u64,
     bytes_max: u64,
     names: Names,
-    /// The number of the file that was put aside last; 0 for none.
-    aside: u64,
-    /// Whether the last line may have been written in part. The next one then begins on a line of its own.
+    /// The number of the last rotated file; 0 for none.
+    rotated: u64,
+    /// Whether the last line may be incomplete. The next one then begins with a line break.
     is_torn: bool,
-    /// Held as long as these files are ours.
+    /// Held while this process owns the files.
     _lock: File,
 }
 
-/// Where one process's files are, and what their names begin with.
+/// The directory and the name prefix of the files of one process.
 #[derive(Clone, Debug)]
 struct Names {
     directory: PathBuf,
@@ -45,13 +44,13 @@ struct Names {
 }
 
 impl LogFile {
-    /// Opens the file in `directory`, and hands each of its lines to `take`, after those of the file before it.
+    /// Opens the file in `directory` and passes its lines to `take`, after those of the last rotated file.
     pub(super) fn open(directory: &Path, bytes_max: u64, mut take: impl FnMut(Line)) -> io::Result<Self> {
-        made(directory)?;
+        create_directory(directory)?;
         let (names, lock) = Names::own(directory)?;
-        let aside = names.last_aside()?;
-        if aside > 0 {
-            let before = File::open(names.aside(aside))?;
+        let rotated = names.last_rotated()?;
+        if rotated > 0 {
+            let before = File::open(names.rotated(rotated))?;
             if before.metadata()?.is_file() {
                 read_lines(&before, &mut take)?;
             }
@@ -59,13 +58,13 @@ impl LogFile {
         let is_new = !names.current().exists();
         let mut file = opened(&names.current(), OpenOptions::new().create(true))?;
         if !file.metadata()?.is_file() {
-            // A device or a pipe could be read for ever.
+            // Reading a device or a pipe might never end.
             let why = format!("{} is not a file", names.current().display());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         read_lines(&file, &mut take)?;
         if !ends_with_line(&mut file)? {
-            // A power failure cut the last line off. It stays as it is; the next one begins on its own.
+            // A crash left an incomplete line, which stays in the file.
             file.write_all(b"\n")?;
         }
         file.sync_all()?;
@@ -73,22 +72,22 @@ impl LogFile {
             File::open(directory)?.sync_all()?;
         }
         let bytes = file.metadata()?.len();
-        let open = Open { file, bytes, bytes_max, names, aside, is_torn: false, _lock: lock };
+        let open = Open { file, bytes, bytes_max, names, rotated, is_torn: false, _lock: lock };
         Ok(Self(Arc::new(Mutex::new(open))))
     }
 
-    /// The file that lines are written to.
+    /// The path of the file.
     pub(super) fn path(&self) -> PathBuf {
         self.0.lock().names.current()
     }
 
-    /// Writes to this file from now on.
+    /// Replaces the file.
     #[cfg(test)]
     pub(super) fn write_to(&self, file: File) {
         self.0.lock().file = file;
     }
 
-    /// Appends a line and syncs it. One write per line: a crash leaves a whole line or the start of one.
+    /// Appends a line and syncs it. Each line is one write, so a crash leaves a complete line or the start of one.
     pub(super) async fn append(&self, line: Vec<u8>) -> io::Result<()> {
         let open = self.0.clone();
         let written = tokio::task::spawn_blocking(move || open.lock().append(&line));
@@ -100,12 +99,12 @@ impl Open {
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let length = line.len() as u64;
         if self.bytes > 0 && self.bytes.saturating_add(length) > self.bytes_max {
-            // A log that is too long is better than an action that nobody can take, or that is not in it.
-            if let Err(error) = self.begin_another() {
-                tracing::warn!(%error, "the audit log is full and cannot be put aside; it grows on");
+            // A failed rotation must not prevent the action or its entry.
+            if let Err(error) = self.rotate() {
+                tracing::warn!(%error, "the audit log is full and cannot be rotated; it keeps growing");
             }
         }
-        // Whoever is told that it failed may try again, and that line must not be lost with the start of this one.
+        // A retry after a failed write must not be appended to an incomplete line.
         let line = if self.is_torn { &[b"\n", line].concat()[..] } else { line };
         self.bytes += length;
         self.is_torn = true;
@@ -115,11 +114,11 @@ impl Open {
         Ok(())
     }
 
-    /// Whatever is on the disk when this breaks off is read at the next start: what was put aside last comes first.
-    fn begin_another(&mut self) -> io::Result<()> {
-        let aside = self.aside + 1;
-        fs::rename(self.names.current(), self.names.aside(aside))?;
-        self.aside = aside;
+    /// Rotates the file. Every intermediate state on the disk is read correctly at the next start.
+    fn rotate(&mut self) -> io::Result<()> {
+        let rotated = self.rotated + 1;
+        fs::rename(self.names.current(), self.names.rotated(rotated))?;
+        self.rotated = rotated;
         self.file = opened(&self.names.current(), OpenOptions::new().create_new(true))?;
         (self.bytes, self.is_torn) = (0, false);
         File::open(&self.names.directory)?.sync_all()
@@ -127,7 +126,7 @@ impl Open {
 }
 
 impl Names {
-    /// The first names in `directory` that no other process has, and what keeps them so.
+    /// The first unused names in `directory`, and the lock on them.
     fn own(directory: &Path) -> io::Result<(Self, File)> {
         for number in 1..=WRITERS_MAX {
             let stem = if number == 1 { "audit".to_owned() } else { format!("audit-{number}") };
@@ -138,19 +137,19 @@ impl Names {
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
-        Err(io::Error::other(format!("{WRITERS_MAX} processes have their audit logs there already")))
+        Err(io::Error::other(format!("{WRITERS_MAX} processes already have an audit log there")))
     }
 
     fn current(&self) -> PathBuf {
         self.directory.join(format!("{}.jsonl", self.stem))
     }
 
-    fn aside(&self, number: u64) -> PathBuf {
+    fn rotated(&self, number: u64) -> PathBuf {
         self.directory.join(format!("{}.{number}.jsonl", self.stem))
     }
 
-    /// The number of the file that was put aside last.
-    fn last_aside(&self) -> io::Result<u64> {
+    /// The number of the last rotated file.
+    fn last_rotated(&self) -> io::Result<u64> {
         let mut last = 0;
         for entry in fs::read_dir(&self.directory)? {
             let name = entry?.file_name();
@@ -162,20 +161,20 @@ impl Names {
     }
 }
 
-/// Makes the directory where there is none, durably. What is in it is nobody else's business.
-fn made(directory: &Path) -> io::Result<()> {
+/// Creates the directory durably, readable by this user only.
+fn create_directory(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
     let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    made(parent)?;
+    create_directory(parent)?;
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     match builder.create(directory) {
-        // Another process was quicker.
+        // Another process has created it.
         Err(_) if directory.is_dir() => {}
-        made => made?,
+        created => created?,
     }
     File::open(parent)?.sync_all()
 }
@@ -204,7 +203,7 @@ fn read_lines(file: &File, take: &mut impl FnMut(Line)) -> io::Result<()> {
         is_inside = !is_whole;
     }
     if skipped > 0 {
-        tracing::warn!(skipped, "lines of the audit log cannot be read; they stay in the file");
+        tracing::warn!(skipped, "skipped invalid lines of the audit log; they stay in the file");
     }
     Ok(())
 }

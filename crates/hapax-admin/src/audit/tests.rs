@@ -153,7 +153,7 @@ fn what_is_no_file_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_full_file_is_put_aside_and_no_action_is_lost() {
+async fn a_full_file_is_rotated_and_no_action_is_lost() {
     let dir = tempfile::tempdir().unwrap();
     let names = || {
         let entries = std::fs::read_dir(dir.path()).unwrap();
@@ -175,15 +175,15 @@ async fn a_full_file_is_put_aside_and_no_action_is_lost() {
         numbers.push(open);
     }
     assert_eq!(numbers, [1, 2, 3, 4]);
-    let aside: Vec<_> = (1..=7).map(|number| format!("audit.{number}.jsonl")).collect();
-    assert_eq!(names(), [&aside[..], &["audit.jsonl".to_owned()]].concat());
+    let rotated: Vec<_> = (1..=7).map(|number| format!("audit.{number}.jsonl")).collect();
+    assert_eq!(names(), [&rotated[..], &["audit.jsonl".to_owned()]].concat());
     let lines: usize = names()
         .iter()
         .map(|name| std::fs::read_to_string(dir.path().join(name)).unwrap().lines().count())
         .sum();
     assert_eq!(lines, 8);
     let audit = Audit::open(Some(dir.path()), 10).unwrap();
-    assert_eq!(audit.entries(None, 1)[0].result.as_deref(), Some("done"), "of the last file put aside");
+    assert_eq!(audit.entries(None, 1)[0].result.as_deref(), Some("done"), "of the last rotated file");
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn numbers_go_on_when_the_process_ends_between_two_files() {
 }
 
 #[tokio::test]
-async fn a_log_that_cannot_be_put_aside_grows_on() {
+async fn a_log_that_cannot_be_rotated_keeps_growing() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(Some(dir.path()), 10).unwrap();
     // Nothing can be renamed to the name of a directory.

@@ -1,7 +1,7 @@
-//! The console's cookie: proof that its holder once showed the token, without the token in it.
+//! The console's cookie: a session id instead of the token.
 //!
-//! A cookie is a random number that stands for a login of this process. Logging out forgets the login, and so does the
-//! end of the process, which every change of the token needs: a copy of the cookie is worth nothing then.
+//! A cookie is a random number that identifies a login in the memory of this process. A logout removes the login, and so
+//! does the end of the process, which every change of the token requires: copies of the cookie are invalid then.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,20 +16,20 @@ use parking_lot::Mutex;
 
 use super::fit_name;
 
-/// A working day; then the token is asked for again.
+/// The lifetime of a login.
 pub(crate) const VALID_FOR: Duration = Duration::from_secs(12 * 3600);
 
-/// More than there are people with the token. The oldest login makes room for one more.
+/// The most logins. A new one replaces the oldest.
 const LOGINS_MAX: usize = 1024;
 
-/// Makes and checks cookies.
+/// Issues and validates cookies.
 pub(crate) struct Cookies {
-    /// Browsers keep one jar for all ports of a host, so the port is part of the name.
+    /// Contains the port: browsers share the cookies of a host among all its ports.
     name: String,
     logins: Mutex<HashMap<Nonce, Login>>,
 }
 
-/// Somebody who showed the token.
+/// A login with the token.
 struct Login {
     name: String,
     since: Instant,
@@ -46,7 +46,7 @@ impl Cookies {
         Self { name: format!("hapax_console_{port}"), logins: Mutex::default() }
     }
 
-    /// A `Set-Cookie` for somebody who showed the token and calls themselves `name`.
+    /// A `Set-Cookie` for a new login under this name.
     pub(crate) fn issue(&self, name: &str) -> HeaderValue {
         self.issue_since(name, Instant::now())
     }
@@ -64,7 +64,7 @@ impl Cookies {
         self.set(&URL_SAFE_NO_PAD.encode(nonce.as_bytes()), VALID_FOR)
     }
 
-    /// Forgets the login that the request's cookie stands for. A `Set-Cookie` that takes it back.
+    /// Removes the login of the request's cookie, and returns a `Set-Cookie` that deletes the cookie.
     pub(crate) fn revoke(&self, headers: &HeaderMap) -> HeaderValue {
         let mut logins = self.logins.lock();
         for nonce in self.sent(headers) {
@@ -73,14 +73,14 @@ impl Cookies {
         self.set("", Duration::ZERO)
     }
 
-    /// The name of whoever the request's cookie was issued to, while it is valid.
+    /// The name of the request's login, if it is valid.
     pub(crate) fn open(&self, headers: &HeaderMap) -> Option<String> {
         let logins = self.logins.lock();
         let valid = |nonce| logins.get(&nonce).filter(|login| login.is_valid());
         self.sent(headers).find_map(valid).map(|login| login.name.clone())
     }
 
-    /// What a request has under the cookie's name.
+    /// The values of the request's cookies with this name.
     fn sent(&self, headers: &HeaderMap) -> impl Iterator<Item = Nonce> {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         cookies
@@ -94,7 +94,7 @@ impl Cookies {
     fn set(&self, value: &str, age: Duration) -> HeaderValue {
         let seconds = age.as_secs();
         let cookie = format!("{}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict", self.name);
-        HeaderValue::try_from(cookie).expect("base64url and digits are fit for a header")
+        HeaderValue::try_from(cookie).expect("base64url and digits are valid in a header")
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{formatting, shown};
 use crate::api::audit_page;
 use crate::audit::{Action, Entry};
-use crate::extract::Asked;
+use crate::extract::QueryParams;
 use crate::failure::Failure;
 use crate::listener::Shared;
 
@@ -82,7 +82,7 @@ pub(super) struct Asking {
 
 pub(super) async fn page(
     State(shared): State<Arc<Shared>>,
-    Asked(asking): Asked<Asking>,
+    QueryParams(asking): QueryParams<Asking>,
 ) -> Result<Response, Failure> {
     let page = audit_page(&shared, asking.before, ROWS_MAX);
     let place = match shared.audit.path() {

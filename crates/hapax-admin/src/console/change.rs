@@ -15,7 +15,7 @@ use super::{formatting, shown};
 pub(crate) use crate::api::changes::REASON_CHARS_MAX;
 use crate::api::{self, Change, FormatName, SettleChange, VerdictName};
 use crate::auth::Actor;
-use crate::extract::{Filled, Id};
+use crate::extract::{FormBody, Id};
 use crate::failure::{Code, Failure};
 use crate::listener::Shared;
 use crate::problem::status as status_of;
@@ -207,7 +207,7 @@ pub(super) async fn settle(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    Filled(sent): Filled<Sent>,
+    FormBody(sent): FormBody<Sent>,
 ) -> Result<Response, Failure> {
     let done = match sent.settlement() {
         Ok(change) => api::settle(&shared, actor, id, change).await.map(drop),
@@ -220,7 +220,7 @@ pub(super) async fn release(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    Filled(sent): Filled<Sent>,
+    FormBody(sent): FormBody<Sent>,
 ) -> Result<Response, Failure> {
     let done = match sent.confirmed() {
         Ok(change) => api::release(&shared, actor, id, change).await.map(drop),
@@ -233,7 +233,7 @@ pub(super) async fn delete(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    Filled(sent): Filled<Sent>,
+    FormBody(sent): FormBody<Sent>,
 ) -> Result<Response, Failure> {
     let done = match sent.confirmed() {
         Ok(change) => api::delete(&shared, actor, id, change).await,
@@ -243,7 +243,7 @@ pub(super) async fn delete(
 }
 
 async fn form(shared: &Shared, id: RecordId, deed: Deed) -> Result<Response, Failure> {
-    let document = shared.look(&id, Payload::Hidden).await?;
+    let document = shared.document(&id, Payload::Hidden).await?;
     Ok(shown(&deed.form(&document, &Sent::default(), None)))
 }
 
@@ -259,7 +259,7 @@ async fn finished(
         Ok(()) => return Ok(after(id, deed)),
         Err(failure) => failure,
     };
-    let Ok(document) = shared.look(&id, Payload::Hidden).await else { return Err(failure) };
+    let Ok(document) = shared.document(&id, Payload::Hidden).await else { return Err(failure) };
     let problem = Some(formatting::sentence(failure.message()));
     let mut response = shown(&deed.form(&document, sent, problem));
     *response.status_mut() = status_of(failure.code());

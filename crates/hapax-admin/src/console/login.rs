@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::shown;
 use crate::audit::Action;
 use crate::auth::{Actor, Peer, Via, fit_name, forged, is_own_page};
-use crate::extract::{Asked, Filled};
+use crate::extract::{FormBody, QueryParams};
 use crate::failure::Failure;
 use crate::listener::Shared;
 
@@ -30,7 +30,7 @@ pub(super) struct Wanted {
     next: String,
 }
 
-pub(super) async fn page(Asked(wanted): Asked<Wanted>) -> Response {
+pub(super) async fn page(QueryParams(wanted): QueryParams<Wanted>) -> Response {
     shown(&Login { next: own_path(&wanted.next).to_owned(), problem: None })
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn login(
     State(shared): State<Arc<Shared>>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    Filled(entry): Filled<Entry>,
+    FormBody(entry): FormBody<Entry>,
 ) -> Result<Response, Failure> {
     if !is_own_page(&headers) {
         return Err(forged());

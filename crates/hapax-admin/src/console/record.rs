@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{formatting, shown};
 use crate::api;
 use crate::auth::Actor;
-use crate::extract::{Asked, Id};
+use crate::extract::{Id, QueryParams};
 use crate::failure::Failure;
 use crate::listener::Shared;
 use crate::records::timeline::{Event, timeline};
@@ -74,7 +74,7 @@ pub(super) async fn page(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    Asked(asking): Asked<Asking>,
+    QueryParams(asking): QueryParams<Asking>,
 ) -> Result<Response, Failure> {
     let document = api::shown(&shared, actor, id, asking.payload).await?;
     let (record, now) = (&document.record, document.now());

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{formatting, shown};
 use crate::api::Filter;
-use crate::extract::{Asked, Filled};
+use crate::extract::{FormBody, QueryParams};
 use crate::failure::Failure;
 use crate::listener::Shared;
 use crate::problem::status as status_of;
@@ -136,7 +136,7 @@ impl Row {
 
 pub(super) async fn page(
     State(shared): State<Arc<Shared>>,
-    Asked(asked): Asked<Filters>,
+    QueryParams(asked): QueryParams<Filters>,
 ) -> Result<Response, Failure> {
     let found = match asked.filter().query() {
         Ok(query) => shared.records.page(&query).await,
@@ -174,7 +174,7 @@ pub(super) struct Search {
 }
 
 /// Leads from a key to its records by the start of their ids, so that the key itself gets into no URL.
-pub(super) async fn search(Filled(search): Filled<Search>) -> Response {
+pub(super) async fn search(FormBody(search): FormBody<Search>) -> Response {
     match parse_key(search.key.trim()) {
         Ok(key) => Redirect::to(&format!("/records?id={}", id_prefix(&key))).into_response(),
         Err(failure) => listing(&Filters::default(), Err(failure)),

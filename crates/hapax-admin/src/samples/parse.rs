@@ -1,21 +1,21 @@
-//! The text that Prometheus reads, back into numbers. Only our own metrics are looked for; the rest is passed over.
+//! Parses the exposition text for Prometheus. Unknown metrics are skipped.
 
 use hapax::observe;
 
 use super::Sample;
 use crate::metric_names::{PASSED, REQUEST_SECONDS};
 
-/// A histogram's totals: how many in all, their sum, and how many up to each bound.
+/// The totals of a histogram: the count, the sum, and the cumulative count of each bucket.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Histogram {
     pub(crate) count: f64,
     pub(crate) sum: f64,
-    /// Bounds in seconds with the number of values up to them, ascending. Empty where none are set up.
+    /// Upper bounds in seconds with their cumulative counts, ascending. Empty without buckets.
     pub(crate) buckets: Vec<(f64, f64)>,
 }
 
 impl Histogram {
-    /// What was added since `earlier`.
+    /// The difference to an earlier state.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let before = |bound: f64| {
             earlier.buckets.iter().find(|(known, _)| *known == bound).map_or(0.0, |(_, count)| *count)
@@ -27,7 +27,7 @@ impl Histogram {
         }
     }
 
-    /// The value that the part `q` of all stays below, estimated within its bucket; the mean without buckets.
+    /// The quantile `q`, interpolated within its bucket; the mean without buckets.
     pub(crate) fn quantile(&self, q: f64) -> Option<f64> {
         if self.count <= 0.0 {
             return None;
@@ -43,12 +43,12 @@ impl Histogram {
                 (lower, below) = (*bound, *count);
             }
         }
-        // Beyond the last bound nobody knows more; without any bounds the mean is all there is.
+        // Values above the last bound are unknown; without buckets only the mean is known.
         Some(if self.buckets.is_empty() { self.sum / self.count } else { lower })
     }
 }
 
-/// The sample that `text` holds.
+/// Parses a sample.
 pub(super) fn sample(text: &str) -> Sample {
     let mut sample = Sample::default();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -66,7 +66,7 @@ pub(super) fn sample(text: &str) -> Sample {
             observe::WAITERS => sample.waiters = value,
             observe::STORE_ERRORS => sample.store_errors += value,
             _ => {
-                // What the layer left alone is counted nowhere else.
+                // Requests that pass through are counted in this histogram only.
                 if name.strip_prefix(REQUEST_SECONDS) == Some("_count")
                     && label(labels, "outcome") == Some(PASSED)
                 {
@@ -98,7 +98,7 @@ fn bucket(histogram: &mut Histogram, labels: &str, count: f64) {
     }
 }
 
-/// A label's value. A quote inside another value is escaped, so the search cannot end up in one.
+/// The value of a label. Quotes within values are escaped, so the search finds no value of another label.
 fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
     let start = labels.find(&format!("{name}=\""))? + name.len() + 2;
     labels[start..].split('"').next()
