@@ -1,10 +1,8 @@
-//! The console: the pages of the admin listener for people.
+//! The console: the pages of the admin listener.
 //!
-//! Pages are rendered here from `templates/console`, with one stylesheet and one small script that are part of the
-//! binary. Everything works without the script, except that the overview does not move. Pages show what the API
-//! shows, through the same functions, and change records through the same audited ones.
-//!
-//! It knows how things look. Who may see them is decided before a request gets here, by the admin listener.
+//! Pages are rendered from `templates/console`, with one stylesheet and one small script that are part of the binary. All
+//! pages work without the script; only the overview then does not refresh itself. Pages call the same functions as the API,
+//! so changes are in the audit log too. Requests are authenticated before they reach the console.
 
 mod assets;
 mod audit_log;
@@ -31,7 +29,7 @@ use crate::problem::Problem;
 pub(crate) const PAGES: [(&str, &str); 4] =
     [("/", "Overview"), ("/records", "Records"), ("/audit", "Audit log"), ("/config", "Config")];
 
-/// Every page for those who logged in.
+/// The pages that need a login.
 pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
     vec![
         ("/", get(overview::page)),
@@ -48,7 +46,7 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
     ]
 }
 
-/// The login, and what its page needs.
+/// The login page and its assets.
 pub(crate) fn open_routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
     vec![
         ("/login", get(login::page).post(login::login)),
@@ -67,7 +65,7 @@ struct Refusal<'a> {
     hint: Option<&'a str>,
 }
 
-/// The answer; a problem document as a page.
+/// The response, with a problem document rendered as a page.
 pub(crate) fn as_page(response: Response) -> Response {
     let Some(problem) = response.extensions().get::<Problem>() else { return response };
     let refusal = Refusal {
@@ -84,7 +82,9 @@ pub(crate) fn as_page(response: Response) -> Response {
 fn shown(template: &impl Template) -> Response {
     match template.render() {
         Ok(text) => Html(text).into_response(),
-        Err(error) => Failure::new(Code::Failed, "this page cannot be shown").because(error).into_response(),
+        Err(error) => {
+            Failure::new(Code::Failed, "the page cannot be rendered").because(error).into_response()
+        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! Looking at records and changing them: the same for the command line, the admin API and the console.
+//! Queries and changes of records, shared by the command line, the admin API and the console.
 //!
-//! [`Records`] reads and changes records. It does not depend on who asks, nor whether over HTTP or from a
-//! terminal. What was looked at is named by its version, and a change of anything else is refused.
+//! A change names the version of the record that the operator has seen. If the record has another version by then, the
+//! change is refused.
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -20,18 +20,18 @@ use hapax_core::{
 use crate::failure::{Code, Failure};
 use crate::view::{Document, PageView, Payload, version};
 
-/// How many records are held at a time with their payloads.
+/// The most records that are in memory with their payloads.
 const STEP_RECORDS: usize = 50;
 
-/// A store's records, and the right to change them.
+/// The records of a store.
 #[derive(Clone, Debug)]
 pub struct Records {
     hapax: Hapax,
-    /// What the store is called in messages.
+    /// The name of the store in messages.
     place: Arc<str>,
 }
 
-/// A record that was found, and the store's clock at that moment.
+/// A record with the time of the store's clock.
 #[derive(Debug)]
 struct Found {
     record: Box<Record>,
@@ -50,7 +50,7 @@ impl Records {
         Self { hapax, place: Arc::from(place) }
     }
 
-    /// One page of a listing. It is read in small steps: a store hands out payloads too, and a view has none.
+    /// One page of a listing. It is read in small steps, because a store returns payloads, which the page omits.
     pub async fn page(&self, query: &Query) -> Result<PageView, Failure> {
         let mut step = Query { limit: query.limit.min(STEP_RECORDS), ..query.clone() };
         let mut page = self.step(&step).await?;
@@ -76,44 +76,44 @@ impl Records {
         Ok(Document::new(&found.record, found.now, payload))
     }
 
-    /// How many records there are.
+    /// The number of records by state.
     pub async fn stats(&self) -> Result<Stats, Failure> {
         let stats = self.hapax.store().stats().await;
         stats.map_err(|error| Failure::store(error, format!("cannot count the records of {}", self.place)))
     }
 
-    /// Decides the uncertain record that was looked at.
-    pub async fn settle(&self, id: &RecordId, looked_at: &str, verdict: Verdict) -> Result<(), Failure> {
+    /// Settles an uncertain record, if it has this version.
+    pub async fn settle(&self, id: &RecordId, version_seen: &str, verdict: Verdict) -> Result<(), Failure> {
         let found = self.find(id).await?;
-        refuse_unless_same(&found, looked_at)?;
+        refuse_unless_same(&found, version_seen)?;
         refuse_unless_uncertain(found.record.state_at(found.now))?;
         let settled = self.hapax.settle(&found.record, verdict).await;
         let what = match settled.map_err(|error| Failure::store(error, "cannot settle the record"))? {
             Settled::Applied => return Ok(()),
             Settled::NotUncertain(state) => {
-                format!("the record became {state} meanwhile, nothing was changed")
+                format!("the record has become {state} meanwhile; nothing was changed")
             }
             Settled::Changed => {
-                "another attempt took the record over meanwhile, nothing was changed".to_owned()
+                "another attempt has taken over the record meanwhile; nothing was changed".to_owned()
             }
-            Settled::Absent => "the record was removed meanwhile, nothing was changed".to_owned(),
+            Settled::Absent => "the record has been removed meanwhile; nothing was changed".to_owned(),
         };
         Err(changed(what))
     }
 
-    /// Removes the record that was looked at.
-    pub async fn delete(&self, id: &RecordId, looked_at: &str) -> Result<(), Failure> {
+    /// Deletes a record, if it has this version.
+    pub async fn delete(&self, id: &RecordId, version_seen: &str) -> Result<(), Failure> {
         let found = self.find(id).await?;
-        refuse_unless_same(&found, looked_at)?;
+        refuse_unless_same(&found, version_seen)?;
         refuse_while_in_progress(found.record.state_at(found.now))?;
         let deleted = self.hapax.delete(&found.record).await;
         match deleted.map_err(|error| Failure::store(error, "cannot delete the record"))? {
             Deleted::Applied => Ok(()),
             Deleted::InProgress => Err(in_progress("it cannot be deleted")),
             Deleted::Changed => {
-                Err(changed("another attempt took the record over meanwhile, nothing was deleted"))
+                Err(changed("another attempt has taken over the record meanwhile; nothing was deleted"))
             }
-            Deleted::Absent => Err(changed("the record was removed meanwhile, nothing was deleted")),
+            Deleted::Absent => Err(changed("the record has been removed meanwhile; nothing was deleted")),
         }
     }
 
@@ -127,55 +127,53 @@ impl Records {
     }
 }
 
-fn refuse_unless_same(found: &Found, looked_at: &str) -> Result<(), Failure> {
-    if version(&found.record) == looked_at {
+fn refuse_unless_same(found: &Found, version_seen: &str) -> Result<(), Failure> {
+    if version(&found.record) == version_seen {
         return Ok(());
     }
-    Err(changed("the record changed after it was looked at, nothing was changed"))
+    Err(changed("the record has changed since it was shown; nothing was changed"))
 }
 
-/// Only what is uncertain can be decided.
+/// Only an uncertain record can be settled.
 pub fn refuse_unless_uncertain(state: State) -> Result<(), Failure> {
     match state {
         State::Uncertain => Ok(()),
-        State::InProgress => Err(in_progress("there is nothing to decide yet")),
-        State::Completed | State::Failed => Err(Failure::new(
-            Code::NotUncertain,
-            format!("there is nothing to decide: the record is {state}"),
-        )
-        .hint("its stored result answers retries; `records delete` would let the operation run again")),
-        State::Released => {
-            Err(Failure::new(Code::NotUncertain, "there is nothing to decide: the key is released already"))
+        State::InProgress => Err(in_progress("it cannot be settled yet")),
+        State::Completed | State::Failed => {
+            Err(Failure::new(Code::NotUncertain, format!("the record is {state}, not uncertain")).hint(
+                "retries receive its stored result; `records delete` would let the operation run again",
+            ))
         }
+        State::Released => Err(Failure::new(Code::NotUncertain, "the key is already released")),
     }
 }
 
-/// A claim at work is never deleted: its owner would run on while the key looks fresh.
+/// A record in progress cannot be deleted: its owner would keep running while the key is free.
 pub fn refuse_while_in_progress(state: State) -> Result<(), Failure> {
     if state == State::InProgress { Err(in_progress("it cannot be deleted")) } else { Ok(()) }
 }
 
-fn in_progress(so: &str) -> Failure {
-    Failure::new(Code::InProgress, format!("somebody is working on this record: {so}"))
-        .hint("wait until it is done or its lease has lapsed")
+fn in_progress(consequence: &str) -> Failure {
+    Failure::new(Code::InProgress, format!("the record is in progress: {consequence}"))
+        .hint("wait until it has finished or its lease has lapsed")
 }
 
 fn changed(what: impl Into<String>) -> Failure {
-    Failure::new(Code::RecordChanged, what).hint("look at it again before deciding")
+    Failure::new(Code::RecordChanged, what).hint("check it again before the change")
 }
 
-/// There is no such record in `place`.
+/// The record does not exist in `place`.
 pub fn missing(place: &str) -> Failure {
     Failure::new(Code::RecordMissing, format!("{place} has no such record")).hint(
         "a record is removed when its retention is over; \
-         check the scope and the store, or look with `hapax records list`",
+         check the scope and the store, or search with `hapax records list`",
     )
 }
 
-/// The record is there and cannot be read.
+/// The record exists and cannot be decoded.
 pub fn unreadable(id: &str) -> Failure {
-    Failure::new(Code::RecordUnreadable, format!("the record {id} is there and cannot be read"))
-        .hint("its key is answered like an uncertain one; see docs/errors/record-unreadable.md")
+    Failure::new(Code::RecordUnreadable, format!("the record {id} exists and cannot be decoded"))
+        .hint("retries are refused as for an uncertain record; see docs/errors/record-unreadable.md")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A record as people and programs see it. Names are those of the glossary; a key is never among them.
+//! Records as JSON documents. Names are those of the glossary; keys are not included.
 //!
-//! The same view is printed by the command line, answered by the admin API and read back by its client.
+//! The command line prints these views, the admin API returns them, and its client parses them.
 
 mod names;
 
@@ -17,13 +17,13 @@ use crate::records::response::{Fields, fields};
 use crate::text::printable;
 use crate::time::{relative, rfc3339};
 
-/// How many digits of an id a terminal shows: the key's hash and enough of the scope's to tell scopes apart.
+/// The digits of an id on a terminal: the hash of the key, and enough of the hash of the scope to distinguish scopes.
 const ID_DIGITS_SHORT: usize = 24;
 
-/// Bytes of a version: enough that two versions of one record never look alike.
+/// Bytes of a version: enough that the versions of a record do not collide.
 const VERSION_BYTES: usize = 16;
 
-/// Whether the stored result is shown. It may be confidential, so it is shown only when asked for.
+/// Whether the stored result is included. It may be confidential, so it is included only on request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Payload {
     /// With the stored result.
@@ -38,16 +38,16 @@ pub enum Payload {
 pub struct RecordView {
     /// 64 hexadecimal digits, of which the first 16 are the key's hash.
     pub id: String,
-    /// Names what was looked at: a change is refused when the record has another version by then.
+    /// Identifies this state of the record: a change with another version is refused.
     pub version: String,
-    /// What the key is unique within.
+    /// The scope within which the key is unique.
     pub scope: ScopeView,
-    /// Where the record stands.
+    /// The state of the record.
     pub state: StateView,
-    /// Why nobody knows whether the operation happened.
+    /// Why it is unknown whether the operation happened.
     #[schema(required)]
     pub reason: Option<ReasonView>,
-    /// The number of the attempt that wrote last.
+    /// The number of the last attempt.
     pub attempt: u32,
     /// When the first attempt claimed the key, in RFC 3339.
     #[schema(required)]
@@ -59,77 +59,76 @@ pub struct RecordView {
     pub updated_at: Option<String>,
     /// The same in milliseconds since 1970.
     pub updated_at_ms: u64,
-    /// Until when the claim is believed without renewal.
+    /// The end of the lease of the claim.
     #[schema(required)]
     pub lease_until: Option<String>,
     /// The same in milliseconds since 1970.
     #[schema(required)]
     pub lease_until_ms: Option<u64>,
-    /// When a sweep may remove the record; nothing when that is never.
+    /// When a sweep may remove the record; null if never.
     #[schema(required)]
     pub expires_at: Option<String>,
     /// The same in milliseconds since 1970.
     pub expires_at_ms: u64,
-    /// What retries are answered with.
+    /// The outcome that retries receive.
     #[schema(required)]
     pub recorded: Option<RecordedView>,
 }
 
-/// What a key is unique within.
+/// The scope within which a key is unique.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Scope)]
 pub struct ScopeView {
-    /// Keeps deployments apart that share a store.
+    /// Separates deployments that share a store.
     pub namespace: String,
-    /// Method and path, a function's name, a consumer's name.
+    /// Method and path, or the name of a function or consumer.
     pub operation: String,
-    /// The hash of whoever called.
+    /// The hash of the principal.
     #[schema(required)]
     pub principal: Option<String>,
 }
 
-/// An outcome as it was recorded; its content only when that was asked for, as text where it is text.
+/// A recorded outcome, with its content only on request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Recorded)]
 pub struct RecordedView {
     /// Success or error.
     pub class: ClassView,
-    /// Who can read it: `http`, `function`, `operator` or `not_kept`.
+    /// The format: `http`, `function`, `operator` or `not_kept`.
     pub format: String,
-    /// Bytes of what goes with the payload.
+    /// The size of the metadata.
     pub meta_bytes: usize,
-    /// Bytes of the payload.
+    /// The size of the payload.
     pub payload_bytes: usize,
-    /// The status of an HTTP answer.
+    /// The status of an HTTP response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The fields of an HTTP answer.
+    /// The header fields of an HTTP response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Fields>,
-    /// What goes with the payload, in hexadecimal digits.
+    /// The metadata in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta_hex: Option<String>,
-    /// The payload, where it is text.
+    /// The payload, if it is text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<String>,
-    /// The payload in hexadecimal digits, where it is not.
+    /// The payload in hexadecimal digits, if it is not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_hex: Option<String>,
 }
 
-/// One record, with the store's clock to judge its times by.
+/// One record, with the time of the store's clock.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = RecordDocument)]
 pub struct Document {
-    /// What was done to it.
+    /// The change that was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<String>,
     /// The record.
     pub record: RecordView,
     /// The store's clock, in milliseconds since 1970.
     pub now_ms: u64,
-    /// Of an uncertain record at a sidecar: how long a result is kept that settles it, unless the settlement says
-    /// otherwise.
+    /// The default retention of a result that settles the record; only of an uncertain record at a sidecar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 9007199254740991_u64)]
     pub settle_retention_ms: Option<u64>,
@@ -139,11 +138,11 @@ pub struct Document {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = RecordPage)]
 pub struct PageView {
-    /// The records, without what is stored in them.
+    /// The records, without stored results.
     pub records: Vec<RecordView>,
-    /// Ids of records that are there and cannot be read.
+    /// Ids of records that exist and cannot be decoded.
     pub unreadable: Vec<String>,
-    /// Where the next page starts.
+    /// The cursor of the next page.
     #[schema(required)]
     pub next: Option<String>,
     /// The store's clock, in milliseconds since 1970.
@@ -162,7 +161,7 @@ impl Document {
         Timestamp::from_millis(self.now_ms)
     }
 
-    /// How long a result is kept that settles it, where that is known.
+    /// The default retention of a result that settles the record, if it is known.
     pub fn settle_retention(&self) -> Option<Duration> {
         self.settle_retention_ms.map(Duration::from_millis)
     }
@@ -181,7 +180,7 @@ impl From<Page> for PageView {
 }
 
 impl PageView {
-    /// Adds the page that follows.
+    /// Appends the next page.
     pub fn append(&mut self, following: Self) {
         self.records.extend(following.records);
         self.unreadable.extend(following.unreadable);
@@ -240,7 +239,7 @@ impl RecordView {
         Timestamp::from_millis(self.expires_at_ms)
     }
 
-    /// Whether it looks like the record of an HTTP request, which only an HTTP answer can answer.
+    /// Whether the operation looks like that of an HTTP request, whose retries need an HTTP response.
     pub fn is_http(&self) -> bool {
         is_http_operation(&self.scope.operation)
     }
@@ -253,8 +252,7 @@ impl RecordView {
         }
     }
 
-    /// The record as one row of a table under [`ROW_HEADER`]. A terminal gets the start of the id, a file or a
-    /// program all of it.
+    /// A table row under [`ROW_HEADER`]. On a terminal the id is shortened.
     pub fn row(&self, now: Timestamp, terminal: bool) -> Vec<String> {
         let digits = if terminal { ID_DIGITS_SHORT } else { self.id.len() };
         vec![
@@ -287,7 +285,7 @@ impl RecordedView {
         }
     }
 
-    /// What is stored, in a few words.
+    /// A summary of the outcome.
     pub fn summary(&self) -> String {
         let class = self.class.name();
         if self.format == format_name(Format::NOT_KEPT) {
@@ -297,7 +295,7 @@ impl RecordedView {
         format!("{class}, {}{status}, {} bytes", self.format, self.meta_bytes + self.payload_bytes)
     }
 
-    /// The head of an HTTP answer, where it is shown.
+    /// The head of an HTTP response, if it is included.
     pub fn head(&self) -> Option<String> {
         let (status, headers) = (self.status?, self.headers.as_ref()?);
         let lines = headers
@@ -306,7 +304,7 @@ impl RecordedView {
         Some(std::iter::once(status.to_string()).chain(lines).collect::<Vec<_>>().join("\n"))
     }
 
-    /// What goes with the payload, in digits, where nothing better can be shown of it.
+    /// The metadata in hexadecimal digits, if the format is unknown.
     pub fn unread_meta(&self) -> Option<&str> {
         self.meta_hex.as_deref().filter(|_| self.status.is_none())
     }
@@ -315,8 +313,8 @@ impl RecordedView {
 /// The header of [`RecordView::row`].
 pub const ROW_HEADER: [&str; 7] = ["id", "state", "attempt", "updated", "expires", "namespace", "operation"];
 
-/// Changes whenever the record does, but not when a lease is renewed. It is a digest, because the nonce in it would
-/// let its holder write in the attempt's name.
+/// The version of a record, which a renewal of the lease does not change. It is a digest, because the nonce in it would
+/// permit writes in the name of the attempt.
 pub fn version(record: &Record) -> String {
     let mut digest = Sha256::new();
     digest.update(record.fence.nonce.as_bytes());
@@ -325,7 +323,7 @@ pub fn version(record: &Record) -> String {
     hex(&digest.finalize()[..VERSION_BYTES])
 }
 
-/// Why nobody knows; a lapsed claim counts although nobody has written that down yet.
+/// The reason of uncertainty. A lapsed claim is uncertain before a store has written that.
 fn reason_at(record: &Record, now: Timestamp) -> Option<Reason> {
     match record.status {
         Status::Uncertain { reason } => Some(reason),

@@ -1,4 +1,4 @@
-//! The stylesheet, the script and the icon: plain files in the binary.
+//! The stylesheet, the script and the icon, embedded in the binary.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -15,7 +15,7 @@ pub(super) async fn icon() -> Response {
     asset("image/svg+xml", include_str!("icon.svg"))
 }
 
-/// Kept for a short time only: another version of the program has other assets under the same names.
+/// Cached for a short time only: another version of the program has different assets under the same names.
 fn asset(kind: &'static str, content: &'static str) -> Response {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "max-age=60")], content).into_response()
 }

@@ -44,11 +44,11 @@ struct Row {
 
 impl From<Entry> for Row {
     fn from(entry: Entry) -> Self {
-        let who = if entry.actor.is_empty() { "somebody" } else { &entry.actor };
+        let who = if entry.actor.is_empty() { "unknown" } else { &entry.actor };
         let (result, colour) = match entry.result.as_deref() {
             Some("done") => ("done".to_owned(), "completed"),
             Some(code) => (code.to_owned(), "failed"),
-            None => ("not known".to_owned(), "uncertain"),
+            None => ("unknown".to_owned(), "uncertain"),
         };
         Self {
             who: format!("{who}, {} from {}", entry.via, entry.address),
@@ -66,7 +66,7 @@ impl From<Entry> for Row {
 const fn action_words(action: Action) -> &'static str {
     match action {
         Action::Login => "logged in",
-        Action::ShowPayload => "looked at the result",
+        Action::ShowPayload => "viewed the result",
         Action::SettleApplied => "settled as applied",
         Action::SettleNotApplied => "settled as not applied",
         Action::Release => "released the key",
@@ -76,18 +76,18 @@ const fn action_words(action: Action) -> &'static str {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asking {
+pub(super) struct PageQuery {
     before: Option<u64>,
 }
 
 pub(super) async fn page(
     State(shared): State<Arc<Shared>>,
-    QueryParams(asking): QueryParams<Asking>,
+    QueryParams(query): QueryParams<PageQuery>,
 ) -> Result<Response, Failure> {
-    let page = audit_page(&shared, asking.before, ROWS_MAX);
+    let page = audit_page(&shared, query.before, ROWS_MAX);
     let place = match shared.audit.path() {
         Some(path) => format!("Every action, newest first. The whole log is the file {}.", path.display()),
-        None => "Every action, newest first. The store is in memory, and this log ends with it.".to_owned(),
+        None => "Every action, newest first. The store is in memory, and so is this log.".to_owned(),
     };
     let entries = page.entries.into_iter().map(Row::from).collect();
     Ok(shown(&AuditLogPage { entries, next: page.next, place }))

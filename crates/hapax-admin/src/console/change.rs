@@ -1,5 +1,5 @@
-//! The forms that change a record. Each says what will happen, asks why and whether its sender is sure, and names the
-//! version that was looked at.
+//! The forms that change a record. Each states the consequence, requires a reason and a confirmation, and has the version
+//! of the record that was shown.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ use crate::records::settlement::{consequence_of, consequence_of_deleting};
 use crate::time::brief;
 use crate::view::{ClassView, Document, Payload, RecordView, or_dash};
 
-/// What can be done to a record.
+/// A change of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Deed {
+enum RecordChange {
     Settle,
     Release,
     Delete,
@@ -46,7 +46,7 @@ struct ChangeForm<'a> {
     operation: String,
     sent: &'a Sent,
     problem: Option<String>,
-    /// How long a result is kept unless the form says otherwise.
+    /// The default retention of a result.
     retention: String,
 }
 
@@ -56,7 +56,7 @@ impl ChangeForm<'_> {
     }
 }
 
-impl Deed {
+impl RecordChange {
     const fn path(self) -> &'static str {
         match self {
             Self::Settle => "settle",
@@ -72,7 +72,7 @@ impl Deed {
                 "Settle as applied",
                 "primary",
                 "I have checked that the operation happened.",
-                "will be settled as applied: retries are answered with what you give here, and nothing runs again"
+                "will be settled as applied: retries receive the result given here, and nothing runs again"
                     .to_owned(),
             ),
             Self::Release => (
@@ -105,7 +105,7 @@ impl Deed {
     }
 }
 
-/// What a form sends.
+/// The fields of a form.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Sent {
@@ -115,25 +115,25 @@ pub(super) struct Sent {
     class: String,
     payload: String,
     format: String,
-    /// Empty for as long as the route says.
+    /// Empty for the default retention.
     hours: String,
-    /// Of an HTTP answer; empty where none is given.
+    /// Of an HTTP response; empty if there is none.
     status: String,
     content_type: String,
-    /// Further fields, one to a line.
+    /// Further header fields, one per line.
     headers: String,
     body: String,
 }
 
 impl Sent {
-    /// The change, if its sender said that they are sure and why.
+    /// The change, if it is confirmed and has a reason.
     fn confirmed(&self) -> Result<Change, Failure> {
         if self.sure != "yes" {
             return Err(Failure::new(Code::NotConfirmed, "not confirmed, nothing was changed"));
         }
         let reason = self.reason.trim();
         if reason.is_empty() {
-            return Err(Failure::new(Code::InputInvalid, "say why, for the audit log"));
+            return Err(Failure::new(Code::InputInvalid, "a reason is required, for the audit log"));
         }
         Ok(Change { version: self.version.clone(), reason: Some(reason.to_owned()) })
     }
@@ -165,7 +165,7 @@ impl Sent {
         })
     }
 
-    /// The HTTP answer, if one was filled in.
+    /// The HTTP response, if one is given.
     fn answer(&self) -> Result<Option<ResponseView>, Failure> {
         let (status, content_type) = (self.status.trim(), self.content_type.trim());
         let mut headers = Fields::new();
@@ -185,22 +185,22 @@ impl Sent {
         if !content_type.is_empty() && !self.body.is_empty() {
             response::add(&mut headers, CONTENT_TYPE.to_string(), content_type.to_owned());
         }
-        // Browsers send every end of a line as two characters.
+        // Browsers send line breaks as CR LF.
         let body = Some(self.body.replace("\r\n", "\n"));
         Ok(Some(ResponseView { status, headers, body, body_base64: None }))
     }
 }
 
 pub(super) async fn settle_form(State(shared): State<Arc<Shared>>, Id(id): Id) -> Result<Response, Failure> {
-    form(&shared, id, Deed::Settle).await
+    form(&shared, id, RecordChange::Settle).await
 }
 
 pub(super) async fn release_form(State(shared): State<Arc<Shared>>, Id(id): Id) -> Result<Response, Failure> {
-    form(&shared, id, Deed::Release).await
+    form(&shared, id, RecordChange::Release).await
 }
 
 pub(super) async fn delete_form(State(shared): State<Arc<Shared>>, Id(id): Id) -> Result<Response, Failure> {
-    form(&shared, id, Deed::Delete).await
+    form(&shared, id, RecordChange::Delete).await
 }
 
 pub(super) async fn settle(
@@ -213,7 +213,7 @@ pub(super) async fn settle(
         Ok(change) => api::settle(&shared, actor, id, change).await.map(drop),
         Err(failure) => Err(failure),
     };
-    finished(&shared, id, Deed::Settle, &sent, done).await
+    finished(&shared, id, RecordChange::Settle, &sent, done).await
 }
 
 pub(super) async fn release(
@@ -226,7 +226,7 @@ pub(super) async fn release(
         Ok(change) => api::release(&shared, actor, id, change).await.map(drop),
         Err(failure) => Err(failure),
     };
-    finished(&shared, id, Deed::Release, &sent, done).await
+    finished(&shared, id, RecordChange::Release, &sent, done).await
 }
 
 pub(super) async fn delete(
@@ -239,37 +239,37 @@ pub(super) async fn delete(
         Ok(change) => api::delete(&shared, actor, id, change).await,
         Err(failure) => Err(failure),
     };
-    finished(&shared, id, Deed::Delete, &sent, done).await
+    finished(&shared, id, RecordChange::Delete, &sent, done).await
 }
 
-async fn form(shared: &Shared, id: RecordId, deed: Deed) -> Result<Response, Failure> {
+async fn form(shared: &Shared, id: RecordId, kind: RecordChange) -> Result<Response, Failure> {
     let document = shared.document(&id, Payload::Hidden).await?;
-    Ok(shown(&deed.form(&document, &Sent::default(), None)))
+    Ok(shown(&kind.form(&document, &Sent::default(), None)))
 }
 
-/// Leads to what there is to see after a change, or back to the form with what went wrong.
+/// Redirects after a change, or shows the form again with the error.
 async fn finished(
     shared: &Shared,
     id: RecordId,
-    deed: Deed,
+    kind: RecordChange,
     sent: &Sent,
     done: Result<(), Failure>,
 ) -> Result<Response, Failure> {
     let failure = match done {
-        Ok(()) => return Ok(after(id, deed)),
+        Ok(()) => return Ok(after(id, kind)),
         Err(failure) => failure,
     };
     let Ok(document) = shared.document(&id, Payload::Hidden).await else { return Err(failure) };
     let problem = Some(formatting::sentence(failure.message()));
-    let mut response = shown(&deed.form(&document, sent, problem));
+    let mut response = shown(&kind.form(&document, sent, problem));
     *response.status_mut() = status_of(failure.code());
     Ok(response)
 }
 
-fn after(id: RecordId, deed: Deed) -> Response {
-    let to = match deed {
-        Deed::Delete => "/records?done=deleted".to_owned(),
-        Deed::Settle | Deed::Release => format!("/records/{id}?done={}", deed.path()),
+fn after(id: RecordId, kind: RecordChange) -> Response {
+    let to = match kind {
+        RecordChange::Delete => "/records?done=deleted".to_owned(),
+        RecordChange::Settle | RecordChange::Release => format!("/records/{id}?done={}", kind.path()),
     };
     Redirect::to(&to).into_response()
 }

@@ -1,34 +1,34 @@
-//! Charts as paths of an SVG. It turns series of numbers into geometry and knows nothing of what they count.
+//! Charts as SVG paths.
 
 use std::fmt::Write as _;
 
-/// The size of a chart in its own units; the page stretches it.
+/// The width of a chart in SVG units; the page scales it.
 pub(crate) const WIDTH: f64 = 600.0;
-/// See [`WIDTH`].
+/// The height in the same units.
 pub(crate) const HEIGHT: f64 = 160.0;
 
-/// Room above the highest value.
+/// The ratio of the top of the chart to the highest value.
 const HEADROOM: f64 = 1.1;
 
 /// One series of a chart, newest value last; `None` is a gap.
 #[derive(Debug)]
 pub(crate) struct Series {
     pub(crate) name: &'static str,
-    /// The class of its colour in the stylesheet.
+    /// The CSS class of its colour.
     pub(crate) colour: &'static str,
     pub(crate) values: Vec<Option<f64>>,
 }
 
-/// How series share a chart.
+/// The kind of a chart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// One on top of the other.
+    /// Stacked areas.
     Stacked,
-    /// Each for itself.
+    /// Separate lines.
     Lines,
 }
 
-/// A chart, ready to be drawn.
+/// A chart, ready to be rendered.
 #[derive(Debug)]
 pub(crate) struct Chart {
     pub(crate) title: &'static str,
@@ -36,23 +36,24 @@ pub(crate) struct Chart {
     pub(crate) lines: Vec<Line>,
     /// The value at the top.
     pub(crate) top: String,
-    /// Whether there is nothing to draw.
+    /// Whether there are no values above zero.
     pub(crate) is_empty: bool,
 }
 
-/// One series as it is drawn.
+/// A rendered series.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) name: &'static str,
     pub(crate) colour: &'static str,
-    /// The newest value in words.
+    /// The newest value as text.
     pub(crate) now: String,
     pub(crate) area: Option<String>,
     pub(crate) stroke: Option<String>,
 }
 
 impl Chart {
-    /// The chart of `series`, each of at most `steps_max` values. `words` says a value, `top_min` is the least top.
+    /// The chart of `series`, each of at most `steps_max` values. `words` formats a value, `top_min` is the minimum of the
+    /// top.
     pub(crate) fn new(
         title: &'static str,
         kind: Kind,
@@ -76,13 +77,13 @@ impl Chart {
         Self { title, is_wide: kind == Kind::Stacked, lines, top: words(top), is_empty }
     }
 
-    /// The chart in words, for those who do not see it.
+    /// The chart as text, for screen readers.
     pub(crate) fn summary(&self) -> String {
         let lines: Vec<_> = self.lines.iter().map(|line| format!("{} {}", line.name, line.now)).collect();
         format!("{}: now {}", self.title, lines.join(", "))
     }
 
-    /// Where horizontal lines are drawn.
+    /// The positions of the grid lines.
     pub(crate) fn grid(&self) -> [f64; 3] {
         [0.25, 0.5, 0.75].map(|part| HEIGHT * part)
     }
@@ -110,7 +111,7 @@ impl Grid {
         Line { name: series.name, colour: series.colour, now, area, stroke }
     }
 
-    /// The newest value is at the right edge, however few there are.
+    /// The position of a value; the newest is at the right edge.
     fn x(&self, step: usize) -> f64 {
         let from_right = (self.steps - 1 - step) as f64;
         WIDTH - from_right * WIDTH / (self.steps_max.max(2) - 1) as f64
@@ -136,7 +137,7 @@ impl Grid {
         Some(path)
     }
 
-    /// A line with gaps where nothing is known.
+    /// A line with gaps for missing values.
     fn stroke(&self, values: &[Option<f64>]) -> Option<String> {
         let mut path = String::new();
         let mut is_drawing = false;
@@ -146,7 +147,7 @@ impl Grid {
                 point(&mut path, self.x(step), self.y(*value));
                 let is_alone = !is_drawing && values.get(step + 1).copied().flatten().is_none();
                 if is_alone {
-                    // A line of no length is drawn as a dot by its round ends.
+                    // A line of length zero with round caps is a dot.
                     path.push_str("h0 ");
                 }
             }
@@ -161,7 +162,7 @@ fn point(path: &mut String, x: f64, y: f64) {
     debug_assert!(written.is_ok(), "a string takes everything");
 }
 
-/// The next of 1, 2, 5, 10, 20, … so that the top is a number people can read.
+/// Rounds up to the next of 1, 2, 5, 10, 20, …
 fn round_up(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|step| step * power).find(|step| *step >= value).unwrap_or(value)

@@ -1,17 +1,17 @@
-// The little that pages cannot do by themselves: remember light or dark, and keep the overview moving.
+// Switches between light and dark, and refreshes the overview.
 "use strict";
 
 const REFRESH_MS = 2000;
 const root = document.documentElement;
 
-// Before the page is drawn, so that it does not flash in the other colours.
+// Before the first paint, so that the page does not flash in the other colours.
 const chosen = localStorage.getItem("theme");
 if (chosen) root.dataset.theme = chosen;
 
 document.addEventListener("DOMContentLoaded", () => {
   document.getElementById("theme").addEventListener("click", switchTheme);
   const live = document.getElementById("live");
-  if (live) keepMoving(live);
+  if (live) refreshRegularly(live);
 });
 
 function switchTheme() {
@@ -22,7 +22,7 @@ function switchTheme() {
   localStorage.setItem("theme", root.dataset.theme);
 }
 
-function keepMoving(live) {
+function refreshRegularly(live) {
   const pause = document.getElementById("pause");
   const state = document.getElementById("live-state");
   let isPaused = false;
@@ -31,12 +31,12 @@ function keepMoving(live) {
   pause.addEventListener("click", () => {
     isPaused = !isPaused;
     pause.setAttribute("aria-pressed", String(isPaused));
-    pause.textContent = isPaused ? "Go on" : "Pause";
+    pause.textContent = isPaused ? "Resume" : "Pause";
     say(isPaused ? "Paused" : "Live");
   });
 
   const refresh = async () => {
-    // Whoever is on a link in there with the keyboard must not lose their place.
+    // A refresh must not remove the keyboard focus.
     const isBusy = isPaused || document.hidden || live.contains(document.activeElement);
     if (!isBusy) {
       try {

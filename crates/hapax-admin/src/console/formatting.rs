@@ -1,14 +1,14 @@
-//! Numbers and states in words.
+//! Numbers and states as text.
 
-/// How many digits of an id a page shows where it links to the rest.
+/// The digits of a shortened id.
 const ID_DIGITS_SHORT: usize = 12;
 
-/// A state as people say it.
+/// A state with spaces instead of underscores.
 pub(crate) fn state(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// The start of an id.
+/// A shortened id.
 pub(crate) fn short_id(id: &str) -> String {
     id.chars().take(ID_DIGITS_SHORT).collect()
 }
@@ -29,7 +29,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} B") } else { format!("{size:.1} {}", UNITS[unit]) }
 }
 
-/// A whole number with its thousands apart.
+/// An integer with separated thousands.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -42,7 +42,7 @@ pub(crate) fn count(number: u64) -> String {
     out
 }
 
-/// A rate, with as many digits as tell something.
+/// A rate: `0.5/s`, `12/s`.
 pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         rate if rate <= 0.0 => "0/s".to_owned(),
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_for_people() {
+    fn numbers_have_units_and_separators() {
         assert_eq!([0, 1023, 1536, 5 << 30].map(bytes), ["0 B", "1023 B", "1.5 KiB", "5.0 GiB"]);
         assert_eq!(
             [0, 999, 1000, 1_234_567].map(count),

@@ -1,4 +1,4 @@
-//! Logging in with the token, and out again.
+//! Login and logout.
 
 use std::sync::Arc;
 
@@ -55,8 +55,8 @@ pub(super) async fn login(
     let address = peer.0.ip().to_string();
     let next = own_path(&entry.next).to_owned();
     if !shared.token.is(entry.token.trim().as_bytes()) {
-        tracing::warn!(from = %address, "somebody tried to log in to the console with a wrong token");
-        let mut response = shown(&Login { next, problem: Some("This is not the token.") });
+        tracing::warn!(from = %address, "a login to the console had a wrong token");
+        let mut response = shown(&Login { next, problem: Some("The token is wrong.") });
         *response.status_mut() = StatusCode::UNAUTHORIZED;
         return Ok(response);
     }
@@ -74,7 +74,7 @@ pub(super) async fn logout(State(shared): State<Arc<Shared>>, headers: HeaderMap
     response
 }
 
-/// A path of ours to go on with. Anything else could lead whoever just logged in to a page that looks like ours.
+/// The path for the redirect after a login; any other URL could lead to an imitation of the console.
 fn own_path(wanted: &str) -> &str {
     let is_own = wanted.starts_with('/')
         && !wanted.starts_with("//")
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_login_leads_to_no_other_site() {
+    fn a_login_redirects_to_no_other_site() {
         for (wanted, expected) in [
             ("/records?id=ab", "/records?id=ab"),
             ("", "/"),

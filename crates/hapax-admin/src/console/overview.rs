@@ -1,4 +1,4 @@
-//! The overview: what is going on, from the metrics of this process and the store's own count.
+//! The overview: the metrics of this process and the counts of the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ struct Tile {
     is_warning: bool,
 }
 
-/// Outcomes that are told together, with the name and the colour of each band.
+/// The bands of the chart of requests: name, colour and outcomes.
 const BANDS: [(&str, &str, &[&str]); 7] = [
     ("ran", "c1", &["ran"]),
     ("replayed", "c2", &["replayed"]),
@@ -65,7 +65,7 @@ pub(super) async fn page(State(shared): State<Arc<Shared>>) -> Response {
     shown(&Overview { live })
 }
 
-/// The part of the page that moves.
+/// The part of the page that is refreshed.
 pub(super) async fn live(State(shared): State<Arc<Shared>>) -> Response {
     shown(&now(&shared).await)
 }

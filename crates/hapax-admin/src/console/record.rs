@@ -1,4 +1,4 @@
-//! One record: its story, its facts, and what could be done about it.
+//! The page of a record: its timeline, its details and the possible actions.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::view::{RecordView, RecordedView, or_dash};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asking {
+pub(super) struct PageQuery {
     payload: bool,
     done: String,
 }
@@ -37,7 +37,7 @@ struct Record<'a> {
     principal: &'a str,
     summary: String,
     content: Option<String>,
-    events: Vec<Moment>,
+    events: Vec<TimelineRow>,
     advice: &'static str,
     actions: &'static [(&'static str, &'static str, &'static str)],
     done: Option<&'static str>,
@@ -49,8 +49,8 @@ impl Record<'_> {
     }
 }
 
-/// An event of the story as it is shown.
-struct Moment {
+/// An event of the timeline as it is shown.
+struct TimelineRow {
     what: String,
     at: String,
     relative: String,
@@ -58,7 +58,7 @@ struct Moment {
     is_bad: bool,
 }
 
-impl Moment {
+impl TimelineRow {
     fn new(event: Event, now: Timestamp) -> Self {
         Self {
             is_bad: event.what.contains("uncertain") || event.what.contains("lapsed"),
@@ -74,11 +74,11 @@ pub(super) async fn page(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    QueryParams(asking): QueryParams<Asking>,
+    QueryParams(query): QueryParams<PageQuery>,
 ) -> Result<Response, Failure> {
-    let document = api::shown(&shared, actor, id, asking.payload).await?;
+    let document = api::shown(&shared, actor, id, query.payload).await?;
     let (record, now) = (&document.record, document.now());
-    let content = record.recorded.as_ref().filter(|_| asking.payload).map(content);
+    let content = record.recorded.as_ref().filter(|_| query.payload).map(content);
     let (advice, actions) = next_steps(record);
     Ok(shown(&Record {
         record,
@@ -89,10 +89,10 @@ pub(super) async fn page(
         principal: record.scope.principal.as_deref().unwrap_or("-"),
         summary: record.recorded.as_ref().map_or_else(|| "none".to_owned(), RecordedView::summary),
         content,
-        events: timeline(record, now).into_iter().map(|event| Moment::new(event, now)).collect(),
+        events: timeline(record, now).into_iter().map(|event| TimelineRow::new(event, now)).collect(),
         advice,
         actions,
-        done: done_words(&asking.done),
+        done: done_words(&query.done),
     }))
 }
 
@@ -112,18 +112,18 @@ fn next_steps(record: &RecordView) -> (&'static str, Actions) {
         &[("settle", "It happened", "primary"), ("release", "It did not happen", ""), DELETE];
     match record.state() {
         RecordState::Uncertain if record.is_http() => (
-            "Find out in the system it acts on whether the request was carried out, then settle it, with the status \
-             and the body that its retries should get. They are refused until then.",
+            "Check in the affected system whether the request was executed, then settle the record with the status and \
+             the body that retries should receive. They are refused until then.",
             DECIDE,
         ),
         RecordState::Uncertain => (
-            "Find out in the system it acts on whether the operation happened, then settle it. \
+            "Check in the affected system whether the operation happened, then settle the record. \
              Retries are refused until then.",
             DECIDE,
         ),
-        RecordState::InProgress => ("Wait: somebody is working on it.", &[]),
+        RecordState::InProgress => ("Wait: the operation is in progress.", &[]),
         RecordState::Completed | RecordState::Failed => {
-            ("Nothing: retries are answered with the stored result.", &[DELETE])
+            ("Nothing: retries receive the stored result.", &[DELETE])
         }
         RecordState::Released => ("Nothing: the next request with the key runs it.", &[DELETE]),
     }
@@ -131,7 +131,7 @@ fn next_steps(record: &RecordView) -> (&'static str, Actions) {
 
 fn done_words(done: &str) -> Option<&'static str> {
     match done {
-        "settle" => Some("Settled as applied. Retries are answered from now on."),
+        "settle" => Some("Settled as applied. Retries now receive the result."),
         "release" => Some("Released. The next request with the key runs the operation."),
         _ => None,
     }

@@ -19,10 +19,10 @@ use crate::records::name::{id_prefix, parse_key};
 use crate::time::{parse_duration, relative};
 use crate::view::{PageView, RecordView, StateView, or_dash};
 
-/// Records on one page.
+/// The records of one page.
 const ROWS_MAX: u32 = 50;
 
-/// How old a record may be, and how that is said: at most with `<`, at least with `>`.
+/// Filters by age, with their labels: at most with `<`, at least with `>`.
 pub(crate) const AGES: [(&str, &str); 6] = [
     ("", "at any time"),
     ("<5m", "in the last 5 minutes"),
@@ -32,7 +32,7 @@ pub(crate) const AGES: [(&str, &str); 6] = [
     (">1d", "more than a day ago"),
 ];
 
-/// The filters as they stand in the URL. An empty field is no filter.
+/// The filters in the URL. An empty field does not filter.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Filters {
@@ -46,12 +46,12 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    /// Whether everything is asked for.
+    /// Whether there is no filter.
     fn is_bare(&self) -> bool {
         [&self.state, &self.operation, &self.namespace, &self.id, &self.age].iter().all(|it| it.is_empty())
     }
 
-    /// The same filters from another place on.
+    /// The URL of these filters at a cursor.
     fn link(&self, cursor: &str) -> String {
         let fields = [
             ("state", &*self.state),
@@ -173,7 +173,7 @@ pub(super) struct Search {
     key: String,
 }
 
-/// Leads from a key to its records by the start of their ids, so that the key itself gets into no URL.
+/// Redirects from a key to the start of the ids of its records, so that no URL contains the key.
 pub(super) async fn search(FormBody(search): FormBody<Search>) -> Response {
     match parse_key(search.key.trim()) {
         Ok(key) => Redirect::to(&format!("/records?id={}", id_prefix(&key))).into_response(),

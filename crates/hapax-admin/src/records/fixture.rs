@@ -6,7 +6,7 @@ use hapax_core::{Claim, ClaimRequest, Fingerprint, Key, Lease, Nonce, OnLapse, S
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// Claims `key` as anybody would.
+/// Claims `key`.
 pub(crate) async fn claim(store: &dyn Store, key: &str) -> Lease {
     let ask = ClaimRequest {
         key: ScopedKey::new(Scope::new("charge"), &Key::new(key).unwrap()),

@@ -1,6 +1,6 @@
-//! An HTTP answer as it is written by whoever knows what a retry should get: an operator, or a `reconcile` URL.
+//! The HTTP response that retries of a settled record receive, as given by an operator or a `reconcile` URL.
 //!
-//! It checks what was written and says what is wrong with it. What is replayed of an answer is the library's to say.
+//! It is validated here. Which parts of it are stored and replayed is decided by the library.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,23 +16,23 @@ use utoipa::ToSchema;
 
 use crate::failure::{Code, Failure};
 
-/// The most bytes of names and values together: clients take no larger heads.
+/// The most bytes of names and values together: clients accept no larger heads.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 32 * 1024;
 
-/// The fields of a head by their names.
+/// Header fields by name.
 pub type Fields = BTreeMap<String, FieldLines>;
 
-/// The lines of one field.
+/// The values of a header field.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum FieldLines {
-    /// One line.
+    /// One value.
     One(String),
-    /// Several, in their order.
+    /// Several values, in order.
     Several(Vec<String>),
 }
 
-/// An HTTP answer.
+/// An HTTP response.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Answer)]
@@ -40,24 +40,24 @@ pub struct ResponseView {
     /// The status.
     #[schema(minimum = 200, maximum = 999)]
     pub status: u16,
-    /// The fields of its head, without those that belong to one exchange, such as Content-Length and Date.
+    /// The header fields, without those of a single exchange, such as Content-Length and Date.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: Fields,
-    /// Its body, as text.
+    /// The body, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// The same for what is no text, in base64.
+    /// The body in base64, if it is not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^([0-9A-Za-z+/]{4})*$")]
     pub body_base64: Option<String>,
 }
 
 impl ResponseView {
-    /// The outcome that a record is settled with.
+    /// The outcome with which a record is settled.
     pub fn recorded(&self) -> Result<Recorded, Failure> {
         let body = match (&self.body, &self.body_base64) {
             (Some(_), Some(_)) => {
-                return Err(invalid("there are two bodies").hint("give it as body or as body_base64"));
+                return Err(invalid("two bodies are given").hint("use either body or body_base64"));
             }
             (Some(text), None) => text.clone().into(),
             (None, Some(digits)) => STANDARD
@@ -69,7 +69,7 @@ impl ResponseView {
         recorded(response(self.status, &self.headers, body)?)
     }
 
-    /// The answer that a record holds or is to hold, as it is sent to the admin API.
+    /// The view of a stored response, or of one to be stored.
     pub fn of(answer: &Answer) -> Self {
         Self {
             status: answer.status.as_u16(),
@@ -82,16 +82,16 @@ impl ResponseView {
 
 impl fmt::Debug for ResponseView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is answered may be confidential.
+        // The response may be confidential.
         f.debug_struct("ResponseView").field("status", &self.status).finish_non_exhaustive()
     }
 }
 
-/// The answer with these parts.
+/// Validates the parts of a response.
 pub fn response(status: u16, fields: &Fields, body: Bytes) -> Result<Answer, Failure> {
     let status = StatusCode::from_u16(status).ok().filter(|status| !status.is_informational());
     let status = status.ok_or_else(|| {
-        invalid("this is not the status of an answer").hint("a status has three digits, such as 201")
+        invalid("this is not the status of a response").hint("a status has three digits, such as 201")
     })?;
     let mut answer = Answer::new(status, body);
     let mut bytes = 0;
@@ -110,12 +110,12 @@ pub fn response(status: u16, fields: &Fields, body: Bytes) -> Result<Answer, Fai
     Ok(answer)
 }
 
-/// The outcome that this answer is recorded as.
+/// The outcome that stores this response.
 pub fn recorded(answer: Answer) -> Result<Recorded, Failure> {
     answer.recorded().map_err(|error| invalid(error.to_string()))
 }
 
-/// A line of a head as people write it: `Name: value`.
+/// Parses a header line: `Name: value`.
 pub fn parse_field(line: &str) -> Result<(String, String), Failure> {
     let (name, value) = line
         .split_once(':')
@@ -124,7 +124,7 @@ pub fn parse_field(line: &str) -> Result<(String, String), Failure> {
     Ok((name.to_owned(), value.trim().to_owned()))
 }
 
-/// Adds a line to the fields of a head.
+/// Adds a value to the header fields.
 pub fn add(fields: &mut Fields, name: String, value: String) {
     let lines = fields.entry(name.to_ascii_lowercase()).or_insert_with(|| FieldLines::Several(Vec::new()));
     match lines {
@@ -133,7 +133,7 @@ pub fn add(fields: &mut Fields, name: String, value: String) {
     }
 }
 
-/// The fields of a head as they are shown; bytes that are no text are replaced.
+/// The header fields for display. Bytes that are not UTF-8 are replaced.
 pub fn fields(headers: &HeaderMap) -> Fields {
     let lines = |name: &HeaderName| {
         let mut lines: Vec<_> = headers
@@ -147,7 +147,7 @@ pub fn fields(headers: &HeaderMap) -> Fields {
 }
 
 impl FieldLines {
-    /// The lines in their order.
+    /// The values in order.
     pub fn iter(&self) -> impl Iterator<Item = &String> {
         match self {
             Self::One(line) => std::slice::from_ref(line),
@@ -157,7 +157,7 @@ impl FieldLines {
     }
 }
 
-/// A value is not repeated in the error: it may be confidential.
+/// The error does not contain the value, which may be confidential.
 fn field(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Failure> {
     let field = HeaderName::try_from(name).map_err(|_| {
         invalid("a header has a name that HTTP does not allow").hint("a name is a single word")

@@ -1,4 +1,4 @@
-//! What a decision means, in words, and the result that it leaves behind.
+//! Settlements: the stored outcome, and texts about the consequences.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::failure::{Code, Failure};
 use crate::time::brief;
 use crate::view::{ClassView, format_name};
 
-/// What a person decided about an uncertain record, as far as they said it.
+/// The decision of an operator about an uncertain record.
 #[derive(Debug)]
 pub enum Decision {
     /// It happened.
     Applied {
         /// The outcome that is stored.
         recorded: Recorded,
-        /// How long retries get the result. None: as long as the route of the record says.
+        /// How long retries receive the result. None for the retention of the record's route.
         retention: Option<Duration>,
     },
     /// It did not happen.
@@ -24,7 +24,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// The verdict, with `usual` for how long a result is kept where the decision does not say so.
+    /// The verdict, with `usual` as the retention if the decision has none.
     pub fn verdict(self, usual: Duration) -> Verdict {
         match self {
             Self::Applied { recorded, retention } => {
@@ -35,8 +35,8 @@ impl Decision {
     }
 }
 
-/// The outcome of a record that was settled as applied. Without a payload retries learn that it happened, not what
-/// it answered.
+/// The outcome of a record that is settled as applied. Without a payload, retries learn that it happened, but receive no
+/// result.
 pub fn recorded(class: Class, format: Format, payload: Option<Vec<u8>>) -> Result<Recorded, Failure> {
     match payload {
         None => Ok(Recorded::new(class, Format::NOT_KEPT, Vec::new())),
@@ -47,7 +47,7 @@ pub fn recorded(class: Class, format: Format, payload: Option<Vec<u8>>) -> Resul
     }
 }
 
-/// What was given as JSON: what is none would make the key useless to whoever decodes it.
+/// Checks that the bytes are JSON: callers cannot decode anything else.
 pub fn checked_json(bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     match serde_json::from_slice::<serde::de::IgnoredAny>(&bytes) {
         Ok(_) => Ok(bytes),
@@ -57,12 +57,12 @@ pub fn checked_json(bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// What settling so will do.
+/// The consequence of a settlement.
 pub fn consequence_of(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Applied { recorded, retention } if recorded.format == Format::NOT_KEPT => format!(
             "will be settled as applied, without a result: for {} retries learn that it happened, \
-             not what it answered",
+             but receive no result",
             brief(*retention)
         ),
         Verdict::Applied { recorded, retention } => format!(
@@ -80,28 +80,28 @@ pub fn consequence_of(verdict: &Verdict) -> String {
     }
 }
 
-/// What to know before settling a record of this operation so: whoever retries may not be able to read the result.
+/// A warning if retries of this operation cannot read the result.
 pub fn caution(operation: &str, verdict: &Verdict) -> Option<&'static str> {
     let Verdict::Applied { recorded, .. } = verdict else { return None };
     match (is_http_operation(operation), recorded.format) {
         (_, Format::NOT_KEPT) | (true, Format::HTTP) => None,
         (true, _) => Some(
             "it looks like the record of an HTTP request, which cannot be answered with this: retries would learn \
-             that it happened, not what it answered; give an answer with --status instead",
+             that it happened, but receive no result; give an answer with --status instead",
         ),
         (false, Format::HTTP) => Some(
-            "it does not look like the record of an HTTP request: a function cannot read an HTTP answer, its \
-             retries would learn that it happened, not what it answered",
+            "it does not look like the record of an HTTP request: a function cannot read an HTTP answer, and its \
+             retries would learn that it happened, but receive no result",
         ),
         (false, _) => None,
     }
 }
 
-/// What deleting a record in this state will do.
+/// The consequence of deleting a record in this state.
 pub fn consequence_of_deleting(state: State) -> &'static str {
     match state {
         State::Uncertain => {
-            "will be deleted although nobody knows whether the operation happened: \
+            "will be deleted although it is unknown whether the operation happened: \
              the next request with the key RUNS THE OPERATION, perhaps for the second time"
         }
         State::Completed | State::Failed => {
@@ -111,7 +111,7 @@ pub fn consequence_of_deleting(state: State) -> &'static str {
     }
 }
 
-/// What was done, for reports.
+/// The settlement in words.
 pub const fn done(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Applied { .. } => "settled as applied",

@@ -57,7 +57,7 @@ async fn an_owner_who_finishes_meanwhile_wins() {
     let refused = room.records.settle(&lease.id, &version, applied()).await.unwrap_err();
     assert_eq!(refused.code(), Code::RecordChanged);
     let refused = room.records.delete(&lease.id, &version).await.unwrap_err();
-    assert_eq!(refused.code(), Code::RecordChanged, "what was looked at was not what would be deleted");
+    assert_eq!(refused.code(), Code::RecordChanged, "another version would be deleted");
     assert!(matches!(room.stored(&lease.id).await, Status::Pinned { recorded } if recorded.payload == "2"));
 }
 

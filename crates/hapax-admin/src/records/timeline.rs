@@ -1,11 +1,11 @@
-//! One record's life in words: what happened, what will, and when.
+//! The timeline of a record: past and future events, in words.
 
 use hapax_core::{Reason, State, Timestamp};
 
 use crate::time::{relative, rfc3339};
 use crate::view::RecordView;
 
-/// Something that happened, or will.
+/// A past or future event.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Event {
     /// When it happens.
@@ -22,7 +22,7 @@ impl Event {
     }
 }
 
-/// What is known of the record's life, in order.
+/// The known events of a record, in order.
 pub fn timeline(record: &RecordView, now: Timestamp) -> Vec<Event> {
     let attempt = record.attempt;
     let event = |at, what: String| Event { at, what };
@@ -37,7 +37,7 @@ pub fn timeline(record: &RecordView, now: Timestamp) -> Vec<Event> {
             events.push(event(
                 lease_until,
                 if lease_until <= now {
-                    format!("lease of attempt {attempt} lapsed: nobody knows whether the operation happened")
+                    format!("lease of attempt {attempt} lapsed: it is unknown whether the operation happened")
                 } else {
                     "the lease ends unless its owner renews it".to_owned()
                 },
@@ -64,11 +64,11 @@ pub fn timeline(record: &RecordView, now: Timestamp) -> Vec<Event> {
 fn end_words(record: &RecordView, now: Timestamp) -> String {
     let over = record.expires() <= now;
     let words = match (record.state(), over) {
-        (State::InProgress | State::Uncertain, false) => "if nobody settles it, a sweep drops the record",
-        (State::InProgress | State::Uncertain, true) => "due: the next sweep drops the record",
+        (State::InProgress | State::Uncertain, false) => "a sweep removes the record unless it is settled",
+        (State::InProgress | State::Uncertain, true) => "due: the next sweep removes the record",
         (State::Released, false) => "the tombstone ends",
-        (State::Completed | State::Failed, false) => "the retention ends, the key is as good as new",
-        (_, true) => "its time is over: the key is as good as new, a sweep removes the record",
+        (State::Completed | State::Failed, false) => "the retention ends and the key is free",
+        (_, true) => "the retention is over: the key is free, a sweep removes the record",
     };
     words.to_owned()
 }

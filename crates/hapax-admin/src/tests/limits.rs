@@ -118,7 +118,7 @@ async fn probes_are_answered_while_every_connection_is_being_worked_for() {
     }
     assert!(answered(&show, "/healthz").await.starts_with("HTTP/1.1 200 OK"));
     let ready = answered(&show, "/readyz").await;
-    assert!(ready.starts_with("HTTP/1.1 503 ") && ready.contains("did not answer in time"), "{ready}");
+    assert!(ready.starts_with("HTTP/1.1 503 ") && ready.contains("did not respond in time"), "{ready}");
     let other = answered(&show, "/metrics").await;
     assert!(other.starts_with("HTTP/1.1 503 ") && other.contains("/errors/overloaded\""), "{other}");
     // Those that were worked for kept their places.

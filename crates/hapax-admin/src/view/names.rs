@@ -1,21 +1,21 @@
-//! The words of the glossary as JSON has them, to be written and read back.
+//! States, reasons and classes as JSON strings.
 
 use hapax_core::{Class, Reason, State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Where a record stands.
+/// The state of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = State)]
 pub enum StateView {
-    /// Somebody holds the claim and is believed to be working.
+    /// An owner has a valid claim.
     InProgress,
     /// A pinned outcome of class success.
     Completed,
     /// A pinned outcome of class error.
     Failed,
-    /// Nobody knows whether the operation happened.
+    /// It is unknown whether the operation happened.
     Uncertain,
     /// The key is free again.
     Released,
@@ -45,28 +45,28 @@ impl From<StateView> for State {
     }
 }
 
-/// Why it is not known whether the operation happened.
+/// Why it is unknown whether the operation happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Reason)]
 pub enum ReasonView {
-    /// The lease ended without a word from its owner.
+    /// The lease ended without a renewal or an outcome.
     Lapsed,
     /// The handler panicked.
     Panicked,
-    /// The process that ran it ended before it did.
+    /// The process ended before the operation did.
     Restarted,
-    /// The handler said that it does not know.
+    /// The handler declared the outcome unknown.
     Declared,
-    /// The connection to the service broke off before its answer.
+    /// The connection to the service broke before the response.
     Reset,
-    /// The service did not answer in time.
+    /// The service did not respond in time.
     TimedOut,
-    /// The answer of the service broke off before its end.
+    /// The response of the service was incomplete.
     Truncated,
-    /// The status of the answer leaves it open.
+    /// The status of the response does not tell.
     Answered,
-    /// The service ended with an error instead of an answer that can be used.
+    /// The service failed without a usable response.
     NoAnswer,
 }
 
@@ -107,9 +107,9 @@ impl From<ReasonView> for Reason {
 #[serde(rename_all = "snake_case")]
 #[schema(as = Class)]
 pub enum ClassView {
-    /// The operation did what was asked.
+    /// The operation succeeded.
     Success,
-    /// The operation ended with an error.
+    /// The operation failed.
     Error,
 }
 

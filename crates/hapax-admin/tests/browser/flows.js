@@ -58,7 +58,7 @@ flow("a wrong token is refused", async (page, world) => {
   await page.goto("/login");
   await page.getByLabel("Admin token").fill("not-the-token-at-all");
   await page.getByRole("button", { name: "Log in" }).click();
-  assert.equal(await page.getByRole("alert").textContent(), "This is not the token.");
+  assert.equal(await page.getByRole("alert").textContent(), "The token is wrong.");
   await page.goto("/");
   assert.match(page.url(), /\/login$/);
 });
@@ -98,7 +98,7 @@ flow("the overview can be paused and resumed", async (page, world) => {
   await page.getByRole("button", { name: "Pause" }).click();
   assert.equal(await page.getByRole("status").textContent(), "Paused");
   await page.locator("#live").evaluate((element) => element.firstElementChild.setAttribute("data-old", ""));
-  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByRole("button", { name: "Resume" }).click();
   await page.waitForFunction(() => !document.querySelector("[data-old]"));
 });
 
@@ -169,7 +169,7 @@ flow("invalid and unknown keys are reported", async (page, world) => {
   await login(page, world, "/records");
   await page.getByLabel("The key, in full").fill("ключ");
   await page.getByRole("button", { name: "Find" }).click();
-  assert.match(await page.getByRole("alert").textContent(), /key is none/);
+  assert.match(await page.getByRole("alert").textContent(), /not a valid key/);
   await page.getByLabel("The key, in full").fill("never-used");
   await page.getByRole("button", { name: "Find" }).click();
   await page.getByText("No record matches.").waitFor();
@@ -181,8 +181,8 @@ flow("a record shows its timeline", async (page, world) => {
   await page.locator("tbody a").first().click();
   const events = await page.locator(".timeline .what").allTextContents();
   assert.equal(events[0], "First claimed");
-  assert.match(events.join(), /lapsed: nobody knows whether the operation happened/);
-  assert.match(events.at(-1), /a sweep drops the record/);
+  assert.match(events.join(), /lapsed: it is unknown whether the operation happened/);
+  assert.match(events.at(-1), /a sweep removes the record/);
   await world.picture("record-uncertain");
 });
 
@@ -193,7 +193,7 @@ flow("a stored result is shown on request and the view is audited", async (page,
   assert.match(await page.getByLabel("Stored result").textContent(), /canary-payload/);
   await world.picture("record-payload");
   await page.goto("/audit");
-  assert.match(await page.locator("tbody tr").first().textContent(), /looked at the result/);
+  assert.match(await page.locator("tbody tr").first().textContent(), /viewed the result/);
 });
 
 flow("an uncertain record is settled as applied", async (page, world) => {
@@ -232,7 +232,7 @@ flow("a result that is not JSON is refused for a function", async (page, world) 
   await page.getByLabel("The result is").selectOption("function");
   await confirm(page, "Settle as applied", "a try");
   assert.match(await page.getByRole("alert").textContent(), /not JSON/);
-  assert.equal(await page.getByLabel(/Why\?/).inputValue(), "a try", "what was typed is kept");
+  assert.equal(await page.getByLabel(/Why\?/).inputValue(), "a try", "the input is kept");
 });
 
 flow("an uncertain record is released", async (page, world) => {
@@ -275,12 +275,12 @@ flow("a form refuses a record that has changed meanwhile", async (page, world) =
   await confirm(other, "Settle as applied", "first");
   await other.getByText("Settled as applied.").waitFor();
   await confirm(page, "Release the key", "second");
-  assert.match(await page.getByRole("alert").textContent(), /changed after it was looked at/);
+  assert.match(await page.getByRole("alert").textContent(), /changed since it was shown/);
 });
 
 flow("a record in progress has no actions", async (page, world) => {
   await open(page, world, "in_progress");
-  await page.getByText("somebody is working on it").waitFor();
+  await page.getByText("the operation is in progress").waitFor();
   assert.equal(await page.locator("main .actions a").count(), 0);
 });
 

@@ -7,7 +7,7 @@ fn recorded_of(written: serde_json::Value) -> Result<Recorded, Failure> {
 }
 
 #[test]
-fn what_is_written_is_what_is_recorded() {
+fn the_given_response_is_recorded() {
     let written = json!({ "status": 201, "body": "{}",
         "headers": { "Content-Type": "application/json", "link": ["one", "two"] } });
     let answer = Answer::of(&recorded_of(written).unwrap()).unwrap();
@@ -15,11 +15,11 @@ fn what_is_written_is_what_is_recorded() {
     assert_eq!(answer.headers["content-type"], "application/json");
     assert_eq!(answer.headers.get_all("link").iter().collect::<Vec<_>>(), ["one", "two"]);
     let again = ResponseView::of(&answer).recorded().unwrap();
-    assert_eq!(Answer::of(&again).unwrap(), answer, "it survives the way to a sidecar");
+    assert_eq!(Answer::of(&again).unwrap(), answer, "the admin API transfers it unchanged");
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_not_repeated() {
+fn an_invalid_response_is_refused_without_repeating_it() {
     let long = "x".repeat(RESPONSE_HEAD_BYTES_MAX);
     let many: BTreeMap<String, &str> = (0..40_000).map(|n| (n.to_string(), "")).collect();
     for written in [
@@ -43,13 +43,13 @@ fn what_makes_no_sense_is_refused_and_not_repeated() {
     ] {
         let failure = recorded_of(written).unwrap_err();
         assert_eq!(failure.code(), Code::InputInvalid);
-        let told = format!("{failure:?}");
-        assert!(!told.contains("canary"), "{told}");
+        let text = format!("{failure:?}");
+        assert!(!text.contains("canary"), "{text}");
     }
 }
 
 #[test]
-fn a_line_of_a_head_is_a_name_and_a_value() {
+fn a_header_line_is_a_name_and_a_value() {
     let parsed = parse_field("Location:  /orders/7 ").unwrap();
     assert_eq!(parsed, ("Location".to_owned(), "/orders/7".to_owned()));
     for wrong in ["", "Location", ": x", "a b: c", "a: b\nc: d"] {
@@ -58,7 +58,7 @@ fn a_line_of_a_head_is_a_name_and_a_value() {
 }
 
 #[test]
-fn lines_of_one_field_keep_their_order() {
+fn values_of_a_field_keep_their_order() {
     let mut head = Fields::new();
     for (name, value) in [("Link", "one"), ("link", "two"), ("a", "three")] {
         add(&mut head, name.to_owned(), value.to_owned());

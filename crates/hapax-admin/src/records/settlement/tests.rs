@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_decision_that_can_run_something_again_says_so() {
+fn every_decision_that_may_rerun_the_operation_warns() {
     for state in [State::Uncertain, State::Completed, State::Failed] {
         assert!(consequence_of_deleting(state).contains("RUNS THE OPERATION"), "{state}");
     }
@@ -9,7 +9,7 @@ fn every_decision_that_can_run_something_again_says_so() {
 }
 
 #[test]
-fn the_result_of_a_function_is_json_and_that_of_a_person_is_anything() {
+fn the_result_of_a_function_must_be_json_and_a_note_is_free_text() {
     let payload = || Some(b"done".to_vec());
     assert_eq!(recorded(Class::Success, Format::FUNCTION, payload()).unwrap_err().code(), Code::InputInvalid);
     assert_eq!(recorded(Class::Success, Format::OPERATOR, payload()).unwrap().payload, "done");
@@ -17,12 +17,12 @@ fn the_result_of_a_function_is_json_and_that_of_a_person_is_anything() {
 }
 
 #[test]
-fn a_result_that_retries_could_not_read_is_told_before() {
+fn a_result_that_retries_cannot_read_causes_a_warning() {
     let settled = |format| Verdict::Applied {
         recorded: Recorded::new(Class::Success, format, "x"),
         retention: Duration::from_secs(1),
     };
-    for (operation, format, is_told) in [
+    for (operation, format, has_warning) in [
         ("POST /orders", Format::HTTP, false),
         ("POST /orders", Format::FUNCTION, true),
         ("POST /orders", Format::OPERATOR, true),
@@ -31,7 +31,7 @@ fn a_result_that_retries_could_not_read_is_told_before() {
         ("charge", Format::FUNCTION, false),
         ("charge", Format::NOT_KEPT, false),
     ] {
-        assert_eq!(caution(operation, &settled(format)).is_some(), is_told, "{operation} {format:?}");
+        assert_eq!(caution(operation, &settled(format)).is_some(), has_warning, "{operation} {format:?}");
     }
     assert_eq!(caution("POST /orders", &Verdict::NotApplied), None);
 }

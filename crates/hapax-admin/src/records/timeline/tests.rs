@@ -25,51 +25,52 @@ fn seen(status: Status, now: Timestamp) -> RecordView {
     RecordView::new(&record, now, Payload::Hidden)
 }
 
-fn told(status: Status) -> Vec<String> {
+fn lines(status: Status) -> Vec<String> {
     timeline(&record(status), NOW).into_iter().map(|event| event.line(NOW)).collect()
 }
 
 #[test]
-fn a_claim_at_work_is_told_with_its_lease() {
-    let lines = told(Status::InProgress { lease_until: NOW.after(Duration::from_secs(20)) });
+fn a_claim_in_progress_is_shown_with_its_lease() {
+    let lines = lines(Status::InProgress { lease_until: NOW.after(Duration::from_secs(20)) });
     assert_eq!(
         lines,
         [
             "2026-09-21T14:12:20.000Z  1m ago        first claimed",
             "2026-09-21T14:12:50.000Z  30s ago       claimed by attempt 2",
             "2026-09-21T14:13:40.000Z  in 20s        the lease ends unless its owner renews it",
-            "2026-09-21T15:13:20.000Z  in 1h         if nobody settles it, a sweep drops the record",
+            "2026-09-21T15:13:20.000Z  in 1h         a sweep removes the record unless it is settled",
         ]
     );
 }
 
 #[test]
-fn a_lapsed_claim_is_told_as_uncertain() {
+fn a_lapsed_claim_is_shown_as_uncertain() {
     let record = record(Status::InProgress { lease_until: NOW });
     assert!(timeline(&record, NOW)[2].what.contains("lapsed"));
     assert_eq!(record.state_words(), "uncertain (lapsed)");
 }
 
 #[test]
-fn every_reason_of_uncertainty_has_its_words() {
+fn every_reason_of_uncertainty_is_shown() {
     for reason in Reason::ALL {
-        let lines = told(Status::Uncertain { reason });
+        let lines = lines(Status::Uncertain { reason });
         assert!(lines[1].contains(reason.words()), "{lines:?}");
     }
 }
 
 #[test]
-fn a_finished_record_is_told_with_its_outcome() {
+fn a_finished_record_is_shown_with_its_outcome() {
     let failed = Recorded::new(Class::Error, Format::FUNCTION, "\"no\"");
     assert!(
-        told(Status::Pinned { recorded: failed.clone() })[1].ends_with("pinned after attempt 2, class error")
+        lines(Status::Pinned { recorded: failed.clone() })[1]
+            .ends_with("pinned after attempt 2, class error")
     );
-    assert!(told(Status::Released { answered: Some(failed) })[1].contains("asks for a retry"));
-    assert!(told(Status::Released { answered: None })[1].contains("did nothing"));
+    assert!(lines(Status::Released { answered: Some(failed) })[1].contains("asks for a retry"));
+    assert!(lines(Status::Released { answered: None })[1].contains("did nothing"));
 }
 
 #[test]
-fn a_record_whose_time_is_over_says_so() {
+fn an_expired_record_is_shown_as_such() {
     let late = NOW.after(Duration::from_secs(3601));
     assert!(end_words(&seen(Status::Uncertain { reason: Reason::Lapsed }, late), late).starts_with("due"));
     assert!(end_words(&seen(Status::Released { answered: None }, late), late).contains("over"));
