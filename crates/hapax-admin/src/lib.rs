@@ -80,7 +80,7 @@ pub mod records;
 mod router;
 mod samples;
 #[cfg(test)]
-mod showcase;
+mod test_listener;
 #[cfg(test)]
 mod tests;
 pub mod text;

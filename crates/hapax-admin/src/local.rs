@@ -113,7 +113,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn only_the_owner_can_read_the_file_and_no_link_is_followed() {
+    fn only_the_owner_can_read_the_file_and_links_are_not_followed() {
         use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
         let dir = tempfile::tempdir().unwrap();
         let elsewhere = dir.path().join("elsewhere");

@@ -1,4 +1,4 @@
-//! The listener over real sockets.
+//! Tests of the listener over sockets.
 
 mod access;
 mod changes;
@@ -14,18 +14,18 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-use crate::showcase::{Filled, Setting, Showcase, TOKEN};
+use crate::test_listener::{Filled, Setup, TOKEN, TestListener};
 use crate::*;
 
-/// What was answered.
+/// A received response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct TestResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl TestResponse {
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -35,7 +35,7 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The answer, which must be a problem of this code and status.
+    /// The response, which must be a problem with this code and status.
     #[track_caller]
     pub(crate) fn refused(self, status: u16, code: &str) -> Self {
         assert_eq!(self.status, status, "{self:?}");
@@ -46,7 +46,7 @@ impl Answer {
         self
     }
 
-    /// The answer, which must be a success.
+    /// The JSON body of the response, which must be a success.
     #[track_caller]
     pub(crate) fn ok(self) -> Value {
         assert_eq!(self.status, 200, "{self:?}");
@@ -54,32 +54,32 @@ impl Answer {
     }
 }
 
-/// One request as it is sent.
-pub(crate) struct Ask<'a> {
-    show: &'a Showcase,
+/// A request to be sent.
+pub(crate) struct TestRequest<'a> {
+    listener: &'a TestListener,
     request: http::request::Builder,
     body: String,
 }
 
-impl Showcase {
-    /// A request with nothing but a Host.
-    pub(crate) fn ask(&self, method: &str, path: &str) -> Ask<'_> {
+impl TestListener {
+    /// A request without authentication.
+    pub(crate) fn ask(&self, method: &str, path: &str) -> TestRequest<'_> {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let host = self.url.trim_start_matches("http://");
         let request = Request::builder().method(method).uri(path).header("host", host);
-        Ask { show: self, request, body: String::new() }
+        TestRequest { listener: self, request, body: String::new() }
     }
 
     /// A request with the token.
-    pub(crate) fn api(&self, method: &str, path: &str) -> Ask<'_> {
+    pub(crate) fn api(&self, method: &str, path: &str) -> TestRequest<'_> {
         self.ask(method, path).with("authorization", &format!("Bearer {TOKEN}"))
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
         self.api("GET", path).send().await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> TestResponse {
         self.api("POST", path).json(&body).send().await
     }
 
@@ -89,7 +89,7 @@ impl Showcase {
     }
 }
 
-impl Ask<'_> {
+impl TestRequest<'_> {
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         let headers = self.request.headers_mut().unwrap();
         headers.insert(http::HeaderName::try_from(name).unwrap(), value.parse().unwrap());
@@ -104,8 +104,8 @@ impl Ask<'_> {
         Self { body, ..self }
     }
 
-    pub(crate) async fn send(self) -> Answer {
-        let address = self.show.url.trim_start_matches("http://");
+    pub(crate) async fn send(self) -> TestResponse {
+        let address = self.listener.url.trim_start_matches("http://");
         let stream = TcpStream::connect(address).await.unwrap();
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
@@ -117,6 +117,6 @@ impl Ask<'_> {
         drop(sender);
         connection.await.unwrap().unwrap();
         let body = String::from_utf8(body.to_vec()).unwrap();
-        Answer { status: parts.status, headers: parts.headers, body }
+        TestResponse { status: parts.status, headers: parts.headers, body }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::auth::Via;
 
-/// More than any of these tests writes.
+/// Large enough that no test but those of rotation fills a file.
 const BYTES_MAX: u64 = 1 << 20;
 
 fn open(directory: &Path) -> Result<Audit, Failure> {
@@ -19,7 +19,7 @@ async fn act(audit: &Audit, action: Action) -> u64 {
 }
 
 #[tokio::test]
-async fn an_entry_says_who_when_what_which_why_and_what_came_of_it() {
+async fn an_entry_has_operator_time_action_record_reason_and_result() {
     let dir = tempfile::tempdir().unwrap();
     let audit = open(dir.path()).unwrap();
     act(&audit, Action::Delete).await;
@@ -38,18 +38,18 @@ async fn an_entry_says_who_when_what_which_why_and_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn what_was_begun_and_not_ended_is_seen_after_a_restart() {
+async fn an_action_without_a_result_is_shown_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let audit = open(dir.path()).unwrap();
     audit.begin(&ada(), Action::Release, None, None).await.unwrap();
     drop(audit);
     let audit = open(dir.path()).unwrap();
     assert_eq!(audit.entries(None, 10)[0].result, None);
-    assert_eq!(act(&audit, Action::Delete).await, 2, "numbers go on");
+    assert_eq!(act(&audit, Action::Delete).await, 2, "numbering continues");
 }
 
 #[tokio::test]
-async fn lines_are_only_ever_added_also_after_one_that_was_cut_off() {
+async fn lines_are_appended_after_an_incomplete_line() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit.jsonl");
     act(&open(dir.path()).unwrap(), Action::Delete).await;
@@ -67,7 +67,7 @@ async fn lines_are_only_ever_added_also_after_one_that_was_cut_off() {
 }
 
 #[tokio::test]
-async fn a_line_without_end_is_skipped_and_not_held() {
+async fn an_overlong_line_is_skipped_without_buffering() {
     let dir = tempfile::tempdir().unwrap();
     let mut content = vec![b'x'; 300_000];
     content.push(b'\n');
@@ -78,7 +78,7 @@ async fn a_line_without_end_is_skipped_and_not_held() {
 }
 
 #[tokio::test]
-async fn pages_go_back_in_time_and_memory_is_bounded() {
+async fn pages_are_newest_first_and_memory_is_bounded() {
     let audit = Audit::open(None, BYTES_MAX).unwrap();
     for _ in 0..ENTRIES_MAX + 5 {
         audit.begin(&ada(), Action::Login, None, None).await.unwrap();
@@ -92,7 +92,7 @@ async fn pages_go_back_in_time_and_memory_is_bounded() {
 
 #[cfg(unix)]
 #[test]
-fn the_directory_is_made_and_only_its_owner_can_read_what_is_in_it() {
+fn the_directory_is_created_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let made = dir.path().join("logs/hapax");
@@ -102,7 +102,7 @@ fn the_directory_is_made_and_only_its_owner_can_read_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn processes_with_one_directory_have_logs_of_their_own() {
+async fn processes_that_share_a_directory_have_separate_logs() {
     let dir = tempfile::tempdir().unwrap();
     let (first, second) = (open(dir.path()).unwrap(), open(dir.path()).unwrap());
     act(&first, Action::Delete).await;
@@ -117,13 +117,13 @@ async fn processes_with_one_directory_have_logs_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_line_that_was_written_in_part_takes_no_other_with_it() {
+async fn an_incomplete_line_corrupts_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let audit = open(dir.path()).unwrap();
     let path = audit.path().unwrap();
     audit.write_to(std::fs::File::open(&path).unwrap());
     assert_eq!(audit.begin(&ada(), Action::Delete, None, None).await.unwrap_err().code(), Code::AuditFailed);
-    // As a disk does that fills up meanwhile.
+    // Like a disk that becomes full during the write.
     let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
     std::io::Write::write_all(&mut file, b"{\"number\":1,\"at").unwrap();
     audit.write_to(file);
@@ -146,7 +146,7 @@ fn a_log_that_cannot_be_opened_is_a_failure() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_is_not_read() {
+fn a_log_that_is_not_a_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/zero", dir.path().join("audit.jsonl")).unwrap();
     assert_eq!(open(dir.path()).unwrap_err().code(), Code::AuditFailed);
@@ -163,7 +163,7 @@ async fn a_full_file_is_rotated_and_no_action_is_lost() {
         names.sort();
         names
     };
-    // Each line is longer than a file may get, so each has a file of its own; whichever, the process may end there.
+    // Each line exceeds the limit of a file, so each has its own file; the process ends after each of them.
     let mut numbers = Vec::new();
     for _ in 0..2 {
         let audit = Audit::open(Some(dir.path()), 10).unwrap();
@@ -187,7 +187,7 @@ async fn a_full_file_is_rotated_and_no_action_is_lost() {
 }
 
 #[tokio::test]
-async fn numbers_go_on_when_the_process_ends_between_two_files() {
+async fn numbering_continues_after_a_crash_during_rotation() {
     let dir = tempfile::tempdir().unwrap();
     act(&open(dir.path()).unwrap(), Action::Delete).await;
     std::fs::rename(dir.path().join("audit.jsonl"), dir.path().join("audit.9.jsonl")).unwrap();
@@ -199,16 +199,16 @@ async fn numbers_go_on_when_the_process_ends_between_two_files() {
 async fn a_log_that_cannot_be_rotated_keeps_growing() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(Some(dir.path()), 10).unwrap();
-    // Nothing can be renamed to the name of a directory.
+    // A file cannot be renamed to the name of a directory.
     std::fs::create_dir(dir.path().join("audit.1.jsonl")).unwrap();
     act(&audit, Action::Delete).await;
     assert_eq!(std::fs::read_to_string(dir.path().join("audit.jsonl")).unwrap().lines().count(), 2);
 }
 
-/// What is written to the name of a thread is taken, and cannot be synced.
+/// `/proc/thread-self/comm` accepts writes and cannot be synced.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn an_action_whose_line_is_not_synced_is_not_begun() {
+async fn an_action_whose_line_cannot_be_synced_does_not_begin() {
     let dir = tempfile::tempdir().unwrap();
     let audit = open(dir.path()).unwrap();
     let mut unsynced = std::fs::OpenOptions::new().write(true).open("/proc/thread-self/comm").unwrap();

@@ -7,7 +7,7 @@ fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
 }
 
 #[test]
-fn only_our_own_pages_count_as_such() {
+fn only_requests_from_the_console_are_same_origin() {
     for (fields, expected) in [
         (&[("host", "localhost:8081"), ("origin", "http://localhost:8081")][..], true),
         (&[("host", "a.example"), ("origin", "https://a.example")], true),
@@ -32,7 +32,7 @@ fn only_our_own_pages_count_as_such() {
 }
 
 #[test]
-fn the_token_is_read_from_its_field_whatever_the_case_of_the_scheme() {
+fn the_scheme_of_the_token_is_case_insensitive() {
     for (value, expected) in [
         ("Bearer abc", Some(&b"abc"[..])),
         ("bearer  abc ", Some(b"abc")),
@@ -45,7 +45,7 @@ fn the_token_is_read_from_its_field_whatever_the_case_of_the_scheme() {
 }
 
 #[test]
-fn a_name_is_short_and_holds_no_control_characters() {
+fn a_name_is_limited_and_has_no_control_characters() {
     assert_eq!(fit_name(" Ada\n\u{1b}[2J "), "Ada[2J");
     assert_eq!(fit_name(&"x".repeat(1000)).len(), NAME_CHARS_MAX);
 }

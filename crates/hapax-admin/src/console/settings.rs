@@ -88,10 +88,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_become_sections_and_options_lines() {
+    fn tables_are_sections_and_options_are_lines() {
         let config = json!({ "listen": "a", "store": { "url": "b", "deep": { "x": 1 } },
             "route": [{ "path": "/**", "methods": ["PUT", "POST"] }], "none": null });
-        let told: Vec<String> = sections(&config)
+        let lines: Vec<String> = sections(&config)
             .into_iter()
             .flat_map(|section| {
                 section
@@ -101,7 +101,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            lines,
             [
                 "general|listen=a",
                 "general|none=not set",

@@ -5,7 +5,7 @@ fn headers(hosts: &[&str]) -> HeaderMap {
 }
 
 #[test]
-fn names_of_others_are_refused_and_ours_are_not() {
+fn only_known_host_names_are_accepted() {
     let listen = "127.0.0.1:8081".parse().unwrap();
     let hosts = Hosts::new(listen, &["Admin.Example.org".to_owned()]);
     for (host, expected) in [
@@ -32,7 +32,7 @@ fn names_of_others_are_refused_and_ours_are_not() {
 }
 
 #[test]
-fn a_listener_for_other_machines_takes_any_address_but_no_other_name() {
+fn an_exposed_listener_accepts_any_address_and_no_other_name() {
     let hosts = Hosts::new("0.0.0.0:8081".parse().unwrap(), &[]);
     assert!(hosts.admit(&headers(&["10.0.0.1:8081"])));
     assert!(!hosts.admit(&headers(&["evil.example"])));

@@ -11,13 +11,13 @@ fn applied() -> Verdict {
     Verdict::Applied { recorded, retention: Duration::from_secs(60) }
 }
 
-struct Room {
+struct Fixture {
     clock: ManualClock,
     store: Arc<MemoryStore>,
     records: Records,
 }
 
-impl Room {
+impl Fixture {
     fn new() -> Self {
         let clock = ManualClock::new();
         let store = Arc::new(MemoryStore::with_clock(clock.clone()));
@@ -36,79 +36,83 @@ impl Room {
 
 #[tokio::test]
 async fn a_lapsed_claim_is_settled_with_the_result() {
-    let room = Room::new();
-    let lease = claim(&*room.store, "k").await;
-    let version = room.version(&lease.id).await;
-    room.clock.advance(LEASE);
-    assert_eq!(room.version(&lease.id).await, version, "a lapse is nobody's change");
-    room.records.settle(&lease.id, &version, applied()).await.unwrap();
-    assert!(matches!(room.stored(&lease.id).await, Status::Pinned { recorded } if recorded.payload == "1"));
-    assert_ne!(room.version(&lease.id).await, version);
+    let fixture = Fixture::new();
+    let lease = claim(&*fixture.store, "k").await;
+    let version = fixture.version(&lease.id).await;
+    fixture.clock.advance(LEASE);
+    assert_eq!(fixture.version(&lease.id).await, version, "a lapse does not change the version");
+    fixture.records.settle(&lease.id, &version, applied()).await.unwrap();
+    assert!(
+        matches!(fixture.stored(&lease.id).await, Status::Pinned { recorded } if recorded.payload == "1")
+    );
+    assert_ne!(fixture.version(&lease.id).await, version);
 }
 
 #[tokio::test]
-async fn an_owner_who_finishes_meanwhile_wins() {
-    let room = Room::new();
-    let lease = claim(&*room.store, "k").await;
-    room.clock.advance(LEASE);
-    let version = room.version(&lease.id).await;
+async fn a_record_that_its_owner_completed_is_not_settled() {
+    let fixture = Fixture::new();
+    let lease = claim(&*fixture.store, "k").await;
+    fixture.clock.advance(LEASE);
+    let version = fixture.version(&lease.id).await;
     let done = Recorded::new(Class::Success, Format::FUNCTION, "2");
-    room.store.complete(&lease, &done, Duration::from_secs(60)).await.unwrap();
-    let refused = room.records.settle(&lease.id, &version, applied()).await.unwrap_err();
+    fixture.store.complete(&lease, &done, Duration::from_secs(60)).await.unwrap();
+    let refused = fixture.records.settle(&lease.id, &version, applied()).await.unwrap_err();
     assert_eq!(refused.code(), Code::RecordChanged);
-    let refused = room.records.delete(&lease.id, &version).await.unwrap_err();
+    let refused = fixture.records.delete(&lease.id, &version).await.unwrap_err();
     assert_eq!(refused.code(), Code::RecordChanged, "another version would be deleted");
-    assert!(matches!(room.stored(&lease.id).await, Status::Pinned { recorded } if recorded.payload == "2"));
+    assert!(
+        matches!(fixture.stored(&lease.id).await, Status::Pinned { recorded } if recorded.payload == "2")
+    );
 }
 
 #[tokio::test]
-async fn another_attempt_is_not_changed_by_a_look_at_the_first() {
-    let room = Room::new();
-    let lease = claim(&*room.store, "k").await;
-    room.clock.advance(LEASE);
-    let version = room.version(&lease.id).await;
-    room.store.release(&lease, None).await.unwrap();
-    let second = claim(&*room.store, "k").await;
-    room.clock.advance(LEASE);
+async fn a_record_of_a_later_attempt_is_not_changed() {
+    let fixture = Fixture::new();
+    let lease = claim(&*fixture.store, "k").await;
+    fixture.clock.advance(LEASE);
+    let version = fixture.version(&lease.id).await;
+    fixture.store.release(&lease, None).await.unwrap();
+    let second = claim(&*fixture.store, "k").await;
+    fixture.clock.advance(LEASE);
     for refused in [
-        room.records.settle(&lease.id, &version, Verdict::NotApplied).await,
-        room.records.delete(&lease.id, &version).await,
+        fixture.records.settle(&lease.id, &version, Verdict::NotApplied).await,
+        fixture.records.delete(&lease.id, &version).await,
     ] {
         assert_eq!(refused.unwrap_err().code(), Code::RecordChanged);
     }
-    assert_eq!(room.records.find(&lease.id).await.unwrap().record.fence, second.fence);
+    assert_eq!(fixture.records.find(&lease.id).await.unwrap().record.fence, second.fence);
 }
 
 #[tokio::test]
-async fn a_claim_at_work_is_neither_decided_nor_deleted() {
-    let room = Room::new();
-    let lease = claim(&*room.store, "k").await;
-    let version = room.version(&lease.id).await;
+async fn a_record_in_progress_is_neither_settled_nor_deleted() {
+    let fixture = Fixture::new();
+    let lease = claim(&*fixture.store, "k").await;
+    let version = fixture.version(&lease.id).await;
     for refused in [
-        room.records.settle(&lease.id, &version, applied()).await,
-        room.records.delete(&lease.id, &version).await,
+        fixture.records.settle(&lease.id, &version, applied()).await,
+        fixture.records.delete(&lease.id, &version).await,
     ] {
         assert_eq!(refused.unwrap_err().code(), Code::InProgress);
     }
-    assert!(matches!(room.stored(&lease.id).await, Status::InProgress { .. }));
+    assert!(matches!(fixture.stored(&lease.id).await, Status::InProgress { .. }));
 }
 
 #[tokio::test]
-async fn what_is_not_uncertain_is_not_decided() {
-    let room = Room::new();
-    let lease = claim(&*room.store, "k").await;
-    room.store.release(&lease, None).await.unwrap();
-    let version = room.version(&lease.id).await;
-    let refused = room.records.settle(&lease.id, &version, applied()).await.unwrap_err();
+async fn only_an_uncertain_record_is_settled() {
+    let fixture = Fixture::new();
+    let lease = claim(&*fixture.store, "k").await;
+    fixture.store.release(&lease, None).await.unwrap();
+    let version = fixture.version(&lease.id).await;
+    let refused = fixture.records.settle(&lease.id, &version, applied()).await.unwrap_err();
     assert_eq!(refused.code(), Code::NotUncertain);
 }
 
 #[tokio::test]
-async fn what_is_gone_is_told() {
-    let room = Room::new();
-    let lease = claim(&*room.store, "k").await;
-    room.store.release(&lease, None).await.unwrap();
-    let version = room.version(&lease.id).await;
-    room.records.delete(&lease.id, &version).await.unwrap();
-    assert_eq!(room.records.delete(&lease.id, &version).await.unwrap_err().code(), Code::RecordMissing);
+async fn a_missing_record_is_reported() {
+    let fixture = Fixture::new();
+    let lease = claim(&*fixture.store, "k").await;
+    fixture.store.release(&lease, None).await.unwrap();
+    let version = fixture.version(&lease.id).await;
+    fixture.records.delete(&lease.id, &version).await.unwrap();
+    assert_eq!(fixture.records.delete(&lease.id, &version).await.unwrap_err().code(), Code::RecordMissing);
 }

@@ -23,7 +23,7 @@ not a number x
 "#;
 
 #[test]
-fn our_metrics_are_found_among_others() {
+fn known_metrics_are_found_among_others() {
     let sample = parse::sample(TEXT);
     assert_eq!(sample.requests.get("ran"), Some(&7.0));
     assert_eq!(sample.requests.get("replayed"), Some(&5.0));
@@ -48,7 +48,7 @@ fn quantiles_are_estimated_within_their_bucket() {
 }
 
 #[test]
-fn a_step_is_what_happened_between_two_samples() {
+fn a_step_is_the_difference_of_two_samples() {
     let samples = Samples::default();
     assert!(samples.steps().is_empty());
     samples.push(parse::sample(TEXT));
@@ -62,7 +62,7 @@ fn a_step_is_what_happened_between_two_samples() {
 }
 
 #[test]
-fn the_ring_has_an_end() {
+fn the_ring_buffer_is_bounded() {
     let samples = Samples::default();
     for _ in 0..SAMPLES_MAX + 10 {
         samples.push(Sample::default());
@@ -71,7 +71,7 @@ fn the_ring_has_an_end() {
 }
 
 #[test]
-fn what_the_recorder_writes_can_be_read() {
+fn the_output_of_the_recorder_is_parsed() {
     let recorder = PrometheusBuilder::new().set_buckets(&[0.01, 0.1]).unwrap().build_recorder();
     metrics::with_local_recorder(&recorder, || {
         metrics::counter!(hapax::observe::REQUESTS, "surface" => "http", "route" => "/\"a", "outcome" => "ran")
@@ -88,7 +88,7 @@ fn what_the_recorder_writes_can_be_read() {
 }
 
 #[test]
-fn a_sample_that_came_late_does_not_look_like_a_burst() {
+fn a_late_sample_does_not_inflate_the_rates() {
     let total = |at, ran| Sample { at, requests: [("ran".to_owned(), ran)].into(), ..Sample::default() };
     let step = Step::between(&total(EVERY, 0.0), &total(EVERY * 10, 90.0));
     assert_eq!(step.rates.get("ran"), Some(&5.0));

@@ -1,11 +1,11 @@
-//! Who gets in, and who does not.
+//! Tests of authentication.
 
 use serde_json::json;
 
 use super::*;
 use crate::failure::Code;
 
-/// Every path of the API, as a request that would be answered otherwise.
+/// Requests to all paths of the API.
 const GUARDED: [(&str, &str); 9] = [
     ("GET", "/api/v1/records"),
     ("POST", "/api/v1/records/search"),
@@ -18,16 +18,16 @@ const GUARDED: [(&str, &str); 9] = [
     ("GET", "/api/v1/audit"),
 ];
 
-async fn cookie(show: &Showcase) -> String {
-    let set = show.shared.cookies.issue("Ada");
+async fn cookie(listener: &TestListener) -> String {
+    let set = listener.shared.cookies.issue("Ada");
     set.to_str().unwrap().split(';').next().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn nothing_of_the_api_is_answered_without_the_token() {
-    let show = Showcase::start().await;
+async fn the_api_requires_the_token() {
+    let listener = TestListener::start().await;
     for (method, path) in GUARDED {
-        let nothing = show.ask(method, path).send().await.refused(401, "token-invalid");
+        let nothing = listener.ask(method, path).send().await.refused(401, "token-invalid");
         assert!(nothing.header("www-authenticate").starts_with("Bearer"), "{nothing:?}");
         for wrong in [
             "Bearer ",
@@ -36,41 +36,51 @@ async fn nothing_of_the_api_is_answered_without_the_token() {
             &format!("Bearer {TOKEN}x"),
             &format!("Bearer {}", &TOKEN[1..]),
         ] {
-            show.ask(method, path).with("authorization", wrong).send().await.refused(401, "token-invalid");
+            listener
+                .ask(method, path)
+                .with("authorization", wrong)
+                .send()
+                .await
+                .refused(401, "token-invalid");
         }
-        show.ask(method, path).with("cookie", "hapax_console=x").send().await.refused(401, "token-invalid");
+        listener
+            .ask(method, path)
+            .with("cookie", "hapax_console=x")
+            .send()
+            .await
+            .refused(401, "token-invalid");
     }
-    show.stop().await;
+    listener.stop().await;
 }
 
 #[tokio::test]
 async fn probes_and_metrics_need_no_token() {
-    let show = Showcase::start().await;
+    let listener = TestListener::start().await;
     for path in ["/healthz", "/readyz", "/metrics", "/openapi.json"] {
-        assert_eq!(show.ask("GET", path).send().await.status, 200, "{path}");
+        assert_eq!(listener.ask("GET", path).send().await.status, 200, "{path}");
     }
-    show.stop().await;
+    listener.stop().await;
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_ours_is_refused_everywhere_but_for_probes() {
-    let options = AdminOptions { hosts: vec!["admin.example".to_owned()], ..Setting::default().options };
-    let show = Showcase::with(Setting { options, ..Setting::default() }).await;
+async fn an_unknown_host_name_is_refused_except_for_probes() {
+    let options = AdminOptions { hosts: vec!["admin.example".to_owned()], ..Setup::default().options };
+    let listener = TestListener::with(Setup { options, ..Setup::default() }).await;
     for path in ["/api/v1/stats", "/metrics", "/openapi.json", "/", "/login", "/nothing"] {
-        show.api("GET", path).with("host", "evil.example").send().await.refused(421, "host-unknown");
+        listener.api("GET", path).with("host", "evil.example").send().await.refused(421, "host-unknown");
     }
     for host in ["localhost", "127.0.0.1:1", "[::1]:8081", "admin.example:80"] {
-        show.api("GET", "/api/v1/stats").with("host", host).send().await.ok();
+        listener.api("GET", "/api/v1/stats").with("host", host).send().await.ok();
     }
-    assert_eq!(show.ask("GET", "/healthz").with("host", "pod.internal").send().await.status, 200);
-    show.stop().await;
+    assert_eq!(listener.ask("GET", "/healthz").with("host", "pod.internal").send().await.status, 200);
+    listener.stop().await;
 }
 
 #[tokio::test]
-async fn a_cookie_changes_something_only_from_our_own_pages() {
-    let show = Showcase::start().await;
-    let cookie = cookie(&show).await;
-    let ask = || show.ask("POST", "/api/v1/records/search").with("cookie", &cookie).json(&json!({}));
+async fn a_cookie_authenticates_changes_from_the_console_only() {
+    let listener = TestListener::start().await;
+    let cookie = cookie(&listener).await;
+    let ask = || listener.ask("POST", "/api/v1/records/search").with("cookie", &cookie).json(&json!({}));
     for (name, value) in [
         ("origin", "http://evil.example"),
         ("origin", "null"),
@@ -80,15 +90,15 @@ async fn a_cookie_changes_something_only_from_our_own_pages() {
     ] {
         ask().with(name, value).send().await.refused(403, "request-forged");
     }
-    let own = show.url.clone();
+    let own = listener.url.clone();
     ask().with("origin", &own).send().await.ok();
     ask().with("sec-fetch-site", "same-origin").send().await.ok();
-    show.ask("GET", "/api/v1/stats").with("cookie", &cookie).send().await.ok();
-    show.stop().await;
+    listener.ask("GET", "/api/v1/stats").with("cookie", &cookie).send().await.ok();
+    listener.stop().await;
 }
 
 #[tokio::test]
-async fn beyond_loopback_the_listener_needs_a_chosen_token() {
+async fn an_exposed_listener_requires_a_configured_token() {
     let exposed = AdminListen::At(([0, 0, 0, 0], 0).into());
     let without = AdminOptions { listen: exposed, ..AdminOptions::default() };
     assert_eq!(AdminListener::bind(&without, None).await.unwrap_err().code(), Code::AdminExposed);
@@ -98,7 +108,7 @@ async fn beyond_loopback_the_listener_needs_a_chosen_token() {
 }
 
 #[tokio::test]
-async fn without_a_chosen_token_one_is_made_and_told() {
+async fn without_a_configured_token_one_is_generated() {
     let options =
         AdminOptions { listen: AdminListen::At(([127, 0, 0, 1], 0).into()), ..AdminOptions::default() };
     let (one, two) = (
@@ -111,20 +121,20 @@ async fn without_a_chosen_token_one_is_made_and_told() {
 }
 
 #[tokio::test]
-async fn a_listener_may_be_off_and_a_taken_address_is_a_failure() {
+async fn a_listener_can_be_off_and_an_address_in_use_is_an_error() {
     let off = AdminOptions { listen: AdminListen::Off, ..AdminOptions::default() };
     assert!(AdminListener::bind(&off, None).await.unwrap().is_none());
-    let show = Showcase::start().await;
+    let listener = TestListener::start().await;
     let taken = AdminOptions {
-        listen: show.url.trim_start_matches("http://").parse().unwrap(),
+        listen: listener.url.trim_start_matches("http://").parse().unwrap(),
         ..AdminOptions::default()
     };
     assert_eq!(AdminListener::bind(&taken, None).await.unwrap_err().code(), Code::ListenFailed);
-    show.stop().await;
+    listener.stop().await;
 }
 
 #[test]
-fn where_to_listen_is_written_as_people_write_it() {
+fn the_listen_address_is_an_address_or_off() {
     for (text, expected) in [
         ("off", Some(AdminListen::Off)),
         ("127.0.0.1:8081", Some(AdminListen::default())),
@@ -141,30 +151,33 @@ fn where_to_listen_is_written_as_people_write_it() {
 }
 
 #[tokio::test]
-async fn every_answer_carries_the_headers_that_keep_browsers_in_check() {
-    let show = Showcase::start().await;
-    for answer in
-        [show.get("/api/v1/stats").await, show.ask("GET", "/login").send().await, show.get("/x").await]
-    {
+async fn every_response_has_the_security_headers() {
+    let listener = TestListener::start().await;
+    for answer in [
+        listener.get("/api/v1/stats").await,
+        listener.ask("GET", "/login").send().await,
+        listener.get("/x").await,
+    ] {
         assert!(answer.header("content-security-policy").starts_with("default-src 'none'"), "{answer:?}");
         assert_eq!(answer.header("x-content-type-options"), "nosniff");
         assert_eq!(answer.header("x-frame-options"), "DENY");
         assert_eq!(answer.header("cache-control"), "no-store");
     }
-    show.stop().await;
+    listener.stop().await;
 }
 
 #[tokio::test]
-async fn the_token_for_commands_on_this_machine_opens_this_listener_alone() {
-    let (show, other) = (Showcase::start().await, Showcase::start().await);
+async fn the_local_token_is_valid_for_its_listener_only() {
+    let (listener, other) = (TestListener::start().await, TestListener::start().await);
     let ask = async |token: &Token| {
-        show.ask("GET", "/api/v1/audit")
+        listener
+            .ask("GET", "/api/v1/audit")
             .with("authorization", &format!("Bearer {}", token.reveal()))
             .send()
             .await
     };
-    ask(&show.shared.local_token).await.ok();
+    ask(&listener.shared.local_token).await.ok();
     ask(&other.shared.local_token).await.refused(401, "token-invalid");
-    show.stop().await;
+    listener.stop().await;
     other.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Looking at records, counts, configuration and health.
+//! Tests of queries, counts, configuration and health.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use serde_json::json;
 
 use super::*;
 use crate::query::query_value;
-use crate::showcase::{KEY, PAYLOAD, key};
+use crate::test_listener::{KEY, PAYLOAD, key};
 
-async fn filled() -> (Showcase, Filled) {
-    let show = Showcase::start().await;
-    let filled = show.fill().await;
-    (show, filled)
+async fn filled() -> (TestListener, Filled) {
+    let listener = TestListener::start().await;
+    let filled = listener.fill().await;
+    (listener, filled)
 }
 
 fn ids(page: &Value) -> BTreeSet<String> {
@@ -28,8 +28,8 @@ fn set<const N: usize>(ids: [hapax_core::RecordId; N]) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn records_are_found_by_everything_they_can_be_named_by() {
-    let (show, it) = filled().await;
+async fn records_are_found_by_every_filter() {
+    let (listener, it) = filled().await;
     let prefix = &it.failed.to_string()[..10];
     let all = set([it.in_progress, it.completed, it.failed, it.uncertain, it.lapsed, it.released]);
     for (query, expected) in [
@@ -43,7 +43,7 @@ async fn records_are_found_by_everything_they_can_be_named_by() {
         ("?older_than_ms=3600000", set([])),
         ("?newer_than_ms=3600000", all.clone()),
     ] {
-        let page = show.get(&format!("/api/v1/records{query}")).await.ok();
+        let page = listener.get(&format!("/api/v1/records{query}")).await.ok();
         assert_eq!(ids(&page), expected, "{query}");
     }
     for (filter, expected) in [
@@ -54,21 +54,21 @@ async fn records_are_found_by_everything_they_can_be_named_by() {
         (json!({}), all),
     ] {
         assert_eq!(
-            ids(&show.post("/api/v1/records/search", filter.clone()).await.ok()),
+            ids(&listener.post("/api/v1/records/search", filter.clone()).await.ok()),
             expected,
             "{filter}"
         );
     }
-    show.stop().await;
+    listener.stop().await;
 }
 
 #[tokio::test]
-async fn a_listing_goes_on_where_it_ended() {
-    let (show, _) = filled().await;
+async fn a_listing_continues_at_its_cursor() {
+    let (listener, _) = filled().await;
     let mut seen = BTreeSet::new();
     let mut cursor = String::new();
     loop {
-        let page = show.get(&format!("/api/v1/records?limit=2{cursor}")).await.ok();
+        let page = listener.get(&format!("/api/v1/records?limit=2{cursor}")).await.ok();
         assert!(page["records"].as_array().unwrap().len() <= 2);
         seen.extend(ids(&page));
         match page["next"].as_str() {
@@ -77,12 +77,12 @@ async fn a_listing_goes_on_where_it_ended() {
         }
     }
     assert_eq!(seen.len(), 6);
-    show.stop().await;
+    listener.stop().await;
 }
 
 #[tokio::test]
-async fn bad_questions_are_refused() {
-    let (show, it) = filled().await;
+async fn invalid_requests_are_refused() {
+    let (listener, it) = filled().await;
     for query in [
         "?state=unknown",
         "?limit=0",
@@ -95,7 +95,7 @@ async fn bad_questions_are_refused() {
         "?cursor=x",
         "?limit=1&limit=2",
     ] {
-        let answer = show.get(&format!("/api/v1/records{query}")).await;
+        let answer = listener.get(&format!("/api/v1/records{query}")).await;
         assert_eq!(answer.status, 400, "{query}: {answer:?}");
     }
     for filter in [
@@ -105,39 +105,39 @@ async fn bad_questions_are_refused() {
         json!([]),
         json!({ "limit": 1001 }),
     ] {
-        let answer = show.post("/api/v1/records/search", filter.clone()).await;
+        let answer = listener.post("/api/v1/records/search", filter.clone()).await;
         assert_eq!(answer.status, 400, "{filter}: {answer:?}");
     }
     let path = format!("/api/v1/records/{}", it.completed);
-    show.get(&format!("{path}?payload=maybe")).await.refused(400, "input-invalid");
-    show.get("/api/v1/records/abc").await.refused(400, "input-invalid");
-    show.get(&format!("/api/v1/records/{}", "0".repeat(64))).await.refused(404, "record-missing");
-    show.get("/api/v1/audit?limit=0").await.refused(400, "input-invalid");
-    show.get("/api/v1/nothing").await.refused(404, "route-missing");
-    let refused = show.api("PUT", &path).send().await.refused(405, "method-refused");
+    listener.get(&format!("{path}?payload=maybe")).await.refused(400, "input-invalid");
+    listener.get("/api/v1/records/abc").await.refused(400, "input-invalid");
+    listener.get(&format!("/api/v1/records/{}", "0".repeat(64))).await.refused(404, "record-missing");
+    listener.get("/api/v1/audit?limit=0").await.refused(400, "input-invalid");
+    listener.get("/api/v1/nothing").await.refused(404, "route-missing");
+    let refused = listener.api("PUT", &path).send().await.refused(405, "method-refused");
     assert_eq!(refused.header("allow"), "GET,HEAD");
-    show.stop().await;
+    listener.stop().await;
 }
 
 #[tokio::test]
-async fn a_payload_is_shown_only_when_asked_for_and_that_is_written_down() {
-    let (show, it) = filled().await;
+async fn a_payload_is_returned_only_on_request_with_an_audit_entry() {
+    let (listener, it) = filled().await;
     let path = format!("/api/v1/records/{}", it.completed);
     for hidden in [path.clone(), format!("{path}?payload=false"), "/api/v1/records".to_owned()] {
-        assert!(!show.get(&hidden).await.body.contains("canary-payload"), "{hidden}");
+        assert!(!listener.get(&hidden).await.body.contains("canary-payload"), "{hidden}");
     }
-    assert_eq!(show.get("/api/v1/audit").await.ok()["entries"], json!([]));
-    let shown = show.get(&format!("{path}?payload=true")).await.ok();
+    assert_eq!(listener.get("/api/v1/audit").await.ok()["entries"], json!([]));
+    let shown = listener.get(&format!("{path}?payload=true")).await.ok();
     assert_eq!(shown["record"]["recorded"]["payload"], PAYLOAD);
-    let entry = &show.get("/api/v1/audit").await.ok()["entries"][0];
+    let entry = &listener.get("/api/v1/audit").await.ok()["entries"][0];
     assert_eq!((&entry["action"], &entry["result"]), (&json!("show_payload"), &json!("done")));
-    show.stop().await;
+    listener.stop().await;
 }
 
 #[tokio::test]
-async fn no_key_principal_or_token_is_in_any_answer() {
-    let (show, it) = filled().await;
-    show.post("/api/v1/records/search", json!({ "key": key("completed") })).await.ok();
+async fn no_response_contains_a_key_principal_or_token() {
+    let (listener, it) = filled().await;
+    listener.post("/api/v1/records/search", json!({ "key": key("completed") })).await.ok();
     let paths = [
         "/api/v1/records".to_owned(),
         format!("/api/v1/records/{}?payload=true", it.completed),
@@ -148,72 +148,72 @@ async fn no_key_principal_or_token_is_in_any_answer() {
         "/readyz".to_owned(),
     ];
     for path in paths {
-        let body = show.get(&path).await.body;
+        let body = listener.get(&path).await.body;
         for secret in [KEY, TOKEN, "canary-principal"] {
             assert!(!body.contains(secret), "{secret} in {path}: {body}");
         }
     }
-    let bad = show.post("/api/v1/records/search", json!({ "key": format!("{KEY}\n") })).await;
+    let bad = listener.post("/api/v1/records/search", json!({ "key": format!("{KEY}\n") })).await;
     assert_eq!(bad.status, 400);
     assert!(!bad.body.contains(KEY), "{bad:?}");
-    show.stop().await;
+    listener.stop().await;
 }
 
 #[tokio::test]
-async fn counts_and_configuration_are_told() {
-    let (show, _) = filled().await;
-    metrics::with_local_recorder(&show.recorder, || {
+async fn counts_and_configuration_are_returned() {
+    let (listener, _) = filled().await;
+    metrics::with_local_recorder(&listener.recorder, || {
         metrics::counter!(hapax::observe::REQUESTS, "surface" => "http", "route" => "/", "outcome" => "ran")
             .increment(3);
     });
-    let stats = show.get("/api/v1/stats").await.ok();
+    let stats = listener.get("/api/v1/stats").await.ok();
     assert_eq!(stats["records"]["uncertain"], 2);
     assert_eq!(stats["records"]["completed"], 1);
     assert_eq!(stats["requests"]["ran"], 3);
     assert_eq!(stats["store"]["kind"], "memory");
-    assert_eq!(show.get("/api/v1/config").await.ok()["defaults"]["lease"], "30s");
-    assert!(show.get("/metrics").await.body.contains("hapax_requests_total"));
-    show.stop().await;
+    assert_eq!(listener.get("/api/v1/config").await.ok()["defaults"]["lease"], "30s");
+    assert!(listener.get("/metrics").await.body.contains("hapax_requests_total"));
+    listener.stop().await;
 }
 
 #[tokio::test]
 async fn a_process_that_drains_is_not_ready_but_alive() {
-    let show = Showcase::start().await;
-    assert_eq!(show.get("/readyz").await.ok()["ready"], true);
-    show.drain();
-    let answer = show.get("/readyz").await;
+    let listener = TestListener::start().await;
+    assert_eq!(listener.get("/readyz").await.ok()["ready"], true);
+    listener.drain();
+    let answer = listener.get("/readyz").await;
     assert_eq!((answer.status.as_u16(), &answer.json()["ready"]), (503, &json!(false)));
-    assert_eq!(show.get("/healthz").await.status, 200);
-    show.stop().await;
+    assert_eq!(listener.get("/healthz").await.status, 200);
+    listener.stop().await;
 }
 
 #[tokio::test]
 async fn a_full_disk_is_not_ready() {
     let dir = tempfile::tempdir().unwrap();
-    let room = |disk_free_min| Setting {
-        options: AdminOptions { disk_free_min, ..Setting::default().options },
+    let room = |disk_free_min| Setup {
+        options: AdminOptions { disk_free_min, ..Setup::default().options },
         data_dir: Some(dir.path().to_owned()),
-        ..Setting::default()
+        ..Setup::default()
     };
-    let show = Showcase::with(room(1)).await;
-    assert_eq!(show.get("/readyz").await.status, 200);
-    show.stop().await;
-    let show = Showcase::with(room(u64::MAX)).await;
-    let answer = show.get("/readyz").await;
+    let listener = TestListener::with(room(1)).await;
+    assert_eq!(listener.get("/readyz").await.status, 200);
+    listener.stop().await;
+    let listener = TestListener::with(room(u64::MAX)).await;
+    let answer = listener.get("/readyz").await;
     assert_eq!(answer.status, 503);
     assert_eq!(answer.json()["checks"][2]["name"], "disk");
-    show.stop().await;
+    listener.stop().await;
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_reached_is_not_ready_and_says_no_more_to_strangers() {
+async fn an_unreachable_store_is_not_ready() {
     let store = Faulty::new(Arc::new(MemoryStore::new()));
     let down = Fault::ErrorBefore(StoreErrorKind::Unavailable);
     store.set_plan(Plan::new().always(Op::Health, down).always(Op::List, down));
-    let show = Showcase::with(Setting { store: Arc::new(store), ..Setting::default() }).await;
-    let answer = show.get("/readyz").await;
+    let listener = TestListener::with(Setup { store: Arc::new(store), ..Setup::default() }).await;
+    let answer = listener.get("/readyz").await;
     assert_eq!(answer.status, 503);
     assert_eq!(answer.json()["checks"][1]["ok"], false);
-    show.get("/api/v1/records").await.refused(503, "store-unavailable");
-    show.stop().await;
+    listener.get("/api/v1/records").await.refused(503, "store-unavailable");
+    listener.stop().await;
 }

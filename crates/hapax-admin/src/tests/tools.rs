@@ -1,16 +1,16 @@
-//! What the tests need from elsewhere: installed once, beside what cargo builds.
+//! External tools of the tests, installed once in the target folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Debian's Chromium.
+/// The Chromium of Debian.
 pub(crate) const CHROMIUM: &str = "/usr/bin/chromium";
 
 const PLAYWRIGHT: &str = "playwright-core@1.65.0";
 const AXE: &str = "axe-core@4.14.0";
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 
-/// A `node_modules` folder with what the walk through the console needs.
+/// A `node_modules` folder with the packages of the browser tests.
 pub(crate) fn browser_modules() -> PathBuf {
     assert!(Path::new(CHROMIUM).exists(), "{CHROMIUM} is missing: apt-get install -y chromium");
     let folder = installed(&format!("{PLAYWRIGHT}-{AXE}"), |folder| {
@@ -21,7 +21,7 @@ pub(crate) fn browser_modules() -> PathBuf {
     folder.join("node_modules")
 }
 
-/// The program schemathesis.
+/// The path of schemathesis.
 pub(crate) fn schemathesis() -> PathBuf {
     let folder = installed(SCHEMATHESIS, |folder| {
         run(Command::new("python3").args(["-m", "venv"]).arg(folder), "apt-get install -y python3-venv");
@@ -31,7 +31,7 @@ pub(crate) fn schemathesis() -> PathBuf {
     folder.join("bin/schemathesis")
 }
 
-/// The folder for `name`, filled by `install` when it is not there yet. A mark tells that this came to its end.
+/// The folder for `name`. `install` fills it once; a marker file is written after it has succeeded.
 fn installed(name: &str, install: impl FnOnce(&Path)) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let built = test.ancestors().nth(3).expect("a test is in TARGET/PROFILE/deps");

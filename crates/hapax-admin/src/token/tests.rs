@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn only_the_token_itself_is_the_token() {
+fn a_token_equals_only_itself() {
     let token = Token::new("0123456789abcdef").unwrap();
     assert!(token.is(b"0123456789abcdef"));
     for other in ["", "0123456789abcde", "0123456789abcdeg", "0123456789abcdef0", "1123456789abcdef"] {
@@ -10,7 +10,7 @@ fn only_the_token_itself_is_the_token() {
 }
 
 #[test]
-fn a_token_that_could_be_guessed_or_not_be_sent_is_refused() {
+fn a_token_that_is_short_or_unprintable_is_refused() {
     for unfit in
         ["", "short", "fifteen-letters", "sixteen letters too", "sixteen-létters-too", &"x".repeat(513)]
     {
@@ -19,7 +19,7 @@ fn a_token_that_could_be_guessed_or_not_be_sent_is_refused() {
 }
 
 #[test]
-fn a_file_may_end_with_a_line() {
+fn a_token_file_may_end_with_a_line_break() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("token");
     std::fs::write(&file, "0123456789abcdef\n").unwrap();
@@ -29,7 +29,7 @@ fn a_file_may_end_with_a_line() {
 
 #[cfg(unix)]
 #[test]
-fn a_variable_that_is_no_text_is_refused() {
+fn a_variable_that_is_not_utf_8_is_refused() {
     use std::os::unix::ffi::OsStrExt as _;
     assert!(Token::of_variable(OsStr::new("0123456789abcdef")).unwrap().is(b"0123456789abcdef"));
     let refused = Token::of_variable(OsStr::from_bytes(b"0123456789abcdef\xff")).unwrap_err();
@@ -38,7 +38,7 @@ fn a_variable_that_is_no_text_is_refused() {
 }
 
 #[test]
-fn made_tokens_differ_and_are_taken_back() {
+fn generated_tokens_differ_and_are_valid() {
     let (one, two) = (Token::random(), Token::random());
     assert_eq!(one.reveal().len(), 22);
     assert!(!one.is(two.reveal().as_bytes()));

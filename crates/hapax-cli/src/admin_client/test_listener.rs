@@ -1,6 +1,6 @@
 //! An admin listener for tests: on a port of its own, over a memory store with a record in every state.
 
-#[path = "../../../hapax-admin/src/showcase/records.rs"]
+#[path = "../../../hapax-admin/src/test_listener/records.rs"]
 pub(crate) mod records;
 
 use std::path::Path;
@@ -19,7 +19,7 @@ use self::records::Filled;
 use super::AdminClient;
 use crate::failure::Failure;
 
-/// The token of every listener here.
+/// The token of the listeners.
 pub(crate) const TOKEN: &str = "canary-token-0123456789";
 
 /// A listener that serves until it is stopped.

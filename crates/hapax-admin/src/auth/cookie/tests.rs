@@ -6,7 +6,7 @@ fn sent_back(set_cookie: &HeaderValue) -> HeaderMap {
 }
 
 #[test]
-fn a_cookie_opens_only_where_it_was_made() {
+fn a_cookie_is_valid_for_its_listener_only() {
     let cookies = Cookies::new(8081);
     let headers = sent_back(&cookies.issue("Ada"));
     assert_eq!(cookies.open(&headers).as_deref(), Some("Ada"));
@@ -16,7 +16,7 @@ fn a_cookie_opens_only_where_it_was_made() {
 }
 
 #[test]
-fn whoever_logs_out_leaves_a_worthless_cookie_and_nobody_else_does() {
+fn a_logout_invalidates_its_own_cookie_only() {
     let cookies = Cookies::new(8081);
     let (ada, eve) = (sent_back(&cookies.issue("Ada")), sent_back(&cookies.issue("Eve")));
     let taken_back = cookies.revoke(&ada);
@@ -26,7 +26,7 @@ fn whoever_logs_out_leaves_a_worthless_cookie_and_nobody_else_does() {
 }
 
 #[test]
-fn a_changed_or_late_cookie_does_not_open() {
+fn a_changed_or_expired_cookie_is_invalid() {
     let cookies = Cookies::new(8081);
     let good = cookies.issue("Ada").to_str().unwrap().split(';').next().unwrap().to_owned();
     let (name, value) = good.split_once('=').unwrap();
@@ -36,22 +36,22 @@ fn a_changed_or_late_cookie_does_not_open() {
         assert_eq!(cookies.open(&HeaderMap::from_iter([(COOKIE, header)])), None, "{changed}");
     }
     if let Some(long_ago) = Instant::now().checked_sub(VALID_FOR) {
-        assert_eq!(cookies.open(&sent_back(&cookies.issue_since("Ada", long_ago))), None, "its time is over");
+        assert_eq!(cookies.open(&sent_back(&cookies.issue_since("Ada", long_ago))), None, "it has expired");
     }
 }
 
 #[test]
-fn there_are_only_so_many_logins() {
+fn the_number_of_logins_is_limited() {
     let cookies = Cookies::new(8081);
     let first = sent_back(&cookies.issue("Ada"));
     let last = (0..LOGINS_MAX).map(|_| sent_back(&cookies.issue("Eve"))).last().unwrap();
     assert_eq!(cookies.logins.lock().len(), LOGINS_MAX);
-    assert_eq!(cookies.open(&first), None, "the oldest made room");
+    assert_eq!(cookies.open(&first), None, "the oldest was removed");
     assert!(cookies.open(&last).is_some());
 }
 
 #[test]
-fn scripts_and_other_sites_do_not_get_the_cookie() {
+fn the_cookie_is_hidden_from_scripts_and_other_sites() {
     let set = Cookies::new(8081).issue("Ada");
     let set = set.to_str().unwrap();
     assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"), "{set}");

@@ -41,7 +41,7 @@ fn stacked_series_lie_on_each_other() {
 }
 
 #[test]
-fn nothing_to_draw_is_said() {
+fn an_empty_chart_is_marked() {
     let chart = Chart::new("t", Kind::Stacked, vec![series(&[])], 2, 1.0, words);
     assert!(chart.is_empty);
     assert_eq!(chart.summary(), "t: now a –");

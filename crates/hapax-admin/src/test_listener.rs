@@ -1,4 +1,4 @@
-//! A listener for tests: on a port of its own, over a store with records in every state.
+//! A listener for tests, on an ephemeral port and over a memory store.
 
 mod records;
 
@@ -22,23 +22,23 @@ use crate::metric_names::{PASSED, REQUEST_SECONDS};
 use crate::samples::Samples;
 use crate::{Admin, AdminListen, AdminListener, AdminOptions, Token};
 
-/// The token of every listener here.
+/// The token of the listeners.
 pub(crate) const TOKEN: &str = "canary-token-0123456789";
 
 const BUCKETS: [f64; 10] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0];
 
-/// How long every route keeps its results.
+/// The retention of every route.
 pub(crate) const RETENTION: Duration = Duration::from_secs(7 * 86_400);
 
-/// How a listener for tests is set up.
-pub(crate) struct Setting {
+/// The setup of a listener for tests.
+pub(crate) struct Setup {
     pub(crate) options: AdminOptions,
     pub(crate) store: Arc<dyn Store>,
-    /// Of the store, and of the audit log.
+    /// The directory of the store and of the audit log.
     pub(crate) data_dir: Option<PathBuf>,
 }
 
-impl Default for Setting {
+impl Default for Setup {
     fn default() -> Self {
         let options = AdminOptions {
             listen: AdminListen::At(([127, 0, 0, 1], 0).into()),
@@ -50,7 +50,7 @@ impl Default for Setting {
 }
 
 /// A listener that serves until it is stopped.
-pub(crate) struct Showcase {
+pub(crate) struct TestListener {
     pub(crate) url: String,
     pub(crate) shared: Arc<Shared>,
     pub(crate) store: Arc<dyn Store>,
@@ -60,14 +60,14 @@ pub(crate) struct Showcase {
     serving: JoinHandle<Result<(), Failure>>,
 }
 
-impl Showcase {
+impl TestListener {
     /// A listener over an empty store.
     pub(crate) async fn start() -> Self {
-        Self::with(Setting::default()).await
+        Self::with(Setup::default()).await
     }
 
-    pub(crate) async fn with(setting: Setting) -> Self {
-        let Setting { options, store, data_dir } = setting;
+    pub(crate) async fn with(setup: Setup) -> Self {
+        let Setup { options, store, data_dir } = setup;
         let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS).unwrap().build_recorder();
         let is_ready = Arc::new(AtomicBool::new(true));
         let ready = is_ready.clone();
@@ -90,26 +90,26 @@ impl Showcase {
         Self { url, shared, store, recorder, is_ready, stop, serving }
     }
 
-    /// As while the process drains.
+    /// Makes the process drain.
     pub(crate) fn drain(&self) {
         self.is_ready.store(false, Ordering::SeqCst);
     }
 
-    /// Lets it end and waits for that.
+    /// Stops the listener and waits for its end.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
         self.serving.await.unwrap().unwrap();
     }
 
-    /// One record of each state.
+    /// Writes one record of each state.
     pub(crate) async fn fill(&self) -> Filled {
         Filled::in_store(&*self.store).await
     }
 }
 
-impl Showcase {
-    /// Enough of everything to look at: many records, and five minutes of metrics.
-    pub(crate) async fn crowd(&self) {
+impl TestListener {
+    /// Writes many records and five minutes of metrics, for the browser tests.
+    pub(crate) async fn fill_for_browser(&self) {
         let store = &*self.store;
         for number in 0..60 {
             completed(store, &format!("orders/{number}")).await;
@@ -121,14 +121,14 @@ impl Showcase {
         uncertain(store, FUNCTION).await;
         self.fill().await;
         for step in 0..Samples::steps_max() + 1 {
-            metrics::with_local_recorder(&self.recorder, || play(step as f64));
+            metrics::with_local_recorder(&self.recorder, || record_traffic(step as f64));
             self.shared.samples.take(&self.shared.metrics, Duration::ZERO);
         }
     }
 }
 
-/// Traffic with a wave and, near the end, an incident.
-fn play(step: f64) {
+/// Records the metrics of varying traffic with an incident near the end.
+fn record_traffic(step: f64) {
     let wave = 1.0 + 0.35 * (step / 17.0).sin() + 0.1 * (step / 3.0).cos();
     let is_incident = (105.0..125.0).contains(&step);
     let count = |outcome: &'static str, number: f64| {

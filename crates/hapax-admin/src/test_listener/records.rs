@@ -7,12 +7,12 @@ use hapax_core::{
     Scope, ScopedKey, Store,
 };
 
-/// What a payload holds, to be looked for where it must not be.
+/// The payload of every record. Tests check that it does not leak.
 pub(crate) const PAYLOAD: &str = r#"{"order":"canary-payload-5e21"}"#;
-/// What every key starts with, to be looked for where it must not be.
+/// The prefix of every key. Tests check that it does not leak.
 pub(crate) const KEY: &str = "canary-key-77f0";
 
-/// The one record that is not of an HTTP request.
+/// The name of the only record that is not of an HTTP request.
 pub(crate) const FUNCTION: &str = "function";
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -42,7 +42,7 @@ impl Filled {
     }
 }
 
-/// A key of the canaries.
+/// The key of the record with this name.
 pub(crate) fn key(name: &str) -> String {
     format!("{KEY}-{name}")
 }
