@@ -18,7 +18,7 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use self::changes::{Change, FormatName, SettleChange, VerdictName};
 pub(crate) use self::changes::{delete, release, settle};
-pub(crate) use self::filter::Listing;
+pub(crate) use self::filter::ListQuery;
 pub use self::filter::{Filter, LIMIT_MAX};
 pub(crate) use self::status::{config, stats};
 use super::audit::{Action, Entry};
@@ -47,15 +47,15 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
 }
 
 /// List records, newest first
-#[utoipa::path(get, path = "/api/v1/records", tag = "records", params(Listing),
+#[utoipa::path(get, path = "/api/v1/records", tag = "records", params(ListQuery),
     responses((status = 200, description = "One page, without payloads", body = PageView),
         (status = 400, response = super::openapi::BadInput), (status = 401, response = super::openapi::NoToken),
         (status = 503, response = super::openapi::Unavailable)))]
 pub(crate) async fn list(
     State(shared): State<Arc<Shared>>,
-    QueryParams(listing): QueryParams<Listing>,
+    QueryParams(query): QueryParams<ListQuery>,
 ) -> Result<Json<PageView>, Failure> {
-    shared.records.page(&Filter::from(listing).query()?).await.map(Json)
+    shared.records.page(&Filter::from(query).query()?).await.map(Json)
 }
 
 /// Search records, also by their key
@@ -77,14 +77,14 @@ pub(crate) async fn search(
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Showing {
+pub(crate) struct ShowQuery {
     /// Return the stored result too. It may be confidential, so this is written to the audit log.
     #[serde(default)]
     pub(crate) payload: Option<bool>,
 }
 
 /// Show one record
-#[utoipa::path(get, path = "/api/v1/records/{id}", tag = "records", params(filter::RecordPath, Showing),
+#[utoipa::path(get, path = "/api/v1/records/{id}", tag = "records", params(filter::RecordPath, ShowQuery),
     responses((status = 200, description = "The record", body = Document),
         (status = 400, response = super::openapi::BadInput), (status = 401, response = super::openapi::NoToken),
         (status = 404, response = super::openapi::NoRecord), (status = 409, response = super::openapi::Conflict),
@@ -93,13 +93,13 @@ pub(crate) async fn show(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    QueryParams(showing): QueryParams<Showing>,
+    QueryParams(query): QueryParams<ShowQuery>,
 ) -> Result<Json<Document>, Failure> {
-    shown(&shared, actor, id, showing.payload.unwrap_or(false)).await.map(Json)
+    read_record(&shared, actor, id, query.payload.unwrap_or(false)).await.map(Json)
 }
 
 /// One record. A request for the payload is written to the audit log first.
-pub(crate) async fn shown(
+pub(crate) async fn read_record(
     shared: &Arc<Shared>,
     actor: Actor,
     id: hapax_core::RecordId,
@@ -117,7 +117,7 @@ pub(crate) async fn shown(
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct AuditListing {
+pub(crate) struct AuditQuery {
     /// The most entries.
     #[param(minimum = 1, maximum = 500, default = 100)]
     limit: Option<u32>,
@@ -139,15 +139,15 @@ pub(crate) struct AuditPage {
 /// Read the audit log, newest first
 ///
 /// The latest entries. The whole log is the file `audit.jsonl` beside the store.
-#[utoipa::path(get, path = "/api/v1/audit", tag = "operations", params(AuditListing),
+#[utoipa::path(get, path = "/api/v1/audit", tag = "operations", params(AuditQuery),
     responses((status = 200, description = "Entries", body = AuditPage),
         (status = 400, response = super::openapi::BadInput), (status = 401, response = super::openapi::NoToken)))]
 pub(crate) async fn audit(
     State(shared): State<Arc<Shared>>,
-    QueryParams(listing): QueryParams<AuditListing>,
+    QueryParams(query): QueryParams<AuditQuery>,
 ) -> Result<Json<AuditPage>, Failure> {
-    let limit = filter::within("limit", listing.limit.unwrap_or(100), AUDIT_LIMIT_MAX)?;
-    let before = listing.before.map(|number| filter::whole("before", number)).transpose()?;
+    let limit = filter::within("limit", query.limit.unwrap_or(100), AUDIT_LIMIT_MAX)?;
+    let before = query.before.map(|number| filter::whole("before", number)).transpose()?;
     Ok(Json(audit_page(&shared, before, limit)))
 }
 

@@ -20,7 +20,7 @@ use crate::failure::{Code, Failure};
 pub(crate) const NAME_CHARS_MAX: usize = 64;
 
 /// The header field with the name of the operator on whose behalf a program acts.
-pub const OPERATOR: &str = "x-hapax-operator";
+pub const OPERATOR_HEADER: &str = "x-hapax-operator";
 
 /// The network address of the client.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +51,8 @@ impl Via {
 }
 
 /// Refuses requests for unknown host names.
-pub(crate) async fn own_host(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    if shared.hosts.admit(request.headers()) {
+pub(crate) async fn check_host(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    if shared.hosts.accepts(request.headers()) {
         return next.run(request).await;
     }
     Failure::new(Code::HostUnknown, "the host name is unknown")
@@ -61,8 +61,12 @@ pub(crate) async fn own_host(State(shared): State<Arc<Shared>>, request: Request
 }
 
 /// Refuses API requests without the token.
-pub(crate) async fn for_api(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
-    match identify(&shared, &request) {
+pub(crate) async fn require_token(
+    State(shared): State<Arc<Shared>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match authenticate(&shared, &request) {
         Ok(actor) => {
             request.extensions_mut().insert(actor);
             next.run(request).await
@@ -72,29 +76,29 @@ pub(crate) async fn for_api(State(shared): State<Arc<Shared>>, mut request: Requ
 }
 
 /// Redirects console requests without a login to the login page.
-pub(crate) async fn for_console(
+pub(crate) async fn require_login(
     State(shared): State<Arc<Shared>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    match identify(&shared, &request) {
+    match authenticate(&shared, &request) {
         Ok(actor) => {
             request.extensions_mut().insert(actor);
             console::as_page(next.run(request).await)
         }
         Err(failure) if failure.code() == Code::TokenInvalid => {
-            let wanted = match (request.method(), request.uri().path_and_query()) {
-                (&Method::GET, Some(wanted)) if wanted.as_str() != "/" => wanted.as_str(),
+            let requested = match (request.method(), request.uri().path_and_query()) {
+                (&Method::GET, Some(requested)) if requested.as_str() != "/" => requested.as_str(),
                 _ => return Redirect::to("/login").into_response(),
             };
-            let next = crate::query::query_value(wanted);
+            let next = crate::query::query_value(requested);
             Redirect::to(&format!("/login?next={next}")).into_response()
         }
         Err(failure) => console::as_page(failure.into_response()),
     }
 }
 
-fn identify(shared: &Shared, request: &Request) -> Result<Actor, Failure> {
+fn authenticate(shared: &Shared, request: &Request) -> Result<Actor, Failure> {
     let headers = request.headers();
     let address =
         request.extensions().get::<Peer>().map_or_else(|| "-".to_owned(), |peer| peer.0.ip().to_string());
@@ -103,14 +107,14 @@ fn identify(shared: &Shared, request: &Request) -> Result<Actor, Failure> {
             tracing::warn!(from = %address, "a request to the admin listener had a wrong token");
             return Err(refused("the token is wrong"));
         }
-        let name = headers.get(OPERATOR).map(|name| String::from_utf8_lossy(name.as_bytes()));
-        return Ok(Actor { name: fit_name(&name.unwrap_or_default()), via: Via::Api, address });
+        let name = headers.get(OPERATOR_HEADER).map(|name| String::from_utf8_lossy(name.as_bytes()));
+        return Ok(Actor { name: sanitized_name(&name.unwrap_or_default()), via: Via::Api, address });
     }
     let Some(name) = shared.cookies.open(headers) else {
         return Err(refused("the admin listener requires its token"));
     };
-    if !request.method().is_safe() && !is_own_page(headers) {
-        return Err(forged());
+    if !request.method().is_safe() && !is_same_origin(headers) {
+        return Err(forged_request());
     }
     Ok(Actor { name, via: Via::Console, address })
 }
@@ -123,7 +127,7 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 /// Whether a browser sent the request from a page of the console. Pages cannot set either field.
-pub(crate) fn is_own_page(headers: &HeaderMap) -> bool {
+pub(crate) fn is_same_origin(headers: &HeaderMap) -> bool {
     if let Some(site) = headers.get("sec-fetch-site") {
         return site == "same-origin";
     }
@@ -133,13 +137,13 @@ pub(crate) fn is_own_page(headers: &HeaderMap) -> bool {
 }
 
 /// The refusal of a request from a page of another site.
-pub(crate) fn forged() -> Failure {
+pub(crate) fn forged_request() -> Failure {
     Failure::new(Code::RequestForged, "the request comes from a page of another site")
         .hint("use the pages of the console, or send the token in Authorization")
 }
 
 /// A self-declared name, limited to what the audit log accepts.
-pub(crate) fn fit_name(name: &str) -> String {
+pub(crate) fn sanitized_name(name: &str) -> String {
     name.trim().chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect()
 }
 

@@ -8,12 +8,12 @@ mod assets;
 mod audit_log;
 pub(crate) mod change;
 pub(crate) mod chart;
+mod config;
 pub(crate) mod formatting;
 mod login;
 mod overview;
 mod record;
 pub(crate) mod records;
-mod settings;
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
         ("/records/{id}/release", get(change::release_form).post(change::release)),
         ("/records/{id}/delete", get(change::delete_form).post(change::delete)),
         ("/audit", get(audit_log::page)),
-        ("/config", get(settings::page)),
+        ("/config", get(config::page)),
         ("/logout", post(login::logout)),
     ]
 }
@@ -74,12 +74,12 @@ pub(crate) fn as_page(response: Response) -> Response {
         title: formatting::sentence(&problem.detail),
         hint: problem.hint.as_deref(),
     };
-    let mut page = shown(&refusal);
+    let mut page = render(&refusal);
     *page.status_mut() = response.status();
     page
 }
 
-fn shown(template: &impl Template) -> Response {
+fn render(template: &impl Template) -> Response {
     match template.render() {
         Ok(text) => Html(text).into_response(),
         Err(error) => {

@@ -24,7 +24,7 @@ impl Hosts {
     }
 
     /// Whether the host name of the request is accepted. An address cannot be rebound.
-    pub(crate) fn admit(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn accepts(&self, headers: &HeaderMap) -> bool {
         let mut values = headers.get_all(HOST).iter();
         let (Some(value), None) = (values.next(), values.next()) else { return false };
         let Ok(authority) = Authority::try_from(value.as_bytes()) else { return false };

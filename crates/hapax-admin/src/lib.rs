@@ -38,7 +38,7 @@
 //! };
 //! let options = AdminOptions { listen: "127.0.0.1:0".parse()?, ..AdminOptions::default() };
 //! if let Some(listener) = AdminListener::bind(&options, None).await? {
-//!     println!("{} {:?}", listener.local_addr(), listener.made_token());
+//!     println!("{} {:?}", listener.local_addr(), listener.generated_token());
 //!     let shutdown = CancellationToken::new();
 //!     # shutdown.cancel();
 //!     listener.serve(admin, shutdown).await?;
@@ -88,7 +88,7 @@ pub mod time;
 mod token;
 pub mod view;
 
-pub use self::auth::OPERATOR;
+pub use self::auth::OPERATOR_HEADER;
 pub use self::listener::{Admin, AdminListener};
 pub use self::local::LocalAccess;
 pub use self::options::{AdminListen, AdminOptions};

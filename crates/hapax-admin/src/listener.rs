@@ -55,7 +55,7 @@ pub struct AdminListener {
     listener: TcpListener,
     address: SocketAddr,
     token: Token,
-    is_token_made: bool,
+    is_token_generated: bool,
     local_token: Token,
     options: AdminOptions,
     audit: Audit,
@@ -69,8 +69,8 @@ impl AdminListener {
     /// The address cannot be bound or is exposed without a token, or the audit log cannot be opened.
     pub async fn bind(options: &AdminOptions, audit_dir: Option<&Path>) -> Result<Option<Self>, Failure> {
         let AdminListen::At(address) = options.listen else { return Ok(None) };
-        let chosen = options.chosen_token()?;
-        if chosen.is_none() && !address.ip().is_loopback() {
+        let configured = options.configured_token()?;
+        if configured.is_none() && !address.ip().is_loopback() {
             return Err(Failure::new(
                 Code::AdminExposed,
                 format!(
@@ -84,10 +84,10 @@ impl AdminListener {
             |error| Failure::new(Code::ListenFailed, format!("cannot listen on {address}")).because(error);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let is_token_made = chosen.is_none();
-        let token = chosen.unwrap_or_else(Token::random);
+        let is_token_generated = configured.is_none();
+        let token = configured.unwrap_or_else(Token::random);
         let (local_token, options) = (Token::random(), options.clone());
-        Ok(Some(Self { listener, address, token, is_token_made, local_token, options, audit }))
+        Ok(Some(Self { listener, address, token, is_token_generated, local_token, options, audit }))
     }
 
     /// The local address.
@@ -96,8 +96,8 @@ impl AdminListener {
     }
 
     /// The token, if it was generated at this start and must be shown to the operator.
-    pub fn made_token(&self) -> Option<&str> {
-        self.is_token_made.then(|| self.token.reveal())
+    pub fn generated_token(&self) -> Option<&str> {
+        self.is_token_generated.then(|| self.token.reveal())
     }
 
     /// Writes the local access to this listener into the directory of the store, until the result is dropped.

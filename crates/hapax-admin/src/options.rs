@@ -76,7 +76,7 @@ impl Default for AdminOptions {
 
 impl AdminOptions {
     /// The configured token, if there is one.
-    pub fn chosen_token(&self) -> Result<Option<Token>, Failure> {
+    pub fn configured_token(&self) -> Result<Option<Token>, Failure> {
         match (&self.token, &self.token_file) {
             (Some(token), _) => Ok(Some(token.clone())),
             (None, Some(file)) => Token::read(file).map(Some),

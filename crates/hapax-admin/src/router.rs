@@ -59,19 +59,19 @@ pub(super) fn described() -> Vec<&'static str> {
 
 /// All routes with their middleware.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
-    let for_api = middleware::from_fn_with_state(shared.clone(), auth::for_api);
-    let for_console = middleware::from_fn_with_state(shared.clone(), auth::for_console);
+    let require_token = middleware::from_fn_with_state(shared.clone(), auth::require_token);
+    let require_login = middleware::from_fn_with_state(shared.clone(), auth::require_login);
     Router::new()
-        .merge(routed(api::routes()).route_layer(for_api))
-        .merge(routed(console::routes()).route_layer(for_console))
+        .merge(routed(api::routes()).route_layer(require_token))
+        .merge(routed(console::routes()).route_layer(require_login))
         .merge(routed(open()))
         .merge(routed(console::open_routes()))
-        .fallback(missing)
-        .layer(middleware::from_fn_with_state(shared.clone(), auth::own_host))
+        .fallback(unknown_path)
+        .layer(middleware::from_fn_with_state(shared.clone(), auth::check_host))
         .merge(routed(probes()))
         .method_not_allowed_fallback(method_refused)
-        .layer(middleware::from_fn_with_state(shared.clone(), in_time))
-        .layer(middleware::from_fn(with_headers))
+        .layer(middleware::from_fn_with_state(shared.clone(), limit_time))
+        .layer(middleware::from_fn(set_security_headers))
         .with_state(shared)
 }
 
@@ -79,7 +79,7 @@ fn routed(routes: Vec<(&'static str, MethodRouter<Arc<Shared>>)>) -> Router<Arc<
     routes.into_iter().fold(Router::new(), |router, (path, route)| router.route(path, route))
 }
 
-async fn missing(uri: Uri) -> Response {
+async fn unknown_path(uri: Uri) -> Response {
     let failure = Failure::new(Code::RouteMissing, "the path is unknown")
         .hint("/openapi.json lists every path of the API");
     let refused = failure.into_response();
@@ -91,7 +91,7 @@ async fn method_refused() -> Failure {
 }
 
 /// Limits the time of a request.
-async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+async fn limit_time(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let is_change = !request.method().is_safe();
     match tokio::time::timeout(shared.options.request_time.0, next.run(request)).await {
         Ok(response) => response,
@@ -107,7 +107,7 @@ async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next
     }
 }
 
-async fn with_headers(request: Request, next: Next) -> Response {
+async fn set_security_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     for (name, value) in HEADERS {

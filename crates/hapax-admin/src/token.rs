@@ -25,23 +25,26 @@ pub struct Token(String);
 
 impl Token {
     /// A configured token.
-    pub fn new(chosen: &str) -> Result<Self, Failure> {
+    pub fn new(configured: &str) -> Result<Self, Failure> {
         let invalid = |message: String| {
             Failure::new(Code::TokenInvalid, message)
                 .hint("a token has 16 to 512 printable ASCII characters without spaces; make it a random one")
         };
-        let chosen = chosen.trim();
-        if !chosen.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let configured = configured.trim();
+        if !configured.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(invalid("the token has a character that is not printable ASCII".to_owned()));
         }
-        if !(LENGTH_MIN..=LENGTH_MAX).contains(&chosen.len()) {
-            return Err(invalid(format!("a token of {} characters is too short or too long", chosen.len())));
+        if !(LENGTH_MIN..=LENGTH_MAX).contains(&configured.len()) {
+            return Err(invalid(format!(
+                "a token of {} characters is too short or too long",
+                configured.len()
+            )));
         }
-        Ok(Self(chosen.to_owned()))
+        Ok(Self(configured.to_owned()))
     }
 
     /// The token in the environment. An invalid value is an error: ignoring it would activate another token.
-    pub fn of_variable(value: &OsStr) -> Result<Self, Failure> {
+    pub fn from_variable(value: &OsStr) -> Result<Self, Failure> {
         match value.to_str() {
             Some(text) => Self::new(text),
             None => Err(Failure::new(Code::TokenInvalid, format!("{TOKEN_VARIABLE} is not UTF-8"))

@@ -136,7 +136,7 @@ impl Config {
     /// of the file, which others may be able to read.
     pub(crate) fn with_token(mut self, flags: &Flags, variable: Option<OsString>) -> Result<Self, Failure> {
         let token = variable.filter(|_| !flags.sets("admin", "token_file"));
-        self.admin.token = token.map(|token| Token::of_variable(&token)).transpose()?;
+        self.admin.token = token.map(|token| Token::from_variable(&token)).transpose()?;
         Ok(self)
     }
 

@@ -1,5 +1,4 @@
-//! How long the result of an operation is kept when a person settles it: as long as its route says, so that a settled
-//! record lasts as long as one that completed by itself.
+//! The retention of a settled record: that of its route, as for a record that has completed.
 
 use std::time::Duration;
 
@@ -8,27 +7,26 @@ use http::Method;
 
 use crate::config::Route;
 
-/// How long a result is kept where no policy says so: of a function, whose policy is in the code that calls it.
-const OF_FUNCTIONS: Duration = Duration::from_secs(24 * 3600);
+/// The retention without a policy: that of functions, whose policy is in the calling code.
+const FUNCTION_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
-/// How long the result of `operation` is kept, by `routes` and the layer that is made of them. Where the operation does
-/// not tell its route, it is the longest time of the routes that it may be of: a record that goes too early lets the
-/// operation run again.
+/// The retention of `operation` by `routes` and the layer that is made of them. If several routes are possible, it is the
+/// longest of theirs: a record that is removed too early lets the operation run again.
 pub(crate) fn retention_of(operation: &str, layer: &IdempotencyLayer, routes: &[Route]) -> Duration {
-    let words: Vec<&str> = operation.split(' ').collect();
-    let of_route = match words[..] {
+    let parts: Vec<&str> = operation.split(' ').collect();
+    let of_route = match parts[..] {
         ["http"] | ["http", _] => {
             let is_it = |route: &&Route| route.policy.settings().endpoint == Some(Endpoint::Fingerprint);
             routes.iter().filter(is_it).filter_map(kept).max()
         }
         [method, path] | [method, _, path] if path.starts_with('/') => {
             let position = method.parse::<Method>().ok().and_then(|method| layer.position_of(&method, path));
-            // A route that covered it once and does not any more: what holds for the rest.
+            // A path that is no longer covered has the retention of the last route.
             position.and_then(|position| routes.get(position)).or(routes.last()).and_then(kept)
         }
         _ => None,
     };
-    of_route.unwrap_or(OF_FUNCTIONS)
+    of_route.unwrap_or(FUNCTION_RETENTION)
 }
 
 fn kept(route: &Route) -> Option<Duration> {
@@ -64,7 +62,7 @@ retention = "1h"
 "#;
 
     #[tokio::test]
-    async fn an_operation_is_kept_as_long_as_its_route_says() {
+    async fn an_operation_has_the_retention_of_its_route() {
         const HOUR: u64 = 3600;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("hapax.toml");
@@ -77,7 +75,7 @@ retention = "1h"
             ("POST shop.example /v1/payments/7", 30 * 24),
             ("POST /v1/orders", 2),
             ("GET /v1/payments", 2),
-            // Either of the two routes whose records do not tell their paths.
+            // One of the two routes whose operations have no path.
             ("http", 7 * 24),
             ("http shop.example", 7 * 24),
             ("charge", 24),

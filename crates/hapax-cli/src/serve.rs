@@ -119,7 +119,7 @@ impl Sidecar {
             listen: self.listener.local_addr(),
             is_tls: self.routes.config().tls.is_some(),
             admin: self.admin_listener.as_ref().map(AdminListener::local_addr),
-            token: self.admin_listener.as_ref().and_then(AdminListener::made_token).map(str::to_owned),
+            token: self.admin_listener.as_ref().and_then(AdminListener::generated_token).map(str::to_owned),
             demo: demo.map(|demo| demo.url),
             promise: self.promise,
         }

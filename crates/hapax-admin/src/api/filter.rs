@@ -59,7 +59,7 @@ pub struct Filter {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Listing {
+pub(crate) struct ListQuery {
     /// Only these states, separated by commas.
     #[serde(deserialize_with = "by_commas")]
     #[param(style = Form, explode = false, value_type = Option<Vec<StateView>>)]
@@ -94,9 +94,9 @@ pub(crate) struct RecordPath {
     id: String,
 }
 
-impl From<Listing> for Filter {
-    fn from(listing: Listing) -> Self {
-        let Listing { state, namespace, operation, id, older_than_ms, newer_than_ms, limit, cursor } =
+impl From<ListQuery> for Filter {
+    fn from(listing: ListQuery) -> Self {
+        let ListQuery { state, namespace, operation, id, older_than_ms, newer_than_ms, limit, cursor } =
             listing;
         Self { state, namespace, operation, id, key: None, older_than_ms, newer_than_ms, limit, cursor }
     }

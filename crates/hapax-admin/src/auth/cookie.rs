@@ -14,7 +14,7 @@ use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 
-use super::fit_name;
+use super::sanitized_name;
 
 /// The lifetime of a login.
 pub(crate) const VALID_FOR: Duration = Duration::from_secs(12 * 3600);
@@ -60,7 +60,7 @@ impl Cookies {
         {
             logins.remove(&oldest);
         }
-        logins.insert(nonce, Login { name: fit_name(name), since });
+        logins.insert(nonce, Login { name: sanitized_name(name), since });
         self.set(&URL_SAFE_NO_PAD.encode(nonce.as_bytes()), VALID_FOR)
     }
 

@@ -27,7 +27,7 @@ fn only_requests_from_the_console_are_same_origin() {
         (&[("host", "localhost:8081")], false),
         (&[("origin", "http://localhost:8081")], false),
     ] {
-        assert_eq!(is_own_page(&headers(fields)), expected, "{fields:?}");
+        assert_eq!(is_same_origin(&headers(fields)), expected, "{fields:?}");
     }
 }
 
@@ -46,6 +46,6 @@ fn the_scheme_of_the_token_is_case_insensitive() {
 
 #[test]
 fn a_name_is_limited_and_has_no_control_characters() {
-    assert_eq!(fit_name(" Ada\n\u{1b}[2J "), "Ada[2J");
-    assert_eq!(fit_name(&"x".repeat(1000)).len(), NAME_CHARS_MAX);
+    assert_eq!(sanitized_name(" Ada\n\u{1b}[2J "), "Ada[2J");
+    assert_eq!(sanitized_name(&"x".repeat(1000)).len(), NAME_CHARS_MAX);
 }

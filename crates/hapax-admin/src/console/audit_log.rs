@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{formatting, shown};
+use super::{formatting, render};
 use crate::api::audit_page;
 use crate::audit::{Action, Entry};
 use crate::extract::QueryParams;
@@ -90,5 +90,5 @@ pub(super) async fn page(
         None => "Every action, newest first. The store is in memory, and so is this log.".to_owned(),
     };
     let entries = page.entries.into_iter().map(Row::from).collect();
-    Ok(shown(&AuditLogPage { entries, next: page.next, place }))
+    Ok(render(&AuditLogPage { entries, next: page.next, place }))
 }

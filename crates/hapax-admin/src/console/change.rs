@@ -11,7 +11,7 @@ use hapax_core::{RecordId, Verdict};
 use http::header::CONTENT_TYPE;
 use serde::Deserialize;
 
-use super::{formatting, shown};
+use super::{formatting, render};
 pub(crate) use crate::api::changes::REASON_CHARS_MAX;
 use crate::api::{self, Change, FormatName, SettleChange, VerdictName};
 use crate::auth::Actor;
@@ -44,7 +44,7 @@ struct ChangeForm<'a> {
     short_id: String,
     state: &'static str,
     operation: String,
-    sent: &'a Sent,
+    fields: &'a FormFields,
     problem: Option<String>,
     /// The default retention of a result.
     retention: String,
@@ -65,7 +65,12 @@ impl RecordChange {
         }
     }
 
-    fn form<'a>(self, document: &'a Document, sent: &'a Sent, problem: Option<String>) -> ChangeForm<'a> {
+    fn form<'a>(
+        self,
+        document: &'a Document,
+        fields: &'a FormFields,
+        problem: Option<String>,
+    ) -> ChangeForm<'a> {
         let record = &document.record;
         let (title, style, assurance, consequence) = match self {
             Self::Settle => (
@@ -98,7 +103,7 @@ impl RecordChange {
             state: record.state().name(),
             operation: or_dash(&record.scope.operation),
             record,
-            sent,
+            fields,
             problem,
             retention: document.settle_retention().map(brief).unwrap_or_default(),
         }
@@ -108,7 +113,7 @@ impl RecordChange {
 /// The fields of a form.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Sent {
+pub(super) struct FormFields {
     version: String,
     reason: String,
     sure: String,
@@ -125,7 +130,7 @@ pub(super) struct Sent {
     body: String,
 }
 
-impl Sent {
+impl FormFields {
     /// The change, if it is confirmed and has a reason.
     fn confirmed(&self) -> Result<Change, Failure> {
         if self.sure != "yes" {
@@ -207,44 +212,44 @@ pub(super) async fn settle(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    FormBody(sent): FormBody<Sent>,
+    FormBody(fields): FormBody<FormFields>,
 ) -> Result<Response, Failure> {
-    let done = match sent.settlement() {
+    let done = match fields.settlement() {
         Ok(change) => api::settle(&shared, actor, id, change).await.map(drop),
         Err(failure) => Err(failure),
     };
-    finished(&shared, id, RecordChange::Settle, &sent, done).await
+    finished(&shared, id, RecordChange::Settle, &fields, done).await
 }
 
 pub(super) async fn release(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    FormBody(sent): FormBody<Sent>,
+    FormBody(fields): FormBody<FormFields>,
 ) -> Result<Response, Failure> {
-    let done = match sent.confirmed() {
+    let done = match fields.confirmed() {
         Ok(change) => api::release(&shared, actor, id, change).await.map(drop),
         Err(failure) => Err(failure),
     };
-    finished(&shared, id, RecordChange::Release, &sent, done).await
+    finished(&shared, id, RecordChange::Release, &fields, done).await
 }
 
 pub(super) async fn delete(
     State(shared): State<Arc<Shared>>,
     Extension(actor): Extension<Actor>,
     Id(id): Id,
-    FormBody(sent): FormBody<Sent>,
+    FormBody(fields): FormBody<FormFields>,
 ) -> Result<Response, Failure> {
-    let done = match sent.confirmed() {
+    let done = match fields.confirmed() {
         Ok(change) => api::delete(&shared, actor, id, change).await,
         Err(failure) => Err(failure),
     };
-    finished(&shared, id, RecordChange::Delete, &sent, done).await
+    finished(&shared, id, RecordChange::Delete, &fields, done).await
 }
 
 async fn form(shared: &Shared, id: RecordId, kind: RecordChange) -> Result<Response, Failure> {
     let document = shared.document(&id, Payload::Hidden).await?;
-    Ok(shown(&kind.form(&document, &Sent::default(), None)))
+    Ok(render(&kind.form(&document, &FormFields::default(), None)))
 }
 
 /// Redirects after a change, or shows the form again with the error.
@@ -252,7 +257,7 @@ async fn finished(
     shared: &Shared,
     id: RecordId,
     kind: RecordChange,
-    sent: &Sent,
+    fields: &FormFields,
     done: Result<(), Failure>,
 ) -> Result<Response, Failure> {
     let failure = match done {
@@ -261,7 +266,7 @@ async fn finished(
     };
     let Ok(document) = shared.document(&id, Payload::Hidden).await else { return Err(failure) };
     let problem = Some(formatting::sentence(failure.message()));
-    let mut response = shown(&kind.form(&document, sent, problem));
+    let mut response = render(&kind.form(&document, fields, problem));
     *response.status_mut() = status_of(failure.code());
     Ok(response)
 }

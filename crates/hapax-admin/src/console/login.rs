@@ -10,32 +10,32 @@ use http::header::SET_COOKIE;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
-use super::shown;
+use super::render;
 use crate::audit::Action;
-use crate::auth::{Actor, Peer, Via, fit_name, forged, is_own_page};
+use crate::auth::{Actor, Peer, Via, forged_request, is_same_origin, sanitized_name};
 use crate::extract::{FormBody, QueryParams};
 use crate::failure::Failure;
 use crate::listener::Shared;
 
 #[derive(Template)]
 #[template(path = "console/login.html")]
-struct Login {
+struct LoginPage {
     next: String,
     problem: Option<&'static str>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Wanted {
+pub(super) struct PageQuery {
     next: String,
 }
 
-pub(super) async fn page(QueryParams(wanted): QueryParams<Wanted>) -> Response {
-    shown(&Login { next: own_path(&wanted.next).to_owned(), problem: None })
+pub(super) async fn page(QueryParams(query): QueryParams<PageQuery>) -> Response {
+    render(&LoginPage { next: own_path(&query.next).to_owned(), problem: None })
 }
 
 #[derive(Deserialize)]
-pub(super) struct Entry {
+pub(super) struct LoginForm {
     token: String,
     #[serde(default)]
     name: String,
@@ -47,20 +47,20 @@ pub(super) async fn login(
     State(shared): State<Arc<Shared>>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    FormBody(entry): FormBody<Entry>,
+    FormBody(form): FormBody<LoginForm>,
 ) -> Result<Response, Failure> {
-    if !is_own_page(&headers) {
-        return Err(forged());
+    if !is_same_origin(&headers) {
+        return Err(forged_request());
     }
     let address = peer.0.ip().to_string();
-    let next = own_path(&entry.next).to_owned();
-    if !shared.token.is(entry.token.trim().as_bytes()) {
+    let next = own_path(&form.next).to_owned();
+    if !shared.token.is(form.token.trim().as_bytes()) {
         tracing::warn!(from = %address, "a login to the console had a wrong token");
-        let mut response = shown(&Login { next, problem: Some("The token is wrong.") });
+        let mut response = render(&LoginPage { next, problem: Some("The token is wrong.") });
         *response.status_mut() = StatusCode::UNAUTHORIZED;
         return Ok(response);
     }
-    let actor = Actor { name: fit_name(&entry.name), via: Via::Console, address };
+    let actor = Actor { name: sanitized_name(&form.name), via: Via::Console, address };
     let number = shared.audit.begin(&actor, Action::Login, None, None).await?;
     shared.audit.end(number, "done").await?;
     let mut response = Redirect::to(&next).into_response();
@@ -75,11 +75,11 @@ pub(super) async fn logout(State(shared): State<Arc<Shared>>, headers: HeaderMap
 }
 
 /// The path for the redirect after a login; any other URL could lead to an imitation of the console.
-fn own_path(wanted: &str) -> &str {
-    let is_own = wanted.starts_with('/')
-        && !wanted.starts_with("//")
-        && wanted.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-    if is_own { wanted } else { "/" }
+fn own_path(requested: &str) -> &str {
+    let is_own = requested.starts_with('/')
+        && !requested.starts_with("//")
+        && requested.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if is_own { requested } else { "/" }
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_login_redirects_to_no_other_site() {
-        for (wanted, expected) in [
+        for (requested, expected) in [
             ("/records?id=ab", "/records?id=ab"),
             ("", "/"),
             ("https://evil.example", "/"),
@@ -97,7 +97,7 @@ mod tests {
             ("/a\r\nset-cookie: x", "/"),
             ("records", "/"),
         ] {
-            assert_eq!(own_path(wanted), expected, "{wanted:?}");
+            assert_eq!(own_path(requested), expected, "{requested:?}");
         }
     }
 }

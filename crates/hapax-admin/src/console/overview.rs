@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::chart::{Chart, Kind, Series};
-use super::{formatting, shown};
+use super::{formatting, render};
 use crate::api::stats;
 use crate::api::status::StatsDocument;
 use crate::listener::Shared;
@@ -62,12 +62,12 @@ const BANDS: [(&str, &str, &[&str]); 7] = [
 
 pub(super) async fn page(State(shared): State<Arc<Shared>>) -> Response {
     let live = now(&shared).await.render().unwrap_or_default();
-    shown(&Overview { live })
+    render(&Overview { live })
 }
 
 /// The part of the page that is refreshed.
 pub(super) async fn live(State(shared): State<Arc<Shared>>) -> Response {
-    shown(&now(&shared).await)
+    render(&now(&shared).await)
 }
 
 async fn now(shared: &Shared) -> Live {

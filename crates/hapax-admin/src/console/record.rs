@@ -9,7 +9,7 @@ use axum::response::Response;
 use hapax_core::{State as RecordState, Timestamp};
 use serde::Deserialize;
 
-use super::{formatting, shown};
+use super::{formatting, render};
 use crate::api;
 use crate::auth::Actor;
 use crate::extract::{Id, QueryParams};
@@ -28,7 +28,7 @@ pub(super) struct PageQuery {
 
 #[derive(Template)]
 #[template(path = "console/record.html")]
-struct Record<'a> {
+struct RecordPage<'a> {
     record: &'a RecordView,
     short_id: String,
     state: &'static str,
@@ -43,7 +43,7 @@ struct Record<'a> {
     done: Option<&'static str>,
 }
 
-impl Record<'_> {
+impl RecordPage<'_> {
     fn here(&self) -> &'static str {
         "/records"
     }
@@ -76,11 +76,11 @@ pub(super) async fn page(
     Id(id): Id,
     QueryParams(query): QueryParams<PageQuery>,
 ) -> Result<Response, Failure> {
-    let document = api::shown(&shared, actor, id, query.payload).await?;
+    let document = api::read_record(&shared, actor, id, query.payload).await?;
     let (record, now) = (&document.record, document.now());
     let content = record.recorded.as_ref().filter(|_| query.payload).map(content);
     let (advice, actions) = next_steps(record);
-    Ok(shown(&Record {
+    Ok(render(&RecordPage {
         record,
         short_id: formatting::short_id(&record.id),
         state: record.state().name(),

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use hapax_core::{State as RecordState, Timestamp};
 use serde::Deserialize;
 
-use super::{formatting, shown};
+use super::{formatting, render};
 use crate::api::Filter;
 use crate::extract::{FormBody, QueryParams};
 use crate::failure::Failure;
@@ -88,8 +88,8 @@ impl Filters {
 
 #[derive(Template)]
 #[template(path = "console/records.html")]
-struct Records<'a> {
-    asked: &'a Filters,
+struct RecordsPage<'a> {
+    filters: &'a Filters,
     states: &'a [&'static str],
     rows: Vec<Row>,
     unreadable: Vec<String>,
@@ -98,7 +98,7 @@ struct Records<'a> {
     done: Option<&'static str>,
 }
 
-impl Records<'_> {
+impl RecordsPage<'_> {
     fn here(&self) -> &'static str {
         "/records"
     }
@@ -136,25 +136,25 @@ impl Row {
 
 pub(super) async fn page(
     State(shared): State<Arc<Shared>>,
-    QueryParams(asked): QueryParams<Filters>,
+    QueryParams(filters): QueryParams<Filters>,
 ) -> Result<Response, Failure> {
-    let found = match asked.filter().query() {
+    let found = match filters.filter().query() {
         Ok(query) => shared.records.page(&query).await,
         Err(failure) => Err(failure),
     };
-    Ok(listing(&asked, found))
+    Ok(listing(&filters, found))
 }
 
-fn listing(asked: &Filters, found: Result<PageView, Failure>) -> Response {
+fn listing(filters: &Filters, found: Result<PageView, Failure>) -> Response {
     let states: Vec<_> = RecordState::ALL.iter().map(|state| state.name()).collect();
-    let done = (asked.done == "deleted").then_some("The record was deleted.");
+    let done = (filters.done == "deleted").then_some("The record was deleted.");
     let (page, failure) = match found {
         Ok(page) => (page, None),
         Err(failure) => (PageView::default(), Some(failure)),
     };
     let now = page.now();
-    let mut response = shown(&Records {
-        asked,
+    let mut response = render(&RecordsPage {
+        filters,
         states: &states,
         next: page.next.as_deref(),
         rows: page.records.into_iter().map(|record| Row::new(record, now)).collect(),

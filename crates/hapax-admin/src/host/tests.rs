@@ -25,15 +25,15 @@ fn only_known_host_names_are_accepted() {
         ("", false),
         ("a b", false),
     ] {
-        assert_eq!(hosts.admit(&headers(&[host])), expected, "{host:?}");
+        assert_eq!(hosts.accepts(&headers(&[host])), expected, "{host:?}");
     }
-    assert!(!hosts.admit(&headers(&[])), "no name at all");
-    assert!(!hosts.admit(&headers(&["localhost", "evil.example"])), "two names");
+    assert!(!hosts.accepts(&headers(&[])), "no name at all");
+    assert!(!hosts.accepts(&headers(&["localhost", "evil.example"])), "two names");
 }
 
 #[test]
 fn an_exposed_listener_accepts_any_address_and_no_other_name() {
     let hosts = Hosts::new("0.0.0.0:8081".parse().unwrap(), &[]);
-    assert!(hosts.admit(&headers(&["10.0.0.1:8081"])));
-    assert!(!hosts.admit(&headers(&["evil.example"])));
+    assert!(hosts.accepts(&headers(&["10.0.0.1:8081"])));
+    assert!(!hosts.accepts(&headers(&["evil.example"])));
 }

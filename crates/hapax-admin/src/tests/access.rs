@@ -104,7 +104,7 @@ async fn an_exposed_listener_requires_a_configured_token() {
     assert_eq!(AdminListener::bind(&without, None).await.unwrap_err().code(), Code::AdminExposed);
     let with = AdminOptions { token: Some(Token::new(TOKEN).unwrap()), ..without };
     let listener = AdminListener::bind(&with, None).await.unwrap().unwrap();
-    assert_eq!(listener.made_token(), None, "a chosen token is not shown");
+    assert_eq!(listener.generated_token(), None, "a configured token is not shown");
 }
 
 #[tokio::test]
@@ -115,9 +115,9 @@ async fn without_a_configured_token_one_is_generated() {
         AdminListener::bind(&options, None).await.unwrap().unwrap(),
         AdminListener::bind(&options, None).await.unwrap().unwrap(),
     );
-    assert_eq!(one.made_token().unwrap().len(), 22);
-    assert_ne!(one.made_token(), two.made_token());
-    assert!(!format!("{one:?}").contains(one.made_token().unwrap()));
+    assert_eq!(one.generated_token().unwrap().len(), 22);
+    assert_ne!(one.generated_token(), two.generated_token());
+    assert!(!format!("{one:?}").contains(one.generated_token().unwrap()));
 }
 
 #[tokio::test]

@@ -11,10 +11,10 @@ fn a_token_equals_only_itself() {
 
 #[test]
 fn a_token_that_is_short_or_unprintable_is_refused() {
-    for unfit in
+    for invalid in
         ["", "short", "fifteen-letters", "sixteen letters too", "sixteen-létters-too", &"x".repeat(513)]
     {
-        assert_eq!(Token::new(unfit).unwrap_err().code(), Code::TokenInvalid, "{unfit:?}");
+        assert_eq!(Token::new(invalid).unwrap_err().code(), Code::TokenInvalid, "{invalid:?}");
     }
 }
 
@@ -31,8 +31,8 @@ fn a_token_file_may_end_with_a_line_break() {
 #[test]
 fn a_variable_that_is_not_utf_8_is_refused() {
     use std::os::unix::ffi::OsStrExt as _;
-    assert!(Token::of_variable(OsStr::new("0123456789abcdef")).unwrap().is(b"0123456789abcdef"));
-    let refused = Token::of_variable(OsStr::from_bytes(b"0123456789abcdef\xff")).unwrap_err();
+    assert!(Token::from_variable(OsStr::new("0123456789abcdef")).unwrap().is(b"0123456789abcdef"));
+    let refused = Token::from_variable(OsStr::from_bytes(b"0123456789abcdef\xff")).unwrap_err();
     assert_eq!(refused.code(), Code::TokenInvalid);
     assert!(!refused.text().contains("0123456789"), "{}", refused.text());
 }

@@ -64,7 +64,7 @@ pub enum ReasonView {
     TimedOut,
     /// The response of the service was incomplete.
     Truncated,
-    /// The status of the response does not tell.
+    /// The status of the response leaves the outcome unknown.
     Answered,
     /// The service failed without a usable response.
     NoAnswer,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hapax_admin::{OPERATOR, Token};
+use hapax_admin::{OPERATOR_HEADER, Token};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::uri::Scheme;
 use http::{HeaderValue, Method, Request, Response, Uri};
@@ -48,7 +48,7 @@ fn request(
     let mut request =
         Request::builder().method(method).uri(Uri::from_parts(parts)?).header(AUTHORIZATION, bearer);
     if let Some(name) = operator() {
-        request = request.header(OPERATOR, name);
+        request = request.header(OPERATOR_HEADER, name);
     }
     if body.is_some() {
         request = request.header(CONTENT_TYPE, "application/json");

@@ -52,7 +52,7 @@ fn files(config: &Config) -> Result<(), Failure> {
         drop(UpstreamService::new(&config.upstream, &config.upstream_options)?);
     }
     if config.admin.listen != AdminListen::Off {
-        drop(config.admin.chosen_token()?);
+        drop(config.admin.configured_token()?);
     }
     Ok(())
 }

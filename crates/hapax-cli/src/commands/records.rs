@@ -59,8 +59,8 @@ impl Target<'_> {
     fn token(&self) -> Result<Token, Failure> {
         let found = match (&self.admin.admin_token_file, std::env::var_os(TOKEN_VARIABLE)) {
             (Some(file), _) => Some(Token::read(file)?),
-            (None, Some(token)) => Some(Token::of_variable(&token)?),
-            (None, None) => Config::load(self.flags, std::env::vars_os())?.admin.chosen_token()?,
+            (None, Some(token)) => Some(Token::from_variable(&token)?),
+            (None, None) => Config::load(self.flags, std::env::vars_os())?.admin.configured_token()?,
         };
         found.ok_or_else(|| {
             Failure::new(Code::TokenInvalid, "no token for the sidecar")

@@ -255,7 +255,7 @@ fn the_token_comes_from_a_flag_then_the_environment_then_the_file() {
         let (_dir, config) = load_with(&text, &variables, typed);
         let flags = typed(Flags::default());
         let config = config.unwrap().with_token(&flags, token.map(Into::into)).unwrap();
-        let chosen = config.admin.chosen_token().unwrap().unwrap();
+        let chosen = config.admin.configured_token().unwrap().unwrap();
         assert_eq!(chosen.reveal(), format!("{expected}-0123456789ab"));
     }
 }

@@ -7,18 +7,18 @@ use axum::extract::State;
 use axum::response::Response;
 use serde_json::Value;
 
-use super::shown;
+use super::render;
 use crate::api::config;
 use crate::failure::Failure;
 use crate::listener::Shared;
 
 #[derive(Template)]
 #[template(path = "console/config.html")]
-struct Settings {
+struct ConfigPage {
     sections: Vec<Section>,
 }
 
-impl Settings {
+impl ConfigPage {
     fn here(&self) -> &'static str {
         "/config"
     }
@@ -31,7 +31,7 @@ struct Section {
 }
 
 pub(super) async fn page(State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
-    Ok(shown(&Settings { sections: sections(&config(&shared)) }))
+    Ok(render(&ConfigPage { sections: sections(&config(&shared)) }))
 }
 
 fn sections(config: &Value) -> Vec<Section> {
