@@ -1,8 +1,8 @@
 //! The audit log: the operator, the action, the record, the time, the reason and the result.
 //!
-//! An action is written and synced before it begins, its result before the response, each as one line of JSON at the end of
-//! a file. Lines are never changed, and a full file is rotated. The latest entries are also in memory; older ones are in the
-//! files only. For a store in memory the log has no file and is lost together with the records.
+//! An action is written and synced before it begins, its result before the response, each as one line of JSON at the end
+//! of a file. Lines are never changed, and a full file is rotated. The latest entries are also in memory; older ones are
+//! in the files only. For a store in memory the log has no file and is lost together with the records.
 
 mod file;
 

@@ -1,4 +1,4 @@
-//! Connections of the admin listener, with timeouts and graceful shutdown. Their number is limited by `connection_slots.rs`.
+//! Connections of the admin listener, with timeouts and graceful shutdown. `connection_slots.rs` limits their number.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! The file of the audit log: each line is synced before it is acknowledged.
 //!
-//! A full file is rotated: it is renamed to the next number, `audit.1.jsonl` before `audit.2.jsonl`. Rotated files are never
-//! removed. Processes that share a directory have separate files: the second one writes `audit-2.jsonl`.
+//! A full file is rotated: it is renamed to the next number, `audit.1.jsonl` before `audit.2.jsonl`. Rotated files are
+//! never removed. Processes that share a directory have separate files: the second one writes `audit-2.jsonl`.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
