@@ -401,7 +401,7 @@ fn unsafe_settings_are_warned_about_and_safe_ones_are_not() {
         ("on_store_error = \"pass\"", "unprotected"),
         ("on_lapse = \"rerun\"", "twice"),
         ("fingerprint = \"key\"", "another request"),
-        ("early_data = \"accept\"", "handshake"),
+        ("early_data = \"accept\"", "replayed"),
         ("replay_set_cookie = true", "cookies"),
         ("release = [\"504\"]", "gateway"),
         ("release = [\"5xx\"]", "gateway"),
@@ -441,7 +441,7 @@ fn an_unreachable_route_is_refused_with_its_location() {
     );
     let why = "no request reaches the route `/v1/payments`: `/v1/**` before it takes all of them";
     assert!(message.contains(&format!("hapax.toml:4:1: {why}")), "{message}");
-    assert!(message.contains("put it before"), "{message}");
+    assert!(message.contains("move it before"), "{message}");
     loaded("[[route]]\npath = \"/v1/payments\"\nkey = \"required\"\n\n[[route]]\npath = \"/v1/**\"\n");
 }
 

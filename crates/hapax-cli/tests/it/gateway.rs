@@ -37,10 +37,10 @@ impl Gateway {
         nginx.arg("-p").arg(fixture.path()).arg("-c").arg(fixture.path().join("nginx.conf"));
         nginx.args(["-e", "stderr"]).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
         let mut gateway = Self { process: started(&mut nginx), address, _fixture: fixture };
-        let begun = Instant::now();
+        let started_at = Instant::now();
         while TcpStream::connect(address).is_err() {
             assert!(gateway.process.try_wait().unwrap().is_none(), "nginx has exited");
-            assert!(begun.elapsed() < START_LIMIT, "nginx does not listen");
+            assert!(started_at.elapsed() < START_LIMIT, "nginx does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }
         gateway
@@ -106,6 +106,6 @@ fn x_11_a_bad_gateway_releases_no_key() {
 
 #[test]
 fn x_11_a_gateway_timeout_releases_no_key() {
-    let (service, _begun, _gate) = Origin::holding();
+    let (service, _arrivals, _gate) = Origin::holding();
     check(&service, 504);
 }

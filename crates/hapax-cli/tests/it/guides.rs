@@ -57,10 +57,10 @@ fn follow(name: &str) {
             _ => fs::write(folder.join(block.file_name()), block.code).unwrap(),
         }
     }
-    assert!(runs > 10, "{name}: the page was not understood, {runs} blocks of shell were found");
-    assert_eq!(replays, 1, "{name}: the sidecar replays one answer");
+    assert!(runs > 10, "{name}: the page has only {runs} shell blocks");
+    assert_eq!(replays, 1, "{name}: the sidecar replays one response");
     let orders = fs::read_to_string(folder.join("orders.log")).unwrap();
-    assert_eq!(orders, "book\ndynamite\n", "{name}: each order is made once");
+    assert_eq!(orders, "book\ndynamite\n", "{name}: each order is created once");
 }
 
 pub(crate) struct Block<'a> {
@@ -91,7 +91,10 @@ pub(crate) fn blocks(page: &str) -> impl Iterator<Item = Block<'_>> {
 fn promised(promise: &str, printed: &[String]) {
     let mut rest = printed.iter();
     for line in promise.lines() {
-        assert!(rest.any(|found| matches(line, found)), "{line:?} is not where it should be in {printed:#?}");
+        assert!(
+            rest.any(|found| matches(line, found)),
+            "{line:?} is missing or out of order in {printed:#?}"
+        );
     }
 }
 
@@ -166,9 +169,9 @@ impl Drop for Shell {
 
 /// Waits for an HTTP response on the port.
 fn wait_for(port: &str) {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     while answer(port).is_none() {
-        assert!(begun.elapsed() < START_LIMIT, "nothing answers on port {port}");
+        assert!(started_at.elapsed() < START_LIMIT, "no response on port {port}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

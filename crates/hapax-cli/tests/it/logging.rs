@@ -35,7 +35,7 @@ fn uncertain(lines: &[Value]) -> Vec<&Value> {
 
 #[test]
 fn a_record_that_becomes_uncertain_has_one_warning() {
-    let (silent, _begun, _gate) = Origin::holding();
+    let (silent, _arrivals, _gate) = Origin::holding();
     for (origin, cause) in [
         (Origin::start(|_, _| None), "reset"),
         (silent, "timed_out"),
@@ -66,7 +66,7 @@ fn a_record_that_becomes_uncertain_has_one_warning() {
 
 #[test]
 fn a_run_that_takes_too_long_has_one_warning() {
-    let (silent, begun, gate) = Origin::holding();
+    let (silent, arrivals, gate) = Origin::holding();
     let fixture = Fixture::bare();
     let file =
         "[log]\nformat = \"json\"\n[[route]]\npath = \"/orders\"\nrun_max = \"50ms\"\nlease = \"100ms\"\n";
@@ -74,7 +74,7 @@ fn a_run_that_takes_too_long_has_one_warning() {
     let mut sidecar = Sidecar::start(&fixture, &["--upstream", &silent.url()]);
     let mut first = Client::to(sidecar.address());
     first.send(&format!("POST /orders\nIdempotency-Key: {KEY}-a"), "{}");
-    begun.recv().unwrap();
+    arrivals.recv().unwrap();
     let entry = line(&sidecar.logged("run_max"));
     assert_eq!((&entry["level"], &entry["cause"]), (&"WARN".into(), &"lapsed".into()), "{entry}");
     assert_eq!(
@@ -91,7 +91,7 @@ fn a_run_that_takes_too_long_has_one_warning() {
 
 #[test]
 fn claims_of_a_process_that_was_killed_have_one_warning_each() {
-    let (silent, begun, _gate) = Origin::holding();
+    let (silent, arrivals, _gate) = Origin::holding();
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), "[log]\nformat = \"json\"\n").unwrap();
     let sidecar = Sidecar::start(&fixture, &["--upstream", &silent.url()]);
@@ -100,7 +100,7 @@ fn claims_of_a_process_that_was_killed_have_one_warning_each() {
         let mut client = Client::to(sidecar.address());
         client.send(&format!("POST /orders\nIdempotency-Key: {KEY}-{name}"), "{}");
         open.push(client);
-        begun.recv().unwrap();
+        arrivals.recv().unwrap();
     }
     sidecar.signal("KILL");
     sidecar.ended();

@@ -32,9 +32,9 @@ fn a_waiter_at_one_sidecar_receives_the_result_of_another() {
     let server = start();
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let gate = std::sync::Mutex::new(gate);
-    let (began, begun) = std::sync::mpsc::channel();
+    let (arrival, arrivals) = std::sync::mpsc::channel();
     let origin = Origin::start(move |_, number| {
-        began.send(()).unwrap();
+        arrival.send(()).unwrap();
         gate.lock().unwrap().recv().unwrap();
         reply(201, &format!("order {number}"))
     });
@@ -44,7 +44,7 @@ fn a_waiter_at_one_sidecar_receives_the_result_of_another() {
     let (first, second) = (serve(), serve());
     let (to_first, to_second) = (first.address(), second.address());
     let owner = thread::spawn(move || ask(to_first, &keyed("waited"), ORDER));
-    begun.recv().unwrap();
+    arrivals.recv().unwrap();
     let waiter = thread::spawn(move || ask(to_second, &keyed("waited"), ORDER));
     // The server counts the subscription of the waiter.
     while redis_cli(&server, &["PUBSUB", "CHANNELS"]).is_empty() {}

@@ -30,7 +30,7 @@ fn unreachable_url() -> String {
 
 #[test]
 fn x_07_the_reason_of_a_record_is_the_upstream_failure() {
-    let (silent, _begun, _gate) = Origin::holding();
+    let (silent, _arrivals, _gate) = Origin::holding();
     let short = "HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\nhalf";
     let garbled = "SSH-2.0-OpenSSH_9.2\r\n\r\n";
     let declared = "HTTP/1.1 201 Created\r\nidempotency-outcome: uncertain\r\ncontent-length: 0\r\n\r\n";
@@ -82,7 +82,7 @@ fn assert_own(answer: &Message, status: u16, code: &str, retry: &str) -> Value {
 
 #[test]
 fn e_04_refusals_of_the_sidecar_have_the_shape_of_the_route_and_name_the_record() {
-    let (silent, _begun, _gate) = Origin::holding();
+    let (silent, _arrivals, _gate) = Origin::holding();
     let hangs_up = Origin::start(|_, _| None);
     let dead = unreachable_url();
     for (url, usual, chosen, code, retry) in [
@@ -110,11 +110,11 @@ fn e_04_refusals_of_the_sidecar_have_the_shape_of_the_route_and_name_the_record(
 
 #[test]
 fn e_04_refusals_at_the_connection_limit_have_the_shape_of_the_route() {
-    let (holding, begun, _gate) = Origin::holding();
+    let (holding, arrivals, _gate) = Origin::holding();
     let file = OWN.replace("response = \"100ms\"", "connections_max = 1\nconnection_wait = \"50ms\"");
     let (_fixture, sidecar) = serve(&file, &holding.url());
     let mut first = crate::sidecar::Client::to(sidecar.address());
     first.send("POST /orders\nIdempotency-Key: another", "{}");
-    begun.recv().unwrap();
+    arrivals.recv().unwrap();
     assert!(assert_own(&order(&sidecar), 503, "upstream-unavailable", "true")["operation"].is_string());
 }

@@ -312,14 +312,14 @@ const HTTP2_GET: &[u8] =
 
 #[test]
 fn a_disconnected_client_is_in_the_access_log() {
-    let (origin, begun, _gate) = Origin::holding();
+    let (origin, arrivals, _gate) = Origin::holding();
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), "[log]\nrequests = true\nformat = \"json\"").unwrap();
     let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url(), "--store", "memory:"]);
     // Over HTTP/1, a disconnected client cannot be distinguished from a half-closed one.
     let mut client = TcpStream::connect(sidecar.address()).unwrap();
     client.write_all(HTTP2_GET).unwrap();
-    begun.recv().unwrap();
+    arrivals.recv().unwrap();
     drop(client);
     let line: Value = serde_json::from_str(&sidecar.logged("hapax::requests")).unwrap();
     assert_eq!((&line["outcome"], &line["status"]), (&"gone".into(), &Value::Null), "{line}");

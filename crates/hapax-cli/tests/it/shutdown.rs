@@ -32,9 +32,9 @@ impl Ending {
     fn start() -> Self {
         let (open, gate) = channel::<()>();
         let gate = Mutex::new(gate);
-        let (began, begun) = channel();
+        let (arrival, arrivals) = channel();
         let origin = Origin::start(move |_, _| {
-            began.send(()).unwrap();
+            arrival.send(()).unwrap();
             gate.lock().unwrap().recv().unwrap();
             reply(201, "made")
         });
@@ -42,7 +42,7 @@ impl Ending {
         let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
         let mut client = Client::to(sidecar.address());
         client.send(&keyed("a"), ORDER);
-        begun.recv().unwrap();
+        arrivals.recv().unwrap();
         sidecar.signal("TERM");
         sidecar.logged("shutdown requested; draining");
         Self { fixture, sidecar, client, open, _origin: origin }
@@ -80,13 +80,13 @@ fn is_timeout(error: &std::io::Error) -> bool {
 
 #[test]
 fn unfinished_operations_become_uncertain_and_have_an_exit_code() {
-    let (origin, begun, _gate) = Origin::holding();
+    let (origin, arrivals, _gate) = Origin::holding();
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), "[drain]\nlimit = \"100ms\"").unwrap();
     let sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
     let mut client = Client::to(sidecar.address());
     client.send(&keyed("a"), ORDER);
-    begun.recv().unwrap();
+    arrivals.recv().unwrap();
     sidecar.signal("TERM");
     let (code, log) = sidecar.ended();
     assert_eq!(code, Some(6), "{log:?}");
@@ -99,13 +99,13 @@ fn unfinished_operations_become_uncertain_and_have_an_exit_code() {
 
 #[test]
 fn a_second_signal_ends_the_process_immediately() {
-    let (origin, begun, _gate) = Origin::holding();
+    let (origin, arrivals, _gate) = Origin::holding();
     let fixture = Fixture::bare();
     std::fs::write(fixture.path().join("hapax.toml"), "[drain]\nlimit = \"1d\"").unwrap();
     let mut sidecar = Sidecar::start(&fixture, &["--upstream", &origin.url()]);
     let mut client = Client::to(sidecar.address());
     client.send(&keyed("a"), ORDER);
-    begun.recv().unwrap();
+    arrivals.recv().unwrap();
     sidecar.signal("TERM");
     sidecar.logged("shutdown requested; draining");
     sidecar.signal("TERM");

@@ -203,15 +203,15 @@ impl Origin {
 
     /// Signals the arrival of a request and holds its response until the gate is dropped.
     pub(crate) fn holding() -> (Self, Receiver<()>, Sender<()>) {
-        let (began, begun) = channel();
+        let (arrival, arrivals) = channel();
         let (open, gate) = channel();
         let gate = Mutex::new(gate);
         let origin = Self::start(move |_, _| {
-            began.send(()).unwrap();
+            arrival.send(()).unwrap();
             let _ = gate.lock().unwrap().recv();
             None
         });
-        (origin, begun, open)
+        (origin, arrivals, open)
     }
 
     pub(crate) fn start_at(

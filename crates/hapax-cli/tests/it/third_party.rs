@@ -84,12 +84,12 @@ impl ThirdParty {
     }
 
     fn wait(&mut self) {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let last = self.program.address(ADDRESSES - 1);
         while TcpStream::connect((last, self.ports.server)).is_err() {
             let ended = self.process.try_wait().unwrap();
             assert!(ended.is_none(), "{} has exited: {ended:?}", self.program.name());
-            assert!(begun.elapsed() < START_LIMIT, "{} does not listen", self.program.name());
+            assert!(started_at.elapsed() < START_LIMIT, "{} does not listen", self.program.name());
             sleep(POLL_INTERVAL);
         }
     }

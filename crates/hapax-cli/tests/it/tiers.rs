@@ -21,14 +21,14 @@ fn redis_replays_and_the_database_decides() {
 
     let first = ask(sidecars[0].address(), &keyed("kept"), ORDER);
     assert_eq!((first.status(), first.body.as_str()), (201, "order 1"));
-    let is_told = || redis.command(&["KEYS", "shop:fact:*"]).lines().any(|key| key.len() > 64);
-    while !is_told() {
+    let is_stored = || redis.command(&["KEYS", "shop:fact:*"]).lines().any(|key| key.len() > 64);
+    while !is_stored() {
         assert_eq!(ask(sidecars[1].address(), &keyed("kept"), ORDER).body, "order 1");
     }
 
     postgres.kill();
     let replayed = ask(sidecars[1].address(), &keyed("kept"), ORDER);
-    assert_eq!((replayed.status(), replayed.body.as_str()), (201, "order 1"), "it was Redis who knew");
+    assert_eq!((replayed.status(), replayed.body.as_str()), (201, "order 1"), "the replay comes from Redis");
     assert_eq!(replayed.header("x-idempotent-replayed"), Some("true"));
     assert_eq!(ask(sidecars[1].address(), &keyed("fresh"), ORDER).status(), 503);
     alone(|| postgres.restart());

@@ -42,7 +42,7 @@ pub(crate) fn installed_as_in_guide(name: &str) -> PathBuf {
     if fs::read_to_string(&mark).ok().as_deref() != Some(&lines) {
         let mut shell = Command::new("bash");
         let status = started(shell.args(["-ec", &lines]).current_dir(&folder)).wait().unwrap();
-        assert!(status.success(), "{status}:\n{lines}\nA way to npmjs.com and pypi.org is needed.");
+        assert!(status.success(), "{status}:\n{lines}\nnpmjs.com and pypi.org must be reachable.");
         fs::write(mark, lines).unwrap();
     }
     folder

@@ -133,11 +133,11 @@ fn end(sidecar: Sidecar) -> Vec<String> {
 fn every_request_has_a_span_with_its_outcome_and_no_secret() {
     let (open, gate) = channel::<()>();
     let gate = Mutex::new(gate);
-    let (began, begun) = channel();
+    let (arrival, arrivals) = channel();
     let origin = Origin::start(move |request: &Message, _| {
         let key = request.header("idempotency-key").unwrap_or_default();
         if key.ends_with("slow") {
-            began.send(()).unwrap();
+            arrival.send(()).unwrap();
             gate.lock().unwrap().recv().unwrap();
         }
         if key.ends_with("lost") { None } else { reply(201, "canary-answer") }
@@ -146,7 +146,7 @@ fn every_request_has_a_span_with_its_outcome_and_no_secret() {
     let sidecar = traced(&fixture, &origin, &collector, "");
     let mut slow = Client::to(sidecar.address());
     slow.send(&keyed("slow"), ORDER);
-    begun.recv().unwrap();
+    arrivals.recv().unwrap();
     let expected = [
         (keyed("slow"), ORDER, 409, "in_progress"),
         (keyed("a"), ORDER, 201, "ran"),
