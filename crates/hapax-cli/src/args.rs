@@ -24,7 +24,7 @@ Exit codes:
   5  the store is missing, unavailable, in use, full, damaged or unreadable
   6  shutdown timed out; the operations still running become uncertain
 
-Every error has a code in brackets, such as error[store-in-use], and a page of
+Interval error has a code in brackets, such as error[store-in-use], and a page of
 that name in docs/errors.";
 
 /// Retry anything, it happens once: the sidecar, keys, records, sweeping and checks.
@@ -292,7 +292,7 @@ pub(crate) struct Settle {
     #[command(flatten)]
     pub(crate) change: Change,
     #[command(flatten)]
-    pub(crate) answer: Answer,
+    pub(crate) response: ResponseArgs,
     /// The operation happened: retries receive the result given here
     #[arg(long)]
     pub(crate) applied: bool,
@@ -323,7 +323,7 @@ pub(crate) struct Settle {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "The response to an HTTP request")]
 #[command(group = ArgGroup::new("content").args(["body", "body_json", "body_file"]))]
-pub(crate) struct Answer {
+pub(crate) struct ResponseArgs {
     /// The status that retries receive, such as 201; `records show` says whether the record is of an HTTP request
     #[arg(long, value_name = "CODE")]
     pub(crate) status: Option<u16>,

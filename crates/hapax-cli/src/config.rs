@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `config/shape.rs` | all options with their names, types and defaults |
+//! | `config/options.rs` | all options with their names, types and defaults |
 //! | `config/schema.rs` | the JSON Schema and the list of options |
 //! | `config/sources.rs`, `config/file.rs` | the sources of options |
 //! | `config/service_links.rs` | variables set by Kubernetes, which are not options |
@@ -14,9 +14,9 @@
 mod bounds;
 mod check;
 mod file;
+mod options;
 mod schema;
 mod service_links;
-mod shape;
 mod sources;
 
 use std::ffi::OsString;
@@ -31,11 +31,11 @@ use http::{HeaderName, Uri};
 use serde::Deserialize;
 use toml::{Table, Value};
 
+pub(crate) use self::options::LimitOptions;
+pub(crate) use self::options::StoreOptions;
+use self::options::TlsSection;
+use self::options::{FileOptions, RouteOptions};
 use self::schema::ROUTE;
-pub(crate) use self::shape::LimitOptions;
-pub(crate) use self::shape::StoreOptions;
-use self::shape::TlsSection;
-use self::shape::{RouteShape, Shape};
 use self::sources::{Entry, Location};
 use crate::failure::{Code, Failure};
 use crate::proxy::{Tls, Transport, UpstreamOptions};
@@ -172,35 +172,36 @@ impl Entries {
         for entry in self.entries.iter().filter(|entry| entry.option.section != ROUTE) {
             insert(&mut top, entry);
         }
-        let shape: Shape = self.typed(top.clone(), None)?;
-        if let Some(bounds::InvalidValue { section, option, why }) = bounds::first_invalid(&shape) {
+        let options: FileOptions = self.typed(top.clone(), None)?;
+        if let Some(bounds::InvalidValue { section, option, why }) = bounds::first_invalid(&options) {
             return Err(self.invalid(section, option, why));
         }
         let defaults = top.get("defaults").and_then(Value::as_table).cloned().unwrap_or_default();
-        let listen = shape.listen.parse().map_err(|_| {
-            let why = format!("{:?} is not an address; write IP:PORT, such as 127.0.0.1:8080", shape.listen);
+        let listen = options.listen.parse().map_err(|_| {
+            let why =
+                format!("{:?} is not an address; write IP:PORT, such as 127.0.0.1:8080", options.listen);
             self.invalid("", "listen", why)
         })?;
-        shape.log.filter().map_err(|why| self.invalid("log", "level", why))?;
-        let urls = shape.upstream.as_ref().map_or(&[][..], |upstream| upstream.urls());
+        options.log.filter().map_err(|why| self.invalid("log", "level", why))?;
+        let urls = options.upstream.as_ref().map_or(&[][..], |upstream| upstream.urls());
         let upstream =
             urls.iter().map(|url| service_url(url).map_err(|why| self.invalid("", "upstream", why)));
-        let store = StoreUrl::parse(&shape.store.url)?.with_fast_tier(shape.store.fast.as_deref())?;
+        let store = StoreUrl::parse(&options.store.url)?.with_fast_tier(options.store.fast.as_deref())?;
         Ok(Config {
             file,
             listen,
             upstream: upstream.collect::<Result<_, _>>()?,
             routes: self.policies(&defaults, in_force.unwrap_or(&store))?,
             store,
-            store_options: shape.store,
-            limits: shape.limits,
-            admin: shape.admin,
-            transport: shape.transport,
-            tls: self.tls(shape.tls)?,
-            upstream_options: shape.upstream_options,
-            log: shape.log,
-            trace: shape.trace,
-            drain: shape.drain.limit.0,
+            store_options: options.store,
+            limits: options.limits,
+            admin: options.admin,
+            transport: options.transport,
+            tls: self.tls(options.tls)?,
+            upstream_options: options.upstream_options,
+            log: options.log,
+            trace: options.trace,
+            drain: options.drain.limit.0,
         })
     }
 
@@ -212,8 +213,8 @@ impl Entries {
             for entry in self.entries.iter().filter(|entry| entry.option.index == Some(index)) {
                 table.insert(entry.option.name.to_owned(), entry.value.clone());
             }
-            let shape: RouteShape = self.typed(table, Some(index))?;
-            let path = pattern(&shape).map_err(|(option, why)| match option {
+            let options: RouteOptions = self.typed(table, Some(index))?;
+            let path = pattern(&options).map_err(|(option, why)| match option {
                 Some(option) => self.invalid_in_route(index, option, why),
                 None => location.invalid(why),
             })?;
@@ -221,16 +222,16 @@ impl Entries {
                 let url = text.as_deref().map(http_url).transpose();
                 url.map_err(|why| self.invalid_in_route(index, option, why))
             };
-            let authorise_principal = self.authorise_principal(index, &shape)?;
-            let policy = self.policy(shape.settings, Some(index), store)?;
+            let authorise_principal = self.authorise_principal(index, &options)?;
+            let policy = self.policy(options.settings, Some(index), store)?;
             routes.push(Route {
                 path: Some(path),
                 policy: match authorise_principal {
                     Some(_) => policy.principal(Principal::Authorised),
                     None => policy,
                 },
-                reconcile: url("reconcile", &shape.reconcile)?,
-                authorise: url("authorise", &shape.authorise)?,
+                reconcile: url("reconcile", &options.reconcile)?,
+                authorise: url("authorise", &options.authorise)?,
                 authorise_principal,
             });
         }
@@ -239,7 +240,7 @@ impl Entries {
             let hint = "move it before the route that shadows it, or remove it";
             return Err(self.routes[error.index()].invalid(error).hint(hint));
         }
-        let rest: RouteShape = self.typed(defaults.clone(), None)?;
+        let rest: RouteOptions = self.typed(defaults.clone(), None)?;
         let policy = self.policy(rest.settings, None, store)?;
         routes.push(Route {
             path: None,
@@ -252,11 +253,15 @@ impl Entries {
     }
 
     /// The header in which a route's `authorise` URL names callers. It replaces an inherited `principal`.
-    fn authorise_principal(&self, index: usize, shape: &RouteShape) -> Result<Option<HeaderName>, Failure> {
+    fn authorise_principal(
+        &self,
+        index: usize,
+        options: &RouteOptions,
+    ) -> Result<Option<HeaderName>, Failure> {
         const OPTION: &str = "authorise_principal";
-        let Some(name) = &shape.authorise_principal else { return Ok(None) };
+        let Some(name) = &options.authorise_principal else { return Ok(None) };
         let invalid = |why: &str| self.invalid_in_route(index, OPTION, format_args!("`{OPTION}`: {why}"));
-        if shape.authorise.is_none() {
+        if options.authorise.is_none() {
             return Err(invalid("it has no effect without `authorise`; set that too, or remove this"));
         }
         if self.location(ROUTE, Some(index), "principal").is_some() {
@@ -343,7 +348,7 @@ impl Entries {
 fn check_type(entry: &Entry) -> Result<(), Failure> {
     let mut table = Table::new();
     insert(&mut table, entry);
-    match Shape::deserialize(Value::Table(table)) {
+    match FileOptions::deserialize(Value::Table(table)) {
         Ok(_) => Ok(()),
         Err(error) => {
             Err(entry.location.invalid(format_args!("`{}`: {}", entry.option.name, error.message())))
@@ -370,7 +375,7 @@ fn insert(top: &mut Table, entry: &Entry) {
 }
 
 /// The path pattern of a route. An error names the option, if one is at fault.
-fn pattern(shape: &RouteShape) -> Result<PathPattern, (Option<&'static str>, String)> {
+fn pattern(options: &RouteOptions) -> Result<PathPattern, (Option<&'static str>, String)> {
     let message = |option| {
         move |error: hapax::http::PathPatternError| {
             let cause =
@@ -378,7 +383,7 @@ fn pattern(shape: &RouteShape) -> Result<PathPattern, (Option<&'static str>, Str
             (Some(option), format!("{error}{cause}"))
         }
     };
-    match (&shape.path, &shape.path_regex) {
+    match (&options.path, &options.path_regex) {
         (Some(path), None) => path.parse().map_err(message("path")),
         (None, Some(regex)) => PathPattern::regex(regex).map_err(message("path_regex")),
         (Some(_), Some(_)) => Err((Some("path_regex"), "set `path` or `path_regex`, not both".to_owned())),

@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use self::access_log::AccessLogger;
 use self::banner::Banner;
 use self::callouts::Callouts;
-use self::routes::{Parts, Routes};
+use self::routes::{Components, Routes};
 use self::shutdown::ShutdownDeadline;
 use crate::config::{Config, Flags};
 use crate::demo::{self, Demo};
@@ -102,14 +102,14 @@ impl Sidecar {
         let tracing = Tracing::start(&config.trace)?;
         let threads = WorkerThreads::start()
             .map_err(|error| Failure::new(Code::Failed, "cannot start").because(error))?;
-        let parts = Parts {
+        let components = Components {
             hapax: hapax.clone(),
             forward,
             callouts,
             tracing: tracing.clone(),
             access_logger: AccessLogger::new(config.log.requests),
         };
-        let routes = Arc::new(Routes::new(parts, config));
+        let routes = Arc::new(Routes::new(components, config));
         let listener = Arc::new(listener);
         Ok(Self { hapax, promise, routes, listener, threads, admin_listener, local_access, metrics, tracing })
     }

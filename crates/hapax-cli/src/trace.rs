@@ -5,14 +5,14 @@
 //! | `trace/options.rs` | the section `[trace]` |
 //! | `trace/server.rs` | the span of a request, around the layer |
 //! | `trace/upstream.rs` | the span of the upstream call, and its propagation to the upstream |
-//! | `trace/firsts.rs` | the spans of first runs, to which replays link |
+//! | `trace/first_runs.rs` | the spans of first runs, to which replays link |
 //! | `trace/deliver.rs` | the export to the collector |
 //!
 //! Requests do not wait for the collector: spans that it does not accept in time are dropped. The only things from a
 //! client in a span are the method of the request and the ids of its trace.
 
 mod deliver;
-mod firsts;
+mod first_runs;
 mod options;
 mod server;
 mod upstream;
@@ -30,7 +30,7 @@ use opentelemetry_sdk::trace::{
 };
 
 use self::deliver::Delivery;
-use self::firsts::Firsts;
+use self::first_runs::FirstRuns;
 pub(crate) use self::options::TraceOptions;
 pub(crate) use self::server::Traced;
 pub(crate) use self::upstream::TracedUpstream;
@@ -63,12 +63,12 @@ struct Shared {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
     propagator: TraceContextPropagator,
-    firsts: Firsts,
+    first_runs: FirstRuns,
 }
 
 /// The context of a request's span, in the extensions of the request: the parent of the span of its upstream call.
 #[derive(Clone)]
-struct Begun(Context);
+struct RequestContext(Context);
 
 impl Tracing {
     /// Starts recording; none if no endpoint is configured. Must be called inside the runtime that exports the spans.
@@ -104,7 +104,7 @@ impl Tracing {
             tracer: provider.tracer("hapax"),
             provider,
             propagator: TraceContextPropagator::new(),
-            firsts: Firsts::new(options.links_max),
+            first_runs: FirstRuns::new(options.links_max),
         };
         Ok(Some(Self { shared: Arc::new(shared) }))
     }

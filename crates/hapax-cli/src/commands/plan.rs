@@ -51,9 +51,9 @@ const DYNAMODB_ITEM_BYTES: u64 = 420;
 /// A larger outcome is refused.
 const DYNAMODB_OUTCOME_BYTES_MAX: u64 = 4 << 20;
 
-/// What one store needs.
+/// The estimate for one store.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-struct Need {
+struct Estimate {
     store: &'static str,
     records: u64,
     memory_bytes: u64,
@@ -65,24 +65,24 @@ struct Need {
 }
 
 pub(crate) fn run(plan: &Plan, output: Output) -> Result<(), Failure> {
-    let needs = needs(plan.rate.per(plan.retention), plan.body.0);
+    let estimates = estimates(plan.rate.per(plan.retention), plan.body.0);
     if output.json {
-        return output.document(&needs);
+        return output.document(&estimates);
     }
-    let rows = needs.iter().map(|need| {
+    let rows = estimates.iter().map(|estimate| {
         vec![
-            need.store.to_owned(),
-            need.records.to_string(),
-            size(need.memory_bytes),
-            size(need.disk_bytes),
-            need.nodes.to_string(),
-            need.note.to_owned(),
+            estimate.store.to_owned(),
+            estimate.records.to_string(),
+            size(estimate.memory_bytes),
+            size(estimate.disk_bytes),
+            estimate.nodes.to_string(),
+            estimate.note.to_owned(),
         ]
     });
     output.table(Some(&["STORE", "RECORDS", "MEMORY", "DISK", "NODES", "NOTE"]), rows.collect())
 }
 
-fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
+fn estimates(records: u64, body_bytes: u64) -> [Estimate; 5] {
     let outcome = body_bytes.saturating_add(HEAD_BYTES);
     let memory = with_headroom(records.saturating_mul(memory_bytes(outcome)));
     let fits = records <= MEMORY_RECORDS_MAX && memory <= MEMORY_BYTES_MAX;
@@ -90,7 +90,7 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
     let postgres = with_headroom(records.saturating_mul(postgres_bytes(outcome)));
     let redis = with_headroom(records.saturating_mul(redis_bytes(outcome)));
     [
-        Need {
+        Estimate {
             store: "memory:",
             records,
             memory_bytes: memory,
@@ -103,7 +103,7 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
                 "too much: its limits are 1000000 records and 512 MiB"
             },
         },
-        Need {
+        Estimate {
             store: "file:DIR",
             records,
             memory_bytes: hapax_store_file::memory_bytes_max(records, database)
@@ -113,7 +113,7 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
             fits: true,
             note: "one machine; `cargo xtask bench store` measures its disk",
         },
-        Need {
+        Estimate {
             store: "redis://HOST",
             records,
             memory_bytes: redis,
@@ -122,7 +122,7 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
             fits: true,
             note: "many machines; the disk is for an append-only file",
         },
-        Need {
+        Estimate {
             store: "postgres://HOST/DATABASE",
             records,
             memory_bytes: 0,
@@ -131,7 +131,7 @@ fn needs(records: u64, body_bytes: u64) -> [Need; 5] {
             fits: true,
             note: "many machines; faster with more memory for the server",
         },
-        Need {
+        Estimate {
             store: "dynamodb://TABLE",
             records,
             memory_bytes: 0,

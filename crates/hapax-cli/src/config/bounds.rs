@@ -4,7 +4,7 @@
 use hapax::http::settings::Span;
 use http::uri::{Authority, PathAndQuery};
 
-use super::shape::Shape;
+use super::options::FileOptions;
 
 /// An option with an invalid value.
 #[derive(Debug)]
@@ -16,24 +16,24 @@ pub(super) struct InvalidValue {
 }
 
 /// The first option with an invalid value.
-pub(super) fn first_invalid(shape: &Shape) -> Option<InvalidValue> {
-    let default = Shape::default();
-    let times = times(shape).into_iter().zip(times(&default)).filter(|((.., value), _)| value.0.is_zero());
+pub(super) fn first_invalid(options: &FileOptions) -> Option<InvalidValue> {
+    let default = FileOptions::default();
+    let times = times(options).into_iter().zip(times(&default)).filter(|((.., value), _)| value.0.is_zero());
     let times = times.map(|((section, option, _), (.., default))| {
         let why = format!("must be longer than 0s; the default is {default}");
         InvalidValue { section, option, why }
     });
-    let counts = counts(shape).into_iter().zip(counts(&default)).filter(|((.., value), _)| *value == 0);
+    let counts = counts(options).into_iter().zip(counts(&default)).filter(|((.., value), _)| *value == 0);
     let counts = counts.map(|((section, option, _), (.., default))| {
         let why = format!("must be more than 0; the default is {default}");
         InvalidValue { section, option, why }
     });
-    times.chain(counts).chain(health_path(shape)).chain(hosts(shape)).next()
+    times.chain(counts).chain(health_path(options)).chain(hosts(options)).next()
 }
 
 /// The durations that must not be zero.
-fn times(shape: &Shape) -> [(&'static str, &'static str, Span); 16] {
-    let Shape { transport, upstream_options: upstream, admin, limits, trace, store, .. } = shape;
+fn times(options: &FileOptions) -> [(&'static str, &'static str, Span); 16] {
+    let FileOptions { transport, upstream_options: upstream, admin, limits, trace, store, .. } = options;
     [
         ("transport", "first_byte", transport.first_byte),
         ("transport", "head", transport.head),
@@ -55,8 +55,8 @@ fn times(shape: &Shape) -> [(&'static str, &'static str, Span); 16] {
 }
 
 /// The counts and sizes that must not be zero.
-fn counts(shape: &Shape) -> [(&'static str, &'static str, u64); 12] {
-    let Shape { transport, admin, limits, trace, .. } = shape;
+fn counts(options: &FileOptions) -> [(&'static str, &'static str, u64); 12] {
+    let FileOptions { transport, admin, limits, trace, .. } = options;
     let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     [
         ("transport", "answer_bytes_in_all_max", wide(transport.answer_bytes_in_all_max)),
@@ -74,16 +74,16 @@ fn counts(shape: &Shape) -> [(&'static str, &'static str, u64); 12] {
     ]
 }
 
-fn health_path(shape: &Shape) -> Option<InvalidValue> {
-    let path = shape.upstream_options.health_path.as_deref()?;
+fn health_path(options: &FileOptions) -> Option<InvalidValue> {
+    let path = options.upstream_options.health_path.as_deref()?;
     let is_path = path.starts_with('/') && path.parse::<PathAndQuery>().is_ok();
     let why = format!("{path:?} is not a path, such as /health");
     (!is_path).then_some(InvalidValue { section: "upstream_options", option: "health_path", why })
 }
 
-fn hosts(shape: &Shape) -> Option<InvalidValue> {
+fn hosts(options: &FileOptions) -> Option<InvalidValue> {
     let is_name = |name: &str| name.parse::<Authority>().is_ok_and(|parsed| parsed.host() == name);
-    let name = shape.admin.hosts.iter().find(|name| !is_name(name))?;
+    let name = options.admin.hosts.iter().find(|name| !is_name(name))?;
     let why = format!("{name:?} is not a host name; write it without a scheme and a port");
     Some(InvalidValue { section: "admin", option: "hosts", why })
 }

@@ -7,7 +7,7 @@ use hapax::http::HttpPolicy;
 use hapax_core::ByteSize;
 use serde_json::Value;
 
-use super::shape::Shape;
+use super::options::FileOptions;
 
 /// The prefix of variables.
 pub(crate) const VARIABLE_PREFIX: &str = "HAPAX_";
@@ -56,7 +56,7 @@ impl OptionInfo {
 
 /// The JSON Schema of the file.
 pub(crate) fn schema() -> Value {
-    let mut schema = schemars::schema_for!(Shape).to_value();
+    let mut schema = schemars::schema_for!(FileOptions).to_value();
     remove_unwritable_defaults(&mut schema);
     schema
 }
@@ -81,8 +81,8 @@ fn remove_unwritable_defaults(part: &mut Value) {
 pub(crate) fn known() -> &'static [OptionInfo] {
     static KNOWN: LazyLock<Vec<OptionInfo>> = LazyLock::new(|| {
         let schema = schema();
-        let shape = Shape { defaults: HttpPolicy::default().settings(), ..Shape::default() };
-        let defaults = serde_json::to_value(shape).unwrap_or_default();
+        let options = FileOptions { defaults: HttpPolicy::default().settings(), ..FileOptions::default() };
+        let defaults = serde_json::to_value(options).unwrap_or_default();
         let mut known = Vec::new();
         for (name, property) in properties(&schema) {
             let place = resolved(&schema, property);

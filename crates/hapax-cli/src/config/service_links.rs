@@ -7,11 +7,11 @@ const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
 
 /// Whether a variable is a service link: both the name and the value have the form of one.
 pub(super) fn is_service_link(name: &str, value: &str) -> bool {
-    match held_by(name) {
-        Some(Held::Address) => value.parse::<IpAddr>().is_ok(),
-        Some(Held::Port) => value.parse::<u16>().is_ok(),
-        Some(Held::Protocol) => PROTOCOLS.contains(&value),
-        Some(Held::Url) => value.split_once("://").is_some_and(|(protocol, address)| {
+    match value_of(name) {
+        Some(LinkValue::Address) => value.parse::<IpAddr>().is_ok(),
+        Some(LinkValue::Port) => value.parse::<u16>().is_ok(),
+        Some(LinkValue::Protocol) => PROTOCOLS.contains(&value),
+        Some(LinkValue::Url) => value.split_once("://").is_some_and(|(protocol, address)| {
             PROTOCOLS.contains(&protocol) && address.parse::<SocketAddr>().is_ok()
         }),
         None => false,
@@ -19,7 +19,7 @@ pub(super) fn is_service_link(name: &str, value: &str) -> bool {
 }
 
 /// The type of a service link's value.
-enum Held {
+enum LinkValue {
     Address,
     Port,
     Protocol,
@@ -28,21 +28,21 @@ enum Held {
 }
 
 /// The type that the name of a service link implies; none for other names.
-fn held_by(name: &str) -> Option<Held> {
+fn value_of(name: &str) -> Option<LinkValue> {
     let words: Vec<&str> = name.split('_').collect();
     let is_port = |number: &str, protocol: &str| {
         number.parse::<u16>().is_ok() && PROTOCOLS.contains(&protocol.to_ascii_lowercase().as_str())
     };
     match words[..] {
-        [.., "SERVICE", "HOST"] => Some(Held::Address),
-        [.., "SERVICE", "PORT"] => Some(Held::Port),
-        [.., "PORT", number, protocol] if is_port(number, protocol) => Some(Held::Url),
-        [.., "PORT", number, protocol, "PROTO"] if is_port(number, protocol) => Some(Held::Protocol),
-        [.., "PORT", number, protocol, "PORT"] if is_port(number, protocol) => Some(Held::Port),
-        [.., "PORT", number, protocol, "ADDR"] if is_port(number, protocol) => Some(Held::Address),
+        [.., "SERVICE", "HOST"] => Some(LinkValue::Address),
+        [.., "SERVICE", "PORT"] => Some(LinkValue::Port),
+        [.., "PORT", number, protocol] if is_port(number, protocol) => Some(LinkValue::Url),
+        [.., "PORT", number, protocol, "PROTO"] if is_port(number, protocol) => Some(LinkValue::Protocol),
+        [.., "PORT", number, protocol, "PORT"] if is_port(number, protocol) => Some(LinkValue::Port),
+        [.., "PORT", number, protocol, "ADDR"] if is_port(number, protocol) => Some(LinkValue::Address),
         // The name of a port may consist of several words.
-        _ if name.contains("_SERVICE_PORT_") => Some(Held::Port),
-        [.., "PORT"] => Some(Held::Url),
+        _ if name.contains("_SERVICE_PORT_") => Some(LinkValue::Port),
+        [.., "PORT"] => Some(LinkValue::Url),
         _ => None,
     }
 }
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn no_option_has_the_form_of_a_service_link() {
         let variables = known().iter().filter_map(|known| known.variable());
-        let taken: Vec<String> = variables.filter(|name| held_by(name).is_some()).collect();
+        let taken: Vec<String> = variables.filter(|name| value_of(name).is_some()).collect();
         assert_eq!(taken, [""; 0]);
     }
 }

@@ -1,4 +1,4 @@
-//! [`Unambiguous`]: refuses protected requests whose path an origin could interpret as another one.
+//! [`AmbiguousPathGuard`]: refuses protected requests whose path an origin could interpret as another one.
 //!
 //! The policy and the record of a request depend on its unnormalised path. Some origins normalise `//`, `/../`, `;…`, a
 //! backslash or an encoded slash. With another spelling, a request could bypass a route that requires a key, or run again
@@ -18,13 +18,13 @@ use crate::problem;
 
 /// Refuses ambiguous requests and passes on all others.
 #[derive(Clone, Debug)]
-pub(super) struct Unambiguous<S> {
+pub(super) struct AmbiguousPathGuard<S> {
     inner: S,
     /// The layer inside `inner`.
     layer: IdempotencyLayer,
 }
 
-impl<S> Unambiguous<S> {
+impl<S> AmbiguousPathGuard<S> {
     pub(super) fn new(inner: S, layer: IdempotencyLayer) -> Self {
         Self { inner, layer }
     }
@@ -95,7 +95,7 @@ fn normal(spelled: &str) -> String {
     segments.iter().flat_map(|segment| ["/", *segment]).collect()
 }
 
-impl<S, B, R> Service<Request<B>> for Unambiguous<S>
+impl<S, B, R> Service<Request<B>> for AmbiguousPathGuard<S>
 where
     S: Service<Request<B>, Response = Response<R>>,
 {

@@ -1,4 +1,4 @@
-//! The current layer. Every request checks whether it was replaced, so that a reload takes effect for the next request and
+//! The current layer. Interval request checks whether it was replaced, so that a reload takes effect for the next request and
 //! closes no connection.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tower_service::Service;
 use super::access_log::{AccessLog, AccessLogger};
 use super::callouts::{Callouts, principal_in};
 use super::operation_headers::OperationHeaders;
-use super::paths::Unambiguous;
+use super::paths::AmbiguousPathGuard;
 use super::protection::{self, Routing};
 use crate::config::{Config, Flags, Route};
 use crate::proxy::UpstreamService;
@@ -26,11 +26,11 @@ use crate::trace::{Traced, TracedUpstream, Tracing};
 
 /// The stack of services for one request.
 type RequestService =
-    AccessLog<Unambiguous<Traced<Idempotency<OperationHeaders<TracedUpstream<UpstreamService>>>>>>;
+    AccessLog<AmbiguousPathGuard<Traced<Idempotency<OperationHeaders<TracedUpstream<UpstreamService>>>>>>;
 
 /// The current layer and its configuration.
 pub(super) struct Routes {
-    parts: Parts,
+    components: Components,
     current: RwLock<Current>,
     /// The number of reloads.
     changes: AtomicUsize,
@@ -71,7 +71,7 @@ where
 }
 
 /// The components that do not depend on routes.
-pub(super) struct Parts {
+pub(super) struct Components {
     pub(super) hapax: Hapax,
     pub(super) forward: UpstreamService,
     pub(super) callouts: Callouts,
@@ -86,10 +86,10 @@ struct Current {
 }
 
 impl Routes {
-    pub(super) fn new(parts: Parts, config: Config) -> Self {
-        let layer = parts.layer(&config);
-        let current = parts.current(layer, Arc::new(config));
-        Self { parts, current: RwLock::new(current), changes: AtomicUsize::new(0) }
+    pub(super) fn new(components: Components, config: Config) -> Self {
+        let layer = components.layer(&config);
+        let current = components.current(layer, Arc::new(config));
+        Self { components, current: RwLock::new(current), changes: AtomicUsize::new(0) }
     }
 
     /// The service for a new connection.
@@ -128,7 +128,7 @@ impl Routes {
         }
         // The callers' usage of their limits is kept.
         let current = self.current.read().layer.clone();
-        let layer = self.parts.layer(&config).in_place_of(&current);
+        let layer = self.components.layer(&config).in_place_of(&current);
         let removed = protection::removed(
             &Routing { layer: &current, routes: &before.routes },
             &Routing { layer: &layer, routes: &config.routes },
@@ -139,13 +139,13 @@ impl Routes {
         let routes = config.routes.len();
         // Only the routes are replaced.
         let config = Config { routes: config.routes, ..Config::clone(&before) };
-        *self.current.write() = self.parts.current(layer, Arc::new(config));
+        *self.current.write() = self.components.current(layer, Arc::new(config));
         self.changes.fetch_add(1, Ordering::Release);
         tracing::info!(routes, "routes reloaded");
     }
 }
 
-impl Parts {
+impl Components {
     fn layer(&self, config: &Config) -> IdempotencyLayer {
         config.layer(&self.hapax, |route| with_callouts(route, &self.callouts))
     }
@@ -153,7 +153,7 @@ impl Parts {
     fn current(&self, layer: IdempotencyLayer, config: Arc<Config>) -> Current {
         let upstream = TracedUpstream::new(self.forward.clone(), self.tracing.clone());
         let traced = Traced::new(layer.layer(OperationHeaders::new(upstream)), self.tracing.clone());
-        let unambiguous = Unambiguous::new(traced, layer.clone());
+        let unambiguous = AmbiguousPathGuard::new(traced, layer.clone());
         let service = AccessLog::new(unambiguous, self.access_logger.clone());
         Current { layer, service, config }
     }

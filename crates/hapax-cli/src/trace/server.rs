@@ -15,7 +15,7 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_http::HeaderExtractor;
 use tower_service::Service;
 
-use super::{Begun, Tracing, method, word};
+use super::{RequestContext, Tracing, method, word};
 
 /// Traces the requests of a service, if tracing is enabled.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl RequestSpan {
         let context = parent.with_span(span.start_with_context(&shared.tracer, &parent));
         let observer = request.extensions().get::<Observer>().cloned().unwrap_or_default();
         request.extensions_mut().insert(observer.clone());
-        request.extensions_mut().insert(Begun(context.clone()));
+        request.extensions_mut().insert(RequestContext(context.clone()));
         Self { tracing, context, method, observer }
     }
 
@@ -91,7 +91,7 @@ impl RequestSpan {
         }
         if outcome == "replayed"
             && let Some(first) =
-                self.observer.record().and_then(|record| self.tracing.shared.firsts.of(&record))
+                self.observer.record().and_then(|record| self.tracing.shared.first_runs.of(&record))
         {
             span.add_link(first, Vec::new());
         }

@@ -3,7 +3,7 @@ use std::str::FromStr as _;
 use hapax_core::{Key, Scope, ScopedKey};
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 
-use super::firsts::Firsts;
+use super::first_runs::FirstRuns;
 use super::options::{Collector, Ratio};
 use super::*;
 
@@ -14,15 +14,15 @@ fn the_oldest_first_run_is_dropped() {
         let state = TraceState::from_str("").unwrap_or_default();
         SpanContext::new(TraceId::from(1u128), SpanId::from(id), TraceFlags::SAMPLED, false, state)
     };
-    let firsts = Firsts::new(2);
+    let first_runs = FirstRuns::new(2);
     for (name, id) in [("key-a", 1), ("key-b", 2), ("key-a", 3), ("key-c", 4)] {
-        firsts.ran(record(name), span(id));
+        first_runs.ran(record(name), span(id));
     }
     for (name, expected) in [("key-a", None), ("key-b", Some(2)), ("key-c", Some(4))] {
-        let found = firsts.of(&record(name)).map(|found| found.span_id());
+        let found = first_runs.of(&record(name)).map(|found| found.span_id());
         assert_eq!(found, expected.map(SpanId::from), "{name}");
     }
-    let none = Firsts::new(0);
+    let none = FirstRuns::new(0);
     none.ran(record("key-a"), span(1));
     assert_eq!(none.of(&record("key-a")), None);
 }

@@ -13,7 +13,7 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_http::HeaderInjector;
 use tower_service::Service;
 
-use super::{Begun, Tracing, method, word};
+use super::{RequestContext, Tracing, method, word};
 
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
@@ -44,14 +44,14 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let begun = request.extensions_mut().remove::<Begun>();
-        let (Some(tracing), Some(Begun(parent))) = (&self.tracing, begun) else {
+        let context = request.extensions_mut().remove::<RequestContext>();
+        let (Some(tracing), Some(RequestContext(parent))) = (&self.tracing, context) else {
             return Either::Left(self.inner.call(request));
         };
         let run = Protection::of(request.extensions()).and_then(Protection::context);
         if let Some(run) = run {
             parent.span().set_attribute(KeyValue::new(word::ATTEMPT, i64::from(run.attempt())));
-            tracing.shared.firsts.ran(run.id(), parent.span().span_context().clone());
+            tracing.shared.first_runs.ran(run.id(), parent.span().span_context().clone());
         }
         let span = CallSpan::begin(tracing, &parent, &mut request);
         let answer = self.inner.call(request);

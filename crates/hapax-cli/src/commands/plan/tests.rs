@@ -53,16 +53,16 @@ fn a_plan_counts_the_records_kept_at_a_time() {
     let rate = parse_rate("500/s").unwrap();
     assert_eq!(rate.per(24 * HOUR), 43_200_000);
     assert_eq!(parse_rate("1/h").unwrap().per(Duration::from_secs(1)), 1);
-    let [memory, file, redis, postgres, dynamodb] = needs(43_200_000, 2048);
+    let [memory, file, redis, postgres, dynamodb] = estimates(43_200_000, 2048);
     // The memory of a file store: its caches, and the cache of finished records in front of it.
     let store = hapax_store_file::memory_bytes_max(43_200_000, file.disk_bytes);
     assert_eq!(file.memory_bytes, store + StoreOptions::default().cache_bytes);
     assert!((64 << 20..128 << 20).contains(&file.memory_bytes), "{file:?}");
     assert!(!memory.fits && file.fits && redis.fits && postgres.fits && dynamodb.fits);
     assert!(file.disk_bytes > 43_200_000 * 2048 && redis.memory_bytes > 43_200_000 * 2048);
-    let [memory, file, ..] = needs(1000, 2048);
+    let [memory, file, ..] = estimates(1000, 2048);
     assert!(memory.fits && (1..file.disk_bytes).contains(&file.memory_bytes), "{file:?}");
-    let [memory, file, redis, postgres, dynamodb] = needs(u64::MAX, u64::MAX);
+    let [memory, file, redis, postgres, dynamodb] = estimates(u64::MAX, u64::MAX);
     assert!(!dynamodb.fits && dynamodb.disk_bytes == u64::MAX && postgres.disk_bytes == u64::MAX);
     assert_eq!((memory.memory_bytes, file.disk_bytes, redis.memory_bytes), (u64::MAX, u64::MAX, u64::MAX));
 }

@@ -16,31 +16,31 @@ const CANDIDATES_MAX: usize = 20;
 
 /// Finds the record. It is an error if none or several match.
 pub(super) async fn find(source: &Source, name: &Name, payload: Payload) -> Result<Document, Failure> {
-    let id = match wanted(name)? {
-        Wanted::Id(id) => id,
-        Wanted::Start { digits, scope } => search(source, digits, &scope).await?,
+    let id = match selector(name)? {
+        Selector::Id(id) => id,
+        Selector::Start { digits, scope } => search(source, digits, &scope).await?,
     };
     source.show(&id, payload).await
 }
 
 #[derive(Debug)]
-enum Wanted {
+enum Selector {
     Id(RecordId),
-    Start { digits: String, scope: PartOfScope },
+    Start { digits: String, scope: PartialScope },
 }
 
 /// The known parts of a scope.
 #[derive(Debug, Default)]
-struct PartOfScope {
+struct PartialScope {
     namespace: Option<String>,
     principal: Option<String>,
 }
 
-impl PartOfScope {
+impl PartialScope {
     fn admits(&self, record: &RecordView) -> bool {
         let principal = self.principal.as_ref().map(|principal| principal_digits(principal));
-        self.namespace.as_ref().is_none_or(|wanted| *wanted == record.scope.namespace)
-            && principal.is_none_or(|wanted| wanted == record.scope.principal)
+        self.namespace.as_ref().is_none_or(|scope| *scope == record.scope.namespace)
+            && principal.is_none_or(|scope| scope == record.scope.principal)
     }
 }
 
@@ -48,36 +48,36 @@ fn principal_digits(principal: &str) -> Option<String> {
     Scope::new("").principal(principal).principal_hash().map(|hash| hex(hash.as_bytes()))
 }
 
-fn wanted(name: &Name) -> Result<Wanted, Failure> {
+fn selector(name: &Name) -> Result<Selector, Failure> {
     let Some(typed) = &name.key else {
-        return wanted_by_id(name.id.as_deref().unwrap_or_default());
+        return selector_of_id(name.id.as_deref().unwrap_or_default());
     };
     let key = parse_key(typed)?;
     let Some(operation) = &name.operation else {
-        let scope = PartOfScope { namespace: name.namespace.clone(), principal: name.principal.clone() };
-        return Ok(Wanted::Start { digits: id_prefix(&key), scope });
+        let scope = PartialScope { namespace: name.namespace.clone(), principal: name.principal.clone() };
+        return Ok(Selector::Start { digits: id_prefix(&key), scope });
     };
     let mut scope =
         Scope::new(operation.as_str()).in_namespace(name.namespace.as_deref().unwrap_or_default());
     if let Some(principal) = &name.principal {
         scope = scope.principal(principal);
     }
-    Ok(Wanted::Id(ScopedKey::new(scope, &key).id))
+    Ok(Selector::Id(ScopedKey::new(scope, &key).id))
 }
 
-fn wanted_by_id(typed: &str) -> Result<Wanted, Failure> {
+fn selector_of_id(typed: &str) -> Result<Selector, Failure> {
     let digits = parse_digits(typed)?;
     if let Some(id) = RecordId::parse(&digits) {
-        return Ok(Wanted::Id(id));
+        return Ok(Selector::Id(id));
     }
     if digits.len() < ID_DIGITS_MIN {
         return Err(Failure::new(Code::InputInvalid, "this is too little of a record's id")
             .hint(format!("give at least {ID_DIGITS_MIN} of its first digits")));
     }
-    Ok(Wanted::Start { digits, scope: PartOfScope::default() })
+    Ok(Selector::Start { digits, scope: PartialScope::default() })
 }
 
-async fn search(source: &Source, digits: String, scope: &PartOfScope) -> Result<RecordId, Failure> {
+async fn search(source: &Source, digits: String, scope: &PartialScope) -> Result<RecordId, Failure> {
     let mut query = Query { id_prefix: Some(digits), ..Query::default() };
     let mut matches = Vec::new();
     loop {

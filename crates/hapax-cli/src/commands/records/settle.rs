@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::source::{Source, id_of};
 use super::{Target, announce, find::find};
-use crate::args::{Answer, Change, Settle};
+use crate::args::{Change, ResponseArgs, Settle};
 use crate::confirm::confirm;
 use crate::failure::{Code, Failure};
 use crate::output::{Output, note};
@@ -68,8 +68,8 @@ async fn report(source: &Source, record: &RecordView, done: &str, output: Output
 
 /// The result that retries receive.
 fn recorded(settle: &Settle) -> Result<Recorded, Failure> {
-    if let Some(status) = settle.answer.status {
-        return http_response(status, &settle.answer);
+    if let Some(status) = settle.response.status {
+        return http_response(status, &settle.response);
     }
     let (format, payload) = match (&settle.json_value, &settle.payload, &settle.payload_file) {
         (Some(json), _, _) => (Format::FUNCTION, Some(json.clone().into_bytes())),
@@ -81,7 +81,7 @@ fn recorded(settle: &Settle) -> Result<Recorded, Failure> {
 }
 
 /// The HTTP response that retries receive.
-fn http_response(status: u16, typed: &Answer) -> Result<Recorded, Failure> {
+fn http_response(status: u16, typed: &ResponseArgs) -> Result<Recorded, Failure> {
     let mut fields = response::Fields::new();
     for line in &typed.header {
         let (name, value) = response::parse_field(line)?;

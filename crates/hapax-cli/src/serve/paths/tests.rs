@@ -25,9 +25,9 @@ fn layer() -> IdempotencyLayer {
 
 /// A service that responds with 200 to all requests.
 #[derive(Clone)]
-struct Everything;
+struct OkService;
 
-impl Service<Request<()>> for Everything {
+impl Service<Request<()>> for OkService {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
     type Future = Ready<Result<Self::Response, Infallible>>;
@@ -42,7 +42,7 @@ impl Service<Request<()>> for Everything {
 }
 
 fn is_refused(method: &str, path: &str, header: Option<&str>) -> bool {
-    let mut service = Unambiguous::new(Everything, layer());
+    let mut service = AmbiguousPathGuard::new(OkService, layer());
     let mut request = Request::builder().method(method).uri(path);
     if let Some(header) = header {
         request = request.header(header, "k");
@@ -115,7 +115,7 @@ fn ambiguous_paths_with_a_key_are_refused() {
 #[test]
 fn unambiguous_and_unprotected_requests_pass() {
     for (method, path, header) in [
-        // Unambiguous.
+        // AmbiguousPathGuard.
         ("POST", "/v1/payments", None),
         ("POST", "/v1/payments/", KEY),
         ("POST", "/v1/payments/a%20b/%C3%A9/..x/.well-known/x..", KEY),
@@ -140,7 +140,7 @@ fn unambiguous_and_unprotected_requests_pass() {
 fn ambiguous_paths_of_routes_with_keys_in_the_body_are_refused() {
     let pointed = HttpPolicy::default().key_pointer("/id".parse().unwrap());
     let layer = IdempotencyLayer::new(Hapax::new(MemoryStore::new()));
-    let service = Unambiguous::new(Everything, layer.route("/pointed/**", pointed));
+    let service = AmbiguousPathGuard::new(OkService, layer.route("/pointed/**", pointed));
     let refused = |path: &str| service.is_refused(&Request::post(path).body(()).unwrap());
     assert!(refused("/pointed//x") && refused("/x/../pointed"));
     assert!(!refused("/pointed/x") && !refused("/x//y"));

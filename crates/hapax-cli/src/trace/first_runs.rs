@@ -1,4 +1,4 @@
-//! [`Firsts`]: the spans in which the latest operations ran, so that the spans of replays can link to them.
+//! [`FirstRuns`]: the spans in which the latest operations ran, so that the spans of replays can link to them.
 //!
 //! They are kept in the memory of this process. A replay of an operation of another process, or an old one, has no link,
 //! but its span names the same record.
@@ -10,21 +10,21 @@ use opentelemetry::trace::SpanContext;
 use parking_lot::Mutex;
 
 #[derive(Debug)]
-pub(super) struct Firsts {
+pub(super) struct FirstRuns {
     records_max: usize,
-    known: Mutex<Known>,
+    spans: Mutex<Spans>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    spans: HashMap<RecordId, SpanContext>,
+struct Spans {
+    by_record: HashMap<RecordId, SpanContext>,
     /// The oldest first.
     order: VecDeque<RecordId>,
 }
 
-impl Firsts {
+impl FirstRuns {
     pub(super) fn new(records_max: usize) -> Self {
-        Self { records_max, known: Mutex::default() }
+        Self { records_max, spans: Mutex::default() }
     }
 
     /// Records that the operation runs in this span. A later attempt replaces an earlier one.
@@ -32,19 +32,19 @@ impl Firsts {
         if self.records_max == 0 {
             return;
         }
-        let mut known = self.known.lock();
-        if known.spans.insert(record, span).is_some() {
+        let mut spans = self.spans.lock();
+        if spans.by_record.insert(record, span).is_some() {
             return;
         }
-        known.order.push_back(record);
-        if known.order.len() > self.records_max
-            && let Some(oldest) = known.order.pop_front()
+        spans.order.push_back(record);
+        if spans.order.len() > self.records_max
+            && let Some(oldest) = spans.order.pop_front()
         {
-            known.spans.remove(&oldest);
+            spans.by_record.remove(&oldest);
         }
     }
 
     pub(super) fn of(&self, record: &RecordId) -> Option<SpanContext> {
-        self.known.lock().spans.get(record).cloned()
+        self.spans.lock().by_record.get(record).cloned()
     }
 }

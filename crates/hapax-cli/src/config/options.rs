@@ -21,7 +21,7 @@ use crate::trace::TraceOptions;
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(title = "hapax.toml")]
-pub(crate) struct Shape {
+pub(crate) struct FileOptions {
     /// The address that clients connect to.
     pub(crate) listen: String,
     /// The upstream service: one URL, or a list of URLs of equivalent ones.
@@ -31,7 +31,7 @@ pub(crate) struct Shape {
     /// The defaults of all routes, and the policy of paths that no route matches.
     pub(crate) defaults: Settings,
     /// The policy of some paths. Of several routes that match a request, the first one applies.
-    pub(crate) route: Vec<RouteShape>,
+    pub(crate) route: Vec<RouteOptions>,
     /// Limits on memory and on calls to `reconcile` and `authorise` URLs.
     pub(crate) limits: LimitOptions,
     /// The admin listener.
@@ -50,7 +50,7 @@ pub(crate) struct Shape {
     pub(crate) drain: DrainOptions,
 }
 
-impl Default for Shape {
+impl Default for FileOptions {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:8080".to_owned(),
@@ -96,7 +96,7 @@ pub(crate) struct StoreOptions {
     /// `redis://HOST?prefix=NAME:` in front of a database: it keeps finished records and spares the database their replays.
     pub(crate) fast: Option<String>,
     /// How often expired records are removed; `off` leaves that to `hapax sweep`.
-    pub(crate) sweep: Every,
+    pub(crate) sweep: Interval,
     /// The timeout of a store call, after which its outcome is unknown.
     pub(crate) timeout: Span,
     /// How many bytes of finished records are cached in memory: until they expire if the store has one owner, and for a minute at most if other processes may delete records. 0: no cache.
@@ -110,7 +110,7 @@ impl Default for StoreOptions {
         Self {
             url: STORE_DEFAULT.to_owned(),
             fast: None,
-            sweep: Every(Some(Span(Duration::from_secs(3600)))),
+            sweep: Interval(Some(Span(Duration::from_secs(3600)))),
             timeout: Span(Duration::from_secs(5)),
             cache_bytes: 32 << 20,
         }
@@ -120,9 +120,9 @@ impl Default for StoreOptions {
 /// A duration, or `off`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct Every(pub(crate) Option<Span>);
+pub(crate) struct Interval(pub(crate) Option<Span>);
 
-impl TryFrom<String> for Every {
+impl TryFrom<String> for Interval {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -137,15 +137,15 @@ impl TryFrom<String> for Every {
     }
 }
 
-impl From<Every> for String {
-    fn from(every: Every) -> Self {
+impl From<Interval> for String {
+    fn from(every: Interval) -> Self {
         every.0.map_or_else(|| "off".to_owned(), String::from)
     }
 }
 
-impl JsonSchema for Every {
+impl JsonSchema for Interval {
     fn schema_name() -> Cow<'static, str> {
-        "Every".into()
+        "Interval".into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
@@ -210,7 +210,7 @@ impl Default for DrainOptions {
 #[serde(default)]
 // Serde cannot refuse unknown fields beside a flattened one, so the reader of the file does.
 #[schemars(extend("additionalProperties" = false))]
-pub(crate) struct RouteShape {
+pub(crate) struct RouteOptions {
     /// The path pattern: `/v1/orders`, `/v1/orders/{id}`, `/v1/orders/**`.
     pub(crate) path: Option<String>,
     /// A regular expression that matches whole paths.
