@@ -21,7 +21,7 @@
 //! /// The answer; none where it was not kept, or an operator has settled the record with another format.
 //! async fn answer(hapax: &Hapax, key: &Key, line: String) -> Result<Option<String>, hapax::engine::Refusal> {
 //!     let operation = Operation::new(Scope::new("echo"), key, hapax.policy())
-//!         .fingerprint(Fingerprint::builder().bytes("line", line.as_bytes()).build());
+//!         .fingerprint(Fingerprint::builder().part("line", line.as_bytes()).build());
 //!     let recorded = match hapax.claim(operation).await? {
 //!         Claimed::Replay(recorded) => recorded,
 //!         Claimed::Run(permit) => {

@@ -79,6 +79,18 @@ async fn draining_ends_at_its_limit_and_returns_the_number_left() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn draining_does_not_wait_for_duplicates_of_other_processes() {
+    let world = World::new();
+    let slow = world.start_slow("k", |policy| policy).await;
+    let minute = Duration::from_secs(60);
+    let other = world.second();
+    let mut duplicate = Box::pin(other.charge_with("k", |policy| policy.wait(minute)));
+    assert!(futures_util::poll!(&mut duplicate).is_pending());
+    assert_eq!(other.hapax.drain(Duration::from_secs(1)).await.left, 0);
+    slow.answer().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn draining_waits_for_outcomes_to_be_recorded() {
     use hapax_testkit::{Fault, Op, Plan};
     let world = World::new();

@@ -2,12 +2,13 @@
 //! it was given, fails, or executes by itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use hapax::core::{Class, Format, Lookup, Reason, Recorded, State, Status, Store};
+use hapax::core::{Class, Fingerprint, Format, Lookup, OnLapse, Reason, Recorded, State, Status, Store};
 use hapax::engine::{Claimed, Execution, Finish, Operation, Refusal};
 use hapax::http::exchange::{Entry, Running, Step};
-use hapax::http::{IdempotencyLayer, RequestBody, ResponseBody};
+use hapax::http::{HttpPolicy, IdempotencyLayer, RequestBody, ResponseBody};
 use hapax::{Hapax, Keeper, Key, MemoryStore, Policy, Scope};
 use hapax_testkit::{Fault, Faulty, Op, Plan, Point, TokioClock};
 use http::{Request, Response, StatusCode};
@@ -15,6 +16,8 @@ use http_body_util::{BodyExt as _, Full};
 use tokio::sync::watch;
 
 type Body = Full<Bytes>;
+
+const SECOND: Duration = Duration::from_secs(1);
 
 struct World {
     hapax: Hapax,
@@ -171,4 +174,60 @@ async fn x_07_a_permit_that_is_dropped_leaves_its_record_uncertain() {
     assert_eq!(world.state_after(Op::Abandon).await, (State::Uncertain, Some(Reason::NoAnswer)));
     let found = world.hapax.get("lines", "k").await;
     assert!(matches!(found, Ok(Lookup::Found { .. })), "{found:?}");
+}
+
+#[tokio::test]
+async fn x_07_a_permit_that_is_dropped_outside_of_the_runtime_leaves_its_record_uncertain() {
+    let world = World::new();
+    let claimed = world.hapax.claim(World::operation("k")).await;
+    std::thread::spawn(move || drop(claimed)).join().unwrap();
+    assert_eq!(world.state_after(Op::Abandon).await, (State::Uncertain, Some(Reason::NoAnswer)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn x_04_a_cancelled_takeover_leaves_its_record_uncertain() {
+    let world = World::new();
+    let operation = |text: &str| {
+        let policy = Policy::default().on_lapse(OnLapse::Rerun).attempts_max(3);
+        let operation = Operation::new(Scope::new("lines"), &Key::new("k").unwrap(), policy);
+        operation.fingerprint(Fingerprint::builder().part("line", text.as_bytes()).build())
+    };
+    let crashed = Faulty::new(Arc::new(world.faulty.clone()));
+    let hapax = Hapax::builder(crashed.clone()).keeper(Keeper::SharedRuntime).sweep(None).build();
+    let _lost = hapax.claim(operation("a")).await;
+    crashed.crash();
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    world.faulty.set_plan(Plan::new().at_nth(Op::Claim, 1, Fault::Stall(Point::After)));
+    let mut takeover = Box::pin(world.hapax.claim(operation("a")));
+    assert!(futures_util::poll!(&mut takeover).is_pending());
+    drop(takeover);
+    assert_eq!(world.state_after(Op::Abandon).await, (State::Uncertain, Some(Reason::Lapsed)));
+    let other = world.hapax.claim(operation("b")).await;
+    assert!(matches!(other, Err(Refusal::Mismatch)), "{other:?}");
+    // Attempts that never ran count: two of three are used.
+    let Ok(Claimed::Run(permit)) = world.hapax.claim(operation("a")).await else { panic!("it may run") };
+    assert_eq!(permit.context().attempt(), 3);
+    permit.finish(Finish::Pin(recorded("paid"))).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn x_06_a_response_that_comes_after_the_deadline_is_answered() {
+    let world = World::new();
+    let layer = IdempotencyLayer::new(&world.hapax).policy(HttpPolicy::default().deadline(SECOND));
+    let world = World { layer, ..world };
+    let (_, running) = world.begin().await;
+    tokio::time::advance(2 * SECOND).await;
+    world.faulty.set_plan(Plan::new().at_nth(Op::Complete, 1, Fault::Delay(Point::Before, SECOND / 100)));
+    let answer = running.finish(Response::new(Body::from("paid"))).await;
+    assert_eq!((answer.status(), text(answer).await.as_str()), (StatusCode::OK, "paid"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn s_06_a_step_shows_no_header_of_its_request() {
+    let world = World::new();
+    for step in [world.step().await, world.step().await] {
+        let shown = format!("{step:?}");
+        assert!(shown.starts_with("Run") || shown.starts_with("Answer"), "{shown}");
+        assert!(!shown.to_lowercase().contains("idempotency-key"), "{shown}");
+    }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use hapax::core::{ManualClock, OnLapse, Query, State, Store, StoreErrorKind};
 use hapax::http::{Dialect, EarlyData, HttpPolicy, IdempotencyLayer, OnStoreError};
 use hapax::{Hapax, MemoryStore};
-use hapax_testkit::{Fault, Faulty, Op, Plan};
+use hapax_testkit::{Fault, Faulty, Op, Plan, Point};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use tokio::sync::Semaphore;
@@ -252,4 +252,32 @@ async fn x_09_an_inner_layer_passes_the_override_to_the_outer_one() {
             assert_eq!(runs.load(Ordering::SeqCst), run);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn x_05_a_deadline_during_an_inner_claim_releases_the_outer_key() {
+    let nested = Nested::new(HttpPolicy::default().deadline(Duration::from_millis(50)));
+    nested.inner.set_plan(Plan::new().at_nth(Op::Claim, 1, Fault::Stall(Point::Before)));
+    assert_eq!(nested.ask("/", "a", &[KEY]).await.0, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(nested.outer_states().await, [State::Released]);
+    assert_eq!(nested.runs.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn d_03_an_inner_layer_that_passes_leaves_the_context_of_the_outer_one() {
+    let outer = Hapax::new(MemoryStore::new());
+    let inner = Faulty::new(Arc::new(MemoryStore::new()));
+    inner.set_plan(Plan::new().always(Op::Claim, Fault::ErrorBefore(StoreErrorKind::Unavailable)));
+    let around = HttpPolicy::default().header(HeaderName::from_static("x-outer-key"));
+    let within = HttpPolicy::default().on_store_error(OnStoreError::Pass);
+    let within = IdempotencyLayer::new(Hapax::builder(inner).build()).policy(within);
+    let handler = async |context: hapax::Context| context.attempt().to_string();
+    let router: Router = Router::new()
+        .route("/", post(handler))
+        .layer(within)
+        .layer(IdempotencyLayer::new(&outer).policy(around));
+    let request = Request::post("/").header("X-Outer-Key", "a").header(KEY.0, KEY.1);
+    let response = router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.headers()["Idempotency-Protected"], "false");
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "1");
 }

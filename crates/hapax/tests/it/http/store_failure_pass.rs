@@ -8,10 +8,10 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
 use bytes::Bytes;
-use hapax::Reconciled;
-use hapax::core::StoreErrorKind;
+use hapax::core::{Store, StoreErrorKind};
 use hapax::http::{HttpPolicy, OnStoreError};
-use hapax_testkit::{Fault, Op, Plan};
+use hapax::{ExpiredKeys, MemoryStore, Policy, Reconciled};
+use hapax_testkit::{Fault, Op, Plan, Point};
 use http::{Request, Response};
 use http_body_util::Full;
 use tower::ServiceExt as _;
@@ -56,6 +56,65 @@ async fn d_03_a_duplicate_of_a_known_running_request_does_not_pass() {
     first.answer().await.assert_first(201, "order-1");
     duplicate.answer().await.assert_problem(503, "store-unavailable");
     assert_eq!(service.stage.runs(), 1);
+}
+
+#[tokio::test]
+async fn d_03_a_recorded_operation_does_not_pass_over_a_limit() {
+    let service = Service::new(passing().open_claims_max(1)).await;
+    let ask = Ask::post("/orders").key("k");
+    service.ask(&ask).await.assert_first(201, "order-1");
+    let mut running = service.begin(&Ask::post("/slow").key("other")).await;
+    // The limit is reached, so the record is looked up before the claim.
+    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    service.ask(&ask).await.assert_problem(503, "store-unavailable");
+    assert_eq!(service.stage.runs(), 2);
+    service.stage.go();
+    running.answer().await.assert_first(201, "order-2");
+}
+
+#[tokio::test]
+async fn d_03_a_recorded_operation_under_an_old_key_does_not_pass() {
+    // A version 7 UUID of the year 2020.
+    let ask = Ask::post("/orders").key("017f0000-0000-7000-8000-000000000001");
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let before = Service::start_on(store.clone(), Setup::default()).await;
+    before.ask(&ask).await.assert_first(201, "order-1");
+    let policy = passing().engine(Policy::default().expired_keys(ExpiredKeys::Refuse));
+    let service = Service::start_on(store, Setup { policy, ..Setup::default() }).await;
+    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    service.ask(&ask).await.assert_problem(503, "store-unavailable");
+    assert_eq!(service.stage.runs(), 0);
+}
+
+#[tokio::test]
+async fn d_03_an_operation_that_ends_while_its_duplicate_is_claimed_does_not_pass() {
+    let hapax = |builder: hapax::Builder| builder.cache(1 << 20);
+    let service = Service::start(Setup { policy: passing(), hapax, ..Setup::default() }).await;
+    let ask = Ask::post("/slow").key("k");
+    let mut first = service.begin(&ask).await;
+    service.faulty.set_plan(Plan::new().always(Op::Claim, Fault::Stall(Point::Before)));
+    let mut duplicate = Http1::open(service.address).await;
+    duplicate.send(&ask.wire()).await;
+    service.stage.until(|seen| seen.called(Op::Claim) == 2).await;
+    // If the duplicate did run, it would complete.
+    service.stage.go();
+    service.stage.go();
+    first.answer().await.assert_first(201, "order-1");
+    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    service.faulty.resume();
+    duplicate.answer().await.assert_replay(201, "order-1");
+    assert_eq!(service.stage.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_06_a_passed_request_counts_until_it_ends() {
+    let service = Service::new(passing().open_claims_max(1)).await;
+    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
+    drop(service.begin(&Ask::post("/slow").key("k")).await);
+    service.stage.until(|seen| seen.gone == 1).await;
+    service.ask(&Ask::post("/orders").key("other")).await.assert_problem(429, "rate-limited");
+    assert_eq!(service.stage.runs(), 1);
+    service.stage.go();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
