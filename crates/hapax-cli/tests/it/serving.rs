@@ -13,7 +13,7 @@ use crate::sidecar::{Client, Origin, Sidecar, ask, reply};
 const ORDER: &str = "{\"item\":\"book\"}";
 
 /// Longer than everything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn keyed(name: &str) -> String {
     format!("POST /orders\nIdempotency-Key: {KEY}-{name}")
@@ -269,7 +269,7 @@ fn uncertain_records_are_measured_without_a_sweep() {
         if metrics.contains("\nhapax_uncertain 1\n") {
             break;
         }
-        assert!(since.elapsed() < PATIENCE, "{metrics}");
+        assert!(since.elapsed() < TIMEOUT, "{metrics}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -13,7 +13,7 @@ use crate::sidecar::{Client, Origin, Sidecar, ask, reply};
 const ORDER: &str = "{\"item\":\"book\"}";
 
 /// Shorter than the drain limit, and longer than everything else.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn keyed(name: &str) -> String {
     format!("POST /orders\nIdempotency-Key: {KEY}-{name}")
@@ -64,7 +64,7 @@ fn new_connections_are_refused_during_shutdown() {
     let Ending { fixture: _fixture, sidecar, mut client, open, _origin } = Ending::start();
     // Refused, or closed if the connection was accepted before the listener was.
     if let Ok(mut late) = TcpStream::connect(sidecar.address()) {
-        late.set_read_timeout(Some(PATIENCE)).unwrap();
+        late.set_read_timeout(Some(TIMEOUT)).unwrap();
         let got = late.read(&mut [0]);
         assert!(matches!(&got, Ok(0)) || got.as_ref().is_err_and(|error| !is_timeout(error)), "{got:?}");
     }
@@ -115,7 +115,7 @@ fn a_second_signal_ends_the_process_immediately() {
 /// A client whose request body never ends, sent as far as the server requests it.
 fn half_a_request(address: SocketAddr, head: &str) -> BufReader<TcpStream> {
     let mut client = BufReader::new(TcpStream::connect(address).unwrap());
-    client.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+    client.get_ref().set_read_timeout(Some(TIMEOUT)).unwrap();
     let head = head.replace('\n', "\r\n");
     write!(
         client.get_mut(),
