@@ -84,8 +84,12 @@ async fn draining_does_not_wait_for_duplicates_of_other_processes() {
     let slow = world.start_slow("k", |policy| policy).await;
     let minute = Duration::from_secs(60);
     let other = world.second();
-    let mut duplicate = Box::pin(other.charge_with("k", |policy| policy.wait(minute)));
-    assert!(futures_util::poll!(&mut duplicate).is_pending());
+    let duplicate = tokio::spawn({
+        let other = other.clone();
+        async move { other.charge_with("k", |policy| policy.wait(minute)).await }
+    });
+    settle_down().await;
+    assert!(!duplicate.is_finished());
     assert_eq!(other.hapax.drain(Duration::from_secs(1)).await.left, 0);
     slow.answer().await.unwrap();
 }

@@ -255,7 +255,7 @@ async fn x_09_an_inner_layer_passes_the_override_to_the_outer_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn x_05_a_deadline_during_an_inner_claim_releases_the_outer_key() {
+async fn x_08_a_deadline_during_an_inner_claim_releases_the_outer_key() {
     let nested = Nested::new(HttpPolicy::default().deadline(Duration::from_millis(50)));
     nested.inner.set_plan(Plan::new().at_nth(Op::Claim, 1, Fault::Stall(Point::Before)));
     assert_eq!(nested.ask("/", "a", &[KEY]).await.0, StatusCode::SERVICE_UNAVAILABLE);
