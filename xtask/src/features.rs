@@ -1,4 +1,4 @@
-//! The step `features`: the library builds without features and with each single feature.
+//! The step `features`: the library and the program build without features and with each single feature.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::process;
 use crate::programs::{self, CARGO_LIMIT};
 
-/// The crate with optional features.
-const PACKAGE: &str = "hapax";
+/// The crates with optional features, and what is built of each.
+const PACKAGES: [(&str, &str); 2] = [("hapax", "--lib"), ("hapax-cli", "--bins")];
 
 /// Checks every selection of at most one feature.
 pub(crate) fn check(root: &Path) -> Result<()> {
@@ -19,30 +19,25 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         .context("failed to run `cargo metadata`")?;
     ensure!(answer.status.success(), "`cargo metadata` failed: {}", answer.status);
     let metadata = serde_json::from_slice(&answer.stdout).context("`cargo metadata` printed no JSON")?;
-    for feature in [""].into_iter().chain(features(&metadata)?) {
-        let mut command = programs::cargo(root);
-        command.args([
-            "check",
-            "--package",
-            PACKAGE,
-            "--lib",
-            "--no-default-features",
-            "--features",
-            feature,
-        ]);
-        println!("── {}", if feature.is_empty() { "no feature" } else { feature });
-        process::run(&mut command, CARGO_LIMIT, |_| {})
-            .with_context(|| format!("{PACKAGE} does not build with the features [{feature}]"))?;
+    for (package, target) in PACKAGES {
+        for feature in [""].into_iter().chain(features(&metadata, package)?) {
+            let mut command = programs::cargo(root);
+            command.args(["check", "--package", package, target]);
+            command.args(["--no-default-features", "--features", feature]);
+            println!("── {package}: {}", if feature.is_empty() { "no feature" } else { feature });
+            process::run(&mut command, CARGO_LIMIT, |_| {})
+                .with_context(|| format!("{package} does not build with the features [{feature}]"))?;
+        }
     }
     Ok(())
 }
 
 /// The names of the package's features, sorted, without `default`.
-fn features(metadata: &Value) -> Result<Vec<&str>> {
+fn features<'a>(metadata: &'a Value, package: &str) -> Result<Vec<&'a str>> {
     let mut packages = metadata["packages"].as_array().into_iter().flatten();
-    let package = packages.find(|package| package["name"] == PACKAGE);
-    let features = package.and_then(|package| package["features"].as_object());
-    let features = features.with_context(|| format!("`cargo metadata` lists no features of {PACKAGE}"))?;
+    let found = packages.find(|found| found["name"] == package);
+    let features = found.and_then(|found| found["features"].as_object());
+    let features = features.with_context(|| format!("`cargo metadata` lists no features of {package}"))?;
     Ok(features.keys().map(String::as_str).filter(|name| *name != "default").collect())
 }
 

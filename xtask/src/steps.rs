@@ -49,7 +49,11 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "fmt", about: "the code is formatted", run: fmt },
     Step { name: "deny", about: "licences, banned crates and sources of the dependencies", run: deny },
     Step { name: "clippy", about: "no lint in any target", run: clippy },
-    Step { name: "features", about: "the library builds with each single feature", run: features },
+    Step {
+        name: "features",
+        about: "the library and the program build with each single feature",
+        run: features,
+    },
     Step { name: "tests", about: "unit, integration and tidy tests", run: tests },
     Step {
         name: "rules",

@@ -8,11 +8,11 @@ fn features_exclude_default() {
         { "name": "other", "features": { "engines": [] } },
         { "name": "hapax", "features": { "webhook": ["http"], "default": ["http"], "http": [] } },
     ] });
-    assert_eq!(features(&metadata).unwrap(), ["http", "webhook"]);
+    assert_eq!(features(&metadata, "hapax").unwrap(), ["http", "webhook"]);
 }
 
 #[test]
 fn a_missing_package_is_an_error() {
-    assert!(features(&json!({ "packages": [{ "name": "other", "features": {} }] })).is_err());
-    assert!(features(&json!({})).is_err());
+    assert!(features(&json!({ "packages": [{ "name": "other", "features": {} }] }), "hapax").is_err());
+    assert!(features(&json!({}), "hapax").is_err());
 }
