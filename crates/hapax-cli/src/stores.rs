@@ -272,7 +272,7 @@ impl StoreUrl {
 
     /// The health of the server if it has no store yet; none for stores without a server. Nothing is created.
     pub(crate) async fn server_health(&self) -> Result<Option<Health>, Failure> {
-        let health = match self {
+        let health: Result<Health, StoreError> = match self {
             Self::Memory | Self::File(_) => return Ok(None),
             #[cfg(feature = "postgres")]
             Self::Postgres(url) => url.options.clone().health().await,
@@ -284,7 +284,7 @@ impl StoreUrl {
             #[cfg(feature = "dynamodb")]
             Self::DynamoDb(url) => url.options.health().await,
         };
-        health.map(Some).map_err(|error: StoreError| self.failure(error, Access::Read))
+        health.map(Some).map_err(|error| self.failure(error, Access::Read))
     }
 
     /// The command that creates the store.
