@@ -182,7 +182,7 @@ flow("a record shows its timeline", async (page, world) => {
   const events = await page.locator(".timeline .what").allTextContents();
   assert.equal(events[0], "First claimed");
   assert.match(events.join(), /lapsed: it is unknown whether the operation happened/);
-  assert.match(events.at(-1), /a sweep removes the record/);
+  assert.match(events.at(-1), /A sweep removes the record/);
   await world.picture("record-uncertain");
 });
 
